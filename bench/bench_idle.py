@@ -23,8 +23,8 @@ from typing import Any
 
 from aftercall.journal.archive import encode_call
 from aftercall.testing import make_call
-from office_process import SAID, measured_load
 from tables import met, percentile, print_table
+from worker_process import SAID, measured_load
 
 AIM = 0.015
 CALLS = 20

@@ -139,7 +139,7 @@ class Hall:
         for _ in range(len(self._due) if is_all else self.dice.randint(0, len(self._due))):
             app, call_id = self._due.pop()
             for name in STEPS:
-                app.office.do(call_id, name)
+                app.step_runner.run(call_id, name)
 
     def leaks(self) -> Iterator[tuple[str, str]]:
         """Words that were sent where they do not belong, and what they stood in."""
@@ -158,7 +158,7 @@ class Hall:
 async def ring_by_turns(hall: Hall, scope: str, who: Who, number: int) -> None:
     app, dice = hall.apps[scope], hall.dice
     engine = RecordingEngine(hall.allowed_at_ring(scope, who))
-    parts: TurnCallParts = replace(app.turn_parts, engine=engine)
+    parts: TurnCallParts = replace(app.phone.turn_parts, engine=engine)
     live = make_live_call(
         caller=who.number, agent_id=who.agent_id, sid=f"m{number}", started_at=hall.clock.now()
     )

@@ -74,7 +74,7 @@ async def telnyx_town(
         server = make_server(app)
         to_agent.inner = httpx2.ASGITransport(server)
         yield TelnyxTown(lab, app, server, line.answers)
-        await app.close_carriers()
+        await app.phone.close()
 
 
 def telnyx_settings(settings: Settings) -> Settings:

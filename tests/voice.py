@@ -158,7 +158,7 @@ async def staged(make: Callable[[str], App], speed: float) -> AsyncIterator[Stag
                 yield Stage(app, address, twilio)
         finally:
             await app.journal.close()
-            await app.close_carriers()
+            await app.phone.close()
             app.close()
 
 

@@ -53,8 +53,8 @@ class Rig:
         return self._engine
 
     async def answer(self) -> None:
-        given = await self.app.pending_calls.register(self.live)
-        guest = self.app.pending_calls.claim(
+        given = await self.app.phone.pending_calls.register(self.live)
+        guest = self.app.phone.pending_calls.claim(
             self.live.source, self.live.sid, given, self.side.stream_sid
         )
         assert guest is not None
@@ -82,7 +82,7 @@ class Rig:
             def tell(briefing: Briefing) -> str:
                 return make_instructions(briefing, self.app.settings.zone)
 
-            attend = self.app.reception.start_identity
+            attend = self.app.phone.reception.start_identity
             return VoiceCallParts(
                 journal,
                 resume,

@@ -1,9 +1,7 @@
-"""Who looks for work looks when something was written, or when a moment has come that an
-earlier look named; never in vain.
+"""Runs a job only when the database has changed or when the time that the job named has come.
 
-One glance a tick serves all of them, so that a server nobody calls costs next to nothing. Every
-process writes now and then that it is alive: there is a look every few seconds, whatever else
-was missed.
+One cheap query per tick serves all jobs, so an idle server costs almost nothing. Heartbeats
+change the database too, so every job runs every few seconds even if a change was missed.
 """
 
 import asyncio
@@ -14,7 +12,7 @@ from aftercall.clock import Clock
 from aftercall.db.connect import TableChanges
 
 Job = Callable[[], Awaitable[object]]
-"""Does what is due. It may return the moment when time alone will make more of it due."""
+"""Does what is due. May return the time at which more will be due."""
 
 
 class ChangeTrigger:
@@ -25,27 +23,28 @@ class ChangeTrigger:
         self._wake_events: dict[asyncio.Event, datetime | None] = {}
 
     async def poll(self) -> None:
-        """Ring for those who have a reason to look."""
-        mark = self._changes.read_version()
-        is_news, self._last_version = mark != self._last_version, mark
-        for bell, due_at in self._wake_events.items():
-            if is_news or (due_at is not None and due_at <= self._clock.now()):
-                bell.set()
+        """Wake the jobs that have a reason to run."""
+        version = self._changes.read_version()
+        is_changed = version != self._last_version
+        self._last_version = version
+        for wake, due_at in self._wake_events.items():
+            if is_changed or (due_at is not None and due_at <= self._clock.now()):
+                wake.set()
 
     def wrap(self, job: Job) -> Job:
-        """The look, made to wait until there is a reason for it; the first is made at once."""
-        bell = asyncio.Event()
-        bell.set()
-        self._wake_events[bell] = None
+        """The job, made to wait for a reason. It runs at once the first time."""
+        wake = asyncio.Event()
+        wake.set()
+        self._wake_events[wake] = None
 
-        async def look_with_reason() -> None:
-            await bell.wait()
-            bell.clear()  # before looking: what is written meanwhile rings again
+        async def run_when_woken() -> None:
+            await wake.wait()
+            wake.clear()  # before the job: a change during the job wakes it again
             try:
                 due_at = await job()
-            except BaseException:  # a look that fails is made again
-                bell.set()
+            except BaseException:  # a failed job runs again
+                wake.set()
                 raise
-            self._wake_events[bell] = due_at if isinstance(due_at, datetime) else None
+            self._wake_events[wake] = due_at if isinstance(due_at, datetime) else None
 
-        return look_with_reason
+        return run_when_woken

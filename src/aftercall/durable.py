@@ -1,8 +1,8 @@
-"""The durable engine: configured, launched and ended here, once in a process.
+"""The durable engine (DBOS): configured, launched and closed here, once per process.
 
-What it runs stands where the work is (postcall, work). The version is ours and explicit: an
-edited comment strands nothing. The parts are opened and their queues named first; then the
-engine is launched, for it begins at once with what waits there.
+Workflows are defined where their work is (postcall, work, privacy). A part registers its queues
+before the launch, because the engine starts waiting workflows at once. The application version
+is a constant, so that a changed line of code does not strand waiting workflows.
 """
 
 import asyncio
@@ -23,7 +23,6 @@ from dbos import (
     DBOSClient,
     DBOSConfig,
     DBOSPortableJSONSerializer,
-    EnqueueOptions,
     WorkflowHandleAsync,
 )
 from sqlalchemy import create_engine, inspect
@@ -34,7 +33,7 @@ from aftercall.settings import Settings
 
 APPLICATION_NAME = "aftercall"
 APPLICATION_VERSION = "1"
-# a look costs the engine more than a millisecond; what is in a hurry is begun without the queue
+# a poll costs more than a millisecond; urgent workflows start without the queue
 QUEUE_POLL_INTERVAL_S = 5.0
 RESULT_POLL_INTERVAL_S = 60.0
 ENGINE_DATABASE_FILE = "work.db"
@@ -43,16 +42,17 @@ CONSOLE_HANDLER_NAME = "__dbos_console_log_handler__"
 DELETE_BATCH_SIZE = 200
 CLOSE_TIMEOUT_S = 5.0
 REQUEUE_TIMEOUT_S = 5.0
-# the engine's and, as it puts them under the loop, everybody's: long downloads must not hold up
-# its own records
-MAX_THREADS = 32
+MAX_THREADS = 32  # the engine makes its pool the default of the loop
+MAX_STEP_PAUSE_S = 600.0
+MAX_REQUESTED_PAUSE_S = 3600.0
+MAX_STEP_ATTEMPTS = 150  # about a day
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 log = get_logger("durable")
 
-# By queue: what was begun without it. One at a time in a process, because the engine is one.
+# Workflows that were started without their queue, by queue.
 _direct_runs: dict[str, set["asyncio.Task[None]"]] = {}
 _queue_options: dict[str, dict[str, Any]] = {}
 _running: set["asyncio.Task[Any]"] = set()
@@ -63,7 +63,7 @@ _engine: DBOS | None = None
 def workflow(
     name: str,
 ) -> Callable[[Callable[P, Coroutine[Any, Any, None]]], Callable[P, Coroutine[Any, Any, None]]]:
-    """A workflow of the engine that `close` waits for."""
+    """Registers a workflow that `close` waits for."""
 
     def register(
         body: Callable[P, Coroutine[Any, Any, None]],
@@ -84,11 +84,10 @@ def workflow(
 def step(
     name: str, attempts: int = 1
 ) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T]]]:
-    """A step of a workflow, tried again with doubling pauses while its error may pass.
+    """Registers a step. It is tried again with doubling pauses while its error is retryable.
 
-    The engine keeps errors as text under their class's name. So it is given how a step failed
-    as a value: our code and our sentence, which a replay in another process raises again as
-    they were.
+    The engine stores errors as text. A final failure is therefore returned as a value with code
+    and reason, and raised again from it, also by a replay in another process.
     """
 
     def register(body: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
@@ -96,19 +95,19 @@ def step(
             name=name,
             retries_allowed=attempts > 1,
             max_attempts=attempts,
-            should_retry=_is_retryable,
+            should_retry=is_retryable,
         )
         async def attempt(*args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
             try:
                 return {"value": await body(*args, **kwargs)}
-            except Exception as error:  # the edge of a step: whoever runs the workflow records it
-                if _is_retryable(error) and not _is_last_attempt():
+            except Exception as error:  # the edge of a step: the workflow records it
+                if is_retryable(error) and not _is_last_attempt():
                     raise
                 ours = to_step_error(error, step=name)
             return {"code": ours.code, "reason": str(ours)}
 
         @wraps(body)
-        async def take(*args: P.args, **kwargs: P.kwargs) -> T:
+        async def run(*args: P.args, **kwargs: P.kwargs) -> T:
             ended = await attempt(*args, **kwargs)
             if "code" in ended:
                 failure = AftercallError(ended["reason"])
@@ -117,15 +116,15 @@ def step(
             value: T = ended["value"]
             return value
 
-        return take
+        return run
 
     return register
 
 
 def to_step_error(error: BaseException, **about: str) -> AftercallError:
-    """How a step failed, as it is recorded.
+    """The error as it is recorded and shown.
 
-    The log names a foreign error and its place, not its text, which may hold speech.
+    The log names the class and place of a foreign error. Its text may hold speech.
     """
     ours = to_aftercall_error(error)
     if ours is not error:
@@ -135,8 +134,19 @@ def to_step_error(error: BaseException, **about: str) -> AftercallError:
     return ours
 
 
-def _is_retryable(error: BaseException) -> bool:
+def is_retryable(error: BaseException) -> bool:
     return isinstance(error, AftercallError) and error.retryable
+
+
+def next_pause_s(attempts: int, requested_s: float | None = None) -> float | None:
+    """The pause after so many attempts: doubles up to ten minutes, ends after about a day.
+
+    At least as long as the other side requested. None: give up.
+    """
+    if attempts >= MAX_STEP_ATTEMPTS:
+        return None
+    usual_s = min(2.0 ** min(attempts - 1, 20), MAX_STEP_PAUSE_S)
+    return max(usual_s, min(requested_s or 0.0, MAX_REQUESTED_PAUSE_S))
 
 
 def _is_last_attempt() -> bool:
@@ -147,9 +157,7 @@ def _is_last_attempt() -> bool:
 
 
 async def run_in_thread(job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """As `asyncio.to_thread`, in threads whose end `close` waits for: what a step does is done
-    before the process leaves.
-    """
+    """Like `asyncio.to_thread`, but `close` waits for the threads."""
     global _threads
     if _threads is None:
         _threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="aftercall-durable")
@@ -158,9 +166,7 @@ async def run_in_thread(job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
 
 
 async def launch(settings: Settings, process: str) -> None:
-    """Start the engine in this loop, as the executor named after this process; everything it
-    may run has been opened.
-    """
+    """Start the engine in this loop. Workflows and queues are registered by now."""
     global _engine
     _redirect_engine_logs()
     await asyncio.to_thread(_update_queues, settings)
@@ -171,9 +177,7 @@ async def launch(settings: Settings, process: str) -> None:
 
 
 def _update_queues(settings: Settings) -> None:
-    """Before the engine begins: its first look into a queue goes by what an earlier start
-    registered.
-    """
+    """Store the queue options before the launch: the first poll reads stored options."""
     if not _has_engine_tables(settings):
         return
     client = DBOSClient(
@@ -189,9 +193,7 @@ def _update_queues(settings: Settings) -> None:
 
 
 def _redirect_engine_logs() -> None:
-    """The engine's log goes to what standard error is now: the one it first saw may be closed,
-    and it flushes at every launch.
-    """
+    """Point the engine's log at the current standard error. An earlier one may be closed."""
     for handler in logging.getLogger("dbos").handlers:
         if isinstance(handler, logging.StreamHandler) and handler.name == CONSOLE_HANDLER_NAME:
             handler.stream = sys.stderr
@@ -200,14 +202,14 @@ def _redirect_engine_logs() -> None:
 async def close(
     close_parts: Callable[[], None] = lambda: None, timeout_s: float = CLOSE_TIMEOUT_S
 ) -> None:
-    """Take no new work, wait for what is in hand, hand over what takes longer, and end the engine.
+    """Stop the queues, wait for running workflows, requeue those that take longer, end the engine.
 
-    `close_parts` ends what the workflows stand on; what a thread is doing is done when it returns.
+    `close_parts` closes what the workflows use.
     """
     global _threads, _engine
     if _engine is not None:
-        for queue_is_left in _engine.background_thread_stop_events:
-            queue_is_left.set()
+        for stop_event in _engine.background_thread_stop_events:
+            stop_event.set()
     if _running:
         await asyncio.wait(_running, timeout=timeout_s)
     unfinished = len(_running)
@@ -216,17 +218,16 @@ async def close(
     if _threads is not None:
         await asyncio.to_thread(_threads.shutdown)
     if unfinished and _engine is not None:
-        log.warning("unfinished work is left to whoever runs next", workflows=unfinished)
-        with suppress(
-            TimeoutError
-        ):  # the engine waits for its database; then the others find that this process is gone
+        log.warning("unfinished workflows go back to their queue", workflows=unfinished)
+        # After a timeout, other processes find this one gone and take over its workflows.
+        with suppress(TimeoutError):
             await asyncio.wait_for(_requeue([DBOS.executor_id]), REQUEUE_TIMEOUT_S)
     await asyncio.to_thread(DBOS.destroy)
     await _cancel(task for tasks in _direct_runs.values() for task in tasks)
     _direct_runs.clear()
     _queue_options.clear()
     _threads = _engine = None
-    # The engine had put its own threads under this loop and has just ended them.
+    # The engine had made its own pool the default of this loop and has just closed it.
     asyncio.get_running_loop().set_default_executor(
         ThreadPoolExecutor(thread_name_prefix="aftercall")
     )
@@ -247,20 +248,12 @@ def register_queue(
     limit: int | None = None,
     period_s: float = 60.0,
 ) -> None:
-    """Name a queue for `launch`.
-
-    With a limit no more than so many begin in a period; the others wait, and none is lost.
-    """
+    """Register a queue for `launch`. At most `limit` workflows start in a period."""
     _queue_options[name] = {
         "worker_concurrency": concurrency,
         "limiter": {"limit": limit, "period": period_s} if limit else None,
         "polling_interval_sec": poll_s,
     }
-
-
-def count_free_slots(queue: str, max_direct: int) -> int:
-    """How many more can be begun without the queue."""
-    return max(0, max_direct - len(_direct_runs.get(queue, ())))
 
 
 async def start_workflow(
@@ -270,65 +263,23 @@ async def start_workflow(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> None:
-    """Begin the workflow whose id has been set: here and now while a few are at hand, else in
-    its turn in the queue.
+    """Start the workflow whose id has been set: at once, or by the queue if `max_direct` run.
 
-    Either way it is on record before this returns, and one whose id is known already stays as
-    it is.
+    The workflow is on record when this returns. A workflow with a known id is left as it is.
     """
-    if not count_free_slots(queue, max_direct):
+    direct_runs = _direct_runs.setdefault(queue, set())
+    if len(direct_runs) >= max_direct:
         await DBOS.enqueue_workflow_async(queue, workflow, *args, **kwargs)
         return
     handle = await DBOS.start_workflow_async(workflow, *args, **kwargs)
-    watching = asyncio.create_task(_watch(handle))
-    mine = _direct_runs.setdefault(queue, set())
-    mine.add(watching)
-    watching.add_done_callback(mine.discard)
+    run = asyncio.create_task(_wait_for(handle))
+    direct_runs.add(run)
+    run.add_done_callback(direct_runs.discard)
 
 
-async def _watch(handle: WorkflowHandleAsync[None]) -> None:
-    with suppress(Exception):  # the edge of a workflow: how it failed is on record
+async def _wait_for(handle: WorkflowHandleAsync[None]) -> None:
+    with suppress(Exception):  # the edge of a workflow: its failure is on record
         await handle.get_result(polling_interval_sec=RESULT_POLL_INTERVAL_S)
-
-
-class BulkEnqueuer:
-    """A way into the queues for many workflows at once: in one transaction, not each with a
-    wait for the disk of its own.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        url = _engine_url(settings)
-        # On SQLite the write lock is taken at once: who reads first and then wants to write is
-        # refused instead of waiting.
-        patience = (
-            {"isolation_level": "IMMEDIATE", "timeout": 30} if url.startswith("sqlite") else {}
-        )
-        self._engine = create_engine(url, connect_args=patience, pool_pre_ping=True)
-        self._client = DBOSClient(
-            system_database_engine=self._engine,
-            serializer=DBOSPortableJSONSerializer(),
-            application_name=APPLICATION_NAME,
-            lazy=True,
-            use_listen_notify=False,
-        )
-
-    def enqueue(
-        self, queue: str, workflow: str, entries: Sequence[tuple[str, Sequence[object]]]
-    ) -> None:
-        """Each entry is an id and the arguments; one whose id is known already stays as it is."""
-        with self._engine.begin() as connection:
-            for workflow_id, arguments in entries:
-                options: EnqueueOptions = {
-                    "queue_name": queue,
-                    "workflow_name": workflow,
-                    "workflow_id": workflow_id,
-                    "app_version": APPLICATION_VERSION,
-                }
-                self._client.enqueue_in_transaction(connection, options, *arguments)
-
-    def close(self) -> None:
-        self._client.destroy()
-        self._engine.dispose()
 
 
 async def requeue_orphans(is_alive: Callable[[str], bool]) -> int:
@@ -340,40 +291,35 @@ async def requeue_orphans(is_alive: Callable[[str], bool]) -> int:
     dead = [owner for owner in sorted(owners) if not await asyncio.to_thread(is_alive, owner)]
     taken = await _requeue(dead) if dead else 0
     if taken:
-        log.warning("took over unfinished work", workflows=taken)
+        log.warning("took over unfinished workflows", workflows=taken)
     return taken
 
 
 async def _requeue(executors: list[str]) -> int:
-    """Put what these executors have begun back into its queue.
+    """Put the workflows of these executors back into their queues.
 
-    A row is changed only while it still belongs to one of them. Of several processes that find
-    the same one dead none takes back what another has begun by then; the public
-    `resume_workflow` does not look whose a workflow is.
+    A row changes only while it belongs to one of them, so a workflow that another process has
+    taken over stays there. The public `resume_workflow` does not check the executor.
     """
     return len(await asyncio.to_thread(DBOS._recover_pending_workflows, executors))
 
 
 async def is_active(workflow_id: str) -> bool:
-    """Whether a workflow runs, waits its turn, or will be taken over from a process that is
-    gone.
-    """
+    """True if a workflow runs, waits, or will be taken over from a dead process."""
     status = await DBOS.get_workflow_status_async(workflow_id)
     return status is not None and status.status in ("PENDING", "ENQUEUED", "DELAYED")
 
 
 async def delete_workflow(workflow_id: str) -> None:
-    """Let go of a workflow that came to an end without finishing its work, so that it can be
-    started anew under its name.
-    """
+    """Delete an ended workflow, so that it can be started again with the same id."""
     if await DBOS.get_workflow_status_async(workflow_id) is not None:
         await DBOS.delete_workflow_async(workflow_id)
 
 
 def delete_workflows(settings: Settings, id_prefixes: Sequence[str]) -> int:
-    """Take the state of ended workflows away, whose ids begin so; how many there were.
+    """Delete the state of ended workflows whose ids have these prefixes; returns their number.
 
-    Works beside a running server.
+    Works while a server runs.
     """
     if not _has_engine_tables(settings):
         return 0
@@ -408,7 +354,7 @@ def _has_engine_tables(settings: Settings) -> bool:
 
 
 def vacuum(settings: Settings) -> None:
-    """Deleted rows linger in the engine's file until it is written anew."""
+    """Rewrite the engine's file: SQLite keeps deleted rows until then."""
     if settings.database_url.startswith("sqlite"):
         connection = sqlite3.connect(settings.home / ENGINE_DATABASE_FILE, timeout=30)
         connection.execute("VACUUM")
@@ -430,7 +376,7 @@ def _engine_config(settings: Settings, process: str) -> DBOSConfig:
 
 
 def _engine_url(settings: Settings) -> str:
-    """A file of its own beside ours on SQLite, a schema of its own on Postgres."""
+    """A second file on SQLite, a schema on Postgres."""
     if not settings.database_url.startswith("sqlite"):
         return settings.database_url
     file = settings.home / ENGINE_DATABASE_FILE

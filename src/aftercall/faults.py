@@ -25,8 +25,6 @@ POINTS = (
     "workspace.before_compare",
     "workspace.before_rename",
     "workspace.after_rename",
-    "postcall.after_early_entry",
-    "postcall.after_early_summary",
     "postcall.after_enqueue",
     "postcall.after_begin",
     "postcall.before_step",

@@ -1,9 +1,7 @@
-"""The app at work: what a crash left is recovered, what is due is done, and at the end every
-live call is sealed.
-"""
+"""Runs the app: recovers after a crash, does what is due, and seals live calls at the end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 
@@ -16,41 +14,37 @@ from aftercall.errors import AftercallError
 from aftercall.journal.presence import HEARTBEAT_INTERVAL_S
 from aftercall.journal.record import RECOVERY_INTERVAL_S, recover
 from aftercall.memory.pins import board
-from aftercall.postcall.office import Office
-from aftercall.postcall.recording import open_recordings, start_due_recordings
-from aftercall.postcall.workflow import close_office, open_office, start_due
+from aftercall.postcall.recordings import open_recordings, start_due_recordings
+from aftercall.postcall.workflow import close_postcall, open_postcall, start_due
 from aftercall.privacy import retention
 from aftercall.privacy.retention_workflow import close_retention, open_retention, start_retention
 from aftercall.work import workflow as work
 from aftercall.work.sweep import sweep_if_due
 
-CHANGE_POLL_INTERVAL_S = 0.2  # a part of how long a summary is waited for
-POSTCALL_INTERVAL_S = (
-    0.25  # how long at least between two looks of a kind, however much is written meanwhile
-)
+CHANGE_POLL_INTERVAL_S = 0.2  # part of the wait for a summary
+POSTCALL_INTERVAL_S = 0.25  # least time between two runs of a job, however much changes
 DUE_WORK_INTERVAL_S = 0.5
-SWEEP_CHECK_INTERVAL_S = 10.0  # how often to look whether the hourly sweep is due
+SWEEP_CHECK_INTERVAL_S = 10.0  # how often to check whether the hourly sweep is due
 
 
 @asynccontextmanager
 async def running(app: App) -> AsyncIterator[App]:
-    office = app.office
+    runner = app.step_runner
     await asyncio.to_thread(app.warm_up)
     await asyncio.to_thread(recover, app.journal)
     await asyncio.to_thread(app.briefings.invalidate_other_forms, app.composer.settings_hash)
-    open_office(office)
+    open_postcall(runner)
     work.open_work(app.work)
-    open_recordings(app.recording_desk)
+    open_recordings(app.recording_fetcher)
     open_retention(app.retention)
     await durable.launch(app.settings, app.presence.process)
-    await start_due(office)
+    await start_due(runner)
     await work.start_due(app.work)
-    await start_due_recordings(app.recording_desk)
+    await start_due_recordings(app.recording_fetcher)
     await _requeue_orphans(app)
     changes = TableChanges(app.database)
     upkeep = [
-        asyncio.create_task(job)
-        for job in (*_periodic_jobs(app), *_triggered_jobs(app, office, changes))
+        asyncio.create_task(job) for job in (*_periodic_jobs(app), *_triggered_jobs(app, changes))
     ]
     try:
         yield app
@@ -67,61 +61,63 @@ async def running(app: App) -> AsyncIterator[App]:
 
 
 def _close_parts() -> None:
-    close_office()
+    close_postcall()
     work.close_work()
     close_retention()
 
 
 def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
-    async def sweep() -> None:
+    async def send_heartbeat() -> None:
+        await asyncio.to_thread(app.presence.send_heartbeat, app.upkeep.failures)
+
+    async def recover_calls() -> None:
         await asyncio.to_thread(recover, app.journal)
         await asyncio.to_thread(app.resume.delete_expired, app.clock.now())
         await _requeue_orphans(app)
         await asyncio.to_thread(app.database.truncate_wal)
 
-    keep_doing = app.upkeep.run_repeatedly
+    async def sweep() -> None:
+        await sweep_if_due(app.health, app.work, app.journal)
+
+    async def retain() -> None:
+        await start_retention(app.retention)
+
+    async def sweep_pins() -> None:
+        await asyncio.to_thread(app.pins.sweep)
+
+    run = app.upkeep.run_repeatedly
     return [
-        keep_doing(
-            "heartbeat",
-            HEARTBEAT_INTERVAL_S,
-            lambda: asyncio.to_thread(app.presence.send_heartbeat, app.upkeep.failures),
-        ),
-        keep_doing("recovery", RECOVERY_INTERVAL_S, sweep),
-        keep_doing(
-            "the hourly sweep",
-            SWEEP_CHECK_INTERVAL_S,
-            lambda: sweep_if_due(app.health, app.work, app.journal),
-        ),
-        keep_doing(
-            "retention", retention.RETENTION_INTERVAL_S, lambda: start_retention(app.retention)
-        ),
-        keep_doing("pins", board.SWEEP_INTERVAL_S, lambda: asyncio.to_thread(app.pins.sweep)),
+        run("heartbeat", HEARTBEAT_INTERVAL_S, send_heartbeat),
+        run("recovery", RECOVERY_INTERVAL_S, recover_calls),
+        run("the hourly sweep", SWEEP_CHECK_INTERVAL_S, sweep),
+        run("retention", retention.RETENTION_INTERVAL_S, retain),
+        run("pins", board.SWEEP_INTERVAL_S, sweep_pins),
     ]
 
 
-def _triggered_jobs(
-    app: App, office: Office, changes: TableChanges
-) -> list[Coroutine[None, None, None]]:
-    lookout = ChangeTrigger(changes, app.clock)
+def _triggered_jobs(app: App, changes: TableChanges) -> list[Coroutine[None, None, None]]:
+    trigger = ChangeTrigger(changes, app.clock)
 
-    async def look_at_work() -> datetime | None:
+    async def start_postcall() -> None:
+        await start_due(app.step_runner)
+
+    async def start_work() -> datetime | None:
         await work.start_due(app.work)
         return await work.next_due(app.work)
 
-    def prepare_briefings() -> Awaitable[object]:
-        return asyncio.to_thread(compose.fill_cache, app.composer)
+    async def start_recordings() -> None:
+        await start_due_recordings(app.recording_fetcher)
 
-    keep_doing = app.upkeep.run_repeatedly
+    async def prepare_briefings() -> None:
+        await asyncio.to_thread(compose.fill_cache, app.composer)
+
+    run = app.upkeep.run_repeatedly
     return [
-        keep_doing("post-call work", POSTCALL_INTERVAL_S, lookout.wrap(lambda: start_due(office))),
-        keep_doing("follow-up work", DUE_WORK_INTERVAL_S, lookout.wrap(look_at_work)),
-        keep_doing(
-            "recordings",
-            DUE_WORK_INTERVAL_S,
-            lookout.wrap(lambda: start_due_recordings(app.recording_desk)),
-        ),
-        keep_doing("briefings", compose.FILL_INTERVAL_S, lookout.wrap(prepare_briefings)),
-        keep_doing("looking for changes", CHANGE_POLL_INTERVAL_S, lookout.poll),
+        run("post-call work", POSTCALL_INTERVAL_S, trigger.wrap(start_postcall)),
+        run("follow-up work", DUE_WORK_INTERVAL_S, trigger.wrap(start_work)),
+        run("recordings", DUE_WORK_INTERVAL_S, trigger.wrap(start_recordings)),
+        run("briefings", compose.FILL_INTERVAL_S, trigger.wrap(prepare_briefings)),
+        run("looking for changes", CHANGE_POLL_INTERVAL_S, trigger.poll),
     ]
 
 

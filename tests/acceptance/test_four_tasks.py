@@ -24,7 +24,7 @@ from aftercall.lab.models.script import ModelScript
 from aftercall.lab.remem import EmulatedRemem, make_remem
 from aftercall.lab.rest import serve_on_loopback
 from aftercall.model.calls import Call
-from aftercall.postcall.view import steps_json
+from aftercall.postcall.store import steps_json
 from aftercall.running import running
 from aftercall.testing import START, make_call
 

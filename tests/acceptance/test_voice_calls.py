@@ -114,11 +114,9 @@ async def test_an_engine_is_told_what_earlier_calls_were_about(tmp_path: Path, n
         ]
         earlier = make_call(said, started_at=stage.app.clock.now() - timedelta(hours=2))
         await asyncio.to_thread(stage.app.journal.ingest, earlier)
-        desk = replace(
-            stage.app.office.desk, reader=RulesReader()
-        )  # the key for speaking is no key for reading here
+        by_rules = replace(stage.app, reader=RulesReader())  # the key for speaking reads nothing
         for step in STEPS:
-            await asyncio.to_thread(rerun, replace(stage.app.office, desk=desk), earlier.id, step)
+            await asyncio.to_thread(rerun, by_rules.step_runner, earlier.id, step)
         await asyncio.to_thread(fill_cache, stage.app.composer)
         ring, phone = await stage.ring()
         await phone.wait_for_words("Hey Ann")
@@ -283,7 +281,7 @@ async def test_only_the_announced_call_with_its_fresh_pass_gets_a_stream(
         url = f"{stage.address.replace('http', 'ws')}/twilio/media"
         signed = {"x-twilio-signature": stage.twilio.sign(url, {})}
         call = make_live_call(source="twilio", sid="CA" + "1" * 32)
-        given = await stage.app.pending_calls.register(call)
+        given = await stage.app.phone.pending_calls.register(call)
         with pytest.raises(InvalidStatus):
             await MediaPhone.dial(
                 url,
@@ -317,7 +315,7 @@ async def test_only_the_announced_call_with_its_fresh_pass_gets_a_stream(
 async def test_a_telnyx_stream_is_the_same_call(tmp_path: Path, name: str) -> None:
     async with serving(tmp_path, emulate(name, reply_in_order("I have taken that down."))) as stage:
         call = make_live_call(source="telnyx", sid="v3:abc", caller="+15550111")
-        given = await stage.app.pending_calls.register(call)
+        given = await stage.app.phone.pending_calls.register(call)
         url = f"{stage.address.replace('http', 'ws')}/telnyx/media"
         phone = await MediaPhone.dial(
             url,
@@ -343,8 +341,8 @@ async def test_a_caller_who_is_gone_before_the_stream_starts_is_kept_all_the_sam
 ) -> None:
     async with serving(tmp_path, emulate(name, reply_in_order())) as stage:
         call = make_live_call(source="twilio", sid="CA" + "3" * 32)
-        await stage.app.pending_calls.register(call)
+        await stage.app.phone.pending_calls.register(call)
         for _ in range(2):
-            await stage.app.pending_calls.end("twilio", call.sid, "caller_hung_up")
+            await stage.app.phone.pending_calls.end("twilio", call.sid, "caller_hung_up")
         kept = await stage.sealed()
     assert (told(kept), kept.end_reason) == ([], "caller_hung_up")

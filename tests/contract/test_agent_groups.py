@@ -100,7 +100,9 @@ def test_what_is_private_or_secret_another_callers_or_only_said_stays_with_its_a
     hear(sales, "I sing in the milk bar", visibility="private")
     hear(sales, "my milk locker code is 4471", visibility="secret")
     hear(sales, "I drink goat milk", caller=BOB)
-    sales.office.do(hear(sales, "Nobody reads my milk turn", visibility="private").id, "index")
+    sales.step_runner.run(
+        hear(sales, "Nobody reads my milk turn", visibility="private").id, "index"
+    )
     assert (
         told(main),
         listed(main),

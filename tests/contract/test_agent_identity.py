@@ -8,7 +8,6 @@ from aftercall.app import App
 from aftercall.journal.record import ingest_call
 from aftercall.model.reading import Identity, Reading
 from aftercall.model.turns import Turn
-from aftercall.postcall.office import Office
 from aftercall.testing import FakeReader, make_call, make_live_call
 from aftercall.workspace import files
 from aftercall.workspace.paths import Workspace
@@ -17,17 +16,9 @@ from working import later
 SAID = (("agent", "Hi, this is Wren."), ("caller", "Hello Wren."))
 
 
-def office_of(app: App) -> Office:
-    reader = FakeReader(
-        Reading(language="en", summary="They spoke.", identity=Identity(name="Wren"))
-    )
-    return replace(app.office, desk=replace(app.office.desk, reader=reader))
-
-
 def run_identity_step(app: App, call_id: str) -> tuple[str, str]:
-    office = office_of(app)
-    office.begin(call_id, ["identity"])
-    office.do(call_id, "identity")
+    reading = Reading(language="en", summary="They spoke.", identity=Identity(name="Wren"))
+    replace(app, reader=FakeReader(reading)).step_runner.run(call_id, "identity")
     (step,) = app.steps.of_call(call_id)
     return step.state, step.reason
 

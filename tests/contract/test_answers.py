@@ -1,6 +1,6 @@
 """Answers that were paid for: kept once, sealed, and gone with the caller."""
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, select
 
 from aftercall.app import App
 from aftercall.db.tables import answers
@@ -25,21 +25,6 @@ def test_an_answer_is_sealed_at_rest_and_found_again_as_it_was(app: App) -> None
     assert (is_sealed(kept_text(app)), "4821" in kept_text(app)) == (True, False)
     assert store.find("k1") == ANSWER
     assert store.find("k2") is None
-
-
-def test_an_answer_kept_in_clear_by_an_older_version_is_sealed_when_it_is_used(app: App) -> None:
-    row = {
-        "key": "k1",
-        "call_id": "call",
-        "answer": ANSWER.text,
-        "input_tokens": 100,
-        "output_tokens": 10,
-        "cost": 0.001,
-    }
-    with app.database.write() as connection:
-        connection.execute(insert(answers), row | {"kept_at": app.clock.now()})
-    store = AnswerStore(app.database, app.clock, KEY)
-    assert (store.find("k1"), is_sealed(kept_text(app)), store.find("k1")) == (ANSWER, True, ANSWER)
 
 
 def test_an_answer_sealed_with_another_key_is_asked_for_again(app: App) -> None:

@@ -46,7 +46,7 @@ def take_in(app: App) -> None:
     for number, said in enumerate(TALKS):
         row, _ = app.journal.ingest(make_call(said, caller=CALLER, sid=f"c{number}"))
         for step in ("summary", "facts", "index", "document"):
-            app.office.do(row.live.id, step)
+            app.step_runner.run(row.live.id, step)
 
 
 def memory_of(app: App) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def test_a_memory_is_made_from_the_archive_into_an_empty_database(
     assert (
         second.work.runs.due(clock.now(), 0) == []
     )  # what was asked for is not done a second time
-    assert second.steps.due() == []
+    assert second.steps.list_due() == []
     assert all(
         second.store.is_handed_in(call_id) for call_id in second.store.list_sealed_files()
     )  # nobody knows who answered
@@ -173,7 +173,7 @@ def test_what_a_rebuild_left_undone_is_done_by_running_it_again(app: App) -> Non
     ).rebuilder.rebuild()
     assert {left.step for left in made.undone} == {"summary", "document"}
     assert memory_of(app) != before
-    steps = rerun(app.office, made.undone[0].call_id)
+    steps = rerun(app.step_runner, made.undone[0].call_id)
     assert "failed" not in {step.state for step in steps}
     assert memory_of(app) == before
 

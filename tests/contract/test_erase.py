@@ -16,7 +16,7 @@ from aftercall.db.tables import metadata
 from aftercall.errors import CallErased, RefusedInput
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
-from aftercall.postcall.view import are_finished
+from aftercall.postcall.store import are_finished
 from aftercall.privacy.scan import scan_for_traces
 from aftercall.privacy.store import ERASED_TABLES, IMPERSONAL_TABLES
 from aftercall.running import running

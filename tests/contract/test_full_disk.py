@@ -93,7 +93,7 @@ def said_by_caller(call: Call) -> list[str]:
 async def test_a_call_that_ends_on_a_full_disk_is_sealed_when_there_is_room(
     house: App, disk: Disk, clock: VirtualClock
 ) -> None:
-    call = TurnCall(house.turn_parts, make_live_call(started_at=clock.now()))
+    call = TurnCall(house.phone.turn_parts, make_live_call(started_at=clock.now()))
     await call.start()
     await call.answer("One.")
     with disk.full():
@@ -109,7 +109,7 @@ async def test_a_call_wholly_on_a_full_disk_is_sealed_when_there_is_room(
     house: App, disk: Disk, clock: VirtualClock
 ) -> None:
     with disk.full():
-        call, _ = await FakePhone(house.turn_parts).ring("Please call the plumber.")
+        call, _ = await FakePhone(house.phone.turn_parts).ring("Please call the plumber.")
         await clock.advance(5)
     archived = await sealed(house, clock, call.call.id)
     assert said_by_caller(archived) == ["Please call the plumber."]
@@ -118,7 +118,7 @@ async def test_a_call_wholly_on_a_full_disk_is_sealed_when_there_is_room(
 async def test_words_said_on_a_full_disk_are_written_when_there_is_room(
     house: App, disk: Disk, clock: VirtualClock
 ) -> None:
-    call = TurnCall(house.turn_parts, make_live_call(started_at=clock.now()))
+    call = TurnCall(house.phone.turn_parts, make_live_call(started_at=clock.now()))
     await call.start()
     with disk.full():
         await call.answer("One.")
@@ -136,7 +136,7 @@ async def test_a_caller_is_told_when_not_even_memory_has_room(
     house: App, disk: Disk, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spill, "MAX_WAITING_BYTES", 1_000)
-    call = TurnCall(house.turn_parts, make_live_call(started_at=clock.now()))
+    call = TurnCall(house.phone.turn_parts, make_live_call(started_at=clock.now()))
     await call.start()
     with disk.full():
         assert await call.answer("x" * 2_000) != NOT_WRITTEN

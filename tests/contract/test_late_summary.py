@@ -16,9 +16,10 @@ from aftercall.model.calls import Call
 from aftercall.model.passages import SearchScope
 from aftercall.model.reading import Identity, Profile, Reading, ReadingResult, Request, Summary
 from aftercall.postcall.rerun import UNENDED, rerun
-from aftercall.postcall.shift import Shift
-from aftercall.postcall.steps import names_for
+from aftercall.postcall.runner import StepRunner
+from aftercall.postcall.steps import list_steps
 from aftercall.testing import FakeReader, VirtualClock, make_call
+from stepping import run_late_steps, run_steps
 
 SUMMARY = "The caller wants the gutter mended."
 FOUND = Reading(
@@ -63,13 +64,13 @@ class Numbers:
 
 def at_work(
     app: App, *faults: Exception, embedder: Embedder | None = None
-) -> tuple[Shift, Call, Speechless]:
+) -> tuple[StepRunner, Call, Speechless]:
     reader = Speechless(*faults)
     call = make_call(SAID, started_at=app.clock.now())
     app.journal.ingest(call)
-    office = replace(app, reader=reader).office
-    office = replace(office, desk=replace(office.desk, embedder=embedder))
-    return Shift.of(office), call, reader
+    runner = replace(app, reader=reader).step_runner
+    with_embedder = replace(runner, context=replace(runner.context, embedder=embedder))
+    return with_embedder, call, reader
 
 
 def states(app: App, call: Call) -> dict[str, tuple[str, str]]:
@@ -98,10 +99,9 @@ def assert_all_stands_once(app: App, call: Call) -> None:
     assert (app.settings.home / "workspace" / "CALLS.md").read_text().count(SUMMARY) == 1
 
 
-async def test_without_a_summary_the_words_are_found_and_pins_are_counted(app: App) -> None:
-    shift, call, reader = at_work(app, DECLINED)
-    assert await shift.take(call.id, names_for(shift.office.desk), 1) == {}
-    shift.end()
+def test_without_a_summary_the_words_are_found_and_pins_are_counted(app: App) -> None:
+    runner, call, reader = at_work(app, DECLINED)
+    assert run_steps(runner, call.id, list_steps(runner.context)) == {}
     ended = states(app, call)
     assert ended.pop("summary") == ("failed", "the model declined to answer")
     assert ended.pop("document") == ("failed", "waits for the summary, which failed")
@@ -114,134 +114,123 @@ async def test_without_a_summary_the_words_are_found_and_pins_are_counted(app: A
 
 
 @pytest.mark.parametrize("name", ["summary", ""])
-async def test_a_summary_run_again_by_hand_brings_its_passage_its_page_and_the_pins(
+def test_a_summary_run_again_by_hand_brings_its_passage_its_page_and_the_pins(
     app: App, name: str
 ) -> None:
-    shift, call, _ = at_work(app, DECLINED)
-    await shift.take(call.id, names_for(shift.office.desk), 1)
-    shift.end()
-    attempts = {step.name: step.attempts for step in rerun(shift.office, call.id, name)}
+    runner, call, _ = at_work(app, DECLINED)
+    run_steps(runner, call.id, list_steps(runner.context))
+    attempts = {step.name: step.attempts for step in rerun(runner, call.id, name)}
     assert_all_stands_once(app, call)
     assert {name for name, count in attempts.items() if count == 2} == {
         "summary",
         "document",
         "pins",
     }
-    rerun(shift.office, call.id, "summary")
+    rerun(runner, call.id, "summary")
     assert_all_stands_once(app, call)
 
 
-async def test_a_page_waits_while_the_summary_may_still_come_and_is_made_when_it_has(
+def test_a_page_waits_while_the_summary_may_still_come_and_is_made_when_it_has(
     app: App,
 ) -> None:
-    shift, call, _ = at_work(app, DOWN)
-    assert set(await shift.take(call.id, names_for(shift.office.desk), 1)) == {"summary"}
+    runner, call, _ = at_work(app, DOWN)
+    assert set(run_steps(runner, call.id, list_steps(runner.context))) == {"summary"}
     ended = states(app, call)
     assert ended["document"] == ("waiting", "waits for the summary")
     assert (ended["index"][0], ended["pins"][0]) == ("done", "done")
-    assert await shift.take_left_behind(call.id) == {}  # too early
+    assert run_late_steps(runner, call.id) == {}  # too early
     assert states(app, call)["document"] == ("waiting", "waits for the summary")
-    assert await shift.take(call.id, ["summary"], 2) == {}
-    assert await shift.take_left_behind(call.id) == {}
-    shift.end()
+    assert run_steps(runner, call.id, ["summary"], 2) == {}
+    assert run_late_steps(runner, call.id) == {}
     assert_all_stands_once(app, call)
 
 
 async def test_a_page_that_waits_is_not_taken_for_stuck_while_the_summary_is_tried(
     app: App,
 ) -> None:
-    shift, call, _ = at_work(app, DOWN, DOWN)
-    await shift.take(call.id, names_for(shift.office.desk), 1)
+    runner, call, _ = at_work(app, DOWN, DOWN)
+    run_steps(runner, call.id, list_steps(runner.context))
     assert isinstance(app.clock, VirtualClock)
     await app.clock.advance(3600)
-    await shift.take(call.id, ["summary"], 2)
-    shift.end()
+    run_steps(runner, call.id, ["summary"], 2)
     now = app.clock.now()
     assert app.health.stuck_calls(now - timedelta(days=3), now - timedelta(minutes=30)) == []
 
 
-async def test_a_page_fails_with_the_summary_it_waited_for(app: App) -> None:
-    shift, call, _ = at_work(app, DOWN, DECLINED)
-    await shift.take(call.id, names_for(shift.office.desk), 1)
-    assert await shift.take(call.id, ["summary"], 2) == {}
-    assert await shift.take_left_behind(call.id) == {}
-    shift.end()
+def test_a_page_fails_with_the_summary_it_waited_for(app: App) -> None:
+    runner, call, _ = at_work(app, DOWN, DECLINED)
+    run_steps(runner, call.id, list_steps(runner.context))
+    assert run_steps(runner, call.id, ["summary"], 2) == {}
+    assert run_late_steps(runner, call.id) == {}
     assert states(app, call)["document"] == ("failed", "waits for the summary, which failed")
 
 
-async def test_a_vain_try_by_hand_does_not_take_the_place_of_the_one_that_is_scheduled(
+def test_a_vain_try_by_hand_does_not_take_the_place_of_the_one_that_is_scheduled(
     app: App,
 ) -> None:
-    shift, call, _ = at_work(app, DOWN, DOWN)
-    await shift.take(call.id, names_for(shift.office.desk), 1)
-    rerun(shift.office, call.id, "summary")
+    runner, call, _ = at_work(app, DOWN, DOWN)
+    run_steps(runner, call.id, list_steps(runner.context))
+    rerun(runner, call.id, "summary")
     assert (states(app, call)["summary"][0], states(app, call)["document"][0]) == (
         "waiting",
         "waiting",
     )
-    assert await shift.take(call.id, ["summary"], 2) == {}
-    assert await shift.take_left_behind(call.id) == {}
-    shift.end()
+    assert run_steps(runner, call.id, ["summary"], 2) == {}
+    assert run_late_steps(runner, call.id) == {}
     assert_all_stands_once(app, call)
 
 
-async def test_a_late_summary_is_found_by_its_meaning_too(app: App) -> None:
-    shift, call, _ = at_work(app, DOWN, embedder=Numbers())
-    await shift.take(call.id, names_for(shift.office.desk), 1)
-    await shift.take(call.id, ["summary"], 2)
-    shift.end()
+def test_a_late_summary_is_found_by_its_meaning_too(app: App) -> None:
+    runner, call, _ = at_work(app, DOWN, embedder=Numbers())
+    run_steps(runner, call.id, list_steps(runner.context))
+    run_steps(runner, call.id, ["summary"], 2)
     with app.database.read() as connection:
         vectors = connection.exec_driver_sql("SELECT count(*) FROM passage_vectors").scalar()
     assert vectors == len(kinds(app, call)) == 4
 
 
-async def test_a_summary_of_an_outbound_call_is_not_searched(app: App) -> None:
+def test_a_summary_of_an_outbound_call_is_not_searched(app: App) -> None:
     reader = FakeReader(FOUND)
     call = make_call(SAID, direction="outbound", callee="+15550177")
     app.journal.ingest(call)
-    shift = Shift.of(replace(app, reader=reader).office)
-    await shift.take(call.id, ["summary", "index"], 1)
-    shift.end()
+    runner = replace(app, reader=reader).step_runner
+    run_steps(runner, call.id, ["summary", "index"])
     assert kinds(app, call) == []
 
 
-async def test_an_error_that_nobody_foresaw_is_recorded_of_a_try_by_hand_without_its_words(
+def test_an_unforeseen_error_of_a_try_by_hand_is_recorded_without_its_words(
     app: App,
 ) -> None:
-    shift, call, _ = at_work(app, ValueError("the canary sings"))
-    rerun(shift.office, call.id, "summary")
+    runner, call, _ = at_work(app, ValueError("the canary sings"))
+    rerun(runner, call.id, "summary")
     assert states(app, call)["summary"] == ("failed", UNEXPECTED)
-    rerun(shift.office, call.id, "summary")
+    rerun(runner, call.id, "summary")
     assert states(app, call)["summary"] == ("done", "")
-    shift.end()
 
 
-async def test_a_try_by_hand_that_was_cut_off_leaves_the_scheduled_one_to_come(app: App) -> None:
-    shift, call, _ = at_work(app, DOWN)
-    await shift.take(call.id, names_for(shift.office.desk), 1)
-    shift.office.begin_by_hand(call.id, ["summary"], UNENDED)  # and the power goes
+def test_a_try_by_hand_that_was_cut_off_leaves_the_scheduled_one_to_come(app: App) -> None:
+    runner, call, _ = at_work(app, DOWN)
+    run_steps(runner, call.id, list_steps(runner.context))
+    app.steps.claim_by_hand(call.id, ["summary"], app.clock.now(), UNENDED)  # and the power goes
     assert states(app, call)["summary"] == ("running", "")
-    assert await shift.take(call.id, ["summary"], 2) == {}
-    assert await shift.take_left_behind(call.id) == {}
-    shift.end()
+    assert run_steps(runner, call.id, ["summary"], 2) == {}
+    assert run_late_steps(runner, call.id) == {}
     assert_all_stands_once(app, call)
 
 
-async def test_a_try_by_hand_before_the_work_began_leaves_the_step_to_it(app: App) -> None:
-    shift, call, _ = at_work(app)
-    shift.office.begin_by_hand(call.id, ["summary"], UNENDED)  # and the power goes
+def test_a_try_by_hand_before_the_work_began_leaves_the_step_to_it(app: App) -> None:
+    runner, call, _ = at_work(app)
+    app.steps.claim_by_hand(call.id, ["summary"], app.clock.now(), UNENDED)  # and the power goes
     assert states(app, call)["summary"] == ("running", "")
-    await shift.take(call.id, names_for(shift.office.desk), 1)
-    shift.end()
+    run_steps(runner, call.id, list_steps(runner.context))
     assert_all_stands_once(app, call)
 
 
-def test_a_step_by_hand_that_nobody_else_will_take_shows_as_failed_until_it_has_ended(
+def test_a_step_by_hand_without_a_workflow_shows_as_failed_until_it_has_ended(
     app: App,
 ) -> None:
-    shift, call, _ = at_work(app)
+    runner, call, _ = at_work(app)
     app.steps.mark_started([call.id])
-    shift.office.begin_by_hand(call.id, ["summary"], UNENDED)  # and the power goes
+    app.steps.claim_by_hand(call.id, ["summary"], app.clock.now(), UNENDED)  # and the power goes
     assert states(app, call)["summary"] == ("failed", UNENDED)
-    assert {step.name: step.state for step in rerun(shift.office, call.id)}["summary"] == "done"
-    shift.end()
+    assert {step.name: step.state for step in rerun(runner, call.id)}["summary"] == "done"

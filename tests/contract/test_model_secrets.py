@@ -54,9 +54,9 @@ def listen(app: App, order: Sequence[str]) -> tuple[App, str]:
     """A call whose steps are taken in this order by a reader that knows the secret."""
     told = replace(app, reader=FakeReader(READING))
     row, _ = told.journal.ingest(make_call(SAID))
-    told.office.begin(row.live.id, order)
+    told.step_runner.claim(row.live.id, order)
     for name in order:
-        told.office.do(row.live.id, name)
+        told.step_runner.run(row.live.id, name)
     return told, row.live.id
 
 
@@ -118,12 +118,13 @@ def test_a_crash_before_hiding_is_made_good_when_the_step_is_taken_again(
     told, call_id = listen(app, ("summary", "index"))
     with monkeypatch.context() as broken:
         broken.setattr(
-            "aftercall.postcall.office.hush", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+            "aftercall.postcall.runner.redact_secrets",
+            lambda *_: (_ for _ in ()).throw(KeyboardInterrupt),
         )
         with pytest.raises(KeyboardInterrupt):
-            told.office.do(call_id, "facts")
+            told.step_runner.run(call_id, "facts")
     assert rows_with_the_canary(told) != []
-    told.office.do(call_id, "facts")
+    told.step_runner.run(call_id, "facts")
     assert rows_with_the_canary(told) == []
 
 
@@ -131,18 +132,36 @@ def test_a_secret_found_when_the_call_is_read_again_is_hidden_too(app: App) -> N
     plainly = READING.model_copy(update={"facts": READING.facts[1:]})
     told, call_id = listen(replace(app, reader=FakeReader(plainly)), STEPS)
     again = replace(told, reader=FakeReader(READING))
-    again.office.begin(call_id, ["facts"], again=True)
-    again.office.do(call_id, "facts")
+    again.step_runner.claim(call_id, ["facts"], again=True)
+    again.step_runner.run(call_id, "facts")
     assert rows_with_the_canary(again) == []
     assert CANARY not in told.settings.home.joinpath("workspace", "CALLS.md").read_text()
 
 
+class Forgetful(FakeReader):
+    """Notes which calls it was told to forget."""
+
+    def __init__(self) -> None:
+        super().__init__(READING)
+        self.forgotten: list[str] = []
+
+    def forget(self, call_id: str) -> None:
+        self.forgotten.append(call_id)
+        super().forget(call_id)
+
+
 def test_after_its_last_step_nothing_of_a_call_stays_in_memory(app: App) -> None:
+    reader = Forgetful()
+    told = replace(app, reader=reader)
+    row, _ = told.journal.ingest(make_call(SAID))
+    told.step_runner.run_by_hand(row.live.id, STEPS, "cut off")
+    assert reader.forgotten == [row.live.id]
+    assert CANARY not in repr(vars(told.step_runner))
+
+
+def test_a_summary_made_again_tells_nothing_that_was_confided(app: App) -> None:
     told, call_id = listen(app, STEPS)
-    assert call_id not in told.office._lately
-    assert CANARY not in str(vars(told.reader)["_kept"])
-    told.office.begin(call_id, ["summary", "index"], again=True)
-    told.office.do(call_id, "summary")
-    assert call_id in told.office._lately
-    told.office.do(call_id, "index")
-    assert (told.office._lately, told.office._open) == ({}, {})
+    told.step_runner.claim(call_id, ["summary"], again=True)
+    told.step_runner.run(call_id, "summary")
+    assert rows_with_the_canary(told) == []
+    assert CANARY not in told.settings.home.joinpath("workspace", "CALLS.md").read_text()

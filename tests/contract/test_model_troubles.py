@@ -17,9 +17,10 @@ from aftercall.llm.model.client import ModelChoice, ModelClient
 from aftercall.llm.model.reader import ModelReader
 from aftercall.model.calls import Call
 from aftercall.postcall.rerun import rerun
-from aftercall.postcall.shift import Shift
+from aftercall.postcall.runner import StepRunner
 from aftercall.settings.sections import ReadingSettings
 from aftercall.testing import make_call
+from stepping import run_steps
 
 SAID = (
     ("agent", "Hello!"),
@@ -46,13 +47,13 @@ class Watched:
         self.sealed.append(_lies_sealed(self.app))
         return answer_question(asked)
 
-    def at_work(self) -> tuple[Shift, ModelClient]:
+    def at_work(self) -> tuple[StepRunner, ModelClient]:
         line = ModelClient(
             ModelChoice(
                 "openai", "gpt-5.4-mini", SecretStr("sk-lab"), f"{self.url}/v1", ReadingSettings()
             )
         )
-        return Shift.of(replace(self.app, reader=ModelReader(line)).office), line
+        return replace(self.app, reader=ModelReader(line)).step_runner, line
 
 
 def _lies_sealed(app: App) -> bool:
@@ -76,33 +77,31 @@ def call(app: App) -> Call:
     return call
 
 
-async def test_a_model_in_trouble_is_asked_once_a_try(app: App, model: Watched, call: Call) -> None:
+def test_a_model_in_trouble_is_asked_once_a_try(app: App, model: Watched, call: Call) -> None:
     model.script.permanent_fault = "overloaded"
-    shift, line = model.at_work()
+    runner, line = model.at_work()
     pauses = []
     for number in (1, 2, 3):
-        pauses.append((await shift.take(call.id, ["summary"], number))["summary"])
+        pauses.append(run_steps(runner, call.id, ["summary"], number)["summary"])
         assert len(model.script.questions) == number
     assert pauses == sorted(set(pauses)), "each pause should be longer than the one before"
     (step,) = app.steps.of_call(call.id)
     assert (step.state, step.attempts) == ("waiting", 3)
-    shift.end()
     line.close()
 
 
-async def test_a_call_is_sealed_before_a_model_hears_of_it_and_a_failed_summary_is_made_of_the_seal(
+def test_a_model_reads_sealed_calls_and_a_failed_summary_is_made_of_the_seal(
     app: App, model: Watched, call: Call
 ) -> None:
     model.script.permanent_fault = "quota"
-    shift, line = model.at_work()
-    assert await shift.take(call.id, ["summary", "greeting"], 1) == {}
+    runner, line = model.at_work()
+    assert run_steps(runner, call.id, ["summary", "greeting"]) == {}
     assert {step.state for step in app.steps.of_call(call.id)} == {"failed"}
     assert _lies_sealed(app)
     model.script.permanent_fault = None
-    ended = {step.name: step for step in rerun(shift.office, call.id, "summary")}
+    ended = {step.name: step for step in rerun(runner, call.id, "summary")}
     assert (ended["summary"].state, ended["summary"].reason) == ("done", "")
     assert "larkspur" in (app.settings.home / "workspace" / "CALLS.md").read_text()
     assert model.sealed, "the model was never asked"
     assert all(model.sealed)
-    shift.end()
     line.close()

@@ -77,7 +77,7 @@ async def test_a_typed_call_survives_a_database_that_is_away(
     outlet.off()
     began = clock.monotonic()
     call, heard = await live(
-        clock, FakePhone(house.turn_parts).ring("Please call the plumber.", hangs_up=False)
+        clock, FakePhone(house.phone.turn_parts).ring("Please call the plumber.", hangs_up=False)
     )
     assert heard[0] == house.settings.receptionist.greeting
     assert "call the plumber" in heard[1]
@@ -97,13 +97,13 @@ async def test_a_typed_call_survives_a_database_that_is_away(
         ("agent", heard[1]),
     ]
     assert archived.end_reason == "caller_hung_up"
-    assert house.steps.due() == [call.call.id]
+    assert house.steps.list_due() == [call.call.id]
 
 
 async def test_a_database_that_comes_and_goes_in_the_middle_of_a_call_costs_no_word(
     house: App, outlet: Outlet, clock: VirtualClock
 ) -> None:
-    call = TurnCall(house.turn_parts, make_live_call(started_at=clock.now()))
+    call = TurnCall(house.phone.turn_parts, make_live_call(started_at=clock.now()))
     await live(clock, call.start())
     await live(clock, call.answer("One."))
     outlet.off()

@@ -42,7 +42,7 @@ def ring(app: App, said: str, day: float, caller: str = CALLER, **fields: Any) -
     assert isinstance(app.clock, VirtualClock)
     app.clock.move(max(0.0, (call.ended_at - app.clock.now()).total_seconds()))
     for name in ("summary", "facts", "pins"):
-        app.office.do(row.live.id, name)
+        app.step_runner.run(row.live.id, name)
     return row.live.id
 
 
@@ -113,7 +113,7 @@ def test_the_same_call_read_again_changes_nothing(app: App) -> None:
     calls = tell(app)
     before = rows(app)
     for call_id in (*calls, calls[0]):
-        app.office.do(call_id, "pins")
+        app.step_runner.run(call_id, "pins")
     assert rows(app) == before
 
 
@@ -131,7 +131,7 @@ def test_two_calls_that_end_together_make_no_twins(app: App) -> None:
         )
         taken.append(app.journal.ingest(call)[0].live.id)
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda call_id: app.office.do(call_id, "pins"), taken))
+        list(pool.map(lambda call_id: app.step_runner.run(call_id, "pins"), taken))
     assert len(shown(app).pin.history) == 6
 
 
@@ -219,7 +219,7 @@ def test_a_persons_words_stay_byte_for_byte_and_are_told_instead_of_ours(app: Ap
     pin_id = shown(app).pin.id
     app.pins.edit(pin_id, note, title="The house in Orlando")
     ring(app, "Again about the Orlando sale and the roof.", 6)
-    app.office.do(calls[0], "pins")
+    app.step_runner.run(calls[0], "pins")
     assert (shown(app).pin.note, shown(app).pin.title) == (note, "The house in Orlando")
     assert len(shown(app).pin.history) == 4  # ours goes on beside it
     assert app.composer.preview(CALLER).pins[0].status == note
@@ -266,7 +266,7 @@ def test_a_topic_that_names_nothing_and_an_unknown_pin_are_refused(app: App) -> 
 
 def test_what_becomes_a_secret_later_is_not_shown(app: App) -> None:
     calls = tell(app)
-    extractor = app.office.desk.extractor
+    extractor = app.step_runner.context.extractor
     assert extractor is not None
     call, _ = app.archive.read(str(app.store.get(calls[2]).archive_name))
     secret = draft("They want another discount and I don't like it.", visibility="secret")

@@ -4,11 +4,8 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from functools import partial
-from typing import TypeVar
 
 import pytest
-from dbos import DBOS, SetWorkflowID
 from sqlalchemy import Connection
 
 from aftercall.app import App, build
@@ -20,18 +17,15 @@ from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
 from aftercall.model.steps import Step, StepOutcome, done
 from aftercall.postcall import workflow
-from aftercall.postcall.crew import Crew
 from aftercall.postcall.rerun import rerun
-from aftercall.postcall.shift import Shift
-from aftercall.postcall.steps import Desk, take
-from aftercall.postcall.view import are_finished
+from aftercall.postcall.steps import STEPS, StepContext
+from aftercall.postcall.store import are_finished
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.providers import RememSettings
 from aftercall.settings.sections import WorkSettings
 from aftercall.testing import FakeReader, make_call
-
-T = TypeVar("T")
+from stepping import run_steps
 
 ASKED = Reading(
     language="en",
@@ -45,14 +39,6 @@ SAID = (
     ("caller", "It's Bill Harker. Please open a bug."),
     ("agent", "Noted."),
 )
-
-
-class ReadAtOnce(Shift):
-    """Reads calls without the crew, so that a test knows which jobs lie before it."""
-
-    async def _in_thread(self, name: str, job: Callable[[], T]) -> T:
-        is_reading = isinstance(job, partial) and job.func == self._read
-        return job() if is_reading else await super()._in_thread(name, job)
 
 
 @pytest.fixture
@@ -110,10 +96,10 @@ async def test_a_call_leaves_summary_profile_identity_and_greeting(live: App) ->
 async def test_one_steps_failure_never_stops_the_others_and_shows(
     live: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read_only(desk: Desk, call: Call) -> None:
+    def read_only(context: StepContext, call: Call) -> None:
         raise WorkspaceReadOnly("USER.md: may not be changed")
 
-    monkeypatch.setitem(take.__globals__["STEPS"], "profile", read_only)
+    monkeypatch.setitem(STEPS, "profile", read_only)
     (steps,) = await finish(with_reader(live, FakeReader(ASKED)), make_call())
     assert (steps["profile"].state, steps["profile"].reason) == (
         "failed",
@@ -130,14 +116,14 @@ async def test_a_failed_step_can_be_run_again_by_hand(
     app = with_reader(live, FakeReader(ASKED))
     call = make_call()
 
-    def broken(desk: Desk, call: Call) -> None:
+    def broken(context: StepContext, call: Call) -> None:
         raise ValueError("the canary sings")
 
     with monkeypatch.context() as fault:
-        fault.setitem(take.__globals__["STEPS"], "summary", broken)
+        fault.setitem(STEPS, "summary", broken)
         (steps,) = await finish(app, call)
     assert (steps["summary"].state, steps["summary"].reason) == ("failed", UNEXPECTED)
-    again = {step.name: step for step in rerun(app.office, call.id)}
+    again = {step.name: step for step in rerun(app.step_runner, call.id)}
     assert (again["summary"].state, again["summary"].reason, again["summary"].attempts) == (
         "done",
         "",
@@ -157,84 +143,83 @@ async def test_what_may_pass_is_tried_again_by_itself(
     assert sum(step.attempts for step in steps.values()) >= len(steps) + 2
 
 
-async def test_a_step_whose_end_is_on_record_is_not_taken_again(live: App) -> None:
-    """As after a crash between our record and the engine's: the engine would have the steps of
-    the call taken once more.
-    """
+def test_a_step_whose_end_is_on_record_is_not_run_again(live: App) -> None:
+    """As after a crash between our record and the engine's: the engine repeats the stage."""
     call = make_call(SAID)
     live.journal.ingest(call)
-    reader = FakeReader(ASKED)
-    shift = Shift.of(with_reader(live, reader).office)
-    assert await shift.take(call.id, ["summary", "document"], 1) == {}
-    live.steps.begin(call.id, ["document"], live.clock.now(), again=True)  # cut off in the middle
-    assert await shift.take(call.id, ["summary", "document", "index"], 1) == {}
-    shift.end()
+    runner = with_reader(live, FakeReader(ASKED)).step_runner
+    assert run_steps(runner, call.id, ["summary", "document"]) == {}
+    live.steps.claim(call.id, ["document"], live.clock.now(), again=True)  # cut off in the middle
+    assert run_steps(runner, call.id, ["summary", "document", "index"]) == {}
     attempts = {step.name: (step.state, step.attempts) for step in live.steps.of_call(call.id)}
     assert attempts == {"summary": ("done", 1), "document": ("done", 3), "index": ("done", 1)}
 
 
-async def test_the_summaries_of_all_calls_come_before_the_other_steps_of_any(
+async def test_the_summaries_of_calls_that_end_together_come_first(
     live: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    hold = threading.Event()
+    all_queued = threading.Event()
 
-    def note(name: str) -> Callable[[Desk, Call], StepOutcome]:
-        return lambda desk, call: order.append(name) or done(name)  # type: ignore[func-returns-value]
+    def note(name: str) -> Callable[[StepContext, Call], StepOutcome]:
+        def run(context: StepContext, call: Call) -> StepOutcome:
+            all_queued.wait()
+            order.append(name)
+            return done(name)
+
+        return run
 
     for name in ("summary", "profile"):
-        monkeypatch.setitem(take.__globals__["STEPS"], name, note(name))
+        monkeypatch.setitem(STEPS, name, note(name))
+    monkeypatch.setattr(workflow, "MODEL_THREADS", 1)
     calls = [make_call(SAID) for _ in range(4)]
     for call in calls:
         live.journal.ingest(call)
-    whole = Shift.of(live.office)
-    whole.crew.close()
-    shift = ReadAtOnce(whole.office, Crew(1), whole.clerk)
-    busy = shift.crew.submit(0, hold.wait)  # the only hand
-    work = asyncio.gather(*(shift.take(call.id, ["profile", "summary"], 1) for call in calls))
-    while len(shift.crew._due) < 8:
-        await live.clock.sleep(0.01)
-    hold.set()
-    await work
-    shift.end()
-    assert busy.result()
+    async with running(with_reader(live, FakeReader(ASKED))):
+        await asyncio.to_thread(all_queued.wait, 2.0)
+        all_queued.set()
+        for call in calls:
+            while not are_finished(await asyncio.to_thread(live.steps.of_call, call.id)):
+                await live.clock.sleep(0.02)
     assert order == ["summary"] * 4 + ["profile"] * 4
 
 
-async def test_nothing_a_step_wrote_stays_when_its_end_cannot_be_recorded(
+def test_nothing_a_step_wrote_stays_when_its_end_cannot_be_recorded(
     live: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = make_call(SAID)
     live.journal.ingest(call)
     app = with_reader(live, FakeReader(ASKED))
-    app.steps.begin(call.id, ["document"], app.clock.now())
+    outcome = app.step_runner.make(call.id, "document")
 
-    def fall(connection: Connection, name: str) -> None:
+    def write_and_fall(connection: Connection) -> None:
+        assert outcome.write is not None
+        outcome.write(connection)
         raise DatabaseUnreachable("no connection to the database")
 
-    with monkeypatch.context() as fault:
-        fault.setattr("aftercall.postcall.store._statement", fall)
-        with pytest.raises(DatabaseUnreachable):
-            app.office.do(call.id, "document")
+    with pytest.raises(DatabaseUnreachable):
+        app.step_runner.record(call.id, {"document": replace(outcome, write=write_and_fall)})
     assert app.documents.search("bug", 10) == []
-    app.office.do(call.id, "document")
+    app.step_runner.run(call.id, "document")
     assert len(app.documents.search("bug", 10)) == 1
 
 
-async def test_what_an_earlier_version_began_is_worked_on_to_its_end(live: App) -> None:
-    app = with_reader(live, FakeReader(ASKED))
+def test_a_step_whose_end_cannot_be_recorded_fails_no_other_of_its_stage(live: App) -> None:
     call = make_call(SAID)
-    app.journal.ingest(call)
-    await asyncio.to_thread(app.steps.mark_started, [call.id])
-    async with running(app):
-        with SetWorkflowID(call.id):
-            handle = await DBOS.enqueue_workflow_async(
-                workflow.QUEUE, workflow.post_call, call.id, ["summary", "document"], []
-            )
-        await handle.get_result(polling_interval_sec=0.05)
-    assert {step.name: step.state for step in app.steps.of_call(call.id)} == {
-        "summary": "done",
-        "document": "done",
+    live.journal.ingest(call)
+    runner = with_reader(live, FakeReader(ASKED)).step_runner
+
+    def fall(connection: Connection) -> None:
+        raise ValueError("the canary sings")
+
+    names = runner.claim(call.id, ["summary", "index", "identity"])
+    results = {name: runner.try_make(call.id, name) for name in names}
+    assert runner.finish(call.id, {**results, "index": done(write=fall)}, 1) == {}
+    steps = {step.name: (step.state, step.reason) for step in live.steps.of_call(call.id)}
+    assert steps == {
+        "summary": ("done", ""),
+        "index": ("failed", UNEXPECTED),
+        "identity": ("done", ""),
     }
 
 
@@ -242,7 +227,7 @@ async def test_calls_sealed_while_nobody_worked_are_worked_on_at_the_next_start(
     calls = [make_call() for _ in range(3)]
     for call in calls:
         live.journal.ingest(call)
-    assert live.steps.due() == sorted(call.id for call in calls)
+    assert live.steps.list_due() == sorted(call.id for call in calls)
     results = await finish(with_reader(live, FakeReader(ASKED)), *calls)
     assert all(are_finished(list(steps.values())) for steps in results)
     assert workspace(live)["CALLS.md"].count("### ") == 3
@@ -261,10 +246,11 @@ async def test_the_last_calls_of_this_caller_and_no_other_are_told_oldest_first(
 async def test_a_step_that_waits_says_why_and_holds_no_place_in_the_queue(
     live: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workflow, "AT_ONCE", 3)
+    for name in ("MAX_CALLS", "MAX_SHARED_CALLS", "MAX_DIRECT_SHARED_CALLS"):
+        monkeypatch.setattr(workflow, name, 3)
     nobody = RememSettings.model_validate({"api_key": "x", "api_url": "http://127.0.0.1:9"})
     app = replace(live, reader=FakeReader(ASKED), remem=RememClient(nobody))
-    calls = [make_call() for _ in range(workflow.AT_ONCE + 2)]
+    calls = [make_call() for _ in range(workflow.MAX_CALLS + 2)]
     async with running(app):
         for call in calls:
             await asyncio.to_thread(app.journal.ingest, call)

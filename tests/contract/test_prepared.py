@@ -37,7 +37,7 @@ def work(app: App, caller: str | None, *lines: str) -> Call:
     )
     app.journal.ingest(call)
     for name in STEPS:
-        rerun(app.office, call.id, name)
+        rerun(app.step_runner, call.id, name)
     return call
 
 
@@ -94,9 +94,9 @@ def test_whatever_a_briefing_rests_on_is_seen_at_the_next_ring(
         prepare_all(app)
         assert is_prepared(app), change
 
-    rerun(app.office, call.id, "summary")
+    rerun(app.step_runner, call.id, "summary")
     changes("the summary")
-    rerun(app.office, call.id, "document")
+    rerun(app.step_runner, call.id, "document")
     changes("the document")
     app.documents.update_content(
         app.documents.search("call", 1)[0].id,
@@ -278,13 +278,13 @@ async def test_a_slow_database_costs_the_memory_and_not_the_call(
 async def test_a_call_that_rings_back_hears_what_the_last_one_was_about(
     app: App, clock: VirtualClock
 ) -> None:
-    phone = FakePhone(app.turn_parts)
+    phone = FakePhone(app.phone.turn_parts)
     first, _ = await phone.ring(
         "Hi, this is Ann. Please book the Tesla in for its service on Tuesday.",
         "That's all, thanks.",
     )
     for name in STEPS:
-        await asyncio.to_thread(rerun, app.office, first.call.id, name)
+        await asyncio.to_thread(rerun, app.step_runner, first.call.id, name)
     clock.move(3_600)
     await asyncio.to_thread(prepare_all, app)
     _, heard = await phone.ring("Hello, what did we talk about last time?")

@@ -10,7 +10,7 @@ from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.memory.extraction import limit_per_minute
 from aftercall.postcall import workflow
-from aftercall.postcall.view import are_finished
+from aftercall.postcall.store import are_finished
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import ExtractionSettings

@@ -20,7 +20,7 @@ from aftercall.lab.carrier import LabRecording, make_wav
 from aftercall.lab.server import Lab
 from aftercall.model.calls import Recording
 from aftercall.phone.notices import RecordingNotice, RecordingState
-from aftercall.postcall.recording_desk import RecordingDesk, fetch_again
+from aftercall.postcall.recordings import RecordingFetcher, fetch_again
 from aftercall.settings import Settings
 from aftercall.settings.providers import OpenAISettings, TelnyxSettings, TwilioSettings
 from aftercall.settings.sections import RecordingsSettings
@@ -57,8 +57,10 @@ def call_id(app: App) -> str:
     return row.live.id
 
 
-def desk(app: App, lab: Lab, **recordings: object) -> RecordingDesk:
-    return RecordingDesk(settings_for(app.settings, lab, **recordings), app.recordings, app.clock)
+def desk(app: App, lab: Lab, **recordings: object) -> RecordingFetcher:
+    return RecordingFetcher(
+        settings_for(app.settings, lab, **recordings), app.recordings, app.clock
+    )
 
 
 def twilio_recording(app: App, lab: Lab, sid: str) -> tuple[LabRecording, Recording]:
@@ -178,7 +180,7 @@ def test_wrong_credentials_size_and_hosts_are_refused(app: App, lab: Lab, call_i
         }
     )
     with pytest.raises(RecordingError, match="TWILIO_AUTH_TOKEN"):
-        RecordingDesk(wrong, app.recordings, app.clock).download(row.id)
+        RecordingFetcher(wrong, app.recordings, app.clock).download(row.id)
     app.recordings.set_url(row.id, "http://169.254.169.254/latest/meta-data", app.clock.now())
     with pytest.raises(RecordingRefused, match="not Twilio's"):
         desk(app, lab).download(row.id)
@@ -269,7 +271,7 @@ def test_a_transcript_that_cannot_be_had_leaves_the_recording_here(
     _, row = twilio_recording(app, lab, "RE10")
     at = desk(app, lab, transcribe=True)
     at.download(row.id)
-    without_key = RecordingDesk(
+    without_key = RecordingFetcher(
         at.settings.model_copy(update={"openai": OpenAISettings()}), app.recordings, app.clock
     )
     with pytest.raises(RecordingError, match="OPENAI_API_KEY") as error:

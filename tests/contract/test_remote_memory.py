@@ -50,7 +50,7 @@ def keep(app: App, url: str, caller: str, said: str, day: int, dialect: Dialect 
     )
     at.journal.ingest(call)
     for name in ("summary", "document", "remem"):
-        assert rerun(at.office, call.id, name)
+        assert rerun(at.step_runner, call.id, name)
     assert {step.state for step in at.steps.of_call(call.id)} == {"done"}
     assert at.remem is not None
     at.remem.close()
@@ -106,7 +106,7 @@ def sent(app: App, lab: EmulatedRemem, url: str) -> Iterator[tuple[App, str]]:
     )
     at.journal.ingest(call)
     for name in ("summary", "document", "remem"):
-        assert rerun(at.office, call.id, name)
+        assert rerun(at.step_runner, call.id, name)
     yield at, call.id
     assert at.remem is not None
     at.remem.close()
@@ -121,7 +121,7 @@ def test_a_summary_made_anew_changes_the_page_here_and_there(
     sent: tuple[App, str], lab: EmulatedRemem
 ) -> None:
     app, call_id = sent
-    steps = rerun(with_summary(app, "All about foxgloves.").office, call_id, "summary")
+    steps = rerun(with_summary(app, "All about foxgloves.").step_runner, call_id, "summary")
     assert {step.name: step.state for step in steps} == {
         "summary": "done",
         "document": "done",
@@ -149,7 +149,7 @@ def test_a_page_that_a_client_has_written_to_stays_as_it_is(
     (page,) = app.documents.search("larkspur", 10)
     clock.move(1)
     app.documents.update_content(page.id, "Seen by Dana.", appends=True, now=clock.now())
-    rerun(with_summary(app, "All about foxgloves.").office, call_id, "summary")
+    rerun(with_summary(app, "All about foxgloves.").step_runner, call_id, "summary")
     (there,) = lab.documents.values()
     assert there["content"] == app.documents.get(page.id).content
     assert "larkspur" in there["content"]

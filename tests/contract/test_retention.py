@@ -58,8 +58,8 @@ def take_in(app: App, word: str, sid: str) -> Call:
         row, [Turn(seq=5, speaker="caller", text=f"And {word} bread.", at=call.ended_at)]
     )
     for name in STEPS:
-        app.office.do(call.id, name)
-    app.steps.await_start([call.id], list(STEPS), app.clock.now())
+        app.step_runner.run(call.id, name)
+    app.steps.add_waiting([call.id], list(STEPS), app.clock.now())
     app.steps.mark_started([call.id])
     app.work.runs.mark_running(call.conversation, 1, app.clock.now())
     app.work.runs.finish(call.conversation, 1, "done", "", app.clock.now())
@@ -165,7 +165,7 @@ def test_what_is_past_its_time_is_gone_from_every_place_and_the_rest_stays(
     )
     assert call_json(app.store, app.archive, app.store.get(old.id))["turns"] == []
     with pytest.raises(NotFound, match="past their time"):
-        rerun(app.office, old.id, "facts")
+        rerun(app.step_runner, old.id, "facts")
     assert app.journal.ingest(old)[1] is False  # a late webhook does not bring it back
     assert not any(app.retention.apply().values())
     app.eraser.erase(CALLER)
@@ -189,7 +189,7 @@ def test_what_was_archived_can_be_read_and_secrets_stay_sealed(
         caller=CALLER,
     )
     app.journal.ingest(call)
-    app.office.do(call.id, "facts")
+    app.step_runner.run(call.id, "facts")
     clock.move(timedelta(days=31).total_seconds())
     app.retention.apply()
     kept = [file.read_text() for file in (app.settings.home / "retired" / "facts").rglob("*.json")]

@@ -184,7 +184,7 @@ def test_facts_are_found_once_told_and_as_of_the_time_they_held(
             ("caller", "Bye."),
         ]
         row, _ = app.journal.ingest(make_call(said, started_at=START + timedelta(days=10 * days)))
-        app.office.do(row.live.id, "facts")
+        app.step_runner.run(row.live.id, "facts")
 
     def found(days: int) -> str:
         where = SearchScope("main", BILL, kinds=("fact",), as_of=START + timedelta(days=days))

@@ -6,7 +6,6 @@ from typing import Any
 from aftercall.app import App
 from aftercall.journal.store import CallRow
 from aftercall.model.turns import Turn
-from aftercall.postcall.ahead import sum_up_together
 from aftercall.postcall.steps import STEPS
 from aftercall.testing import VirtualClock, make_call, make_live_call
 from aftercall.web.page_store import PageStore
@@ -36,8 +35,8 @@ def hold(app: App, said: Any, minutes: float, **fields: Any) -> CallRow:
     )
     for name in STEPS:
         if name != "remem":
-            app.office.begin(row.live.id, [name])
-            app.office.do(row.live.id, name)
+            app.step_runner.claim(row.live.id, [name])
+            app.step_runner.run(row.live.id, name)
     return app.store.get(row.live.id)
 
 
@@ -90,12 +89,6 @@ def test_silent_calls_stand_in_lists_and_in_no_page(app: App) -> None:
     assert files.read(workspace.calls) == page
     assert len(app.store.list_page(limit=10)) == 4
     assert {step.state for row in silent for step in app.steps.of_call(row.live.id)} == {"skipped"}
-
-
-def test_summaries_made_together_leave_out_silent_calls(app: App) -> None:
-    row, _ = app.journal.ingest(make_call(SILENT))
-    sum_up_together(app.office, [row.live.id])
-    assert files.read(Workspace.from_settings(app.settings).calls) is None
 
 
 def test_a_greeting_that_a_silent_call_used_up_is_left_again(app: App, clock: VirtualClock) -> None:

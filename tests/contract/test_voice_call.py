@@ -379,11 +379,11 @@ async def test_a_call_whose_stream_never_comes_is_sealed_all_the_same(
     rigged: App, clock: VirtualClock
 ) -> None:
     live = make_live_call(source="twilio")
-    given = await rigged.pending_calls.register(live)
+    given = await rigged.phone.pending_calls.register(live)
     await clock.advance(121)
     await rigged.journal.close()  # waits for seals that are under way
     assert rigged.store.get(live.id).end_reason == "no_stream"
-    assert rigged.pending_calls.claim("twilio", live.sid, given, "MZ1") is None
+    assert rigged.phone.pending_calls.claim("twilio", live.sid, given, "MZ1") is None
 
 
 async def test_whatever_breaks_in_a_call_it_is_sealed(
@@ -407,10 +407,10 @@ async def test_a_webhook_that_comes_twice_at_once_announces_one_call(
 ) -> None:
     live = make_live_call(source="twilio")
     first, second = await asyncio.gather(
-        rigged.pending_calls.register(live), rigged.pending_calls.register(live)
+        rigged.phone.pending_calls.register(live), rigged.phone.pending_calls.register(live)
     )
-    assert rigged.pending_calls.claim("twilio", live.sid, second, "MZ1") is not None
-    assert rigged.pending_calls.claim("twilio", live.sid, first, "MZ2") is None
+    assert rigged.phone.pending_calls.claim("twilio", live.sid, second, "MZ1") is not None
+    assert rigged.phone.pending_calls.claim("twilio", live.sid, first, "MZ2") is None
     assert len(rigged.journal.live_recorders) == 1
 
 
@@ -420,5 +420,5 @@ async def test_the_carrier_may_tell_the_end_by_webhook_alone(
     rig = Rig(rigged, clock, FakeVoiceEngine())
     await rig.answer()
     await rig.greet()
-    await rigged.pending_calls.end("twilio", rig.live.sid, "caller_hung_up")
+    await rigged.phone.pending_calls.end("twilio", rig.live.sid, "caller_hung_up")
     assert (await rig.sealed()).end_reason == "caller_hung_up"

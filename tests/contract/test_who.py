@@ -50,11 +50,11 @@ ANNA_SAYS = (
 
 def work_off(app: App, call_id: str) -> None:
     for name in STEPS:
-        app.office.do(call_id, name)
+        app.step_runner.run(call_id, name)
 
 
 async def ring(app: App, *lines: str, caller: str | None = PHONE) -> list[str]:
-    call, heard = await FakePhone(app.turn_parts, caller).ring(*lines)
+    call, heard = await FakePhone(app.phone.turn_parts, caller).ring(*lines)
     work_off(app, call.call.id)
     assert isinstance(app.clock, VirtualClock)
     app.clock.move(4_000)
@@ -127,10 +127,10 @@ async def test_a_dropped_call_of_a_guest_is_picked_up_when_they_say_who_they_are
     app: App, clock: VirtualClock
 ) -> None:
     await ring(app, *TOM_SAYS)
-    call, _ = await FakePhone(app.turn_parts).ring(*ANNA_SAYS)
+    call, _ = await FakePhone(app.phone.turn_parts).ring(*ANNA_SAYS)
     clock.move(10)
     assert "saffron" not in told(app, PHONE)
-    again, heard = await FakePhone(app.turn_parts).ring("It's Anna again.", "Thank you, bye.")
+    again, heard = await FakePhone(app.phone.turn_parts).ring("It's Anna again.", "Thank you, bye.")
     assert again.call.resumes == call.call.id
     assert "Anna" in heard[-1]
     anew = app.composer.recompose(again.call, ANNA, "unknown", call.call.id)
@@ -186,7 +186,7 @@ async def test_where_nobody_can_say_who_is_calling_no_memory_stays_open(
         raise DatabaseUnreachable("the database is away")
 
     monkeypatch.setattr(CallerRegister, "find_persons", away)
-    _, heard = await FakePhone(app.turn_parts).ring(
+    _, heard = await FakePhone(app.phone.turn_parts).ring(
         "Hello, this is Anna.", "What did we talk about last time?"
     )
     assert "nothing from an earlier call" in heard[2]

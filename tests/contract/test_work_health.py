@@ -28,7 +28,7 @@ from working import RecordingSink, follow, hold_call, later, with_sink
 
 def finish_steps(app: App, call_id: str) -> None:
     for name in STEPS:
-        app.steps.finish(call_id, name, done(), app.clock.now())
+        app.steps.finish(call_id, {name: done()}, app.clock.now())
 
 
 def look(app: App) -> HealthReport:
@@ -177,7 +177,7 @@ async def test_the_sweep_sets_going_what_fell_through_and_then_finds_nothing(
     assert sorted(run.conversation for run in engine.work.runs.due(clock.now(), 300)) == sorted(
         [call.conversation, lost.conversation]
     )
-    assert engine.steps.due() == sorted([call.id, lost.id])
+    assert engine.steps.list_due() == sorted([call.id, lost.id])
     assert sum((await sweep(engine.health, engine.work, engine.journal)).values()) == 0
     assert await sweep_if_due(engine.health, engine.work, engine.journal) is not None
     assert await sweep_if_due(engine.health, engine.work, engine.journal) is None

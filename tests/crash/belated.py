@@ -59,7 +59,7 @@ def run_by_hand(home: str, database_url: str, fault: str, sid: str, *, declines:
     row, is_new = app.journal.ingest(make_call(SAID, sid=sid, started_at=app.clock.now()))
     faults.arm(fault)
     for name in ("summary", "index", "document", "pins") if is_new else ("",):
-        rerun(app.office, row.live.id, name)
+        rerun(app.step_runner, row.live.id, name)
     app.close()
 
 

@@ -29,7 +29,9 @@ def talk(home: str, database_url: str, pipe: Connection) -> None:
 
 
 async def _talk(app: App, pipe: Connection) -> None:
-    ends, goes_on = (TurnCall(app.turn_parts, make_live_call(sid=sid)) for sid in ("S1", "S2"))
+    ends, goes_on = (
+        TurnCall(app.phone.turn_parts, make_live_call(sid=sid)) for sid in ("S1", "S2")
+    )
     await ends.start()
     await goes_on.start()
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)

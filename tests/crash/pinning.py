@@ -32,6 +32,6 @@ def run(home: str, database_url: str, fault: str, count: int) -> None:
                 said, caller=CALLER, sid=f"call{number}", started_at=START + timedelta(days=number)
             )
         )
-        app.office.steps.begin(row.live.id, ["pins"], app.clock.now(), again=True)
-        app.office.do(row.live.id, "pins")
+        app.steps.claim(row.live.id, ["pins"], app.clock.now(), again=True)
+        app.step_runner.run(row.live.id, "pins")
     app.close()

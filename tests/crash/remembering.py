@@ -29,7 +29,7 @@ def run(home: str, database_url: str, fault: str, count: int) -> None:
             draft("I like tea", turns=(3,)),
             draft("My PIN is 4821", turns=(4,)),
         )
-        extractor = app.office.desk.extractor
+        extractor = app.step_runner.context.extractor
         assert extractor is not None
         extractor.extract(call.model_copy(update={"id": row.live.id}), reader_of(*drafts))
     app.close()

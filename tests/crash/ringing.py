@@ -22,7 +22,7 @@ def ring(home: str, database_url: str, fault: str, pipe: Connection) -> None:
     pipe.send("ready")
     pipe.recv()
     faults.arm(fault)
-    asyncio.run(_talk(app.turn_parts, pipe))
+    asyncio.run(_talk(app.phone.turn_parts, pipe))
 
 
 async def _talk(parts: TurnCallParts, pipe: Connection) -> None:

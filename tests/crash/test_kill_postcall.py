@@ -15,7 +15,7 @@ from aftercall import faults
 from aftercall.app import App
 from aftercall.db.tables import passages
 from aftercall.journal.verify import verify_archive
-from aftercall.postcall.view import are_finished
+from aftercall.postcall.store import are_finished
 from crash import afterwork
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
@@ -25,8 +25,6 @@ WORKING = [
     point for point in faults.POINTS if point.startswith("postcall") and point not in ELSEWHERE
 ]
 ONCE_A_CALL = (
-    "postcall.after_early_entry",
-    "postcall.after_early_summary",
     "postcall.after_enqueue",
     "postcall.after_begin",
 )

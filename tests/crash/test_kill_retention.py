@@ -39,8 +39,8 @@ def test_what_was_cut_off_is_finished_by_whoever_comes_next(app: App, point: str
     call = make_call(said, started_at=datetime(2025, 1, 5, 12, tzinfo=UTC))
     app.journal.ingest(call)
     for name in STEPS:
-        app.office.do(call.id, name)
-    app.steps.await_start([call.id], list(STEPS), app.clock.now())
+        app.step_runner.run(call.id, name)
+    app.steps.add_waiting([call.id], list(STEPS), app.clock.now())
     app.steps.mark_started([call.id])
     app.work.runs.mark_running(call.conversation, 1, app.clock.now())
     app.work.runs.finish(call.conversation, 1, "done", "", app.clock.now())

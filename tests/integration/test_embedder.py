@@ -133,7 +133,7 @@ def test_a_call_is_indexed_with_vectors_and_searched_with_them(app: App, lab: La
             ]
         )
     )
-    near.office.do(row.live.id, "index")
+    near.step_runner.run(row.live.id, "index")
     lab.script.questions.clear()
     hits = near.search.find("the of and to", SearchScope("main", "+15550100"))
     assert hits[0].passage.text == "The of and to"

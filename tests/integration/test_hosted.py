@@ -124,7 +124,7 @@ def test_a_call_that_begins_there_is_told_what_is_known_and_a_stranger_is_refuse
     )
     live.journal.ingest(call)
     for name in STEPS:
-        rerun(live.office, call.id, name)
+        rerun(live.step_runner, call.id, name)
     body = {
         "caller_id": "+15550100",
         "agent_id": "a1",

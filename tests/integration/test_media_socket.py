@@ -72,11 +72,11 @@ def test_an_engine_without_its_key_is_said_at_start(tmp_path: Path) -> None:
 def test_without_the_extra_the_receptionist_speaks_through_the_carrier_and_the_doctor_says_so(
     tmp_path: Path, missing: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("aftercall.app", "aftercall.doctor"):
+    for module in ("aftercall.compose.phone", "aftercall.doctor"):
         monkeypatch.setattr(f"{module}.find_missing", lambda: missing)
     settings = Settings(home=tmp_path, receptionist=ReceptionistSettings(speech=True))
     app = build(settings)
-    assert (app.voice_parts is None) is (missing is not None)
+    assert (app.phone.voice_parts is None) is (missing is not None)
     app.close()
     check = next(
         check for check in run_checks(LoadedConfig(settings, (), ())) if check.name == "speech"

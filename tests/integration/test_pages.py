@@ -311,7 +311,7 @@ def test_whoever_else_speaks_from_a_phone_has_a_page_of_their_own(
         ]
         call = hold_call(app, said, caller=CALLER, sid=sid)
         for step in STEPS:
-            app.office.do(call.id, step)
+            app.step_runner.run(call.id, step)
     anna = "/people/%2B15550142%23anna"
     assert f'href="{anna}"' in client.get(f"/people/{CALLER}").text
     page = client.get(anna).text

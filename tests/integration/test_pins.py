@@ -29,7 +29,7 @@ def take_in(app: App) -> None:
             started_at=START + timedelta(days=day),
         )
         row, _ = app.journal.ingest(call)
-        app.office.do(row.live.id, "pins")
+        app.step_runner.run(row.live.id, "pins")
 
 
 @pytest.fixture

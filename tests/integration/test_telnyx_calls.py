@@ -237,7 +237,7 @@ async def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
         second, first = after.store.list_page(limit=5)
         assert (second.live.resumes, second.live.caller) == (first.live.id, CALLER)
         assert second.live.metadata["call_sid"] == call.control_id
-        await after.close_carriers()
+        await after.phone.close()
     await before.journal.close()
     await after.journal.close()
     before.close()
@@ -286,7 +286,7 @@ async def test_a_stream_that_cannot_be_registered_leaves_the_call_to_the_recepti
     async def fail(call: LiveCall) -> str:
         raise DatabaseUnreachable("gone")
 
-    monkeypatch.setattr(streamed.pending_calls, "register", fail)
+    monkeypatch.setattr(streamed.phone.pending_calls, "register", fail)
     async with telnyx_town(streamed, line) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)
         assert (call.streams, call.heard) == ([], [streamed.settings.receptionist.greeting])

@@ -12,7 +12,7 @@ from aftercall.config import load_config
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
 from aftercall.model.steps import Step
-from aftercall.postcall.steps import names_for
+from aftercall.postcall.steps import list_steps
 from aftercall.running import running
 from aftercall.testing import make_call
 
@@ -48,7 +48,7 @@ def test_a_real_model_reads_a_call_and_every_step_comes_to_its_end(
     steps = asyncio.run(work(app, call))
     for step in steps:
         print(f"{step.name}: {step.state}; {step.result or step.reason}; {step.trace}")
-    assert {step.name for step in steps} == set(names_for(app.office.desk))
+    assert {step.name for step in steps} == set(list_steps(app.step_runner.context))
     assert {step.state for step in steps} <= {"done", "skipped", "failed"}
     assert all(step.reason for step in steps if step.state != "done")
     assert all(

@@ -43,7 +43,7 @@ def work(app: App, caller: str, *lines: str) -> None:
     )
     app.journal.ingest(call)
     for name in STEPS:
-        rerun(app.office, call.id, name)
+        rerun(app.step_runner, call.id, name)
 
 
 def test_a_preview_tells_what_the_call_will_be_told_and_uses_nothing_up(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_what_a_call_was_told_is_kept_with_it_and_repeating_it_is_no_news(tmp_pa
     told = [fact.id for fact in app.composer.preview("+15550100").facts]
 
     async def ring() -> str:
-        call, _ = await FakePhone(app.turn_parts).ring("Hello again.")
+        call, _ = await FakePhone(app.phone.turn_parts).ring("Hello again.")
         await app.journal.close()
         return call.call.id
 

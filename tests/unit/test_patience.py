@@ -3,8 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.durable import (
+    MAX_REQUESTED_PAUSE_S,
+    MAX_STEP_ATTEMPTS,
+    MAX_STEP_PAUSE_S,
+    next_pause_s,
+)
 from aftercall.errors import ModelUnavailable
-from aftercall.postcall.patience import LONGEST_ASKED_S, LONGEST_S, TRIES, pause_after
 from aftercall.testing import VirtualClock
 
 
@@ -22,23 +27,23 @@ async def test_a_model_away_for_an_hour_is_asked_again_within_ten_minutes() -> N
             ask()
             break
         except ModelUnavailable as error:
-            pause_s = pause_after(tries, error.retry_after_s)
+            pause_s = next_pause_s(tries, error.retry_after_s)
             assert pause_s is not None
             clock.move(pause_s)
-    assert 3600 <= clock.monotonic() <= 3600 + LONGEST_S
+    assert 3600 <= clock.monotonic() <= 3600 + MAX_STEP_PAUSE_S
     assert tries < 20
 
 
 def test_it_gives_up_after_about_a_day() -> None:
-    pauses = [pause_after(tries) for tries in range(1, TRIES)]
+    pauses = [next_pause_s(tries) for tries in range(1, MAX_STEP_ATTEMPTS)]
     assert 20 * 3600 < sum(pause or 0 for pause in pauses) < 28 * 3600
-    assert pause_after(TRIES) is None
+    assert next_pause_s(MAX_STEP_ATTEMPTS) is None
 
 
-@given(st.integers(1, TRIES - 1), st.none() | st.floats(0, 1e9))
+@given(st.integers(1, MAX_STEP_ATTEMPTS - 1), st.none() | st.floats(0, 1e9))
 def test_it_waits_as_long_as_it_was_asked_to_within_reason(
     tries: int, asked_s: float | None
 ) -> None:
-    pause_s = pause_after(tries, asked_s)
+    pause_s = next_pause_s(tries, asked_s)
     assert pause_s is not None
-    assert min(asked_s or 0, LONGEST_ASKED_S) <= pause_s <= LONGEST_ASKED_S
+    assert min(asked_s or 0, MAX_REQUESTED_PAUSE_S) <= pause_s <= MAX_REQUESTED_PAUSE_S

@@ -85,7 +85,7 @@ def test_after_a_call_the_page_has_the_whole_name_and_the_greeting_the_given_one
     )
     app.journal.ingest(call)
     for name in ("summary", "profile", "greeting"):
-        rerun(app.office, call.id, name)
+        rerun(app.step_runner, call.id, name)
     clock.move(3_600)
     told = app.composer.preview("+15550100")
     assert told.greeting.startswith("Hey Bill, last time you asked me to call the plumber")

@@ -47,7 +47,7 @@ from aftercall.model.people import replace_old_name, split_party
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
 from aftercall.who.register import CallerRegister
-from aftercall.work.trust import TrustPolicy
+from aftercall.who.trust import TrustPolicy
 from aftercall.work.view import FollowUpNews
 from aftercall.workspace import files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Workspace, WorkspacePerson

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from aftercall.app import App, make_model_client
+from aftercall.app import App
 from aftercall.bridge.turn_call import TurnCall
 from aftercall.cli.context import (
     ID_ARGUMENT,
@@ -22,6 +22,7 @@ from aftercall.cli.context import (
     wait_for_steps,
 )
 from aftercall.clock import parse_instant
+from aftercall.compose.reading import make_model_client
 from aftercall.errors import NotFound, NotWaiting, RefusedInput
 from aftercall.ids import new_id
 from aftercall.journal.record import ingest_json
@@ -34,9 +35,9 @@ from aftercall.memory.visibility import redact_call
 from aftercall.model.calls import LiveCall, parse_call_json
 from aftercall.model.reading import Reading
 from aftercall.model.steps import Step
-from aftercall.postcall.recording_desk import fetch_again
+from aftercall.postcall.recordings import fetch_again
 from aftercall.postcall.rerun import rerun
-from aftercall.postcall.view import steps_json
+from aftercall.postcall.store import steps_json
 from aftercall.running import running
 from aftercall.who.caller import read_caller
 from aftercall.work import deliver
@@ -126,7 +127,7 @@ def rerun_steps(
     cli = get_cli_context(context)
     runs_steps = step not in (RECORDING, FOLLOWUP)
     with cli.open_app() as app:
-        steps = rerun(app.office, call_id, step) if runs_steps else app.steps.of_call(call_id)
+        steps = rerun(app.step_runner, call_id, step) if runs_steps else app.steps.of_call(call_id)
         is_due_again = False
         if step in ("", FOLLOWUP):
             is_due_again = deliver.retry_run(app.work, app.store.get(call_id).live.conversation)
@@ -135,7 +136,7 @@ def rerun_steps(
                 "the follow-up work of this call has not failed; `aftercall followups list` "
                 "shows its state"
             )
-        fetched = fetch_again(app.recording_desk, call_id) if step in ("", RECORDING) else []
+        fetched = fetch_again(app.recording_fetcher, call_id) if step in ("", RECORDING) else []
         recordings = recordings_json(fetched)
     if json:
         print_json(steps_json(steps))
@@ -240,7 +241,7 @@ async def _converse(app: App, console: Console, number: str | None) -> None:
         caller=number,
         started_at=app.clock.now(),
     )
-    call = TurnCall(app.turn_parts, live)
+    call = TurnCall(app.phone.turn_parts, live)
     agent = ("agent", "bold")
     console.print(Text.assemble(agent, f"   {(await call.start()).text}"))
     while call.end_reason is None:

@@ -19,7 +19,7 @@ from aftercall.config import LoadedConfig, load_config
 from aftercall.errors import ScenarioRefused
 from aftercall.log import configure_logs, get_logger
 from aftercall.model.steps import Step
-from aftercall.postcall.view import are_finished
+from aftercall.postcall.store import are_finished
 
 if TYPE_CHECKING:
     from aftercall.app import App

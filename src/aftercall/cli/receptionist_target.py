@@ -108,7 +108,7 @@ class _ReceptionistSession:
     def _run_steps(self, call_id: str) -> None:
         """Runs the post-call steps at once, so that the next call knows of this one."""
         for name in STEPS:
-            self.app.office.do(call_id, name)
+            self.app.step_runner.run(call_id, name)
 
 
 class ReceptionistAgent:
@@ -129,7 +129,7 @@ class ReceptionistAgent:
             caller=dial.caller,
             started_at=app.clock.now(),
         )
-        self._call = TurnCall(app.turn_parts, live)
+        self._call = TurnCall(app.phone.turn_parts, live)
         return self._spoken(await self._call.start())
 
     async def respond(self, text: str) -> Sequence[AgentAnswer]:

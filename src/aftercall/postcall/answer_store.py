@@ -1,10 +1,6 @@
-"""The SQL of kept answers.
+"""The SQL of cached model answers. An answer may hold secrets, so it is sealed with our key."""
 
-A model's answer may hold what was told in confidence, so each stands sealed with this
-installation's key.
-"""
-
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
@@ -12,7 +8,7 @@ from aftercall.db.statements import upsert
 from aftercall.db.tables import answers
 from aftercall.errors import SecretUnreadable
 from aftercall.llm.model.completion import CachedAnswer, Usage
-from aftercall.memory.vault import Vault, is_sealed
+from aftercall.memory.vault import Vault
 
 
 class AnswerStore:
@@ -22,25 +18,14 @@ class AnswerStore:
         self._vault = vault
 
     def find(self, key: str) -> CachedAnswer | None:
-        """What was sealed with another key is lost: the question is put again, and its answer
-        takes the place of the lost one.
-        """
+        """An answer that was sealed with another key is lost: the question is asked again."""
         with self._database.read() as connection:
             row = connection.execute(select(answers).where(answers.c.key == key)).first()
         if row is None:
             return None
-        if not is_sealed(row.answer):  # kept before answers were sealed
-            with self._database.write() as connection:
-                connection.execute(
-                    update(answers)
-                    .where(answers.c.key == key)
-                    .values(answer=self._vault.seal(row.answer))
-                )
-            return CachedAnswer(row.answer, Usage(row.input_tokens, row.output_tokens, row.cost))
+        usage = Usage(row.input_tokens, row.output_tokens, row.cost)
         try:
-            return CachedAnswer(
-                self._vault.open(row.answer), Usage(row.input_tokens, row.output_tokens, row.cost)
-            )
+            return CachedAnswer(self._vault.open(row.answer), usage)
         except SecretUnreadable:
             with self._database.write() as connection:
                 connection.execute(delete(answers).where(answers.c.key == key))

@@ -1,21 +1,22 @@
 """The SQL of post-call work: which calls are due, and how far each step is."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Row, and_, or_, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, Update, and_, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import ReturningInsert
 
+from aftercall.clock import format_instant
 from aftercall.db.connect import Database
 from aftercall.db.conversations import belongs_to
-from aftercall.db.stale_briefings import invalidate_all_briefings, invalidate_briefing
+from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
-from aftercall.db.tables import calls, documents, fact_occurrences, facts, steps
+from aftercall.db.tables import calls, documents, steps
 from aftercall.memory.document_store import parse_next_call_context
 from aftercall.model.briefing import RecentCall
 from aftercall.model.calls import Call
@@ -24,16 +25,15 @@ from aftercall.model.reading import ReadingTrace
 from aftercall.model.steps import OPEN_STATES, Step, StepOutcome, StepState
 
 KEY = ["call_id", "name"]
-ALONE_S = 30
-
-TOLD = "summary"  # the step whose result the next call is told
+START_LOCK_TIMEOUT_S = 30
+SUMMARY = "summary"  # the next call is briefed with its result
 
 
 class StepStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def due(self, limit: int = 100) -> list[str]:
+    def list_due(self, limit: int = 100) -> list[str]:
         """Sealed calls whose work has not been started, oldest first."""
         query = (
             select(calls.c.id).where(calls.c.postcall == "due").order_by(calls.c.id).limit(limit)
@@ -42,30 +42,22 @@ class StepStore:
             return [str(row.id) for row in connection.execute(query)]
 
     @contextmanager
-    def alone(self) -> Iterator[bool]:
-        """Whether nobody else starts calls just now: two that start the same ones do no harm,
-        and all of the work twice.
+    def start_lock(self) -> Iterator[bool]:
+        """True if this process may start calls now. Two starters would do the same work twice.
 
-        Whoever falls asleep over it loses the privilege. On SQLite the others are few and near,
-        and are not asked.
+        A process that hangs loses the lock. SQLite has few processes and needs none.
         """
         if self._database.dialect != "postgresql":
             yield True
             return
+        timeout = f"SET LOCAL idle_in_transaction_session_timeout = '{START_LOCK_TIMEOUT_S}s'"
+        lock = "SELECT pg_try_advisory_xact_lock(hashtextextended('aftercall.start', 0))"
         with self._database.read() as connection:
-            connection.execute(
-                text(f"SET LOCAL idle_in_transaction_session_timeout = '{ALONE_S}s'")
-            )
-            yield bool(
-                connection.execute(
-                    text("SELECT pg_try_advisory_xact_lock(hashtextextended('aftercall.start', 0))")
-                ).scalar()
-            )
+            connection.execute(text(timeout))
+            yield bool(connection.execute(text(lock)).scalar())
 
-    def await_start(self, call_ids: Sequence[str], names: Sequence[str], now: datetime) -> None:
-        """Show the steps, before anybody can begin them: one who began and one who only now
-        makes the rows might wait for each other.
-        """
+    def add_waiting(self, call_ids: Sequence[str], names: Sequence[str], now: datetime) -> None:
+        """Add the rows before a workflow starts: adding them later could deadlock with a claim."""
         waiting = {"state": "waiting", "reason": "", "changed_at": now}
         rows = [
             {"call_id": call_id, "name": name, **waiting}
@@ -74,80 +66,88 @@ class StepStore:
         ]
         if rows:
             with self._database.write() as connection:
-                connection.execute(
-                    _insert(connection).on_conflict_do_nothing(index_elements=KEY), rows
-                )
+                is_postgres = connection.dialect.name == "postgresql"
+                added = _insert(is_postgres).on_conflict_do_nothing(index_elements=KEY)
+                connection.execute(added, rows)
 
     def mark_started(self, call_ids: Sequence[str]) -> None:
         with self._database.write() as connection:
-            # Not against those who only refer to these calls, like facts on their way in: the
-            # id does not change.
+            # A key-share lock does not block transactions that only refer to these calls.
             locked = (
                 select(calls.c.id)
                 .where(calls.c.id.in_(call_ids))
                 .order_by(calls.c.id)
                 .with_for_update(key_share=True)
             )
+            found = connection.execute(locked).scalars().all()
             connection.execute(
-                update(calls)
-                .where(calls.c.id.in_(connection.execute(locked).scalars().all()))
-                .values(postcall="started")
+                update(calls).where(calls.c.id.in_(found)).values(postcall="started")
             )
 
-    def begin(
+    def claim(
         self, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False
     ) -> list[str]:
-        """In one transaction, since the steps of a call begin together.
+        """Mark steps as running. Returns them without those that have ended, unless `again`."""
+        with self._database.write() as connection:
+            return _claim(connection, call_id, names, now, again=again)
 
-        `again` also begins what had come to its end.
+    def claim_by_hand(
+        self, call_id: str, names: Sequence[str], now: datetime, unfinished: str
+    ) -> set[str]:
+        """Claim steps outside the workflow. Returns those that the workflow will still run.
+
+        The others show as failed with this reason until they end: no workflow repeats them after
+        a crash.
         """
         with self._database.write() as connection:
-            return begin(connection, call_id, names, now, again=again)
+            known = _read_states(connection, call_id)
+            due = select(calls.c.postcall).where(calls.c.id == call_id)
+            is_due = connection.execute(due).scalar() == "due"
+            unknown: StepState = "waiting" if is_due else "failed"
+            scheduled = {name for name in names if known.get(name, unknown) in OPEN_STATES}
+            with_workflow = [name for name in names if name in scheduled]
+            alone = [name for name in names if name not in scheduled]
+            _claim(connection, call_id, with_workflow, now, again=True)
+            _claim(connection, call_id, alone, now, again=True, shown=("failed", unfinished))
+        return scheduled
 
-    def begin_by_hand(self, call_id: str, names: Sequence[str], now: datetime, reason: str) -> None:
-        """Where no engine takes up what a crash cuts off: a step that nobody else will take
-        shows as failed until it has ended.
-
-        What the engine has, or is about to take, is left to it.
-        """
-        with self._database.write() as connection:
-            known = {
-                row.name: row.state
-                for row in connection.execute(
-                    select(steps.c.name, steps.c.state).where(steps.c.call_id == call_id)
-                )
+    def finish(self, call_id: str, outcomes: Mapping[str, StepOutcome], now: datetime) -> None:
+        """Record how steps ended, in one transaction with what they write."""
+        if not outcomes:
+            return
+        rows = [
+            {
+                "call_id": call_id,
+                "name": name,
+                "state": outcome.state,
+                "reason": outcome.reason,
+                "result": outcome.result,
+                "trace": asdict(outcome.trace) if outcome.trace else None,
+                "changed_at": now,
             }
-            is_due = (
-                connection.execute(select(calls.c.postcall).where(calls.c.id == call_id)).scalar()
-                == "due"
-            )
-            to_come = {
-                name
-                for name in names
-                if known.get(name, "waiting" if is_due else "failed") in OPEN_STATES
-            }
-            begin(connection, call_id, [name for name in names if name in to_come], now, again=True)
-            alone = [name for name in names if name not in to_come]
-            begin(connection, call_id, alone, now, again=True, shown=("failed", reason))
-
-    def finish(self, call_id: str, name: str, outcome: StepOutcome, now: datetime) -> None:
+            for name, outcome in outcomes.items()
+        ]
         with self._database.write() as connection:
-            finish(connection, call_id, name, outcome, now)
+            for outcome in outcomes.values():
+                if outcome.write:
+                    outcome.write(connection)
+            connection.execute(_finish_statement(connection.dialect.name == "postgresql"), rows)
+            if SUMMARY in outcomes:
+                _invalidate_briefing(connection, call_id)
 
     def put_off(
-        self, call_id: str, name: str, reason: str, now: datetime, after: Sequence[str] = ()
+        self, call_id: str, name: str, reason: str, now: datetime, waiting: Sequence[str] = ()
     ) -> None:
-        """Steps that wait for it wait from now on: they are not forgotten, however long it
-        takes.
+        """Record that a step will be tried again. `waiting` are steps that wait for it.
+
+        Their time is moved on too, so that they do not look stuck.
         """
         with self._database.write() as connection:
             _end(
                 connection, call_id, name, {"state": "waiting", "reason": reason, "changed_at": now}
             )
-            if after:
-                connection.execute(
-                    update(steps).where(_waiting(call_id, after)).values(changed_at=now)
-                )
+            for other in waiting:
+                connection.execute(_update_waiting(call_id, other).values(changed_at=now))
 
     def fail(
         self,
@@ -155,64 +155,43 @@ class StepStore:
         name: str,
         reason: str,
         now: datetime,
-        after: Sequence[str] = (),
-        told: str = "",
+        waiting: Mapping[str, str] | None = None,
     ) -> None:
-        """Steps that wait for it fail with it; `told` is their reason."""
+        """Record that a step failed. `waiting` maps steps that wait for it to their reason."""
         with self._database.write() as connection:
             _end(
                 connection, call_id, name, {"state": "failed", "reason": reason, "changed_at": now}
             )
-            if after:
-                connection.execute(
-                    update(steps)
-                    .where(_waiting(call_id, after))
-                    .values(state="failed", reason=told, changed_at=now)
-                )
-
-    def with_secrets(self, call_ids: Sequence[str]) -> set[str]:
-        """Those of the calls that any fact told in confidence rests on."""
-        query = (
-            select(fact_occurrences.c.call_id)
-            .join(facts, facts.c.id == fact_occurrences.c.fact_id)
-            .where(facts.c.visibility == "secret", fact_occurrences.c.call_id.in_(call_ids))
-        )
-        with self._database.read() as connection:
-            return set(connection.execute(query).scalars())
-
-    def archive_names(self, call_ids: Sequence[str]) -> list[str]:
-        """The sealed files of these calls, where there is one."""
-        query = select(calls.c.archive_name).where(
-            calls.c.id.in_(call_ids), calls.c.archive_name.is_not(None)
-        )
-        with self._database.read() as connection:
-            return list(connection.execute(query).scalars())
+            for other, other_reason in (waiting or {}).items():
+                failed = {"state": "failed", "reason": other_reason, "changed_at": now}
+                connection.execute(_update_waiting(call_id, other).values(failed))
 
     def state_of(self, call_id: str, name: str) -> StepState | None:
-        query = select(steps.c.state).where(steps.c.call_id == call_id, steps.c.name == name)
+        return self.states_of(call_id).get(name)
+
+    def states_of(self, call_id: str) -> dict[str, StepState]:
         with self._database.read() as connection:
-            return connection.execute(query).scalar()
+            return _read_states(connection, call_id)
 
     def result_of(self, call_id: str, name: str) -> str:
-        """What the step made when it last ended well; empty if it made nothing."""
+        """What the step last made; empty if it made nothing."""
         query = select(steps.c.result).where(steps.c.call_id == call_id, steps.c.name == name)
         with self._database.read() as connection:
             return connection.execute(query).scalar() or ""
 
-    def hush(self, call_id: str, clean: Callable[[str], str]) -> None:
-        """Take a secret out of what the steps made."""
-        told = select(steps.c.name, steps.c.result).where(
+    def redact_results(self, call_id: str, clean: Callable[[str], str]) -> None:
+        query = select(steps.c.name, steps.c.result).where(
             steps.c.call_id == call_id, steps.c.result.is_not(None)
         )
         with self._database.write() as connection:
-            for row in connection.execute(told).all():
-                if (hushed := clean(row.result)) != row.result:
-                    connection.execute(
-                        update(steps)
-                        .where(steps.c.call_id == call_id, steps.c.name == row.name)
-                        .values(result=hushed)
+            for row in connection.execute(query).all():
+                cleaned = clean(row.result)
+                if cleaned != row.result:
+                    changed = update(steps).where(
+                        steps.c.call_id == call_id, steps.c.name == row.name
                     )
-                    _outdate(connection, call_id)
+                    connection.execute(changed.values(result=cleaned))
+                    _invalidate_briefing(connection, call_id)
 
     def of_call(self, call_id: str) -> list[Step]:
         query = select(steps).where(steps.c.call_id == call_id).order_by(steps.c.name)
@@ -220,22 +199,12 @@ class StepStore:
             return [to_step(row) for row in connection.execute(query)]
 
     def last_greeting(self, call: Call) -> tuple[str, datetime] | None:
-        """What the greeting step left after this party's last call with words in it, and when;
-        None if it left nothing.
-        """
+        """The greeting left after this party's last call with words, and its time."""
+        greeting = and_(steps.c.call_id == calls.c.id, steps.c.name == "greeting")
         query = (
             select(steps.c.result, steps.c.changed_at)
-            .select_from(
-                calls.outerjoin(
-                    steps, and_(steps.c.call_id == calls.c.id, steps.c.name == "greeting")
-                )
-            )
-            .where(
-                belongs_to(call.caller or ""),
-                calls.c.agent_id == call.agent_id,
-                calls.c.started_at < call.started_at,
-            )
-            .where(calls.c.state == "sealed", calls.c.direction == "inbound", ~calls.c.is_silent)
+            .select_from(calls.outerjoin(steps, greeting))
+            .where(_is_talk_with_party(call), calls.c.started_at < call.started_at)
             .order_by(calls.c.started_at.desc())
         )
         with self._database.read() as connection:
@@ -243,17 +212,9 @@ class StepStore:
         return (row.result, row.changed_at) if row and row.result else None
 
     def has_later_call(self, call: Call) -> bool:
-        """Whether this party has called since, with words: a call may be handed in long after
-        it ended.
-        """
-        query = (
-            select(calls.c.id)
-            .where(
-                belongs_to(call.caller or ""),
-                calls.c.agent_id == call.agent_id,
-                calls.c.started_at > call.started_at,
-            )
-            .where(calls.c.state == "sealed", calls.c.direction == "inbound", ~calls.c.is_silent)
+        """True if this party has called since, with words. Calls may be handed in late."""
+        query = select(calls.c.id).where(
+            _is_talk_with_party(call), calls.c.started_at > call.started_at
         )
         with self._database.read() as connection:
             return connection.execute(query.limit(1)).first() is not None
@@ -261,12 +222,16 @@ class StepStore:
     def recent_summaries(
         self, agent_id: str, party: str, limit: int, *, of_all: bool = False
     ) -> list[RecentCall]:
-        """The last calls of this party that have a summary, oldest first; `of_all`: of
-        everybody who did not withhold their number.
+        """The party's last calls with a summary, oldest first.
+
+        `of_all` takes the calls of every known number.
         """
         whose = calls.c.whose != "" if of_all else belongs_to(party)
+        summary = and_(
+            steps.c.call_id == calls.c.id, steps.c.name == SUMMARY, steps.c.state == "done"
+        )
         greetings = steps.alias()
-        left = and_(greetings.c.call_id == calls.c.id, greetings.c.name == "greeting")
+        greeting = and_(greetings.c.call_id == calls.c.id, greetings.c.name == "greeting")
         query = (
             select(
                 calls.c.ended_at,
@@ -275,12 +240,9 @@ class StepStore:
                 greetings.c.result.label("greeting"),
                 calls.c.whose,
             )
-            .join(
-                steps,
-                and_(steps.c.call_id == calls.c.id, steps.c.name == TOLD, steps.c.state == "done"),
-            )
+            .join(steps, summary)
             .outerjoin(documents, documents.c.call_id == calls.c.id)
-            .outerjoin(greetings, left)
+            .outerjoin(greetings, greeting)
             .where(whose, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
             .order_by(calls.c.started_at.desc())
             .limit(limit)
@@ -300,7 +262,7 @@ def _to_recent(row: Any, party: str) -> RecentCall:
     )
 
 
-def begin(
+def _claim(
     connection: Connection,
     call_id: str,
     names: Sequence[str],
@@ -309,132 +271,70 @@ def begin(
     again: bool = False,
     shown: tuple[StepState, str] = ("running", ""),
 ) -> list[str]:
-    """Those that are going on now.
-
-    What had come to its end before a crash stays as it is, and is not among them.
-    """
+    if not names:
+        return []
     state, reason = shown
-    rows = [
-        {
-            "call_id": call_id,
-            "name": name,
-            "state": state,
-            "reason": reason,
-            "attempts": 1,
-            "changed_at": now,
-        }
-        for name in names
-    ]
-    begun = (
-        set(
-            connection.execute(
-                _statement(connection, "again" if again else "begin"), rows
-            ).scalars()
-        )
-        if rows
-        else set()
-    )
-    return [name for name in names if name in begun]
+    row = {"call_id": call_id, "state": state, "reason": reason, "attempts": 1, "changed_at": now}
+    claimed = _claim_statement(connection.dialect.name == "postgresql", again)
+    rows = [{"name": name, **row} for name in names]
+    found = set(connection.execute(claimed, rows).scalars())
+    return [name for name in names if name in found]
 
 
-def take_together(
-    connection: Connection, name: str, outcomes: Mapping[str, StepOutcome], now: datetime
-) -> set[str]:
-    """Begin and end one step of several calls; those of them that had not come to its end
-    before.
-    """
-    running = {"name": name, "state": "running", "reason": "", "attempts": 1, "changed_at": now}
-    rows = [{"call_id": call_id, **running} for call_id in sorted(outcomes)]
-    begun = set(connection.execute(_statement(connection, "begin_calls"), rows).scalars())
-    ended = [
-        {"call_id": call_id, "name": name, **_ended(outcomes[call_id], now)}
-        for call_id in sorted(begun)
-    ]
-    if ended:
-        connection.execute(_statement(connection, "finish"), ended)
-    if ended and name == TOLD:
-        theirs: dict[str, list[str]] = defaultdict(list)
-        for row in connection.execute(
-            select(calls.c.agent_id, calls.c.caller, calls.c.whose).where(calls.c.id.in_(begun))
-        ):
-            theirs[row.agent_id].append(row.whose or row.caller or "")
-        for agent_id, callers in theirs.items():
-            invalidate_all_briefings(connection, agent_id, callers)
-    return begun
-
-
-def _ended(outcome: StepOutcome, now: datetime) -> dict[str, Any]:
-    trace = asdict(outcome.trace) if outcome.trace else None
-    return {
-        "state": outcome.state,
-        "reason": outcome.reason,
-        "result": outcome.result,
-        "trace": trace,
-        "changed_at": now,
+@cache
+def _claim_statement(is_postgres: bool, again: bool) -> ReturningInsert[Any]:
+    fresh = _insert(is_postgres)
+    is_open = or_(*(steps.c.state == state for state in OPEN_STATES))  # IN takes one row only
+    changes = {
+        "state": fresh.excluded.state,
+        "reason": fresh.excluded.reason,
+        "changed_at": fresh.excluded.changed_at,
+        "attempts": steps.c.attempts + fresh.excluded.attempts,
     }
-
-
-def finish(
-    connection: Connection, call_id: str, name: str, outcome: StepOutcome, now: datetime
-) -> None:
-    """How a step ended, and what it made in the database, stand or fall together."""
-    if outcome.write:
-        outcome.write(connection)
-    connection.execute(
-        _statement(connection, "finish"), {"call_id": call_id, "name": name, **_ended(outcome, now)}
+    claimed = fresh.on_conflict_do_update(
+        index_elements=KEY, set_=changes, where=None if again else is_open
     )
-    if name == TOLD:
-        _outdate(connection, call_id)
+    return claimed.returning(steps.c.name)
+
+
+@cache
+def _finish_statement(is_postgres: bool) -> sqlite.Insert | postgresql.Insert:
+    fresh = _insert(is_postgres)
+    names = ("state", "reason", "result", "trace", "changed_at")
+    changes = {name: fresh.excluded[name] for name in names}
+    return fresh.on_conflict_do_update(index_elements=KEY, set_=changes)
 
 
 def _end(connection: Connection, call_id: str, name: str, values: dict[str, Any]) -> None:
     upsert(connection, steps, {"call_id": call_id, "name": name}, values)
-    if name == TOLD:
-        _outdate(connection, call_id)
+    if name == SUMMARY:
+        _invalidate_briefing(connection, call_id)
 
 
-def _waiting(call_id: str, names: Sequence[str]) -> ColumnElement[bool]:
-    return and_(steps.c.call_id == call_id, steps.c.name.in_(names), steps.c.state == "waiting")
-
-
-def _statement(connection: Connection, name: str) -> ReturningInsert[Any] | Insert:
-    return _STATEMENTS[connection.dialect.name == "postgresql"][name]
-
-
-def _insert(connection: Connection) -> sqlite.Insert | postgresql.Insert:
-    return (
-        postgresql.insert(steps)
-        if connection.dialect.name == "postgresql"
-        else sqlite.insert(steps)
+def _update_waiting(call_id: str, name: str) -> Update:
+    return update(steps).where(
+        steps.c.call_id == call_id, steps.c.name == name, steps.c.state == "waiting"
     )
 
 
-def _build(fresh: sqlite.Insert | postgresql.Insert) -> dict[str, ReturningInsert[Any] | Insert]:
-    """Made once: putting a statement together costs as much as running it."""
-    new = fresh.excluded
-    running = {
-        "state": new.state,
-        "reason": new.reason,
-        "changed_at": new.changed_at,
-        "attempts": steps.c.attempts + new.attempts,
-    }
-    unfinished = or_(*(steps.c.state == state for state in OPEN_STATES))
-    ended = {name: new[name] for name in ("state", "reason", "result", "trace", "changed_at")}
-    return {
-        "begin": fresh.on_conflict_do_update(
-            index_elements=KEY, set_=running, where=unfinished
-        ).returning(steps.c.name),
-        "begin_calls": fresh.on_conflict_do_update(
-            index_elements=KEY, set_=running, where=unfinished
-        ).returning(steps.c.call_id),
-        "again": fresh.on_conflict_do_update(index_elements=KEY, set_=running).returning(
-            steps.c.name
-        ),
-        "finish": fresh.on_conflict_do_update(index_elements=KEY, set_=ended),
-    }
+def _read_states(connection: Connection, call_id: str) -> dict[str, StepState]:
+    query = select(steps.c.name, steps.c.state).where(steps.c.call_id == call_id)
+    return {row.name: row.state for row in connection.execute(query)}
 
 
-_STATEMENTS = {True: _build(postgresql.insert(steps)), False: _build(sqlite.insert(steps))}
+def _insert(is_postgres: bool) -> sqlite.Insert | postgresql.Insert:
+    return postgresql.insert(steps) if is_postgres else sqlite.insert(steps)
+
+
+def _is_talk_with_party(call: Call) -> ColumnElement[bool]:
+    """Sealed inbound calls of the same party in which the caller said something."""
+    return and_(
+        belongs_to(call.caller or ""),
+        calls.c.agent_id == call.agent_id,
+        calls.c.state == "sealed",
+        calls.c.direction == "inbound",
+        ~calls.c.is_silent,
+    )
 
 
 def to_step(row: Row[Any]) -> Step:
@@ -442,8 +342,27 @@ def to_step(row: Row[Any]) -> Step:
     return Step(row.name, row.state, row.reason, row.attempts, row.result, row.changed_at, trace)
 
 
-def _outdate(connection: Connection, call_id: str) -> None:
+def _invalidate_briefing(connection: Connection, call_id: str) -> None:
     row = connection.execute(
         select(calls.c.agent_id, calls.c.caller, calls.c.whose).where(calls.c.id == call_id)
     ).one()
     invalidate_briefing(connection, row.agent_id, row.whose or row.caller)
+
+
+def steps_json(steps: list[Step]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": step.name,
+            "state": step.state,
+            "reason": step.reason,
+            "attempts": step.attempts,
+            "result": step.result,
+            "changed_at": format_instant(step.changed_at),
+            "trace": asdict(step.trace) if step.trace else None,
+        }
+        for step in steps
+    ]
+
+
+def are_finished(steps: list[Step]) -> bool:
+    return bool(steps) and all(step.state not in OPEN_STATES for step in steps)

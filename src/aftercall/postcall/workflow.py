@@ -1,220 +1,180 @@
-"""The durable workflow after a call. The only file here that knows the durable engine.
+"""The durable workflow after a call: one workflow per sealed call, one durable step per stage.
 
-The workflow's id is the call's id, so a call is worked on once however often it is started;
-names are ours and explicit. A step in flight at a crash runs again; one that finished does not.
-A step that may pass comes back as a workflow of its own.
+The workflow's id is the call's id, so a call that is started twice runs once. A stage that a
+crash cut off runs again; the steps in it that have ended do not. A step that should be tried
+again becomes a delayed workflow, so that it holds no place in the queue while it waits.
 """
 
 import asyncio
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TypeVar
 
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
-from aftercall.db.statements import chunked
-from aftercall.durable import (
-    BulkEnqueuer,
-    count_free_slots,
-    register_queue,
-    start_workflow,
-    step,
-    workflow,
-)
+from aftercall.durable import register_queue, start_workflow, step, workflow
 from aftercall.faults import fault_point
 from aftercall.memory.extraction import limit_per_minute
-from aftercall.postcall.office import Office
-from aftercall.postcall.shift import Shift
-from aftercall.postcall.steps import FIRST, LAST, RATIONED, names_for
+from aftercall.postcall.runner import StepRunner
+from aftercall.postcall.steps import RATIONED, RULES, STAGES, list_steps
+from aftercall.postcall.store import SUMMARY
 
 QUEUE = "aftercall.post_call"
 RATIONED_QUEUE = "aftercall.rationed"
-AFTER_CALL = "aftercall.after_call"
 MINUTE_S = 60.0
-AT_ONCE = (
-    64  # calls whose steps wait their turn together, so that the urgent one of each can come first
-)
-AT_ONCE_OF_SEVERAL = (
-    32  # where other processes may be at work: who takes all of them leaves none to the others
-)
-TOGETHER = 25  # calls summed up in one go: nobody else writes meanwhile
-# calls begun the moment they are due; when more end together the others queue, with one wait
-# for the disk for all
-AT_HAND = 16
+MAX_CALLS = 64  # at once: with that many, most summaries run before the stages behind them
+MAX_SHARED_CALLS = 32  # on Postgres: leaves some calls to other processes
+MAX_DIRECT_SHARED_CALLS = 16  # started without the queue, where other processes may take them
 POLL_S = 1.0
-UNUSED_POLL_S = 10.0  # without a limit only what was begun under one is there
-ATTEMPTS = 10  # with doubling pauses: a database that is away for a quarter of an hour
+UNUSED_POLL_S = 10.0  # without a limit, the queue holds only calls from before a change of settings
+ATTEMPTS = 10  # with doubling pauses: outlasts a database that is away for a quarter of an hour
+MODEL_THREADS = 24  # steps that mostly wait for a model
+RULES_THREADS = 4  # steps that compete for the interpreter lock
+
+T = TypeVar("T")
+
+# One per process, like the durable engine.
+_runner: StepRunner | None = None
+_threads: ThreadPoolExecutor | None = None
 
 
-# One at a time in a process, because the durable engine is one.
-_shift: Shift | None = None
-_intake: BulkEnqueuer | None = None
-
-
-def shift() -> Shift:
-    if _shift is None:
-        raise RuntimeError("the post-call work has not been opened")
-    return _shift
-
-
-def intake() -> BulkEnqueuer:
-    if _intake is None:
-        raise RuntimeError("the post-call work has not been opened")
-    return _intake
-
-
-@workflow(AFTER_CALL)
+@workflow("aftercall.after_call")
 async def after_call(call_id: str, names: list[str], rationed: list[str]) -> None:
-    """The names are told and not looked up: other settings or another version must not change
-    what was begun.
-    """
-    for name in rationed:  # not waited for: it may queue for long, and the others shall not
+    """The names are arguments: new settings do not change a call that has begun."""
+    for name in rationed:  # not awaited: it may queue for long
         with SetWorkflowID(f"{call_id}.{name}"):
             await DBOS.enqueue_workflow_async(RATIONED_QUEUE, rationed_step, call_id, name)
-    for name, pause_s in (await take_steps(call_id, names)).items():
-        await come_back(call_id, name, 1, pause_s)
-
-
-@workflow("aftercall.post_call")
-async def post_call(call_id: str, names: list[str], rationed: list[str]) -> None:
-    """Calls that an earlier version began: the engine goes on only where it finds the steps it
-    has on record.
-    """
-    for name in rationed:
-        with SetWorkflowID(f"{call_id}.{name}"):
-            await DBOS.enqueue_workflow_async(RATIONED_QUEUE, rationed_step, call_id, name)
-    first, last = (
-        [name for name in names if name not in LAST],
-        [name for name in names if name in LAST],
-    )
-    pauses = await asyncio.gather(*(take_step(call_id, name, 1) for name in first))
-    pauses += [await take_step(call_id, name, 1) for name in last]
-    for name, pause_s in zip([*first, *last], pauses, strict=True):
-        await come_back(call_id, name, 1, pause_s)
-    await take_late(call_id)
+    with _forgetting(call_id):
+        await run_stages(call_id, names)
 
 
 @workflow("aftercall.rationed_step")
 async def rationed_step(call_id: str, name: str) -> None:
-    await come_back(call_id, name, 1, await take_step(call_id, name, 1))
+    with _forgetting(call_id):
+        await run_or_retry(call_id, [name], 1)
 
 
 @workflow("aftercall.step_again")
-async def step_again(call_id: str, name: str, number: int) -> None:
-    pause_s = await take_step(call_id, name, number)
-    await come_back(call_id, name, number, pause_s)
-    if name == FIRST and pause_s is None:
-        await take_late(call_id)
+async def retry_step(call_id: str, name: str, attempt: int) -> None:
+    with _forgetting(call_id):
+        is_ended = await run_or_retry(call_id, [name], attempt)
+        if name == SUMMARY and is_ended:
+            await run_stages(call_id, await list_late_steps(call_id), again=True)
 
 
-async def take_late(call_id: str) -> None:
-    """Last in a workflow: the engine goes on with what an earlier version began only where it
-    finds the steps on record.
-    """
-    for name, pause_s in (await take_left_behind(call_id)).items():
-        await come_back(call_id, name, 1, pause_s)
+async def run_stages(call_id: str, names: list[str], *, again: bool = False) -> None:
+    for stage in STAGES:
+        in_stage = [name for name in stage if name in names]
+        if in_stage:
+            await run_or_retry(call_id, in_stage, 1, again=again)
 
 
-async def come_back(call_id: str, name: str, number: int, pause_s: float | None) -> None:
-    """Another workflow tries again when it is time, so that a step that waits holds no place in
-    the queue.
-    """
-    if pause_s is None:
-        return
-    with SetWorkflowID(f"{call_id}:{name}:{number + 1}"), SetEnqueueOptions(delay_seconds=pause_s):
-        await DBOS.enqueue_workflow_async(QUEUE, step_again, call_id, name, number + 1)
+async def run_or_retry(
+    call_id: str, names: list[str], attempt: int, *, again: bool = False
+) -> bool:
+    """Run steps and schedule the next attempt of those that need one. True if all have ended."""
+    pauses = await run_steps(call_id, names, attempt, again)
+    for name, pause_s in pauses.items():
+        retry_id = f"{call_id}:{name}:{attempt + 1}"
+        with SetWorkflowID(retry_id), SetEnqueueOptions(delay_seconds=pause_s):
+            await DBOS.enqueue_workflow_async(QUEUE, retry_step, call_id, name, attempt + 1)
+    return not pauses
 
 
 @step("aftercall.take_steps", ATTEMPTS)
-async def take_steps(call_id: str, names: list[str]) -> dict[str, float]:
-    """One step to the engine: each of ours is on record by itself, in the transaction of what
-    it made.
-    """
-    return await shift().take(call_id, names, 1)
-
-
-@step("aftercall.take_step", ATTEMPTS)
-async def take_step(call_id: str, name: str, number: int) -> float | None:
-    """Seconds until it should be tried again, or None: it ended."""
-    return (await shift().take(call_id, [name], number)).get(name)
+async def run_steps(
+    call_id: str, names: list[str], attempt: int, again: bool = False
+) -> dict[str, float]:
+    """Run the steps of one stage side by side. Returns the pause of each to be tried again."""
+    claimed = await _in_thread(partial(runner().claim, call_id, names, again=again))
+    ends = await _wait_for_all(
+        _in_thread(partial(runner().try_make, call_id, name)) for name in claimed
+    )
+    results = dict(zip(claimed, ends, strict=True))
+    return await _in_thread(partial(runner().finish, call_id, results, attempt))
 
 
 @step("aftercall.take_left_behind", ATTEMPTS)
-async def take_left_behind(call_id: str) -> dict[str, float]:
-    return await shift().take_left_behind(call_id)
+async def list_late_steps(call_id: str) -> list[str]:
+    names = await _in_thread(partial(runner().list_late_steps, call_id))
+    fault_point("step.after_late_summary")
+    return names
 
 
-def open_office(at: Office) -> None:
+def runner() -> StepRunner:
+    if _runner is None:
+        raise RuntimeError("the post-call work has not been opened")
+    return _runner
+
+
+def open_postcall(at: StepRunner) -> None:
     """Call before the durable engine is launched."""
-    global _shift, _intake
-    _shift, _intake = Shift.of(at), BulkEnqueuer(at.desk.settings)
-    at_once = AT_ONCE if at.desk.database.dialect == "sqlite" else min(AT_ONCE, AT_ONCE_OF_SEVERAL)
-    register_queue(QUEUE, at_once, poll_s=POLL_S)
-    limit = limit_per_minute(at.desk.settings, at.desk.reader)
+    global _runner, _threads
+    context = at.context
+    count = RULES_THREADS if context.reader.name == RULES else MODEL_THREADS
+    _runner, _threads = at, ThreadPoolExecutor(count, thread_name_prefix="aftercall-step")
+    max_calls = MAX_CALLS if context.database.dialect == "sqlite" else MAX_SHARED_CALLS
+    limit = limit_per_minute(context.settings, context.reader)
+    register_queue(QUEUE, max_calls, poll_s=POLL_S)
     register_queue(
         RATIONED_QUEUE,
-        at_once,
+        max_calls,
         poll_s=POLL_S if limit else UNUSED_POLL_S,
         limit=limit,
         period_s=MINUTE_S,
     )
 
 
-def close_office() -> None:
-    """The durable engine has ended."""
-    global _shift, _intake
-    if _shift is not None:
-        _shift.end()
-    if _intake is not None:
-        _intake.close()
-    _shift = _intake = None
+def close_postcall() -> None:
+    """Call after the workflows have ended. Does not wait for a model that still answers."""
+    global _runner, _threads
+    if _threads is not None:
+        _threads.shutdown(wait=False, cancel_futures=True)
+    _runner = _threads = None
 
 
-async def start_due(at: Office) -> list[str]:
-    """Start the work of every sealed call that has none yet.
-
-    A crash in between starts it again, which is the same.
-    """
-    due = await asyncio.to_thread(at.steps.due)
-    if not due:
+async def start_due(at: StepRunner) -> list[str]:
+    """Start the workflow of every sealed call that has none. A crash in between repeats it."""
+    steps = at.context.steps
+    if not await asyncio.to_thread(steps.list_due):
         return []
     with ExitStack() as stack:
-        is_alone = await asyncio.to_thread(stack.enter_context, at.steps.alone())
-        return await _start(at, await asyncio.to_thread(at.steps.due)) if is_alone else []
+        if not await asyncio.to_thread(stack.enter_context, steps.start_lock()):
+            return []
+        due = await asyncio.to_thread(steps.list_due)
+        rationed = [RATIONED] if limit_per_minute(at.context.settings, at.context.reader) else []
+        names = list_steps(at.context)
+        await asyncio.to_thread(steps.add_waiting, due, names, at.context.clock.now())
+        at_once = [name for name in names if name not in rationed]
+        is_shared = at.context.database.dialect != "sqlite"
+        max_direct = MAX_DIRECT_SHARED_CALLS if is_shared else MAX_CALLS
+        for call_id in due:
+            with SetWorkflowID(call_id):
+                await start_workflow(QUEUE, max_direct, after_call, call_id, at_once, rationed)
+        fault_point("postcall.after_enqueue")
+        await asyncio.to_thread(steps.mark_started, due)
+        return due
 
 
-async def _start(at: Office, due: list[str]) -> list[str]:
-    rationed = [RATIONED] if limit_per_minute(at.desk.settings, at.desk.reader) else []
-    names = [name for name in names_for(at.desk) if name not in rationed]
-    due = await _make_ready(at, due, [*names, *rationed])
-    room = count_free_slots(QUEUE, AT_HAND)
-    if due[room:]:
-        await asyncio.to_thread(
-            intake().enqueue,
-            QUEUE,
-            AFTER_CALL,
-            [(call_id, (call_id, names, rationed)) for call_id in due[room:]],
-        )
-    for call_id in due[:room]:
-        with SetWorkflowID(call_id):
-            await start_workflow(QUEUE, AT_HAND, after_call, call_id, names, rationed)
-    fault_point("postcall.after_enqueue")
-    await asyncio.to_thread(at.steps.mark_started, due)
-    return due
+@contextmanager
+def _forgetting(call_id: str) -> Iterator[None]:
+    """Drops the call from memory at the end: an erased call must not stay in a process."""
+    at = runner()
+    try:
+        yield
+    finally:
+        at.forget(call_id)
 
 
-async def _make_ready(at: Office, due: list[str], names: list[str]) -> list[str]:
-    """Show the steps, and sum up ahead where that is quick; calls that fall due meanwhile do
-    not wait until the others are started.
-    """
-    ready: list[str] = []
-    with shift().crew.only_urgent() if shift().sums_up_ahead else nullcontext():
-        while due:
-            for some in chunked(due, TOGETHER):
-                await asyncio.to_thread(at.steps.await_start, some, names, at.desk.clock.now())
-                if shift().sums_up_ahead:
-                    await shift().sum_up_ahead(some)
-            ready += due
-            more = await asyncio.to_thread(at.steps.due) if shift().sums_up_ahead else []
-            due = [
-                call_id for call_id in more if call_id not in ready
-            ]  # of the hundred oldest: this comes to an end
-    return ready
+async def _in_thread(job: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(_threads, job)
+
+
+async def _wait_for_all(jobs: Iterable[Coroutine[None, None, T]]) -> list[T]:
+    """Wait for every job, also if one raises: a repeated stage must not meet an old job."""
+    tasks = [asyncio.ensure_future(job) for job in jobs]
+    if tasks:
+        await asyncio.wait(tasks)
+    return [task.result() for task in tasks]

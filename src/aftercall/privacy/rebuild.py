@@ -22,14 +22,13 @@ from aftercall.db.tables import (
     followup_runs,
     passages,
 )
-from aftercall.durable import to_step_error
 from aftercall.errors import AftercallError
 from aftercall.journal.archive import ChainLink, parse_link
 from aftercall.journal.store import to_columns
 from aftercall.log import get_logger
 from aftercall.memory.pins.store import clear_pins
 from aftercall.model.calls import Call
-from aftercall.postcall.office import Office
+from aftercall.postcall.runner import StepRunner
 
 UNFINISHED_REASON = (
     "started by a rebuild that did not finish; if none is running, run `aftercall rebuild` again"
@@ -59,7 +58,7 @@ class RebuildResult:
 @dataclass(frozen=True)
 class Rebuilder:
     database: Database
-    office: Office
+    runner: StepRunner
 
     def rebuild(
         self, on_progress: Callable[[int, int], None] = lambda done, total: None
@@ -73,7 +72,7 @@ class Rebuilder:
         undone: list[FailedStep] = []
         for number, link in enumerate(links, 1):
             try:
-                call = self.office.archive.read(link.name)[0]
+                call = self.runner.archive.read(link.name)[0]
                 adopted += self._adopt(call, link)
                 undone += self._run_steps(call.id)
             except AftercallError as error:
@@ -84,29 +83,24 @@ class Rebuilder:
 
     def _list_sealed(self) -> list[ChainLink]:
         """The files of calls, without addenda and without erased calls."""
-        links = [parse_link(line) for line in self.office.archive.place.read_chain()]
+        links = [parse_link(line) for line in self.runner.archive.place.read_chain()]
         erased = {link.name for link in links if link.erased}
         return [link for link in links if link.name not in erased and ".addendum-" not in link.name]
 
     def _adopt(self, call: Call, link: ChainLink) -> bool:
-        now = self.office.desk.clock.now()
+        now = self.runner.context.clock.now()
         with self.database.write() as connection:
             return insert_archived_call(connection, call, link, now)
 
     def _run_steps(self, call_id: str) -> list[FailedStep]:
         """Run every step. A failed one is recorded with the call and can be run again alone."""
-        is_remote = self.office.desk.remem is not None and self.office.desk.remote_id(call_id)
+        context = self.runner.context
+        is_remote = context.remem is not None and context.steps.result_of(call_id, "remem")
         names = (*STEPS, "remem") if is_remote else STEPS  # updates the remote copy of the page
-        self.office.begin_by_hand(call_id, names, UNFINISHED_REASON)
-        for name in names:
-            try:
-                self.office.do(call_id, name)
-            except Exception as error:  # noqa: BLE001 - the edge of a step
-                reason = str(to_step_error(error, call=call_id, step=name))
-                self.office.give_up(call_id, name, reason)
+        self.runner.run_by_hand(call_id, names, UNFINISHED_REASON)
         return [
             FailedStep(call_id, step.name, step.reason)
-            for step in self.office.steps.of_call(call_id)
+            for step in context.steps.of_call(call_id)
             if step.name in names and step.state == "failed"
         ]
 

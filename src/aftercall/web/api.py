@@ -25,7 +25,7 @@ from aftercall.memory.visibility import memory_key, redact_call
 from aftercall.model.facts import MemoryKey, PinState
 from aftercall.model.followups import FollowUpState
 from aftercall.model.reading import Category
-from aftercall.postcall.view import steps_json
+from aftercall.postcall.store import steps_json
 from aftercall.web.queries import (
     parse_caller,
     parse_cursor,

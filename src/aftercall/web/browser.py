@@ -33,7 +33,7 @@ def make_router(app: App, auth: BrowserAuth) -> APIRouter:
             return
         await socket.accept()
         try:
-            call = TurnCall(app.turn_parts, _make_call(app, caller))
+            call = TurnCall(app.phone.turn_parts, _make_call(app, caller))
             await _run_call(socket, call)
         except AftercallError as error:
             await socket.send_json({"type": "refused", "reason": str(error)})

@@ -51,7 +51,7 @@ def _add_start(router: APIRouter, app: App, platform: ElevenLabs) -> None:
         variables: dict[str, object] = {}
         if platform.is_ours(event):  # a call of another agent gets no briefing of ours
             call = platform.read_start(event, app.settings.agent_id, app.clock.now())
-            _, briefing = await app.brief(call)
+            _, briefing = await app.phone.brief(call)
             variables |= briefing_variables(briefing, app.settings.zone)
         return {"type": "conversation_initiation_client_data", "dynamic_variables": variables}
 

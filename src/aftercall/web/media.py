@@ -55,7 +55,7 @@ def make_router(app: App) -> APIRouter:
 
 
 async def _run_socket(app: App, socket: WebSocket, carrier: str, wire: Wire) -> None:
-    parts = app.voice_parts
+    parts = app.phone.voice_parts
     if parts is None:
         log.warning("media socket refused", carrier=carrier, flaw="no voice engine is set up")
         await socket.close(CLOSE_REFUSED)
@@ -83,7 +83,7 @@ async def _claim_call(
                 for event in wire.receive(frame) if frame is not None else wire.close():
                     if isinstance(event, StreamStarted):
                         token = event.parameters.get(TOKEN_PARAMETER)
-                        return app.pending_calls.claim(
+                        return app.phone.pending_calls.claim(
                             carrier, event.call_sid, token, event.stream_sid
                         )
                     if isinstance(event, StreamStopped):

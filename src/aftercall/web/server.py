@@ -32,7 +32,7 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with running(app):
             yield
-            await app.close_carriers()
+            await app.phone.close()
 
     server = FastAPI(
         title="Aftercall",

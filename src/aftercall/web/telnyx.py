@@ -61,7 +61,7 @@ log = get_logger("carrier")
 
 def make_router(app: App) -> APIRouter:
     signature = TelnyxSignature(app.settings.telnyx.public_key, app.clock)
-    calls = TelnyxCalls(app, app.telnyx) if app.telnyx else None
+    calls = TelnyxCalls(app, app.phone.telnyx) if app.phone.telnyx else None
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
@@ -104,7 +104,7 @@ class TelnyxCalls:
 
     def __init__(self, app: App, rest: TelnyxRest) -> None:
         self._app = app
-        self._switchboard = Switchboard(app.turn_parts, app.clock)
+        self._switchboard = Switchboard(app.phone.turn_parts, app.clock)
         self._rest = rest
         self._control = TelnyxControl()
         self._dedupe = WebhookDedupe()
@@ -155,11 +155,11 @@ class TelnyxCalls:
 
     async def _register_stream(self, ring: RingNotice) -> str | None:
         """The token of the call's stream; None leaves the call to the receptionist."""
-        if self._app.voice_parts is None:
+        if self._app.phone.voice_parts is None:
             return None
         call = make_call_factory(self._app, ring)(ring.sid)
         try:
-            return await self._app.pending_calls.register(call)
+            return await self._app.phone.pending_calls.register(call)
         except AftercallError as error:
             # If the call cannot be stored, the receptionist tells the caller.
             log.error("no stream for the call", error=error.code)
@@ -208,7 +208,7 @@ class TelnyxCalls:
         return [self._hang_up(notice.sid, notice.key)]
 
     async def _apologise(self, notice: StreamFailed) -> list[Command]:
-        await self._app.pending_calls.end(SOURCE, notice.sid, "stream_failed")
+        await self._app.phone.pending_calls.end(SOURCE, notice.sid, "stream_failed")
         return [self._speak(notice.sid, SpokenReply(SORRY_GOODBYE, 0), notice.key)]
 
     async def _end(self, notice: CallProgress) -> None:
@@ -217,7 +217,7 @@ class TelnyxCalls:
         self._silence.stop(sid)
         is_known = self._switchboard.current_turn(sid) is not None
         await self._switchboard.end(sid, reason)
-        await self._app.pending_calls.end(SOURCE, sid, reason)
+        await self._app.phone.pending_calls.end(SOURCE, sid, reason)
         ring = self._rings.pop(sid, None)
         if ring is None and notice.client_state.get(CALL_STATE_KEY) == sid:
             ring = notice.ring

@@ -36,7 +36,7 @@ log = get_logger("carrier")
 def make_router(app: App) -> APIRouter:
     router = APIRouter(prefix="/twilio", tags=["carriers"])
     signature = TwilioSignature(app.settings.twilio.auth_token, app.settings.public_url)
-    switchboard = Switchboard(app.turn_parts, app.clock)
+    switchboard = Switchboard(app.phone.turn_parts, app.clock)
 
     async def read_signed(request: Request) -> Fields:
         body = await read_signed_body(
@@ -53,7 +53,7 @@ def make_router(app: App) -> APIRouter:
         form = await read_signed(request)
         ring = twilio_webhooks.read_ring(form)
         make_call = make_call_factory(app, ring)
-        if turn is None and app.voice_parts is not None:
+        if turn is None and app.phone.voice_parts is not None:
             return await _connect_stream(app, make_call(ring.sid))
         if turn is None:
             return _speak(app, await switchboard.ring(ring.sid, make_call), is_first=True)
@@ -69,7 +69,7 @@ def make_router(app: App) -> APIRouter:
         if progress.state.is_final:
             reason = progress.state.end_reason
             await switchboard.end(progress.sid, reason)
-            await app.pending_calls.end(SOURCE, progress.sid, reason)
+            await app.phone.pending_calls.end(SOURCE, progress.sid, reason)
 
     @router.post("/recording", summary="Twilio: the state of a recording", status_code=204)
     async def post_recording(request: Request) -> None:
@@ -82,7 +82,7 @@ def make_router(app: App) -> APIRouter:
 async def _connect_stream(app: App, call: LiveCall) -> Response:
     """Sends the call's audio to our media socket, with a token that opens it once."""
     try:
-        token = await app.pending_calls.register(call)
+        token = await app.phone.pending_calls.register(call)
     except AftercallError as error:
         log.error("could not open the call", call=call.id, error=error.code)
         text = twiml.say_and_hang_up(NOT_WRITTEN.text)

@@ -1,3 +1,1 @@
-"""Who is calling: the number's owner, another person at the same phone, or nobody that can be
-known.
-"""
+"""Who is calling: the number's owner, another person at the number, or an unknown caller."""

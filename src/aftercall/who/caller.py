@@ -1,7 +1,4 @@
-"""A caller as somebody writes one into a command, a form or an address.
-
-Refused, it is named by the field it stood in.
-"""
+"""Reads a caller from a command, a form or a URL. A refusal names the field."""
 
 from collections.abc import Callable
 

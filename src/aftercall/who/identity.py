@@ -1,8 +1,7 @@
-"""Attention to who is on the line while a call goes on: a name that is given, a passcode that
-is spoken, and what follows from it.
+"""Follows who is on the line during a call: names and passcodes that the caller says.
 
-`notice` is cheap and does no I/O, so every turn passes through it; `weigh` reads files and
-rows, and is for a thread.
+`process_turn` does no I/O, so every turn passes through it. `resolve` reads files and rows and
+runs in a thread.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,12 +13,11 @@ from aftercall.model.calls import LiveCall
 from aftercall.model.followups import Trust
 from aftercall.model.people import join_party, split_party
 from aftercall.who.introduction import Introduction, IntroductionListener, resolve_names
+from aftercall.who.passcode import asks_passcode, find_passcode
 from aftercall.who.register import NAMED, RIGHT, WRONG, CallerRegister
-from aftercall.work.trust import TrustPolicy, asks_passcode, find_passcode
+from aftercall.who.trust import TrustPolicy
 
 
-# Wherever in a call they stand.
-# Where people say who they are, or were asked it.
 @dataclass(frozen=True)
 class NoticedCaller:
     """Words that may say who is calling."""
@@ -30,7 +28,7 @@ class NoticedCaller:
 
 @dataclass(frozen=True)
 class LearnedCaller:
-    """What came of them: to be written down, and whether another memory is open now."""
+    """Events for the journal, and whether the call now belongs to another memory."""
 
     events: tuple[tuple[str, dict[str, Any]], ...]
     has_new_party: bool = False
@@ -39,7 +37,7 @@ class LearnedCaller:
 
 @dataclass(frozen=True)
 class CallerReception:
-    """What attention stands on."""
+    """Makes the `CallerIdentity` of each call."""
 
     register: CallerRegister
     policy: TrustPolicy
@@ -74,13 +72,12 @@ class CallerIdentity:
         return NoticedCaller(introduction, offer) if introduction or offer else None
 
     def resolve(self, noticed: NoticedCaller) -> LearnedCaller | None:
-        """Raises an AftercallError when it cannot be told; then `close` is the safe thing to do."""
+        """Raises an AftercallError if the caller cannot be resolved; then call `clear_party`."""
         before, events = self.party, []
-        is_right = (
-            self._reception.register.tries.check(self._call, noticed.passcode_attempt)
-            if noticed.passcode_attempt
-            else None
-        )
+        is_right = None
+        if noticed.passcode_attempt:
+            tries = self._reception.register.tries
+            is_right = tries.check(self._call, noticed.passcode_attempt)
         if is_right is not None:
             events.append((RIGHT if is_right else WRONG, dict[str, Any]()))
         self._has_passcode = self._has_passcode or bool(is_right)
@@ -90,14 +87,12 @@ class CallerIdentity:
         if self.party != before and self.party is not None and noticed.introduction:
             events.append((NAMED, {"person": split_party(self.party)[1]}))
         is_another = self.party != before
-        return (
-            LearnedCaller(tuple(events), is_another, bool(is_right))
-            if events or is_another
-            else None
-        )
+        if not events and not is_another:
+            return None
+        return LearnedCaller(tuple(events), is_another, bool(is_right))
 
     def clear_party(self) -> LearnedCaller:
-        """Nobody can say who this is: no memory is open from here on."""
+        """The caller is unknown: the call opens no memory from here on."""
         is_another, self.party = self.party is not None, None
         return LearnedCaller((), is_another)
 
@@ -108,7 +103,7 @@ class CallerIdentity:
         return self._reception.search(self._call.agent_id, self.party, self.trust, query)
 
     def _find_party(self) -> str | None:
-        """By the last name given: whoever spoke before is not there any more."""
+        """The last name given counts: that person is speaking now."""
         register = self._reception.register
         number = register.find_number(self._call, has_passcode=self._has_passcode)
         if number is None:

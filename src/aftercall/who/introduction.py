@@ -13,25 +13,20 @@ from aftercall.model.turns import Turn
 
 OPENING_TURNS = 2  # of the caller's, in which people say who they are
 
-
 _LEAD = (
     "(?:(?i:hi|hiya|hello|hey|yes|yeah|no|nope|oh|um+|uh+|er+|so|well|okay|ok|sorry|actually"
     "|good|morning|afternoon|evening|there|and|but|"
     r"wait|hang|on)\b[,.!?…—-]* ?)*"
 )
 
-
 _TO_WHOM = rf"(?:{NAME}[,.!] ?)?"  # "Hi Max, this is Anna"
-
 
 _AFTER = (
     "(?=,? (?i:here|speaking|calling|again|now|from|with|not|on the line|and (?:i|my|we|this)"
     r"|i|i['’]m|um|uh)\b|[,.!?;]|$)"
 )
 
-
 _SPEAKING = r"(?=,? (?i:here|speaking|calling|again|now)\b)"
-
 
 _SURE = tuple(
     re.compile(pattern)
@@ -53,7 +48,6 @@ _SURE = tuple(
     )
 )
 
-
 _OPENING = tuple(
     re.compile(pattern)
     for pattern in (
@@ -65,14 +59,11 @@ _OPENING = tuple(
     )
 )
 
-
 _ANSWERED = re.compile(rf"^{_LEAD}{TITLE}(?P<name>{NAME}){END}(?=[,.!]|$)")
-
 
 _OTHERS_WORDS = re.compile(
     r"\b(?:tell|say|saying|said|says|write|read|message|text|email|quote)\b|[\"“”:]", re.I
 )
-
 
 _CORRECTS = re.compile(r"^(?:no|nope|sorry|actually|wait)\b|\bnot [A-Z]|\bi said\b", re.I)
 
@@ -103,12 +94,12 @@ def list_introductions(turns: Iterable[Turn]) -> list[Introduction]:
 
 
 def find_stated_name(call: Call) -> str | None:
-    """The first name that stands: where nobody is known yet, it is the owner's."""
+    """The first name that was not corrected. At a new number it is the owner's."""
     return next(iter(resolve_names(list_introductions(call.turns))), None)
 
 
 class IntroductionListener:
-    """One call as it goes on: what came before a turn decides how much it counts."""
+    """Reads the turns of one call in order: earlier turns decide how much a name counts."""
 
     def __init__(self) -> None:
         self._heard = 0
@@ -124,7 +115,7 @@ class IntroductionListener:
 
 
 def resolve_names(given: Sequence[Introduction]) -> list[str]:
-    """The names that stand: a correction takes the place of the one before it."""
+    """The names given. A correction replaces the name before it."""
     names: list[str] = []
     for introduction in given:
         if introduction.corrects and names:

@@ -1,6 +1,4 @@
-"""Whether two given names are one person's: short forms, spellings that sound alike, the parts
-of a full name.
-"""
+"""Compares given names: short forms, spellings that sound alike, parts of a full name."""
 
 import re
 import unicodedata
@@ -10,8 +8,7 @@ from collections.abc import Iterable
 from aftercall.llm.rules.vocabulary import vocabulary
 from aftercall.model.people import MAX_PERSON_CHARS
 
-# A given name, and the short forms that people who have it go by. A short form may be several
-# names'.
+# A given name and its short forms. A short form may belong to several names.
 _SHORT_FORMS = """
 abigail: abby abbie gail
 albert: al bert bertie
@@ -147,7 +144,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
 
 
 def _read_forms() -> dict[str, frozenset[str]]:
-    """For each name, in the form in which names are compared, the full names it may stand for."""
+    """Maps the sound key of each name to the full names it may stand for."""
     forms: defaultdict[str, set[str]] = defaultdict(set)
     for line in _SHORT_FORMS.strip().splitlines():
         full, _, shorts = line.partition(":")
@@ -157,19 +154,11 @@ def _read_forms() -> dict[str, frozenset[str]]:
 
 
 def _sound_key(name: str) -> str:
-    """Spellings that a recogniser cannot tell apart fall together: Ana and Anna, Jon and John,
-    Stephen and Steven.
-    """
-    bare = "".join(
-        char for char in unicodedata.normalize("NFKD", name.casefold()) if char.isalnum()
-    )
-    folded = (
-        bare.replace("ph", "f")
-        .replace("ck", "k")
-        .replace("v", "f")
-        .replace("y", "i")
-        .replace("ie", "i")
-    )
+    """One key for spellings that sound alike: Ana and Anna, Jon and John, Stephen and Steven."""
+    decomposed = unicodedata.normalize("NFKD", name.casefold())
+    folded = "".join(char for char in decomposed if char.isalnum())
+    for spelling, sound in (("ph", "f"), ("ck", "k"), ("v", "f"), ("y", "i"), ("ie", "i")):
+        folded = folded.replace(spelling, sound)
     folded = re.sub(r"c(?![eih])", "k", folded)
     folded = folded[:1] + folded[1:].replace("h", "")
     return re.sub(r"(.)\1+", r"\1", folded)
@@ -184,8 +173,9 @@ def split_name(name: str) -> list[str]:
 
 
 def is_same_person(stated: str, known: Iterable[str]) -> bool:
-    """Whether somebody of the known names may have given this one; by the given name, since
-    families share the other.
+    """True if a person with the known names may have given this one.
+
+    Compares given names: families share the other one.
     """
     given = split_name(stated)[:1]
     others = [part for name in known for part in split_name(name)]
@@ -193,22 +183,18 @@ def is_same_person(stated: str, known: Iterable[str]) -> bool:
 
 
 def find_person(stated: str, owner: Iterable[str], others: Iterable[str] = ()) -> str:
-    """Who at a number this is: empty for its owner, one of the `others` known there, or
-    somebody new.
-    """
+    """The person at a number: empty for its owner, one of `others`, or a new person."""
     if is_same_person(stated, owner):
         return ""
-    return next(
-        (person for person in others if is_same_person(stated, [person])), ""
-    ) or make_person_id(stated)
+    known = next((person for person in others if is_same_person(stated, [person])), "")
+    return known or make_person_id(stated)
 
 
 def make_person_id(stated: str) -> str:
     """The given name as part of a party."""
     given = (split_name(stated) or [""])[0].casefold()
-    plain = "".join(
-        char for char in unicodedata.normalize("NFKD", given) if char.isascii() and char.isalnum()
-    )
+    decomposed = unicodedata.normalize("NFKD", given)
+    plain = "".join(char for char in decomposed if char.isascii() and char.isalnum())
     return (plain or given.encode().hex())[:MAX_PERSON_CHARS]
 
 

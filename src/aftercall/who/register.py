@@ -1,5 +1,6 @@
-"""Whose a call is: decided once, from what was said in it and who is known at its number, and
-kept with it.
+"""Decides which party a call belongs to, once, and stores the decision with the call.
+
+It uses the names said in the call and the people known at its number.
 """
 
 from collections.abc import Sequence
@@ -12,13 +13,12 @@ from aftercall.model.turns import Turn
 from aftercall.settings import Settings
 from aftercall.who.introduction import IntroductionListener, list_introductions, resolve_names
 from aftercall.who.names import find_person, split_name
-from aftercall.who.passcode import PasscodeTryLedger
-from aftercall.work.trust import PasscodeMask, find_tries
+from aftercall.who.passcode import PasscodeMask, PasscodeTryLedger, find_tries
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
 
 RIGHT, WRONG, NAMED = "passcode.right", "passcode.wrong", "caller.named"
-OWNER = "owner"  # how the number's owner is called where two people were on the line
+OWNER = "owner"  # the number's owner, in the name of a party of two
 
 
 @dataclass(frozen=True)
@@ -32,50 +32,35 @@ class CallerRegister:
         return normalise_caller(self.settings.owner)
 
     def resolve_party(self, call: Call) -> Call:
-        """The call as its party's memory takes it in: `caller` is the party, the passcode is
-        hidden, and for a guest what the agent
-        said before it knew who they are is left out.
+        """The call as its party's memory takes it in.
+
+        `caller` is the party and the passcode is masked. For a guest, the agent's words before
+        the introduction are left out.
         """
-        return self._with_party(call, self.find_party(call))
-
-    def resolve_parties(self, calls: Sequence[Call]) -> list[Call]:
-        """The same for calls that ended together: what is decided of them is kept at once."""
-        kept = self.calls.get_decided_parties([call.id for call in calls])
-        undecided = {
-            call.id: self._decide(call) or "" for call in calls if kept.get(call.id) is None
-        }
-        stands = kept | (self.calls.decide_parties(undecided) if undecided else {})
-        return [
-            self._with_party(call, stands.get(call.id) or undecided.get(call.id) or None)
-            for call in calls
-        ]
-
-    def _with_party(self, call: Call, party: str | None) -> Call:
-        turns = self._mask_passcode(
-            _since_introduction(call.turns) if party and split_party(party)[1] else call.turns
-        )
+        party = self.find_party(call)
+        is_guest = bool(party and split_party(party)[1])
+        turns = self._mask_passcode(_since_introduction(call.turns) if is_guest else call.turns)
         if party == call.caller and turns == call.turns:
             return call
         return call.model_copy(update={"caller": party, "turns": turns})
 
     def find_party(self, call: Call) -> str | None:
-        """None where nobody is to be remembered."""
+        """The party; None if the call belongs to no memory."""
         kept = self.calls.get_decided_party(call.id)
         if kept is None:
             decided = self._decide(call) or ""
-            kept = self.calls.decide_parties({call.id: decided}).get(
-                call.id, decided
-            )  # of a call that no row knows nothing stands
+            stored = self.calls.decide_parties({call.id: decided})
+            kept = stored.get(call.id, decided)  # a call without a row is not stored
         return kept or None
 
     def find_number(self, call: LiveCall, *, has_passcode: bool) -> str | None:
-        """A withheld call with the passcode counts as one from the owner's own number."""
+        """A withheld call with the passcode counts as a call from the owner's number."""
         return call.caller or (self.owner if has_passcode else None)
 
     def find_persons(self, agent_id: str, number: str, names: Sequence[str]) -> list[str]:
-        """Who at this number gave these names, in order; empty is its owner.
+        """The people at this number with these names, in order; empty is the number's owner.
 
-        Where no name is known, the first one is the owner's.
+        If no name is known yet, the first one is the owner's.
         """
         if self.settings.memory.scope == "shared" or not names:
             return [""]
@@ -84,31 +69,23 @@ class CallerRegister:
         return [find_person(name, owner, others) for name in names]
 
     def list_owner_names(self, agent_id: str, number: str) -> list[str]:
-        """As far as they are on their page, where nobody is remembered any more, too: it tells
-        people apart.
-        """
-        person = replace(
-            Workspace.from_settings(self.settings, agent_id), scope="per_caller"
-        ).find_person(number)
+        """The owner's names in USER.md. Read in every memory scope: they tell people apart."""
+        workspace = Workspace.from_settings(self.settings, agent_id)
+        person = replace(workspace, scope="per_caller").find_person(number)
         profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
         return [name for name in (profile.name, profile.call_name) if name and split_name(name)]
 
     def _decide(self, call: Call) -> str | None:
-        number = self.find_number(
-            call, has_passcode=call.caller is None and self._has_passcode(call)
-        )
+        has_passcode = call.caller is None and self._has_passcode(call)
+        number = self.find_number(call, has_passcode=has_passcode)
         if number is None or call.direction == "outbound" or call.source == IMPORTED:
             return number
         names = resolve_names(list_introductions(call.turns))
         persons = set(self.find_persons(call.agent_id, number, names))
-        # Two people on one line: what was said is neither's alone, so it gets a memory that
-        # neither opens.
-        person = (
-            persons.pop()
-            if len(persons) == 1
-            else "+".join(sorted(person or OWNER for person in persons))
-        )
-        return join_party(number, person)
+        if len(persons) == 1:
+            return join_party(number, persons.pop())
+        # Two people on one line: the call gets a memory that neither of them opens.
+        return join_party(number, "+".join(sorted(person or OWNER for person in persons)))
 
     def _mask_passcode(self, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
         if self.settings.work.passcode is None:
@@ -117,21 +94,17 @@ class CallerRegister:
         return tuple(turn.model_copy(update={"text": mask(turn.text)}) for turn in turns)
 
     def _has_passcode(self, call: Call) -> bool:
-        """As it was decided during the call; for calls that others held, decided now."""
+        """As decided during the call. A call that was handed in is decided now."""
         heard = {event.kind for event in call.events} & {RIGHT, WRONG}
         if heard or self.settings.work.passcode is None:
             return RIGHT in heard
-        return bool(
-            find_tries(
-                [call],
-                self.settings.work.passcode.get_secret_value(),
-                max(0, self.tries.count_remaining(call)),
-            ).correct_leg_ids
-        )
+        passcode = self.settings.work.passcode.get_secret_value()
+        allowed = max(0, self.tries.count_remaining(call))
+        return bool(find_tries([call], passcode, allowed).correct_leg_ids)
 
 
 def _since_introduction(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    """Numbers stay: what goes is said by nobody."""
+    """Blanks the agent's turns before the introduction; turn numbers stay."""
     listening = IntroductionListener()
     first = next((turn.seq for turn in turns if listening.process_turn(turn.speaker, turn.text)), 0)
     return tuple(

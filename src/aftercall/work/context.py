@@ -16,6 +16,8 @@ from aftercall.model.calls import IMPORTED
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpRun, Trust
 from aftercall.model.steps import OUTBOUND_REASON
 from aftercall.settings import Settings
+from aftercall.who.passcode import PasscodeMask, find_tries
+from aftercall.who.trust import PolicyRuling, TrustPolicy, lowest_trust
 from aftercall.work.plan import FOLLOWUP_ACTOR, DraftOrigin, JudgedDraft, plan_followups
 from aftercall.work.promises import draft_promises, is_overdue, judge_promise
 from aftercall.work.requests import JoinedConversation, draft_requests, join_legs
@@ -24,7 +26,6 @@ from aftercall.work.sinks import Sink
 from aftercall.work.sinks.markdown import write_entry
 from aftercall.work.sinks.router import SinkRouter
 from aftercall.work.store import DeliveryStore, FollowUpStore, FollowUpTransition
-from aftercall.work.trust import PasscodeMask, PolicyRuling, TrustPolicy, find_tries, lowest_trust
 
 DAY = timedelta(days=1)
 SILENT_REASON = "nothing was said"

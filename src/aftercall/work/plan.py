@@ -7,9 +7,9 @@ from typing import Any
 
 from aftercall.ids import new_id
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, Trust
+from aftercall.who.trust import PolicyRuling
 from aftercall.work.requests import is_same_title, key_of
 from aftercall.work.store import FollowUpTransition
-from aftercall.work.trust import PolicyRuling
 
 FOLLOWUP_ACTOR = "follow-up"
 TAKEN_BACK = "the caller took it back"

@@ -21,6 +21,7 @@ from aftercall.db.connect import Database
 from aftercall.db.tables import calls, followup_runs
 from aftercall.errors import NotFound
 from aftercall.model.followups import FollowUpRun
+from aftercall.who.passcode import count_wrong_passcodes
 
 runs = followup_runs
 # `!= "done"` repeats the condition of the partial index, so that the planner uses it.
@@ -120,18 +121,7 @@ class RunStore:
     def wrong_passcodes_of(
         self, caller: str | None, since: datetime, *, apart_from: Sequence[str]
     ) -> tuple[int, int]:
-        """Wrong passcodes since then in other conversations: of this caller, and of all."""
-        own = runs.c.caller == caller if caller else runs.c.caller.is_(None)
-        recent = and_(
-            runs.c.ended_at >= since,
-            runs.c.conversation.not_in(apart_from),
-            runs.c.wrong_passcodes > 0,
-        )
-        total = func.coalesce(func.sum(runs.c.wrong_passcodes), 0)
-        with self._database.read() as connection:
-            by_caller = connection.execute(select(total).where(recent, own)).scalar_one()
-            by_all = connection.execute(select(total).where(recent)).scalar_one()
-        return int(by_caller), int(by_all)
+        return count_wrong_passcodes(self._database, caller, since, apart_from=apart_from)
 
     def is_handed_in(self, conversation: str) -> bool:
         """Whether another agent answered any of its calls."""

@@ -13,6 +13,8 @@ from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.followups import EFFECTS, FollowUp, FollowUpDraft, describe_state
 from aftercall.model.reading import RequestKind
 from aftercall.testing import START, make_call
+from aftercall.who.passcode import HIDDEN, PasscodeMask, find_tries, normalise
+from aftercall.who.trust import PolicyRuling
 from aftercall.work.plan import DraftOrigin, JudgedDraft, plan_followups
 from aftercall.work.promises import judge_promise
 from aftercall.work.requests import (
@@ -24,7 +26,6 @@ from aftercall.work.requests import (
     to_one_line,
 )
 from aftercall.work.sinks.router import NEEDED_SETTINGS
-from aftercall.work.trust import HIDDEN, PasscodeMask, PolicyRuling, find_tries, normalise
 
 TODAY = date(2026, 2, 13)
 ORIGIN = DraftOrigin("K", "C", "main", "+15550100")

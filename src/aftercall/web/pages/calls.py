@@ -79,7 +79,7 @@ def make_router(context: PageContext) -> APIRouter:
 
     @router.post("/{call_id}/rerun/{step}", dependencies=change)
     async def post_rerun(call_id: str, step: str) -> RedirectResponse:
-        await run_in_threadpool(rerun, context.app.office, call_id, step)
+        await run_in_threadpool(rerun, context.app.step_runner, call_id, step)
         return RedirectResponse(f"/calls/{call_id}#steps", 303)
 
     return router

@@ -1,8 +1,11 @@
-"""Getting a recording: fetched into the home, and transcribed beside it if that is wanted.
+"""Fetches call recordings into the home and has them transcribed.
 
-Every part may be done again.
+`RecordingFetcher` does each part; every part may be repeated. The durable workflow runs them.
+Its id is the recording's id. An attempt that a crash cut off continues behind the bytes that
+were already fetched.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from dbos import SetWorkflowID
 
 from aftercall.carrier.control import basic_auth
 from aftercall.carrier.media import MediaClient, MediaHosts, audio_url
 from aftercall.clock import Clock
+from aftercall.durable import register_queue, run_in_thread, start_workflow, step, workflow
 from aftercall.errors import (
     AftercallError,
     RecordingError,
@@ -21,31 +26,37 @@ from aftercall.errors import (
     RecordingNotYet,
     TranscriberUnreachable,
     describe_network_error,
+    to_aftercall_error,
 )
+from aftercall.faults import fault_point
 from aftercall.journal.recording_files import RecordingFolder, RecordingStore, hash_file
+from aftercall.log import get_logger
 from aftercall.model.calls import Recording
 from aftercall.phone.telnyx import TelnyxControl
 from aftercall.settings import Settings
 from aftercall.speech.transcription import make_upload, parse_transcription
 
-TRANSCRIBER = "whisper-1"  # the one model that tells segments and language
+QUEUE = "aftercall.recordings"
+MAX_DOWNLOADS = 2  # a long download should not hold up the others, nor fill the line
+MAX_DIRECT_DOWNLOADS = 2  # started without the queue
+ATTEMPTS = 9  # with doubling pauses: four minutes
+TRANSCRIBER = "whisper-1"  # the model that returns segments and language
 OPENAI_URL = "https://api.openai.com/v1"
-MOST_TO_TRANSCRIBE = 25 * 1024 * 1024
-TRANSCRIBE_WITHIN_S = 300.0
+MAX_TRANSCRIBE_BYTES = 25 * 1024 * 1024
+TRANSCRIBE_TIMEOUT_S = 300.0
+
+log = get_logger("recordings")
 
 
 @dataclass(frozen=True)
-class RecordingDesk:
+class RecordingFetcher:
     settings: Settings
     store: RecordingStore
     clock: Clock
     transport: httpx2.BaseTransport | None = None
 
     def download(self, recording_id: str) -> bool:
-        """Whether a transcript is wanted as well.
-
-        What this raises is for whoever asked, to try again or give up.
-        """
+        """Fetch the file. Returns True if a transcript is wanted."""
         recording = self.store.start_attempt(recording_id, self.clock.now())
         if recording.state in ("absent", "failed") or recording.url is None:
             return False
@@ -86,46 +97,36 @@ class RecordingDesk:
         self.store.set_transcript_state(recording_id, "here", "", self.clock.now())
 
     def give_up(self, recording_id: str, code: str, reason: str) -> None:
-        """A recording that never came is absent, and that is final; whatever else went wrong
-        can be seen.
-        """
+        """A recording that the carrier never had is absent for good. Other failures show."""
+        now = self.clock.now()
         if code == RecordingNotYet.code:
-            self.store.set_state(
-                recording_id, "absent", "the carrier never had it", self.clock.now()
-            )
+            self.store.set_state(recording_id, "absent", "the carrier never had it", now)
         else:
-            self.store.set_state(recording_id, "failed", reason, self.clock.now())
+            self.store.set_state(recording_id, "failed", reason, now)
 
     def give_up_transcript(self, recording_id: str, reason: str) -> None:
         self.store.set_transcript_state(recording_id, "failed", reason, self.clock.now())
 
     def _client(self, recording: Recording) -> MediaClient:
         hosts = MediaHosts(recording.carrier, self._api_url(recording))
-        return MediaClient(
-            hosts, self._credentials(recording), self.settings.recordings.max_bytes, self.transport
-        )
+        max_bytes = self.settings.recordings.max_bytes
+        return MediaClient(hosts, self._credentials(recording), max_bytes, self.transport)
 
     def _api_url(self, recording: Recording) -> str:
-        return (
-            self.settings.twilio.api_url
-            if recording.carrier == "twilio"
-            else self.settings.telnyx.api_url
-        )
+        is_twilio = recording.carrier == "twilio"
+        return self.settings.twilio.api_url if is_twilio else self.settings.telnyx.api_url
 
     def _credentials(self, recording: Recording) -> Mapping[str, str]:
         twilio, telnyx = self.settings.twilio, self.settings.telnyx
         if recording.carrier == "twilio" and twilio.account_sid and twilio.auth_token:
-            return {
-                "Authorization": basic_auth(
-                    twilio.account_sid, twilio.auth_token.get_secret_value()
-                )
-            }
+            token = twilio.auth_token.get_secret_value()
+            return {"Authorization": basic_auth(twilio.account_sid, token)}
         if recording.carrier == "telnyx" and telnyx.api_key:
             return {"Authorization": f"Bearer {telnyx.api_key.get_secret_value()}"}
         return {}
 
     def _fresh_url(self, recording: Recording) -> str:
-        """Telnyx' addresses are good for ten minutes; its API gives a new one."""
+        """Telnyx' addresses expire after ten minutes; its API gives a new one."""
         if recording.carrier != "telnyx":
             raise RecordingError(
                 "Twilio refused the recording: check TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN"
@@ -136,11 +137,8 @@ class RecordingDesk:
         )
         data = answer.get("data") if isinstance(answer, dict) else None
         urls = data.get("download_urls") if isinstance(data, dict) else None
-        found = (
-            [urls[kind] for kind in ("wav", "mp3") if isinstance(urls.get(kind), str)]
-            if isinstance(urls, dict)
-            else []
-        )
+        urls = urls if isinstance(urls, dict) else {}
+        found = [urls[kind] for kind in ("wav", "mp3") if isinstance(urls.get(kind), str)]
         if not found:
             raise RecordingNotYet("Telnyx has no address for the recording")
         self.store.set_url(recording.id, found[0], self.clock.now())
@@ -156,7 +154,7 @@ class RecordingDesk:
         form = {"model": TRANSCRIBER, "response_format": "verbose_json"}
         try:
             with httpx2.Client(
-                timeout=TRANSCRIBE_WITHIN_S, trust_env=False, transport=self.transport
+                timeout=TRANSCRIBE_TIMEOUT_S, trust_env=False, transport=self.transport
             ) as http:
                 answer = http.post(url, headers=headers, data=form, files={"file": upload})
         except httpx2.HTTPError as error:
@@ -170,39 +168,36 @@ class RecordingDesk:
         return _read_transcript(answer.content)
 
 
-def fetch_again(desk: RecordingDesk, call_id: str) -> list[Recording]:
-    """By hand: the recordings and transcripts of a call that failed.
-
-    What is absent stays absent.
-    """
-    for recording in desk.store.list_for_call(call_id):
+def fetch_again(fetcher: RecordingFetcher, call_id: str) -> list[Recording]:
+    """Fetch failed recordings and transcripts of a call now. Absent ones stay absent."""
+    for recording in fetcher.store.list_for_call(call_id):
         try:
             if recording.state == "failed":
-                desk.store.set_state(recording.id, "downloading", "", desk.clock.now())
-                desk.download(recording.id)
-            if desk.store.get(recording.id).transcript in ("waiting", "failed"):
-                desk.transcribe(recording.id)
+                fetcher.store.set_state(recording.id, "downloading", "", fetcher.clock.now())
+                fetcher.download(recording.id)
+            if fetcher.store.get(recording.id).transcript in ("waiting", "failed"):
+                fetcher.transcribe(recording.id)
         except AftercallError as error:
-            if desk.store.get(recording.id).state == "here":
-                desk.give_up_transcript(recording.id, str(error))
+            if fetcher.store.get(recording.id).state == "here":
+                fetcher.give_up_transcript(recording.id, str(error))
             else:
-                desk.give_up(recording.id, error.code, str(error))
-    return desk.store.list_for_call(call_id)
+                fetcher.give_up(recording.id, error.code, str(error))
+    return fetcher.store.list_for_call(call_id)
 
 
 def _upload(path: Path) -> tuple[str, bytes, str]:
-    """The recording as it is sent; measured twice, because one of μ-law becomes twice as large."""
-    if path.stat().st_size <= MOST_TO_TRANSCRIBE:
+    """The file as it is sent. Checked twice: a μ-law file doubles in size when converted."""
+    if path.stat().st_size <= MAX_TRANSCRIBE_BYTES:
         upload = make_upload(path.read_bytes())
-        if len(upload[1]) <= MOST_TO_TRANSCRIBE:
+        if len(upload[1]) <= MAX_TRANSCRIBE_BYTES:
             return upload
     raise RecordingError(
-        f"the recording is larger than the {MOST_TO_TRANSCRIBE:,} bytes that OpenAI transcribes"
+        f"the recording is larger than the {MAX_TRANSCRIBE_BYTES:,} bytes that OpenAI transcribes"
     )
 
 
 def _read_transcript(body: bytes) -> dict[str, Any]:
-    """Words, language and segments; an answer that is none of this may be whole the next time."""
+    """Text, language and segments. An unreadable answer may be whole the next time: retryable."""
     try:
         heard = parse_transcription(json.loads(body))
     except (ValueError, RecursionError):
@@ -214,5 +209,74 @@ def _read_transcript(body: bytes) -> dict[str, Any]:
 
 
 def _name(recording: Recording) -> str:
-    """Ours, not the carrier's: nothing that came over the line is part of a path."""
+    """Our own name: nothing that a carrier sent becomes part of a path."""
     return f"{recording.call_id}-{recording.id}.wav"
+
+
+# One per process, like the durable engine.
+_fetcher: RecordingFetcher | None = None
+
+
+def fetcher() -> RecordingFetcher:
+    if _fetcher is None:
+        raise RuntimeError("the recordings have not been opened")
+    return _fetcher
+
+
+@workflow("aftercall.recording")
+async def get_recording(recording_id: str) -> None:
+    try:
+        is_transcript_wanted = await download(recording_id)
+    except Exception as error:  # noqa: BLE001 - the edge of a step: it is recorded and shown
+        await give_up(recording_id, *_cause(error))
+        return
+    if is_transcript_wanted:
+        try:
+            await transcribe(recording_id)
+        except Exception as error:  # noqa: BLE001 - the edge of a step: it is recorded and shown
+            await give_up_transcript(recording_id, *_cause(error))
+
+
+@step("aftercall.download", ATTEMPTS)
+async def download(recording_id: str) -> bool:
+    return await run_in_thread(fetcher().download, recording_id)
+
+
+@step("aftercall.transcribe", ATTEMPTS)
+async def transcribe(recording_id: str) -> None:
+    await run_in_thread(fetcher().transcribe, recording_id)
+
+
+@step("aftercall.give_up_recording", ATTEMPTS)
+async def give_up(recording_id: str, code: str, reason: str) -> None:
+    log.warning("a recording was not fetched", recording=recording_id, error=code)
+    await run_in_thread(fetcher().give_up, recording_id, code, reason)
+
+
+@step("aftercall.give_up_transcript", ATTEMPTS)
+async def give_up_transcript(recording_id: str, code: str, reason: str) -> None:
+    log.warning("a recording was not transcribed", recording=recording_id, error=code)
+    await run_in_thread(fetcher().give_up_transcript, recording_id, reason)
+
+
+def _cause(error: Exception) -> tuple[str, str]:
+    ours = to_aftercall_error(error)
+    return ours.code, str(ours)
+
+
+def open_recordings(at: RecordingFetcher) -> None:
+    """Call before the durable engine is launched."""
+    global _fetcher
+    _fetcher = at
+    register_queue(QUEUE, MAX_DOWNLOADS)
+
+
+async def start_due_recordings(at: RecordingFetcher) -> list[str]:
+    """Start every recording that waits. A crash in between repeats it."""
+    due = await asyncio.to_thread(at.store.list_due)
+    for recording_id in due:
+        with SetWorkflowID(recording_id):
+            await start_workflow(QUEUE, MAX_DIRECT_DOWNLOADS, get_recording, recording_id)
+        fault_point("recording.after_enqueue")
+        await asyncio.to_thread(at.store.mark_started, recording_id, at.clock.now())
+    return due

@@ -18,7 +18,7 @@ from aftercall.app import App, build
 from aftercall.db.tables import calls, steps
 from aftercall.model.reading import FactDraft, Identity, Profile, Reading, Request
 from aftercall.model.steps import OPEN_STATES
-from aftercall.postcall.steps import names_for
+from aftercall.postcall.steps import list_steps
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings, WorkSettings
@@ -84,7 +84,7 @@ async def until_finished(app: App, count: int) -> None:
 
     A look costs one count, so that looking is not what is measured.
     """
-    wanted = count * len(names_for(app.office.desk))
+    wanted = count * len(list_steps(app.step_runner.context))
     while await asyncio.to_thread(_count_ended, app) < wanted:
         await asyncio.sleep(LOOK_S)
 
@@ -162,7 +162,7 @@ def _family_seconds(parent: int | None) -> float:
 
 
 @contextmanager
-def offices(number: int, home: Path, database: str) -> Iterator[list[int]]:
+def workers(number: int, home: Path, database: str) -> Iterator[list[int]]:
     """So many processes at work as `aftercall worker` is; their ids."""
     spawn = multiprocessing.get_context("spawn")
     stop, ready = spawn.Event(), [spawn.Event() for _ in range(number)]

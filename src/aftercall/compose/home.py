@@ -1,0 +1,60 @@
+"""The home folder, its database and the journal of calls."""
+
+from datetime import timedelta
+
+from aftercall.clock import Clock
+from aftercall.db.connect import Database
+from aftercall.db.upgrade import check_durable_engine, claim_home, prepare_database
+from aftercall.errors import AftercallError, ConfigError
+from aftercall.journal.archive import Archive, ArchiveFolder
+from aftercall.journal.presence import Presence
+from aftercall.journal.record import Journal
+from aftercall.journal.spill import SpillFolder
+from aftercall.journal.store import CallStore, JournalInserter
+from aftercall.settings import Settings
+
+
+def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Database:
+    """Make the home and bring its database up to date."""
+    check_durable_engine(settings.database_url)
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"home: {settings.home} cannot be used as a folder ({error.strerror}); set "
+            "AFTERCALL_HOME"
+        ) from None
+    database = Database(settings.database_url)
+    try:
+        prepare_database(database)
+        if claims_home:
+            claim_home(database, settings.home, clock.now())
+    except AftercallError:
+        database.close()
+        raise
+    return database
+
+
+def open_archive(settings: Settings) -> Archive:
+    folder = ArchiveFolder(settings.home / "archive")
+    folder.remove_stale_files()
+    return Archive(folder)
+
+
+def build_journal(
+    settings: Settings,
+    store: CallStore,
+    database: Database,
+    archive: Archive,
+    presence: Presence,
+    clock: Clock,
+) -> Journal:
+    return Journal(
+        store,
+        JournalInserter(database),
+        archive,
+        presence,
+        clock,
+        SpillFolder(settings.home / "spill"),
+        timedelta(seconds=settings.reconnect_window_s),
+    )

@@ -1,0 +1,28 @@
+"""Post-call steps without the durable engine: the stages of the workflow, one after the other."""
+
+from collections.abc import Sequence
+
+from aftercall.postcall.runner import StepRunner
+from aftercall.postcall.steps import STAGES
+
+
+def run_steps(
+    runner: StepRunner,
+    call_id: str,
+    names: Sequence[str],
+    attempt: int = 1,
+    *,
+    again: bool = False,
+) -> dict[str, float]:
+    """Returns the pause of each step that is to be tried again."""
+    pauses: dict[str, float] = {}
+    for stage in STAGES:
+        wanted = [name for name in stage if name in names]
+        claimed = runner.claim(call_id, wanted, again=again)
+        results = {name: runner.try_make(call_id, name) for name in claimed}
+        pauses |= runner.finish(call_id, results, attempt)
+    return pauses
+
+
+def run_late_steps(runner: StepRunner, call_id: str) -> dict[str, float]:
+    return run_steps(runner, call_id, runner.list_late_steps(call_id), again=True)
