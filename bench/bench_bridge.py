@@ -70,11 +70,24 @@ def server(kind: str, agent: str, pipecat: str = "") -> Iterator[tuple[int, str]
             "AFTERCALL_BRIDGE_DRAIN_S": "0",
         }
         if kind == "aftercall":
-            arguments = [sys.executable, "-m", "aftercall", "serve", "--port", str(port)]
+            arguments = [
+                sys.executable,
+                "-m",
+                "aftercall",
+                "serve",
+                "--port",
+                str(port),
+            ]
         elif kind == "pipecat":
             arguments = [pipecat, str(HERE / "pipecat_server.py"), str(port), agent]
         else:
-            arguments = [sys.executable, str(HERE / "bridge_servers.py"), kind, str(port), agent]
+            arguments = [
+                sys.executable,
+                str(HERE / "bridge_servers.py"),
+                kind,
+                str(port),
+                agent,
+            ]
         core = {min(os.sched_getaffinity(0) or {0})} if CORES < 2 else {0}
         process = subprocess.Popen(
             arguments,
@@ -123,7 +136,10 @@ async def connect(
     """
     url = f"{address.replace('http', 'ws')}/twilio/media"
     took = []
-    async with EmulatedTwilio(TOKEN) as twilio, httpx2.AsyncClient(trust_env=False) as http:
+    async with (
+        EmulatedTwilio(TOKEN) as twilio,
+        httpx2.AsyncClient(trust_env=False) as http,
+    ):
         for number in range(first, first + calls):
             began = time.monotonic()
             if kind == "aftercall":
@@ -136,12 +152,15 @@ async def connect(
             try:
                 await asyncio.wait_for(heard, 10)
             except TimeoutError:
-                print(f"{kind} is full: caller {number - first + 1} heard nothing for ten seconds")
+                print(
+                    f"{kind} is full: caller {number - first + 1} heard nothing for ten seconds"
+                )
                 break
             took.append(time.monotonic() - began)
             if not stays:
                 load.hang_up()
-            await asyncio.sleep(pause_s)  # so that not all of them send in the same millisecond
+            # so that not all of them send in the same millisecond
+            await asyncio.sleep(pause_s)
     return took
 
 
@@ -149,9 +168,8 @@ async def measure(kind: str, calls: int, seconds: float, pipecat: str = "") -> F
     load = Load()
     agent = await load.serve_engine()
     with server(kind, agent, pipecat) as (pid, address):
-        await connect(
-            load, kind, address, 3, 1_000_000
-        )  # what is loaded at the first call is not the price of a call
+        # what is loaded at the first call is not the price of a call
+        await connect(load, kind, address, 3, 1_000_000)
         empty = memory_kb(pid)
         await connect(load, kind, address, calls - 3)
         await asyncio.sleep(1.5)
@@ -184,7 +202,9 @@ async def measure_greeting(pause_s: float) -> list[float]:
     with server("aftercall", agent) as (_, address):
         await connect(load, "aftercall", address, 3, 1_000_000)
         load.hang_up()
-        took = await connect(load, "aftercall", address, RINGS, stays=False, pause_s=pause_s)
+        took = await connect(
+            load, "aftercall", address, RINGS, stays=False, pause_s=pause_s
+        )
         await load.stop()
     return took
 
@@ -233,7 +253,11 @@ def show(figures: list[Figures]) -> None:
         "load late p99",
         "unheard",
     )
-    print_table("Everybody talks all the time; 50 frames a second each way and call", columns, rows)
+    print_table(
+        "Everybody talks all the time; 50 frames a second each way and call",
+        columns,
+        rows,
+    )
 
 
 CORES = os.cpu_count() or 1

@@ -143,10 +143,16 @@ def grow(app: App, callers: range, luck: random.Random) -> None:
     calling = range(callers.start, min(callers.stop, MOST_CALLS // CALLS_EACH))
     rows = list(call_rows(calling))
     connection.executemany(CALL, rows)
-    connection.executemany(STEP, ((key, sentence(luck), ended) for key, _, _, _, ended, _ in rows))
+    connection.executemany(
+        STEP, ((key, sentence(luck), ended) for key, _, _, _, ended, _ in rows)
+    )
     page = "## A call\n\n### Context for Next Call\nAsk how it went.\n"
     connection.executemany(
-        DOCUMENT, ((key, caller, key, page, ended, ended) for key, _, caller, _, ended, _ in rows)
+        DOCUMENT,
+        (
+            (key, caller, key, page, ended, ended)
+            for key, _, caller, _, ended, _ in rows
+        ),
     )
     later = format_instant(START + timedelta(days=30))
     connection.executemany(
@@ -158,7 +164,8 @@ def grow(app: App, callers: range, luck: random.Random) -> None:
     )
     filler = json.dumps({"recent": [], "work": [], "facts": [], "filler": "x" * 2_000})
     connection.executemany(
-        BRIEFING, ((number(caller), app.composer.settings_hash, filler) for caller in callers)
+        BRIEFING,
+        ((number(caller), app.composer.settings_hash, filler) for caller in callers),
     )
     connection.commit()
     connection.execute("ANALYZE")
@@ -180,7 +187,9 @@ def ring_of(caller: int) -> LiveCall:
     return make_live_call(caller=number(caller), started_at=START + timedelta(days=40))
 
 
-async def time_rings(app: App, callers: list[int], times: int, luck: random.Random) -> list[float]:
+async def time_rings(
+    app: App, callers: list[int], times: int, luck: random.Random
+) -> list[float]:
     taken = []
     for _ in range(times):
         call = ring_of(luck.choice(callers))
@@ -218,7 +227,9 @@ def measure(app: App, callers: int, luck: random.Random) -> Figures:
         1_000 * (rung - began) / RINGS,
         1_000 * (time.process_time() - rung) / AFRESH,
     )
-    return Figures(callers * FACTS_EACH, calling * CALLS_EACH, rings, afresh, ring_cpu, afresh_cpu)
+    return Figures(
+        callers * FACTS_EACH, calling * CALLS_EACH, rings, afresh, ring_cpu, afresh_cpu
+    )
 
 
 def report(found: list[Figures]) -> None:
@@ -230,7 +241,14 @@ def report(found: list[Figures]) -> None:
             percentile(each.afresh, 0.95),
         )
         is_met = p50 <= 2 and p99 <= 10 and p95 <= 50
-        figures = (p50, p99, each.ring_cpu, percentile(each.afresh, 0.5), p95, each.afresh_cpu)
+        figures = (
+            p50,
+            p99,
+            each.ring_cpu,
+            percentile(each.afresh, 0.5),
+            p95,
+            each.afresh_cpu,
+        )
         rows.append(
             [
                 f"{each.facts:,}",
@@ -251,10 +269,15 @@ def report(found: list[Figures]) -> None:
         "aims 2 / 10 / 50",
     ]
     print_table(
-        "Briefing at ring time, whole way: thread, pages, resume state, prepared row", columns, rows
+        "Briefing at ring time, whole way: thread, pages, resume state, prepared row",
+        columns,
+        rows,
     )
     small, large = found[0], found[-1]
-    growth, composing = large.ring_cpu / small.ring_cpu, large.afresh_cpu / small.afresh_cpu
+    growth, composing = (
+        large.ring_cpu / small.ring_cpu,
+        large.afresh_cpu / small.afresh_cpu,
+    )
     print(
         f"growth from {small.facts:,} to {large.facts:,} facts, processor time: ring × "
         f"{growth:.2f}, afresh × {composing:.2f}"
@@ -263,7 +286,9 @@ def report(found: list[Figures]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", default="1000,10000,100000", help="numbers of facts, growing")
+    parser.add_argument(
+        "--sizes", default="1000,10000,100000", help="numbers of facts, growing"
+    )
     sizes = [int(size) for size in parser.parse_args().sizes.split(",")]
     luck = random.Random(20260213)
     found, known = [], 0

@@ -39,7 +39,9 @@ def tell_apart(name: str) -> Counter[tuple[str, str]]:
         (
             pair["is"],
             compare(
-                read_secret_claim(pair["new"]), read_secret_claim(pair["known"]), pair["category"]
+                read_secret_claim(pair["new"]),
+                read_secret_claim(pair["known"]),
+                pair["category"],
             ),
         )
         for pair in pairs
@@ -55,7 +57,12 @@ def rates(name: str) -> list[list[str]]:
     wrong = came["different", "update"] + came["same", "update"]
     figures = [
         ("wrong retirement", wrong, of["different"] + of["same"], 0.03),
-        ("missed update", came["update", "different"] + came["update", "same"], of["update"], 0.15),
+        (
+            "missed update",
+            came["update", "different"] + came["update", "same"],
+            of["update"],
+            0.15,
+        ),
         ("missed duplicate", came["same", "different"], of["same"], 0.30),
         ("merged by mistake", came["different", "same"], of["different"], 0.03),
     ]
@@ -79,7 +86,8 @@ def junk() -> list[str]:
         call = parse_call(labelled["call"])
         reading = reader.read(call)
         kept = tuple(
-            found.draft for found in filter_drafts(call, reading.facts, Settings()).accepted
+            found.draft
+            for found in filter_drafts(call, reading.facts, Settings()).accepted
         )
         total.add(labelled["gold"], reading.model_copy(update={"facts": kept}))
     bad = total.counts["facts found"] - total.counts["facts sound"]
@@ -98,33 +106,43 @@ def take_in(app: App, callers: int) -> list[list[str]]:
     after a restart.
     """
     tellers = {
-        known: [Teller(number * 1000 + known) for number in range(callers)] for known in KNOWN
+        known: [Teller(number * 1000 + known) for number in range(callers)]
+        for known in KNOWN
     }
     for known, some in tellers.items():
         for teller in some:
             for told in teller.tell_known(known):
                 _extract(app, told)
     parts = {
-        known: _time(app, [told for teller in some for told in (teller.ring(), teller.ring())])
+        known: _time(
+            app, [told for teller in some for told in (teller.ring(), teller.ring())]
+        )
         for known, some in tellers.items()
     }
-    rows = [_speed(app, f"{known} facts known", [part]) for known, part in parts.items()]
+    rows = [
+        _speed(app, f"{known} facts known", [part]) for known, part in parts.items()
+    ]
     return [*rows, _speed(app, "all", list(parts.values()), aim=1000)]
 
 
 def _time(app: App, calls: list[Told]) -> tuple[int, float, float]:
     extractor = Extractor(app.settings, app.facts, app.clock)
-    readers = [FakeReader(Reading(language="en", summary="x", facts=told.drafts)) for told in calls]
+    readers = [
+        FakeReader(Reading(language="en", summary="x", facts=told.drafts))
+        for told in calls
+    ]
     for told in calls:
         app.journal.ingest(told.call)
     look_up_again.cache_clear()
     begun, busy = time.perf_counter(), time.process_time()
     came = [
-        extractor.extract(told.call, reader)[0] for told, reader in zip(calls, readers, strict=True)
+        extractor.extract(told.call, reader)[0]
+        for told, reader in zip(calls, readers, strict=True)
     ]
     took, worked = time.perf_counter() - begun, time.process_time() - busy
     taken = sum(
-        entry.facts_extracted + entry.facts_updated + entry.facts_deduplicated for entry in came
+        entry.facts_extracted + entry.facts_updated + entry.facts_deduplicated
+        for entry in came
     )
     if taken != sum(len(told.drafts) for told in calls):
         raise SystemExit(
@@ -134,7 +152,9 @@ def _time(app: App, calls: list[Told]) -> tuple[int, float, float]:
     return taken, took, worked
 
 
-def _speed(app: App, label: str, parts: list[tuple[int, float, float]], aim: int = 0) -> list[str]:
+def _speed(
+    app: App, label: str, parts: list[tuple[int, float, float]], aim: int = 0
+) -> list[str]:
     said, took, worked = (sum(part[place] for part in parts) for place in range(3))
     judged = [f"≥ {aim:,}", met(said / took >= aim)] if aim else ["", ""]
     return [
@@ -168,7 +188,11 @@ def main() -> int:
         [row for name in PAIRS for row in rates(name)] + [junk()],
     )
     with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as folder:
-        app = build(Settings(home=Path(folder), database=DatabaseSettings(url=arguments.database)))
+        app = build(
+            Settings(
+                home=Path(folder), database=DatabaseSettings(url=arguments.database)
+            )
+        )
         rows = take_in(app, arguments.callers)
         app.close()
     print_table(

@@ -44,8 +44,16 @@ uvicorn.run(app, port=0, log_level="error")
 @contextmanager
 def process(arguments: Sequence[str], home: Path) -> Iterator[tuple[int, str]]:
     """A process that says its address in its first line: its id, and that line."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")}
-    environment = clean | {"AFTERCALL_HOME": str(home), "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("AFTERCALL_")
+    }
+    environment = clean | {
+        "AFTERCALL_HOME": str(home),
+        "PYTHONUNBUFFERED": "1",
+        "COLUMNS": "200",
+    }
     started = subprocess.Popen(
         [sys.executable, *arguments],
         env=environment,
@@ -90,7 +98,9 @@ def hand_in(address: str, number: int) -> float:
 
 
 def has_summary(shown: dict[str, Any]) -> bool:
-    return any(step["name"] == "summary" and step["state"] == "done" for step in shown["steps"])
+    return any(
+        step["name"] == "summary" and step["state"] == "done" for step in shown["steps"]
+    )
 
 
 def watch(pids: list[int], seconds: float) -> tuple[float, ...]:
@@ -104,7 +114,10 @@ def watch(pids: list[int], seconds: float) -> tuple[float, ...]:
 
 
 def measure(seconds: float) -> None:
-    with tempfile.TemporaryDirectory(prefix="aftercall-idle-") as folder, ExitStack() as stack:
+    with (
+        tempfile.TemporaryDirectory(prefix="aftercall-idle-") as folder,
+        ExitStack() as stack,
+    ):
         ours, line = stack.enter_context(
             process(["-m", "aftercall", "serve", "--port", "0"], Path(folder))
         )
@@ -117,7 +130,10 @@ def measure(seconds: float) -> None:
         time.sleep(SETTLE_S)
         after = watch([ours, bare], seconds)
     rows = []
-    for name, (cost, floor) in (("before any call", before), (f"after {CALLS} calls", after)):
+    for name, (cost, floor) in (
+        ("before any call", before),
+        (f"after {CALLS} calls", after),
+    ):
         rows.append(
             [
                 name,
@@ -129,7 +145,9 @@ def measure(seconds: float) -> None:
             ]
         )
     columns = ["", "of a core", "bare uvicorn", "ratio", "aim", ""]
-    print_table(f"A server while nobody calls, sqlite, {seconds:g} s each", columns, rows)
+    print_table(
+        f"A server while nobody calls, sqlite, {seconds:g} s each", columns, rows
+    )
     print(
         "summary readable after a call was handed in, one by one: p50 "
         f"{percentile(waits, 0.5):.2f} s, at most {max(waits):.2f} s"

@@ -22,7 +22,7 @@ from sqlalchemy import insert
 
 from aftercall.app import App, build
 from aftercall.db.tables import calls as calls_table
-from aftercall.journal.record import CallRecorder
+from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.replay import to_entry
 from aftercall.journal.store import to_columns
 from aftercall.journal.view import row_json
@@ -37,7 +37,11 @@ ROUNDS = 5
 
 def turn(seq: int) -> Turn:
     return Turn(
-        seq=seq, speaker="caller", text=TEXT, at=START + timedelta(seconds=seq), confidence=0.93
+        seq=seq,
+        speaker="caller",
+        text=TEXT,
+        at=START + timedelta(seconds=seq),
+        confidence=0.93,
     )
 
 
@@ -69,7 +73,10 @@ async def time_appends(record: CallRecorder, count: int) -> list[float]:
 
 async def rate(records: list[CallRecorder], each: int) -> float:
     """Turns a second of all these calls appending together; the turns are made beforehand."""
-    work = [[turn(record.next_turn_seq + number) for number in range(each)] for record in records]
+    work = [
+        [turn(record.next_turn_seq + number) for number in range(each)]
+        for record in records
+    ]
 
     async def append_all(record: CallRecorder, turns: list[Turn]) -> None:
         for item in turns:
@@ -77,7 +84,10 @@ async def rate(records: list[CallRecorder], each: int) -> float:
 
     begun = time.perf_counter()
     await asyncio.gather(
-        *(append_all(record, turns) for record, turns in zip(records, work, strict=True))
+        *(
+            append_all(record, turns)
+            for record, turns in zip(records, work, strict=True)
+        )
     )
     return len(records) * each / (time.perf_counter() - begun)
 
@@ -107,12 +117,15 @@ async def time_bare_off_the_loop(folder: Path, count: int) -> list[float]:
 async def measure_appends(app: App, folder: Path) -> None:
     alone = await app.journal.open(make_live_call())
     crowd = [await app.journal.open(make_live_call()) for _ in range(200)]
-    await time_appends(alone, 2_000)  # until SQLite reuses its log instead of growing it
+    # until SQLite reuses its log instead of growing it
+    await time_appends(alone, 2_000)
     bare: list[float] = []
     thread: list[float] = []
     ours: list[float] = []
     gains = []
-    for _ in range(ROUNDS):  # interleaved, so that a busy moment of the machine hits all
+    for _ in range(
+        ROUNDS
+    ):  # interleaved, so that a busy moment of the machine hits all
         bare += time_bare(folder, 400)
         thread += await time_bare_off_the_loop(folder, 400)
         ours += await time_appends(alone, 400)
@@ -143,7 +156,13 @@ async def measure_appends(app: App, folder: Path) -> None:
         ["", "turns/s", "ratio", "aim", ""],
         [
             ["one call alone", f"{one:,.0f}", "1.0", "", ""],
-            ["200 calls together", f"{many:,.0f}", f"{gain:.1f}", "≥ 10", met(gain >= 10)],
+            [
+                "200 calls together",
+                f"{many:,.0f}",
+                f"{gain:.1f}",
+                "≥ 10",
+                met(gain >= 10),
+            ],
         ],
     )
 
@@ -159,7 +178,14 @@ def measure_sealing(app: App) -> None:
     print_table(
         "Sealing a 200-turn call (taken in, filed, chained, marked)",
         ["p50 ms", "p95 ms", "aim", ""],
-        [[f"{median(times) * 1e3:.1f}", f"{worst * 1e3:.1f}", "≤ 20", met(worst <= 0.020)]],
+        [
+            [
+                f"{median(times) * 1e3:.1f}",
+                f"{worst * 1e3:.1f}",
+                "≤ 20",
+                met(worst <= 0.020),
+            ]
+        ],
     )
 
 
@@ -188,7 +214,11 @@ def measure_list(app: App) -> None:
     }
     rows = [
         template
-        | {"id": f"bench{n:08}", "sid": f"B{n}", "started_at": START - timedelta(minutes=n)}
+        | {
+            "id": f"bench{n:08}",
+            "sid": f"B{n}",
+            "started_at": START - timedelta(minutes=n),
+        }
         for n in range(100_000)
     ]
     with app.database.write() as connection:
@@ -202,13 +232,22 @@ def measure_list(app: App) -> None:
     last = page[-1].live
     for _ in range(50):
         begun = time.perf_counter()
-        app.store.list_page(limit=50, before=(last.started_at - timedelta(days=50), last.id))
+        app.store.list_page(
+            limit=50, before=(last.started_at - timedelta(days=50), last.id)
+        )
         times.append(time.perf_counter() - begun)
     worst = percentile(times, 0.95)
     print_table(
         "Opening the list of 100,000 calls (a page of 50, first and far down)",
         ["p50 ms", "p95 ms", "aim", ""],
-        [[f"{median(times) * 1e3:.1f}", f"{worst * 1e3:.1f}", "≤ 50", met(worst <= 0.050)]],
+        [
+            [
+                f"{median(times) * 1e3:.1f}",
+                f"{worst * 1e3:.1f}",
+                "≤ 50",
+                met(worst <= 0.050),
+            ]
+        ],
     )
 
 

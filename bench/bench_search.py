@@ -67,17 +67,23 @@ def make_facts(rng: random.Random, count: int) -> Iterator[Passage]:
 
 
 def fill(
-    database: Database, plain: sqlite3.Connection, facts: Iterator[Passage], searches: int
+    database: Database,
+    plain: sqlite3.Connection,
+    facts: Iterator[Passage],
+    searches: int,
 ) -> list[Passage]:
     """Put the same rows into both; returns some to ask for."""
-    plain.execute("CREATE VIRTUAL TABLE facts USING fts5(scope, text, tokenize='porter unicode61')")
+    plain.execute(
+        "CREATE VIRTUAL TABLE facts USING fts5(scope, text, tokenize='porter unicode61')"
+    )
     asked: list[Passage] = []
     while batch := list(islice(facts, BATCH)):
         asked += batch[:searches]
         with database.write() as connection:
             add(connection, batch)
         plain.executemany(
-            "INSERT INTO facts VALUES (?, ?)", [(token(fact.caller), fact.text) for fact in batch]
+            "INSERT INTO facts VALUES (?, ?)",
+            [(token(fact.caller), fact.text) for fact in batch],
         )
         plain.commit()
     return random.Random(0).sample(asked, searches)
@@ -88,7 +94,9 @@ def token(caller: str | None) -> str:
 
 
 def search_plainly(plain: sqlite3.Connection, caller: str | None, text: str) -> int:
-    words = " OR ".join(f'"{word}"' for word in split_words(text) if word not in STOP_WORDS)
+    words = " OR ".join(
+        f'"{word}"' for word in split_words(text) if word not in STOP_WORDS
+    )
     match = f'scope:"{token(caller)}" AND text:({words})'
     return len(
         plain.execute(
@@ -102,7 +110,8 @@ def measure(
     search: Callable[[str | None, str], int], asked: list[Passage], rng: random.Random
 ) -> Timing:
     queries = [
-        (fact.caller, " ".join(["what", *rng.sample(fact.text.split(), 4)])) for fact in asked
+        (fact.caller, " ".join(["what", *rng.sample(fact.text.split(), 4)]))
+        for fact in asked
     ]
     for caller, text in queries[:20]:
         assert search(caller, text)
@@ -113,11 +122,16 @@ def measure(
         wall.append((time.perf_counter() - begun) * 1000)
         cpu.append((time.thread_time() - burnt) * 1000)
     return Timing(
-        percentile(wall, 0.5), percentile(wall, 0.95), sum(cpu) / len(cpu), percentile(cpu, 0.95)
+        percentile(wall, 0.5),
+        percentile(wall, 0.95),
+        sum(cpu) / len(cpu),
+        percentile(cpu, 0.95),
     )
 
 
-def run(folder: Path, size: int, searches: int, url: str) -> tuple[Timing, Timing, float]:
+def run(
+    folder: Path, size: int, searches: int, url: str
+) -> tuple[Timing, Timing, float]:
     rng = random.Random(size)
     database = Database(url or f"sqlite:///{folder / f'{size}.db'}")
     prepare_database(database)
@@ -135,7 +149,9 @@ def run(folder: Path, size: int, searches: int, url: str) -> tuple[Timing, Timin
         random.Random(1),
     )
     theirs = measure(
-        lambda caller, text: search_plainly(plain, caller, text), asked, random.Random(1)
+        lambda caller, text: search_plainly(plain, caller, text),
+        asked,
+        random.Random(1),
     )
     plain.close()
     database.close()
@@ -143,7 +159,9 @@ def run(folder: Path, size: int, searches: int, url: str) -> tuple[Timing, Timin
 
 
 def figures(timing: Timing) -> list[str]:
-    return [f"{value:.2f}" for value in (timing.p50, timing.p95, timing.cpu, timing.cpu_p95)]
+    return [
+        f"{value:.2f}" for value in (timing.p50, timing.p95, timing.cpu, timing.cpu_p95)
+    ]
 
 
 def main(sizes: list[int], searches: int, url: str) -> None:
@@ -169,13 +187,32 @@ def main(sizes: list[int], searches: int, url: str) -> None:
             file=sys.stderr,
         )
         rows.append(
-            [f"{size:,} plain FTS5", *figures(theirs), "1.00", "", f"built in {took:.0f} s", ""]
+            [
+                f"{size:,} plain FTS5",
+                *figures(theirs),
+                "1.00",
+                "",
+                f"built in {took:.0f} s",
+                "",
+            ]
         )
     store = "Postgres" if url else "SQLite"
-    title = f"One caller's search, {PER_CALLER} facts a caller, {store}, ten results, ms"
+    title = (
+        f"One caller's search, {PER_CALLER} facts a caller, {store}, ten results, ms"
+    )
     print_table(
         title,
-        ["facts", "p50", "p95", "CPU", "CPU p95", "CPU ratio", "p95 growth", "aim (p95)", ""],
+        [
+            "facts",
+            "p50",
+            "p95",
+            "CPU",
+            "CPU p95",
+            "CPU ratio",
+            "p95 growth",
+            "aim (p95)",
+            "",
+        ],
         rows,
     )
 
@@ -186,6 +223,12 @@ if __name__ == "__main__":
     )
     parser.add_argument("--sizes", default="1000,10000,100000,1000000")
     parser.add_argument("--searches", type=int, default=300)
-    parser.add_argument("--database", default="", help="an empty Postgres database, for one size")
+    parser.add_argument(
+        "--database", default="", help="an empty Postgres database, for one size"
+    )
     arguments = parser.parse_args()
-    main([int(size) for size in arguments.sizes.split(",")], arguments.searches, arguments.database)
+    main(
+        [int(size) for size in arguments.sizes.split(",")],
+        arguments.searches,
+        arguments.database,
+    )

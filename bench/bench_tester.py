@@ -84,7 +84,10 @@ async def hold_short_call(clock: SystemClock, *, is_live: bool) -> tuple[float, 
     end = TextAgentConnection(_Answers(answers), ToneVoice(350), pace, kind="audio")
     began = time.perf_counter()
     record = await run_call(
-        CallRig(ToneVoice(), pace), end, Caller(scenario, scenario.calls[0], 1), scenario
+        CallRig(ToneVoice(), pace),
+        end,
+        Caller(scenario, scenario.calls[0], 1),
+        scenario,
     )
     return sum(span.seconds for span in record.spans) + 0.7, time.perf_counter() - began
 
@@ -126,7 +129,11 @@ async def find_planted(clock: SystemClock) -> Iterator[tuple[str, str, str, str]
         )
     for scenario in library.values():
         alarms += len(
-            (await run_once(scenario, PracticeTarget(CallSetup(clock)), SuiteParts(clock))).bugs
+            (
+                await run_once(
+                    scenario, PracticeTarget(CallSetup(clock)), SuiteParts(clock)
+                )
+            ).bugs
         )
     count, of_right = len(FAULTS), blamed / findings
     return iter(
@@ -158,9 +165,13 @@ async def blame_everywhere(clock: SystemClock) -> tuple[str, str, str, str]:
     for planted in FAULTS:
         for scenario in list_scenarios():
             scored = await run_once(
-                scenario, PracticeTarget(CallSetup(clock), (planted.name,)), SuiteParts(clock)
+                scenario,
+                PracticeTarget(CallSetup(clock), (planted.name,)),
+                SuiteParts(clock),
             )
-            seen = [finding for finding in scored.findings if finding.severity != "info"]
+            seen = [
+                finding for finding in scored.findings if finding.severity != "info"
+            ]
             findings, right = (
                 findings + len(seen),
                 right + sum(finding.who == planted.who for finding in seen),
@@ -176,7 +187,10 @@ async def blame_everywhere(clock: SystemClock) -> tuple[str, str, str, str]:
 async def run_library(clock: SystemClock) -> tuple[str, str, str, str]:
     began = time.perf_counter()
     scored = await run_suite(
-        list_scenarios()[:SCENARIOS], PracticeTarget(CallSetup(clock)), SuiteParts(clock), runs=RUNS
+        list_scenarios()[:SCENARIOS],
+        PracticeTarget(CallSetup(clock)),
+        SuiteParts(clock),
+        runs=RUNS,
     )
     took = time.perf_counter() - began
     talk = sum(record.duration_s for item in scored for record in item.records)
@@ -211,7 +225,9 @@ async def main() -> None:
     rows.append(await run_library(clock))
     print_table("The tester", ("what", "measured", "aim", ""), rows)
     print_table(
-        "Latency of one known agent, as reported", COLUMNS, await compare_latency(given.langwatch)
+        "Latency of one known agent, as reported",
+        COLUMNS,
+        await compare_latency(given.langwatch),
     )
 
 

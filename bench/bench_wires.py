@@ -32,7 +32,12 @@ def twilio_frame(chunk: int) -> str:
         "payload": PAYLOAD,
     }
     return json.dumps(
-        {"event": "media", "sequenceNumber": str(chunk + 1), "streamSid": STREAM, "media": media}
+        {
+            "event": "media",
+            "sequenceNumber": str(chunk + 1),
+            "streamSid": STREAM,
+            "media": media,
+        }
     )
 
 
@@ -44,7 +49,12 @@ def telnyx_frame(chunk: int) -> str:
         "payload": PAYLOAD,
     }
     return json.dumps(
-        {"event": "media", "sequence_number": str(chunk + 1), "stream_id": STREAM, "media": media}
+        {
+            "event": "media",
+            "sequence_number": str(chunk + 1),
+            "stream_id": STREAM,
+            "media": media,
+        }
     )
 
 
@@ -135,7 +145,9 @@ def measure(
                 met(ratio <= aim),
             ]
         )
-    print_table(title, ["", "µs a frame", "ratio", f"core for {CALLS} calls", "aim", ""], rows)
+    print_table(
+        title, ["", "µs a frame", "ratio", f"core for {CALLS} calls", "aim", ""], rows
+    )
 
 
 def share(microseconds: float) -> str:

@@ -28,7 +28,9 @@ ASKED = Reading(
     language="en",
     summary="Three things.",
     requests=(
-        Request(kind="task", title="Order paper for the printer", turns=(2,), words="paper"),
+        Request(
+            kind="task", title="Order paper for the printer", turns=(2,), words="paper"
+        ),
         Request(
             kind="reminder",
             title="Remind me to call Markus",
@@ -37,7 +39,11 @@ ASKED = Reading(
             words="Markus",
         ),
         Request(
-            kind="note", title="Note that the cat is fine", person="Anna", turns=(2,), words="cat"
+            kind="note",
+            title="Note that the cat is fine",
+            person="Anna",
+            turns=(2,),
+            words="cat",
         ),
     ),
 )
@@ -67,21 +73,29 @@ async def time_bare(count: int) -> float:
 
 
 async def time_ours(app: App, count: int) -> float:
-    calls = make_calls(count, [("agent", "Hello!"), ("caller", "Three things, please.")])
+    calls = make_calls(
+        count, [("agent", "Hello!"), ("caller", "Three things, please.")]
+    )
     for call in calls:
         app.journal.ingest(call)
     begun = time.perf_counter()
     while await asyncio.to_thread(app.work.runs.due, app.clock.now(), 0):
         await start_due(app.work)
     for call in calls:
-        while (await asyncio.to_thread(app.work.runs.get, call.conversation)).state != "done":
+        while (
+            await asyncio.to_thread(app.work.runs.get, call.conversation)
+        ).state != "done":
             await asyncio.sleep(0.01)
     return count / (time.perf_counter() - begun)
 
 
 async def measure(home: Path, database: str, count: int) -> None:
     app = replace(
-        build(Settings(home=home, database=DatabaseSettings(url=database), reconnect_window_s=0)),
+        build(
+            Settings(
+                home=home, database=DatabaseSettings(url=database), reconnect_window_s=0
+            )
+        ),
         reader=FakeReader(ASKED),
     )
     open_work(app.work)

@@ -54,7 +54,9 @@ class Load:
         port = self._server.sockets[0].getsockname()[1]
         return f"ws://127.0.0.1:{port}/v1/agent/converse"
 
-    def _engine_takes(self, engine: RawSocket, opcode: int, mask: bytes, payload: bytes) -> None:
+    def _engine_takes(
+        self, engine: RawSocket, opcode: int, mask: bytes, payload: bytes
+    ) -> None:
         if opcode == BINARY:
             if self.is_measuring:
                 self.audio_s += len(payload) / RATE
@@ -89,18 +91,25 @@ class Load:
         """A caller on the line; the future is done when they hear the first audio."""
         heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         side = TwilioSide(sid)
-        offset = len(f'{{"event":"media","streamSid":"{side.stream_sid}","media":{{"payload":"')
+        offset = len(
+            f'{{"event":"media","streamSid":"{side.stream_sid}","media":{{"payload":"'
+        )
 
         def take(caller: RawSocket, opcode: int, mask: bytes, payload: bytes) -> None:
             if payload.startswith((b'{"event":"mark"', b'{"event": "mark"')):
-                caller.send(TEXT, side.mark(json.loads(payload)["mark"]["name"]).encode())
+                caller.send(
+                    TEXT, side.mark(json.loads(payload)["mark"]["name"]).encode()
+                )
             elif not heard.done():
                 heard.set_result(None)
             elif self.is_measuring:
-                start = payload.index(b"payload") + 11 if payload[9:10] == b" " else offset
+                start = (
+                    payload.index(b"payload") + 11 if payload[9:10] == b" " else offset
+                )
                 self.audio_s += (payload.rindex(b'"') - start) * 0.75 / RATE
                 self.to_caller.append(
-                    time.monotonic_ns() - read_stamp(b64decode(payload[start : start + 16]))
+                    time.monotonic_ns()
+                    - read_stamp(b64decode(payload[start : start + 16]))
                 )
 
         caller = await dial(url, take, headers)

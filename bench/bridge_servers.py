@@ -29,7 +29,11 @@ async def open_agent(agent: str) -> Any:
 
 def media(stream: str, payload: bytes) -> str:
     return json.dumps(
-        {"event": "media", "streamSid": stream, "media": {"payload": b64encode(payload).decode()}}
+        {
+            "event": "media",
+            "streamSid": stream,
+            "media": {"payload": b64encode(payload).decode()},
+        }
     )
 
 
@@ -86,7 +90,11 @@ def serve_fastapi(port: int, agent: str) -> None:
 
     print("ready http://", flush=True)
     uvicorn.run(
-        app, port=port, ws="websockets-sansio", ws_per_message_deflate=False, log_level="error"
+        app,
+        port=port,
+        ws="websockets-sansio",
+        ws_per_message_deflate=False,
+        log_level="error",
     )
 
 

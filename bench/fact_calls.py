@@ -16,7 +16,9 @@ from aftercall.testing import START, make_call
 KNOWN = (0, 10, 40, 100, 200)
 FEWEST, MOST = 5, 20
 REPEATED, CHANGED = 0.25, 0.15
-_SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "or", "el")]
+_SYLLABLES = [
+    a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "or", "el")
+]
 _PLAIN: tuple[tuple[Category, str], ...] = (
     ("preference", "I really like {a} with {b} in the evening"),
     ("preference", "I can't stand {a} music when I'm working on {b}"),
@@ -80,7 +82,9 @@ class Teller:
 
     def _fill(self, category: Category, sentence: str) -> tuple[Category, str]:
         rng = self._rng
-        a, b, c = ("".join(rng.choices(_SYLLABLES, k=rng.randint(2, 4))) for _ in range(3))
+        a, b, c = (
+            "".join(rng.choices(_SYLLABLES, k=rng.randint(2, 4))) for _ in range(3)
+        )
         values = {
             "a": a,
             "b": b,
@@ -98,7 +102,9 @@ class Teller:
         turns = [("agent", "Hello, what can I do for you?")]
         for _, sentence in said:
             turns += [("caller", f"{sentence}."), ("agent", "I see. Anything else?")]
-        call = make_call(turns, caller=self.caller, started_at=START + timedelta(days=self._rings))
+        call = make_call(
+            turns, caller=self.caller, started_at=START + timedelta(days=self._rings)
+        )
         drafts = tuple(
             _draft(category, sentence, 2 * place)
             for place, (category, sentence) in enumerate(said, 1)

@@ -9,7 +9,14 @@ from typing import Any
 from sqlalchemy import Connection, Table, insert
 
 from aftercall.db.connect import Database
-from aftercall.db.tables import calls, documents, fact_occurrences, facts, followups, steps
+from aftercall.db.tables import (
+    calls,
+    documents,
+    fact_occurrences,
+    facts,
+    followups,
+    steps,
+)
 from aftercall.memory.passage_store import add
 from aftercall.model.passages import Passage
 from aftercall.testing import START
@@ -27,10 +34,14 @@ STATES = ("done",) * 90 + ("held",) * 3 + ("failed",) * 3 + ("open",) * 3 + ("br
 def make_vocabulary(rng: random.Random, size: int = 8_000) -> list[str]:
     """Words that look like words, common ones first."""
     syllables = [
-        a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "or", "el")
+        a + b
+        for a in "bdfgklmnprstvz"
+        for b in ("a", "e", "i", "o", "u", "an", "or", "el")
     ]
     return list(
-        dict.fromkeys("".join(rng.choices(syllables, k=rng.randint(2, 4))) for _ in range(size))
+        dict.fromkeys(
+            "".join(rng.choices(syllables, k=rng.randint(2, 4))) for _ in range(size)
+        )
     )
 
 
@@ -40,7 +51,9 @@ class Speech:
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._words = make_vocabulary(rng)
-        self._cumulated = list(accumulate(1 / (rank + 10) for rank in range(len(self._words))))
+        self._cumulated = list(
+            accumulate(1 / (rank + 10) for rank in range(len(self._words)))
+        )
 
     def seed(self, number: int) -> "Speech":
         """From here on it says what belongs to this number."""
@@ -48,7 +61,9 @@ class Speech:
         return self
 
     def say(self, words: int = WORDS) -> str:
-        return " ".join(self._rng.choices(self._words, cum_weights=self._cumulated, k=words))
+        return " ".join(
+            self._rng.choices(self._words, cum_weights=self._cumulated, k=words)
+        )
 
 
 class House:
@@ -73,15 +88,27 @@ class House:
 
     def _tables(self) -> Iterator[tuple[Table, Iterator[dict[str, Any]]]]:
         yield calls, (self._call(number) for number in range(self.calls))
-        yield steps, (self._step(number, name) for number in range(self.calls) for name in STEPS)
+        yield (
+            steps,
+            (
+                self._step(number, name)
+                for number in range(self.calls)
+                for name in STEPS
+            ),
+        )
         yield documents, (self._document(number) for number in range(self.calls))
         yield followups, (self._followup(number) for number in range(self.calls // 2))
         yield facts, (self._fact(number) for number in range(self.facts))
-        yield fact_occurrences, (self._occurrence(number) for number in range(self.facts))
+        yield (
+            fact_occurrences,
+            (self._occurrence(number) for number in range(self.facts)),
+        )
 
     def _at(self, number: int) -> Any:
         """The highest number is the newest; about a year in all."""
-        return START - timedelta(seconds=(self.calls - number) * 30_000_000 // self.calls)
+        return START - timedelta(
+            seconds=(self.calls - number) * 30_000_000 // self.calls
+        )
 
     def _call(self, number: int) -> dict[str, Any]:
         at, ident = self._at(number), self.call_id(number)
@@ -234,12 +261,23 @@ class House:
 
     def _said(self, number: int) -> Iterator[Passage]:
         """What of a call is searched beside its facts: its summary, and two of its turns."""
-        caller, call_id, at = self.caller(number), self.call_id(number), self._at(number)
+        caller, call_id, at = (
+            self.caller(number),
+            self.call_id(number),
+            self._at(number),
+        )
         self.speech.seed(-number)
         yield Passage("summary", AGENT, caller, call_id, self.speech.say(30), at)
         for seq, speaker in ((1, "agent"), (2, "caller")):
             yield Passage(
-                "turn", AGENT, caller, call_id, self.speech.say(), at, seq=seq, speaker=speaker
+                "turn",
+                AGENT,
+                caller,
+                call_id,
+                self.speech.say(),
+                at,
+                seq=seq,
+                speaker=speaker,
             )
 
     def _passage(self, number: int) -> Passage:
@@ -257,7 +295,9 @@ class House:
         )
 
 
-def _write(connection: Connection, table: Table, rows: Iterator[dict[str, Any]]) -> None:
+def _write(
+    connection: Connection, table: Table, rows: Iterator[dict[str, Any]]
+) -> None:
     batch: list[dict[str, Any]] = []
     for row in rows:
         batch.append(row)

@@ -20,7 +20,10 @@ def hum(seconds: float, rate: int) -> bytes:
     """16-bit samples that are loud from the first to the last."""
     return array(
         "h",
-        (int(9000 * math.cos(2 * math.pi * 400 * n / rate)) for n in range(round(seconds * rate))),
+        (
+            int(9000 * math.cos(2 * math.pi * 400 * n / rate))
+            for n in range(round(seconds * rate))
+        ),
     ).tobytes()
 
 
@@ -59,7 +62,8 @@ class KnownAgent:
         ):  # this frame follows so many quiet ones
             self._was_loud = False
             self._frames = iter(
-                self._reply[at : at + self._frame] for at in range(0, len(self._reply), self._frame)
+                self._reply[at : at + self._frame]
+                for at in range(0, len(self._reply), self._frame)
             )
         sound = next(self._frames, None)
         self.is_answering = sound is not None

@@ -59,21 +59,24 @@ class Line(voice.VoiceAgentAdapter):  # type: ignore[misc]
         await self._to_agent.join()
 
     async def recv_audio(self, timeout: float) -> Any:  # noqa: ASYNC109 - LangWatch's own signature
-        return voice.AudioChunk(data=await asyncio.wait_for(self._to_caller.get(), timeout))
+        return voice.AudioChunk(
+            data=await asyncio.wait_for(self._to_caller.get(), timeout)
+        )
 
     async def _run(self) -> None:
         while True:
             began = time.monotonic()
             frame = b"" if self._to_agent.empty() else self._to_agent.get_nowait()
             if (
-                sound := self._agent.tick(any(abs(sample) > 500 for sample in array("h", frame)))
+                sound := self._agent.tick(
+                    any(abs(sample) > 500 for sample in array("h", frame))
+                )
             ) is not None:
                 self._to_caller.put_nowait(sound)
                 if self._asked_s and not self._answered_s and self._agent.is_answering:
                     self._answered_s = began
-            await asyncio.sleep(
-                max(0.0, began + FRAME_S - time.monotonic())
-            )  # a busy machine makes it late, and never hurries it
+            # a busy machine makes it late, and never hurries it
+            await asyncio.sleep(max(0.0, began + FRAME_S - time.monotonic()))
             if frame:
                 self._to_agent.task_done()
                 self._asked_s = time.monotonic()
@@ -85,7 +88,9 @@ class Asker(scenario.AgentAdapter):  # type: ignore[misc]
     role = scenario.AgentRole.USER
 
     async def call(self, _: Any) -> Any:
-        return voice.create_audio_message(voice.AudioChunk(data=hum(QUESTION_S, RATE)), role="user")
+        return voice.create_audio_message(
+            voice.AudioChunk(data=hum(QUESTION_S, RATE)), role="user"
+        )
 
 
 async def main() -> None:

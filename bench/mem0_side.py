@@ -24,7 +24,11 @@ class Model:
 
     def generate_response(self, *_args: object, **_named: object) -> str:
         return json.dumps(
-            {"memory": [{"id": str(at), "text": text} for at, text in enumerate(self.facts)]}
+            {
+                "memory": [
+                    {"id": str(at), "text": text} for at, text in enumerate(self.facts)
+                ]
+            }
         )
 
 
@@ -35,7 +39,9 @@ class Embedder:
             vector[zlib.crc32(word.encode()) % SIZE] += 1.0
         return vector
 
-    def embed_batch(self, texts: list[str], action: str | None = None) -> list[list[float]]:
+    def embed_batch(
+        self, texts: list[str], action: str | None = None
+    ) -> list[list[float]]:
         return [self.embed(text, action) for text in texts]
 
 
@@ -51,7 +57,10 @@ def open_memory(folder: str) -> Any:
     ).Memory.from_config(  # only there in mem0's own environment
         {
             "vector_store": {"provider": "qdrant", "config": store},
-            "llm": {"provider": "openai", "config": {"api_key": "none", "model": "none"}},
+            "llm": {
+                "provider": "openai",
+                "config": {"api_key": "none", "model": "none"},
+            },
             "embedder": {
                 "provider": "openai",
                 "config": {"api_key": "none", "model": "none", "embedding_dims": SIZE},
@@ -69,7 +78,12 @@ def run(work: dict[str, Any], folder: str) -> dict[str, Any]:
     for start in range(0, len(vectors), 1000):
         some = work["stored"][start : start + 1000]
         payloads = [
-            {"data": text, "hash": str(start + at), "user_id": caller, "text_lemmatized": text}
+            {
+                "data": text,
+                "hash": str(start + at),
+                "user_id": caller,
+                "text_lemmatized": text,
+            }
             for at, (caller, text) in enumerate(some)
         ]
         memory.vector_store.insert(
@@ -87,7 +101,9 @@ def run(work: dict[str, Any], folder: str) -> dict[str, Any]:
     for query in work["queries"]:
         started = time.perf_counter()
         found += bool(
-            memory.search(query["text"], filters={"user_id": query["caller"]}, top_k=10)["results"]
+            memory.search(
+                query["text"], filters={"user_id": query["caller"]}, top_k=10
+            )["results"]
         )
         times.append(time.perf_counter() - started)
     return {"taken": taken, "times": times, "found": found}

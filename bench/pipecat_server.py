@@ -20,7 +20,10 @@ from pipecat.pipeline.pipeline import Pipeline
 from pipecat.pipeline.worker import PipelineParams, PipelineWorker
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.serializers.twilio import TwilioFrameSerializer
-from pipecat.transports.websocket.fastapi import FastAPIWebsocketParams, FastAPIWebsocketTransport
+from pipecat.transports.websocket.fastapi import (
+    FastAPIWebsocketParams,
+    FastAPIWebsocketTransport,
+)
 from pipecat.workers.runner import WorkerRunner
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
@@ -48,7 +51,9 @@ class Agent(FrameProcessor):  # type: ignore[misc] # Pipecat is not there when t
                 if isinstance(message, bytes):
                     await self.push_frame(
                         OutputAudioRawFrame(
-                            audio=audioop.ulaw2lin(message, 2), sample_rate=RATE, num_channels=1
+                            audio=audioop.ulaw2lin(message, 2),
+                            sample_rate=RATE,
+                            num_channels=1,
                         )
                     )
 
@@ -62,7 +67,8 @@ def serve(port: int, agent: str) -> None:
         await carrier.receive_text()
         start = await carrier.receive_json()
         serializer = TwilioFrameSerializer(
-            start["streamSid"], params=TwilioFrameSerializer.InputParams(auto_hang_up=False)
+            start["streamSid"],
+            params=TwilioFrameSerializer.InputParams(auto_hang_up=False),
         )
         params = FastAPIWebsocketParams(
             audio_in_enabled=True, audio_out_enabled=True, serializer=serializer
@@ -75,7 +81,9 @@ def serve(port: int, agent: str) -> None:
             pipeline = Pipeline([transport.input(), middle, transport.output()])
             worker = PipelineWorker(
                 pipeline,
-                params=PipelineParams(audio_in_sample_rate=RATE, audio_out_sample_rate=RATE),
+                params=PipelineParams(
+                    audio_in_sample_rate=RATE, audio_out_sample_rate=RATE
+                ),
             )
             speaking: list[asyncio.Task[None]] = []
 
@@ -89,7 +97,11 @@ def serve(port: int, agent: str) -> None:
 
     print("ready http://", flush=True)
     uvicorn.run(
-        app, port=port, ws="websockets-sansio", ws_per_message_deflate=False, log_level="error"
+        app,
+        port=port,
+        ws="websockets-sansio",
+        ws_per_message_deflate=False,
+        log_level="error",
     )
 
 

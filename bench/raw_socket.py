@@ -18,7 +18,9 @@ the rest.
 
 
 class RawSocket(asyncio.Protocol):
-    def __init__(self, take: Take, request: bytes | None = None, greeting: bytes = b"") -> None:
+    def __init__(
+        self, take: Take, request: bytes | None = None, greeting: bytes = b""
+    ) -> None:
         """With a `request` it is a client, else a server that says `greeting` first."""
         self.take = take
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -30,9 +32,8 @@ class RawSocket(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(
-            asyncio.Transport, transport
-        )  # uvloop's is one without inheriting from it
+        # uvloop's is one without inheriting from it
+        self._transport = cast(asyncio.Transport, transport)
         if self._request is not None:
             self._transport.write(self._request)
 
@@ -124,7 +125,9 @@ def unmask(mask: bytes, payload: bytes) -> bytes:
     return (int.from_bytes(payload) ^ int.from_bytes(key)).to_bytes(len(payload))
 
 
-async def dial(url: str, take: Take, headers: dict[str, str] | None = None) -> RawSocket:
+async def dial(
+    url: str, take: Take, headers: dict[str, str] | None = None
+) -> RawSocket:
     parts = urlsplit(url)
     lines = [
         f"GET {parts.path} HTTP/1.1",

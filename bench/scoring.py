@@ -20,14 +20,16 @@ class Score:
 
     def add(self, gold: Label, reading: Reading) -> None:
         requests = _pair(
-            gold["requests"], [(_request_text(item), item.turns, item) for item in reading.requests]
+            gold["requests"],
+            [(_request_text(item), item.turns, item) for item in reading.requests],
         )
         promises = _pair(
             gold.get("promises", []),
             [(_promise_text(item), item.turns, item) for item in reading.promises],
         )
         facts = _pair(
-            gold["facts"], [(_fact_text(item), item.turns, item) for item in reading.facts]
+            gold["facts"],
+            [(_fact_text(item), item.turns, item) for item in reading.facts],
         )
         self._tally("requests", requests, gold["requests"], reading.requests)
         self._tally("promises", promises, gold.get("promises", []), reading.promises)
@@ -49,9 +51,13 @@ class Score:
         for label, request in pairs:
             if label.get("due") or request.due:
                 self.counts["due of"] += 1
-                self.counts["due right"] += str(request.due or "") == (label.get("due") or "")
+                self.counts["due right"] += str(request.due or "") == (
+                    label.get("due") or ""
+                )
 
-    def _add_withdrawn(self, gold: Label, reading: Reading, matched: list[Request]) -> None:
+    def _add_withdrawn(
+        self, gold: Label, reading: Reading, matched: list[Request]
+    ) -> None:
         for label in gold.get("withdrawn", []):
             self.counts["withdrawn told"] += 1
             others = [item for item in reading.requests if item not in matched]

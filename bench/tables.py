@@ -16,10 +16,14 @@ def median(values: Sequence[float]) -> float:
     return statistics.median(values)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
     table = Table(title=title, title_justify="left")
     for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
+        table.add_column(
+            column, justify="left" if number == 0 else "right", no_wrap=True
+        )
     for row in rows:
         table.add_row(*row)
     Console(width=130).print(table)

@@ -36,7 +36,10 @@ _SILENT = {
     "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
     "OPENAI_API_KEY": "none",
 }
-_WORDS = {"gated": "socket that is quiet between replies", "open": "phone line, always open"}
+_WORDS = {
+    "gated": "socket that is quiet between replies",
+    "open": "phone line, always open",
+}
 _LEADS = {0.01: "none", 0.51: "0.5 s"}
 COLUMNS = (
     "line",
@@ -74,14 +77,20 @@ class Told:
 
     @property
     def is_near(self) -> bool:
-        return self.reported_s is not None and abs(self.reported_s - self.truth_s) <= MOST_OFF_S
+        return (
+            self.reported_s is not None
+            and abs(self.reported_s - self.truth_s) <= MOST_OFF_S
+        )
 
 
 async def call_ours(lead_s: float, form: str) -> Told:
     agent = KnownAgent(RATE, lead_s, is_open_line=form == "open")
 
     def answer(frame: bytes) -> bytes:
-        return agent.tick(any(abs(MULAW_TO_LINEAR[sample]) > 500 for sample in frame)) or b""
+        return (
+            agent.tick(any(abs(MULAW_TO_LINEAR[sample]) > 500 for sample in frame))
+            or b""
+        )
 
     (scenario,) = parse_scenarios(CALL)
     pace = TickPace(SystemClock(), is_live=True)
@@ -111,10 +120,14 @@ def call_theirs(python: Path, lead_s: float, form: str) -> Told:
     )
     last = done.stdout.strip().splitlines()[-1:]
     if done.returncode or not last:
-        raise RuntimeError(f"{PACKAGE} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+        raise RuntimeError(
+            f"{PACKAGE} ended with {done.returncode}: {done.stderr.strip()[-300:]}"
+        )
     data = json.loads(last[0])
     return Told(
-        data["truth_s"], data["reported_s"][0] if data["reported_s"] else None, data["took_s"]
+        data["truth_s"],
+        data["reported_s"][0] if data["reported_s"] else None,
+        data["took_s"],
     )
 
 
@@ -150,7 +163,12 @@ async def compare_latency(langwatch: str) -> list[tuple[str, ...]]:
             for lead_s in LEADS_S:
                 ours = await call_ours(lead_s, form)
                 rows.append(
-                    _row(form, lead_s, ours, call_theirs(python, lead_s, form) if python else None)
+                    _row(
+                        form,
+                        lead_s,
+                        ours,
+                        call_theirs(python, lead_s, form) if python else None,
+                    )
                 )
     return rows
 

@@ -42,7 +42,10 @@ FOUND = Reading(
     identity=Identity(name="Wren"),
     requests=(
         Request(
-            kind="other", title="Call the plumber", turns=(2,), words="Please call the plumber"
+            kind="other",
+            title="Call the plumber",
+            turns=(2,),
+            words="Please call the plumber",
         ),
     ),
     facts=(
@@ -90,7 +93,9 @@ async def until_finished(app: App, count: int) -> None:
 
 
 def _count_ended(app: App) -> int:
-    query = select(func.count()).select_from(steps).where(steps.c.state.not_in(OPEN_STATES))
+    query = (
+        select(func.count()).select_from(steps).where(steps.c.state.not_in(OPEN_STATES))
+    )
     with app.database.read() as connection:
         return int(connection.execute(query).scalar() or 0)
 
@@ -136,7 +141,8 @@ def _seconds(processes: list[int]) -> list[float]:
             int, Path("/proc/stat").read_text().splitlines()[0].split()[1:]
         )
         each = [
-            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in processes
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            for pid in processes
         ]
     except (OSError, ValueError):
         return [0.0] * (1 + len(processes))
@@ -167,7 +173,8 @@ def workers(number: int, home: Path, database: str) -> Iterator[list[int]]:
     spawn = multiprocessing.get_context("spawn")
     stop, ready = spawn.Event(), [spawn.Event() for _ in range(number)]
     processes = [
-        spawn.Process(target=_run, args=(str(home), database, is_ready, stop)) for is_ready in ready
+        spawn.Process(target=_run, args=(str(home), database, is_ready, stop))
+        for is_ready in ready
     ]
     for process, is_ready in zip(processes, ready, strict=True):
         process.start()

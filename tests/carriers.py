@@ -12,7 +12,10 @@ from aftercall.phone.twilio import TwilioWire
 from aftercall.phone.wire import Wire
 
 CALL = {"twilio": "CA" + "0" * 31 + "1", "telnyx": "v3:ZkP3-q_1"}
-STREAM = {"twilio": "MZ" + "0" * 31 + "2", "telnyx": "32DE0DEA-53CB-4B21-89A4-9E1819C043BC"}
+STREAM = {
+    "twilio": "MZ" + "0" * 31 + "2",
+    "telnyx": "32DE0DEA-53CB-4B21-89A4-9E1819C043BC",
+}
 AUDIO = bytes(range(160))
 
 
@@ -30,7 +33,12 @@ class Carrier(Protocol):
         parameters: Mapping[str, str] = ...,
     ) -> str: ...
     def media(
-        self, chunk: int, payload: bytes = ..., *, track: str = ..., stream: str | None = ...
+        self,
+        chunk: int,
+        payload: bytes = ...,
+        *,
+        track: str = ...,
+        stream: str | None = ...,
     ) -> str: ...
     def digit(self, key: str, sequence: int, *, second: int | None = ...) -> str: ...
     def mark(self, name: str, sequence: int = ...) -> str: ...
@@ -45,7 +53,9 @@ class TwilioSide:
         return TwilioWire()
 
     def connected(self) -> str:
-        return json.dumps({"event": "connected", "protocol": "Call", "version": "1.0.0"})
+        return json.dumps(
+            {"event": "connected", "protocol": "Call", "version": "1.0.0"}
+        )
 
     def start(
         self,
@@ -86,17 +96,23 @@ class TwilioSide:
         return self._frame("media", chunk + 1, stream, media=media)
 
     def digit(self, key: str, sequence: int, *, second: int | None = None) -> str:
-        return self._frame("dtmf", sequence, dtmf={"track": "inbound_track", "digit": key})
+        return self._frame(
+            "dtmf", sequence, dtmf={"track": "inbound_track", "digit": key}
+        )
 
     def mark(self, name: str, sequence: int = 90) -> str:
         return self._frame("mark", sequence, mark={"name": name})
 
     def stop(self, sequence: int = 99) -> str:
         return self._frame(
-            "stop", sequence, stop={"accountSid": "AC" + "0" * 32, "callSid": CALL["twilio"]}
+            "stop",
+            sequence,
+            stop={"accountSid": "AC" + "0" * 32, "callSid": CALL["twilio"]},
         )
 
-    def _frame(self, event: str, sequence: int, stream: str | None = None, **fields: Any) -> str:
+    def _frame(
+        self, event: str, sequence: int, stream: str | None = None, **fields: Any
+    ) -> str:
         return json.dumps(
             {
                 "event": event,
@@ -166,10 +182,14 @@ class TelnyxSide:
 
     def stop(self, sequence: int = 99) -> str:
         return self._frame(
-            "stop", sequence, stop={"user_id": "3E6F995F", "call_control_id": CALL["telnyx"]}
+            "stop",
+            sequence,
+            stop={"user_id": "3E6F995F", "call_control_id": CALL["telnyx"]},
         )
 
-    def _frame(self, event: str, sequence: int, stream: str | None = None, **fields: Any) -> str:
+    def _frame(
+        self, event: str, sequence: int, stream: str | None = None, **fields: Any
+    ) -> str:
         return json.dumps(
             {
                 "event": event,

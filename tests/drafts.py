@@ -36,7 +36,9 @@ def say(*sentences: str, day: float = 0, **fields: Any) -> Call:
 
 
 def reader_of(*drafts: FactDraft) -> FakeReader:
-    return FakeReader(Reading(language="en", summary="The caller called.", facts=drafts))
+    return FakeReader(
+        Reading(language="en", summary="The caller called.", facts=drafts)
+    )
 
 
 def each(call: Call, **fields: Any) -> FakeReader:

@@ -109,17 +109,27 @@ class Hall:
         """
         if scope == "none" or who.number is None:
             return (
-                frozenset(other for other in self._just_ended(who) if other is self.owner_of(who))
+                frozenset(
+                    other
+                    for other in self._just_ended(who)
+                    if other is self.owner_of(who)
+                )
                 if who.number
                 else frozenset()
             )
         if scope == "shared":
-            return frozenset(other for other in self.people if other.agent_id == who.agent_id)
+            return frozenset(
+                other for other in self.people if other.agent_id == who.agent_id
+            )
         return frozenset({self.owner_of(who)})
 
     def _just_ended(self, who: Who) -> list[Who]:
         last = self.ended.get((who.agent_id, who.number or ""))
-        return [last[0]] if last and (self.clock.now() - last[1]).total_seconds() <= 300 else []
+        return (
+            [last[0]]
+            if last and (self.clock.now() - last[1]).total_seconds() <= 300
+            else []
+        )
 
     def end(self, app: App, who: Who, call_id: str) -> None:
         self.ended[(who.agent_id, who.number or "")] = (who, self.clock.now())
@@ -136,7 +146,9 @@ class Hall:
     def work(self, *, is_all: bool = False) -> None:
         """What comes after some of the calls that have ended, in any order."""
         self.dice.shuffle(self._due)
-        for _ in range(len(self._due) if is_all else self.dice.randint(0, len(self._due))):
+        for _ in range(
+            len(self._due) if is_all else self.dice.randint(0, len(self._due))
+        ):
             app, call_id = self._due.pop()
             for name in STEPS:
                 app.step_runner.run(call_id, name)
@@ -160,13 +172,15 @@ async def ring_by_turns(hall: Hall, scope: str, who: Who, number: int) -> None:
     engine = RecordingEngine(hall.allowed_at_ring(scope, who))
     parts: TurnCallParts = replace(app.phone.turn_parts, engine=engine)
     live = make_live_call(
-        caller=who.number, agent_id=who.agent_id, sid=f"m{number}", started_at=hall.clock.now()
+        caller=who.number,
+        agent_id=who.agent_id,
+        sid=f"m{number}",
+        started_at=hall.clock.now(),
     )
     call = TurnCall(parts, live)
     await call.start()
-    engine.sent[0].allowed |= hall.allowed_at_ring(
-        scope, who
-    )  # a call of theirs may have ended while this one began
+    # a call of theirs may have ended while this one began
+    engine.sent[0].allowed |= hall.allowed_at_ring(scope, who)
     hall.sent += engine.sent
     engine.next_allowed = (
         frozenset({who}) if who.number and scope != "shared" else engine.sent[0].allowed
@@ -198,12 +212,16 @@ async def ring_by_voice(hall: Hall, scope: str, who: Who, number: int) -> None:
     await rig.greet()
     introduces = frozenset({who}) if who.number and scope != "shared" else allowed
     for turn, line in enumerate(_script(hall, who)):
-        rig.engine.session.add_events(CallerBegan(f"t{turn}"), CallerSaid(f"t{turn}", line))
+        rig.engine.session.add_events(
+            CallerBegan(f"t{turn}"), CallerSaid(f"t{turn}", line)
+        )
         await rig.pass_time(0)
         other = hall.dice.choice(hall.people)
         for query in ("sister remind bread market tea", other.word):
             rig.engine.session.add_events(
-                ToolCall(f"q{turn}{query}", "search_memory", json.dumps({"query": query}))
+                ToolCall(
+                    f"q{turn}{query}", "search_memory", json.dumps({"query": query})
+                )
             )
             await rig.pass_time(0)
     rig.line.add_frames(rig.side.stop())

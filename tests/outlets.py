@@ -47,7 +47,9 @@ class Stopped:
     def rename(self) -> None:
         name = f"test_{new_id().lower()}"
         self.server.psql(f"CREATE DATABASE {name};")
-        uri = make_url(self.server.get_uri()).set(drivername="postgresql+psycopg", database=name)
+        uri = make_url(self.server.get_uri()).set(
+            drivername="postgresql+psycopg", database=name
+        )
         self.url = uri.render_as_string(hide_password=False)
 
     def off(self) -> None:

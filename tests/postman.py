@@ -46,7 +46,9 @@ class Postman:
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Line)
         self._server.daemon_threads = True
         threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+            target=self._server.serve_forever,
+            kwargs={"poll_interval": 0.05},
+            daemon=True,
         ).start()
         return self
 

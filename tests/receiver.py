@@ -31,7 +31,10 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
                 receiver.posted.append(
-                    Posted({name.lower(): value for name, value in self.headers.items()}, body)
+                    Posted(
+                        {name.lower(): value for name, value in self.headers.items()},
+                        body,
+                    )
                 )
                 self.close_connection = True
                 if status := receiver.answers.popleft() if receiver.answers else 204:
@@ -44,7 +47,9 @@ class Receiver:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Line)
         self._server.daemon_threads = True
         threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+            target=self._server.serve_forever,
+            kwargs={"poll_interval": 0.05},
+            daemon=True,
         ).start()
         return self
 

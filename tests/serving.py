@@ -18,7 +18,11 @@ def serving(home: Path, **environment: str) -> Iterator[str]:
 
 @contextmanager
 def serving_on(port: int, home: Path, environment: dict[str, str]) -> Iterator[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("AFTERCALL_")
+    }
     process = subprocess.Popen(
         [
             sys.executable,

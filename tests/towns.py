@@ -48,7 +48,9 @@ class Line(httpx2.AsyncBaseTransport):
         if isinstance(fault, Exception):
             raise fault
         refusal = (
-            None if fault is None else httpx2.Response(fault, json={"errors": [{"code": "1"}]})
+            None
+            if fault is None
+            else httpx2.Response(fault, json={"errors": [{"code": "1"}]})
         )
         answer = refusal or await self.inner.handle_async_request(request)
         self.answers.append(answer.status_code)
@@ -57,7 +59,11 @@ class Line(httpx2.AsyncBaseTransport):
 
 @asynccontextmanager
 async def telnyx_town(
-    app: App, line: Line, *, habits: DeliveryFaults = NO_DELIVERY_FAULTS, clock: Clock | None = None
+    app: App,
+    line: Line,
+    *,
+    habits: DeliveryFaults = NO_DELIVERY_FAULTS,
+    clock: Clock | None = None,
 ) -> AsyncIterator[TelnyxTown]:
     """`app` must have been built with `telnyx_settings`, and with `line` as its transport."""
     to_agent = Line()

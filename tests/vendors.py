@@ -9,7 +9,9 @@ from aftercall.speech.sound import SILENCE
 PAUSE = 20 * SILENCE
 
 
-async def converse_with_realtime(connection: Any, says: str) -> tuple[list[str], list[str]]:
+async def converse_with_realtime(
+    connection: Any, says: str
+) -> tuple[list[str], list[str]]:
     """A greeting, then what the caller says, then the model's answer: kinds of events, and what
     each side was heard to say.
 
@@ -20,7 +22,9 @@ async def converse_with_realtime(connection: Any, says: str) -> tuple[list[str],
     async for event in connection:
         kinds.append(event.type)
         if event.type == "session.created":
-            await connection.response.create(response={"instructions": "Say: Hello there!"})
+            await connection.response.create(
+                response={"instructions": "Say: Hello there!"}
+            )
         elif event.type in (
             "response.output_audio_transcript.done",
             "conversation.item.input_audio_transcription.completed",

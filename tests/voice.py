@@ -35,7 +35,11 @@ from aftercall.settings.providers import (
     TelnyxSettings,
     TwilioSettings,
 )
-from aftercall.settings.sections import BridgeSettings, BriefingSettings, DatabaseSettings
+from aftercall.settings.sections import (
+    BridgeSettings,
+    BriefingSettings,
+    DatabaseSettings,
+)
 from aftercall.speech.kit import SpeechKit
 from aftercall.web.server import make_server
 from aftercall.web.uvicorn_server import make_uvicorn_server
@@ -47,7 +51,9 @@ ENGINES = ("deepgram", "openai")
 SPEED = 10.0
 
 
-def emulate(name: str, script: Script, **options: Any) -> EmulatedDeepgram | EmulatedRealtime:
+def emulate(
+    name: str, script: Script, **options: Any
+) -> EmulatedDeepgram | EmulatedRealtime:
     return (
         EmulatedDeepgram(KEY, script, **options)
         if name == "deepgram"
@@ -76,7 +82,9 @@ def voice_settings(
         deepgram=DeepgramSettings(
             api_key=SecretStr(key), url=f"ws://{engine.address}/v1/agent/converse"
         ),
-        openai=OpenAISettings(api_key=SecretStr(key), base_url=f"http://{engine.address}/v1"),
+        openai=OpenAISettings(
+            api_key=SecretStr(key), base_url=f"http://{engine.address}/v1"
+        ),
         bridge=BridgeSettings.model_validate({"drain_s": 0.2} | bridge),
         briefing=BriefingSettings(timeout_ms=2_000),
     )
@@ -120,7 +128,9 @@ async def serving(
     async with (
         engine,
         staged(
-            lambda address: build(voice_settings(home, address, engine, **options), SystemClock()),
+            lambda address: build(
+                voice_settings(home, address, engine, **options), SystemClock()
+            ),
             speed,
         ) as stage,
     ):
@@ -135,10 +145,17 @@ async def serving_aloud(
     """The receptionist on raw audio, with this ear and this mouth."""
 
     def make(address: str) -> App:
-        twilio, bridge = TwilioSettings(auth_token=SecretStr(TOKEN)), BridgeSettings(drain_s=0.2)
+        twilio, bridge = (
+            TwilioSettings(auth_token=SecretStr(TOKEN)),
+            BridgeSettings(drain_s=0.2),
+        )
         app = build(
             Settings(
-                home=home, public_url=address, engine="receptionist", twilio=twilio, bridge=bridge
+                home=home,
+                public_url=address,
+                engine="receptionist",
+                twilio=twilio,
+                bridge=bridge,
             ),
             SystemClock(),
         )
@@ -195,7 +212,9 @@ async def telnyx_network() -> AsyncIterator[tuple[EmulatedTelnyx, TelnyxSettings
             yield (
                 telnyx,
                 TelnyxSettings(
-                    api_key=SecretStr(telnyx.api_key), public_key=telnyx.public_key, api_url=address
+                    api_key=SecretStr(telnyx.api_key),
+                    public_key=telnyx.public_key,
+                    api_url=address,
                 ),
             )
 
@@ -208,7 +227,10 @@ async def open_stream(call: TelnyxCall, speed: float = SPEED) -> MediaPhone:
     stream = call.streams[-1]
     side = TelnyxSide(call.control_id, caller=call.caller)
     return await MediaPhone.dial(
-        stream["stream_url"], side, parameters=unpack_state(stream["client_state"]), speed=speed
+        stream["stream_url"],
+        side,
+        parameters=unpack_state(stream["client_state"]),
+        speed=speed,
     )
 
 
@@ -235,7 +257,9 @@ class SessionEvents:
         else:
             self._asked.release()
         getting = asyncio.create_task(self._events.get())
-        await asyncio.wait({getting, self._running}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            {getting, self._running}, return_when=asyncio.FIRST_COMPLETED
+        )
         if not getting.done():
             getting.cancel()
             self._running.result()
@@ -256,7 +280,9 @@ class SessionEvents:
 _events_of: WeakKeyDictionary[VoiceSession, SessionEvents] = WeakKeyDictionary()
 
 
-async def receive_until(session: VoiceSession, kind: type[VoiceEvent]) -> list[VoiceEvent]:
+async def receive_until(
+    session: VoiceSession, kind: type[VoiceEvent]
+) -> list[VoiceEvent]:
     """A session's next events, up to the first of this kind."""
     events = _events_of.setdefault(session, SessionEvents(session))
     return await events.until(kind)

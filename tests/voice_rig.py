@@ -16,7 +16,12 @@ from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.phone.telnyx import TelnyxWire
 from aftercall.phone.twilio import TwilioWire
 from aftercall.settings.sections import BridgeSettings
-from aftercall.testing import FakeMediaSocket, FakeVoiceEngine, VirtualClock, make_live_call
+from aftercall.testing import (
+    FakeMediaSocket,
+    FakeVoiceEngine,
+    VirtualClock,
+    make_live_call,
+)
 
 SECOND = b"\x55" * 8_000
 
@@ -39,7 +44,9 @@ class Rig:
         self.side: Side = (
             TwilioSide("CA" + "0" * 32) if carrier == "twilio" else TelnyxSide("v3:abc")
         )
-        self.live = make_live_call(source=carrier, sid=self.side.call_sid, started_at=clock.now())
+        self.live = make_live_call(
+            source=carrier, sid=self.side.call_sid, started_at=clock.now()
+        )
         self.found: list[str] = []
         self.hung_up: list[str] = []
         self._is_whole = whole
@@ -120,9 +127,13 @@ class Rig:
     def return_marks(self) -> None:
         """The carrier has played everything that it has not told of yet."""
         marks = [
-            json.loads(frame)["mark"]["name"] for frame in self.line.sent if '"mark"' in str(frame)
+            json.loads(frame)["mark"]["name"]
+            for frame in self.line.sent
+            if '"mark"' in str(frame)
         ]
-        self.line.add_frames(*(self.side.mark(name) for name in marks[self._returned :]))
+        self.line.add_frames(
+            *(self.side.mark(name) for name in marks[self._returned :])
+        )
         self._returned = len(marks)
 
     def played(self) -> int:
@@ -138,7 +149,9 @@ class Rig:
             while not self.holding.done():
                 await self.pass_time(0.25)
         await self.holding
-        call, late = self.app.archive.read(str(self.app.store.get(self.live.id).archive_name))
+        call, late = self.app.archive.read(
+            str(self.app.store.get(self.live.id).archive_name)
+        )
         self.late = late
         return call
 

@@ -72,7 +72,9 @@ def with_sink(app: App, sink: Sink, **work_settings: Any) -> WorkContext:
     """The app's desk with one sink more, and settings for it."""
     work = app.settings.work.model_copy(update=work_settings)
     settings = app.settings.model_copy(update={"work": work})
-    return replace(app.work, settings=settings, sinks={**app.work.sinks, sink.name: sink})
+    return replace(
+        app.work, settings=settings, sinks={**app.work.sinks, sink.name: sink}
+    )
 
 
 def hold_call(

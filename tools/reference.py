@@ -77,7 +77,11 @@ def _describe(command: Any, path: str) -> Iterator[str]:
         yield from _describe(inner[name], f"{path} {name}")
     if inner:
         return
-    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    options = [
+        parameter
+        for parameter in command.params
+        if parameter.param_type_name == "option"
+    ]
     words = [
         parameter.metavar or parameter.name.upper()
         for parameter in command.params
@@ -228,7 +232,10 @@ def main() -> int:
         elif not check:
             file.write_text(text)
     if stale:
-        print(f"docs/reference is stale: {', '.join(stale)}; run `make docs`", file=sys.stderr)
+        print(
+            f"docs/reference is stale: {', '.join(stale)}; run `make docs`",
+            file=sys.stderr,
+        )
     return bool(stale)
 
 

@@ -46,7 +46,9 @@ CALLS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "+15550177",
-        ("I'd like to leave a message for the owner: the delivery is late by two days.",),
+        (
+            "I'd like to leave a message for the owner: the delivery is late by two days.",
+        ),
     ),
 )
 PAGES: tuple[tuple[str, str, int, str], ...] = (
@@ -75,7 +77,9 @@ def main() -> None:
         serving(Path(home), **SETTINGS) as address,
         sync_playwright() as playwright,
     ):
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox"]
+        )
         for caller, lines in CALLS:
             _ring(browser, address, caller, lines)
         _settle(browser, address)
@@ -124,7 +128,10 @@ def _newest(address: str, caller: str) -> str:
 
 
 def _picture(browser: Browser, url: str, file: Path, width: int, scheme: str) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 860}, color_scheme=scheme)  # type: ignore[arg-type]
+    context = browser.new_context(
+        viewport={"width": width, "height": 860},
+        color_scheme=scheme,  # type: ignore[arg-type]
+    )
     page: Page = context.new_page()
     page.goto(url)
     page.wait_for_timeout(300)  # fonts settle

@@ -60,22 +60,37 @@ def score_one(found: Sequence[Place], question: Question) -> Score:
     recall = len(question.evidence.intersection(found)) / len(question.evidence)
     return Score(
         recall,
-        next((1 / rank for rank, place in enumerate(found, 1) if place in question.evidence), 0.0),
+        next(
+            (
+                1 / rank
+                for rank, place in enumerate(found, 1)
+                if place in question.evidence
+            ),
+            0.0,
+        ),
     )
 
 
 def score(ask: Ask, conversation: Conversation) -> Score:
     return mean(
-        [score_one(ask(conversation, question), question) for question in conversation.questions]
+        [
+            score_one(ask(conversation, question), question)
+            for question in conversation.questions
+        ]
     )
 
 
 def mean(scores: Sequence[Score], sizes: Sequence[int] | None = None) -> Score:
     sizes = sizes or [1] * len(scores)
     total = sum(sizes)
-    recall = sum(score.recall * size for score, size in zip(scores, sizes, strict=True)) / total
+    recall = (
+        sum(score.recall * size for score, size in zip(scores, sizes, strict=True))
+        / total
+    )
     return Score(
-        recall, sum(score.mrr * size for score, size in zip(scores, sizes, strict=True)) / total
+        recall,
+        sum(score.mrr * size for score, size in zip(scores, sizes, strict=True))
+        / total,
     )
 
 
@@ -89,11 +104,15 @@ class Plain:
         self, folder: Path, conversations: Sequence[Conversation], *, window: bool
     ) -> None:
         self._drivers = {
-            each.name: self._fill(folder / f"plain-{window}-{each.name}.db", each, window)
+            each.name: self._fill(
+                folder / f"plain-{window}-{each.name}.db", each, window
+            )
             for each in conversations
         }
 
-    def _fill(self, file: Path, conversation: Conversation, window: bool) -> sqlite3.Connection:
+    def _fill(
+        self, file: Path, conversation: Conversation, window: bool
+    ) -> sqlite3.Connection:
         driver = sqlite3.connect(file)
         driver.execute("PRAGMA journal_mode=WAL")
         driver.execute(
@@ -103,7 +122,8 @@ class Plain:
         for call in conversation.calls:
             texts = ["", *(turn.text for turn in call.turns)]
             said = [
-                f"{texts[turn.seq - 1]} {turn.text}" if window else turn.text for turn in call.turns
+                f"{texts[turn.seq - 1]} {turn.text}" if window else turn.text
+                for turn in call.turns
             ]
             driver.executemany(
                 "INSERT INTO turns VALUES (?, ?)",
@@ -115,10 +135,14 @@ class Plain:
     def ask(self, conversation: Conversation, question: Question) -> list[Place]:
         words = split_words(question.text)
         match = " OR ".join(
-            f'"{word}"' for word in [word for word in words if word not in STOP_WORDS] or words
+            f'"{word}"'
+            for word in [word for word in words if word not in STOP_WORDS] or words
         )
         rows = self._drivers[conversation.name].execute(_PLAIN, (match,))
-        return [(call_id, int(seq)) for call_id, _, seq in (row[0].partition(" ") for row in rows)]
+        return [
+            (call_id, int(seq))
+            for call_id, _, seq in (row[0].partition(" ") for row in rows)
+        ]
 
     def merge(self) -> None:
         for driver in self._drivers.values():
@@ -131,7 +155,8 @@ class Ours:
 
     def __init__(self, folder: Path, conversations: Sequence[Conversation]) -> None:
         self._databases = {
-            each.name: self._fill(folder / f"ours-{each.name}.db", each) for each in conversations
+            each.name: self._fill(folder / f"ours-{each.name}.db", each)
+            for each in conversations
         }
 
     def _fill(self, file: Path, conversation: Conversation) -> Database:
@@ -143,9 +168,13 @@ class Ours:
         return database
 
     def embed(self, embedder: Embedder) -> int:
-        return sum(embed_missing(database, embedder) for database in self._databases.values())
+        return sum(
+            embed_missing(database, embedder) for database in self._databases.values()
+        )
 
-    def asking(self, weights: Weights = WEIGHTS, embedder: Embedder | None = None) -> Ask:
+    def asking(
+        self, weights: Weights = WEIGHTS, embedder: Embedder | None = None
+    ) -> Ask:
         searches = {
             name: MemorySearch(database, SystemClock(), weights, embedder)
             for name, database in self._databases.items()
@@ -154,7 +183,11 @@ class Ours:
         def ask(conversation: Conversation, question: Question) -> list[Place]:
             where = SearchScope("main", conversation.caller)
             hits = searches[conversation.name].find(
-                question.text, where, limit=RESULTS, context=0, speaker_names=conversation.voices
+                question.text,
+                where,
+                limit=RESULTS,
+                context=0,
+                speaker_names=conversation.voices,
             )
             return [(str(hit.passage.call_id), hit.passage.seq) for hit in hits]
 
@@ -172,7 +205,9 @@ class Ours:
             database.close()
 
 
-def time_asking(ask: Ask, conversations: Sequence[Conversation], rounds: int = 3) -> float:
+def time_asking(
+    ask: Ask, conversations: Sequence[Conversation], rounds: int = 3
+) -> float:
     """CPU milliseconds of one question, of the quietest round."""
     spent = []
     for _ in range(rounds):
@@ -181,7 +216,11 @@ def time_asking(ask: Ask, conversations: Sequence[Conversation], rounds: int = 3
             for question in conversation.questions:
                 ask(conversation, question)
         spent.append(time.process_time() - begun)
-    return min(spent) * 1000 / sum(len(conversation.questions) for conversation in conversations)
+    return (
+        min(spent)
+        * 1000
+        / sum(len(conversation.questions) for conversation in conversations)
+    )
 
 
 def changed(weights: Weights, name: str, value: float) -> Weights:
@@ -221,7 +260,9 @@ class Tuner:
         return self._seen(best, left_out), self.scores(best)[left_out]
 
     def _seen(self, weights: Weights, left_out: int) -> Score:
-        kept = [number for number in range(len(self._conversations)) if number != left_out]
+        kept = [
+            number for number in range(len(self._conversations)) if number != left_out
+        ]
         scores = self.scores(weights)
         return mean(
             [scores[number] for number in kept],
@@ -231,7 +272,9 @@ class Tuner:
 
 def show(ours: Ours, folder: Path, conversations: Sequence[Conversation]) -> None:
     sizes = [len(conversation.questions) for conversation in conversations]
-    plain, window = (Plain(folder, conversations, window=window) for window in (False, True))
+    plain, window = (
+        Plain(folder, conversations, window=window) for window in (False, True)
+    )
     methods: dict[str, Ask] = {
         "plain FTS5, stop words dropped": plain.ask,
         "FTS5 of each turn and the one before": window.ask,
@@ -253,7 +296,8 @@ def show(ours: Ours, folder: Path, conversations: Sequence[Conversation]) -> Non
             " ".join(f"{score.recall:.3f}"[1:] for score in scores[name]),
         )
         costs = [
-            f"{cost[name]:.2f} ({cost[name] / cost[first]:.1f} times)" for cost in (written, merged)
+            f"{cost[name]:.2f} ({cost[name] / cost[first]:.1f} times)"
+            for cost in (written, merged)
         ]
         rows.append([name, f"{total.recall:.3f}", f"{total.mrr:.3f}", *costs, each])
     ratio = max(cost[name] / cost[first] for cost in (written, merged))
@@ -271,7 +315,9 @@ def show(ours: Ours, folder: Path, conversations: Sequence[Conversation]) -> Non
         f"Evidence among {RESULTS} turns: {sum(sizes)} questions, {len(sizes)} conversations; "
         "CPU ms as written call by call, and merged"
     )
-    print_table(title, ["", "recall@10", "MRR", "as written", "merged", "recall of each"], rows)
+    print_table(
+        title, ["", "recall@10", "MRR", "as written", "merged", "recall of each"], rows
+    )
 
 
 def show_tuning(ours: Ours, conversations: Sequence[Conversation]) -> None:
@@ -291,7 +337,12 @@ def show_tuning(ours: Ours, conversations: Sequence[Conversation]) -> None:
         )
     sizes = [len(conversation.questions) for conversation in conversations]
     rows.append(
-        ["all", "", f"{mean(unseen, sizes).recall:.3f}", f"{mean(shipped, sizes).recall:.3f}"]
+        [
+            "all",
+            "",
+            f"{mean(unseen, sizes).recall:.3f}",
+            f"{mean(shipped, sizes).recall:.3f}",
+        ]
     )
     print_table(
         "Tuned on the others, measured on the one left out: recall@10",
@@ -300,7 +351,9 @@ def show_tuning(ours: Ours, conversations: Sequence[Conversation]) -> None:
     )
 
 
-def show_meaning(ours: Ours, conversations: Sequence[Conversation], embedder: Embedder) -> None:
+def show_meaning(
+    ours: Ours, conversations: Sequence[Conversation], embedder: Embedder
+) -> None:
     """Vectors fused with the words, at several weights."""
     vectors = ours.embed(embedder)
     if not vectors:
@@ -308,10 +361,18 @@ def show_meaning(ours: Ours, conversations: Sequence[Conversation], embedder: Em
     sizes = [len(conversation.questions) for conversation in conversations]
     rows = []
     for weight in (0.0, 0.25, WEIGHTS.meaning, 1.0):
-        ask = ours.asking(changed(WEIGHTS, "meaning", weight), embedder if weight else None)
-        total = mean([score(ask, conversation) for conversation in conversations], sizes)
+        ask = ours.asking(
+            changed(WEIGHTS, "meaning", weight), embedder if weight else None
+        )
+        total = mean(
+            [score(ask, conversation) for conversation in conversations], sizes
+        )
         rows.append(
-            [f"{weight:g}" if weight else "words alone", f"{total.recall:.3f}", f"{total.mrr:.3f}"]
+            [
+                f"{weight:g}" if weight else "words alone",
+                f"{total.recall:.3f}",
+                f"{total.mrr:.3f}",
+            ]
         )
     print_table(
         f"Fused with {vectors:,} vectors of {embedder.name}",

@@ -36,7 +36,8 @@ class Conversation:
 
 def read_conversations(path: Path) -> list[Conversation]:
     return [
-        _conversation(number, entry) for number, entry in enumerate(json.loads(path.read_text()))
+        _conversation(number, entry)
+        for number, entry in enumerate(json.loads(path.read_text()))
     ]
 
 
@@ -50,14 +51,24 @@ def _conversation(number: int, entry: dict[str, Any]) -> Conversation:
     for key in sorted(
         (key for key in told if _SESSION.fullmatch(key)), key=lambda key: int(key[8:])
     ):
-        call = _call(f"{name}-{key}", caller, told[key], told[f"{key}_date_time"], voices)
+        call = _call(
+            f"{name}-{key}", caller, told[key], told[f"{key}_date_time"], voices
+        )
         calls.append(call)
-        places |= {turn["dia_id"]: (call.id, seq) for seq, turn in enumerate(told[key], 1)}
-    return Conversation(name, caller, voices, tuple(calls), tuple(_questions(entry["qa"], places)))
+        places |= {
+            turn["dia_id"]: (call.id, seq) for seq, turn in enumerate(told[key], 1)
+        }
+    return Conversation(
+        name, caller, voices, tuple(calls), tuple(_questions(entry["qa"], places))
+    )
 
 
 def _call(
-    call_id: str, caller: str, turns: list[dict[str, str]], begun: str, voices: dict[str, str]
+    call_id: str,
+    caller: str,
+    turns: list[dict[str, str]],
+    begun: str,
+    voices: dict[str, str],
 ) -> Call:
     at = datetime.strptime(begun.upper(), "%I:%M %p ON %d %B, %Y").replace(tzinfo=UTC)
     said = [
@@ -68,7 +79,13 @@ def _call(
         }
         for seq, turn in enumerate(turns, 1)
     ]
-    fields = {"id": call_id, "source": "bench", "sid": call_id, "caller": caller, "started_at": at}
+    fields = {
+        "id": call_id,
+        "source": "bench",
+        "sid": call_id,
+        "caller": caller,
+        "started_at": at,
+    }
     return Call.model_validate(
         {**fields, "ended_at": at + timedelta(seconds=5 * len(said) + 5), "turns": said}
     )

@@ -71,7 +71,6 @@ class App:
     journal: Journal
     resume: ResumeStates
     reader: Reader
-    composer: Composer
     briefings: BriefingCache
     facts: FactStore
     documents: DocumentStore
@@ -83,6 +82,22 @@ class App:
     """How carriers are reached; tests put the lab here."""
     speech_kit: SpeechKit | None = None
     """The receptionist's own speech; None if it has none or another engine speaks."""
+
+    @cached_property
+    def composer(self) -> Composer:
+        return Composer(
+            self.settings,
+            self.store,
+            self.steps,
+            self.archive,
+            self.resume,
+            self.clock,
+            FollowUpNews(self.settings, FollowUpStore(self.database)),
+            self.facts,
+            self.pins,
+            self.briefings,
+            self.register,
+        )
 
     @cached_property
     def phone(self) -> Phone:
@@ -192,14 +207,22 @@ class App:
 
     def report_health(self) -> HealthReport:
         window_s = self.settings.reconnect_window_s
-        return report(self.health, self.clock.now(), window_s, self._list_upkeep_failures())
+        return report(
+            self.health, self.clock.now(), window_s, self._list_upkeep_failures()
+        )
 
     def _list_upkeep_failures(self) -> list[str]:
         """The failures of this process and those that other processes have reported."""
         outage = self.journal.outage.reason
-        lines = [f"live calls cannot be written to the database: {outage}"] if outage else []
+        lines = (
+            [f"live calls cannot be written to the database: {outage}"]
+            if outage
+            else []
+        )
         lines += [format_failure(failure) for failure in self.upkeep.failures]
-        others = [row for row in self.presence.find_others() if row.failures is not None]
+        others = [
+            row for row in self.presence.find_others() if row.failures is not None
+        ]
         for row in others:
             lines += [format_failure(failure) for failure in row.failures or ()]
         oldest = self.clock.now() - timedelta(seconds=HEARTBEAT_TIMEOUT_S)
@@ -234,7 +257,9 @@ class App:
         self.database.close()
 
 
-def build(settings: Settings, clock: Clock | None = None, *, claims_home: bool = True) -> App:
+def build(
+    settings: Settings, clock: Clock | None = None, *, claims_home: bool = True
+) -> App:
     """Connect the parts and prepare the database. An AftercallError says what to do.
 
     Without `claims_home` the database may belong to another home: for commands that only read.
@@ -242,18 +267,17 @@ def build(settings: Settings, clock: Clock | None = None, *, claims_home: bool =
     clock = clock or SystemClock()
     check_engine(settings)
     database = open_database(settings, clock, claims_home=claims_home)
-    store, steps, briefings = CallStore(database), StepStore(database), BriefingCache(database)
+    store, steps = CallStore(database), StepStore(database)
+    briefings = BriefingCache(database)
     archive = open_archive(settings)
     presence = Presence(settings.home / "run", ProcessStore(database), clock)
     resume = ResumeStates(database, settings.reconnect_window_s)
-    model_client, vault = make_model_client(settings), open_vault(settings)
+    model_client = make_model_client(settings)
+    vault = open_vault(settings)
     facts = FactStore(database, vault, settings.memory.list_others_in_group)
     pins = PinBoard(settings, database, facts, clock)
-    news = FollowUpNews(settings, FollowUpStore(database))
-    register = CallerRegister(settings, store, PasscodeTryLedger(settings, database, clock))
-    composer = Composer(
-        settings, store, steps, archive, resume, clock, news, facts, pins, briefings, register
-    )
+    tries = PasscodeTryLedger(settings, database, clock)
+    register = CallerRegister(settings, store, tries)
     app = App(
         settings=settings,
         clock=clock,
@@ -266,7 +290,6 @@ def build(settings: Settings, clock: Clock | None = None, *, claims_home: bool =
         journal=build_journal(settings, store, database, archive, presence, clock),
         resume=resume,
         reader=make_reader(settings, model_client, database, clock, vault),
-        composer=composer,
         briefings=briefings,
         facts=facts,
         documents=DocumentStore(database),

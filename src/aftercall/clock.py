@@ -87,15 +87,21 @@ def _from_iso(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ValueError("is not a time (epoch seconds, or ISO 8601 with a zone)") from None
+        raise ValueError(
+            "is not a time (epoch seconds, or ISO 8601 with a zone)"
+        ) from None
 
 
 Instant = Annotated[
-    datetime, BeforeValidator(parse_instant), PlainSerializer(format_instant, return_type=str)
+    datetime,
+    BeforeValidator(parse_instant),
+    PlainSerializer(format_instant, return_type=str),
 ]
 
 
-async def is_done_within(clock: Clock, seconds: float, task: asyncio.Future[Any]) -> bool:
+async def is_done_within(
+    clock: Clock, seconds: float, task: asyncio.Future[Any]
+) -> bool:
     """Wait for the task at most this long. The task itself goes on."""
     alarm = asyncio.ensure_future(clock.sleep(seconds))
     try:

@@ -49,7 +49,9 @@ class LoadedConfig:
     warnings: tuple[str, ...]
 
 
-def load_config(file: Path | None = None, environ: Mapping[str, str] | None = None) -> LoadedConfig:
+def load_config(
+    file: Path | None = None, environ: Mapping[str, str] | None = None
+) -> LoadedConfig:
     """Reads `file`, else ./aftercall.toml if it exists; the environment overrides both."""
     environ = os.environ if environ is None else environ
     path = file or Path("aftercall.toml")
@@ -70,11 +72,15 @@ def load_config(file: Path | None = None, environ: Mapping[str, str] | None = No
     return LoadedConfig(settings, describe_settings(settings, origins), warnings)
 
 
-def describe_settings(settings: Settings, origins: Mapping[str, str]) -> tuple[SettingValue, ...]:
+def describe_settings(
+    settings: Settings, origins: Mapping[str, str]
+) -> tuple[SettingValue, ...]:
     values = []
     for key, env, field in list_settings():
         origin = origins.get(key, "default")
-        values.append(SettingValue(key, env, _get(settings, key), origin, field.description or ""))
+        values.append(
+            SettingValue(key, env, _get(settings, key), origin, field.description or "")
+        )
     return tuple(values)
 
 
@@ -83,7 +89,11 @@ def list_settings() -> Iterator[tuple[str, str, FieldInfo]]:
     for name, field in Settings.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
             for inner, inner_field in field.annotation.model_fields.items():
-                yield f"{name}.{inner}", _env_name(f"{name}.{inner}", inner_field), inner_field
+                yield (
+                    f"{name}.{inner}",
+                    _env_name(f"{name}.{inner}", inner_field),
+                    inner_field,
+                )
         else:
             yield name, _env_name(name, field), field
 
@@ -117,12 +127,16 @@ def _refuse_unknown(data: dict[str, Any], path: Path) -> None:
         keys = [f"{name}.{inner}" for inner in value] if name in sections else [name]
         for key in keys:
             if key not in known:
-                raise ConfigError(f"{path}: unknown setting {key!r}{_nearest(key, known)}")
+                raise ConfigError(
+                    f"{path}: unknown setting {key!r}{_nearest(key, known)}"
+                )
 
 
 def _nearest(key: str, known: list[str]) -> str:
     close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else "; `aftercall config` lists all"
+    return (
+        f"; did you mean {close[0]!r}?" if close else "; `aftercall config` lists all"
+    )
 
 
 def _to_config_error(error: ValidationError, origins: Mapping[str, str]) -> ConfigError:

@@ -73,7 +73,9 @@ def append_synced(file: int, data: bytes) -> None:
 
 
 @contextmanager
-def translated_errors(name: str, folder: str, error_type: type[AftercallError]) -> Iterator[None]:
+def translated_errors(
+    name: str, folder: str, error_type: type[AftercallError]
+) -> Iterator[None]:
     """Raises StorageFull for a full disk, and `error_type` for any other fault of the disk."""
     try:
         yield
@@ -83,7 +85,9 @@ def translated_errors(name: str, folder: str, error_type: type[AftercallError]) 
                 f"no room to write {name} in the {folder}; free some space, "
                 "nothing written is harmed"
             ) from error
-        raise error_type(f"{name} cannot be written in the {folder} ({error.strerror})") from error
+        raise error_type(
+            f"{name} cannot be written in the {folder} ({error.strerror})"
+        ) from error
 
 
 def lock_file(file: int, *, wait: bool = True) -> bool:

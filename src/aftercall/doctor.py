@@ -13,7 +13,12 @@ from typing import Literal
 
 from aftercall.config import LoadedConfig
 from aftercall.db.connect import Database
-from aftercall.db.upgrade import NEWEST_REVISION, check_durable_engine, check_home, current_revision
+from aftercall.db.upgrade import (
+    NEWEST_REVISION,
+    check_durable_engine,
+    check_home,
+    current_revision,
+)
 from aftercall.errors import AftercallError
 from aftercall.llm.model.client import choose_model
 from aftercall.settings import Settings
@@ -31,7 +36,9 @@ class Check:
 
 def run_checks(loaded: LoadedConfig) -> Iterator[Check]:
     settings = loaded.settings
-    yield Check("python", "ok", f"{sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}")
+    yield Check(
+        "python", "ok", f"{sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}"
+    )
     yield _check_engine(settings)
     yield _check_full_text()
     yield from _check_home(settings.home)
@@ -77,7 +84,9 @@ def _check_reader(settings: Settings) -> Check:
         choice = choose_model(settings)
     except AftercallError as error:
         return Check("reader", "fail", str(error))
-    return Check("reader", "ok", f"calls are read by {choice.name if choice else 'rules'}")
+    return Check(
+        "reader", "ok", f"calls are read by {choice.name if choice else 'rules'}"
+    )
 
 
 def _check_speech() -> Check:
@@ -91,7 +100,9 @@ def _check_speech() -> Check:
 def _check_full_text() -> Check:
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
-            connection.execute("CREATE VIRTUAL TABLE words USING fts5(word, tokenize='porter')")
+            connection.execute(
+                "CREATE VIRTUAL TABLE words USING fts5(word, tokenize='porter')"
+            )
         except sqlite3.OperationalError:
             detail = "this Python's SQLite has no FTS5; use another Python or Postgres"
             return Check("full text", "fail", detail)
@@ -106,7 +117,9 @@ def _check_home(home: Path) -> Iterator[Check]:
             first.write_bytes(b"x")
             os.link(first, Path(name) / "second")
     except OSError as error:
-        detail = f"{home}: {error.strerror}; files must be writable and allow hard links"
+        detail = (
+            f"{home}: {error.strerror}; files must be writable and allow hard links"
+        )
         yield Check("home", "fail", detail)
         return
     yield Check("home", "ok", str(home))
@@ -119,13 +132,18 @@ def _check_home(home: Path) -> Iterator[Check]:
 
 def _check_database(settings: Settings) -> Check:
     try:
-        with closing(Database(settings.database_url)) as database, database.read() as connection:
+        with (
+            closing(Database(settings.database_url)) as database,
+            database.read() as connection,
+        ):
             current = current_revision(connection)
             check_home(connection, settings.home)
     except AftercallError as error:
         return Check("database", "fail", str(error))
     if current is None:
-        return Check("database", "ok", f"{database.dialect}, empty; the first start creates it")
+        return Check(
+            "database", "ok", f"{database.dialect}, empty; the first start creates it"
+        )
     if current == NEWEST_REVISION:
         return Check("database", "ok", f"{database.dialect}, revision {current}")
     detail = f"revision {current}, this version has {NEWEST_REVISION}; run `aftercall db upgrade`"

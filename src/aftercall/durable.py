@@ -62,7 +62,9 @@ _engine: DBOS | None = None
 
 def workflow(
     name: str,
-) -> Callable[[Callable[P, Coroutine[Any, Any, None]]], Callable[P, Coroutine[Any, Any, None]]]:
+) -> Callable[
+    [Callable[P, Coroutine[Any, Any, None]]], Callable[P, Coroutine[Any, Any, None]]
+]:
     """Registers a workflow that `close` waits for."""
 
     def register(
@@ -83,14 +85,18 @@ def workflow(
 
 def step(
     name: str, attempts: int = 1
-) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T]]]:
+) -> Callable[
+    [Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T]]
+]:
     """Registers a step. It is tried again with doubling pauses while its error is retryable.
 
     The engine stores errors as text. A final failure is therefore returned as a value with code
     and reason, and raised again from it, also by a replay in another process.
     """
 
-    def register(body: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    def register(
+        body: Callable[P, Coroutine[Any, Any, T]],
+    ) -> Callable[P, Coroutine[Any, Any, T]]:
         @DBOS.step(
             name=name,
             retries_allowed=attempts > 1,
@@ -160,7 +166,9 @@ async def run_in_thread(job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
     """Like `asyncio.to_thread`, but `close` waits for the threads."""
     global _threads
     if _threads is None:
-        _threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="aftercall-durable")
+        _threads = ThreadPoolExecutor(
+            MAX_THREADS, thread_name_prefix="aftercall-durable"
+        )
     run = partial(copy_context().run, job, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_threads, run)
 
@@ -195,7 +203,10 @@ def _update_queues(settings: Settings) -> None:
 def _redirect_engine_logs() -> None:
     """Point the engine's log at the current standard error. An earlier one may be closed."""
     for handler in logging.getLogger("dbos").handlers:
-        if isinstance(handler, logging.StreamHandler) and handler.name == CONSOLE_HANDLER_NAME:
+        if (
+            isinstance(handler, logging.StreamHandler)
+            and handler.name == CONSOLE_HANDLER_NAME
+        ):
             handler.stream = sys.stderr
 
 
@@ -286,9 +297,15 @@ async def requeue_orphans(is_alive: Callable[[str], bool]) -> int:
     """Put workflows whose process is gone back into the queue each came from; how many there
     were.
     """
-    pending = await DBOS.list_workflows_async(status="PENDING", load_input=False, load_output=False)
+    pending = await DBOS.list_workflows_async(
+        status="PENDING", load_input=False, load_output=False
+    )
     owners = {status.executor_id for status in pending if status.executor_id}
-    dead = [owner for owner in sorted(owners) if not await asyncio.to_thread(is_alive, owner)]
+    dead = [
+        owner
+        for owner in sorted(owners)
+        if not await asyncio.to_thread(is_alive, owner)
+    ]
     taken = await _requeue(dead) if dead else 0
     if taken:
         log.warning("took over unfinished workflows", workflows=taken)
@@ -324,7 +341,8 @@ def delete_workflows(settings: Settings, id_prefixes: Sequence[str]) -> int:
     if not _has_engine_tables(settings):
         return 0
     client = DBOSClient(
-        system_database_url=_engine_url(settings), serializer=DBOSPortableJSONSerializer()
+        system_database_url=_engine_url(settings),
+        serializer=DBOSPortableJSONSerializer(),
     )
     try:
         found: list[str] = []
@@ -347,7 +365,8 @@ def _has_engine_tables(settings: Settings) -> bool:
     engine = create_engine(_engine_url(settings))
     try:
         return inspect(engine).has_table(
-            "workflow_status", schema=None if engine.dialect.name == "sqlite" else ENGINE_SCHEMA
+            "workflow_status",
+            schema=None if engine.dialect.name == "sqlite" else ENGINE_SCHEMA,
         )
     finally:
         engine.dispose()

@@ -4,7 +4,9 @@ Each has a stable `code`; `retryable` is decided here, where the error is born.
 docs/reference/errors.md lists them all and is generated from this file.
 """
 
-UNEXPECTED = "failed for a reason that Aftercall did not foresee (unexpected); the log names it"
+UNEXPECTED = (
+    "failed for a reason that Aftercall did not foresee (unexpected); the log names it"
+)
 
 
 class AftercallError(Exception):
@@ -32,7 +34,11 @@ def error_code(error: BaseException) -> str:
 
 
 def describe_network_error(error: BaseException) -> str:
-    return "it took too long" if "Timeout" in type(error).__name__ else "the connection failed"
+    return (
+        "it took too long"
+        if "Timeout" in type(error).__name__
+        else "the connection failed"
+    )
 
 
 class Unexpected(AftercallError):
@@ -369,7 +375,12 @@ class ScenarioRefused(TesterError):
         self.reason = reason
 
     def as_json(self) -> dict[str, str | int]:
-        return {"file": self.source, "line": self.line, "field": self.field, "reason": self.reason}
+        return {
+            "file": self.source,
+            "line": self.line,
+            "field": self.field,
+            "reason": self.reason,
+        }
 
 
 class DialRefused(TesterError):

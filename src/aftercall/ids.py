@@ -6,7 +6,9 @@ from hashlib import sha256
 from itertools import product
 from threading import Lock
 
-_PAIRS = tuple("".join(pair) for pair in product("0123456789ABCDEFGHJKMNPQRSTVWXYZ", repeat=2))
+_PAIRS = tuple(
+    "".join(pair) for pair in product("0123456789ABCDEFGHJKMNPQRSTVWXYZ", repeat=2)
+)
 _BIT_SHIFTS = tuple(range(120, -1, -10))
 _lock = Lock()
 _last = 0

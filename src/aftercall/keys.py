@@ -14,7 +14,9 @@ def load_key(settings: Settings) -> bytes:
     """Returns 32 bytes, the same ones in processes that start at the same time."""
     if settings.secret_key is not None:
         return blake2b(
-            settings.secret_key.get_secret_value().encode(), digest_size=32, person=b"aftercall"
+            settings.secret_key.get_secret_value().encode(),
+            digest_size=32,
+            person=b"aftercall",
         ).digest()
     file = settings.home / KEY_FILE
     try:

@@ -28,9 +28,8 @@ def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[level.upper()]
         ),
-        logger_factory=lambda *_: structlog.PrintLogger(
-            sys.stderr
-        ),  # looked up at each line: tests replace it
+        # looked up at each line: tests replace it
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
 

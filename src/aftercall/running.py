@@ -17,7 +17,11 @@ from aftercall.memory.pins import board
 from aftercall.postcall.recordings import open_recordings, start_due_recordings
 from aftercall.postcall.workflow import close_postcall, open_postcall, start_due
 from aftercall.privacy import retention
-from aftercall.privacy.retention_workflow import close_retention, open_retention, start_retention
+from aftercall.privacy.retention_workflow import (
+    close_retention,
+    open_retention,
+    start_retention,
+)
 from aftercall.work import workflow as work
 from aftercall.work.sweep import sweep_if_due
 
@@ -32,7 +36,9 @@ async def running(app: App) -> AsyncIterator[App]:
     runner = app.step_runner
     await asyncio.to_thread(app.warm_up)
     await asyncio.to_thread(recover, app.journal)
-    await asyncio.to_thread(app.briefings.invalidate_other_forms, app.composer.settings_hash)
+    await asyncio.to_thread(
+        app.briefings.invalidate_other_forms, app.composer.settings_hash
+    )
     open_postcall(runner)
     work.open_work(app.work)
     open_recordings(app.recording_fetcher)
@@ -44,7 +50,8 @@ async def running(app: App) -> AsyncIterator[App]:
     await _requeue_orphans(app)
     changes = TableChanges(app.database)
     upkeep = [
-        asyncio.create_task(job) for job in (*_periodic_jobs(app), *_triggered_jobs(app, changes))
+        asyncio.create_task(job)
+        for job in (*_periodic_jobs(app), *_triggered_jobs(app, changes))
     ]
     try:
         yield app
@@ -95,7 +102,9 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
     ]
 
 
-def _triggered_jobs(app: App, changes: TableChanges) -> list[Coroutine[None, None, None]]:
+def _triggered_jobs(
+    app: App, changes: TableChanges
+) -> list[Coroutine[None, None, None]]:
     trigger = ChangeTrigger(changes, app.clock)
 
     async def start_postcall() -> None:
@@ -122,4 +131,6 @@ def _triggered_jobs(app: App, changes: TableChanges) -> list[Coroutine[None, Non
 
 
 async def _requeue_orphans(app: App) -> None:
-    await durable.requeue_orphans(lambda process: app.presence.is_alive(process, app.clock.now()))
+    await durable.requeue_orphans(
+        lambda process: app.presence.is_alive(process, app.clock.now())
+    )

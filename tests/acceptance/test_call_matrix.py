@@ -57,7 +57,11 @@ async def test_a_call_with_an_interruption_is_kept_as_it_was_said_and_heard(
     tmp_path: Path, carrier: str, name: str, database_url: str
 ) -> None:
     engine = emulate(name, reply_in_order("All right.", "Noted."))
-    async with ringing(carrier, tmp_path / "home", engine, database_url) as (stage, phone, sid):
+    async with ringing(carrier, tmp_path / "home", engine, database_url) as (
+        stage,
+        phone,
+        sid,
+    ):
         await phone.wait_for_audio(8_000)
         phone.queue_text("Stop.")
         await phone.wait_for_words("All right.")

@@ -21,7 +21,9 @@ CANARY = "xylophone"
 
 def environment(home: Path) -> dict[str, str]:
     return {
-        name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("AFTERCALL_")
     } | {"AFTERCALL_HOME": str(home)}
 
 
@@ -29,7 +31,12 @@ def environment(home: Path) -> dict[str, str]:
 def test_the_demo_tells_the_whole_story_and_exits_0(tmp_path: Path) -> None:
     env = environment(tmp_path) | {"TMPDIR": str(tmp_path)}
     shown = subprocess.run(
-        [*AFTERCALL, "demo"], env=env, capture_output=True, text=True, cwd=tmp_path, check=False
+        [*AFTERCALL, "demo"],
+        env=env,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
     )
     assert shown.returncode == 0, shown.stderr
     for told in (
@@ -61,15 +68,22 @@ def test_what_was_said_is_kept_and_never_logged(tmp_path: Path) -> None:
     home = tmp_path / "home"
     arguments = [*AFTERCALL, "serve", "--port", "0", "--log-json"]
     server = subprocess.Popen(
-        arguments, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        arguments,
+        env=environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert server.stdout is not None
         address = next(
-            word for word in server.stdout.readline().split() if word.startswith("http://")
+            word
+            for word in server.stdout.readline().split()
+            if word.startswith("http://")
         )
         with connect(
-            f"{address.replace('http', 'ws')}/browser/call?caller=%2B15550142", proxy=None
+            f"{address.replace('http', 'ws')}/browser/call?caller=%2B15550142",
+            proxy=None,
         ) as socket:
             call_id = json.loads(socket.recv())["call"]
             socket.send(

@@ -52,7 +52,10 @@ async def hold_calls(hall: Hall, count: int, spoken: float) -> None:
     for who in (who for who in hall.people if hall.owner_of(who) is who):
         hall.tally["calls"] += 1
         await ring_by_turns(
-            hall, "shared" if who.agent_id == "family" else "per_caller", who, hall.tally["calls"]
+            hall,
+            "shared" if who.agent_id == "family" else "per_caller",
+            who,
+            hall.tally["calls"],
         )
     hall.work(is_all=True)
     hall.clock.move(4_000)
@@ -96,7 +99,9 @@ async def test_no_word_strays_on_a_database_server(
     empty_postgres: str, tmp_path: Path, clock: VirtualClock
 ) -> None:
     hall = open_hall(
-        Settings(home=tmp_path, database=DatabaseSettings(url=empty_postgres)), clock, seed=7
+        Settings(home=tmp_path, database=DatabaseSettings(url=empty_postgres)),
+        clock,
+        seed=7,
     )
     await hold_calls(hall, 30, spoken=0.2)
     await close(hall)

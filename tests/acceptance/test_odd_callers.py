@@ -27,16 +27,23 @@ KINDS = {
 async def keep_all(stage: Stage, count: int) -> dict[str, Call]:
     """The calls by their sid, once so many are in the archive."""
     page = stage.app.store.list_page
-    await until(lambda: len([row for row in page(limit=20) if row.archive_name]) >= count)
+    await until(
+        lambda: len([row for row in page(limit=20) if row.archive_name]) >= count
+    )
     return {
-        row.live.sid: stage.app.archive.read(str(row.archive_name))[0] for row in page(limit=20)
+        row.live.sid: stage.app.archive.read(str(row.archive_name))[0]
+        for row in page(limit=20)
     }
 
 
-async def test_callers_of_every_kind_are_greeted_and_kept_as_who_they_are(tmp_path: Path) -> None:
+async def test_callers_of_every_kind_are_greeted_and_kept_as_who_they_are(
+    tmp_path: Path,
+) -> None:
     async with (
         telnyx_network() as (telnyx, number),
-        serving(tmp_path, emulate("deepgram", reply_in_order()), telnyx=number) as stage,
+        serving(
+            tmp_path, emulate("deepgram", reply_in_order()), telnyx=number
+        ) as stage,
     ):
 
         async def ring_twilio(caller: str) -> str:
@@ -61,22 +68,32 @@ async def test_callers_of_every_kind_are_greeted_and_kept_as_who_they_are(tmp_pa
     assert [kept[sid].caller for sid in twilio_sids] == list(KINDS.values())
     assert [kept[sid].caller for sid in telnyx_sids] == [None, "sip:carol@example.com"]
     assert all(
-        told(call) == [("agent", GREETING)] and call.resumes is None for call in kept.values()
+        told(call) == [("agent", GREETING)] and call.resumes is None
+        for call in kept.values()
     )
 
 
 async def test_a_stream_out_of_order_with_a_second_start_goes_on_and_says_so_in_the_archive(
     tmp_path: Path,
 ) -> None:
-    async with serving(tmp_path, emulate("deepgram", reply_in_order("Noted."))) as stage:
+    async with serving(
+        tmp_path, emulate("deepgram", reply_in_order("Noted."))
+    ) as stage:
         ring, phone = await stage.ring()
         await phone.wait_for_words(GREETING)
-        stream = {"streamSid": stage.app.journal.live_recorders[0].call.metadata["stream_sid"]}
+        stream = {
+            "streamSid": stage.app.journal.live_recorders[0].call.metadata["stream_sid"]
+        }
         media = {"track": "inbound", "chunk": "1", "timestamp": "1", "payload": "AAAA"}
         odd: list[dict[str, Any]] = [
             {"event": "media", "sequenceNumber": "2", "media": media, **stream},
             {"event": "media", "media": "x", **stream},
-            {"event": "media", "sequenceNumber": "3", "media": media, "streamSid": "MZ" + "9" * 32},
+            {
+                "event": "media",
+                "sequenceNumber": "3",
+                "media": media,
+                "streamSid": "MZ" + "9" * 32,
+            },
             {"event": "start", "start": {"callSid": "CA1"}, **stream},
         ]
         for frame in ("{", *(json.dumps(message) for message in odd)):
@@ -85,7 +102,11 @@ async def test_a_stream_out_of_order_with_a_second_start_goes_on_and_says_so_in_
         await phone.wait_for_words("Noted.")
         await stage.twilio.hang_up(ring)
         call = await stage.sealed()
-    assert told(call) == [("agent", GREETING), ("caller", "Call Jim."), ("agent", "Noted.")]
+    assert told(call) == [
+        ("agent", GREETING),
+        ("caller", "Call Jim."),
+        ("agent", "Noted."),
+    ]
     assert (call.sid, call.end_reason) == (ring.sid, "caller_hung_up")
     assert noted(call, "line.oddities") == [
         {"not_json": 1, "late": 1, "shape": 1, "other_stream": 1, "second_start": 1}

@@ -29,8 +29,17 @@ async def test_a_caller_is_heard_answered_and_let_go(
         await phone.wait_for_words("Goodbye!")
         await stage.twilio.wait_for_hang_up(ring)
         call = await stage.sealed()
-    assert [speaker for speaker, _ in told(call)] == ["agent", "caller", "agent", "caller", "agent"]
-    assert told(call)[1] == ("caller", "Please remind me to call the dentist on Friday.")
+    assert [speaker for speaker, _ in told(call)] == [
+        "agent",
+        "caller",
+        "agent",
+        "caller",
+        "agent",
+    ]
+    assert told(call)[1] == (
+        "caller",
+        "Please remind me to call the dentist on Friday.",
+    )
     assert told(call)[2] == ("agent", heard)
     assert (call.end_reason, call.metadata["stream_sid"][:2]) == ("agent_hung_up", "MZ")
     shown = capsys.readouterr()
@@ -85,7 +94,9 @@ async def test_an_ear_that_fails_once_costs_one_sentence_and_twice_an_apology(
                 await phone.wait_for_words("plumber")
                 await stage.twilio.hang_up(ring)
             else:
-                await phone.wait_for_audio(phone.played_bytes + len(load_clip("apology").audio))
+                await phone.wait_for_audio(
+                    phone.played_bytes + len(load_clip("apology").audio)
+                )
                 await stage.twilio.wait_for_hang_up(ring)
             call = await stage.sealed()
         assert call.end_reason == end

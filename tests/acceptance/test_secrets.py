@@ -20,10 +20,16 @@ from aftercall.web.server import make_server
 
 SAID = [
     ("agent", "Hello, this is Wren. What can I do for you?"),
-    ("caller", "Hi, this is Bill Harker. I prefer mornings. My PIN is four eight two one."),
+    (
+        "caller",
+        "Hi, this is Bill Harker. I prefer mornings. My PIN is four eight two one.",
+    ),
     ("agent", "4821, thank you."),
     ("caller", "I was diagnosed with lupus last week, and I live in Porto."),
-    ("caller", "My card number is 4111 1111 1111 1111, please book a table for four tomorrow."),
+    (
+        "caller",
+        "My card number is 4111 1111 1111 1111, please book a table for four tomorrow.",
+    ),
     ("caller", "The wifi password is sunflowerseven. And I like tea."),
     ("agent", "I will book the table."),
 ]
@@ -80,11 +86,14 @@ def test_secrets_are_in_the_archive_and_nowhere_else(
         app.database.truncate_wal()
         assert bytes_with_canaries(home) == {}
     app.close()
-    assert {step["state"] for step in shown["steps"] if step["name"] in ("summary", "facts")} == {
-        "done"
-    }
+    assert {
+        step["state"] for step in shown["steps"] if step["name"] in ("summary", "facts")
+    } == {"done"}
     secrets = [fact["id"] for fact in facts if fact["visibility"] == "secret"]
-    assert (len(secrets), {fact["content"] for fact in facts if fact["id"] in secrets}) == (
+    assert (
+        len(secrets),
+        {fact["content"] for fact in facts if fact["id"] in secrets},
+    ) == (
         4,
         {"(secret)"},
     )
@@ -107,11 +116,20 @@ def test_secrets_are_in_the_archive_and_nowhere_else(
         assert (answer.exit_code, sung(answer.output)) == (0, []), command
     assert bytes_with_canaries(home) == {}
     revealed = "".join(
-        CliRunner().invoke(program, ["facts", "show", fact, "--reveal"]).stdout for fact in secrets
+        CliRunner().invoke(program, ["facts", "show", fact, "--reveal"]).stdout
+        for fact in secrets
     )
-    assert set(sung(revealed)) >= {"four eight two one", "lupus", "4111 1111", "sunflowerseven"}
+    assert set(sung(revealed)) >= {
+        "four eight two one",
+        "lupus",
+        "4111 1111",
+        "sunflowerseven",
+    }
     assert sung(capfd.readouterr().err) == []
-    assert sung("".join(file.read_text() for file in (home / "archive").glob("*.json"))) != []
+    assert (
+        sung("".join(file.read_text() for file in (home / "archive").glob("*.json")))
+        != []
+    )
 
 
 def bytes_with_canaries(home: Path) -> dict[str, list[str]]:

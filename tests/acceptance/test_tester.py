@@ -36,7 +36,10 @@ async def test_the_whole_library_is_run_against_the_receptionist() -> None:
     verdicts = {item.scenario.name: item.verdict for item in scored}
     assert len(verdicts) >= 20
     assert {
-        finding.who for item in scored for finding in item.findings if finding.severity != "info"
+        finding.who
+        for item in scored
+        for finding in item.findings
+        if finding.severity != "info"
     } <= {"agent"}
     assert (
         verdicts["memory_across_calls"]
@@ -49,7 +52,9 @@ async def test_the_whole_library_is_run_against_the_receptionist() -> None:
 
 async def test_a_caller_is_remembered_and_nobody_else_is_told() -> None:
     clock = SystemClock()
-    scenarios = find_scenarios(["memory_across_calls", "no_leak_across_callers"]).scenarios
+    scenarios = find_scenarios(
+        ["memory_across_calls", "no_leak_across_callers"]
+    ).scenarios
     with open_receptionist(CallSetup(clock), Settings()) as target:
         memory, leak = await run_suite(scenarios, target, SuiteParts(clock))
     assert "blue folder" in said_by_agent(memory.records[1])
@@ -59,9 +64,20 @@ async def test_a_caller_is_remembered_and_nobody_else_is_told() -> None:
 
 
 def test_a_broken_agent_is_found_out_and_two_runs_are_compared(tmp_path: Path) -> None:
-    run = ("test", "run", "-s", "appointment_scheduling", "-s", "opening_hours", "--runs", "2")
+    run = (
+        "test",
+        "run",
+        "-s",
+        "appointment_scheduling",
+        "-s",
+        "opening_hours",
+        "--runs",
+        "2",
+    )
     good = json.loads(aftercall(tmp_path, *run, "--agent", "practice", "--json"))
-    bad = json.loads(aftercall(tmp_path, *run, "--agent", "practice:asks_again", "--json", code=1))
+    bad = json.loads(
+        aftercall(tmp_path, *run, "--agent", "practice:asks_again", "--json", code=1)
+    )
     folder = tmp_path / "tests" / bad["id"]
     assert sorted(path.name for path in folder.iterdir()) == [
         "BUG_REPORT.md",
@@ -80,7 +96,11 @@ def test_a_broken_agent_is_found_out_and_two_runs_are_compared(tmp_path: Path) -
 
 def test_a_kept_call_becomes_a_scenario_and_runs(tmp_path: Path) -> None:
     call = make_call(
-        [("agent", "Hello!"), ("caller", "Please book a table for Tuesday."), ("agent", "Done.")]
+        [
+            ("agent", "Hello!"),
+            ("caller", "Please book a table for Tuesday."),
+            ("agent", "Done."),
+        ]
     )
     file = tmp_path / "call.json"
     file.write_text(call.model_dump_json(by_alias=True))
@@ -90,7 +110,9 @@ def test_a_kept_call_becomes_a_scenario_and_runs(tmp_path: Path) -> None:
 
 
 def test_wrong_use_is_one_line_and_exit_two(tmp_path: Path) -> None:
-    (tmp_path / "bad.yaml").write_text("name: bad\ngoal: x\nlimits:\n  max_turns: many\n")
+    (tmp_path / "bad.yaml").write_text(
+        "name: bad\ngoal: x\nlimits:\n  max_turns: many\n"
+    )
     arguments = [sys.executable, "-m", "aftercall", "test", "run", "-s", "bad.yaml"]
     done = subprocess.run(
         arguments,
@@ -107,14 +129,20 @@ def test_wrong_use_is_one_line_and_exit_two(tmp_path: Path) -> None:
 
 def test_a_number_that_is_not_on_the_list_is_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(
-        program, ["test", "run", "--agent", "+15550177"], env={"AFTERCALL_HOME": str(tmp_path)}
+        program,
+        ["test", "run", "--agent", "+15550177"],
+        env={"AFTERCALL_HOME": str(tmp_path)},
     )
     assert isinstance(done.exception, DialRefused)
     assert "is not on the allow-list" in str(done.exception)
 
 
-@pytest.mark.parametrize("chosen", [["{folder}/"], ["{folder}/bad.yaml", "{folder}/good.yaml"]])
-def test_a_broken_file_is_reported_and_the_others_run(tmp_path: Path, chosen: list[str]) -> None:
+@pytest.mark.parametrize(
+    "chosen", [["{folder}/"], ["{folder}/bad.yaml", "{folder}/good.yaml"]]
+)
+def test_a_broken_file_is_reported_and_the_others_run(
+    tmp_path: Path, chosen: list[str]
+) -> None:
     folder = tmp_path / "scenarios"
     folder.mkdir()
     (folder / "good.yaml").write_text(
@@ -131,8 +159,14 @@ def test_a_broken_file_is_reported_and_the_others_run(tmp_path: Path, chosen: li
         f"aftercall: {folder / 'bad.yaml'}:3: limit: is not a known field; did you mean 'limits'?\n"
     )
     assert report["refused"][0]["line"] == 3
-    listed = CliRunner().invoke(program, ["test", "list"], env={"AFTERCALL_HOME": str(tmp_path)})
-    assert (listed.exit_code, "good" in listed.stdout, "bad.yaml:3" in listed.stderr) == (
+    listed = CliRunner().invoke(
+        program, ["test", "list"], env={"AFTERCALL_HOME": str(tmp_path)}
+    )
+    assert (
+        listed.exit_code,
+        "good" in listed.stdout,
+        "bad.yaml:3" in listed.stderr,
+    ) == (
         2,
         True,
         True,

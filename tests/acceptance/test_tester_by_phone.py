@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 from aftercall.cli.main import program
 from boxes import listening
 
-pytestmark = pytest.mark.timeout(300)  # five commands are started, each of which loads everything
+# five commands are started, each of which loads everything
+pytestmark = pytest.mark.timeout(300)
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
 CLEAN = {
     name: value
@@ -66,7 +67,9 @@ class Desk:
 
     def run(self, *words: str, code: int = 0) -> str:
         """In this process, which has paid for its imports already."""
-        done = CliRunner().invoke(program, ["test", *words], env=CLEAN | self.environment)
+        done = CliRunner().invoke(
+            program, ["test", *words], env=CLEAN | self.environment
+        )
         assert done.exit_code == code, (done.output, done.exception)
         return done.output
 
@@ -92,7 +95,13 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         for at, outcome in enumerate(("busy", "no-answer", "failed", "voicemail"))
     ]
     with started(
-        "lab", "--port", lab, "--agent", f"http://127.0.0.1:{agent}", *numbers, until="Ring it"
+        "lab",
+        "--port",
+        lab,
+        "--agent",
+        f"http://127.0.0.1:{agent}",
+        *numbers,
+        until="Ring it",
     ) as told:
         pairs = [
             line.removeprefix("export ").partition("=")
@@ -130,7 +139,13 @@ def test_a_caller_interrupts_an_agent_by_phone(tmp_path: Path) -> None:
     agent, hooks, lab = free_port(), free_port(), free_port()
     reply = "--reply=You are booked for Monday at eleven."
     with started(
-        "lab", "--port", lab, "--agent", f"http://127.0.0.1:{agent}", reply, until="Ring it"
+        "lab",
+        "--port",
+        lab,
+        "--agent",
+        f"http://127.0.0.1:{agent}",
+        reply,
+        until="Ring it",
     ) as told:
         pairs = [
             line.removeprefix("export ").partition("=")
@@ -169,10 +184,19 @@ def test_a_caller_interrupts_an_agent_by_phone(tmp_path: Path) -> None:
             desk = Desk(tmp_path / "tester", environment)
             report = json.loads(
                 desk.type(
-                    "run", "-s", "edge_barge_in", "--agent", PHONE, "--voice", "words", "--json"
+                    "run",
+                    "-s",
+                    "edge_barge_in",
+                    "--agent",
+                    PHONE,
+                    "--voice",
+                    "words",
+                    "--json",
                 )
             )
-            kept = CliRunner().invoke(program, ["calls", "list", "--json"], env=CLEAN | ours)
+            kept = CliRunner().invoke(
+                program, ["calls", "list", "--json"], env=CLEAN | ours
+            )
             shown = CliRunner().invoke(
                 program,
                 ["calls", "show", json.loads(kept.output)[0]["id"], "--json"],
@@ -181,33 +205,56 @@ def test_a_caller_interrupts_an_agent_by_phone(tmp_path: Path) -> None:
     (result,) = report["results"]
     greeting, interruption, answer = result["calls"][0]["turns"][:3]
     assert result["verdict"] == "passed", result
-    assert interruption["text"] == "I'd like to book an appointment for Monday at eleven, please."
     assert (
-        greeting["start_s"] < interruption["start_s"] < greeting["end_s"] < interruption["end_s"]
+        interruption["text"]
+        == "I'd like to book an appointment for Monday at eleven, please."
+    )
+    assert (
+        greeting["start_s"]
+        < interruption["start_s"]
+        < greeting["end_s"]
+        < interruption["end_s"]
     ), "both speak; the agent yields"
     assert answer["text"] == "You are booked for Monday at eleven."
     turns = json.loads(shown.output)["turns"]
-    assert turns[1]["text"] == interruption["text"], "the agent heard what was said over its words"
-    assert turns[0]["text"].startswith(greeting["text"]), "it knows how far it was heard"
+    assert turns[1]["text"] == interruption["text"], (
+        "the agent heard what was said over its words"
+    )
+    assert turns[0]["text"].startswith(greeting["text"]), (
+        "it knows how far it was heard"
+    )
 
 
-def test_a_caller_with_sound_interrupts_an_agent_that_answers_in_twiml(desk: Desk) -> None:
+def test_a_caller_with_sound_interrupts_an_agent_that_answers_in_twiml(
+    desk: Desk,
+) -> None:
     home = desk.home.with_name("sound")
     media = {"AFTERCALL_HOME": str(home), "AFTERCALL_TESTER_PHONE_MODE": "media"}
     with_sound = Desk(home, desk.environment | media)
-    report = json.loads(with_sound.run("run", "-s", "edge_barge_in", "--agent", PHONE, "--json"))
+    report = json.loads(
+        with_sound.run("run", "-s", "edge_barge_in", "--agent", PHONE, "--json")
+    )
     agents_home = {"AFTERCALL_HOME": str(desk.home.with_name("agent"))}
-    kept = CliRunner().invoke(program, ["calls", "list", "--json"], env=CLEAN | agents_home)
+    kept = CliRunner().invoke(
+        program, ["calls", "list", "--json"], env=CLEAN | agents_home
+    )
     newest = json.loads(kept.output)[0]["id"]
     shown = CliRunner().invoke(
         program, ["calls", "show", newest, "--json"], env=CLEAN | agents_home
     )
-    prompt, understood = (turn["text"] for turn in json.loads(shown.output)["turns"][:2])
+    prompt, understood = (
+        turn["text"] for turn in json.loads(shown.output)["turns"][:2]
+    )
     (result,) = report["results"]
     (call,) = result["calls"]
     greeting, interruption, answer = call["turns"][:3]
     assert (result["verdict"], call["measures"]["barge_ins"]) == ("passed", 1), result
-    assert greeting["start_s"] < interruption["start_s"] < greeting["end_s"] < interruption["end_s"]
+    assert (
+        greeting["start_s"]
+        < interruption["start_s"]
+        < greeting["end_s"]
+        < interruption["end_s"]
+    )
     assert prompt.startswith(greeting["text"])
     assert len(greeting["text"]) < len(prompt), "it yields before its end"
     assert understood == interruption["text"], "it heard what was said over its words"
@@ -216,16 +263,21 @@ def test_a_caller_with_sound_interrupts_an_agent_that_answers_in_twiml(desk: Des
 
 def test_a_number_is_dialled_talked_to_recorded_and_shown(desk: Desk) -> None:
     assert "appointment_scheduling" in desk.type("list")
-    assert "1 passed" in desk.type("run", "--scenario", "appointment_scheduling", "--agent", PHONE)
+    assert "1 passed" in desk.type(
+        "run", "--scenario", "appointment_scheduling", "--agent", PHONE
+    )
     (file,) = desk.home.glob("tests/*/calls/*.json")
     call = json.loads(file.read_text())
     turns = call["turns"]
     assert [turn["who"] for turn in turns][:4] == ["agent", "caller", "agent", "caller"]
     assert {turn["confidence"] for turn in turns if turn["who"] == "agent"} == {0.92}
-    assert all(turn["end_s"] - turn["start_s"] > 0.3 and not turn["is_estimated"] for turn in turns)
-    assert all(turn["start_s"] - before["end_s"] >= 1.0 for before, turn in pairwise(turns)), (
-        "polite pauses"
+    assert all(
+        turn["end_s"] - turn["start_s"] > 0.3 and not turn["is_estimated"]
+        for turn in turns
     )
+    assert all(
+        turn["start_s"] - before["end_s"] >= 1.0 for before, turn in pairwise(turns)
+    ), "polite pauses"
     assert call["measures"]["latency_s"] == [1.0]
     assert call["whisper"]["segments"]
     assert file.with_suffix(".wav").read_bytes().startswith(b"RIFF")
@@ -254,15 +306,23 @@ def test_a_call_that_does_not_come_about_is_nobodys_bug(
 
 def test_a_mailbox_is_known_by_its_words(desk: Desk) -> None:
     report = json.loads(desk.run("run", "--agent", "+15550193", "--json", code=1))
-    assert [(result["verdict"], result["calls"][0]["outcome"]) for result in report["results"]] == [
-        ("inconclusive", "voicemail")
-    ]
+    assert [
+        (result["verdict"], result["calls"][0]["outcome"])
+        for result in report["results"]
+    ] == [("inconclusive", "voicemail")]
 
 
-def test_an_interruption_that_this_line_cannot_carry_decides_nothing(desk: Desk) -> None:
-    report = json.loads(desk.run("run", "-s", "edge_barge_in", "--agent", PHONE, "--json", code=1))
+def test_an_interruption_that_this_line_cannot_carry_decides_nothing(
+    desk: Desk,
+) -> None:
+    report = json.loads(
+        desk.run("run", "-s", "edge_barge_in", "--agent", PHONE, "--json", code=1)
+    )
     (result,) = report["results"]
     assert result["verdict"] == "inconclusive"
     assert "not_interrupted" in {finding["kind"] for finding in result["findings"]}
     assert {finding["who"] for finding in result["findings"]} == {"tester"}
-    assert any(turn["text"].startswith("I'd like to book") for turn in result["calls"][0]["turns"])
+    assert any(
+        turn["text"].startswith("I'd like to book")
+        for turn in result["calls"][0]["turns"]
+    )

@@ -42,7 +42,9 @@ pytestmark = pytest.mark.parametrize("name", ENGINES)
 async def test_a_call_is_kept_as_it_was_said_and_heard(
     tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine = emulate(name, reply_in_order("Which one do you mean?", "I have taken that down."))
+    engine = emulate(
+        name, reply_in_order("Which one do you mean?", "I have taken that down.")
+    )
     async with serving(tmp_path, engine) as stage:
         ring, phone = await stage.ring()
         await phone.wait_for_words("What can I do")
@@ -105,16 +107,22 @@ async def test_who_rings_back_in_time_is_picked_up_where_they_were(
     assert "Which plumber?" in str(engine.calls[1].settings)
 
 
-async def test_an_engine_is_told_what_earlier_calls_were_about(tmp_path: Path, name: str) -> None:
+async def test_an_engine_is_told_what_earlier_calls_were_about(
+    tmp_path: Path, name: str
+) -> None:
     engine = emulate(name, reply_in_order("You had the Tesla booked in."))
     async with serving(tmp_path, engine) as stage:
         said = [
             ("agent", "Hello!"),
-            ("caller", "This is Ann. Please book the Tesla in for its service on Tuesday."),
+            (
+                "caller",
+                "This is Ann. Please book the Tesla in for its service on Tuesday.",
+            ),
         ]
         earlier = make_call(said, started_at=stage.app.clock.now() - timedelta(hours=2))
         await asyncio.to_thread(stage.app.journal.ingest, earlier)
-        by_rules = replace(stage.app, reader=RulesReader())  # the key for speaking reads nothing
+        # the key for speaking reads nothing
+        by_rules = replace(stage.app, reader=RulesReader())
         for step in STEPS:
             await asyncio.to_thread(rerun, by_rules.step_runner, earlier.id, step)
         await asyncio.to_thread(fill_cache, stage.app.composer)
@@ -123,14 +131,18 @@ async def test_an_engine_is_told_what_earlier_calls_were_about(tmp_path: Path, n
         await phone.say("What did we talk about?")
         await phone.wait_for_words("Tesla")
         await stage.twilio.hang_up(ring)
-    assert "book the Tesla in for its service on Tuesday" in str(engine.calls[0].settings)
+    assert "book the Tesla in for its service on Tuesday" in str(
+        engine.calls[0].settings
+    )
 
 
 async def test_words_that_are_written_down_late_stand_where_they_were_said(
     tmp_path: Path, name: str
 ) -> None:
     options = {"behaviours": (EngineBehaviour.LATE,)} if name == "openai" else {}
-    async with serving(tmp_path, emulate(name, reply_in_order("Which one?"), **options)) as stage:
+    async with serving(
+        tmp_path, emulate(name, reply_in_order("Which one?"), **options)
+    ) as stage:
         ring, phone = await stage.ring()
         await phone.wait_for_words("What can I do")
         await phone.say("Open a bug.")
@@ -187,7 +199,8 @@ async def test_a_request_is_durable_before_the_agent_confirms_it_and_the_agent_m
 ) -> None:
     taking: list[Act] = [
         ScriptToolCall(
-            "take_request", {"kind": "task", "title": "Call the plumber", "due": "2026-02-20"}
+            "take_request",
+            {"kind": "task", "title": "Call the plumber", "due": "2026-02-20"},
         ),
         ScriptSay("Taken down."),
     ]
@@ -204,9 +217,9 @@ async def test_a_request_is_durable_before_the_agent_confirms_it_and_the_agent_m
         await phone.say("Please call the plumber.")
         await phone.wait_for_words("Taken down.")
         (record,) = stage.app.journal.live_recorders
-        assert [entry.kind for entry in stage.app.store.list_entries(record.call.id)].count(
-            "event"
-        ) == 1
+        assert [
+            entry.kind for entry in stage.app.store.list_entries(record.call.id)
+        ].count("event") == 1
         await phone.say("That is all.")
         await stage.twilio.wait_for_hang_up(ring)
         call = await stage.sealed()
@@ -224,7 +237,9 @@ async def test_a_request_is_durable_before_the_agent_confirms_it_and_the_agent_m
 async def test_an_engine_that_drops_is_asked_back_once_and_knows_what_was_said(
     tmp_path: Path, name: str
 ) -> None:
-    engine = emulate(name, reply_in_order("Noted.", ScriptDrop(), "Still here.", ScriptDrop()))
+    engine = emulate(
+        name, reply_in_order("Noted.", ScriptDrop(), "Still here.", ScriptDrop())
+    )
     async with serving(tmp_path, engine) as stage:
         ring, phone = await stage.ring()
         await phone.wait_for_words("What can I do")
@@ -252,9 +267,8 @@ async def test_an_engine_that_drops_is_asked_back_once_and_knows_what_was_said(
 async def test_who_has_no_engine_hears_an_apology_and_the_call_is_kept(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "aftercall.bridge.state.GREETING_TIMEOUT_S", 0.5
-    )  # that the real limit is kept is shown on virtual time
+    # that the real limit is kept is shown on virtual time
+    monkeypatch.setattr("aftercall.bridge.state.GREETING_TIMEOUT_S", 0.5)
 
     async def ring_in_vain(home: Path, key: str, *moods: EngineBehaviour) -> None:
         async with serving(
@@ -289,7 +303,11 @@ async def test_only_the_announced_call_with_its_fresh_pass_gets_a_stream(
                 parameters={TOKEN_PARAMETER: given},
                 headers={"x-twilio-signature": "wrong"},
             )
-        for sid, word in ((call.sid, "made up"), ("CA" + "2" * 32, given), ("CA" + "2" * 32, "")):
+        for sid, word in (
+            (call.sid, "made up"),
+            ("CA" + "2" * 32, given),
+            ("CA" + "2" * 32, ""),
+        ):
             stranger = await MediaPhone.dial(
                 url, TwilioSide(sid), parameters={TOKEN_PARAMETER: word}, headers=signed
             )
@@ -304,7 +322,10 @@ async def test_only_the_announced_call_with_its_fresh_pass_gets_a_stream(
         )
         await phone.wait_for_words("What can I do")
         second = await MediaPhone.dial(
-            url, TwilioSide(call.sid), parameters={TOKEN_PARAMETER: given}, headers=signed
+            url,
+            TwilioSide(call.sid),
+            parameters={TOKEN_PARAMETER: given},
+            headers=signed,
         )
         await second.wait_closed()
         assert second.played_bytes == 0
@@ -313,7 +334,9 @@ async def test_only_the_announced_call_with_its_fresh_pass_gets_a_stream(
 
 
 async def test_a_telnyx_stream_is_the_same_call(tmp_path: Path, name: str) -> None:
-    async with serving(tmp_path, emulate(name, reply_in_order("I have taken that down."))) as stage:
+    async with serving(
+        tmp_path, emulate(name, reply_in_order("I have taken that down."))
+    ) as stage:
         call = make_live_call(source="telnyx", sid="v3:abc", caller="+15550111")
         given = await stage.app.phone.pending_calls.register(call)
         url = f"{stage.address.replace('http', 'ws')}/telnyx/media"
@@ -343,6 +366,8 @@ async def test_a_caller_who_is_gone_before_the_stream_starts_is_kept_all_the_sam
         call = make_live_call(source="twilio", sid="CA" + "3" * 32)
         await stage.app.phone.pending_calls.register(call)
         for _ in range(2):
-            await stage.app.phone.pending_calls.end("twilio", call.sid, "caller_hung_up")
+            await stage.app.phone.pending_calls.end(
+                "twilio", call.sid, "caller_hung_up"
+            )
         kept = await stage.sealed()
     assert (told(kept), kept.end_reason) == ([], "caller_hung_up")

@@ -43,7 +43,9 @@ def lab_settings(tmp_path: Path, github: EmulatedGitHub) -> Settings:
         home=tmp_path / "home",
         public_url=PUBLIC,
         twilio=TwilioSettings(auth_token=SecretStr(TOKEN)),
-        github=GitHubSettings(token=SecretStr(TOKEN), repository="acme/site", api_url=github.url),
+        github=GitHubSettings(
+            token=SecretStr(TOKEN), repository="acme/site", api_url=github.url
+        ),
     )
 
 
@@ -63,7 +65,9 @@ class Phone:
 
     async def ring(self, *lines: str) -> LabCall:
         call = await self._twilio.ring(
-            f"{PUBLIC}/twilio/voice", caller=CALLER, status_url=f"{PUBLIC}/twilio/status"
+            f"{PUBLIC}/twilio/voice",
+            caller=CALLER,
+            status_url=f"{PUBLIC}/twilio/status",
         )
         for line in lines:
             await self._twilio.say(call, line)
@@ -78,7 +82,9 @@ class Phone:
         rows = self._app.store.list_page(limit=10)
         for row in rows:
             await wait_for_steps(self._app, row.live.id)
-        while {self._app.work.runs.get(row.live.conversation).state for row in rows} != {"done"}:
+        while {
+            self._app.work.runs.get(row.live.conversation).state for row in rows
+        } != {"done"}:
             await self._app.clock.sleep(0.05)
 
 
@@ -104,7 +110,8 @@ async def test_exactly_the_right_things_exist_after_a_dropped_call_and_a_second_
             "Please file a note about the Carl conversation.",
         )
         await phone.ring(
-            "Scratch the note about the Carl conversation.", "Please order paper for the printer."
+            "Scratch the note about the Carl conversation.",
+            "Please order paper for the printer.",
         )
         await phone.wait()
         rows = app.work.followups.page(limit=20)
@@ -116,15 +123,25 @@ async def test_exactly_the_right_things_exist_after_a_dropped_call_and_a_second_
         "File a note about the Carl conversation": "withdrawn",
         "Order paper for the printer": "done",
     }
-    assert [issue["title"] for issue in github.issues] == ["Open a bug about the broken thumbnails"]
+    assert [issue["title"] for issue in github.issues] == [
+        "Open a bug about the broken thumbnails"
+    ]
     workspace = settings.home / "workspace"
-    tasks = {path.name.rpartition("-")[0] for path in (workspace / "tasks").glob("*.md")}
-    assert tasks == {"remind-me-to-follow-up-with-markus-on-tuesday", "order-paper-for-the-printer"}
+    tasks = {
+        path.name.rpartition("-")[0] for path in (workspace / "tasks").glob("*.md")
+    }
+    assert tasks == {
+        "remind-me-to-follow-up-with-markus-on-tuesday",
+        "order-paper-for-the-printer",
+    }
     assert len(list((workspace / "tasks").glob("*.ics"))) == 1
     assert not list((workspace / "people").glob("carl*"))
     (entry,) = (workspace / "journal").rglob("*.md")
     assert "https://github.com/acme/site/issues/41" in entry.read_text()
-    assert entry.read_text().count("completed") + entry.read_text().count("caller hung up") == 2
+    assert (
+        entry.read_text().count("completed") + entry.read_text().count("caller hung up")
+        == 2
+    )
     assert "Done: Open a bug about the broken thumbnails, number 41" in told
     assert health.status == "ok", health.reasons
 
@@ -137,16 +154,17 @@ async def test_nothing_of_an_unknown_caller_leaves_the_machine_until_it_is_appro
         await phone.wait()
         (held,) = app.work.followups.page(limit=5, state="held")
         assert github.issues == []
-        github.faults.append(
-            "drop_after_work"
-        )  # and the answer is lost: it is looked for, not made again
+        # and the answer is lost: it is looked for, not made again
+        github.faults.append("drop_after_work")
         deliver.approve(app.work, held.id, "test")
         while app.work.followups.get(held.id).state != "done":
             await app.clock.sleep(0.05)
     assert len(github.issues) == 1
     assert (
         "held"
-        not in (next((lab_settings.home / "workspace" / "journal").rglob("*.md"))).read_text()
+        not in (
+            next((lab_settings.home / "workspace" / "journal").rglob("*.md"))
+        ).read_text()
     )
 
 
@@ -164,7 +182,9 @@ print("garbage {" if "stapler" in title else json.dumps({"state": "done", "link"
 async def test_a_command_that_fails_says_why_and_the_others_go_on(
     lab_settings: Settings,
 ) -> None:
-    agent = AgentSettings(command=(sys.executable, "-c", AGENT), timeout_s=1.5, per="request")
+    agent = AgentSettings(
+        command=(sys.executable, "-c", AGENT), timeout_s=1.5, per="request"
+    )
     settings = lab_settings.model_copy(
         update={"agent": agent, "work": WorkSettings(policy={"unknown": "do"})}
     )
@@ -180,7 +200,9 @@ async def test_a_command_that_fails_says_why_and_the_others_go_on(
         rows = app.work.followups.page(limit=20)
         health = report(app.health, app.clock.now(), settings.reconnect_window_s)
     assert {
-        row.title: (row.state, row.reason or row.link) for row in rows if row.kind == "request"
+        row.title: (row.state, row.reason or row.link)
+        for row in rows
+        if row.kind == "request"
     } == {
         "Order paper for the printer": (
             "failed",
@@ -226,10 +248,12 @@ async def test_the_agents_command_runs_once_a_conversation_and_its_reason_is_not
     )
     async with line(settings) as (app, phone):
         await phone.ring(
-            "Please order paper for the printer.", "Please order two chairs for the hall."
+            "Please order paper for the printer.",
+            "Please order two chairs for the hall.",
         )
         await phone.ring(
-            "Please order a lamp for the desk.", "Please take a note for Anna that the cat is fine."
+            "Please order a lamp for the desk.",
+            "Please take a note for Anna that the cat is fine.",
         )
         await phone.wait()
         rows = app.work.followups.page(limit=20)
@@ -242,7 +266,9 @@ async def test_the_agents_command_runs_once_a_conversation_and_its_reason_is_not
     assert set(json.loads(run)) == orders
     why = "agent: the command ended with exit code 1: out of paper and chairs"
     assert {
-        row.title: (row.state, row.reason or row.link) for row in rows if row.kind == "request"
+        row.title: (row.state, row.reason or row.link)
+        for row in rows
+        if row.kind == "request"
     } == {
         "Order paper for the printer": ("failed", why),
         "Order two chairs for the hall": ("failed", why),

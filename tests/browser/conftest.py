@@ -15,7 +15,9 @@ def browser() -> Iterator[Browser]:
     if path is None:
         pytest.skip("no Chromium here, and none could be installed (`make test` tries)")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox"]
+        )
         yield browser
         browser.close()
 
@@ -34,7 +36,9 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
     page = context.new_page()
     page.on(
         "console",
-        lambda message: complaints.append(message.text) if message.type == "error" else None,
+        lambda message: (
+            complaints.append(message.text) if message.type == "error" else None
+        ),
     )
     page.on("pageerror", lambda error: complaints.append(str(error)))
     yield page

@@ -9,7 +9,8 @@ from playwright.sync_api import Browser, Page, expect
 from serving import serving
 
 EVIL = (
-    "Please file a note about <script>document.title='owned'</script><img src=x onerror=alert(1)>."
+    "Please file a note about <script>document.title='owned'</script>"
+    "<img src=x onerror=alert(1)>."
 )
 
 
@@ -30,7 +31,9 @@ def hang_up(page: Page) -> None:
 
 
 def test_a_call_from_the_page_is_answered_kept_and_worked_on(page: Page) -> None:
-    ring(page, "+15550142", "Hi, this is Dana Fox.", "Please call the plumber tomorrow.")
+    ring(
+        page, "+15550142", "Hi, this is Dana Fox.", "Please call the plumber tomorrow."
+    )
     hang_up(page)
     summary = page.locator("#steps li", has_text="summary")
     expect(summary).to_contain_text("done", timeout=20_000)
@@ -45,7 +48,9 @@ def test_what_is_spoken_appears_on_a_page_that_looks_on(
     page.goto("/")
     caller = browser.new_context(base_url=address).new_page()
     ring(caller, "+15550143", "Good morning, here is the canary.")
-    expect(page.locator(".card.live")).to_contain_text("Good morning, here is the canary.")
+    expect(page.locator(".card.live")).to_contain_text(
+        "Good morning, here is the canary."
+    )
     page.locator(".card.live a").first.click()
     caller.fill("#line", "And a second thing.")
     caller.keyboard.press("Enter")
@@ -71,7 +76,9 @@ def test_a_profile_is_edited_and_a_change_from_elsewhere_is_not_lost(
 ) -> None:
     ring(page, "+15550145", "Hello, this is Ann Reed.")
     hang_up(page)
-    expect(page.locator("#steps li", has_text="profile")).to_contain_text("done", timeout=20_000)
+    expect(page.locator("#steps li", has_text="profile")).to_contain_text(
+        "done", timeout=20_000
+    )
     page.goto("/people/%2B15550145")
     other = browser.new_context(base_url=address).new_page()
     other.goto("/people/%2B15550145")
@@ -94,7 +101,9 @@ def test_a_secret_is_revealed_on_demand_and_a_caller_is_erased(page: Page) -> No
         "And I prefer to be called in the evening.",
     )
     hang_up(page)
-    expect(page.locator("#steps li", has_text="facts")).to_contain_text("done", timeout=20_000)
+    expect(page.locator("#steps li", has_text="facts")).to_contain_text(
+        "done", timeout=20_000
+    )
     page.get_by_text("Open the call").click()
     expect(page.locator(".turns")).not_to_contain_text("4471")
     page.locator(".facts a", has_text="a secret").first.click()
@@ -111,7 +120,9 @@ def test_a_secret_is_revealed_on_demand_and_a_caller_is_erased(page: Page) -> No
     expect(page.locator("main")).not_to_contain_text("15550150")
 
 
-def test_a_held_request_is_approved_from_the_first_page(browser: Browser, tmp_path: Path) -> None:
+def test_a_held_request_is_approved_from_the_first_page(
+    browser: Browser, tmp_path: Path
+) -> None:
     with serving(
         tmp_path, AFTERCALL_RECONNECT_WINDOW_S="0", AFTERCALL_WORK_POLICY="unknown=hold"
     ) as address:
@@ -147,7 +158,9 @@ def test_a_call_can_be_made_with_the_keyboard_alone(page: Page) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_has_a_serious_barrier(browser: Browser, address: str, scheme: str) -> None:
+def test_no_page_has_a_serious_barrier(
+    browser: Browser, address: str, scheme: str
+) -> None:
     context = browser.new_context(base_url=address, color_scheme=scheme)  # type: ignore[arg-type]
     page = context.new_page()
     ring(page, "+15550147", "Please call me back.")
@@ -177,7 +190,8 @@ def test_no_page_has_a_serious_barrier(browser: Browser, address: str, scheme: s
         ]
         if worst:
             found[path] = [
-                (item["id"], [node["html"][:120] for node in item["nodes"]][:3]) for item in worst
+                (item["id"], [node["html"][:120] for node in item["nodes"]][:3])
+                for item in worst
             ]
     context.close()
     assert found == {}
@@ -211,7 +225,9 @@ def test_pages_read_well_without_scripts(browser: Browser, address: str) -> None
     context.close()
 
 
-def test_with_a_token_nothing_is_seen_before_the_login(browser: Browser, tmp_path: Path) -> None:
+def test_with_a_token_nothing_is_seen_before_the_login(
+    browser: Browser, tmp_path: Path
+) -> None:
     with serving(tmp_path, AFTERCALL_API_TOKEN="s3cret-token") as address:
         context = browser.new_context(base_url=address)
         page = context.new_page()

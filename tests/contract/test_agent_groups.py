@@ -63,14 +63,19 @@ def hear(
 
 def told(app: App, caller: str = ANN) -> dict[str, str]:
     """The facts of a briefing, each with the other agent that heard it."""
-    call = make_live_call(agent_id=app.settings.agent_id, caller=caller, started_at=START)
+    call = make_live_call(
+        agent_id=app.settings.agent_id, caller=caller, started_at=START
+    )
     return {
-        fact.text: fact.heard_by for fact in app.composer.recompose(call, caller, "verified").facts
+        fact.text: fact.heard_by
+        for fact in app.composer.recompose(call, caller, "verified").facts
     }
 
 
 def listed(app: App, caller: str = ANN) -> dict[str, str]:
-    wanted = FactFilter(key=MemoryKey(app.settings.agent_id, caller), include_group=True)
+    wanted = FactFilter(
+        key=MemoryKey(app.settings.agent_id, caller), include_group=True
+    )
     return {fact.content: fact.key.agent_id for fact in app.facts.page(wanted)}
 
 
@@ -78,14 +83,21 @@ def found(app: App, query: str, caller: str = ANN) -> set[str]:
     where = make_key_scope(
         app.settings, app.settings.agent_id, MemoryKey(app.settings.agent_id, caller)
     )
-    return {fact.content for fact in find_facts(app.search, app.facts, query, where, 10)}
+    return {
+        fact.content for fact in find_facts(app.search, app.facts, query, where, 10)
+    }
 
 
-def test_a_shared_fact_is_known_to_the_group_with_who_heard_it(main: App, sales: App) -> None:
+def test_a_shared_fact_is_known_to_the_group_with_who_heard_it(
+    main: App, sales: App
+) -> None:
     hear(sales, "I prefer oat milk")
     hear(main, "I like the window seat")
     assert told(main) == {"I like the window seat": "", "I prefer oat milk": "sales"}
-    assert listed(main) == {"I like the window seat": "main", "I prefer oat milk": "sales"}
+    assert listed(main) == {
+        "I like the window seat": "main",
+        "I prefer oat milk": "sales",
+    }
     assert found(main, "which milk") == {"I prefer oat milk"}
     call = make_live_call(agent_id="main", caller=ANN, started_at=START)
     text = render(main.composer.recompose(call, ANN, "verified"), main.settings.zone)
@@ -116,7 +128,9 @@ def test_agents_outside_the_group_and_without_the_setting_know_nothing(
 ) -> None:
     hear(sales, "I prefer oat milk")
     clinic = as_agent(main, "clinic")
-    alone = build(main.settings.model_copy(update={"memory": Settings().memory}), main.clock)
+    alone = build(
+        main.settings.model_copy(update={"memory": Settings().memory}), main.clock
+    )
     for app in (clinic, alone):
         assert (told(app), listed(app), found(app, "milk")) == ({}, {}, set())
         app.close()
@@ -132,7 +146,9 @@ def test_of_what_two_agents_heard_of_one_attribute_the_last_said_is_told(
     assert listed(main) == {"I live in Porto": "main", "I live in Lisbon": "sales"}
 
 
-def test_a_prepared_briefing_sees_what_the_other_agent_hears(main: App, sales: App) -> None:
+def test_a_prepared_briefing_sees_what_the_other_agent_hears(
+    main: App, sales: App
+) -> None:
     hear(main, "I like the window seat")
     due = main.briefings.start("main", ANN, rests_on_all=False)
     assert main.briefings.save(
@@ -146,7 +162,10 @@ def test_a_prepared_briefing_sees_what_the_other_agent_hears(main: App, sales: A
     assert fill_cache(main.composer) == 2  # of both agents
     known = main.briefings.read("main", ANN, main.composer.settings_hash)
     assert known is not None
-    assert {fact.text for fact in known.facts} == {"I like the window seat", "I prefer oat milk"}
+    assert {fact.text for fact in known.facts} == {
+        "I like the window seat",
+        "I prefer oat milk",
+    }
 
 
 def test_erasing_and_retention_take_the_groups_facts_too(
@@ -159,7 +178,9 @@ def test_erasing_and_retention_take_the_groups_facts_too(
     hear(sales, "I prefer soy milk", caller=BOB)
     days = main.settings.retention.model_copy(update={"facts_days": 30})
     clock.move(60 * 86_400)
-    replace(main, settings=main.settings.model_copy(update={"retention": days})).retention.apply()
+    replace(
+        main, settings=main.settings.model_copy(update={"retention": days})
+    ).retention.apply()
     assert (told(main, BOB), listed(main, BOB)) == ({}, {})
 
 
@@ -172,7 +193,8 @@ def test_an_export_holds_what_every_agent_of_the_group_heard(
     exporter: Exporter = main.exporter
     exporter.export(ANN, tmp_path / "ann")
     lines = [
-        json.loads(line) for line in (tmp_path / "ann" / "facts.jsonl").read_text().splitlines()
+        json.loads(line)
+        for line in (tmp_path / "ann" / "facts.jsonl").read_text().splitlines()
     ]
     expected = {
         ("main", "I like the window seat"),

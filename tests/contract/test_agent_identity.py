@@ -17,7 +17,9 @@ SAID = (("agent", "Hi, this is Wren."), ("caller", "Hello Wren."))
 
 
 def run_identity_step(app: App, call_id: str) -> tuple[str, str]:
-    reading = Reading(language="en", summary="They spoke.", identity=Identity(name="Wren"))
+    reading = Reading(
+        language="en", summary="They spoke.", identity=Identity(name="Wren")
+    )
     replace(app, reader=FakeReader(reading)).step_runner.run(call_id, "identity")
     (step,) = app.steps.of_call(call_id)
     return step.state, step.reason
@@ -25,7 +27,9 @@ def run_identity_step(app: App, call_id: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("agent_id", ["main", "other"])
 def test_a_call_that_was_handed_in_names_no_agent(app: App, agent_id: str) -> None:
-    row, _ = ingest_call(app.journal, make_call(SAID, source="twilio", agent_id=agent_id))
+    row, _ = ingest_call(
+        app.journal, make_call(SAID, source="twilio", agent_id=agent_id)
+    )
     assert run_identity_step(app, row.live.id) == (
         "skipped",
         "handed in: another agent answered it",
@@ -37,21 +41,33 @@ async def test_a_call_that_the_agent_answered_names_that_agent_alone(app: App) -
     record = await app.journal.open(make_live_call(agent_id="other"))
     for seq, (speaker, text) in enumerate(SAID, 1):
         await record.append(
-            Turn.model_validate({"seq": seq, "speaker": speaker, "text": text, "at": later(seq)})
+            Turn.model_validate(
+                {"seq": seq, "speaker": speaker, "text": text, "at": later(seq)}
+            )
         )
     await app.journal.seal(record, end_reason="caller_hung_up")
     assert run_identity_step(app, record.call.id)[0] == "done"
-    assert "Wren" in (files.read(Workspace.from_settings(app.settings, "other").identity) or "")
+    assert "Wren" in (
+        files.read(Workspace.from_settings(app.settings, "other").identity) or ""
+    )
     assert files.read(Workspace.from_settings(app.settings).identity) is None
     await app.journal.close()
 
 
-async def test_a_caller_whose_name_is_said_back_does_not_name_the_agent(app: App) -> None:
+async def test_a_caller_whose_name_is_said_back_does_not_name_the_agent(
+    app: App,
+) -> None:
     record = await app.journal.open(make_live_call())
-    said = (("agent", "Hello!"), ("caller", "Hi, this is Wren."), ("agent", "Hi, this is Wren."))
+    said = (
+        ("agent", "Hello!"),
+        ("caller", "Hi, this is Wren."),
+        ("agent", "Hi, this is Wren."),
+    )
     for seq, (speaker, text) in enumerate(said, 1):
         await record.append(
-            Turn.model_validate({"seq": seq, "speaker": speaker, "text": text, "at": later(seq)})
+            Turn.model_validate(
+                {"seq": seq, "speaker": speaker, "text": text, "at": later(seq)}
+            )
         )
     await app.journal.seal(record, end_reason="caller_hung_up")
     assert run_identity_step(app, record.call.id)[0] == "skipped"

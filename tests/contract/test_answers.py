@@ -42,4 +42,6 @@ def test_answers_go_with_their_caller(app: App) -> None:
     store.keep("k2", "of another caller", ANSWER)
     app.eraser.erase("+15550100")
     with app.database.read() as connection:
-        assert connection.execute(select(func.count()).select_from(answers)).scalar() == 1
+        assert (
+            connection.execute(select(func.count()).select_from(answers)).scalar() == 1
+        )

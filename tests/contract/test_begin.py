@@ -30,7 +30,9 @@ async def status_of(name: str) -> str:
     return str(status.status)
 
 
-async def test_a_few_begin_at_once_the_others_queue_and_one_begun_twice_is_one(app: App) -> None:
+async def test_a_few_begin_at_once_the_others_queue_and_one_begun_twice_is_one(
+    app: App,
+) -> None:
     _begun.clear()
     _words.append(asyncio.Event())
     durable.register_queue(QUEUE, 8, poll_s=SELDOM_S)

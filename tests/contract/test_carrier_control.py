@@ -37,7 +37,9 @@ class Side:
             call.state = "answered"
             return call
         leg: Leg = self.lab.dial(
-            LabDial("+15550105", "+15550100", "<Response><Pause length='600'/></Response>")
+            LabDial(
+                "+15550105", "+15550100", "<Response><Pause length='600'/></Response>"
+            )
         )
         await until(lambda: leg.state == "in-progress")
         return leg
@@ -48,7 +50,9 @@ class Side:
 
 def make_network() -> PhoneNetwork:
     numbers = {"+15550105": LabNumber(outcome="voicemail")}
-    return PhoneNetwork(TOKEN, ACCOUNT, numbers=numbers, transport=NOWHERE, in_real_time=True)
+    return PhoneNetwork(
+        TOKEN, ACCOUNT, numbers=numbers, transport=NOWHERE, in_real_time=True
+    )
 
 
 def make_twilio(app: FastAPI, token: str = TOKEN) -> TwilioRest:

@@ -103,7 +103,9 @@ async def test_nothing_of_an_entry_that_fails_half_way_stays(
         connection.execute(insert(words).values(word="half"))
         raise ValueError("the canary sings")
 
-    ended = await asyncio.gather(clerk.write(half), put(clerk, "whole"), return_exceptions=True)
+    ended = await asyncio.gather(
+        clerk.write(half), put(clerk, "whole"), return_exceptions=True
+    )
     assert [type(one) for one in ended] == [ValueError, str]
     assert kept(app) == {"whole"}
 
@@ -116,13 +118,17 @@ async def test_a_database_that_is_away_is_told_to_all_who_wait(
 
     with monkeypatch.context() as fault:
         fault.setattr(app.database, "write", away)
-        ended = await asyncio.gather(put(clerk, "a"), put(clerk, "b"), return_exceptions=True)
+        ended = await asyncio.gather(
+            put(clerk, "a"), put(clerk, "b"), return_exceptions=True
+        )
     assert [type(one) for one in ended] == [DatabaseUnreachable] * 2
     assert await put(clerk, "c") == "c"
     assert kept(app) == {"c"}
 
 
-async def test_whoever_no_longer_waits_holds_up_nobody(app: App, clerk: GroupCommitter) -> None:
+async def test_whoever_no_longer_waits_holds_up_nobody(
+    app: App, clerk: GroupCommitter
+) -> None:
     gone, stays = put(clerk, "gone"), put(clerk, "stays")
     await asyncio.sleep(0)
     gone.cancel()

@@ -74,7 +74,8 @@ def memory_of(app: App) -> dict[str, Any]:
                 for row in connection.execute(fact_occurrences.select())
             ),
             "documents": sorted(
-                (row.id, row.title, row.content) for row in connection.execute(documents.select())
+                (row.id, row.title, row.content)
+                for row in connection.execute(documents.select())
             ),
             "passages": sorted(
                 (row.kind, row.call_id, row.seq, row.text)
@@ -101,27 +102,31 @@ def test_a_memory_is_made_from_the_archive_into_an_empty_database(
     first.close()
     second = build(
         Settings(
-            home=tmp_path, database=DatabaseSettings(url=f"sqlite:///{tmp_path / 'other.db'}")
+            home=tmp_path,
+            database=DatabaseSettings(url=f"sqlite:///{tmp_path / 'other.db'}"),
         ),
         clock,
     )
     made = second.rebuilder.rebuild()
     assert (made.calls, made.adopted, made.failed) == (3, 3, ())
     assert memory_of(second) == before
-    assert (
-        second.work.runs.due(clock.now(), 0) == []
-    )  # what was asked for is not done a second time
+    # what was asked for is not done a second time
+    assert second.work.runs.due(clock.now(), 0) == []
     assert second.steps.list_due() == []
+    # nobody knows who answered
     assert all(
-        second.store.is_handed_in(call_id) for call_id in second.store.list_sealed_files()
-    )  # nobody knows who answered
+        second.store.is_handed_in(call_id)
+        for call_id in second.store.list_sealed_files()
+    )
     second.close()
 
 
 class Halting(RulesReader):
     """Reads as rules do, but for what is asked of certain calls."""
 
-    def __init__(self, summaries: dict[str, Exception], facts: dict[str, Exception]) -> None:
+    def __init__(
+        self, summaries: dict[str, Exception], facts: dict[str, Exception]
+    ) -> None:
         super().__init__()
         self._summaries, self._facts = summaries, facts
 
@@ -141,8 +146,12 @@ class Halting(RulesReader):
 def test_a_step_that_fails_in_a_rebuild_shows_and_stops_no_other(app: App) -> None:
     take_in(app)
     before = memory_of(app)
-    first, second, third = (row.live.id for row in reversed(app.store.list_page(limit=3)))
-    reader = Halting({"c0": ModelDeclined("will not answer")}, {"c1": ValueError("my PIN is 4471")})
+    first, second, third = (
+        row.live.id for row in reversed(app.store.list_page(limit=3))
+    )
+    reader = Halting(
+        {"c0": ModelDeclined("will not answer")}, {"c1": ValueError("my PIN is 4471")}
+    )
     made = replace(app, reader=reader).rebuilder.rebuild()
     told = {(left.call_id, left.step): left.reason for left in made.undone}
     assert (made.calls, made.failed) == (3, ())
@@ -157,9 +166,13 @@ def test_a_step_that_fails_in_a_rebuild_shows_and_stops_no_other(app: App) -> No
         "summary",
         "document",
     }
-    assert {name for name, state in states[second].items() if state == "failed"} == {"facts"}
+    assert {name for name, state in states[second].items() if state == "failed"} == {
+        "facts"
+    }
     assert set(states[third].values()) <= {"done", "skipped"}
-    assert "running" not in {state for steps in states.values() for state in steps.values()}
+    assert "running" not in {
+        state for steps in states.values() for state in steps.values()
+    }
     again = app.rebuilder.rebuild()
     assert (again.failed, again.undone) == ((), ())
     assert memory_of(app) == before
@@ -183,7 +196,8 @@ def test_an_export_is_whole_and_keeps_secrets_closed(app: App, tmp_path: Path) -
     made = app.exporter.export(CALLER, tmp_path / "out")
     assert (made.calls, made.documents) == (3, 3)
     lines = [
-        json.loads(line) for line in (tmp_path / "out" / "facts.jsonl").read_text().splitlines()
+        json.loads(line)
+        for line in (tmp_path / "out" / "facts.jsonl").read_text().splitlines()
     ]
     assert len(lines) == made.facts >= 3
     assert all("4471" not in str(line) for line in lines)

@@ -41,7 +41,11 @@ async def begin_and_wait() -> None:
 
 @durable.step("test.fail")
 async def fail(kind: str) -> None:
-    raise SinkRefused("github: answered 404") if kind == "ours" else ValueError("spoken words")
+    raise (
+        SinkRefused("github: answered 404")
+        if kind == "ours"
+        else ValueError("spoken words")
+    )
 
 
 @durable.step("test.tell")
@@ -73,7 +77,9 @@ async def _begin_and_die(settings: Settings, kind: str) -> None:
 
 def run_and_die(home: str, database_url: str, kind: str) -> None:
     asyncio.run(
-        _begin_and_die(Settings(home=Path(home), database=DatabaseSettings(url=database_url)), kind)
+        _begin_and_die(
+            Settings(home=Path(home), database=DatabaseSettings(url=database_url)), kind
+        )
     )
 
 
@@ -81,7 +87,8 @@ def leave_work_behind(app: App, kind: str = "") -> None:
     """A process begins work and is killed in the middle of it."""
     spawner.set_forkserver_preload(["aftercall.app", "aftercall.durable", "psycopg"])
     process = spawner.Process(
-        target=run_and_die, args=(str(app.settings.home), app.settings.database_url, kind)
+        target=run_and_die,
+        args=(str(app.settings.home), app.settings.database_url, kind),
     )
     process.start()
     process.join()
@@ -123,7 +130,10 @@ async def test_of_two_who_find_a_process_dead_only_one_takes_its_work(app: App) 
 
 @pytest.mark.parametrize(
     ("kind", "told"),
-    [("ours", ("sink.refused", "github: answered 404")), ("foreign", ("unexpected", UNEXPECTED))],
+    [
+        ("ours", ("sink.refused", "github: answered 404")),
+        ("foreign", ("unexpected", UNEXPECTED)),
+    ],
 )
 async def test_a_failure_keeps_our_words_when_another_process_goes_on(
     app: App, kind: str, told: tuple[str, str]
@@ -148,9 +158,8 @@ async def test_work_that_does_not_end_in_time_is_handed_over_at_once(app: App) -
     await until(lambda: len(_begun) == 1)
     await durable.close(timeout_s=0)
     durable.register_queue(QUEUE, 8, poll_s=0.1)
-    await durable.launch(
-        app.settings, "the-next-process"
-    )  # nobody needs to find out that the first is gone
+    # nobody needs to find out that the first is gone
+    await durable.launch(app.settings, "the-next-process")
     try:
         await until(lambda: len(_begun) == 2)
     finally:

@@ -94,7 +94,9 @@ def rows_with(app: App, marker: bytes) -> list[str]:
     return found
 
 
-async def test_nothing_of_an_erased_caller_is_left_and_others_keep_theirs(live: App) -> None:
+async def test_nothing_of_an_erased_caller_is_left_and_others_keep_theirs(
+    live: App,
+) -> None:
     gone, kept = (
         call_of(GOES, "Ada Quillfeather", "zanzibarium"),
         call_of(STAYS, "Ben Stay", "harbour"),
@@ -118,10 +120,23 @@ async def test_nothing_of_an_erased_caller_is_left_and_others_keep_theirs(live: 
     assert (live.settings.home / "workspace" / "people" / STAYS / "USER.md").exists()
 
 
-async def test_what_the_owners_own_command_was_given_goes_too(settings: Settings) -> None:
-    told = {"command": [sys.executable, "-c", "import json; print(json.dumps({'state': 'done'}))"]}
+async def test_what_the_owners_own_command_was_given_goes_too(
+    settings: Settings,
+) -> None:
+    told = {
+        "command": [
+            sys.executable,
+            "-c",
+            "import json; print(json.dumps({'state': 'done'}))",
+        ]
+    }
     routed = {
-        "routes": {"task": "agent", "other": "agent", "message": "agent", "issue": "agent"},
+        "routes": {
+            "task": "agent",
+            "other": "agent",
+            "message": "agent",
+            "issue": "agent",
+        },
         "policy": {"unknown": "do"},
     }
     app = build(
@@ -132,7 +147,10 @@ async def test_what_the_owners_own_command_was_given_goes_too(settings: Settings
         SystemClock(),
     )
     await work_off(app, call_of(GOES, "Ada Quillfeather", "zanzibarium"))
-    assert any("agent/" in name and b"zanzibarium" in data for name, data in raw_files(app).items())
+    assert any(
+        "agent/" in name and b"zanzibarium" in data
+        for name, data in raw_files(app).items()
+    )
     assert app.eraser.erase(GOES).scan.traces == ()
     assert all(b"zanzibarium" not in data for data in raw_files(app).values())
     app.close()
@@ -165,7 +183,12 @@ class Cut(BaseException):
 
 @pytest.mark.parametrize(
     "point",
-    ["erase.after_tombstone", "erase.after_archive", "erase.after_pages", "erase.after_rows"],
+    [
+        "erase.after_tombstone",
+        "erase.after_archive",
+        "erase.after_pages",
+        "erase.after_rows",
+    ],
 )
 def test_an_erasure_that_was_cut_off_is_finished_by_the_next(
     live: App, point: str, monkeypatch: pytest.MonkeyPatch
@@ -183,15 +206,21 @@ def test_an_erasure_that_was_cut_off_is_finished_by_the_next(
         live.eraser.erase(GOES)
     monkeypatch.undo()
     live.eraser.erase(GOES)
-    assert all(marker not in data for data in raw_files(live).values() for marker in MARKERS)
+    assert all(
+        marker not in data for data in raw_files(live).values() for marker in MARKERS
+    )
     assert verify_archive(live.archive.place, live.store).faults == ()
 
 
 def test_no_table_is_forgotten() -> None:
-    assert {table.name for table in ERASED_TABLES} | set(IMPERSONAL_TABLES) == set(metadata.tables)
+    assert {table.name for table in ERASED_TABLES} | set(IMPERSONAL_TABLES) == set(
+        metadata.tables
+    )
 
 
-def test_deleted_words_linger_in_a_database_that_was_not_scrubbed(tmp_path: Path) -> None:
+def test_deleted_words_linger_in_a_database_that_was_not_scrubbed(
+    tmp_path: Path,
+) -> None:
     """The check can fail: it finds what a plain deletion leaves behind."""
     file = tmp_path / "x.db"
     connection = sqlite3.connect(file)
@@ -206,7 +235,9 @@ def test_deleted_words_linger_in_a_database_that_was_not_scrubbed(tmp_path: Path
 def test_a_database_outside_the_home_is_searched_too(tmp_path: Path) -> None:
     file = tmp_path / "elsewhere" / "calls.sqlite"
     app = build(
-        Settings(home=tmp_path / "home", database=DatabaseSettings(url=f"sqlite:///{file}"))
+        Settings(
+            home=tmp_path / "home", database=DatabaseSettings(url=f"sqlite:///{file}")
+        )
     )
     app.journal.ingest(call_of(GOES, "Ada Quillfeather", "zanzibarium"))
     with app.database.write() as connection:

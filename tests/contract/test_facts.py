@@ -31,7 +31,9 @@ from drafts import draft, each, on, reader_of, say
 BILL = MemoryKey("main", "+15550100")
 
 
-def learn(app: App, call: Call, reader: FakeReader | None = None, **fields: Any) -> Extraction:
+def learn(
+    app: App, call: Call, reader: FakeReader | None = None, **fields: Any
+) -> Extraction:
     row, _ = app.journal.ingest(call)
     entry, _ = Extractor(app.settings, app.facts, app.clock).extract(
         call.model_copy(update={"id": row.live.id}), reader or each(call, **fields)
@@ -62,9 +64,15 @@ def counts_agree(app: App) -> bool:
     return all(said.get(row.id) == row.occurrence_count for row in rows)
 
 
-def test_the_same_fact_in_three_calls_is_one_fact_with_three_occurrences(app: App) -> None:
+def test_the_same_fact_in_three_calls_is_one_fact_with_three_occurrences(
+    app: App,
+) -> None:
     for day, words in enumerate(
-        ("I prefer mornings", "Mornings work best for me", "mornings are best for me, I said")
+        (
+            "I prefer mornings",
+            "Mornings work best for me",
+            "mornings are best for me, I said",
+        )
     ):
         learn(app, say(words, f"That was call {day}", day=day), reader_of(draft(words)))
     fact = only(app)
@@ -85,7 +93,9 @@ def test_the_same_fact_in_three_calls_is_one_fact_with_three_occurrences(app: Ap
 
 def test_a_change_of_mind_makes_a_chain_and_each_day_has_its_answer(app: App) -> None:
     learn(
-        app, say("I live in Porto", "Yes"), reader_of(draft("I live in Porto", category="person"))
+        app,
+        say("I live in Porto", "Yes"),
+        reader_of(draft("I live in Porto", category="person")),
     )
     entry = learn(
         app,
@@ -122,7 +132,11 @@ def test_calls_read_in_any_order_lead_to_the_same_chain(app: App) -> None:
         "I live in Braga",
         "I live in Lisbon",
     ]
-    assert [fact.valid_until for fact in chain] == [chain[1].valid_from, chain[2].valid_from, None]
+    assert [fact.valid_until for fact in chain] == [
+        chain[1].valid_from,
+        chain[2].valid_from,
+        None,
+    ]
     assert [believed(app, day) for day in (1, 6, 11)] == [
         ["I live in Porto"],
         ["I live in Braga"],
@@ -133,7 +147,9 @@ def test_calls_read_in_any_order_lead_to_the_same_chain(app: App) -> None:
 def test_going_back_to_an_old_value_is_a_new_link(app: App) -> None:
     for day, place in enumerate(("Porto", "Lisbon", "Porto")):
         learn(
-            app, say(f"I live in {place}", "Yes", day=day), reader_of(draft(f"I live in {place}"))
+            app,
+            say(f"I live in {place}", "Yes", day=day),
+            reader_of(draft(f"I live in {place}")),
         )
     assert [fact.content for fact in app.facts.get_history(only(app).id)] == [
         "I live in Porto",
@@ -186,9 +202,15 @@ def test_a_retirement_can_be_undone_and_is_not_done_again(app: App) -> None:
 def test_ids_that_are_unknown_anothers_or_retired_lose_nothing_and_retire_nobody(
     app: App, name: str
 ) -> None:
-    learn(app, say("I like tea", "Yes", caller="+15550199"), reader_of(draft("I like tea")))
+    learn(
+        app,
+        say("I like tea", "Yes", caller="+15550199"),
+        reader_of(draft("I like tea")),
+    )
     learn(app, say("I live in Porto", "Yes"), reader_of(draft("I live in Porto")))
-    learn(app, say("I live in Lisbon", "Yes", day=1), reader_of(draft("I live in Lisbon")))
+    learn(
+        app, say("I live in Lisbon", "Yes", day=1), reader_of(draft("I live in Lisbon"))
+    )
     (other,) = app.facts.page(FactFilter(key=MemoryKey("main", "+15550199")))
     retired = app.facts.get_history(only(app).id)[0]
     for day, bad in enumerate(("01UNKNOWN", other.id, retired.id), 2):
@@ -203,16 +225,26 @@ def test_ids_that_are_unknown_anothers_or_retired_lose_nothing_and_retire_nobody
     assert believed(app, key=other.key) == ["I like tea"]
 
 
-def test_a_model_may_point_out_a_duplicate_and_a_replacement_in_other_words(app: App) -> None:
-    learn(app, say("I am a morning person", "Yes"), reader_of(draft("I am a morning person")))
+def test_a_model_may_point_out_a_duplicate_and_a_replacement_in_other_words(
+    app: App,
+) -> None:
+    learn(
+        app,
+        say("I am a morning person", "Yes"),
+        reader_of(draft("I am a morning person")),
+    )
     learn(
         app,
         say("early hours suit this morning person", "Yes", day=1),
-        reader_of(draft("early hours suit this morning person", duplicate_of=only(app).id)),
+        reader_of(
+            draft("early hours suit this morning person", duplicate_of=only(app).id)
+        ),
     )
     assert only(app).occurrence_count == 2
     words = "that morning person business is over, late it is"
-    learn(app, say(words, "Yes", day=2), reader_of(draft(words, supersedes=only(app).id)))
+    learn(
+        app, say(words, "Yes", day=2), reader_of(draft(words, supersedes=only(app).id))
+    )
     assert believed(app) == [words]
 
 
@@ -255,7 +287,9 @@ def test_one_id_given_to_several_facts_is_replaced_once_and_the_rest_find_their_
     assert counts_agree(app)
 
 
-def test_facts_that_replace_each_other_end_in_one_chain_without_a_ring(app: App) -> None:
+def test_facts_that_replace_each_other_end_in_one_chain_without_a_ring(
+    app: App,
+) -> None:
     learn(app, say("I live in Porto", "Yes"), reader_of(draft("I live in Porto")))
     known = only(app).id
     call = say("I live in Lisbon", "I live in Braga", day=1)
@@ -287,7 +321,11 @@ def test_drafts_without_ground_or_certainty_are_counted_not_kept(app: App) -> No
             draft("I like jazz", turns=(3,)),
         ),
     )
-    assert (entry.facts_extracted, entry.facts_refused, entry.facts_dropped) == (1, 1, 1)
+    assert (entry.facts_extracted, entry.facts_refused, entry.facts_dropped) == (
+        1,
+        1,
+        1,
+    )
     assert app.facts.find_extraction(call.id) == entry
     assert believed(app) == ["I like jazz"]
 
@@ -295,7 +333,11 @@ def test_drafts_without_ground_or_certainty_are_counted_not_kept(app: App) -> No
 def test_five_thousand_facts_are_cut_to_the_limit(app: App) -> None:
     call = say("I like tea", "I like jazz")
     entry = learn(app, call, reader_of(*[draft("I like tea")] * 5_000))
-    assert (entry.facts_extracted, entry.facts_deduplicated, entry.facts_dropped) == (1, 99, 4_900)
+    assert (entry.facts_extracted, entry.facts_deduplicated, entry.facts_dropped) == (
+        1,
+        99,
+        4_900,
+    )
     assert only(app).occurrence_count == 1
 
 
@@ -306,7 +348,9 @@ def test_five_thousand_facts_are_cut_to_the_limit(app: App) -> None:
         (say("I like tea", "Yes", caller=None), "this caller has no memory"),
     ],
 )
-def test_a_call_that_is_not_searched_says_why(app: App, call: Call, reason: str) -> None:
+def test_a_call_that_is_not_searched_says_why(
+    app: App, call: Call, reason: str
+) -> None:
     assert learn(app, call).reason == reason
     entry = app.facts.find_extraction(call.id)
     assert entry is not None
@@ -327,7 +371,9 @@ def test_a_reader_that_fails_is_logged_and_the_next_try_replaces_it(app: App) ->
     assert (again.error, again.facts_extracted) == (None, 2)
 
 
-def test_readers_are_told_what_is_known_but_no_secret_and_no_more_than_the_limit(app: App) -> None:
+def test_readers_are_told_what_is_known_but_no_secret_and_no_more_than_the_limit(
+    app: App,
+) -> None:
     learn(app, say("I like tea", "I like jazz", "My PIN is 4821"))
     told: list[Sequence[str]] = []
 
@@ -339,7 +385,9 @@ def test_readers_are_told_what_is_known_but_no_secret_and_no_more_than_the_limit
     learn(app, say("Hello", "Bye", day=1), Curious())
     limited = replace(
         app,
-        settings=app.settings.model_copy(update={"extraction": ExtractionSettings(known_facts=1)}),
+        settings=app.settings.model_copy(
+            update={"extraction": ExtractionSettings(known_facts=1)}
+        ),
     )
     learn(limited, say("Hello", "Bye", day=2), Curious())
     assert (sorted(told[0]), len(told[1])) == (["I like jazz", "I like tea"], 1)
@@ -347,7 +395,9 @@ def test_readers_are_told_what_is_known_but_no_secret_and_no_more_than_the_limit
 
 def test_a_secret_is_sealed_matched_and_opened_only_by_name(app: App) -> None:
     learn(
-        app, say("My PIN is 4821", "Yes"), reader_of(draft("My PIN is 4821", category="technical"))
+        app,
+        say("My PIN is 4821", "Yes"),
+        reader_of(draft("My PIN is 4821", category="technical")),
     )
     learn(
         app,
@@ -360,10 +410,16 @@ def test_a_secret_is_sealed_matched_and_opened_only_by_name(app: App) -> None:
         reader_of(draft("My PIN is 7730", category="technical")),
     )
     old, new = app.facts.get_history(only(app).id)
-    assert (old.visibility, old.occurrence_count, new.occurrence_count) == ("secret", 2, 1)
+    assert (old.visibility, old.occurrence_count, new.occurrence_count) == (
+        "secret",
+        2,
+        1,
+    )
     assert "4821" not in repr((old, app.facts.list_occurrences(old.id)))
     assert app.facts.reveal(old).content == "My PIN is 4821"
-    assert [app.facts.reveal(item).words for item in app.facts.list_occurrences(old.id)] == [
+    assert [
+        app.facts.reveal(item).words for item in app.facts.list_occurrences(old.id)
+    ] == [
         "My PIN is 4821",
         "the pin is four eight two one",
     ]
@@ -392,11 +448,15 @@ def find_texts(app: App, query: str, day: int | None = None) -> set[str]:
 def test_search_follows_every_change_and_never_finds_a_secret(app: App) -> None:
     learn(app, say("I live in Porto", "My PIN is 4821"))
     assert find_texts(app, "Porto") == {"I live in Porto"}
-    learn(app, say("I live in Lisbon", "Yes", day=1), reader_of(draft("I live in Lisbon")))
+    learn(
+        app, say("I live in Lisbon", "Yes", day=1), reader_of(draft("I live in Lisbon"))
+    )
     assert find_texts(app, "live") == {"I live in Lisbon"}
     assert find_texts(app, "live", day=0) == {"I live in Porto"}
     lisbon = next(
-        fact for fact in app.facts.page(FactFilter()) if fact.content == "I live in Lisbon"
+        fact
+        for fact in app.facts.page(FactFilter())
+        if fact.content == "I live in Lisbon"
     )
     learn(
         app,
@@ -413,7 +473,9 @@ def test_search_follows_every_change_and_never_finds_a_secret(app: App) -> None:
 def test_search_follows_facts_of_the_past_and_a_restoration(app: App) -> None:
     for day, place in ((10, "Lisbon"), (0, "Porto")):
         learn(
-            app, say(f"I live in {place}", "Yes", day=day), reader_of(draft(f"I live in {place}"))
+            app,
+            say(f"I live in {place}", "Yes", day=day),
+            reader_of(draft(f"I live in {place}")),
         )
     porto = app.facts.get_history(only(app).id)[0]
     assert find_texts(app, "live") == {"I live in Lisbon"}
@@ -422,23 +484,38 @@ def test_search_follows_facts_of_the_past_and_a_restoration(app: App) -> None:
     assert find_texts(app, "live") == {"I live in Lisbon", "I live in Porto"}
 
 
-def test_what_only_a_reader_took_for_a_secret_is_hidden_in_the_call_too(app: App) -> None:
+def test_what_only_a_reader_took_for_a_secret_is_hidden_in_the_call_too(
+    app: App,
+) -> None:
     call = say("the heron flies at midnight on the pier", "I like tea")
     learn(
-        app, call, reader_of(draft("the heron flies at midnight on the pier", visibility="secret"))
+        app,
+        call,
+        reader_of(
+            draft("the heron flies at midnight on the pier", visibility="secret")
+        ),
     )
     shown = redact_call(
         call_json(app.store, app.archive, app.store.get(call.id)),
         app.facts.list_confided_words(call.id),
     )
-    assert [turn["text"] for turn in shown["turns"]] == ["Hello!", "•••", "I like tea", "Noted."]
+    assert [turn["text"] for turn in shown["turns"]] == [
+        "Hello!",
+        "•••",
+        "I like tea",
+        "Noted.",
+    ]
 
 
 def test_badly_heard_words_replace_nothing_until_they_are_heard_well(app: App) -> None:
     learn(app, say("I live in Porto", "Yes"), reader_of(draft("I live in Porto")))
     heard = say("I live in Lisbon", "Yes", day=1)
     badly = heard.model_copy(
-        update={"turns": tuple(turn.model_copy(update={"confidence": 0.4}) for turn in heard.turns)}
+        update={
+            "turns": tuple(
+                turn.model_copy(update={"confidence": 0.4}) for turn in heard.turns
+            )
+        }
     )
     learn(app, badly, reader_of(draft("I live in Lisbon")))
     porto, lisbon = app.facts.page(FactFilter(key=BILL))
@@ -447,12 +524,17 @@ def test_badly_heard_words_replace_nothing_until_they_are_heard_well(app: App) -
         True,
         0.4,
     )
-    learn(app, say("I live in Lisbon", "Yes", day=2), reader_of(draft("I live in Lisbon")))
+    learn(
+        app, say("I live in Lisbon", "Yes", day=2), reader_of(draft("I live in Lisbon"))
+    )
     assert [
         (fact.id, fact.needs_confirmation, fact.confidence)
         for fact in app.facts.page(FactFilter(key=BILL))
     ] == [(lisbon.id, False, 0.9)]
-    assert [fact.id for fact in app.facts.get_history(lisbon.id)] == [porto.id, lisbon.id]
+    assert [fact.id for fact in app.facts.get_history(lisbon.id)] == [
+        porto.id,
+        lisbon.id,
+    ]
 
 
 def test_two_who_extract_at_once_never_make_twins(app: App) -> None:
@@ -466,7 +548,8 @@ def test_two_who_extract_at_once_never_make_twins(app: App) -> None:
         ready.wait()
         try:
             Extractor(app.settings, app.facts, app.clock).extract(
-                call, reader_of(draft("I live in Porto"), draft("I like tea", turns=(3,)))
+                call,
+                reader_of(draft("I live in Porto"), draft("I like tea", turns=(3,))),
             )
         except BaseException as error:  # noqa: BLE001 - the thread's edge: the test shows it
             trouble.append(error)
@@ -477,7 +560,9 @@ def test_two_who_extract_at_once_never_make_twins(app: App) -> None:
     for thread in threads:
         thread.join()
     assert trouble == []
-    assert {(fact.content, fact.occurrence_count) for fact in app.facts.page(FactFilter())} == {
+    assert {
+        (fact.content, fact.occurrence_count) for fact in app.facts.page(FactFilter())
+    } == {
         ("I live in Porto", 8),
         ("I like tea", 8),
     }
@@ -485,9 +570,10 @@ def test_two_who_extract_at_once_never_make_twins(app: App) -> None:
     assert counts_agree(app)
 
 
+# the examples only add to one app
 @hypothesis_settings(
     max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)  # the examples only add to one app
+)
 @given(
     said=st.lists(
         st.tuples(
@@ -503,12 +589,17 @@ def test_one_callers_facts_never_appear_for_another(
 ) -> None:
     for caller, agent_id, number in said:
         words = f"My favourite number is {caller} {agent_id} {number}"
-        learn(app, say(words, "Yes", caller=caller, agent_id=agent_id), reader_of(draft(words)))
+        learn(
+            app,
+            say(words, "Yes", caller=caller, agent_id=agent_id),
+            reader_of(draft(words)),
+        )
     for fact in app.facts.page(FactFilter(include_retired=True, limit=10_000)):
         assert fact.content.startswith(
             f"My favourite number is {fact.key.caller} {fact.key.agent_id} "
         )
         calls = {item.call_id for item in app.facts.list_occurrences(fact.id)}
         assert {
-            (app.store.get(call).live.caller, app.store.get(call).live.agent_id) for call in calls
+            (app.store.get(call).live.caller, app.store.get(call).live.agent_id)
+            for call in calls
         } == {(fact.key.caller, fact.key.agent_id)}

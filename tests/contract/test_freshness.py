@@ -18,7 +18,9 @@ def versions(app: App) -> dict[str, int]:
     with app.database.read() as connection:
         return {
             row.caller: row.version
-            for row in connection.execute(select(briefings.c.caller, briefings.c.version))
+            for row in connection.execute(
+                select(briefings.c.caller, briefings.c.version)
+            )
         }
 
 
@@ -52,7 +54,9 @@ def test_two_that_outdate_the_same_callers_in_opposite_order_do_not_wait_for_eac
     app: App,
 ) -> None:
     if app.database.dialect == "sqlite":
-        pytest.skip("SQLite has one writer at a time: nobody holds a row while another does")
+        pytest.skip(
+            "SQLite has one writer at a time: nobody holds a row while another does"
+        )
     with app.database.write() as connection:
         request_briefing(connection, "main", ANNA)
         request_briefing(connection, "main", BILL)
@@ -67,7 +71,9 @@ def test_two_that_outdate_the_same_callers_in_opposite_order_do_not_wait_for_eac
         except Exception as error:  # noqa: BLE001 - told below, where the test can fail
             troubles.append(error)
 
-    both = [Thread(target=change, args=callers) for callers in ((ANNA, BILL), (BILL, ANNA))]
+    both = [
+        Thread(target=change, args=callers) for callers in ((ANNA, BILL), (BILL, ANNA))
+    ]
     for one in both:
         one.start()
     for one in both:

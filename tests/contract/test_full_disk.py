@@ -17,7 +17,7 @@ from aftercall.db.connect import Database
 from aftercall.engine.voice import CallerBegan, CallerSaid
 from aftercall.errors import StorageFull
 from aftercall.journal import spill
-from aftercall.journal.store import JournalInserter
+from aftercall.journal.inserter import JournalInserter
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
 from aftercall.settings import Settings
@@ -37,7 +37,9 @@ class Disk:
             (Database, "write"),
         ):
             monkeypatch.setattr(
-                target, name, self._guarded(getattr(target, name), is_system=target is os)
+                target,
+                name,
+                self._guarded(getattr(target, name), is_system=target is os),
             )
 
     @contextmanager
@@ -46,7 +48,9 @@ class Disk:
         yield
         self.is_full = False
 
-    def _guarded(self, write: Callable[..., Any], *, is_system: bool) -> Callable[..., Any]:
+    def _guarded(
+        self, write: Callable[..., Any], *, is_system: bool
+    ) -> Callable[..., Any]:
         def write_if_there_is_room(*arguments: Any) -> Any:
             if not self.is_full:
                 return write(*arguments)
@@ -63,7 +67,9 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 @pytest.fixture
-async def house(settings: Settings, clock: VirtualClock, disk: Disk) -> AsyncIterator[App]:
+async def house(
+    settings: Settings, clock: VirtualClock, disk: Disk
+) -> AsyncIterator[App]:
     app = build(settings, clock)
     yield app
     await app.journal.close()
@@ -102,14 +108,19 @@ async def test_a_call_that_ends_on_a_full_disk_is_sealed_when_there_is_room(
         await clock.advance(5)
         assert house.journal.live_recorders == []
     archived = await sealed(house, clock, call.call.id)
-    assert (said_by_caller(archived), archived.end_reason) == (["One.", "Two."], "caller_hung_up")
+    assert (said_by_caller(archived), archived.end_reason) == (
+        ["One.", "Two."],
+        "caller_hung_up",
+    )
 
 
 async def test_a_call_wholly_on_a_full_disk_is_sealed_when_there_is_room(
     house: App, disk: Disk, clock: VirtualClock
 ) -> None:
     with disk.full():
-        call, _ = await FakePhone(house.phone.turn_parts).ring("Please call the plumber.")
+        call, _ = await FakePhone(house.phone.turn_parts).ring(
+            "Please call the plumber."
+        )
         await clock.advance(5)
     archived = await sealed(house, clock, call.call.id)
     assert said_by_caller(archived) == ["Please call the plumber."]
@@ -155,10 +166,15 @@ async def test_a_streamed_caller_is_told_and_what_was_kept_is_sealed(
     with disk.full():
         rig.engine.session.add_events(CallerBegan("t1"), CallerSaid("t1", "x" * 2_000))
         await rig.pass_time(2)
-        rig.engine.session.add_events(CallerBegan("t2"), CallerSaid("t2", "One word too many."))
+        rig.engine.session.add_events(
+            CallerBegan("t2"), CallerSaid("t2", "One word too many.")
+        )
         await rig.pass_time(3)
         assert NOT_WRITTEN.text in rig.engine.session.said
         await rig.pass_time(10)
         assert rig.holding.done()
     archived = await sealed(house, clock, rig.live.id)
-    assert (said_by_caller(archived), archived.end_reason) == (["x" * 2_000], "not_written")
+    assert (said_by_caller(archived), archived.end_reason) == (
+        ["x" * 2_000],
+        "not_written",
+    )

@@ -45,7 +45,9 @@ def due(app: App, clock: VirtualClock) -> list[str]:
     return [run.conversation for run in app.work.runs.due(clock.now(), WINDOW)]
 
 
-def test_what_leg_two_takes_back_is_not_done_for_leg_one(app: App, clock: VirtualClock) -> None:
+def test_what_leg_two_takes_back_is_not_done_for_leg_one(
+    app: App, clock: VirtualClock
+) -> None:
     clock.move(3600)
     first = hand_in(app, leg(0, 60))
     second = hand_in(app, leg(120, 180, FORGET))
@@ -66,7 +68,9 @@ def test_legs_that_arrive_in_the_wrong_order_are_one_conversation(app: App) -> N
     second = hand_in(app, leg(120, 180, FORGET))
     first = hand_in(app, leg(0, 60))
     assert len(conversations(app, first, second)) == 1
-    assert set(states(follow(app.work, first.live.conversation)).values()) == {"withdrawn"}
+    assert set(states(follow(app.work, first.live.conversation)).values()) == {
+        "withdrawn"
+    }
 
 
 def test_a_leg_that_arrives_late_joins_what_lies_on_both_sides(
@@ -82,7 +86,9 @@ def test_a_leg_that_arrives_late_joins_what_lies_on_both_sides(
     assert set(states(follow(app.work, first.live.id)).values()) == {"withdrawn"}
 
 
-def test_a_conversation_whose_work_has_begun_is_not_moved_into_another(app: App) -> None:
+def test_a_conversation_whose_work_has_begun_is_not_moved_into_another(
+    app: App,
+) -> None:
     first, third = hand_in(app, leg(0, 60)), hand_in(app, leg(500, 560))
     follow(app.work, third.live.id)
     second = hand_in(app, leg(300, 320, ()))
@@ -123,7 +129,10 @@ def test_a_conversation_that_the_sender_names_is_kept(app: App) -> None:
     named = hand_in(app, leg(120, 180, conversation="talk"))
     assert (named.live.conversation, named.live.resumes) == ("talk", None)
     resumed = hand_in(app, leg(9000, 9060, resumes=first.live.id))
-    assert (resumed.live.conversation, resumed.live.resumes) == (first.live.id, first.live.id)
+    assert (resumed.live.conversation, resumed.live.resumes) == (
+        first.live.id,
+        first.live.id,
+    )
 
 
 def test_legs_handed_in_at_the_same_time_are_one_conversation(app: App) -> None:

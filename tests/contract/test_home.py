@@ -22,19 +22,25 @@ def at(settings: Settings, home: Path) -> Settings:
     return settings.model_copy(
         update={
             "home": home,
-            "database": settings.database.model_copy(update={"url": settings.database_url}),
+            "database": settings.database.model_copy(
+                update={"url": settings.database_url}
+            ),
         }
     )
 
 
-def test_a_second_home_on_the_same_database_is_refused(settings: Settings, tmp_path: Path) -> None:
+def test_a_second_home_on_the_same_database_is_refused(
+    settings: Settings, tmp_path: Path
+) -> None:
     build(settings).close()
     with pytest.raises(DatabaseOfAnotherHome, match="AFTERCALL_HOME"):
         build(at(settings, tmp_path / "second"))
     build(settings).close()
 
 
-def test_a_home_that_was_moved_is_still_the_same(settings: Settings, tmp_path: Path) -> None:
+def test_a_home_that_was_moved_is_still_the_same(
+    settings: Settings, tmp_path: Path
+) -> None:
     build(settings).close()
     moved = tmp_path / "moved"
     moved.mkdir()
@@ -42,7 +48,9 @@ def test_a_home_that_was_moved_is_still_the_same(settings: Settings, tmp_path: P
     build(at(settings, moved)).close()
 
 
-def test_a_lost_home_is_replaced_by_writing_its_id(settings: Settings, tmp_path: Path) -> None:
+def test_a_lost_home_is_replaced_by_writing_its_id(
+    settings: Settings, tmp_path: Path
+) -> None:
     build(settings).close()
     claimed = (settings.home / HOME_ID_FILE).read_text().strip()
     second = at(settings, tmp_path / "second")
@@ -52,9 +60,13 @@ def test_a_lost_home_is_replaced_by_writing_its_id(settings: Settings, tmp_path:
     build(second).close()
 
 
-def test_a_home_may_begin_with_a_new_database(settings: Settings, tmp_path: Path) -> None:
+def test_a_home_may_begin_with_a_new_database(
+    settings: Settings, tmp_path: Path
+) -> None:
     build(settings).close()
-    anew = settings.database.model_copy(update={"url": f"sqlite:///{tmp_path / 'new.db'}"})
+    anew = settings.database.model_copy(
+        update={"url": f"sqlite:///{tmp_path / 'new.db'}"}
+    )
     build(settings.model_copy(update={"database": anew})).close()
 
 
@@ -70,7 +82,9 @@ def test_rows_are_read_from_anywhere_and_written_at_home(
     assert call.id in CliRunner().invoke(program, ["calls", "list"]).output
     assert CliRunner().invoke(program, ["health"]).exit_code in (0, 1)
     for command in (["serve", "--port", "0"], ["worker"], ["verify"], ["rebuild"]):
-        assert isinstance(CliRunner().invoke(program, command).exception, DatabaseOfAnotherHome)
+        assert isinstance(
+            CliRunner().invoke(program, command).exception, DatabaseOfAnotherHome
+        )
 
 
 def test_doctor_tells_that_the_database_is_another_homes(

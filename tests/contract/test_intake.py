@@ -16,7 +16,8 @@ from aftercall.testing import START, make_call
 
 def test_a_finished_call_is_sealed_as_it_was_told(app: App) -> None:
     call = make_call(
-        [("agent", "Hey!"), ("caller", "Grüße aus Zürich 🎉")], metadata={"stream_sid": "MZ1"}
+        [("agent", "Hey!"), ("caller", "Grüße aus Zürich 🎉")],
+        metadata={"stream_sid": "MZ1"},
     )
     row, is_new = ingest_json(app.journal, encode_call(call))
     assert is_new
@@ -34,7 +35,9 @@ def test_the_same_source_and_sid_twice_is_one_call(app: App) -> None:
 
 def test_ten_at_once_are_one_call(app: App) -> None:
     with ThreadPoolExecutor(10) as pool:
-        results = list(pool.map(lambda _: ingest_call(app.journal, make_call(sid="S1")), range(10)))
+        results = list(
+            pool.map(lambda _: ingest_call(app.journal, make_call(sid="S1")), range(10))
+        )
     assert len({row.live.id for row, _ in results}) == 1
     assert sum(is_new for _, is_new in results) == 1
     assert len(app.archive.place.list_names()) == 1
@@ -71,12 +74,14 @@ def test_a_refused_call_leaves_nothing_behind(app: App) -> None:
 
 def test_calls_are_listed_newest_first_and_in_pages(app: App) -> None:
     ids = [
-        ingest_call(app.journal, make_call(started_at=START - timedelta(minutes=10 * age)))[
-            0
-        ].live.id
+        ingest_call(
+            app.journal, make_call(started_at=START - timedelta(minutes=10 * age))
+        )[0].live.id
         for age in range(5)
     ]
     first = app.store.list_page(limit=2)
-    second = app.store.list_page(limit=9, before=(first[-1].live.started_at, first[-1].live.id))
+    second = app.store.list_page(
+        limit=9, before=(first[-1].live.started_at, first[-1].live.id)
+    )
     assert [row.live.id for row in (*first, *second)] == ids
     assert app.store.list_page(limit=9, caller="+15550199") == []

@@ -11,7 +11,7 @@ from sqlalchemy import event as engine_event
 
 from aftercall.app import App, build
 from aftercall.errors import CallNotLive, JournalConflict, JournalGap
-from aftercall.journal.record import CallRecorder
+from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.replay import to_entry
 from aftercall.journal.verify import verify_archive
 from aftercall.model.turns import Event, Turn
@@ -21,7 +21,12 @@ from aftercall.testing import START, VirtualClock, make_live_call
 
 def turn(seq: int, text: str = "hello", speaker: str = "caller") -> Turn:
     return Turn.model_validate(
-        {"seq": seq, "speaker": speaker, "text": text, "at": START + timedelta(seconds=seq)}
+        {
+            "seq": seq,
+            "speaker": speaker,
+            "text": text,
+            "at": START + timedelta(seconds=seq),
+        }
     )
 
 
@@ -33,7 +38,9 @@ async def open_call(app: App, **fields: object) -> CallRecorder:
     return await app.journal.open(make_live_call(**fields))
 
 
-async def test_an_appended_turn_is_in_the_database_when_append_returns(app: App) -> None:
+async def test_an_appended_turn_is_in_the_database_when_append_returns(
+    app: App,
+) -> None:
     record = await open_call(app)
     await record.append(turn(1, "the canary sings"))
     other = build(app.settings, app.clock)
@@ -81,7 +88,9 @@ async def test_turns_and_events_are_numbered_apart_and_both_sealed(app: App) -> 
     await app.journal.close()
 
 
-async def test_many_calls_appending_at_once_all_find_their_words_sealed(app: App) -> None:
+async def test_many_calls_appending_at_once_all_find_their_words_sealed(
+    app: App,
+) -> None:
     async def speak(number: int) -> tuple[str, list[str]]:
         record = await open_call(app, caller=f"+1555010{number:02}")
         for seq in range(1, 11):
@@ -146,7 +155,9 @@ async def test_a_cancelled_append_keeps_the_numbering_whole(app: App) -> None:
 async def test_sealing_goes_on_when_whoever_asked_for_it_is_cancelled(app: App) -> None:
     record = await open_call(app)
     await record.append(turn(1))
-    hanging_up = asyncio.create_task(app.journal.seal(record, end_reason="caller_hung_up"))
+    hanging_up = asyncio.create_task(
+        app.journal.seal(record, end_reason="caller_hung_up")
+    )
     await asyncio.sleep(0)
     hanging_up.cancel()
     await app.journal.close()
@@ -206,7 +217,9 @@ async def test_a_connection_that_the_server_dropped_costs_no_turn(app: App) -> N
     await app.journal.close()
 
 
-async def test_late_words_become_an_addendum_and_the_sealed_file_stays_as_it_is(app: App) -> None:
+async def test_late_words_become_an_addendum_and_the_sealed_file_stays_as_it_is(
+    app: App,
+) -> None:
     record = await open_call(app)
     await record.append(turn(1))
     sealed = await app.journal.seal(record, end_reason="caller_hung_up")
@@ -223,7 +236,9 @@ async def test_late_words_become_an_addendum_and_the_sealed_file_stays_as_it_is(
     await app.journal.close()
 
 
-async def test_two_calls_of_one_caller_in_the_same_millisecond_make_two_files(app: App) -> None:
+async def test_two_calls_of_one_caller_in_the_same_millisecond_make_two_files(
+    app: App,
+) -> None:
     first, second = await open_call(app, sid="A1"), await open_call(app, sid="A2")
     names = {
         (await app.journal.seal(record, end_reason="caller_hung_up")).name

@@ -14,7 +14,14 @@ from aftercall.errors import UNEXPECTED, ModelDeclined, ModelUnavailable
 from aftercall.memory.embedding import Embedder
 from aftercall.model.calls import Call
 from aftercall.model.passages import SearchScope
-from aftercall.model.reading import Identity, Profile, Reading, ReadingResult, Request, Summary
+from aftercall.model.reading import (
+    Identity,
+    Profile,
+    Reading,
+    ReadingResult,
+    Request,
+    Summary,
+)
 from aftercall.postcall.rerun import UNENDED, rerun
 from aftercall.postcall.runner import StepRunner
 from aftercall.postcall.steps import list_steps
@@ -27,7 +34,11 @@ FOUND = Reading(
     summary=SUMMARY,
     profile=Profile(name="Bill"),
     identity=Identity(name="Wren"),
-    requests=(Request(kind="task", title="Mend the gutter", turns=(2,), words="mend the gutter"),),
+    requests=(
+        Request(
+            kind="task", title="Mend the gutter", turns=(2,), words="mend the gutter"
+        ),
+    ),
 )
 SAID = (
     ("agent", "Hello!"),
@@ -88,7 +99,10 @@ def kinds(app: App, call: Call) -> list[str]:
 
 
 def found(app: App, words: str) -> set[str]:
-    return {hit.passage.kind for hit in app.search.find(words, SearchScope("main", "+15550100"))}
+    return {
+        hit.passage.kind
+        for hit in app.search.find(words, SearchScope("main", "+15550100"))
+    }
 
 
 def assert_all_stands_once(app: App, call: Call) -> None:
@@ -96,7 +110,9 @@ def assert_all_stands_once(app: App, call: Call) -> None:
     assert kinds(app, call) == ["summary", "turn", "turn", "turn"]
     assert found(app, "gutter") == {"turn", "summary"}
     assert len(app.documents.search("gutter", 10)) == 1
-    assert (app.settings.home / "workspace" / "CALLS.md").read_text().count(SUMMARY) == 1
+    assert (app.settings.home / "workspace" / "CALLS.md").read_text().count(
+        SUMMARY
+    ) == 1
 
 
 def test_without_a_summary_the_words_are_found_and_pins_are_counted(app: App) -> None:
@@ -108,9 +124,8 @@ def test_without_a_summary_the_words_are_found_and_pins_are_counted(app: App) ->
     assert {state for state, _ in ended.values()} == {"done"}
     assert found(app, "larkspur") == {"turn"}
     assert kinds(app, call) == ["turn"] * 3
-    assert (
-        reader.summaries == 1
-    )  # nobody asks a reader for the page's or the pins' sake who has just failed
+    # nobody asks a reader for the page's or the pins' sake who has just failed
+    assert reader.summaries == 1
 
 
 @pytest.mark.parametrize("name", ["summary", ""])
@@ -154,7 +169,10 @@ async def test_a_page_that_waits_is_not_taken_for_stuck_while_the_summary_is_tri
     await app.clock.advance(3600)
     run_steps(runner, call.id, ["summary"], 2)
     now = app.clock.now()
-    assert app.health.stuck_calls(now - timedelta(days=3), now - timedelta(minutes=30)) == []
+    assert (
+        app.health.stuck_calls(now - timedelta(days=3), now - timedelta(minutes=30))
+        == []
+    )
 
 
 def test_a_page_fails_with_the_summary_it_waited_for(app: App) -> None:
@@ -162,7 +180,10 @@ def test_a_page_fails_with_the_summary_it_waited_for(app: App) -> None:
     run_steps(runner, call.id, list_steps(runner.context))
     assert run_steps(runner, call.id, ["summary"], 2) == {}
     assert run_late_steps(runner, call.id) == {}
-    assert states(app, call)["document"] == ("failed", "waits for the summary, which failed")
+    assert states(app, call)["document"] == (
+        "failed",
+        "waits for the summary, which failed",
+    )
 
 
 def test_a_vain_try_by_hand_does_not_take_the_place_of_the_one_that_is_scheduled(
@@ -185,7 +206,9 @@ def test_a_late_summary_is_found_by_its_meaning_too(app: App) -> None:
     run_steps(runner, call.id, list_steps(runner.context))
     run_steps(runner, call.id, ["summary"], 2)
     with app.database.read() as connection:
-        vectors = connection.exec_driver_sql("SELECT count(*) FROM passage_vectors").scalar()
+        vectors = connection.exec_driver_sql(
+            "SELECT count(*) FROM passage_vectors"
+        ).scalar()
     assert vectors == len(kinds(app, call)) == 4
 
 
@@ -208,10 +231,13 @@ def test_an_unforeseen_error_of_a_try_by_hand_is_recorded_without_its_words(
     assert states(app, call)["summary"] == ("done", "")
 
 
-def test_a_try_by_hand_that_was_cut_off_leaves_the_scheduled_one_to_come(app: App) -> None:
+def test_a_try_by_hand_that_was_cut_off_leaves_the_scheduled_one_to_come(
+    app: App,
+) -> None:
     runner, call, _ = at_work(app, DOWN)
     run_steps(runner, call.id, list_steps(runner.context))
-    app.steps.claim_by_hand(call.id, ["summary"], app.clock.now(), UNENDED)  # and the power goes
+    # and the power goes
+    app.steps.claim_by_hand(call.id, ["summary"], app.clock.now(), UNENDED)
     assert states(app, call)["summary"] == ("running", "")
     assert run_steps(runner, call.id, ["summary"], 2) == {}
     assert run_late_steps(runner, call.id) == {}
@@ -220,7 +246,8 @@ def test_a_try_by_hand_that_was_cut_off_leaves_the_scheduled_one_to_come(app: Ap
 
 def test_a_try_by_hand_before_the_work_began_leaves_the_step_to_it(app: App) -> None:
     runner, call, _ = at_work(app)
-    app.steps.claim_by_hand(call.id, ["summary"], app.clock.now(), UNENDED)  # and the power goes
+    # and the power goes
+    app.steps.claim_by_hand(call.id, ["summary"], app.clock.now(), UNENDED)
     assert states(app, call)["summary"] == ("running", "")
     run_steps(runner, call.id, list_steps(runner.context))
     assert_all_stands_once(app, call)
@@ -231,6 +258,9 @@ def test_a_step_by_hand_without_a_workflow_shows_as_failed_until_it_has_ended(
 ) -> None:
     runner, call, _ = at_work(app)
     app.steps.mark_started([call.id])
-    app.steps.claim_by_hand(call.id, ["summary"], app.clock.now(), UNENDED)  # and the power goes
+    # and the power goes
+    app.steps.claim_by_hand(call.id, ["summary"], app.clock.now(), UNENDED)
     assert states(app, call)["summary"] == ("failed", UNENDED)
-    assert {step.name: step.state for step in rerun(runner, call.id)}["summary"] == "done"
+    assert {step.name: step.state for step in rerun(runner, call.id)}[
+        "summary"
+    ] == "done"

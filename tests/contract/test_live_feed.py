@@ -41,7 +41,9 @@ async def test_every_turn_is_seen_once_from_the_moment_one_looks(live: App) -> N
         await record.append(turn(seq, f"turn {seq}"))
     assert await first == LiveCallsChanged(frozenset({record.call.id}))
     seen = [await anext(watching) for _ in range(3)]
-    assert seen == [TurnSaid(record.call.id, turn(seq, f"turn {seq}")) for seq in range(2, 5)]
+    assert seen == [
+        TurnSaid(record.call.id, turn(seq, f"turn {seq}")) for seq in range(2, 5)
+    ]
     await live.journal.seal(record, end_reason="caller_hung_up")
     assert await anext(watching) == LiveCallsChanged(frozenset())
     await watching.aclose()

@@ -24,7 +24,10 @@ from drafts import draft
 CANARY = "Zwingli"
 SAID = [
     ("agent", "Hello, who is there?"),
-    ("caller", "It's Bill. My mother's maiden name is Zwingli, and I collect stamps from Ghana."),
+    (
+        "caller",
+        "It's Bill. My mother's maiden name is Zwingli, and I collect stamps from Ghana.",
+    ),
     ("agent", "Zwingli, thank you."),
     ("caller", "The stamps are all from before the war, you see."),
 ]
@@ -47,7 +50,11 @@ READING = Reading(
     ),
 )
 STEPS = ("facts", "summary", "profile", "greeting", "index", "document")
-ORDERS = [STEPS, STEPS[::-1], ("summary", "index", "facts", "profile", "document", "greeting")]
+ORDERS = [
+    STEPS,
+    STEPS[::-1],
+    ("summary", "index", "facts", "profile", "document", "greeting"),
+]
 
 
 def listen(app: App, order: Sequence[str]) -> tuple[App, str]:
@@ -71,14 +78,21 @@ def rows_with_the_canary(app: App) -> list[str]:
     return [name for name, row in rows if CANARY.lower() in row]
 
 
-@pytest.mark.parametrize("order", ORDERS, ids=["facts first", "facts last", "facts between"])
+@pytest.mark.parametrize(
+    "order", ORDERS, ids=["facts first", "facts last", "facts between"]
+)
 def test_whichever_step_comes_last_hides_what_the_facts_took_for_a_secret(
     app: App, order: Sequence[str], tmp_path: Path
 ) -> None:
     told, call_id = listen(app, order)
     assert rows_with_the_canary(told) == []
-    assert [hit.passage.text for hit in told.search.find(CANARY, SearchScope("main", None))] == []
-    assert "stamps" in told.search.find("Ghana", SearchScope("main", "+15550100"))[0].passage.text
+    assert [
+        hit.passage.text for hit in told.search.find(CANARY, SearchScope("main", None))
+    ] == []
+    assert (
+        "stamps"
+        in told.search.find("Ghana", SearchScope("main", "+15550100"))[0].passage.text
+    )
     files = [
         path
         for path in told.settings.home.rglob("*")
@@ -89,14 +103,19 @@ def test_whichever_step_comes_last_hides_what_the_facts_took_for_a_secret(
     assert "collects stamps" in str(told.steps.of_call(call_id))
     row = told.store.get(call_id)
     shown = redact_call(
-        call_json(told.store, told.archive, row), told.facts.list_confided_words(call_id)
+        call_json(told.store, told.archive, row),
+        told.facts.list_confided_words(call_id),
     )
     found = BriefingParts(party=row.live.caller)
     told.composer.gather(row.live, found, dropped=call_id)
     assert found.pick_up is not None
-    briefed = make_instructions(told.composer.make_briefing(row.live, found), told.settings.zone)
+    briefed = make_instructions(
+        told.composer.make_briefing(row.live, found), told.settings.zone
+    )
     told.exporter.export("+15550100", tmp_path / "out")
-    exported = "".join(path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    exported = "".join(
+        path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file()
+    )
     for text in (str(shown), briefed, exported):
         assert (CANARY in text, "stamps" in text) == (False, True)
 
@@ -135,7 +154,9 @@ def test_a_secret_found_when_the_call_is_read_again_is_hidden_too(app: App) -> N
     again.step_runner.claim(call_id, ["facts"], again=True)
     again.step_runner.run(call_id, "facts")
     assert rows_with_the_canary(again) == []
-    assert CANARY not in told.settings.home.joinpath("workspace", "CALLS.md").read_text()
+    assert (
+        CANARY not in told.settings.home.joinpath("workspace", "CALLS.md").read_text()
+    )
 
 
 class Forgetful(FakeReader):
@@ -164,4 +185,6 @@ def test_a_summary_made_again_tells_nothing_that_was_confided(app: App) -> None:
     told.step_runner.claim(call_id, ["summary"], again=True)
     told.step_runner.run(call_id, "summary")
     assert rows_with_the_canary(told) == []
-    assert CANARY not in told.settings.home.joinpath("workspace", "CALLS.md").read_text()
+    assert (
+        CANARY not in told.settings.home.joinpath("workspace", "CALLS.md").read_text()
+    )

@@ -50,7 +50,11 @@ class Watched:
     def at_work(self) -> tuple[StepRunner, ModelClient]:
         line = ModelClient(
             ModelChoice(
-                "openai", "gpt-5.4-mini", SecretStr("sk-lab"), f"{self.url}/v1", ReadingSettings()
+                "openai",
+                "gpt-5.4-mini",
+                SecretStr("sk-lab"),
+                f"{self.url}/v1",
+                ReadingSettings(),
             )
         )
         return replace(self.app, reader=ModelReader(line)).step_runner, line
@@ -58,14 +62,17 @@ class Watched:
 
 def _lies_sealed(app: App) -> bool:
     return any(
-        "larkspur" in path.read_text() for path in (app.settings.home / "archive").rglob("*.json")
+        "larkspur" in path.read_text()
+        for path in (app.settings.home / "archive").rglob("*.json")
     )
 
 
 @pytest.fixture
 def model(app: App) -> Iterator[Watched]:
     watched = Watched(app)
-    with serve_on_loopback(make_openai(watched.script, "sk-lab", ("gpt-5.4-mini",))) as url:
+    with serve_on_loopback(
+        make_openai(watched.script, "sk-lab", ("gpt-5.4-mini",))
+    ) as url:
         watched.url = url
         yield watched
 
@@ -77,14 +84,18 @@ def call(app: App) -> Call:
     return call
 
 
-def test_a_model_in_trouble_is_asked_once_a_try(app: App, model: Watched, call: Call) -> None:
+def test_a_model_in_trouble_is_asked_once_a_try(
+    app: App, model: Watched, call: Call
+) -> None:
     model.script.permanent_fault = "overloaded"
     runner, line = model.at_work()
     pauses = []
     for number in (1, 2, 3):
         pauses.append(run_steps(runner, call.id, ["summary"], number)["summary"])
         assert len(model.script.questions) == number
-    assert pauses == sorted(set(pauses)), "each pause should be longer than the one before"
+    assert pauses == sorted(set(pauses)), (
+        "each pause should be longer than the one before"
+    )
     (step,) = app.steps.of_call(call.id)
     assert (step.state, step.attempts) == ("waiting", 3)
     line.close()

@@ -15,12 +15,23 @@ from aftercall.engine.voice import CallerBegan, CallerSaid
 from aftercall.errors import RefusedInput
 from aftercall.journal.record import recover
 from aftercall.journal.replay import JournalEntry
-from aftercall.journal.spill import SpillFolder, call_entry, end_entry, read_spilled_call
+from aftercall.journal.spill import (
+    SpillFolder,
+    call_entry,
+    end_entry,
+    read_spilled_call,
+)
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import START, FakePhone, FakeVoiceEngine, VirtualClock, make_live_call
+from aftercall.testing import (
+    START,
+    FakePhone,
+    FakeVoiceEngine,
+    VirtualClock,
+    make_live_call,
+)
 from outlets import Outlet
 from voice_rig import Rig
 
@@ -28,8 +39,13 @@ T = TypeVar("T")
 
 
 @pytest.fixture
-async def house(outlet: Outlet, tmp_path: Path, clock: VirtualClock) -> AsyncIterator[App]:
-    app = build(Settings(home=tmp_path / "home", database=DatabaseSettings(url=outlet.url)), clock)
+async def house(
+    outlet: Outlet, tmp_path: Path, clock: VirtualClock
+) -> AsyncIterator[App]:
+    app = build(
+        Settings(home=tmp_path / "home", database=DatabaseSettings(url=outlet.url)),
+        clock,
+    )
     yield app
     await app.journal.close()
     app.close()
@@ -77,7 +93,10 @@ async def test_a_typed_call_survives_a_database_that_is_away(
     outlet.off()
     began = clock.monotonic()
     call, heard = await live(
-        clock, FakePhone(house.phone.turn_parts).ring("Please call the plumber.", hangs_up=False)
+        clock,
+        FakePhone(house.phone.turn_parts).ring(
+            "Please call the plumber.", hangs_up=False
+        ),
     )
     assert heard[0] == house.settings.receptionist.greeting
     assert "call the plumber" in heard[1]
@@ -145,7 +164,11 @@ async def test_a_streamed_call_is_answered_and_kept_too(
 
 
 def left_behind(
-    app: App, *texts: str, ended: bool = False, sid: str = "S1", caller: str = "+15550100"
+    app: App,
+    *texts: str,
+    ended: bool = False,
+    sid: str = "S1",
+    caller: str = "+15550100",
 ) -> Path:
     """What a process that died while the database was away leaves."""
     call = make_live_call(sid=sid, caller=caller)
@@ -154,7 +177,9 @@ def left_behind(
         f'{{"seq":{n},"speaker":"caller","text":"{text}","at":{START.timestamp() + n}}}'
         for n, text in enumerate(texts, 1)
     ]
-    entries = [JournalEntry(call.id, "turn", n, body) for n, body in enumerate(bodies, 1)]
+    entries = [
+        JournalEntry(call.id, "turn", n, body) for n, body in enumerate(bodies, 1)
+    ]
     folder.write(
         [
             call_entry(call),
@@ -174,12 +199,18 @@ def test_what_is_taken_up_twice_is_there_once(app: App) -> None:
     assert recover(app.journal).sealed == ()
     (row,) = app.store.list_page(limit=5)
     archived, late = app.archive.read(str(row.archive_name))
-    assert ([turn.text for turn in archived.turns], late, row.addenda) == (["one", "two"], (), 0)
+    assert ([turn.text for turn in archived.turns], late, row.addenda) == (
+        ["one", "two"],
+        (),
+        0,
+    )
     assert not file.exists()
     assert verify_archive(app.archive.place, app.store).faults == ()
 
 
-def test_words_that_only_the_disk_had_when_another_sealed_the_call_become_addenda(app: App) -> None:
+def test_words_that_only_the_disk_had_when_another_sealed_the_call_become_addenda(
+    app: App,
+) -> None:
     file = left_behind(app, "one", "two")
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(lines[:2]))
@@ -204,7 +235,9 @@ def test_a_line_that_was_cut_off_takes_nothing_else_with_it(app: App) -> None:
         assert texts == list(range(1, max(0, whole[:cut].count(b"\n") - 1) + 1))
 
 
-def test_a_call_whose_sid_came_again_meanwhile_is_kept_beside_the_other(app: App) -> None:
+def test_a_call_whose_sid_came_again_meanwhile_is_kept_beside_the_other(
+    app: App,
+) -> None:
     app.store.open(make_live_call(sid="S1"), app.presence.process)
     left_behind(app, "one", ended=True)
     recover(app.journal)
@@ -213,7 +246,9 @@ def test_a_call_whose_sid_came_again_meanwhile_is_kept_beside_the_other(app: App
     ) == ["", "S1"]
 
 
-def test_erasing_a_caller_takes_what_is_still_on_disk_and_refuses_while_they_talk(app: App) -> None:
+def test_erasing_a_caller_takes_what_is_still_on_disk_and_refuses_while_they_talk(
+    app: App,
+) -> None:
     file = left_behind(app, "The marker is heliotrope.")
     other = left_behind(app, "Somebody else.", sid="S2", caller="+15550199")
     held = SpillFolder(file.parent)

@@ -20,11 +20,15 @@ def ring(app: App, caller: str | None, minute: int, source: str = "twilio") -> N
     )
 
 
-def test_people_come_by_their_last_call_each_once_and_with_all_their_calls(app: App) -> None:
+def test_people_come_by_their_last_call_each_once_and_with_all_their_calls(
+    app: App,
+) -> None:
     for minute, caller in enumerate([BILL, ANNA, BILL, None, CARL, BILL, ANNA]):
         ring(app, caller, minute)
     store = PageStore(app.database)
-    assert [(person.caller, person.calls) for person in store.list_people(limit=10)] == [
+    assert [
+        (person.caller, person.calls) for person in store.list_people(limit=10)
+    ] == [
         (ANNA, 2),
         (BILL, 3),
         (CARL, 1),
@@ -40,7 +44,8 @@ def test_two_calls_in_one_millisecond_are_one_person(app: App) -> None:
     ring(app, BILL, 1)
     ring(app, BILL, 1, source="vapi")
     assert [
-        (person.caller, person.calls) for person in PageStore(app.database).list_people(limit=10)
+        (person.caller, person.calls)
+        for person in PageStore(app.database).list_people(limit=10)
     ] == [(BILL, 2)]
 
 
@@ -56,12 +61,12 @@ async def test_live_and_sealed_calls_are_told_apart(app: App) -> None:
     record = await app.journal.open(make_live_call(caller=ANNA, sid="live"))
     store = PageStore(app.database)
     assert store.list_live_ids() == [record.call.id]
-    assert [row.live.caller for row in store.list_calls(CallFilter(state="live"), limit=5)] == [
-        ANNA
-    ]
-    assert [row.live.caller for row in store.list_calls(CallFilter(state="sealed"), limit=5)] == [
-        BILL
-    ]
+    assert [
+        row.live.caller for row in store.list_calls(CallFilter(state="live"), limit=5)
+    ] == [ANNA]
+    assert [
+        row.live.caller for row in store.list_calls(CallFilter(state="sealed"), limit=5)
+    ] == [BILL]
     await app.journal.seal(record, end_reason="caller_hung_up")
     assert store.list_live_ids() == []
     await app.journal.close()

@@ -10,7 +10,12 @@ from sqlalchemy import Connection
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
-from aftercall.errors import UNEXPECTED, DatabaseUnreachable, WorkspaceBusy, WorkspaceReadOnly
+from aftercall.errors import (
+    UNEXPECTED,
+    DatabaseUnreachable,
+    WorkspaceBusy,
+    WorkspaceReadOnly,
+)
 from aftercall.llm.reader import Reader
 from aftercall.memory.remem import RememClient
 from aftercall.model.calls import Call
@@ -32,7 +37,9 @@ ASKED = Reading(
     summary="Bill asked for a bug to be opened.",
     profile=Profile(name="Bill Harker", call_name="Bill"),
     identity=Identity(name="Wren"),
-    requests=(Request(kind="issue", title="Open a bug", turns=(2,), words="open a bug"),),
+    requests=(
+        Request(kind="issue", title="Open a bug", turns=(2,), words="open a bug"),
+    ),
 )
 SAID = (
     ("agent", "Hello!"),
@@ -43,9 +50,10 @@ SAID = (
 
 @pytest.fixture
 async def live(settings: Settings) -> AsyncIterator[App]:
+    # which has tests of its own
     app = build(
         settings.model_copy(update={"work": WorkSettings(enabled=False)}), SystemClock()
-    )  # which has tests of its own
+    )
     yield app
     app.close()
 
@@ -82,7 +90,17 @@ async def test_a_call_leaves_summary_profile_identity_and_greeting(live: App) ->
         with_reader(live, FakeReader(ASKED)), make_call(SAID, caller="+15551234567")
     )
     assert {name: step.state for name, step in steps.items()} == dict.fromkeys(
-        ("summary", "profile", "identity", "greeting", "index", "facts", "document", "pins"), "done"
+        (
+            "summary",
+            "profile",
+            "identity",
+            "greeting",
+            "index",
+            "facts",
+            "document",
+            "pins",
+        ),
+        "done",
     )
     pages = workspace(live)
     assert "Bill asked for a bug to be opened." in pages["CALLS.md"]
@@ -106,7 +124,8 @@ async def test_one_steps_failure_never_stops_the_others_and_shows(
         "USER.md: may not be changed",
     )
     assert {
-        steps[name].state for name in ("summary", "identity", "greeting", "index", "document")
+        steps[name].state
+        for name in ("summary", "identity", "greeting", "index", "document")
     } == {"done"}
 
 
@@ -124,7 +143,11 @@ async def test_a_failed_step_can_be_run_again_by_hand(
         (steps,) = await finish(app, call)
     assert (steps["summary"].state, steps["summary"].reason) == ("failed", UNEXPECTED)
     again = {step.name: step for step in rerun(app.step_runner, call.id)}
-    assert (again["summary"].state, again["summary"].reason, again["summary"].attempts) == (
+    assert (
+        again["summary"].state,
+        again["summary"].reason,
+        again["summary"].attempts,
+    ) == (
         "done",
         "",
         2,
@@ -136,9 +159,10 @@ async def test_what_may_pass_is_tried_again_by_itself(
     live: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = FakeReader(ASKED, WorkspaceBusy("held"), WorkspaceBusy("held"))
+    # its follow-up is not due yet
     (steps,) = await finish(
         with_reader(live, reader), make_call(SAID, started_at=live.clock.now())
-    )  # its follow-up is not due yet
+    )
     assert {step.state for step in steps.values()} == {"done"}
     assert sum(step.attempts for step in steps.values()) >= len(steps) + 2
 
@@ -149,10 +173,17 @@ def test_a_step_whose_end_is_on_record_is_not_run_again(live: App) -> None:
     live.journal.ingest(call)
     runner = with_reader(live, FakeReader(ASKED)).step_runner
     assert run_steps(runner, call.id, ["summary", "document"]) == {}
-    live.steps.claim(call.id, ["document"], live.clock.now(), again=True)  # cut off in the middle
+    # cut off in the middle
+    live.steps.claim(call.id, ["document"], live.clock.now(), again=True)
     assert run_steps(runner, call.id, ["summary", "document", "index"]) == {}
-    attempts = {step.name: (step.state, step.attempts) for step in live.steps.of_call(call.id)}
-    assert attempts == {"summary": ("done", 1), "document": ("done", 3), "index": ("done", 1)}
+    attempts = {
+        step.name: (step.state, step.attempts) for step in live.steps.of_call(call.id)
+    }
+    assert attempts == {
+        "summary": ("done", 1),
+        "document": ("done", 3),
+        "index": ("done", 1),
+    }
 
 
 async def test_the_summaries_of_calls_that_end_together_come_first(
@@ -179,7 +210,9 @@ async def test_the_summaries_of_calls_that_end_together_come_first(
         await asyncio.to_thread(all_queued.wait, 2.0)
         all_queued.set()
         for call in calls:
-            while not are_finished(await asyncio.to_thread(live.steps.of_call, call.id)):
+            while not are_finished(
+                await asyncio.to_thread(live.steps.of_call, call.id)
+            ):
                 await live.clock.sleep(0.02)
     assert order == ["summary"] * 4 + ["profile"] * 4
 
@@ -198,13 +231,17 @@ def test_nothing_a_step_wrote_stays_when_its_end_cannot_be_recorded(
         raise DatabaseUnreachable("no connection to the database")
 
     with pytest.raises(DatabaseUnreachable):
-        app.step_runner.record(call.id, {"document": replace(outcome, write=write_and_fall)})
+        app.step_runner.record(
+            call.id, {"document": replace(outcome, write=write_and_fall)}
+        )
     assert app.documents.search("bug", 10) == []
     app.step_runner.run(call.id, "document")
     assert len(app.documents.search("bug", 10)) == 1
 
 
-def test_a_step_whose_end_cannot_be_recorded_fails_no_other_of_its_stage(live: App) -> None:
+def test_a_step_whose_end_cannot_be_recorded_fails_no_other_of_its_stage(
+    live: App,
+) -> None:
     call = make_call(SAID)
     live.journal.ingest(call)
     runner = with_reader(live, FakeReader(ASKED)).step_runner
@@ -215,7 +252,9 @@ def test_a_step_whose_end_cannot_be_recorded_fails_no_other_of_its_stage(live: A
     names = runner.claim(call.id, ["summary", "index", "identity"])
     results = {name: runner.try_make(call.id, name) for name in names}
     assert runner.finish(call.id, {**results, "index": done(write=fall)}, 1) == {}
-    steps = {step.name: (step.state, step.reason) for step in live.steps.of_call(call.id)}
+    steps = {
+        step.name: (step.state, step.reason) for step in live.steps.of_call(call.id)
+    }
     assert steps == {
         "summary": ("done", ""),
         "index": ("failed", UNEXPECTED),
@@ -223,7 +262,9 @@ def test_a_step_whose_end_cannot_be_recorded_fails_no_other_of_its_stage(live: A
     }
 
 
-async def test_calls_sealed_while_nobody_worked_are_worked_on_at_the_next_start(live: App) -> None:
+async def test_calls_sealed_while_nobody_worked_are_worked_on_at_the_next_start(
+    live: App,
+) -> None:
     calls = [make_call() for _ in range(3)]
     for call in calls:
         live.journal.ingest(call)
@@ -233,10 +274,14 @@ async def test_calls_sealed_while_nobody_worked_are_worked_on_at_the_next_start(
     assert workspace(live)["CALLS.md"].count("### ") == 3
 
 
-async def test_the_last_calls_of_this_caller_and_no_other_are_told_oldest_first(live: App) -> None:
+async def test_the_last_calls_of_this_caller_and_no_other_are_told_oldest_first(
+    live: App,
+) -> None:
     app = with_reader(live, FakeReader(ASKED))
     await finish(
-        app, *[make_call(caller="+15550100") for _ in range(2)], make_call(caller="+15550199")
+        app,
+        *[make_call(caller="+15550100") for _ in range(2)],
+        make_call(caller="+15550199"),
     )
     assert len(app.steps.recent_summaries("main", "+15550100", 3)) == 2
     assert len(app.steps.recent_summaries("main", "+15550100", 1)) == 1
@@ -248,7 +293,9 @@ async def test_a_step_that_waits_says_why_and_holds_no_place_in_the_queue(
 ) -> None:
     for name in ("MAX_CALLS", "MAX_SHARED_CALLS", "MAX_DIRECT_SHARED_CALLS"):
         monkeypatch.setattr(workflow, name, 3)
-    nobody = RememSettings.model_validate({"api_key": "x", "api_url": "http://127.0.0.1:9"})
+    nobody = RememSettings.model_validate(
+        {"api_key": "x", "api_url": "http://127.0.0.1:9"}
+    )
     app = replace(live, reader=FakeReader(ASKED), remem=RememClient(nobody))
     calls = [make_call() for _ in range(workflow.MAX_CALLS + 2)]
     async with running(app):
@@ -259,7 +306,8 @@ async def test_a_step_that_waits_says_why_and_holds_no_place_in_the_queue(
             await app.clock.sleep(0.05)
             for call_id in list(waiting):
                 steps = {
-                    step.name: step for step in await asyncio.to_thread(app.steps.of_call, call_id)
+                    step.name: step
+                    for step in await asyncio.to_thread(app.steps.of_call, call_id)
                 }
                 if steps and steps["remem"].reason and steps["summary"].state == "done":
                     waiting.discard(call_id)

@@ -69,13 +69,22 @@ def not_composing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_after_a_call_the_next_ring_reads_one_row_and_composes_nothing(
     app: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work(app, ANN, "This is Ann. Please call the plumber.", "I prefer to be called in the evening.")
+    work(
+        app,
+        ANN,
+        "This is Ann. Please call the plumber.",
+        "I prefer to be called in the evening.",
+    )
     clock.move(3_600)
     prepare_all(app)
     afresh = app.composer.load_remembered("main", ANN)
     with not_composing(monkeypatch):
         told = app.composer.preview(ANN)
-    assert (told.recent, told.facts, told.work) == (afresh.recent, afresh.facts, afresh.work)
+    assert (told.recent, told.facts, told.work) == (
+        afresh.recent,
+        afresh.facts,
+        afresh.work,
+    )
     assert told.facts
     assert told.recent
 
@@ -83,7 +92,9 @@ def test_after_a_call_the_next_ring_reads_one_row_and_composes_nothing(
 def test_whatever_a_briefing_rests_on_is_seen_at_the_next_ring(
     app: App, clock: VirtualClock
 ) -> None:
-    desk = with_sink(app, RecordingSink(), policy={"unknown.issue": "hold", "unknown.note": "hold"})
+    desk = with_sink(
+        app, RecordingSink(), policy={"unknown.issue": "hold", "unknown.note": "hold"}
+    )
     call = hold_call(app, caller=ANN)
     clock.move(400)
     prepare_all(app)
@@ -116,11 +127,14 @@ def test_whatever_a_briefing_rests_on_is_seen_at_the_next_ring(
     work(app, ANN, "I moved, I live in Lisbon now.", "Yes.", "Thanks.")
     changes("a fact retired")
     retired = [
-        fact for fact in app.facts.page(FactFilter(include_retired=True)) if not fact.is_active
+        fact
+        for fact in app.facts.page(FactFilter(include_retired=True))
+        if not fact.is_active
     ]
     assert retired, "no fact was retired: nothing is shown"
     assert all(
-        fact.id not in [told.id for told in app.composer.preview(ANN).facts] for fact in retired
+        fact.id not in [told.id for told in app.composer.preview(ANN).facts]
+        for fact in retired
     )
     app.facts.restore(retired[0].id)
     changes("a fact restored")
@@ -150,7 +164,10 @@ def test_a_shared_memory_tells_of_other_numbers_calls_with_whose_they_were(
     assert f"from {BOB}: " in text
     assert "boiler" in text
     assert "cake" not in text
-    assert briefing_variables(told, shared.settings.zone)["last_call"] == told.recent[-1].summary
+    assert (
+        briefing_variables(told, shared.settings.zone)["last_call"]
+        == told.recent[-1].summary
+    )
     shared.eraser.erase(BOB)
     assert [call.whose for call in shared.composer.preview(ANN).recent] == [""]
     shared.close()
@@ -187,8 +204,12 @@ def test_a_fact_that_was_retired_or_hidden_behind_our_back_is_not_told_all_the_s
     prepare_all(app)
     first, *_ = app.composer.preview(ANN).facts
     for change in ({"is_active": False}, {"is_active": True, "visibility": "secret"}):
-        with app.database.write() as connection:  # somebody with a database client: no mark is left
-            connection.execute(update(facts).where(facts.c.id == first.id).values(change))
+        with (
+            app.database.write() as connection
+        ):  # somebody with a database client: no mark is left
+            connection.execute(
+                update(facts).where(facts.c.id == first.id).values(change)
+            )
         assert first not in app.composer.preview(ANN).facts
 
 
@@ -206,7 +227,8 @@ def test_a_row_that_was_erased_is_not_filled_by_whoever_was_at_it(app: App) -> N
     due = app.briefings.start("main", ANN, rests_on_all=False)
     old = app.composer.load_remembered("main", ANN)
     app.eraser.erase(ANN)
-    app.briefings.start("main", ANN, rests_on_all=False)  # they ring again at that very moment
+    # they ring again at that very moment
+    app.briefings.start("main", ANN, rests_on_all=False)
     assert not app.briefings.save(due, app.composer.settings_hash, old, app.clock.now())
 
 
@@ -226,7 +248,9 @@ def test_another_callers_news_changes_nothing_unless_memory_is_shared(
     settings: Settings, clock: VirtualClock, scope: str, stays: bool
 ) -> None:
     app = build(
-        settings.model_copy(update={"memory": settings.memory.model_copy(update={"scope": scope})}),
+        settings.model_copy(
+            update={"memory": settings.memory.model_copy(update={"scope": scope})}
+        ),
         clock,
     )
     work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
@@ -258,13 +282,17 @@ async def test_a_slow_database_costs_the_memory_and_not_the_call(
     clock.move(3_600)
     release = threading.Event()
 
-    def hang(self: BriefingCache, agent_id: str, caller: str, form: str) -> CallerMemory | None:
+    def hang(
+        self: BriefingCache, agent_id: str, caller: str, form: str
+    ) -> CallerMemory | None:
         release.wait(30)
         return None
 
     monkeypatch.setattr(BriefingCache, "read", hang)
     ringing = asyncio.create_task(
-        brief_ring(app.composer, make_live_call(caller=ANN, started_at=clock.now()), clock)
+        brief_ring(
+            app.composer, make_live_call(caller=ANN, started_at=clock.now()), clock
+        )
     )
     async with asyncio.timeout(20):
         while not ringing.done():
@@ -272,7 +300,12 @@ async def test_a_slow_database_costs_the_memory_and_not_the_call(
             await clock.advance(0.1)
     _, told = await ringing
     release.set()
-    assert (told.caller_name, told.facts, told.recent) == ("Ann", (), ())  # what is there is told
+    # what is there is told
+    assert (told.caller_name, told.facts, told.recent) == (
+        "Ann",
+        (),
+        (),
+    )
 
 
 async def test_a_call_that_rings_back_hears_what_the_last_one_was_about(
@@ -292,7 +325,9 @@ async def test_a_call_that_rings_back_hears_what_the_last_one_was_about(
     await app.journal.close()
 
 
-def test_a_prepare_that_was_cut_off_is_still_due(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prepare_that_was_cut_off_is_still_due(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
 
     def die(self: BriefingCache, *_: object) -> bool:
@@ -318,7 +353,9 @@ def test_a_name_corrected_by_hand_is_used_in_what_was_prepared_before(
     assert "Bil " in app.composer.preview(ANN).recent[0].summary
     person.user.write_text(person.user.read_text().replace("Bil", "Will Harker"))
     briefing = app.composer.preview(ANN)
-    assert briefing.greeting.startswith("Hey Will, last time you asked me to open a bug")
+    assert briefing.greeting.startswith(
+        "Hey Will, last time you asked me to open a bug"
+    )
     assert briefing.recent[0].summary.startswith("Will asked")
     assert briefing.recent[0].context.startswith("Will may ask about")
     assert "Bil " not in render(briefing, app.settings.zone)

@@ -19,13 +19,17 @@ from drafts import each, say
 
 
 @pytest.fixture(params=["from the first start", "set later"])
-async def live(settings: Settings, request: pytest.FixtureRequest) -> AsyncIterator[App]:
+async def live(
+    settings: Settings, request: pytest.FixtureRequest
+) -> AsyncIterator[App]:
     if request.param == "set later":
         unlimited = build(settings, SystemClock())
         async with running(unlimited):
             pass
         unlimited.close()
-    limited = settings.model_copy(update={"extraction": ExtractionSettings(max_per_minute=1)})
+    limited = settings.model_copy(
+        update={"extraction": ExtractionSettings(max_per_minute=1)}
+    )
     app = build(limited, SystemClock())
     yield app
     app.close()
@@ -39,13 +43,18 @@ async def test_calls_beyond_the_limit_wait_and_are_searched_later(
     app = replace(live, reader=each(calls[0]))
 
     def states(name: str) -> list[str]:
-        steps = [{step.name: step.state for step in app.steps.of_call(call.id)} for call in calls]
+        steps = [
+            {step.name: step.state for step in app.steps.of_call(call.id)}
+            for call in calls
+        ]
         return sorted(step.get(name, "waiting") for step in steps)
 
     async with running(app):
         for call in calls:
             await asyncio.to_thread(app.journal.ingest, call)
-        while states("facts") == ["waiting", "waiting"] or "done" not in states("facts"):
+        while states("facts") == ["waiting", "waiting"] or "done" not in states(
+            "facts"
+        ):
             await app.clock.sleep(0.05)
         seen = states("facts")
         while not all(are_finished(app.steps.of_call(call.id)) for call in calls):

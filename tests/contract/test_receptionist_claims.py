@@ -24,7 +24,9 @@ def titles(rows: Sequence[FollowUp]) -> list[tuple[str, str]]:
     return [(row.title, row.state) for row in rows]
 
 
-async def test_a_question_it_says_it_took_down_is_a_request_that_a_person_sees(app: App) -> None:
+async def test_a_question_it_says_it_took_down_is_a_request_that_a_person_sees(
+    app: App,
+) -> None:
     heard, rows = await ring(app, "What are your opening hours?", "Thanks, bye.")
     assert "I have taken your question down." in heard[1]
     assert titles(rows) == [("Question: What are your opening hours?", "done")]
@@ -32,12 +34,15 @@ async def test_a_question_it_says_it_took_down_is_a_request_that_a_person_sees(a
     assert "What are your opening hours?" in task.read_text()
 
 
-async def test_a_question_with_a_secret_is_taken_down_without_its_words(app: App) -> None:
+async def test_a_question_with_a_secret_is_taken_down_without_its_words(
+    app: App,
+) -> None:
     heard, rows = await ring(app, "My door code is 4711, is that still right?", "Bye.")
     assert "I have taken your question down." in heard[1]
     assert titles(rows) == [("Answer a question of the caller", "done")]
     assert not any(
-        "4711" in path.read_text() for path in (app.settings.home / "workspace").rglob("*.md")
+        "4711" in path.read_text()
+        for path in (app.settings.home / "workspace").rglob("*.md")
     )
 
 
@@ -49,10 +54,16 @@ async def test_what_it_says_it_took_down_is_stored(app: App) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    ["Make that twelve.", "Actually, make it twelve.", "Could you make that twelve chairs?"],
+    [
+        "Make that twelve.",
+        "Actually, make it twelve.",
+        "Could you make that twelve chairs?",
+    ],
 )
 async def test_a_number_it_says_it_changed_is_changed(app: App, change: str) -> None:
-    heard, rows = await ring(app, "Please order ten chairs for the hall.", change, "Bye.")
+    heard, rows = await ring(
+        app, "Please order ten chairs for the hall.", change, "Bye."
+    )
     assert "I have changed that: order twelve chairs for the hall." in heard[2]
     assert titles(rows) == [("Order twelve chairs for the hall", "done")]
     assert "ten" not in f"{rows[0].details} {rows[0].words}".split()
@@ -76,13 +87,17 @@ async def test_what_it_could_not_change_it_says_so_and_leaves(
 
 
 async def test_what_it_says_it_crossed_out_is_not_done(app: App) -> None:
-    heard, rows = await ring(app, "Please order ten chairs.", "Scratch the chairs.", "Bye.")
+    heard, rows = await ring(
+        app, "Please order ten chairs.", "Scratch the chairs.", "Bye."
+    )
     assert "I have crossed out: order ten chairs." in heard[2]
     assert titles(rows) == [("Order ten chairs", "withdrawn")]
 
 
 async def test_it_does_not_claim_to_cross_out_what_nobody_asked_for(app: App) -> None:
-    heard, rows = await ring(app, "Please order ten chairs.", "Never mind the taxi.", "Bye.")
+    heard, rows = await ring(
+        app, "Please order ten chairs.", "Never mind the taxi.", "Bye."
+    )
     assert "nothing like that to cross out" in heard[2]
     assert titles(rows) == [("Order ten chairs", "done")]
 
@@ -97,9 +112,16 @@ async def test_what_it_says_it_took_down_with_a_request_stands_there(app: App) -
 
 @pytest.mark.parametrize(
     "said",
-    ["I'm just calling to say thanks.", "My flight was late.", "It's raining here.", "I'm sick."],
+    [
+        "I'm just calling to say thanks.",
+        "My flight was late.",
+        "It's raining here.",
+        "I'm sick.",
+    ],
 )
-async def test_a_plain_statement_is_neither_claimed_nor_stored(app: App, said: str) -> None:
+async def test_a_plain_statement_is_neither_claimed_nor_stored(
+    app: App, said: str
+) -> None:
     heard, rows = await ring(app, said, "Bye.")
     assert "down" not in heard[1]
     assert rows == []

@@ -46,7 +46,9 @@ def settings_for(settings: Settings, lab: Lab, **recordings: object) -> Settings
         "openai": OpenAISettings(
             api_key=SecretStr(lab.audio.api_key), base_url=f"{lab.address}/v1"
         ),
-        "recordings": RecordingsSettings.model_validate({"enabled": True, **recordings}),
+        "recordings": RecordingsSettings.model_validate(
+            {"enabled": True, **recordings}
+        ),
     }
     return settings.model_copy(update=parts)
 
@@ -67,7 +69,9 @@ def twilio_recording(app: App, lab: Lab, sid: str) -> tuple[LabRecording, Record
     held = lab.exchange.recordings.add(sid, CALL)
     url = f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Recordings/{sid}"
     store_recording_notice(
-        app, "twilio", RecordingNotice(f"{sid}:ready", (CALL,), RecordingState.READY, sid, url)
+        app,
+        "twilio",
+        RecordingNotice(f"{sid}:ready", (CALL,), RecordingState.READY, sid, url),
     )
     (row,) = [
         row
@@ -85,9 +89,13 @@ def test_what_is_told_twice_is_noted_once(app: App, lab: Lab, call_id: str) -> N
     assert lab.address not in json.dumps(recordings_json([row]))
 
 
-def test_an_absent_recording_is_final_and_never_fetched(app: App, lab: Lab, call_id: str) -> None:
+def test_an_absent_recording_is_final_and_never_fetched(
+    app: App, lab: Lab, call_id: str
+) -> None:
     store_recording_notice(
-        app, "twilio", RecordingNotice("RE2:absent", (CALL,), RecordingState.ABSENT, "RE2")
+        app,
+        "twilio",
+        RecordingNotice("RE2:absent", (CALL,), RecordingState.ABSENT, "RE2"),
     )
     (row,) = app.recordings.list_for_call(call_id)
     assert row.state == "absent"
@@ -100,12 +108,16 @@ def test_one_that_is_still_running_and_one_of_a_strangers_call_are_no_news(
     app: App, call_id: str
 ) -> None:
     store_recording_notice(
-        app, "twilio", RecordingNotice("RE3:running", (CALL,), RecordingState.RUNNING, "RE3")
+        app,
+        "twilio",
+        RecordingNotice("RE3:running", (CALL,), RecordingState.RUNNING, "RE3"),
     )
     store_recording_notice(
         app,
         "twilio",
-        RecordingNotice("RE4:ready", ("CA" + "9" * 32,), RecordingState.READY, "RE4", "https://x"),
+        RecordingNotice(
+            "RE4:ready", ("CA" + "9" * 32,), RecordingState.READY, "RE4", "https://x"
+        ),
     )
     store_recording_notice(
         app,
@@ -117,20 +129,30 @@ def test_one_that_is_still_running_and_one_of_a_strangers_call_are_no_news(
 
 def test_telnyx_names_leg_and_session_and_the_call_is_found(app: App) -> None:
     row, _ = app.journal.ingest(
-        make_call(source="telnyx", sid="v3:abc", metadata={"ids": ["leg_1", "session-1"]})
+        make_call(
+            source="telnyx", sid="v3:abc", metadata={"ids": ["leg_1", "session-1"]}
+        )
     )
     app.journal.ingest(
-        make_call(source="telnyx", sid="v3:def", metadata={"ids": ["legx1", "session-2"]})
+        make_call(
+            source="telnyx", sid="v3:def", metadata={"ids": ["legx1", "session-2"]}
+        )
     )
     store_recording_notice(
         app,
         "telnyx",
-        RecordingNotice("event-1", ("leg_1", "session-1"), RecordingState.READY, None, "https://x"),
+        RecordingNotice(
+            "event-1", ("leg_1", "session-1"), RecordingState.READY, None, "https://x"
+        ),
     )
-    assert [found.sid for found in app.recordings.list_for_call(row.live.id)] == ["event-1"]
+    assert [found.sid for found in app.recordings.list_for_call(row.live.id)] == [
+        "event-1"
+    ]
 
 
-def test_a_recording_is_fetched_with_auth_into_the_home(app: App, lab: Lab, call_id: str) -> None:
+def test_a_recording_is_fetched_with_auth_into_the_home(
+    app: App, lab: Lab, call_id: str
+) -> None:
     held, row = twilio_recording(app, lab, "RE5")
     assert desk(app, lab).download(row.id) is False
     found = app.recordings.get(row.id)
@@ -144,14 +166,18 @@ def test_a_recording_is_fetched_with_auth_into_the_home(app: App, lab: Lab, call
     assert len(held.requested_ranges) == 1  # what is here is not fetched again
 
 
-def test_an_attempt_that_breaks_off_is_gone_on_with(app: App, lab: Lab, call_id: str) -> None:
+def test_an_attempt_that_breaks_off_is_gone_on_with(
+    app: App, lab: Lab, call_id: str
+) -> None:
     held, row = twilio_recording(app, lab, "RE6")
     held.cut_after_bytes = [20_000, 10_000]
     for _ in range(2):
         with pytest.raises(CarrierUnreachable):
             desk(app, lab).download(row.id)
     desk(app, lab).download(row.id)
-    assert (app.settings.home / str(app.recordings.get(row.id).path)).read_bytes() == held.audio
+    assert (
+        app.settings.home / str(app.recordings.get(row.id).path)
+    ).read_bytes() == held.audio
     assert held.requested_ranges[0] == ""
     assert all(asked.startswith("bytes=") for asked in held.requested_ranges[1:])
 
@@ -168,7 +194,9 @@ def test_one_that_is_not_there_is_asked_for_again_and_then_absent(
     assert desk(app, lab).download(row.id) is False
 
 
-def test_wrong_credentials_size_and_hosts_are_refused(app: App, lab: Lab, call_id: str) -> None:
+def test_wrong_credentials_size_and_hosts_are_refused(
+    app: App, lab: Lab, call_id: str
+) -> None:
     _, row = twilio_recording(app, lab, "RE8")
     with pytest.raises(RecordingRefused, match="max_bytes"):
         desk(app, lab, max_bytes=1000).download(row.id)
@@ -181,18 +209,24 @@ def test_wrong_credentials_size_and_hosts_are_refused(app: App, lab: Lab, call_i
     )
     with pytest.raises(RecordingError, match="TWILIO_AUTH_TOKEN"):
         RecordingFetcher(wrong, app.recordings, app.clock).download(row.id)
-    app.recordings.set_url(row.id, "http://169.254.169.254/latest/meta-data", app.clock.now())
+    app.recordings.set_url(
+        row.id, "http://169.254.169.254/latest/meta-data", app.clock.now()
+    )
     with pytest.raises(RecordingRefused, match="not Twilio's"):
         desk(app, lab).download(row.id)
 
 
-def test_a_telnyx_address_that_has_run_out_is_asked_for_anew(app: App, lab: Lab) -> None:
+def test_a_telnyx_address_that_has_run_out_is_asked_for_anew(
+    app: App, lab: Lab
+) -> None:
     row, _ = app.journal.ingest(make_call(source="telnyx", sid="v3:abc"))
     held = lab.telnyx.recordings.add("rec-1", "v3:abc", life_s=600)
     held.made_s -= 700
     url = lab.telnyx.recording_url("rec-1")
     store_recording_notice(
-        app, "telnyx", RecordingNotice("e", ("v3:abc",), RecordingState.READY, "rec-1", url)
+        app,
+        "telnyx",
+        RecordingNotice("e", ("v3:abc",), RecordingState.READY, "rec-1", url),
     )
     (recording,) = app.recordings.list_for_call(row.live.id)
     desk(app, lab).download(recording.id)
@@ -205,7 +239,9 @@ def test_what_failed_is_fetched_again_by_hand_and_what_is_absent_is_not(
 ) -> None:
     _, row = twilio_recording(app, lab, "RE11")
     store_recording_notice(
-        app, "twilio", RecordingNotice("RE12:absent", (CALL,), RecordingState.ABSENT, "RE12")
+        app,
+        "twilio",
+        RecordingNotice("RE12:absent", (CALL,), RecordingState.ABSENT, "RE12"),
     )
     at = desk(app, lab, transcribe=True)
     at.give_up(row.id, "carrier.unreachable", "no answer")
@@ -238,7 +274,9 @@ async def test_a_transcript_lies_beside_with_segments_and_language(
             await asyncio.to_thread(at.transcribe, row.id)
     await asyncio.to_thread(at.transcribe, row.id)
     found = app.recordings.get(row.id)
-    beside = json.loads((app.settings.home / f"{found.path}.transcript.json").read_text())
+    beside = json.loads(
+        (app.settings.home / f"{found.path}.transcript.json").read_text()
+    )
     assert (found.transcript, found.state) == ("here", "here")
     assert (beside["language"], beside["call"], beside["sha256"]) == (
         "english",
@@ -253,14 +291,18 @@ async def test_a_transcript_lies_beside_with_segments_and_language(
     assert lab.audio.received[-1]["response_format"] == b"verbose_json"
 
 
-def test_a_recording_in_which_nobody_speaks_has_no_words(app: App, lab: Lab, call_id: str) -> None:
+def test_a_recording_in_which_nobody_speaks_has_no_words(
+    app: App, lab: Lab, call_id: str
+) -> None:
     held, row = twilio_recording(app, lab, "RE13")
     held.audio = make_wav(1.0, near=(), far=())
     at = desk(app, lab, transcribe=True)
     at.download(row.id)
     at.transcribe(row.id)
     beside = json.loads(
-        (app.settings.home / f"{app.recordings.get(row.id).path}.transcript.json").read_text()
+        (
+            app.settings.home / f"{app.recordings.get(row.id).path}.transcript.json"
+        ).read_text()
     )
     assert (beside["text"], beside["segments"]) == ("", [])
 
@@ -272,7 +314,9 @@ def test_a_transcript_that_cannot_be_had_leaves_the_recording_here(
     at = desk(app, lab, transcribe=True)
     at.download(row.id)
     without_key = RecordingFetcher(
-        at.settings.model_copy(update={"openai": OpenAISettings()}), app.recordings, app.clock
+        at.settings.model_copy(update={"openai": OpenAISettings()}),
+        app.recordings,
+        app.clock,
     )
     with pytest.raises(RecordingError, match="OPENAI_API_KEY") as error:
         without_key.transcribe(row.id)

@@ -9,10 +9,10 @@ import pytest
 from aftercall.app import App, build
 from aftercall.errors import StorageFull
 from aftercall.journal.archive import ArchiveFolder
+from aftercall.journal.inserter import JournalInserter
 from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, ProcessStore
 from aftercall.journal.record import recover
 from aftercall.journal.replay import JournalEntry
-from aftercall.journal.store import JournalInserter
 from aftercall.journal.verify import verify_archive
 from aftercall.model.turns import Event, Turn
 from aftercall.testing import START, VirtualClock, make_call, make_live_call
@@ -98,12 +98,20 @@ async def test_a_recovered_call_can_still_be_picked_up(app: App) -> None:
     assert state.call_id == record.call.id
 
 
-async def test_words_written_after_another_process_sealed_the_call_become_addenda(app: App) -> None:
+async def test_words_written_after_another_process_sealed_the_call_become_addenda(
+    app: App,
+) -> None:
     record = await app.journal.open(make_live_call())
     await record.append(turn(1))
     await app.journal.seal(record, end_reason="caller_hung_up")
     pen = JournalInserter(app.database)
-    pen.write([JournalEntry(record.call.id, "turn", 2, turn(2, "still here").model_dump_json())])
+    pen.write(
+        [
+            JournalEntry(
+                record.call.id, "turn", 2, turn(2, "still here").model_dump_json()
+            )
+        ]
+    )
     pen.write(
         [
             JournalEntry(
@@ -123,13 +131,17 @@ async def test_words_written_after_another_process_sealed_the_call_become_addend
     await app.journal.close()
 
 
-async def test_a_gap_in_the_journal_is_written_into_the_archive_not_papered_over(app: App) -> None:
+async def test_a_gap_in_the_journal_is_written_into_the_archive_not_papered_over(
+    app: App,
+) -> None:
     with crashed(app) as other:
         record = await other.journal.open(make_live_call())
         pen = JournalInserter(other.database)
         pen.write(
             [
-                JournalEntry(record.call.id, "turn", seq, turn(seq, f"t{seq}").model_dump_json())
+                JournalEntry(
+                    record.call.id, "turn", seq, turn(seq, f"t{seq}").model_dump_json()
+                )
                 for seq in (1, 3)
             ]
         )
@@ -137,7 +149,9 @@ async def test_a_gap_in_the_journal_is_written_into_the_archive_not_papered_over
     recover(app.journal)
     call, _ = app.archive.read(str(app.store.get(record.call.id).archive_name))
     assert [t.text for t in call.turns] == ["t1", "t3"]
-    assert [(e.kind, e.data) for e in call.events] == [("journal.gap", {"entry": "turn", "seq": 2})]
+    assert [(e.kind, e.data) for e in call.events] == [
+        ("journal.gap", {"entry": "turn", "seq": 2})
+    ]
 
 
 async def test_a_full_disk_while_sealing_loses_nothing_and_recovery_goes_on(

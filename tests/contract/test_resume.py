@@ -35,7 +35,9 @@ def test_the_last_moment_of_the_window_counts_and_the_next_does_not(app: App) ->
     assert app.resume.peek(ring_back(300.001)) is None
 
 
-def test_another_caller_another_agent_and_a_withheld_number_pick_up_nothing(app: App) -> None:
+def test_another_caller_another_agent_and_a_withheld_number_pick_up_nothing(
+    app: App,
+) -> None:
     drop(app)
     assert app.resume.peek(ring_back(1, caller="+15550199")) is None
     assert app.resume.peek(ring_back(1, agent_id="other")) is None
@@ -79,7 +81,9 @@ async def test_a_third_leg_continues_the_same_conversation(app: App) -> None:
         assert state.call_id == legs[-1]
         record.call = app.resume.consume(state, record.call) or record.call
         await app.journal.seal(
-            record, end_reason="caller_hung_up", ended_at=ENDED + timedelta(seconds=10 * number + 5)
+            record,
+            end_reason="caller_hung_up",
+            ended_at=ENDED + timedelta(seconds=10 * number + 5),
         )
         legs.append(record.call.id)
     assert {app.store.get(leg).live.conversation for leg in legs} == {first}
@@ -92,7 +96,9 @@ async def test_of_two_calls_that_try_one_wins(app: App) -> None:
     state = app.resume.peek(records[0].call)
     assert state is not None
     with ThreadPoolExecutor(8) as pool:
-        joined = list(pool.map(lambda record: app.resume.consume(state, record.call), records))
+        joined = list(
+            pool.map(lambda record: app.resume.consume(state, record.call), records)
+        )
     assert sum(call is not None for call in joined) == 1
     assert app.resume.peek(ring_back(6)) is None
     await app.journal.close()

@@ -32,7 +32,12 @@ from aftercall.privacy.retention import KINDS
 from aftercall.settings import Settings
 from aftercall.testing import VirtualClock, make_call
 
-DAYS = {"recordings_days": 90, "transcripts_days": 30, "facts_days": 30, "documents_days": 30}
+DAYS = {
+    "recordings_days": 90,
+    "transcripts_days": 30,
+    "facts_days": 30,
+    "documents_days": 30,
+}
 CALLER = "+15550142"
 
 
@@ -55,7 +60,8 @@ def take_in(app: App, word: str, sid: str) -> Call:
     call = make_call(said, caller=CALLER, sid=sid, started_at=app.clock.now())
     row, _ = app.journal.ingest(call)
     app.journal.add_addendum(
-        row, [Turn(seq=5, speaker="caller", text=f"And {word} bread.", at=call.ended_at)]
+        row,
+        [Turn(seq=5, speaker="caller", text=f"And {word} bread.", at=call.ended_at)],
     )
     for name in STEPS:
         app.step_runner.run(call.id, name)
@@ -105,7 +111,9 @@ def found(app: App, word: str) -> list[str]:
                 if word in str(tuple(row)).lower()
             ]
         if app.database.dialect == "sqlite":
-            query = text("SELECT count(*) FROM passages_fts WHERE passages_fts MATCH :word")
+            query = text(
+                "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH :word"
+            )
             places += ["passages_fts"] * int(
                 connection.execute(query, {"word": f'"{word}"'}).scalar_one()
             )
@@ -120,9 +128,9 @@ def test_by_default_only_old_recordings_go(app: App, clock: VirtualClock) -> Non
     call = take_in(app, "juniper", "c1")
     path = record(app, call)
     clock.move(timedelta(days=400).total_seconds())
-    assert {kind: len(items) for kind, items in app.retention.find_expired().items()} == {
-        kind: int(kind == "recordings") for kind in KINDS
-    }
+    assert {
+        kind: len(items) for kind, items in app.retention.find_expired().items()
+    } == {kind: int(kind == "recordings") for kind in KINDS}
     before = found(app, "juniper")
     app.retention.apply()
     assert not (app.settings.home / path).exists()
@@ -153,13 +161,13 @@ def test_what_is_past_its_time_is_gone_from_every_place_and_the_rest_stays(
     assert found(app, "cardamom") == kept
     assert verify_archive(app.archive.place, app.store).faults == ()
     assert not (app.settings.home / path).exists()
-    retired = [file for file in (app.settings.home / "retired").rglob("*") if file.is_file()]
-    assert len(retired) == (
-        0 if action == "delete" else 6
-    )  # a recording, a call with its addendum, two facts, a document
-    told = replace(
-        app.composer.preview(CALLER), caller=KnownCaller()
-    )  # USER.md is its owner's to edit
+    retired = [
+        file for file in (app.settings.home / "retired").rglob("*") if file.is_file()
+    ]
+    # a recording, a call with its addendum, two facts, a document
+    assert len(retired) == (0 if action == "delete" else 6)
+    # USER.md is its owner's to edit
+    told = replace(app.composer.preview(CALLER), caller=KnownCaller())
     assert "juniper" not in str(told) + str(
         app.recall.find("main", CALLER, "verified", "juniper tea")
     )
@@ -169,7 +177,9 @@ def test_what_is_past_its_time_is_gone_from_every_place_and_the_rest_stays(
     assert app.journal.ingest(old)[1] is False  # a late webhook does not bring it back
     assert not any(app.retention.apply().values())
     app.eraser.erase(CALLER)
-    assert [file for file in (app.settings.home / "retired").rglob("*") if file.is_file()] == []
+    assert [
+        file for file in (app.settings.home / "retired").rglob("*") if file.is_file()
+    ] == []
     assert app.store.list_page(limit=5) == []
     assert new.id != old.id
     app.close()
@@ -192,13 +202,18 @@ def test_what_was_archived_can_be_read_and_secrets_stay_sealed(
     app.step_runner.run(call.id, "facts")
     clock.move(timedelta(days=31).total_seconds())
     app.retention.apply()
-    kept = [file.read_text() for file in (app.settings.home / "retired" / "facts").rglob("*.json")]
+    kept = [
+        file.read_text()
+        for file in (app.settings.home / "retired" / "facts").rglob("*.json")
+    ]
     assert any("Carl" in json.loads(one)["content"] for one in kept)
     assert "4471" not in "".join(kept)
     app.close()
 
 
-def test_a_fact_that_is_said_again_stays(settings: Settings, clock: VirtualClock) -> None:
+def test_a_fact_that_is_said_again_stays(
+    settings: Settings, clock: VirtualClock
+) -> None:
     app = build_with(settings, clock, facts_days=30)
     take_in(app, "juniper", "c1")
     clock.move(timedelta(days=20).total_seconds())
@@ -217,14 +232,16 @@ def test_facts_outlive_the_words_they_rest_on_and_a_rebuild(
     take_in(app, "cardamom", "c2")
     app.retention.apply()
     believed = sorted(
-        fact.content for fact in app.facts.list_recent(app.facts.get(_any_fact(app)).key, 20)
+        fact.content
+        for fact in app.facts.list_recent(app.facts.get(_any_fact(app)).key, 20)
     )
     assert any("juniper" in content for content in believed)
     made = app.rebuilder.rebuild()
     assert (made.calls, made.failed) == (1, ())
     assert (
         sorted(
-            fact.content for fact in app.facts.list_recent(app.facts.get(_any_fact(app)).key, 20)
+            fact.content
+            for fact in app.facts.list_recent(app.facts.get(_any_fact(app)).key, 20)
         )
         == believed
     )
@@ -237,7 +254,9 @@ def _any_fact(app: App) -> str:
         return str(connection.execute(select(facts.c.id)).scalars().first())
 
 
-def test_a_call_whose_work_is_not_done_stays(settings: Settings, clock: VirtualClock) -> None:
+def test_a_call_whose_work_is_not_done_stays(
+    settings: Settings, clock: VirtualClock
+) -> None:
     app = build_with(settings, clock, transcripts_days=30)
     row, _ = app.journal.ingest(make_call(caller=CALLER))
     clock.move(timedelta(days=31).total_seconds())

@@ -52,7 +52,9 @@ def keep(app: App, *kept: Passage) -> None:
         add(connection, kept)
 
 
-def index_call(app: App, call: Call, summary: str = "", secrets: Sequence[str] = ()) -> int:
+def index_call(
+    app: App, call: Call, summary: str = "", secrets: Sequence[str] = ()
+) -> int:
     fresh = make_passages(call, summary, secrets)
     with app.database.write() as connection:
         replace_call(connection, call.id, fresh, ["turn", "summary"])
@@ -78,14 +80,23 @@ def test_a_call_is_found_by_other_forms_of_its_words_with_the_turns_beside_it(
     ]
     index_call(app, make_call(said), "The caller told of greyhounds.")
     first = search.find("when did she adopt the greyhound", OURS)[0]
-    assert (first.passage.kind, first.passage.seq, first.passage.speaker) == ("turn", 2, "caller")
-    assert [turn.text for turn in first.before + first.after] == ["Hello!", "Congratulations!"]
-    assert texts(search.find("greyhound", SearchScope("main", BILL, kinds=("summary",)))) == {
-        "The caller told of greyhounds."
-    }
+    assert (first.passage.kind, first.passage.seq, first.passage.speaker) == (
+        "turn",
+        2,
+        "caller",
+    )
+    assert [turn.text for turn in first.before + first.after] == [
+        "Hello!",
+        "Congratulations!",
+    ]
+    assert texts(
+        search.find("greyhound", SearchScope("main", BILL, kinds=("summary",)))
+    ) == {"The caller told of greyhounds."}
 
 
-def test_the_answer_to_a_question_is_found_by_the_question(app: App, search: MemorySearch) -> None:
+def test_the_answer_to_a_question_is_found_by_the_question(
+    app: App, search: MemorySearch
+) -> None:
     said = [
         ("agent", "Hello."),
         ("agent", "What is your dog called?"),
@@ -106,7 +117,9 @@ def test_passages_that_hold_the_word_come_before_their_neighbours(
         ("caller", "Thanks."),
     ]
     index_call(app, make_call(told * 5))
-    index_call(app, make_call([("agent", "Hello!"), ("caller", "Was there an invoice?")]))
+    index_call(
+        app, make_call([("agent", "Hello!"), ("caller", "Was there an invoice?")])
+    )
     found = [hit.passage.text for hit in search.find("invoices", OURS, limit=12)]
     assert found[:6] == [*["The invoice is wrong."] * 5, "Was there an invoice?"]
     assert set(found[6:]) <= {"I see.", "Noted.", "Thanks.", "Hello!"}
@@ -128,17 +141,24 @@ def test_indexing_twice_leaves_one_of_each(app: App, search: MemorySearch) -> No
     call = make_call([("caller", "The boiler is leaking.")])
     for summary in ("Boiler.", "A leaking boiler."):
         assert index_call(app, call, summary) == 2
-    assert texts(search.find("boiler", OURS)) == {"The boiler is leaking.", "A leaking boiler."}
+    assert texts(search.find("boiler", OURS)) == {
+        "The boiler is leaking.",
+        "A leaking boiler.",
+    }
 
 
 def test_indexing_at_once_leaves_one_of_each(app: App, search: MemorySearch) -> None:
     call = make_call([("caller", "The boiler is leaking."), ("agent", "Which boiler?")])
     with ThreadPoolExecutor(4) as threads:
-        assert set(threads.map(lambda _: index_call(app, call, "Boiler."), range(8))) == {3}
+        assert set(
+            threads.map(lambda _: index_call(app, call, "Boiler."), range(8))
+        ) == {3}
     assert len(search.find("boiler", OURS)) == 3
 
 
-def test_indexing_again_leaves_the_facts_of_the_call(app: App, search: MemorySearch) -> None:
+def test_indexing_again_leaves_the_facts_of_the_call(
+    app: App, search: MemorySearch
+) -> None:
     call = make_call([("caller", "The boiler is leaking.")])
     keep(app, Passage("fact", "main", BILL, call.id, "Has a boiler", START, ref="F1"))
     index_call(app, call)
@@ -157,7 +177,9 @@ def test_a_secret_is_never_kept_for_search(app: App, search: MemorySearch) -> No
     keep(app, fact("F1", "the alarm code is 9913", visibility="secret"))
     with app.database.read() as connection:
         kept = str(connection.execute(select(passages)).fetchall())
-    assert not any(word in kept for word in ("4471", "Quillfeather", "quillfeath", "9913"))
+    assert not any(
+        word in kept for word in ("4471", "Quillfeather", "quillfeath", "9913")
+    )
     assert f"My {REDACTED_TEXT}." in texts(search.find("my cat pin", OURS))
 
 
@@ -183,11 +205,15 @@ def test_facts_are_found_once_told_and_as_of_the_time_they_held(
             ("agent", "Noted."),
             ("caller", "Bye."),
         ]
-        row, _ = app.journal.ingest(make_call(said, started_at=START + timedelta(days=10 * days)))
+        row, _ = app.journal.ingest(
+            make_call(said, started_at=START + timedelta(days=10 * days))
+        )
         app.step_runner.run(row.live.id, "facts")
 
     def found(days: int) -> str:
-        where = SearchScope("main", BILL, kinds=("fact",), as_of=START + timedelta(days=days))
+        where = SearchScope(
+            "main", BILL, kinds=("fact",), as_of=START + timedelta(days=days)
+        )
         return " ".join(texts(search.find("where does he live", where)))
 
     assert ["Leeds" in found(days) for days in (1, 30)] == [True, False]
@@ -199,7 +225,9 @@ def test_the_words_around_a_fact_find_it_too(app: App, search: MemorySearch) -> 
     assert refs(search.find("universities", OURS)) == ["F1"]
 
 
-def test_a_retired_fact_is_found_as_of_the_time_it_held(app: App, search: MemorySearch) -> None:
+def test_a_retired_fact_is_found_as_of_the_time_it_held(
+    app: App, search: MemorySearch
+) -> None:
     later = START + timedelta(days=30)
     keep(app, fact("F1", "Lives in Leeds"), fact("F2", "Lives in York", at=later))
     with app.database.write() as connection:
@@ -218,13 +246,20 @@ def test_a_retired_fact_is_found_as_of_the_time_it_held(app: App, search: Memory
     assert refs(search.find("live", OURS)) == ["F2"]
 
 
-def test_a_fact_told_often_and_lately_comes_first(app: App, search: MemorySearch) -> None:
+def test_a_fact_told_often_and_lately_comes_first(
+    app: App, search: MemorySearch
+) -> None:
     keep(
         app,
-        *(fact(f"F{number}", "likes tea", at=START - timedelta(days=300)) for number in range(3)),
+        *(
+            fact(f"F{number}", "likes tea", at=START - timedelta(days=300))
+            for number in range(3)
+        ),
     )
     with app.database.write() as connection:
-        record_mentions(connection, [fact("F1", "likes tea", around="with milk", at=START)])
+        record_mentions(
+            connection, [fact("F1", "likes tea", around="with milk", at=START)]
+        )
     first = search.find("tea", OURS)[0].passage
     assert (first.ref, first.mentions) == ("F1", 2)
     assert refs(search.find("milk", OURS)) == ["F1"]
@@ -237,7 +272,10 @@ def test_a_fact_said_several_times_at_once_is_one_passage_with_all_the_words_aro
     with app.database.write() as connection:
         record_mentions(
             connection,
-            [fact("F2", "sings", around="in a choir"), fact("F1", "likes tea", around="with milk")],
+            [
+                fact("F2", "sings", around="in a choir"),
+                fact("F1", "likes tea", around="with milk"),
+            ],
         )
         record_mentions(
             connection,
@@ -247,14 +285,17 @@ def test_a_fact_said_several_times_at_once_is_one_passage_with_all_the_words_aro
                 fact("F1", "likes tea"),
             ],
         )
-    assert [refs(search.find(word, OURS)) for word in ("choir", "milk", "Thames", "dawn")] == [
+    assert [
+        refs(search.find(word, OURS)) for word in ("choir", "milk", "Thames", "dawn")
+    ] == [
         ["F2"],
         ["F1"],
         ["F3"],
         ["F3"],
     ]
     mentions = {
-        hit.passage.ref: hit.passage.mentions for hit in search.find("tea sings rows", OURS)
+        hit.passage.ref: hit.passage.mentions
+        for hit in search.find("tea sings rows", OURS)
     }
     assert mentions == {"F1": 3, "F2": 1, "F3": 2}
 
@@ -264,7 +305,9 @@ def test_filters_leave_only_what_they_name(app: App, search: MemorySearch) -> No
     keep(
         app,
         fact("F1", "tea at noon", category="routine", at=old),
-        fact("F2", "tea, not coffee", category="preference", visibility="private", at=new),
+        fact(
+            "F2", "tea, not coffee", category="preference", visibility="private", at=new
+        ),
     )
     index_call(app, make_call([("caller", "Tea please.")], started_at=new))
 
@@ -279,7 +322,9 @@ def test_filters_leave_only_what_they_name(app: App, search: MemorySearch) -> No
     assert found(before=new) == {"tea at noon"}
 
 
-def test_a_fact_that_is_removed_is_found_no_more(app: App, search: MemorySearch) -> None:
+def test_a_fact_that_is_removed_is_found_no_more(
+    app: App, search: MemorySearch
+) -> None:
     keep(app, fact("F1", "tea at noon"), fact("F2", "tea for Ann", ANN))
     with app.database.write() as connection:
         remove_facts(connection, ["F1"])
@@ -288,16 +333,26 @@ def test_a_fact_that_is_removed_is_found_no_more(app: App, search: MemorySearch)
     assert refs(search.find("tea", SearchScope("main", None))) == ["F2"]
 
 
-def test_an_owner_searches_all_callers_of_one_agent(app: App, search: MemorySearch) -> None:
+def test_an_owner_searches_all_callers_of_one_agent(
+    app: App, search: MemorySearch
+) -> None:
     keep(app, fact("F1", "tea", BILL), fact("F2", "tea", ANN), fact("F3", "tea", None))
     keep(app, Passage("fact", "desk", BILL, None, "tea", START, ref="F4"))
-    assert set(refs(search.find("tea", SearchScope("main", None)))) == {"F1", "F2", "F3"}
+    assert set(refs(search.find("tea", SearchScope("main", None)))) == {
+        "F1",
+        "F2",
+        "F3",
+    }
     assert refs(search.find("tea", SearchScope("desk", BILL))) == ["F4"]
 
 
-def test_many_facts_at_once_all_find_their_place(app: App, search: MemorySearch) -> None:
+def test_many_facts_at_once_all_find_their_place(
+    app: App, search: MemorySearch
+) -> None:
     keep(app, *(fact(f"F{number}", f"item {number}") for number in range(75)))
-    assert set(refs(search.find("item", OURS, limit=100))) == {f"F{number}" for number in range(75)}
+    assert set(refs(search.find("item", OURS, limit=100))) == {
+        f"F{number}" for number in range(75)
+    }
 
 
 class Topics:
@@ -308,7 +363,10 @@ class Topics:
     def embed(self, told: list[str]) -> list[list[float]]:
         drinks, places = ("tea", "beverage", "espresso"), ("leeds", "town")
         return [
-            [float(any(word in text.lower() for word in words)) for words in (drinks, places)]
+            [
+                float(any(word in text.lower() for word in words))
+                for words in (drinks, places)
+            ]
             for text in told
         ]
 
@@ -370,9 +428,8 @@ def test_when_the_embedder_is_away_the_words_still_find(app: App) -> None:
 
 
 def test_an_embedder_is_named_by_module_and_factory() -> None:
-    assert (
-        load_embedder("aftercall.testing:VirtualClock", OpenAISettings()) is not None
-    )  # any factory will do
+    # any factory will do
+    assert load_embedder("aftercall.testing:VirtualClock", OpenAISettings()) is not None
     assert load_embedder("", OpenAISettings()) is None
     for path in ("nonsense", "no.such.module:Thing", "json:nothing"):
         with pytest.raises(ConfigError, match=r"memory\.embedder"):
@@ -411,7 +468,10 @@ def ask(
         connection.execute(passages.delete())
         add(
             connection,
-            [fact(f"F{number}", told, caller) for number, (caller, told) in enumerate(kept)],
+            [
+                fact(f"F{number}", told, caller)
+                for number, (caller, told) in enumerate(kept)
+            ],
         )
     hits = MemorySearch(database, VirtualClock()).find(query, where, limit=1_000)
     assert all(hit.passage.caller == where.caller for hit in hits)
@@ -419,7 +479,8 @@ def ask(
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([BILL, ANN]), SAID), max_size=6), st.one_of(SAID, st.text())
+    st.lists(st.tuples(st.sampled_from([BILL, ANN]), SAID), max_size=6),
+    st.one_of(SAID, st.text()),
 )
 @hypothesis_settings(
     max_examples=60,
@@ -466,6 +527,8 @@ def test_full_text_holds_exactly_the_rows(tmp_path: Path) -> None:
         retire(connection, {"F1": START})
         remove_facts(connection, ["F2"])
         connection.execute(
-            text("INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)")
+            text(
+                "INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)"
+            )
         )
     database.close()

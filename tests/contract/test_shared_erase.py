@@ -65,18 +65,27 @@ def test_what_only_the_erased_caller_said_goes_retired_or_not(shared: App) -> No
     assert contents(shared) == {BOTH, "The hedge is cut in spring"}
 
 
-def test_what_others_said_too_is_counted_and_found_by_their_words_alone(shared: App) -> None:
+def test_what_others_said_too_is_counted_and_found_by_their_words_alone(
+    shared: App,
+) -> None:
     tell_all(shared)
     shared.eraser.erase(GOES)
     with shared.database.read() as connection:
-        (known,) = connection.execute(select(facts).where(facts.c.content == BOTH)).all()
+        (known,) = connection.execute(
+            select(facts).where(facts.c.content == BOTH)
+        ).all()
         said = connection.execute(
             select(fact_occurrences).where(fact_occurrences.c.fact_id == known.id)
         ).all()
-        (passage,) = connection.execute(select(passages).where(passages.c.ref == known.id)).all()
+        (passage,) = connection.execute(
+            select(passages).where(passages.c.ref == known.id)
+        ).all()
     assert known.occurrence_count == len(said) == passage.mentions == 1
     assert "walnut" not in f"{passage.around} {said}"
-    assert shared.search.find("boiler cellar", SearchScope("main", "*"))[0].passage.text == BOTH
+    assert (
+        shared.search.find("boiler cellar", SearchScope("main", "*"))[0].passage.text
+        == BOTH
+    )
 
 
 def test_what_was_let_go_of_into_the_retired_folder_goes_as_well(
@@ -89,7 +98,8 @@ def test_what_was_let_go_of_into_the_retired_folder_goes_as_well(
     assert "walnut" in str([file.read_text() for file in files(shared)])
     receipt = shared.eraser.erase(GOES)
     left = {
-        kept["content"]: kept for kept in (json.loads(file.read_text()) for file in files(shared))
+        kept["content"]: kept
+        for kept in (json.loads(file.read_text()) for file in files(shared))
     }
     assert set(left) == {BOTH, "The hedge is cut in spring"}
     assert left[BOTH]["occurrence_count"] == len(left[BOTH]["occurrences"]) == 1

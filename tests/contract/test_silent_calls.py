@@ -31,7 +31,9 @@ def hold(app: App, said: Any, minutes: float, **fields: Any) -> CallRow:
     """A call, and everything that comes right after it."""
     start = later(60 * minutes)
     row, _ = app.journal.ingest(
-        make_call(said, started_at=start, ended_at=start + timedelta(seconds=30), **fields)
+        make_call(
+            said, started_at=start, ended_at=start + timedelta(seconds=30), **fields
+        )
     )
     for name in STEPS:
         if name != "remem":
@@ -77,7 +79,9 @@ def test_a_call_handed_in_late_leaves_the_greeting_of_a_later_call(
         sid="late",
     )
     assert app.composer.preview(CALLER).greeting == before
-    (step,) = [step for step in app.steps.of_call(late.live.id) if step.name == "greeting"]
+    (step,) = [
+        step for step in app.steps.of_call(late.live.id) if step.name == "greeting"
+    ]
     assert (step.state, step.reason) == ("skipped", "the caller has called since")
 
 
@@ -88,14 +92,21 @@ def test_silent_calls_stand_in_lists_and_in_no_page(app: App) -> None:
     silent = hold_silent(app)
     assert files.read(workspace.calls) == page
     assert len(app.store.list_page(limit=10)) == 4
-    assert {step.state for row in silent for step in app.steps.of_call(row.live.id)} == {"skipped"}
+    assert {
+        step.state for row in silent for step in app.steps.of_call(row.live.id)
+    } == {"skipped"}
 
 
-def test_a_greeting_that_a_silent_call_used_up_is_left_again(app: App, clock: VirtualClock) -> None:
+def test_a_greeting_that_a_silent_call_used_up_is_left_again(
+    app: App, clock: VirtualClock
+) -> None:
     hold(app, REAL, 0)
     person = Workspace.from_settings(app.settings).find_person(CALLER)
     assert person is not None
-    left, dated = greeting.peek_greeting(person, clock.now()), person.greeting.stat().st_mtime
+    left, dated = (
+        greeting.peek_greeting(person, clock.now()),
+        person.greeting.stat().st_mtime,
+    )
     assert left is not None
     clock.move(3600)
     assert greeting.claim_greeting(person, clock.now()) == left
@@ -126,7 +137,9 @@ def test_a_dropped_call_is_picked_up_behind_a_silent_leg(app: App) -> None:
     assert [turn.text for turn in briefing.pick_up.turns] == [text for _, text in REAL]
 
 
-def test_a_silent_call_does_not_replace_a_dropped_call_it_has_no_part_in(app: App) -> None:
+def test_a_silent_call_does_not_replace_a_dropped_call_it_has_no_part_in(
+    app: App,
+) -> None:
     first = hold(app, REAL, 0)
     app.journal.ingest(make_call((), started_at=later(60), ended_at=later(62)))
     state = app.resume.peek(make_live_call(started_at=later(120)))

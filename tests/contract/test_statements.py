@@ -20,18 +20,27 @@ SOME = PreparedStatement(
     select(upkeep).where(InValues(upkeep.c.name, "names")).order_by(upkeep.c.name)
 )
 EMPTY = PreparedStatement(
-    update(upkeep).where(upkeep.c.name == bindparam("which")).values(found={"gone": True})
+    update(upkeep)
+    .where(upkeep.c.name == bindparam("which"))
+    .values(found={"gone": True})
 )
 DROP = PreparedStatement(delete(upkeep).where(InValues(upkeep.c.name, "names")))
 
 
-def test_what_is_written_is_what_sqlalchemy_reads_and_the_other_way_round(app: App) -> None:
+def test_what_is_written_is_what_sqlalchemy_reads_and_the_other_way_round(
+    app: App,
+) -> None:
     with app.database.write() as connection:
         ADD.execute_many(connection, ROWS)
     with app.database.read() as connection:
-        read = [tuple(row) for row in connection.execute(select(upkeep).order_by(upkeep.c.name))]
+        read = [
+            tuple(row)
+            for row in connection.execute(select(upkeep).order_by(upkeep.c.name))
+        ]
         assert read == SOME.fetch(connection, {"names": [row["name"] for row in ROWS]})
-    assert sorted(read) == sorted((row["name"], row["at"], row["found"]) for row in ROWS)
+    assert sorted(read) == sorted(
+        (row["name"], row["at"], row["found"]) for row in ROWS
+    )
 
 
 def test_a_list_may_be_empty_or_long(app: App) -> None:
@@ -39,7 +48,12 @@ def test_a_list_may_be_empty_or_long(app: App) -> None:
         ADD.execute_many(connection, ROWS)
         assert SOME.fetch(connection, {"names": []}) == []
         assert (
-            len(SOME.fetch(connection, {"names": [f"n{at}" for at in range(40_000)] + ["a"]})) == 1
+            len(
+                SOME.fetch(
+                    connection, {"names": [f"n{at}" for at in range(40_000)] + ["a"]}
+                )
+            )
+            == 1
         )
         assert DROP.execute(connection, {"names": {"a", "b", "unknown"}}) == 2
 
@@ -52,7 +66,9 @@ def test_values_of_its_own_are_kept(app: App) -> None:
     assert (name, at, found) == ("b", START, {"gone": True})
 
 
-def test_a_second_row_of_one_key_is_refused_as_ever_and_nothing_is_written(app: App) -> None:
+def test_a_second_row_of_one_key_is_refused_as_ever_and_nothing_is_written(
+    app: App,
+) -> None:
     with pytest.raises(IntegrityError), app.database.write() as connection:
         ADD.execute_many(connection, [ROWS[1], ROWS[1]])
     with app.database.read() as connection:

@@ -19,12 +19,18 @@ from aftercall.bridge.turn_call import (
     TurnCallParts,
 )
 from aftercall.engine.session import AgentReply
-from aftercall.errors import DatabaseUnreachable, EngineLost, StorageFull, WorkspaceReadOnly
+from aftercall.errors import (
+    DatabaseUnreachable,
+    EngineLost,
+    StorageFull,
+    WorkspaceReadOnly,
+)
 from aftercall.journal import spill
-from aftercall.journal.record import CallRecorder
+from aftercall.journal.inserter import JournalInserter
+from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.replay import JournalEntry
 from aftercall.journal.resume import ResumeState
-from aftercall.journal.store import CallStore, JournalInserter
+from aftercall.journal.store import CallStore
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.testing import FakeEngine, FakePhone, VirtualClock, make_live_call
@@ -32,9 +38,13 @@ from aftercall.testing import FakeEngine, FakePhone, VirtualClock, make_live_cal
 
 def parts_of(app: App, engine: FakeEngine) -> TurnCallParts:
     async def brief(call: LiveCall) -> tuple[ResumeState | None, Briefing]:
-        return await asyncio.to_thread(app.resume.peek, call), Briefing(greeting="Hello!")
+        return await asyncio.to_thread(app.resume.peek, call), Briefing(
+            greeting="Hello!"
+        )
 
-    return TurnCallParts(app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock)
+    return TurnCallParts(
+        app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock
+    )
 
 
 def sealed(app: App, call: TurnCall) -> list[tuple[str, str]]:
@@ -55,7 +65,9 @@ async def until_sealed(app: App, clock: VirtualClock, call: TurnCall) -> None:
 
 async def test_the_archive_holds_exactly_what_was_said_in_order(app: App) -> None:
     engine = FakeEngine("Which one?", "Noted.")
-    call, heard = await FakePhone(parts_of(app, engine)).ring("Open a bug please", "The thumbnails")
+    call, heard = await FakePhone(parts_of(app, engine)).ring(
+        "Open a bug please", "The thumbnails"
+    )
     assert heard == ["Hello!", "Which one?", "Noted."]
     assert sealed(app, call) == [
         ("agent", "Hello!"),
@@ -90,7 +102,9 @@ async def test_the_agent_may_hang_up(app: App) -> None:
     await app.journal.close()
 
 
-async def test_what_the_caller_said_is_durable_before_the_engine_is_asked(app: App) -> None:
+async def test_what_the_caller_said_is_durable_before_the_engine_is_asked(
+    app: App,
+) -> None:
     seen: list[int] = []
 
     class Watchful(FakeEngine):
@@ -169,13 +183,17 @@ async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_
 
     for brief in (broken, slow):
         engine = FakeEngine()
-        parts = TurnCallParts(app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock)
+        parts = TurnCallParts(
+            app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock
+        )
         call = TurnCall(parts, make_live_call())
         beginning = asyncio.create_task(call.start())
         while not beginning.done():
             await asyncio.sleep(0.01)
             await clock.advance(0.1)
-        assert [briefing.greeting for briefing in engine.briefings] == ["Hello, stranger!"]
+        assert [briefing.greeting for briefing in engine.briefings] == [
+            "Hello, stranger!"
+        ]
         await call.end("caller_hung_up")
     await app.journal.close()
 
@@ -251,6 +269,9 @@ async def test_ringing_back_inside_the_window_continues_the_conversation(
     second, _ = await phone.ring("as I said")
     clock.move(301)
     third, _ = await phone.ring("something else")
-    assert (second.call.resumes, second.call.conversation) == (first.call.id, first.call.id)
+    assert (second.call.resumes, second.call.conversation) == (
+        first.call.id,
+        first.call.id,
+    )
     assert (third.call.resumes, third.call.conversation) == (None, third.call.id)
     await app.journal.close()

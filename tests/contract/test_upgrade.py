@@ -55,7 +55,8 @@ def describe(database: Database) -> dict[str, object]:
                 ),
                 found.get_pk_constraint(table)["constrained_columns"],
                 sorted(
-                    (f["name"] or "", f["referred_table"]) for f in found.get_foreign_keys(table)
+                    (f["name"] or "", f["referred_table"])
+                    for f in found.get_foreign_keys(table)
                 ),
             )
             for table in sorted(found.get_table_names())

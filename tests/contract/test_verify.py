@@ -14,13 +14,17 @@ from aftercall.testing import make_call
 
 
 def seal_three(app: App) -> list[Path]:
-    rows = [app.journal.ingest(make_call([("caller", f"call {number}")]))[0] for number in range(3)]
+    rows = [
+        app.journal.ingest(make_call([("caller", f"call {number}")]))[0]
+        for number in range(3)
+    ]
     return [app.settings.home / "archive" / str(row.archive_name) for row in rows]
 
 
 def faults(app: App) -> set[tuple[str, str]]:
     return {
-        (fault.kind, fault.name) for fault in verify_archive(app.archive.place, app.store).faults
+        (fault.kind, fault.name)
+        for fault in verify_archive(app.archive.place, app.store).faults
     }
 
 
@@ -41,7 +45,9 @@ def test_one_changed_byte_and_one_removed_file_are_both_named(app: App) -> None:
 
 def test_a_file_put_there_by_hand_is_named(app: App) -> None:
     first, *_ = seal_three(app)
-    (first.parent / "20260101T000000Z-000-test-forged.json").write_bytes(first.read_bytes())
+    (first.parent / "20260101T000000Z-000-test-forged.json").write_bytes(
+        first.read_bytes()
+    )
     assert faults(app) == {("unchained", "20260101T000000Z-000-test-forged.json")}
 
 
@@ -78,10 +84,13 @@ def test_an_erased_call_leaves_a_tombstone_and_no_fault(app: App) -> None:
     first, *_ = seal_three(app)
     row = app.store.list_page(limit=3)[-1]
     assert app.archive.erase(row.live.id) == [row.archive_name]
-    assert app.archive.erase(row.live.id) == [row.archive_name]  # again, as after a crash
+    # again, as after a crash
+    assert app.archive.erase(row.live.id) == [row.archive_name]
     assert not first.exists() or row.archive_name != first.name
     with app.database.write() as connection:
-        add_tombstone(connection, row.live.source, row.live.sid, row.live.id, app.clock.now())
+        add_tombstone(
+            connection, row.live.source, row.live.sid, row.live.id, app.clock.now()
+        )
         connection.execute(calls.delete().where(calls.c.id == row.live.id))
     proof = verify_archive(app.archive.place, app.store)
     assert (proof.files, proof.links, proof.calls, proof.faults) == (2, 4, 2, ())

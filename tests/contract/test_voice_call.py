@@ -20,7 +20,7 @@ from aftercall.engine.voice import (
     ToolCall,
 )
 from aftercall.errors import EngineRefused
-from aftercall.journal.record import CallRecorder
+from aftercall.journal.recorder import CallRecorder
 from aftercall.model.calls import Call
 from aftercall.model.turns import Event, Turn
 from aftercall.testing import FakeVoiceEngine, VirtualClock, make_live_call
@@ -40,7 +40,10 @@ async def test_a_caller_hears_something_within_five_seconds_when_no_engine_answe
     await rig.pass_time(5)
     assert rig.played() == len(load_clip("apology").audio)
     call = await rig.sealed()
-    assert (told(call), call.end_reason) == ([("agent", load_clip("apology").text)], "engine_lost")
+    assert (told(call), call.end_reason) == (
+        [("agent", load_clip("apology").text)],
+        "engine_lost",
+    )
     assert rig.line.is_closed
     assert rig.hung_up == [rig.live.id]
 
@@ -54,18 +57,26 @@ async def test_an_engine_lost_in_the_middle_is_asked_back_with_what_was_said(
     rig.engine.session.add_events(CallerBegan("t1"), CallerSaid("t1", "I am Bill."))
     rig.engine.session.lose()
     await rig.pass_time(1)
-    assert [(turn.speaker, turn.text) for turn in rig.engine.session.opening.history] == [
+    assert [
+        (turn.speaker, turn.text) for turn in rig.engine.session.opening.history
+    ] == [
         ("agent", "Hello!"),
         ("caller", "I am Bill."),
     ]
     assert rig.engine.session.opening.greeting == GO_ON
-    rig.engine.session.add_events(AgentText("s1", GO_ON), AgentAudio("s1", SECOND), AgentDone("s1"))
+    rig.engine.session.add_events(
+        AgentText("s1", GO_ON), AgentAudio("s1", SECOND), AgentDone("s1")
+    )
     await rig.pass_time(0.5)
     rig.return_marks()
     await rig.pass_time(0.5)
     rig.line.add_frames(rig.side.stop())
     call = await rig.sealed()
-    assert told(call) == [("agent", "Hello!"), ("caller", "I am Bill."), ("agent", GO_ON)]
+    assert told(call) == [
+        ("agent", "Hello!"),
+        ("caller", "I am Bill."),
+        ("agent", GO_ON),
+    ]
     assert all(session.is_closed for session in rig.engine.sessions)
 
 
@@ -89,7 +100,9 @@ async def test_who_waits_for_an_answer_is_told_to_hold_on_and_a_dead_engine_is_r
     await rig.answer()
     await rig.greet()
     before = rig.played()
-    rig.engine.session.add_events(CallerBegan("t1"), CallerSaid("t1", "Where is my order?"))
+    rig.engine.session.add_events(
+        CallerBegan("t1"), CallerSaid("t1", "Where is my order?")
+    )
     await rig.pass_time(5)
     assert rig.played() == before + len(load_clip("one_moment").audio)
     rig.return_marks()
@@ -105,7 +118,9 @@ async def test_who_waits_for_an_answer_is_told_to_hold_on_and_a_dead_engine_is_r
     assert call.end_reason == "line_lost"
 
 
-async def test_a_silent_caller_is_asked_and_then_let_go(rigged: App, clock: VirtualClock) -> None:
+async def test_a_silent_caller_is_asked_and_then_let_go(
+    rigged: App, clock: VirtualClock
+) -> None:
     rig = Rig(rigged, clock, FakeVoiceEngine())
     await rig.answer()
     await rig.greet()
@@ -132,7 +147,9 @@ async def test_a_silent_caller_is_asked_and_then_let_go(rigged: App, clock: Virt
     )
 
 
-async def test_a_caller_who_talks_is_not_taken_for_silent(rigged: App, clock: VirtualClock) -> None:
+async def test_a_caller_who_talks_is_not_taken_for_silent(
+    rigged: App, clock: VirtualClock
+) -> None:
     rig = Rig(rigged, clock, FakeVoiceEngine())
     await rig.answer()
     await rig.greet()
@@ -171,7 +188,8 @@ async def test_no_call_lasts_for_ever(rigged: App, clock: VirtualClock) -> None:
     await rig.greet()
     await rig.pass_time(6)
     assert rig.engine.session.said == [LONG_GOODBYE]
-    call = await rig.sealed()  # the engine does not even say it: the line is freed all the same
+    # the engine does not even say it: the line is freed all the same
+    call = await rig.sealed()
     assert call.end_reason == "max_duration"
 
 
@@ -195,14 +213,17 @@ async def test_a_carrier_that_takes_nothing_any_more_is_left(
     await rig.answer()
     await rig.greet()
     rig.line.is_stuck = True
-    small = (
-        b"\x55" * 160
-    )  # no mark goes out behind so little: the one at the end has to wait for the line, too
+    # no mark goes out behind so little: the one at the end has to wait for the line,
+    # too
+    small = b"\x55" * 160
     rig.engine.session.add_events(
         CallerSaid("t1", "Hi."), *(AgentAudio("s2", small) for _ in range(100))
     )
     call = await rig.sealed()
-    assert (call.end_reason, told(call)) == ("line_lost", [("agent", "Hello!"), ("caller", "Hi.")])
+    assert (call.end_reason, told(call)) == (
+        "line_lost",
+        [("agent", "Hello!"), ("caller", "Hi.")],
+    )
 
 
 async def test_what_an_interruption_cut_off_is_beside_the_transcript_not_in_it(
@@ -216,7 +237,11 @@ async def test_what_an_interruption_cut_off_is_beside_the_transcript_not_in_it(
     )
     rig.engine.session.add_events(AgentDone("s1"))
     await rig.pass_time(2)
-    marks = [json.loads(frame)["mark"]["name"] for frame in rig.line.sent if '"mark"' in str(frame)]
+    marks = [
+        json.loads(frame)["mark"]["name"]
+        for frame in rig.line.sent
+        if '"mark"' in str(frame)
+    ]
     rig.line.add_frames(rig.side.mark(marks[1]))  # two of the four seconds were played
     await rig.pass_time(0)
     rig.engine.session.add_events(CallerBegan("t1"), CallerSaid("t1", "Stop."))
@@ -238,7 +263,10 @@ async def test_words_that_come_after_the_answer_stand_before_it(
     await rig.answer()
     await rig.greet()
     rig.engine.session.add_events(
-        CallerBegan("t1"), AgentText("s2", "Noted."), AgentAudio("s2", SECOND), AgentDone("s2")
+        CallerBegan("t1"),
+        AgentText("s2", "Noted."),
+        AgentAudio("s2", SECOND),
+        AgentDone("s2"),
     )
     await rig.pass_time(0.25)
     rig.return_marks()
@@ -250,10 +278,16 @@ async def test_words_that_come_after_the_answer_stand_before_it(
     )
     rig.line.add_frames(rig.side.stop())
     call = await rig.sealed()
-    assert told(call) == [("agent", "Hello!"), ("caller", "Call the plumber."), ("agent", "Noted.")]
+    assert told(call) == [
+        ("agent", "Hello!"),
+        ("caller", "Call the plumber."),
+        ("agent", "Noted."),
+    ]
 
 
-async def test_pieces_of_one_speaker_are_one_turn(rigged: App, clock: VirtualClock) -> None:
+async def test_pieces_of_one_speaker_are_one_turn(
+    rigged: App, clock: VirtualClock
+) -> None:
     rig = Rig(rigged, clock, FakeVoiceEngine())
     await rig.answer()
     await rig.greet()
@@ -308,9 +342,9 @@ async def test_words_that_come_after_the_seal_are_an_addendum(
     rig.engine.session.add_events(CallerSaid("t1", "Too late."))
     call = await rig.sealed()
     assert told(call) == [("agent", "Hello!")]
-    assert [(turn.speaker, turn.text) for turn in rig.late if isinstance(turn, Turn)] == [
-        ("caller", "Too late.")
-    ]
+    assert [
+        (turn.speaker, turn.text) for turn in rig.late if isinstance(turn, Turn)
+    ] == [("caller", "Too late.")]
 
 
 async def test_audio_does_not_wait_for_the_disk(
@@ -329,7 +363,10 @@ async def test_audio_does_not_wait_for_the_disk(
     await rig.greet()
     before = rig.played()
     rig.engine.session.add_events(
-        CallerSaid("t1", "Hi."), AgentText("s2", "Yes?"), AgentAudio("s2", SECOND), AgentDone("s2")
+        CallerSaid("t1", "Hi."),
+        AgentText("s2", "Yes?"),
+        AgentAudio("s2", SECOND),
+        AgentDone("s2"),
     )
     rig.line.add_frames(rig.side.media(b"\xff" * 160))
     await rig.pass_time(3)
@@ -339,7 +376,11 @@ async def test_audio_does_not_wait_for_the_disk(
     rig.return_marks()
     await rig.pass_time(0.25)
     rig.line.add_frames(rig.side.stop())
-    assert told(await rig.sealed()) == [("agent", "Hello!"), ("caller", "Hi."), ("agent", "Yes?")]
+    assert told(await rig.sealed()) == [
+        ("agent", "Hello!"),
+        ("caller", "Hi."),
+        ("agent", "Yes?"),
+    ]
 
 
 async def test_tools_are_answered_and_a_request_is_written_before_its_answer(
@@ -361,7 +402,9 @@ async def test_tools_are_answered_and_a_request_is_written_before_its_answer(
     async with asyncio.timeout(20):
         while len(rig.engine.session.answers) < 5:
             await rig.pass_time(0)  # the disk takes its own time
-    assert sorted(answer.partition(".")[0] for answer in rig.engine.session.answers) == [
+    assert sorted(
+        answer.partition(".")[0] for answer in rig.engine.session.answers
+    ) == [
         "Taken down",
         "That cannot be used: the arguments are not a JSON object",
         "The call ends when you have finished speaking",
@@ -370,7 +413,10 @@ async def test_tools_are_answered_and_a_request_is_written_before_its_answer(
     ]
     call = await rig.sealed()
     assert [(event.kind, event.data) for event in call.events] == [
-        ("request.taken", {"kind": "other", "title": "Call the plumber", "person": "Jim"})
+        (
+            "request.taken",
+            {"kind": "other", "title": "Call the plumber", "person": "Jim"},
+        )
     ]
     assert call.end_reason == "agent_hung_up"
 
@@ -407,9 +453,12 @@ async def test_a_webhook_that_comes_twice_at_once_announces_one_call(
 ) -> None:
     live = make_live_call(source="twilio")
     first, second = await asyncio.gather(
-        rigged.phone.pending_calls.register(live), rigged.phone.pending_calls.register(live)
+        rigged.phone.pending_calls.register(live),
+        rigged.phone.pending_calls.register(live),
     )
-    assert rigged.phone.pending_calls.claim("twilio", live.sid, second, "MZ1") is not None
+    assert (
+        rigged.phone.pending_calls.claim("twilio", live.sid, second, "MZ1") is not None
+    )
     assert rigged.phone.pending_calls.claim("twilio", live.sid, first, "MZ2") is None
     assert len(rigged.journal.live_recorders) == 1
 

@@ -31,7 +31,14 @@ from aftercall.engine.voice import (
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine, EngineCall
-from aftercall.lab.script import Act, Script, ScriptDrop, ScriptSay, ScriptToolCall, reply_in_order
+from aftercall.lab.script import (
+    Act,
+    Script,
+    ScriptDrop,
+    ScriptSay,
+    ScriptToolCall,
+    reply_in_order,
+)
 from aftercall.lab.speech import ToneDetector, make_lab_speech_kit, utter
 from aftercall.model.briefing import Briefing
 from aftercall.model.turns import Turn
@@ -93,9 +100,9 @@ async def session_of(
 ) -> AsyncIterator[tuple[VoiceSession, EmulatedEngine | Scripted]]:
     if name == ON_ITS_OWN:
         scripted = Scripted(script)
-        session = await SpokenTurnEngine(scripted, make_lab_speech_kit(), SystemClock()).connect(
-            opening, list_tools()
-        )
+        session = await SpokenTurnEngine(
+            scripted, make_lab_speech_kit(), SystemClock()
+        ).connect(opening, list_tools())
         yield session, scripted
         await session.close()
         return
@@ -113,7 +120,9 @@ def spoken(events: list[VoiceEvent]) -> tuple[str, str]:
     for event in events:
         if isinstance(event, AgentAudio):
             list(ear.detect(event.payload))
-    return "".join(event.text for event in events if isinstance(event, AgentText)), ear.finish()
+    return "".join(
+        event.text for event in events if isinstance(event, AgentText)
+    ), ear.finish()
 
 
 @every
@@ -147,7 +156,9 @@ async def test_what_the_caller_says_is_heard_and_answered(name: str) -> None:
 
 
 @every
-async def test_nothing_of_an_interrupted_speech_follows_the_interruption(name: str) -> None:
+async def test_nothing_of_an_interrupted_speech_follows_the_interruption(
+    name: str,
+) -> None:
     long = " ".join(["word"] * 400)
     async with session_of(name, reply_in_order(long, "Yes?")) as (session, _):
         await receive_until(session, AgentDone)
@@ -157,12 +168,16 @@ async def test_nothing_of_an_interrupted_speech_follows_the_interruption(name: s
         session.send_audio(utter("Stop.") + PAUSE)
         events = await receive_until(session, CallerBegan)
         after = events[
-            next(i for i, event in enumerate(events) if isinstance(event, CallerBegan)) :
+            next(
+                i for i, event in enumerate(events) if isinstance(event, CallerBegan)
+            ) :
         ]
         after += await receive_until(session, AgentDone)
     assert (
         not {
-            event.speech for event in after if isinstance(event, AgentAudio | AgentText | AgentDone)
+            event.speech
+            for event in after
+            if isinstance(event, AgentAudio | AgentText | AgentDone)
         }
         & old
     )
@@ -171,7 +186,10 @@ async def test_nothing_of_an_interrupted_speech_follows_the_interruption(name: s
 
 @remote
 async def test_a_tool_is_asked_for_and_its_answer_used(name: str) -> None:
-    asking: list[Act] = [ScriptToolCall("search_memory", {"query": "pipes"}), ScriptSay("Nothing.")]
+    asking: list[Act] = [
+        ScriptToolCall("search_memory", {"query": "pipes"}),
+        ScriptSay("Nothing."),
+    ]
     async with session_of(name, reply_in_order(asking)) as (session, server):
         await receive_until(session, AgentDone)
         session.send_audio(utter("Look it up.") + PAUSE)
@@ -181,7 +199,9 @@ async def test_a_tool_is_asked_for_and_its_answer_used(name: str) -> None:
         await session.answer_tool(call, "Nothing was found.")
         events = await receive_until(session, AgentDone)
     assert spoken(events)[0] == "Nothing."
-    assert [answer for _, answer in server.calls[0].tool_results] == ["Nothing was found."]
+    assert [answer for _, answer in server.calls[0].tool_results] == [
+        "Nothing was found."
+    ]
 
 
 @every
@@ -190,7 +210,9 @@ async def test_the_agent_can_be_made_to_say_something(name: str) -> None:
         await receive_until(session, AgentDone)
         await asyncio.sleep(0.05)  # the emulated agent must have put its tongue to rest
         await session.say("Are you still there?")
-        assert spoken(await receive_until(session, AgentDone))[0] == "Are you still there?"
+        assert (
+            spoken(await receive_until(session, AgentDone))[0] == "Are you still there?"
+        )
         await session.keep_alive()
         await session.truncate_speech("unknown", 100)
     assert server.calls[0].error_codes == []
@@ -202,7 +224,9 @@ async def test_a_session_can_begin_with_what_was_said_before(name: str) -> None:
         Turn(seq=1, speaker="agent", text="Hello!", at=START),
         Turn(seq=2, speaker="caller", text="Hi.", at=START),
     ]
-    async with session_of(name, reply_in_order(), EngineOpening("Be brief.", "Go on.", turns)) as (
+    async with session_of(
+        name, reply_in_order(), EngineOpening("Be brief.", "Go on.", turns)
+    ) as (
         session,
         server,
     ):
@@ -243,7 +267,10 @@ async def test_what_was_spoken_is_in_no_repr(name: str) -> None:
 
 
 def test_the_realtime_address_follows_the_api_address() -> None:
-    assert socket_url(OpenAISettings()) == "wss://api.openai.com/v1/realtime?model=gpt-realtime"
+    assert (
+        socket_url(OpenAISettings())
+        == "wss://api.openai.com/v1/realtime?model=gpt-realtime"
+    )
     assert (
         socket_url(OpenAISettings(base_url="http://127.0.0.1:9/v1/"))
         == "ws://127.0.0.1:9/v1/realtime?model=gpt-realtime"

@@ -66,7 +66,10 @@ def bad_frames(luck: random.Random, side: Side) -> Iterator[str | bytes]:
                 yield "[" * luck.randrange(5_000)
             case 4:
                 yield json.dumps(
-                    {"event": "media", "media": {"payload": "A" * luck.choice([3, 70_000])}}
+                    {
+                        "event": "media",
+                        "media": {"payload": "A" * luck.choice([3, 70_000])},
+                    }
                 )
             case 5:
                 message = json.loads(luck.choice(good[:3]))
@@ -117,7 +120,9 @@ async def test_a_call_goes_on_through_thousands_of_bad_frames(
     assert not rig.holding.done()
     rig.line.add_frames(rig.side.stop())
     call = await rig.sealed()
-    oddities = next(event.data for event in call.events if event.kind == "line.oddities")
+    oddities = next(
+        event.data for event in call.events if event.kind == "line.oddities"
+    )
     assert call.end_reason == "caller_hung_up"
     assert {"not_json", "too_large", "second_start", "shape"} <= set(oddities)
     assert sum(oddities.values()) > FRAMES / 2

@@ -20,7 +20,13 @@ from aftercall.engine.openai_realtime import OpenAIRealtime
 from aftercall.engine.voice import VoiceEngine
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine
-from aftercall.lab.script import EngineBehaviour, Reply, ScriptDrop, ScriptSilence, reply_in_order
+from aftercall.lab.script import (
+    EngineBehaviour,
+    Reply,
+    ScriptDrop,
+    ScriptSilence,
+    reply_in_order,
+)
 from aftercall.lab.speech import utter
 from aftercall.settings.providers import DeepgramSettings, OpenAISettings
 from aftercall.settings.sections import ReceptionistSettings
@@ -66,7 +72,9 @@ class Trouble:
 TROUBLES = {
     "the key is refused": Trouble([APOLOGY], key="another-key"),
     "the socket opens and nothing comes": Trouble([APOLOGY], (EngineBehaviour.MUTE,)),
-    "the settings are taken and nothing comes": Trouble([APOLOGY], (EngineBehaviour.DEAF,)),
+    "the settings are taken and nothing comes": Trouble(
+        [APOLOGY], (EngineBehaviour.DEAF,)
+    ),
     "it drops and comes back": Trouble(
         [GREETING, GO_ON], reply=ScriptDrop(), end_reason="caller_hung_up"
     ),
@@ -83,10 +91,16 @@ TROUBLES = {
         notes=["engine.lost"] * 2,
     ),
     "it drops and refuses the key it knew": Trouble(
-        [GREETING, APOLOGY], reply=ScriptDrop(), refuses_later=True, notes=["engine.lost"] * 2
+        [GREETING, APOLOGY],
+        reply=ScriptDrop(),
+        refuses_later=True,
+        notes=["engine.lost"] * 2,
     ),
     "it hears and never answers": Trouble(
-        [GREETING, HOLD_ON], reply=ScriptSilence(), end_reason="caller_hung_up", notes=[]
+        [GREETING, HOLD_ON],
+        reply=ScriptSilence(),
+        end_reason="caller_hung_up",
+        notes=[],
     ),
 }
 
@@ -132,7 +146,8 @@ async def ask(rig: Rig, server: EmulatedEngine, trouble: Trouble) -> None:
     first = server.calls[0]
     assert await at_standstill(
         lambda: (
-            first.heard == [ASKED] and (first.is_over or not isinstance(trouble.reply, ScriptDrop))
+            first.heard == [ASKED]
+            and (first.is_over or not isinstance(trouble.reply, ScriptDrop))
         )
     )
 
@@ -153,7 +168,9 @@ async def test_whatever_the_engine_does_the_caller_hears_something_in_time_and_i
         before = length_of(GREETING) if trouble.reply is not None else 0
         assert (
             await (
-                time_to_sound(rig, before) if GO_ON not in trouble.heard else at_once(rig, before)
+                time_to_sound(rig, before)
+                if GO_ON not in trouble.heard
+                else at_once(rig, before)
             )
             <= PATIENCE_S
         )
@@ -166,7 +183,9 @@ async def test_whatever_the_engine_does_the_caller_hears_something_in_time_and_i
             rig.line.add_frames(rig.side.stop())
         call = await rig.sealed()
     assert rig.played() == sum(length_of(text) for text in trouble.heard)
-    assert [turn.text for turn in call.turns if turn.speaker == "agent"] == trouble.heard
+    assert [
+        turn.text for turn in call.turns if turn.speaker == "agent"
+    ] == trouble.heard
     assert [turn.text for turn in call.turns if turn.speaker == "caller"] == (
         [ASKED] if trouble.reply else []
     )
@@ -182,5 +201,8 @@ async def at_once(rig: Rig, before: int) -> float:
 
 
 def length_of(text: str) -> int:
-    clips = {load_clip(name).text: len(load_clip(name).audio) for name in ("apology", "one_moment")}
+    clips = {
+        load_clip(name).text: len(load_clip(name).audio)
+        for name in ("apology", "one_moment")
+    }
     return clips.get(text) or len(utter(text))

@@ -65,7 +65,9 @@ def told(app: App, party: str, **kind: Any) -> str:
     return make_instructions(app.composer.preview(party, **kind), app.settings.zone)
 
 
-async def test_another_name_opens_that_persons_memory_and_not_the_owners(app: App) -> None:
+async def test_another_name_opens_that_persons_memory_and_not_the_owners(
+    app: App,
+) -> None:
     await ring(app, *TOM_SAYS)
     await ring(app, *ANNA_SAYS)
     tom, anna = told(app, PHONE), told(app, ANNA)
@@ -88,7 +90,9 @@ async def test_the_owner_by_a_short_name_is_still_the_owner(app: App) -> None:
     heard = await ring(app, "Hi, this is Bill.", "What did we talk about last time?")
     assert "you called" in heard[2]
     assert (
-        app.register.find_party(make_call([("caller", "This is Bill Harker.")], caller=PHONE))
+        app.register.find_party(
+            make_call([("caller", "This is Bill Harker.")], caller=PHONE)
+        )
         == PHONE
     )
     await app.journal.close()
@@ -107,7 +111,9 @@ def test_two_people_on_one_line_have_a_memory_that_neither_opens(app: App) -> No
         ("This is Tom.",),
         ("This is Tom, I like tea.", "This is Anna now, and I like coffee."),
     ):
-        row, _ = app.journal.ingest(make_call([("caller", line) for line in said], caller=PHONE))
+        row, _ = app.journal.ingest(
+            make_call([("caller", line) for line in said], caller=PHONE)
+        )
         work_off(app, row.live.id)
     assert app.store.get_decided_party(row.live.id) == f"{PHONE}#anna+owner"
     assert "coffee" not in told(app, PHONE) + told(app, ANNA)
@@ -130,7 +136,9 @@ async def test_a_dropped_call_of_a_guest_is_picked_up_when_they_say_who_they_are
     call, _ = await FakePhone(app.phone.turn_parts).ring(*ANNA_SAYS)
     clock.move(10)
     assert "saffron" not in told(app, PHONE)
-    again, heard = await FakePhone(app.phone.turn_parts).ring("It's Anna again.", "Thank you, bye.")
+    again, heard = await FakePhone(app.phone.turn_parts).ring(
+        "It's Anna again.", "Thank you, bye."
+    )
     assert again.call.resumes == call.call.id
     assert "Anna" in heard[-1]
     anew = app.composer.recompose(again.call, ANNA, "unknown", call.call.id)
@@ -138,11 +146,15 @@ async def test_a_dropped_call_of_a_guest_is_picked_up_when_they_say_who_they_are
     await app.journal.close()
 
 
-async def test_the_agents_words_to_the_owner_are_not_kept_in_a_guests_memory(app: App) -> None:
+async def test_the_agents_words_to_the_owner_are_not_kept_in_a_guests_memory(
+    app: App,
+) -> None:
     await ring(app, *TOM_SAYS)
     heard = await ring(app, *ANNA_SAYS)
     assert "Lucy" in heard[0]  # the phone is Tom's, and Tom is greeted
-    assert "Lucy" not in str(app.recall.find("main", ANNA, "unknown", "sister Lucy Porto"))
+    assert "Lucy" not in str(
+        app.recall.find("main", ANNA, "unknown", "sister Lucy Porto")
+    )
     assert "Lucy" not in told(app, ANNA)
     await app.journal.close()
 
@@ -164,7 +176,9 @@ async def test_a_streamed_call_goes_on_in_a_session_that_knows_nothing_of_the_ow
     assert "saffron" in second.opening.instructions
     assert "oatmeal" not in second.opening.instructions + second.opening.greeting
     assert [turn.text for turn in second.opening.history] == ["Hello, this is Anna."]
-    second.add_events(ToolCall("q1", "search_memory", json.dumps({"query": "remind me to buy"})))
+    second.add_events(
+        ToolCall("q1", "search_memory", json.dumps({"query": "remind me to buy"}))
+    )
     await until(lambda: bool(second.answers))
     assert "saffron" in second.answers[0]
     assert "oatmeal" not in second.answers[0]
@@ -204,7 +218,9 @@ def guarded(settings: Settings, clock: VirtualClock) -> App:
     )
 
 
-async def test_a_withheld_number_is_remembered_by_nobody_without_the_passcode(guarded: App) -> None:
+async def test_a_withheld_number_is_remembered_by_nobody_without_the_passcode(
+    guarded: App,
+) -> None:
     await ring(guarded, *TOM_SAYS, caller=OWNER)
     heard = await ring(
         guarded,
@@ -220,7 +236,9 @@ async def test_a_withheld_number_is_remembered_by_nobody_without_the_passcode(gu
     guarded.close()
 
 
-async def test_the_passcode_opens_the_owners_memory_and_keeps_the_call_in_it(guarded: App) -> None:
+async def test_the_passcode_opens_the_owners_memory_and_keeps_the_call_in_it(
+    guarded: App,
+) -> None:
     await ring(guarded, *TOM_SAYS, caller=OWNER)
     said = (
         "My passcode is blue harbour.",
@@ -259,7 +277,9 @@ async def test_with_the_passcode_another_name_opens_that_persons_memory_at_the_o
     guarded.close()
 
 
-async def test_after_too_many_wrong_tries_the_right_passcode_opens_nothing(guarded: App) -> None:
+async def test_after_too_many_wrong_tries_the_right_passcode_opens_nothing(
+    guarded: App,
+) -> None:
     await ring(guarded, *TOM_SAYS, caller=OWNER)
     await ring(guarded, "My passcode is red harbour.", caller=None)
     said = (
@@ -288,7 +308,10 @@ async def test_what_is_private_is_told_to_verified_callers_only_in_briefing_and_
         "memory": {"release": "shared", "visibility": {"preference": "private"}},
         "work": {"trusted": [PHONE]},
     }
-    app = build(Settings.model_validate(settings.model_dump(exclude={"briefing"}) | strict), clock)
+    app = build(
+        Settings.model_validate(settings.model_dump(exclude={"briefing"}) | strict),
+        clock,
+    )
     await ring(
         app,
         "This is Tom.",
@@ -297,21 +320,29 @@ async def test_what_is_private_is_told_to_verified_callers_only_in_briefing_and_
         "Thank you.",
     )
     (fact,) = [
-        fact for fact in app.composer.load_remembered("main", PHONE).facts if "tandem" in fact.text
+        fact
+        for fact in app.composer.load_remembered("main", PHONE).facts
+        if "tandem" in fact.text
     ]
     assert fact.visibility == "private"
     assert "tandem" not in told(app, PHONE)
     assert "tandem" in told(app, PHONE, is_verified=True)
-    assert "tandem" not in str(app.recall.find("main", PHONE, "known", "tandem parachute"))
-    assert "tandem" in str(app.recall.find("main", PHONE, "verified", "tandem parachute"))
+    assert "tandem" not in str(
+        app.recall.find("main", PHONE, "known", "tandem parachute")
+    )
+    assert "tandem" in str(
+        app.recall.find("main", PHONE, "verified", "tandem parachute")
+    )
     vouched, forged = (
-        make_live_call(caller=PHONE, verified=is_vouched) for is_vouched in (True, False)
+        make_live_call(caller=PHONE, verified=is_vouched)
+        for is_vouched in (True, False)
     )
     for call, is_told in ((vouched, True), (forged, False)):
         found = BriefingParts(party=PHONE)
         app.composer.gather(call, found, claims_greeting=False)
         assert (
-            fact.id in {told.id for told in app.composer.make_briefing(call, found).facts}
+            fact.id
+            in {told.id for told in app.composer.make_briefing(call, found).facts}
         ) is is_told
     await app.journal.close()
     app.close()
@@ -320,14 +351,21 @@ async def test_what_is_private_is_told_to_verified_callers_only_in_briefing_and_
 levels = st.sampled_from(["shared", "private", "secret"])
 facts = st.lists(
     st.builds(
-        BriefingFact, st.uuids().map(str), st.just("x"), st.just(START), st.booleans(), levels
+        BriefingFact,
+        st.uuids().map(str),
+        st.just("x"),
+        st.just(START),
+        st.booleans(),
+        levels,
     ),
     max_size=8,
 )
 
 
 @given(
-    facts, st.sampled_from(["unknown", "known", "verified"]), st.sampled_from(["shared", "private"])
+    facts,
+    st.sampled_from(["unknown", "known", "verified"]),
+    st.sampled_from(["shared", "private"]),
 )
 def test_nothing_above_the_callers_trust_passes_the_gate(
     known: list[BriefingFact], trust: Any, release_to: Any
@@ -341,8 +379,12 @@ def test_nothing_above_the_callers_trust_passes_the_gate(
 
 
 def test_a_sentence_that_gives_a_withheld_fact_away_is_left_out() -> None:
-    fact = BriefingFact("1", "I prefer the tandem parachute", START, visibility="private")
-    recent = RecentCall(START, "Tom prefers the tandem parachute. Tom asked for: Call the plumber.")
+    fact = BriefingFact(
+        "1", "I prefer the tandem parachute", START, visibility="private"
+    )
+    recent = RecentCall(
+        START, "Tom prefers the tandem parachute. Tom asked for: Call the plumber."
+    )
     page = KnownCaller(notes="Tom prefers the tandem parachute. Tom has a dog.")
     briefing = Briefing(
         "Hey Tom, how was the tandem parachute you prefer?",
@@ -351,14 +393,18 @@ def test_a_sentence_that_gives_a_withheld_fact_away_is_left_out() -> None:
         facts=(fact,),
         caller=page,
     )
-    passed = withhold_facts(briefing, "unknown", Settings(memory=MemorySettings(release="shared")))
+    passed = withhold_facts(
+        briefing, "unknown", Settings(memory=MemorySettings(release="shared"))
+    )
     assert (passed.greeting, passed.recent[0].summary) == (
         "Hey Tom!",
         "Tom asked for: Call the plumber.",
     )
     assert passed.caller.notes == "Tom has a dog."
     assert (
-        withhold_facts(briefing, "verified", Settings(memory=MemorySettings(release="shared")))
+        withhold_facts(
+            briefing, "verified", Settings(memory=MemorySettings(release="shared"))
+        )
         == briefing
     )
 
@@ -379,14 +425,19 @@ def test_facts_of_one_person_never_appear_for_another(
             ("agent", "Hello!"),
             ("caller", f"My sister {name}ella lives in {name}town."),
         ]
-        row, _ = app.journal.ingest(make_call(said, caller=PHONE, started_at=clock.now()))
+        row, _ = app.journal.ingest(
+            make_call(said, caller=PHONE, started_at=clock.now())
+        )
         work_off(app, row.live.id)
         clock.move(90_000)
     for name in {"Tom", *order}:
         party = PHONE if name == "Tom" else f"{PHONE}#{name.lower()}"
         heard = told(app, party) + str(
             app.recall.find(
-                "main", party, "unknown", "sister lives Tomella Annaella Carlella Meiella"
+                "main",
+                party,
+                "unknown",
+                "sister lives Tomella Annaella Carlella Meiella",
             )
         )
         assert {other for other in PEOPLE if f"{other}ella" in heard} == {name}
@@ -399,7 +450,10 @@ async def test_an_erased_number_takes_everybody_at_it_along_and_an_export_tells_
     await ring(app, *TOM_SAYS)
     await ring(app, *ANNA_SAYS)
     out = app.exporter.export(PHONE, tmp_path / "out")
-    lines = [json.loads(line) for line in (out.folder / "facts.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (out.folder / "facts.jsonl").read_text().splitlines()
+    ]
     assert {line["person"] for line in lines} == {None, "anna"}
     assert (out.folder / "pages" / "anna" / "USER.md").exists()
     assert out.documents == 2

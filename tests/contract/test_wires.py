@@ -29,7 +29,9 @@ from aftercall.phone.wire import (
 )
 from carriers import AUDIO, CALL, CARRIERS, STREAM, Carrier, sent, started
 
-each_carrier = pytest.mark.parametrize("carrier", CARRIERS, ids=lambda carrier: carrier.name)
+each_carrier = pytest.mark.parametrize(
+    "carrier", CARRIERS, ids=lambda carrier: carrier.name
+)
 
 
 def heard(events: object) -> list[int]:
@@ -78,7 +80,9 @@ def test_a_socket_that_closes_without_a_stop_stops_the_stream(carrier: Carrier) 
 
 
 @each_carrier
-def test_a_caller_who_hangs_up_before_the_start_is_gone_all_the_same(carrier: Carrier) -> None:
+def test_a_caller_who_hangs_up_before_the_start_is_gone_all_the_same(
+    carrier: Carrier,
+) -> None:
     wire = carrier.wire()
     wire.receive(carrier.connected())
     assert list(wire.receive(carrier.stop())) == [StreamStopped(StopReason.ENDED)]
@@ -120,7 +124,9 @@ def test_a_start_needs_no_connected_before_it(carrier: Carrier) -> None:
 @each_carrier
 def test_audio_of_another_stream_is_not_heard(carrier: Carrier) -> None:
     wire = started(carrier)
-    assert reasons(wire.receive(carrier.media(1, stream="MZother"))) == [Oddity.OTHER_STREAM]
+    assert reasons(wire.receive(carrier.media(1, stream="MZother"))) == [
+        Oddity.OTHER_STREAM
+    ]
 
 
 @each_carrier
@@ -151,7 +157,9 @@ def test_shuffled_audio_is_heard_in_the_order_it_was_spoken(carrier: Carrier) ->
 
 @each_carrier
 @given(seed=st.integers(0, 10_000))
-def test_any_shuffle_within_a_tenth_of_a_second_is_undone(carrier: Carrier, seed: int) -> None:
+def test_any_shuffle_within_a_tenth_of_a_second_is_undone(
+    carrier: Carrier, seed: int
+) -> None:
     rng = random.Random(seed)
     chunks = sorted(range(1, 101), key=lambda chunk: chunk + rng.uniform(0, 5))
     wire = started(carrier)
@@ -167,9 +175,13 @@ def test_any_shuffle_within_a_tenth_of_a_second_is_undone(carrier: Carrier, seed
 
 
 @each_carrier
-def test_a_lost_frame_holds_the_rest_up_for_a_tenth_of_a_second_at_most(carrier: Carrier) -> None:
+def test_a_lost_frame_holds_the_rest_up_for_a_tenth_of_a_second_at_most(
+    carrier: Carrier,
+) -> None:
     wire = started(carrier)
-    got = [heard(wire.receive(carrier.media(chunk))) for chunk in (1, 3, 4, 5, 6, 7, 8, 9)]
+    got = [
+        heard(wire.receive(carrier.media(chunk))) for chunk in (1, 3, 4, 5, 6, 7, 8, 9)
+    ]
     assert got == [[1], [], [], [], [], [], [3, 4, 5, 6, 7, 8], [9]]
 
 
@@ -210,7 +222,9 @@ def test_one_wild_number_does_not_mute_the_caller(carrier: Carrier) -> None:
     for wild in range(6):
         wire.receive(carrier.media(10**15 + wild))
     later = [
-        chunk for number in range(1, 101) for chunk in heard(wire.receive(carrier.media(number)))
+        chunk
+        for number in range(1, 101)
+        for chunk in heard(wire.receive(carrier.media(number)))
     ]
     assert later == list(range(50, 101))
 
@@ -239,7 +253,12 @@ def test_a_mark_comes_back_as_played_or_as_dropped_by_a_clear(carrier: Carrier) 
     wire.send(Mark("d"))
     for name in ("b", "c", "d"):
         events += wire.receive(carrier.mark(name))
-    assert events == [MarkPlayed("a"), MarkDropped("b"), MarkDropped("c"), MarkPlayed("d")]
+    assert events == [
+        MarkPlayed("a"),
+        MarkDropped("b"),
+        MarkDropped("c"),
+        MarkPlayed("d"),
+    ]
 
 
 @each_carrier
@@ -248,7 +267,10 @@ def test_a_name_used_again_after_a_clear_is_told_apart(carrier: Carrier) -> None
     wire.send(Mark("reply"))
     wire.send(Clear())
     wire.send(Mark("reply"))
-    assert [*wire.receive(carrier.mark("reply")), *wire.receive(carrier.mark("reply"))] == [
+    assert [
+        *wire.receive(carrier.mark("reply")),
+        *wire.receive(carrier.mark("reply")),
+    ] == [
         MarkDropped("reply"),
         MarkPlayed("reply"),
     ]
@@ -256,7 +278,9 @@ def test_a_name_used_again_after_a_clear_is_told_apart(carrier: Carrier) -> None
 
 
 @each_carrier
-def test_a_carrier_that_returns_no_marks_does_not_fill_the_memory(carrier: Carrier) -> None:
+def test_a_carrier_that_returns_no_marks_does_not_fill_the_memory(
+    carrier: Carrier,
+) -> None:
     wire = started(carrier)
     for number in range(3_000):
         wire.send(Mark(str(number)))
@@ -281,7 +305,8 @@ def test_audio_that_is_not_ours_is_refused_in_so_many_words(
     carrier: Carrier, announced: dict[str, object]
 ) -> None:
     wire = carrier.wire()
-    assert list(wire.receive(carrier.start(**announced))) == [StreamRefused(WireRefusal.FORMAT)]  # type: ignore[arg-type]
+    start = carrier.start(**announced)  # type: ignore[arg-type]
+    assert list(wire.receive(start)) == [StreamRefused(WireRefusal.FORMAT)]
     assert reasons(wire.receive(carrier.media(1))) == [Oddity.AFTER_REFUSAL]
     assert reasons(wire.receive(carrier.start())) == [Oddity.SECOND_START]
     with pytest.raises(StreamNotOpen):
@@ -290,7 +315,9 @@ def test_audio_that_is_not_ours_is_refused_in_so_many_words(
 
 
 @each_carrier
-def test_nothing_can_be_sent_before_the_start_or_after_the_stop(carrier: Carrier) -> None:
+def test_nothing_can_be_sent_before_the_start_or_after_the_stop(
+    carrier: Carrier,
+) -> None:
     wire = carrier.wire()
     for moment in (carrier.connected(), carrier.stop()):
         wire.receive(moment)
@@ -302,7 +329,9 @@ def test_nothing_can_be_sent_before_the_start_or_after_the_stop(carrier: Carrier
 
 @each_carrier
 @given(payload=st.binary(min_size=160, max_size=4_000))
-def test_audio_survives_the_round_trip_byte_for_byte(carrier: Carrier, payload: bytes) -> None:
+def test_audio_survives_the_round_trip_byte_for_byte(
+    carrier: Carrier, payload: bytes
+) -> None:
     wire = started(carrier)
     frame = sent(wire.send(AudioOut(payload)))
     assert base64.b64decode(frame["media"]["payload"], validate=True) == payload
@@ -319,7 +348,9 @@ def test_any_mark_name_survives_the_round_trip(carrier: Carrier, name: str) -> N
 
 
 @each_carrier
-def test_half_a_minute_of_audio_fits_a_frame_and_not_a_sample_more(carrier: Carrier) -> None:
+def test_half_a_minute_of_audio_fits_a_frame_and_not_a_sample_more(
+    carrier: Carrier,
+) -> None:
     wire = started(carrier)
     wire.send(AudioOut(b"\xff" * MAX_AUDIO_BYTES))
     with pytest.raises(AudioTooLong):
@@ -403,9 +434,13 @@ def test_an_event_without_its_inside_is_skipped(
 
 @each_carrier
 @pytest.mark.parametrize("sid", [None, "", 7, "a/b", "..", "x" * 300])
-def test_a_start_without_a_usable_call_id_starts_nothing(carrier: Carrier, sid: object) -> None:
+def test_a_start_without_a_usable_call_id_starts_nothing(
+    carrier: Carrier, sid: object
+) -> None:
     frame = json.loads(carrier.start())
-    frame["start"]["callSid" if "callSid" in frame["start"] else "call_control_id"] = sid
+    frame["start"]["callSid" if "callSid" in frame["start"] else "call_control_id"] = (
+        sid
+    )
     wire = carrier.wire()
     assert reasons(wire.receive(json.dumps(frame))) == [Oddity.SHAPE]
     assert isinstance(wire.receive(carrier.start())[0], StreamStarted)

@@ -27,7 +27,9 @@ def hook() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def environment(tmp_path: Path, hook: Receiver, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def environment(
+    tmp_path: Path, hook: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
     """Issues go to a webhook and are held; the owner is told through it, too."""
     settings = {
         "AFTERCALL_HOME": str(tmp_path / "home"),
@@ -93,8 +95,13 @@ def test_a_held_request_is_listed_shown_approved_and_its_history_tells_it(
     assert "said: Could you open a bug" in run("followups", "show", held["id"]).output
     assert isinstance(run("followups", "approve", held["id"]).exception, NotWaiting)
     assert isinstance(run("followups", "approve", "nothing").exception, NotFound)
-    assert isinstance(run("followups", "list", "--state", "lost").exception, RefusedInput)
-    assert run("followups", "reject", held["id"]).output.split() == [held["id"], "refused"]
+    assert isinstance(
+        run("followups", "list", "--state", "lost").exception, RefusedInput
+    )
+    assert run("followups", "reject", held["id"]).output.split() == [
+        held["id"],
+        "refused",
+    ]
 
 
 def test_a_notice_that_nobody_took_is_laid_aside_and_can_be_sent_again(
@@ -119,7 +126,11 @@ def test_follow_up_work_that_failed_is_done_again_by_hand(home: App) -> None:
     call = hold_call(home)
     home.work.runs.mark_running(call.conversation, 1, home.clock.now())
     home.work.runs.finish(
-        call.conversation, 1, "failed", "the account's quota is used up", home.clock.now()
+        call.conversation,
+        1,
+        "failed",
+        "the account's quota is used up",
+        home.clock.now(),
     )
     told = run("calls", "show", call.id).output
     assert (
@@ -132,7 +143,10 @@ def test_follow_up_work_that_failed_is_done_again_by_hand(home: App) -> None:
 
 
 def test_health_says_in_one_word_and_one_number_how_things_are(home: App) -> None:
-    assert (run("health").exit_code, run("health").output.splitlines()[0]) == (0, "ok  calls: none")
+    assert (run("health").exit_code, run("health").output.splitlines()[0]) == (
+        0,
+        "ok  calls: none",
+    )
     said = [
         ("agent", "Hello."),
         ("caller", "Hello there."),
@@ -143,25 +157,39 @@ def test_health_says_in_one_word_and_one_number_how_things_are(home: App) -> Non
     shown = run("health")
     assert shown.exit_code == 1
     assert shown.output.startswith("warn")
-    assert "1 promises are broken; `aftercall followups list --state broken`" in shown.output
+    assert (
+        "1 promises are broken; `aftercall followups list --state broken`"
+        in shown.output
+    )
     assert "email" not in shown.output
 
 
 def test_the_api_tells_and_decides_the_same(home: App) -> None:
     follow(home.work, hold_call(home).conversation)
     client = TestClient(
-        make_server(home), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 50_000)
+        make_server(home),
+        base_url="http://127.0.0.1:8080",
+        client=("127.0.0.1", 50_000),
     )
     page = client.get("/api/followups", params={"limit": 2}).json()
     rest = client.get("/api/followups", params={"before": page["next"]}).json()
-    assert (len(page["followups"]), len(rest["followups"]), rest["next"]) == (2, 1, None)
+    assert (len(page["followups"]), len(rest["followups"]), rest["next"]) == (
+        2,
+        1,
+        None,
+    )
     (held,) = client.get("/api/followups", params={"state": "held"}).json()["followups"]
     assert client.get("/api/followups", params={"state": "lost"}).status_code == 422
-    assert client.get(f"/api/followups/{held['id']}").json()["history"][0]["what"] == "held"
+    assert (
+        client.get(f"/api/followups/{held['id']}").json()["history"][0]["what"]
+        == "held"
+    )
     assert client.get("/api/followups/nothing").status_code == 404
     assert client.post(f"/api/followups/{held['id']}/retry").status_code == 409
     assert client.post(f"/api/followups/{held['id']}/approve").json()["state"] == "open"
-    assert client.post(f"/api/followups/{held['id']}/reject").json()["state"] == "refused"
+    assert (
+        client.post(f"/api/followups/{held['id']}/reject").json()["state"] == "refused"
+    )
     assert client.get("/api/health").json()["status"] == "ok"
     stranger = TestClient(
         make_server(home), base_url="http://127.0.0.1:8080", client=("10.0.0.1", 50_000)

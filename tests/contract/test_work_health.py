@@ -53,11 +53,15 @@ async def test_a_call_is_pending_until_everything_after_it_is_over(app: App) -> 
 
 def test_what_failed_shows_and_is_recovered_once_it_is_fine(app: App) -> None:
     desk = with_sink(
-        app, RecordingSink("github", SinkRefused("github: answered 404")), policy={"unknown": "do"}
+        app,
+        RecordingSink("github", SinkRefused("github: answered 404")),
+        policy={"unknown": "do"},
     )
     call = hold_call(app)
     finish_steps(app, call.id)
-    failed = next(row for row in follow(desk, call.conversation) if row.state == "failed")
+    failed = next(
+        row for row in follow(desk, call.conversation) if row.state == "failed"
+    )
     assert state_of(app, call.id) == "failed"
     assert (look(app).status, look(app).exit_code) == ("failing", 2)
     deliver.retry(desk, failed.id, "me")
@@ -88,7 +92,10 @@ def test_empty_calls_are_told_apart(app: App) -> None:
         finish_steps(app, line.id)
     follow(app.work, silent.conversation)
     follow(app.work, dropped.conversation)
-    assert (state_of(app, silent.id), state_of(app, dropped.id)) == ("nothing_said", "superseded")
+    assert (state_of(app, silent.id), state_of(app, dropped.id)) == (
+        "nothing_said",
+        "superseded",
+    )
     assert look(app).exit_code == 0
 
 
@@ -120,7 +127,9 @@ def test_what_another_agent_promised_does_not_warn(app: App) -> None:
 def test_a_broken_promise_is_worth_a_look_until_it_is_settled(app: App) -> None:
     call = hold_call(app, INVOICE)
     finish_steps(app, call.id)
-    broken = next(row for row in follow(app.work, call.conversation) if row.state == "broken")
+    broken = next(
+        row for row in follow(app.work, call.conversation) if row.state == "broken"
+    )
     made = look(app)
     assert (made.status, made.exit_code, made.counts.broken) == ("warn", 1, 1)
     assert "1 promises are broken" in made.reasons[0]
@@ -129,7 +138,9 @@ def test_a_broken_promise_is_worth_a_look_until_it_is_settled(app: App) -> None:
     assert look(app).status == "ok"
 
 
-def test_a_call_that_nobody_works_on_is_worth_a_look(app: App, clock: VirtualClock) -> None:
+def test_a_call_that_nobody_works_on_is_worth_a_look(
+    app: App, clock: VirtualClock
+) -> None:
     hold_call(app)
     clock.move(600)
     assert look(app).status == "ok"
@@ -157,15 +168,15 @@ async def test_the_sweep_sets_going_what_fell_through_and_then_finds_nothing(
 ) -> None:
     call, lost = hold_call(engine), hold_call(engine, caller="+15550142")
     with engine.database.write() as connection:
+        # enqueued, they say, but no step was ever begun
+        connection.execute(update(calls).values(postcall="started"))
         connection.execute(
-            update(calls).values(postcall="started")
-        )  # enqueued, they say, but no step was ever begun
-        connection.execute(
-            delete(followup_runs).where(followup_runs.c.conversation == lost.conversation)
+            delete(followup_runs).where(
+                followup_runs.c.conversation == lost.conversation
+            )
         )
-        connection.execute(
-            update(followup_runs).values(state="running", run=1)
-        )  # and its workflow is gone
+        # and its workflow is gone
+        connection.execute(update(followup_runs).values(state="running", run=1))
         connection.execute(delete(steps))
     clock.move(3600)
     found = await sweep(engine.health, engine.work, engine.journal)
@@ -174,9 +185,9 @@ async def test_the_sweep_sets_going_what_fell_through_and_then_finds_nothing(
         "timers": 1,
         "runs": 1,
     }
-    assert sorted(run.conversation for run in engine.work.runs.due(clock.now(), 300)) == sorted(
-        [call.conversation, lost.conversation]
-    )
+    assert sorted(
+        run.conversation for run in engine.work.runs.due(clock.now(), 300)
+    ) == sorted([call.conversation, lost.conversation])
     assert engine.steps.list_due() == sorted([call.id, lost.id])
     assert sum((await sweep(engine.health, engine.work, engine.journal)).values()) == 0
     assert await sweep_if_due(engine.health, engine.work, engine.journal) is not None
@@ -232,7 +243,8 @@ def test_a_running_process_that_cannot_even_say_so_is_failing(
 ) -> None:
     other = Presence(app.settings.home / "run", ProcessStore(app.database), clock)
     clock.move(HEARTBEAT_TIMEOUT_S + 1)
-    assert app.report_health().status == "ok"  # a command that takes long, and does no upkeep
+    # a command that takes long, and does no upkeep
+    assert app.report_health().status == "ok"
     other.send_heartbeat([])
     clock.move(HEARTBEAT_TIMEOUT_S + 1)
     assert app.report_health().status == "failing"

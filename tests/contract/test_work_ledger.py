@@ -20,7 +20,16 @@ from aftercall.work.context import WorkContext
 from aftercall.work.sinks.command import AgentSink
 from aftercall.work.store import FollowUpTransition
 from aftercall.work.sweep import break_overdue, expire
-from working import THREE_ASKS, RecordingSink, attempt, follow, hold_call, later, states, with_sink
+from working import (
+    THREE_ASKS,
+    RecordingSink,
+    attempt,
+    follow,
+    hold_call,
+    later,
+    states,
+    with_sink,
+)
 
 OWNER = "+15550100"
 BUG, MARKUS, CARL = (
@@ -39,7 +48,9 @@ def workspace(app: App) -> dict[str, str]:
     }
 
 
-def test_three_asks_are_three_things_and_a_promise_is_kept_by_its_request(app: App) -> None:
+def test_three_asks_are_three_things_and_a_promise_is_kept_by_its_request(
+    app: App,
+) -> None:
     call = hold_call(
         app,
         [
@@ -63,18 +74,31 @@ def test_three_asks_are_three_things_and_a_promise_is_kept_by_its_request(app: A
     assert "DTSTART;VALUE=DATE:20260217" in next(
         text for name, text in pages.items() if name.endswith(".ics")
     )
-    journal = next(text for name, text in pages.items() if name.startswith("journal/2026-02-13/"))
+    journal = next(
+        text for name, text in pages.items() if name.startswith("journal/2026-02-13/")
+    )
     assert all(f"- {title}" in journal for title in (BUG, MARKUS, CARL))
     assert app.work.runs.get(call.conversation).state == "done"
 
 
-def test_what_is_taken_back_in_a_later_leg_is_not_done_and_what_is_added_is(app: App) -> None:
+def test_what_is_taken_back_in_a_later_leg_is_not_done_and_what_is_added_is(
+    app: App,
+) -> None:
     first = hold_call(app)
     said = [
         ("agent", "We were cut off."),
-        ("caller", "Scratch the note about Carl. And please order paper for the printer."),
+        (
+            "caller",
+            "Scratch the note about Carl. And please order paper for the printer.",
+        ),
     ]
-    hold_call(app, said, conversation=first.conversation, resumes=first.id, started_at=later(60))
+    hold_call(
+        app,
+        said,
+        conversation=first.conversation,
+        resumes=first.id,
+        started_at=later(60),
+    )
     rows = follow(app.work, first.conversation)
     assert states(rows) == {
         BUG: "done",
@@ -104,7 +128,10 @@ def test_taking_back_what_is_done_is_noted_and_undoes_nothing(app: App) -> None:
         started_at=later(60),
     )
     (note,) = [row for row in follow(app.work, call.conversation) if row.title == CARL]
-    assert (note.state, note.reason) == ("done", "the caller took it back after it was done")
+    assert (note.state, note.reason) == (
+        "done",
+        "the caller took it back after it was done",
+    )
 
 
 def test_one_request_in_five_phrasings_is_one_row(app: App) -> None:
@@ -125,7 +152,11 @@ def test_a_request_written_down_during_the_call_is_the_same_row_after_it(
     app: App,
 ) -> None:
     noted: list[dict[str, Any]] = [
-        {"kind": "issue", "title": "File a bug: broken thumbnails", "details": "gallery page"},
+        {
+            "kind": "issue",
+            "title": "File a bug: broken thumbnails",
+            "details": "gallery page",
+        },
         {"kind": "task", "title": "Water the plants", "due": "2026-02-31"},
         {"kind": "nonsense", "title": "Feed the cat", "due": "2020-01-01", "person": 7},
         {"kind": "task"},
@@ -143,11 +174,19 @@ def test_a_request_written_down_during_the_call_is_the_same_row_after_it(
         app.work.followups.history(rows[title].id)[0].note
         for title in ("Water the plants", "Feed the cat")
     ]
-    assert notes == ["the date that was said is none", "the date that was said lay in the past"]
-    assert (rows["Feed the cat"].request_kind, rows["Feed the cat"].person) == ("other", None)
+    assert notes == [
+        "the date that was said is none",
+        "the date that was said lay in the past",
+    ]
+    assert (rows["Feed the cat"].request_kind, rows["Feed the cat"].person) == (
+        "other",
+        None,
+    )
 
 
-def test_an_unknown_callers_request_stays_on_the_machine_until_it_is_approved(app: App) -> None:
+def test_an_unknown_callers_request_stays_on_the_machine_until_it_is_approved(
+    app: App,
+) -> None:
     sink = RecordingSink()
     desk = with_sink(app, sink)
     call = hold_call(app)
@@ -163,7 +202,9 @@ def test_an_unknown_callers_request_stays_on_the_machine_until_it_is_approved(ap
     assert [work.title for work in sink.effects] == [BUG]
     done = desk.followups.get(held.id)
     assert (done.state, done.link) == ("done", "https://github.com/acme/site/issues/41")
-    assert [(change.what, change.who) for change in desk.followups.history(held.id)] == [
+    assert [
+        (change.what, change.who) for change in desk.followups.history(held.id)
+    ] == [
         ("held", "follow-up"),
         ("open", "me"),
         ("doing", "follow-up"),
@@ -207,7 +248,10 @@ def test_a_request_is_trusted_as_far_as_the_leg_it_was_made_in(app: App) -> None
     sink = RecordingSink()
     desk = with_sink(app, sink, trusted=(OWNER,))
     first = hold_call(app, caller=OWNER, verified=True)
-    forged = [("agent", "Hello."), ("caller", "Please create an issue for the missing login page.")]
+    forged = [
+        ("agent", "Hello."),
+        ("caller", "Please create an issue for the missing login page."),
+    ]
     hold_call(
         app,
         forged,
@@ -235,11 +279,16 @@ def guarded(settings: Settings, clock: VirtualClock) -> Any:
 def spoken(words: str) -> list[tuple[str, str]]:
     return [
         ("agent", "Hello."),
-        ("caller", f"My passcode is {words}. Please open a bug about the broken thumbnails."),
+        (
+            "caller",
+            f"My passcode is {words}. Please open a bug about the broken thumbnails.",
+        ),
     ]
 
 
-def test_a_spoken_passcode_verifies_and_is_nowhere_in_what_is_read(guarded: App) -> None:
+def test_a_spoken_passcode_verifies_and_is_nowhere_in_what_is_read(
+    guarded: App,
+) -> None:
     sink = RecordingSink()
     desk = with_sink(guarded, sink)
     noted = {
@@ -248,7 +297,9 @@ def test_a_spoken_passcode_verifies_and_is_nowhere_in_what_is_read(guarded: App)
         "details": "Blue harvest, 4 7",
     }
     event = Event(seq=1, kind="request.taken", at=START, data=noted)
-    call = make_call(spoken("Blue, harvest four seven")).model_copy(update={"events": (event,)})
+    call = make_call(spoken("Blue, harvest four seven")).model_copy(
+        update={"events": (event,)}
+    )
     guarded.journal.ingest(call)
     (row,) = follow(desk, call.conversation)
     assert (row.trust, row.state) == ("verified", "done")
@@ -285,15 +336,17 @@ def test_more_requests_than_the_daily_limit_are_held(app: App) -> None:
         "held",
         "held",
     ]
-    assert set(states(follow(desk, hold_call(app, caller="+15550142").conversation)).values()) == {
-        "done"
-    }
+    assert set(
+        states(follow(desk, hold_call(app, caller="+15550142").conversation)).values()
+    ) == {"done"}
 
 
 def test_policy_can_refuse_and_let_do(app: App) -> None:
     sink = RecordingSink()
     desk = with_sink(
-        app, sink, policy={"unknown.issue": "do", "unknown.note": "refuse", "unknown": "hold"}
+        app,
+        sink,
+        policy={"unknown.issue": "do", "unknown.note": "refuse", "unknown": "hold"},
     )
     rows = follow(desk, hold_call(app).conversation)
     assert states(rows) == {BUG: "done", MARKUS: "held", CARL: "refused"}
@@ -304,27 +357,41 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(app: App) -> None:
     desk = with_sink(app, sink, dry_run=True, policy={"unknown": "do"}, notice="github")
     rows = follow(desk, hold_call(app).conversation)
     assert {row.state for row in rows} == {"held"}
-    assert next(row.reason for row in rows if row.title == BUG) == "dry run: would write it down"
+    assert (
+        next(row.reason for row in rows if row.title == BUG)
+        == "dry run: would write it down"
+    )
     assert sink.effects == []
     assert not any(name.startswith(("tasks", "people")) for name in workspace(app))
 
 
 def test_a_sink_that_failed_after_doing_its_work_does_it_once(app: App) -> None:
-    sink = RecordingSink("github", SinkUnavailable("github: gave no answer"), works_first=True)
+    sink = RecordingSink(
+        "github", SinkUnavailable("github: gave no answer"), works_first=True
+    )
     desk = with_sink(app, sink, policy={"unknown": "do"})
     rows = follow(desk, hold_call(app).conversation)
     assert states(rows)[BUG] == "done"
     assert len(sink.effects) == 1
-    (delivery,) = desk.deliveries.of_followup(next(row.id for row in rows if row.title == BUG))
+    (delivery,) = desk.deliveries.of_followup(
+        next(row.id for row in rows if row.title == BUG)
+    )
     assert (delivery.state, delivery.attempts) == ("done", 2)
 
 
-def test_a_sink_that_cannot_tell_is_not_asked_twice_until_a_person_says_so(app: App) -> None:
+def test_a_sink_that_cannot_tell_is_not_asked_twice_until_a_person_says_so(
+    app: App,
+) -> None:
     sink = RecordingSink(
-        "github", OutcomeUnknown("github: gave no answer"), works_first=True, can_repeat=False
+        "github",
+        OutcomeUnknown("github: gave no answer"),
+        works_first=True,
+        can_repeat=False,
     )
     desk = with_sink(app, sink, policy={"unknown": "do"})
-    row = next(row for row in follow(desk, hold_call(app).conversation) if row.title == BUG)
+    row = next(
+        row for row in follow(desk, hold_call(app).conversation) if row.title == BUG
+    )
     assert (row.state, row.reason) == ("failed", "github: gave no answer")
     assert len(sink.effects) == 1
     deliver.retry(desk, row.id, "me")
@@ -341,9 +408,10 @@ def test_work_cut_off_in_a_sink_that_cannot_tell_fails_and_says_so(app: App) -> 
         for item in desk.record_followups(call.conversation, 1)
         if desk.followups.get(item).title == BUG
     )
+    # and the power goes
     desk.deliveries.claim(
         deliver.request_work(desk, row, "github"), sink, row.id, app.clock.now()
-    )  # and the power goes
+    )
     attempt(desk, row.id)
     assert desk.followups.get(row.id).state == "failed"
     assert "cannot tell" in desk.followups.get(row.id).reason
@@ -352,7 +420,10 @@ def test_work_cut_off_in_a_sink_that_cannot_tell_fails_and_says_so(app: App) -> 
 
 ORDERS = [
     ("agent", "Hello."),
-    ("caller", "Please order paper for the printer. And please order two chairs for the hall."),
+    (
+        "caller",
+        "Please order paper for the printer. And please order two chairs for the hall.",
+    ),
 ]
 
 
@@ -361,17 +432,22 @@ def agent_desk(app: App, tmp_path: Path, program: str, **settings: Any) -> WorkC
     count = f"open({str(tmp_path / 'runs')!r}, 'a').write('run\\n'); "
     command = (sys.executable, "-c", count + program)
     sink = AgentSink(
-        AgentSettings.model_validate({"command": command, **settings}), app.settings.home
+        AgentSettings.model_validate({"command": command, **settings}),
+        app.settings.home,
     )
     return with_sink(app, sink, policy={"unknown": "do"})
 
 
-def test_the_command_runs_once_for_all_requests_of_a_conversation(app: App, tmp_path: Path) -> None:
+def test_the_command_runs_once_for_all_requests_of_a_conversation(
+    app: App, tmp_path: Path
+) -> None:
     desk = agent_desk(
         app, tmp_path, """print('{"state": "done", "link": "https://x.example/1"}')"""
     )
     rows = follow(desk, hold_call(app, ORDERS).conversation)
-    assert [(row.state, row.link) for row in rows] == [("done", "https://x.example/1")] * 2
+    assert [(row.state, row.link) for row in rows] == [
+        ("done", "https://x.example/1")
+    ] * 2
     assert (tmp_path / "runs").read_text() == "run\n"
     assert [change.what for change in desk.followups.history(rows[0].id)] == [
         "open",
@@ -384,7 +460,9 @@ def test_the_command_runs_for_each_request_where_that_is_asked_for(
     app: App, tmp_path: Path
 ) -> None:
     desk = agent_desk(app, tmp_path, """print('{"state": "done"}')""", per="request")
-    assert set(states(follow(desk, hold_call(app, ORDERS).conversation)).values()) == {"done"}
+    assert set(states(follow(desk, hold_call(app, ORDERS).conversation)).values()) == {
+        "done"
+    }
     assert (tmp_path / "runs").read_text() == "run\nrun\n"
 
 
@@ -407,18 +485,25 @@ def test_a_command_that_failed_is_not_run_again_until_a_person_says_so(
     assert (tmp_path / "runs").read_text() == "run\nrun\n"
 
 
-def test_a_command_cut_off_by_a_crash_is_not_run_again_by_itself(app: App, tmp_path: Path) -> None:
+def test_a_command_cut_off_by_a_crash_is_not_run_again_by_itself(
+    app: App, tmp_path: Path
+) -> None:
     desk = agent_desk(app, tmp_path, """print('{"state": "done"}')""")
     call = hold_call(app, ORDERS)
     todo = desk.record_followups(call.conversation, 1)
-    works = {item: deliver.request_work(desk, desk.followups.get(item), "agent") for item in todo}
+    works = {
+        item: deliver.request_work(desk, desk.followups.get(item), "agent")
+        for item in todo
+    }
     for item in todo:
         desk.followups.change_state(
-            item, FollowUpTransition("doing", "me"), app.clock.now(), only_from=("open",)
+            item,
+            FollowUpTransition("doing", "me"),
+            app.clock.now(),
+            only_from=("open",),
         )
-    desk.deliveries.claim_all(
-        list(works.items()), desk.sinks["agent"], app.clock.now()
-    )  # and the power goes
+    # and the power goes
+    desk.deliveries.claim_all(list(works.items()), desk.sinks["agent"], app.clock.now())
     deliver.run_agent(desk, todo)
     for item in todo:
         attempt(desk, item)
@@ -426,7 +511,9 @@ def test_a_command_cut_off_by_a_crash_is_not_run_again_by_itself(app: App, tmp_p
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_command_that_cannot_be_started_fails_each_of_its_requests_once(app: App) -> None:
+def test_a_command_that_cannot_be_started_fails_each_of_its_requests_once(
+    app: App,
+) -> None:
     desk = with_sink(
         app,
         AgentSink(AgentSettings(command=("/no/such/agent",)), app.settings.home),
@@ -444,11 +531,15 @@ def test_a_command_that_cannot_be_started_fails_each_of_its_requests_once(app: A
 
 def test_one_requests_failure_never_stops_another(app: App) -> None:
     desk = with_sink(
-        app, RecordingSink("github", SinkRefused("github: answered 404")), policy={"unknown": "do"}
+        app,
+        RecordingSink("github", SinkRefused("github: answered 404")),
+        policy={"unknown": "do"},
     )
     rows = follow(desk, hold_call(app).conversation)
     assert states(rows) == {BUG: "failed", MARKUS: "done", CARL: "done"}
-    assert next(row.reason for row in rows if row.title == BUG) == "github: answered 404"
+    assert (
+        next(row.reason for row in rows if row.title == BUG) == "github: answered 404"
+    )
 
 
 INVOICE = [
@@ -471,7 +562,9 @@ def test_a_promise_of_our_agent_that_no_work_keeps_is_broken(app: App) -> None:
 def test_a_promise_of_another_agent_is_unknown_not_broken(app: App) -> None:
     rows = follow(app.work, hold_call(app, INVOICE, is_handed_in=True).conversation)
     assert states(rows, "promise") == {"Email you the invoice": "unknown"}
-    deliver.reject(app.work, next(row.id for row in rows if row.kind == "promise"), "me")
+    deliver.reject(
+        app.work, next(row.id for row in rows if row.kind == "promise"), "me"
+    )
     assert states(app.work.followups.page(limit=9), "promise") == {
         "Email you the invoice": "refused"
     }
@@ -514,7 +607,9 @@ def test_a_day_that_had_passed_before_the_call_came_in_breaks_nothing(
 
 def test_a_promise_stands_as_the_work_behind_it(app: App) -> None:
     desk = with_sink(app, RecordingSink())
-    call = hold_call(app, [*THREE_ASKS, ("agent", "I'll open a bug about the broken thumbnails.")])
+    call = hold_call(
+        app, [*THREE_ASKS, ("agent", "I'll open a bug about the broken thumbnails.")]
+    )
     rows = follow(desk, call.conversation)
     assert states(rows, "promise") == {BUG: "held"}
     request = next(row for row in rows if row.kind == "request" and row.title == BUG)
@@ -538,7 +633,9 @@ def test_words_to_the_machinery_set_nothing_in_motion_that_leaves_the_machine(
 ) -> None:
     sink = RecordingSink()
     desk = with_sink(app, sink)
-    call = hold_call(app, [("agent", "Hello."), ("caller", said), ("agent", "I can't do that.")])
+    call = hold_call(
+        app, [("agent", "Hello."), ("caller", said), ("agent", "I can't do that.")]
+    )
     rows = follow(desk, call.conversation)
     assert sink.effects == []
     assert {row.state for row in rows} <= {"done", "held"}
@@ -568,7 +665,10 @@ def test_a_title_full_of_paths_and_commands_stays_a_title(app: App) -> None:
             "everyone --- # x"
         )
     ]
-    assert {path.parent for path in root.rglob("*.md")} <= {root / "tasks", *root.glob("journal/*")}
+    assert {path.parent for path in root.rglob("*.md")} <= {
+        root / "tasks",
+        *root.glob("journal/*"),
+    }
 
 
 def test_a_silent_call_is_recorded_as_such_and_has_no_journal_entry(app: App) -> None:
@@ -595,13 +695,18 @@ def test_the_owner_is_told_once_of_each_conversation(app: App) -> None:
     follow(desk, call.conversation)
     (notice,) = sink.effects
     assert notice.purpose == "notice"
-    assert notice.title == "+15550100 called: 3 asked for, 2 written down, 1 waits for approval"
+    assert (
+        notice.title
+        == "+15550100 called: 3 asked for, 2 written down, 1 waits for approval"
+    )
     assert "aftercall followups approve" in notice.details
     deliver.notify(desk, call.conversation, 1)
     assert len(sink.effects) == 1
 
 
-def test_a_reminder_comes_at_its_time_and_is_sent_once(app: App, clock: VirtualClock) -> None:
+def test_a_reminder_comes_at_its_time_and_is_sent_once(
+    app: App, clock: VirtualClock
+) -> None:
     sink = RecordingSink("webhook")
     desk = with_sink(app, sink, reminders="webhook")
     call = hold_call(app)
@@ -627,7 +732,9 @@ async def test_what_nobody_approves_expires(app: App, clock: VirtualClock) -> No
     assert states(desk.followups.of_conversation(call.conversation))[BUG] == "expired"
 
 
-def test_what_another_process_is_sending_is_left_to_it_until_it_is_gone(app: App) -> None:
+def test_what_another_process_is_sending_is_left_to_it_until_it_is_gone(
+    app: App,
+) -> None:
     sink, other = RecordingSink("github"), build(app.settings, app.clock)
     desk, theirs = (
         with_sink(app, sink, policy={"unknown": "do"}),

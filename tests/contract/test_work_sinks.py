@@ -66,14 +66,21 @@ def make_work(sink: str, **fields: Any) -> SinkWork:
         "call_id": "C1",
     }
     return SinkWork(
-        **rest | told | {"conversation": "K1", "due": "2026-02-17", "trust": "verified"} | fields
+        **rest
+        | told
+        | {"conversation": "K1", "due": "2026-02-17", "trust": "verified"}
+        | fields
     )
 
 
 def files_case(settings: Settings, sink: Sink, folder: str) -> Case:
     def effects() -> list[str]:
         place = settings.home / "workspace" / folder
-        return [path.read_text() for path in sorted(place.rglob("*.md"))] if place.exists() else []
+        return (
+            [path.read_text() for path in sorted(place.rglob("*.md"))]
+            if place.exists()
+            else []
+        )
 
     return Case(sink, effects)
 
@@ -92,7 +99,11 @@ class Carrier(httpx2.MockTransport):
             wanted = request.url.params["To"]
             return httpx2.Response(
                 200,
-                json={"messages": [message for message in self.sent if message["to"] == wanted]},
+                json={
+                    "messages": [
+                        message for message in self.sent if message["to"] == wanted
+                    ]
+                },
             )
         if request.url.path.startswith("/v2/messages"):
             assert request.headers["authorization"] == "Bearer telnyx-key"
@@ -101,7 +112,11 @@ class Carrier(httpx2.MockTransport):
         else:
             assert request.headers["authorization"].startswith("Basic ")
             form = parse_qs(body, strict_parsing=True)
-            message = {"to": form["To"][0], "body": form["Body"][0], "from": form["From"][0]}
+            message = {
+                "to": form["To"][0],
+                "body": form["Body"][0],
+                "from": form["From"][0],
+            }
         sid = f"SM{len(self.sent)}"
         self.sent.append(message | {"sid": sid, "status": "sent"})
         if self.is_silent_after_work:
@@ -162,12 +177,18 @@ def open_case(tmp_path: Path, clock: VirtualClock) -> Iterator[Callable[[str], C
                     )
                     return Case(
                         GitHubSink(place, clock),
-                        lambda: [f"{issue['title']}\n{issue['body']}" for issue in github.issues],
+                        lambda: [
+                            f"{issue['title']}\n{issue['body']}"
+                            for issue in github.issues
+                        ],
                     )
                 case "webhook":
                     hook = stack.enter_context(Receiver())
                     sink = WebhookSink(
-                        WebhookSettings(url=hook.url, secret=SecretStr("whsec_c2VjcmV0")), clock
+                        WebhookSettings(
+                            url=hook.url, secret=SecretStr("whsec_c2VjcmV0")
+                        ),
+                        clock,
                     )
                     return Case(
                         sink,
@@ -207,7 +228,9 @@ def text_sink(name: str, carrier: Carrier, clock: VirtualClock) -> MessageSink:
         )
         return MessageSink(TwilioMessages(account, "+15550101", carrier), OWNER, clock)
     return MessageSink(
-        TelnyxMessages(TelnyxSettings(api_key=SecretStr("telnyx-key")), "+15550101", carrier),
+        TelnyxMessages(
+            TelnyxSettings(api_key=SecretStr("telnyx-key")), "+15550101", carrier
+        ),
         OWNER,
         clock,
     )
@@ -225,7 +248,17 @@ def program_case(name: str, folder: Path, settings: Settings) -> Case:
     return Case(sink, lambda: kept.read_text().splitlines() if kept.exists() else [])
 
 
-EVERY = ("tasks", "people", "github", "webhook", "email", "twilio", "telnyx", "mcp", "agent")
+EVERY = (
+    "tasks",
+    "people",
+    "github",
+    "webhook",
+    "email",
+    "twilio",
+    "telnyx",
+    "mcp",
+    "agent",
+)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -269,7 +302,9 @@ def test_a_sink_that_cannot_tell_what_it_has_done_says_so(
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_words_stay_words(name: str, open_case: Callable[[str], Case], tmp_path: Path) -> None:
+def test_words_stay_words(
+    name: str, open_case: Callable[[str], Case], tmp_path: Path
+) -> None:
     case = open_case(name)
     before = {path for path in tmp_path.rglob("*") if path.is_file()}
     work = make_work(
@@ -283,16 +318,21 @@ def test_words_stay_words(name: str, open_case: Callable[[str], Case], tmp_path:
     case.sink.deliver(work)
     (effect,) = case.effects()
     if name in ("tasks", "people", "github"):
-        page = effect.partition("\n---\n" if name == "tasks" else "\n")[
-            2
-        ]  # what is rendered: not the front matter, not the title
+        # what is rendered: not the front matter, not the title
+        page = effect.partition("\n---\n" if name == "tasks" else "\n")[2]
         assert "<!-- aftercall: ffff" not in page
         assert "@all" not in page
     if name == "email":
         letter = message_from_string(effect)
-        assert (letter["To"], letter["Auto-Submitted"]) == ("o@x.example", "auto-generated")
+        assert (letter["To"], letter["Auto-Submitted"]) == (
+            "o@x.example",
+            "auto-generated",
+        )
     made = {path for path in tmp_path.rglob("*") if path.is_file()} - before
-    assert all(path.is_relative_to(tmp_path / "home") or path.name == "kept.txt" for path in made)
+    assert all(
+        path.is_relative_to(tmp_path / "home") or path.name == "kept.txt"
+        for path in made
+    )
 
 
 def test_a_text_message_goes_to_a_proven_caller_and_otherwise_to_the_owner(

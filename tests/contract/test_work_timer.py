@@ -18,7 +18,8 @@ def test_a_conversation_is_due_only_once_its_window_has_passed(
 ) -> None:
     call = hold_call(app, ended_at=later(0), said=())
     clock.move(WINDOW)
-    assert due(app, clock) == []  # the window's last millisecond still counts for a reconnect
+    # the window's last millisecond still counts for a reconnect
+    assert due(app, clock) == []
     clock.move(0.001)
     assert due(app, clock) == [call.conversation]
 
@@ -43,15 +44,21 @@ def test_a_later_leg_pushes_the_timer(app: App, clock: VirtualClock) -> None:
 def test_a_leg_sealed_out_of_order_does_not_turn_the_timer_back(
     app: App, clock: VirtualClock
 ) -> None:
-    last = hold_call(app, (), conversation="talk", started_at=later(150), ended_at=later(200))
+    last = hold_call(
+        app, (), conversation="talk", started_at=later(150), ended_at=later(200)
+    )
     hold_call(app, (), conversation="talk", ended_at=later(0))
     assert app.work.runs.get(last.conversation).ended_at == later(200)
 
 
-async def test_nothing_is_due_while_a_leg_is_live(app: App, clock: VirtualClock) -> None:
+async def test_nothing_is_due_while_a_leg_is_live(
+    app: App, clock: VirtualClock
+) -> None:
     first = hold_call(app, ended_at=later(0), said=())
     record = await app.journal.open(
-        make_live_call(conversation=first.conversation, resumes=first.id, caller="+15550199")
+        make_live_call(
+            conversation=first.conversation, resumes=first.id, caller="+15550199"
+        )
     )
     clock.move(WINDOW * 10)
     assert due(app, clock) == []
@@ -71,7 +78,9 @@ async def test_nothing_is_due_while_a_call_of_the_same_caller_may_still_join(
     assert due(app, clock) == [other.conversation]
 
 
-def test_a_run_that_was_started_is_not_started_again(app: App, clock: VirtualClock) -> None:
+def test_a_run_that_was_started_is_not_started_again(
+    app: App, clock: VirtualClock
+) -> None:
     call = hold_call(app, ended_at=later(0), said=())
     clock.move(WINDOW + 1)
     app.work.runs.mark_running(call.conversation, 1, clock.now())
@@ -88,7 +97,12 @@ def test_a_leg_sealed_while_a_run_is_under_way_gets_a_run_of_its_own_afterwards(
     app.work.runs.mark_running(first.conversation, 1, clock.now())
     said = [("agent", "Hello."), ("caller", "Please order paper for the printer.")]
     app.journal.ingest(
-        make_call(said, conversation=first.conversation, started_at=later(1), ended_at=later(10))
+        make_call(
+            said,
+            conversation=first.conversation,
+            started_at=later(1),
+            ended_at=later(10),
+        )
     )
     clock.move(WINDOW)
     assert due(app, clock) == []  # one run of a conversation at a time

@@ -15,7 +15,9 @@ from working import RecordingSink, follow, hold_call, with_sink
 def test_what_was_done_and_what_waits_is_told_to_the_caller_who_asked_and_to_no_other(
     app: App, clock: VirtualClock
 ) -> None:
-    desk = with_sink(app, RecordingSink(), policy={"unknown.issue": "do", "unknown.note": "hold"})
+    desk = with_sink(
+        app, RecordingSink(), policy={"unknown.issue": "do", "unknown.note": "hold"}
+    )
     call = hold_call(app)
     clock.move(400)
     follow(desk, call.conversation)
@@ -58,7 +60,10 @@ def test_nobody_is_told_that_a_thing_was_done_which_was_only_written_down(
     assert written.count("Send Dana the signed contract — noted: tasks/") == 2
     assert (
         "done"
-        not in written + notice.title + notice.details + render(told, app.settings.zone).lower()
+        not in written
+        + notice.title
+        + notice.details
+        + render(told, app.settings.zone).lower()
     )
 
 
@@ -70,7 +75,11 @@ def test_what_was_told_is_not_told_again_after_the_next_call_but_what_waits_is(
     clock.move(400)
     follow(desk, call.conversation)
     clock.move(400)
-    hold_call(app, [("agent", "Hello."), ("caller", "Just saying hi.")], started_at=clock.now())
+    hold_call(
+        app,
+        [("agent", "Hello."), ("caller", "Just saying hi.")],
+        started_at=clock.now(),
+    )
     assert app.composer.preview(call.caller).work == (
         "Waits for the owner's approval: Open a bug about the broken thumbnails",
     )
@@ -105,4 +114,6 @@ def test_a_broken_workspace_never_costs_the_greeting(app: App) -> None:
     assert person is not None
     person.greeting.mkdir(parents=True)
     person.user.mkdir()
-    assert app.composer.preview("+15550100").greeting == app.settings.receptionist.greeting
+    assert (
+        app.composer.preview("+15550100").greeting == app.settings.receptionist.greeting
+    )

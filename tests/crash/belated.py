@@ -46,17 +46,25 @@ def run(home: str, database_url: str, fault: str, sids: list[str], fails: int) -
 async def _work(app: App, sids: list[str]) -> None:
     async with running(app):
         for sid in sids:
-            row, _ = app.journal.ingest(make_call(SAID, sid=sid, started_at=app.clock.now()))
+            row, _ = app.journal.ingest(
+                make_call(SAID, sid=sid, started_at=app.clock.now())
+            )
             await wait_for_steps(app, row.live.id)
     app.close()
 
 
-def run_by_hand(home: str, database_url: str, fault: str, sid: str, *, declines: bool) -> None:
+def run_by_hand(
+    home: str, database_url: str, fault: str, sid: str, *, declines: bool
+) -> None:
     """Take every step once, without the engine, or run those that failed again."""
     app = _open(
-        home, database_url, Hoarse(*[ModelDeclined("the model declined to answer")] * declines)
+        home,
+        database_url,
+        Hoarse(*[ModelDeclined("the model declined to answer")] * declines),
     )
-    row, is_new = app.journal.ingest(make_call(SAID, sid=sid, started_at=app.clock.now()))
+    row, is_new = app.journal.ingest(
+        make_call(SAID, sid=sid, started_at=app.clock.now())
+    )
     faults.arm(fault)
     for name in ("summary", "index", "document", "pins") if is_new else ("",):
         rerun(app.step_runner, row.live.id, name)

@@ -24,7 +24,10 @@ ASKED = Reading(
     summary="Bill asked for three things.",
     requests=(
         Request(
-            kind="issue", title="Open a bug about the thumbnails", turns=(2,), words="open a bug"
+            kind="issue",
+            title="Open a bug about the thumbnails",
+            turns=(2,),
+            words="open a bug",
         ),
         Request(
             kind="reminder",
@@ -33,13 +36,24 @@ ASKED = Reading(
             turns=(2,),
             words="remind me",
         ),
-        Request(kind="message", title="Send Dana the contract", turns=(2,), words="send Dana"),
+        Request(
+            kind="message",
+            title="Send Dana the contract",
+            turns=(2,),
+            words="send Dana",
+        ),
     ),
     promises=(
-        Promise(title="Open a bug about the thumbnails", turns=(3,), words="I'll open a bug"),
+        Promise(
+            title="Open a bug about the thumbnails", turns=(3,), words="I'll open a bug"
+        ),
     ),
 )
-SAID = [("agent", "Hello."), ("caller", "Please do three things."), ("agent", "I will.")]
+SAID = [
+    ("agent", "Hello."),
+    ("caller", "Please do three things."),
+    ("agent", "I will."),
+]
 
 
 @dataclass(frozen=True)
@@ -106,7 +120,11 @@ def _is_over(app: App, conversation: str) -> bool:
     desk = app.work
     if desk.runs.get(conversation).state != "done":
         return False
-    rows = [row for row in desk.followups.of_conversation(conversation) if row.kind == "request"]
+    rows = [
+        row
+        for row in desk.followups.of_conversation(conversation)
+        if row.kind == "request"
+    ]
     for row in rows:
         if row.state == "held":
             deliver.approve(desk, row.id, "test")
@@ -115,7 +133,9 @@ def _is_over(app: App, conversation: str) -> bool:
         for delivery in desk.deliveries.of_conversation(conversation)
         if delivery.purpose in ("notice", "reminder")
     ]
-    return all(row.state == "done" for row in rows) and [delivery.state for delivery in sent] == [
+    return all(row.state == "done" for row in rows) and [
+        delivery.state for delivery in sent
+    ] == [
         "done",
         "done",
     ]

@@ -27,7 +27,9 @@ async def _write(app: App, pipe: Connection) -> None:
     pipe.send("erased")
     await asyncio.to_thread(pipe.recv)
     for number in range(1, TURNS + 1):
-        await record.append(Turn(seq=number, speaker="caller", text=f"word {number}", at=START))
+        await record.append(
+            Turn(seq=number, speaker="caller", text=f"word {number}", at=START)
+        )
     pipe.send(record.call.id)
     await asyncio.to_thread(pipe.recv)  # until it is killed
 

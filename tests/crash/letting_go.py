@@ -21,7 +21,11 @@ def settings_for(home: str, database_url: str) -> Settings:
         "action": {"transcripts": "archive", "facts": "archive"},
     }
     return Settings.model_validate(
-        {"home": Path(home), "database": DatabaseSettings(url=database_url), "retention": retention}
+        {
+            "home": Path(home),
+            "database": DatabaseSettings(url=database_url),
+            "retention": retention,
+        }
     )
 
 

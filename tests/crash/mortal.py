@@ -19,7 +19,9 @@ class MortalServer:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
         inherited = {
-            name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("AFTERCALL_")
         }
         own = {"AFTERCALL_HOME": str(home), "AFTERCALL_PUBLIC_URL": self.address}
         self._environment = inherited | own | environment
@@ -32,7 +34,14 @@ class MortalServer:
 
     async def start(self) -> None:
         """Returns when it listens; who rings before it is ready waits."""
-        arguments = (sys.executable, "-m", "aftercall", "serve", "--port", str(self._port))
+        arguments = (
+            sys.executable,
+            "-m",
+            "aftercall",
+            "serve",
+            "--port",
+            str(self._port),
+        )
         self._process = await asyncio.create_subprocess_exec(
             *arguments,
             env=self._environment,

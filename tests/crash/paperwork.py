@@ -20,10 +20,17 @@ def run(home: str, database_url: str, fault: str, sid: str, remem_url: str) -> N
 
 async def _work(home: str, database_url: str, sid: str, remem_url: str) -> None:
     remem = RememSettings.model_validate({"api_key": "vlt_lab", "api_url": remem_url})
-    app = build(Settings(home=Path(home), database=DatabaseSettings(url=database_url), remem=remem))
+    app = build(
+        Settings(
+            home=Path(home), database=DatabaseSettings(url=database_url), remem=remem
+        )
+    )
     async with running(app):
         row, _ = app.journal.ingest(
-            make_call([("agent", "Hello!"), ("caller", f"Please open a bug about {sid}.")], sid=sid)
+            make_call(
+                [("agent", "Hello!"), ("caller", f"Please open a bug about {sid}.")],
+                sid=sid,
+            )
         )
         await wait_for_steps(app, row.live.id)
     app.close()

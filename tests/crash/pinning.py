@@ -29,7 +29,10 @@ def run(home: str, database_url: str, fault: str, count: int) -> None:
         ]
         row, _ = app.journal.ingest(
             make_call(
-                said, caller=CALLER, sid=f"call{number}", started_at=START + timedelta(days=number)
+                said,
+                caller=CALLER,
+                sid=f"call{number}",
+                started_at=START + timedelta(days=number),
             )
         )
         app.steps.claim(row.live.id, ["pins"], app.clock.now(), again=True)

@@ -18,11 +18,14 @@ def run(home: str, database_url: str, fault: str, count: int) -> None:
     """
     faults.arm(fault)
     app = build(
-        Settings(home=Path(home), database=DatabaseSettings(url=database_url)), VirtualClock(START)
+        Settings(home=Path(home), database=DatabaseSettings(url=database_url)),
+        VirtualClock(START),
     )
     for number in range(count):
         living = f"I live in {PLACES[number % len(PLACES)]}"
-        call = say(living, "I like tea", "My PIN is 4821", day=number, sid=f"call{number}")
+        call = say(
+            living, "I like tea", "My PIN is 4821", day=number, sid=f"call{number}"
+        )
         row, _ = app.journal.ingest(call)
         drafts = (
             draft(living),
@@ -31,5 +34,7 @@ def run(home: str, database_url: str, fault: str, count: int) -> None:
         )
         extractor = app.step_runner.context.extractor
         assert extractor is not None
-        extractor.extract(call.model_copy(update={"id": row.live.id}), reader_of(*drafts))
+        extractor.extract(
+            call.model_copy(update={"id": row.live.id}), reader_of(*drafts)
+        )
     app.close()

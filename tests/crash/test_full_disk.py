@@ -15,14 +15,17 @@ def test_no_word_is_lost_while_the_system_lets_no_file_grow(app: App) -> None:
     spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     ours, theirs = spawner.Pipe()
     process = spawner.Process(
-        target=filling.talk, args=(str(app.settings.home), app.settings.database_url, theirs)
+        target=filling.talk,
+        args=(str(app.settings.home), app.settings.database_url, theirs),
     )
     process.start()
     assert ours.poll(120)
     said = []
     for call_id in ours.recv():
         call, late = app.archive.read(str(app.store.get(call_id).archive_name))
-        said.append([turn.text for turn in (*call.turns, *late) if turn.speaker == "caller"])
+        said.append(
+            [turn.text for turn in (*call.turns, *late) if turn.speaker == "caller"]
+        )
     process.join(60)
     assert said == [["One."], ["Two.", "Three."]]
     assert (

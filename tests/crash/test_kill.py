@@ -19,7 +19,11 @@ from crash import workload
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 RUNS = 200 if SOAK else 28
 CALLS, TURNS = 3, 4
-KEEPING = [point for point in faults.POINTS if point.startswith(("journal", "archive", "resume"))]
+KEEPING = [
+    point
+    for point in faults.POINTS
+    if point.startswith(("journal", "archive", "resume"))
+]
 
 spawner = multiprocessing.get_context("forkserver")
 
@@ -51,15 +55,21 @@ def kill_once(app: App, acknowledged: Path, luck: random.Random, run: int) -> No
 
 def check(app: App, acknowledged: Path) -> None:
     recover(app.journal)
-    sealed = [json.loads(app.archive.place.read(name)) for name in app.archive.place.list_names()]
+    sealed = [
+        json.loads(app.archive.place.read(name))
+        for name in app.archive.place.list_names()
+    ]
     kept = {turn["text"] for call in sealed for turn in call["turns"]}
     lost = set(acknowledged.read_text().splitlines()) - kept
     assert lost == set()
     assert [
-        call for call, times in Counter(call["id"] for call in sealed).items() if times > 1
+        call
+        for call, times in Counter(call["id"] for call in sealed).items()
+        if times > 1
     ] == []
     assert all(
-        [turn["seq"] for turn in call["turns"]] == list(range(1, len(call["turns"]) + 1))
+        [turn["seq"] for turn in call["turns"]]
+        == list(range(1, len(call["turns"]) + 1))
         for call in sealed
     )
     assert app.store.list_unsealed() == []

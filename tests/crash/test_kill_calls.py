@@ -33,18 +33,24 @@ class Onlooker:
     """The same home and database, seen by a process that outlives the server."""
 
     def __init__(self, home: Path, database_url: str) -> None:
-        self.app: App = build(Settings(home=home, database=DatabaseSettings(url=database_url)))
+        self.app: App = build(
+            Settings(home=home, database=DatabaseSettings(url=database_url))
+        )
 
     async def wait_written(self, caller: str, turns: int) -> None:
         """Until so many turns of the caller's newest call are in the journal."""
 
         def is_so() -> bool:
-            rows = [row for row in self.app.store.list_page(limit=9) if row.live.caller == caller]
+            rows = [
+                row
+                for row in self.app.store.list_page(limit=9)
+                if row.live.caller == caller
+            ]
             return (
                 bool(rows)
-                and [entry.kind for entry in self.app.store.list_entries(rows[0].live.id)].count(
-                    "turn"
-                )
+                and [
+                    entry.kind for entry in self.app.store.list_entries(rows[0].live.id)
+                ].count("turn")
                 >= turns
             )
 
@@ -55,7 +61,11 @@ class Onlooker:
         found: list[Call] = []
 
         def is_so() -> bool:
-            rows = [row for row in self.app.store.list_page(limit=9) if row.live.caller == caller]
+            rows = [
+                row
+                for row in self.app.store.list_page(limit=9)
+                if row.live.caller == caller
+            ]
             names = [row.archive_name for row in rows if row.archive_name is not None]
             if len(names) == calls == len(rows):
                 found.extend(self.app.archive.read(name)[0] for name in reversed(names))
@@ -150,13 +160,20 @@ async def test_streamed_calls_survive_the_death_of_the_server_and_are_picked_up(
             "interrupted",
             "caller_hung_up",
         )
-        assert told(first) == [("agent", GREETING), ("caller", asked), ("agent", ANSWERS[asked])]
+        assert told(first) == [
+            ("agent", GREETING),
+            ("caller", asked),
+            ("agent", ANSWERS[asked]),
+        ]
         assert (second.resumes, second.conversation) == (first.id, first.id)
         assert told(second)[1:] == [("caller", replied), ("agent", "Noted.")]
-        assert [turn.at for turn in first.turns] == sorted(turn.at for turn in first.turns)
+        assert [turn.at for turn in first.turns] == sorted(
+            turn.at for turn in first.turns
+        )
     openings = [str(call.settings) for call in engine.calls[2:]]
     assert sorted(
-        ["Which plumber?" in opening, "Which plants?" in opening] for opening in openings
+        ["Which plumber?" in opening, "Which plants?" in opening]
+        for opening in openings
     ) == [[False, True], [True, False]]
 
 
@@ -171,20 +188,23 @@ async def test_a_telnyx_call_of_the_receptionist_survives_the_death_of_the_serve
         server = MortalServer(home, **environment_of(number))
         try:
             await server.start()
-            call = await telnyx.ring(f"{server.address}/telnyx/events", caller=ON_TELNYX)
+            call = await telnyx.ring(
+                f"{server.address}/telnyx/events", caller=ON_TELNYX
+            )
             await until(lambda: len(call.heard) == 1)
             await telnyx.say(call, "Please call the plumber.")
             await until(lambda: len(call.heard) == 2)
             await onlooker.wait_written(ON_TELNYX, 3)
             await server.kill()
             await server.start()
-            await telnyx.say(
-                call, "And remind me to water the plants."
-            )  # the carrier's line is still open
+            # the carrier's line is still open
+            await telnyx.say(call, "And remind me to water the plants.")
             await until(lambda: len(call.heard) == 3)
             await telnyx.hang_up(call)
             await onlooker.wait_sealed(ON_TELNYX, 2)
-            again = await telnyx.ring(f"{server.address}/telnyx/events", caller=ON_TELNYX)
+            again = await telnyx.ring(
+                f"{server.address}/telnyx/events", caller=ON_TELNYX
+            )
             await until(lambda: len(again.heard) == 1)
             await telnyx.hang_up(again)
             first, second, third = await onlooker.wait_sealed(ON_TELNYX, 3)

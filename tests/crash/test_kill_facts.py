@@ -61,16 +61,26 @@ def test_every_mind_is_changed_whole_and_everything_said_counts_once(app: App) -
     assert [fact.occurrence_count for fact in others] == [RUNS, RUNS]
     with app.database.read() as connection:
         assert (
-            connection.execute(select(func.count()).select_from(fact_occurrences)).scalar()
+            connection.execute(
+                select(func.count()).select_from(fact_occurrences)
+            ).scalar()
             == 3 * RUNS
         )
 
 
 def assert_whole(app: App) -> None:
-    facts = {fact.id: fact for fact in app.facts.page(FactFilter(include_retired=True, limit=1000))}
+    facts = {
+        fact.id: fact
+        for fact in app.facts.page(FactFilter(include_retired=True, limit=1000))
+    }
     for fact in facts.values():
-        assert fact.is_active == (fact.superseded_by is None) == (fact.valid_until is None)
-        assert fact.superseded_by is None or facts[fact.superseded_by].supersedes == fact.id
+        assert (
+            fact.is_active == (fact.superseded_by is None) == (fact.valid_until is None)
+        )
+        assert (
+            fact.superseded_by is None
+            or facts[fact.superseded_by].supersedes == fact.id
+        )
         assert fact.occurrence_count == len(app.facts.list_occurrences(fact.id)) > 0
     assert (
         len(

@@ -17,10 +17,16 @@ from crash import belated
 spawner = multiprocessing.get_context("forkserver")
 
 
-def start(app: App, run: Callable[..., None], *words: object, **named: object) -> int | None:
-    spawner.set_forkserver_preload(["aftercall.running", "aftercall.testing", "psycopg"])
+def start(
+    app: App, run: Callable[..., None], *words: object, **named: object
+) -> int | None:
+    spawner.set_forkserver_preload(
+        ["aftercall.running", "aftercall.testing", "psycopg"]
+    )
     process = spawner.Process(
-        target=run, args=(str(app.settings.home), app.settings.database_url, *words), kwargs=named
+        target=run,
+        args=(str(app.settings.home), app.settings.database_url, *words),
+        kwargs=named,
     )
     process.start()
     process.join()
@@ -37,24 +43,34 @@ def assert_each_stands_once(app: App, count: int) -> None:
     with app.database.read() as connection:
         found = Counter(
             (call_id, kind)
-            for call_id, kind in connection.execute(select(passages.c.call_id, passages.c.kind))
+            for call_id, kind in connection.execute(
+                select(passages.c.call_id, passages.c.kind)
+            )
         )
     assert found == {
-        (row.live.id, kind): times for row in rows for kind, times in (("turn", 3), ("summary", 1))
+        (row.live.id, kind): times
+        for row in rows
+        for kind, times in (("turn", 3), ("summary", 1))
     }
     assert len(app.documents.search("gutter", 10)) == count
     calls_md = (app.settings.home / "workspace" / "CALLS.md").read_text()
-    assert [calls_md.count(f"<!-- call: {row.live.id} -->") for row in rows] == [1] * count
+    assert [calls_md.count(f"<!-- call: {row.live.id} -->") for row in rows] == [
+        1
+    ] * count
 
 
 def test_what_waited_for_a_late_summary_is_made_once(app: App) -> None:
     assert start(app, belated.run, "step.after_late_summary:1", ["first"], 1) == -9
-    assert start(app, belated.run, "postcall.after_finish:9", ["first", "second"], 1) == -9
+    assert (
+        start(app, belated.run, "postcall.after_finish:9", ["first", "second"], 1) == -9
+    )
     assert start(app, belated.run, "", ["first", "second"], 0) == 0
     assert_each_stands_once(app, 2)
 
 
-def test_a_late_summary_by_hand_that_was_cut_off_is_made_whole_by_hand(app: App) -> None:
+def test_a_late_summary_by_hand_that_was_cut_off_is_made_whole_by_hand(
+    app: App,
+) -> None:
     assert start(app, belated.run_by_hand, "", "thing", declines=True) == 0
     (row,) = app.store.list_page(limit=2)
     assert {step.name: step.state for step in app.steps.of_call(row.live.id)} == {
@@ -63,7 +79,12 @@ def test_a_late_summary_by_hand_that_was_cut_off_is_made_whole_by_hand(app: App)
         "document": "failed",
         "pins": "done",
     }
-    assert start(app, belated.run_by_hand, "postcall.after_finish:1", "thing", declines=False) == -9
+    assert (
+        start(
+            app, belated.run_by_hand, "postcall.after_finish:1", "thing", declines=False
+        )
+        == -9
+    )
     assert start(app, belated.run_by_hand, "", "thing", declines=False) == 0
     assert_each_stands_once(app, 1)
 
@@ -75,7 +96,9 @@ def test_a_step_by_hand_that_was_cut_off_shows_at_once_and_is_taken_by_the_next_
     assert start(app, belated.run_by_hand, "", "thing", declines=True) == 0
     assert start(app, belated.run_by_hand, f"{point}:1", "thing", declines=False) == -9
     (row,) = app.store.list_page(limit=2)
-    (summary,) = [step for step in app.steps.of_call(row.live.id) if step.name == "summary"]
+    (summary,) = [
+        step for step in app.steps.of_call(row.live.id) if step.name == "summary"
+    ]
     assert (summary.state, summary.reason) == ("failed", UNENDED)
     assert start(app, belated.run_by_hand, "", "thing", declines=False) == 0
     assert_each_stands_once(app, 1)

@@ -23,7 +23,8 @@ spawner = multiprocessing.get_context("forkserver")
 
 def run_tidy(app: App, fault: str) -> int | None:
     process = spawner.Process(
-        target=ringing.tidy, args=(str(app.settings.home), app.settings.database_url, fault)
+        target=ringing.tidy,
+        args=(str(app.settings.home), app.settings.database_url, fault),
     )
     process.start()
     process.join(60)
@@ -44,7 +45,8 @@ def test_a_call_whose_process_died_in_an_outage_is_imported_at_the_next_start(
     assert ours.recv() == "ready"
     outlet.off()
     ours.send("it is off")
-    process.join(60)  # who is calling, greeting, words, answer, words: killed behind these
+    # who is calling, greeting, words, answer, words: killed behind these
+    process.join(60)
     outlet.on()
     assert process.exitcode == -9
     app = build(Settings(home=home, database=DatabaseSettings(url=outlet.url)))
@@ -89,4 +91,6 @@ def test_a_start_that_dies_in_the_middle_of_it_is_made_good_by_the_next(
         app.journal.spill.list_files(),
     ) == (["Hi."], (), 0, [])
     assert app.briefings.list_stale(10) == []
-    assert app.briefings.read("main", "+15550100", app.composer.settings_hash) is not None
+    assert (
+        app.briefings.read("main", "+15550100", app.composer.settings_hash) is not None
+    )

@@ -22,9 +22,15 @@ def work(app: App, fault: str, sid: str, remem_url: str) -> int | None:
     return process.exitcode
 
 
-@pytest.mark.parametrize("point", ["documents.after_put", "remem.after_send", "step.after_put_off"])
-def test_the_document_of_a_call_stands_once_here_and_there(app: App, point: str) -> None:
-    spawner.set_forkserver_preload(["aftercall.running", "aftercall.testing", "psycopg"])
+@pytest.mark.parametrize(
+    "point", ["documents.after_put", "remem.after_send", "step.after_put_off"]
+)
+def test_the_document_of_a_call_stands_once_here_and_there(
+    app: App, point: str
+) -> None:
+    spawner.set_forkserver_preload(
+        ["aftercall.running", "aftercall.testing", "psycopg"]
+    )
     lab = EmulatedRemem("vlt_lab")
     if point == "step.after_put_off":
         lab.faults.append("unavailable")

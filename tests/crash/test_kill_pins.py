@@ -25,7 +25,8 @@ spawner = multiprocessing.get_context("forkserver")
 
 def keep_pins(app: App, fault: str, count: int) -> int | None:
     process = spawner.Process(
-        target=pinning.run, args=(str(app.settings.home), app.settings.database_url, fault, count)
+        target=pinning.run,
+        args=(str(app.settings.home), app.settings.database_url, fault, count),
     )
     process.start()
     process.join()
@@ -37,7 +38,10 @@ def test_a_pin_and_what_it_rests_on_are_written_whole_and_once(app: App) -> None
     spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     luck = random.Random(20260213)
     for run in range(1, RUNS + 1):
-        assert keep_pins(app, f"{POINTS[run % len(POINTS)]}:{luck.randint(1, run)}", run) == -9
+        assert (
+            keep_pins(app, f"{POINTS[run % len(POINTS)]}:{luck.randint(1, run)}", run)
+            == -9
+        )
         assert_whole(app)
     assert keep_pins(app, "", RUNS) == 0
     assert_whole(app)
@@ -48,10 +52,14 @@ def test_a_pin_and_what_it_rests_on_are_written_whole_and_once(app: App) -> None
 def assert_whole(app: App) -> None:
     """A pin knows exactly the calls whose words are kept: both were written together."""
     with app.database.read() as connection:
-        kept = connection.execute(select(func.count()).select_from(call_topics)).scalar()
+        kept = connection.execute(
+            select(func.count()).select_from(call_topics)
+        ).scalar()
     pages = app.pins.list_pages(KEY)
     assert len(pages) == (1 if kept and kept >= app.settings.memory.pin_after else 0)
     assert all(
-        len({mention.call_id for mention in page.pin.history}) == len(page.pin.history) == kept
+        len({mention.call_id for mention in page.pin.history})
+        == len(page.pin.history)
+        == kept
         for page in pages
     )

@@ -20,9 +20,12 @@ from crash import afterwork
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 RUNS = 100 if SOAK else 6
-ELSEWHERE = ("postcall.after_late_summary",)  # these calls never come to it: test_kill_late_summary
+# these calls never come to it: test_kill_late_summary
+ELSEWHERE = ("postcall.after_late_summary",)
 WORKING = [
-    point for point in faults.POINTS if point.startswith("postcall") and point not in ELSEWHERE
+    point
+    for point in faults.POINTS
+    if point.startswith("postcall") and point not in ELSEWHERE
 ]
 ONCE_A_CALL = (
     "postcall.after_enqueue",
@@ -34,7 +37,8 @@ spawner = multiprocessing.get_context("forkserver")
 
 def work(app: App, fault: str, sids: list[str]) -> int | None:
     process = spawner.Process(
-        target=afterwork.run, args=(str(app.settings.home), app.settings.database_url, fault, sids)
+        target=afterwork.run,
+        args=(str(app.settings.home), app.settings.database_url, fault, sids),
     )
     process.start()
     process.join()
@@ -43,7 +47,9 @@ def work(app: App, fault: str, sids: list[str]) -> int | None:
 
 @pytest.mark.timeout(3600 if SOAK else 120)
 def test_every_step_ends_and_each_thing_stands_once(app: App, tmp_path: Path) -> None:
-    spawner.set_forkserver_preload(["aftercall.running", "aftercall.testing", "psycopg"])
+    spawner.set_forkserver_preload(
+        ["aftercall.running", "aftercall.testing", "psycopg"]
+    )
     luck = random.Random(20260213)
     sids: list[str] = []
     for run in range(RUNS):
@@ -60,9 +66,9 @@ def test_every_step_ends_and_each_thing_stands_once(app: App, tmp_path: Path) ->
         "skipped",
     }
     calls_md = (app.settings.home / "workspace" / "CALLS.md").read_text()
-    assert [calls_md.count(f"<!-- call: {row.live.id} -->") for row in rows] == [1] * min(
-        RUNS, 50
-    ) + [0] * (RUNS - min(RUNS, 50))
+    assert [calls_md.count(f"<!-- call: {row.live.id} -->") for row in rows] == [
+        1
+    ] * min(RUNS, 50) + [0] * (RUNS - min(RUNS, 50))
     with app.database.read() as connection:
         found = Counter(connection.execute(select(passages.c.call_id)).scalars())
     assert found == {row.live.id: 4 for row in rows}  # three turns and the summary

@@ -27,14 +27,20 @@ def work(settings: Settings, fault: str) -> int | None:
     return process.exitcode
 
 
-def test_a_recording_is_whole_and_there_once_wherever_the_process_dies(tmp_path: Path) -> None:
-    spawner.set_forkserver_preload(["aftercall.running", "aftercall.testing", "psycopg"])
+def test_a_recording_is_whole_and_there_once_wherever_the_process_dies(
+    tmp_path: Path,
+) -> None:
+    spawner.set_forkserver_preload(
+        ["aftercall.running", "aftercall.testing", "psycopg"]
+    )
     with lab_box() as lab:
         twilio = TwilioSettings(
             account_sid=ACCOUNT, auth_token=SecretStr(TOKEN), api_url=lab.address
         )
         settings = Settings(
-            home=tmp_path / "home", twilio=twilio, recordings=RecordingsSettings(enabled=True)
+            home=tmp_path / "home",
+            twilio=twilio,
+            recordings=RecordingsSettings(enabled=True),
         )
         app = build(settings)
         row, _ = app.journal.ingest(make_call(source="twilio"))
@@ -42,7 +48,9 @@ def test_a_recording_is_whole_and_there_once_wherever_the_process_dies(tmp_path:
             sid = f"RE{number}"
             lab.exchange.recordings.add(sid, row.live.sid)
             url = f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Recordings/{sid}"
-            app.recordings.register(row.live.id, "twilio", sid, url, "waiting", app.clock.now())
+            app.recordings.register(
+                row.live.id, "twilio", sid, url, "waiting", app.clock.now()
+            )
             assert work(settings, point) == -9
         assert work(settings, "") == 0
         found = app.recordings.list_for_call(row.live.id)
@@ -52,4 +60,7 @@ def test_a_recording_is_whole_and_there_once_wherever_the_process_dies(tmp_path:
     assert [one.state for one in found] == ["here"] * len(POINTS)
     assert files == {Path(str(one.path)).name for one in found}
     assert all(hash_file(settings.home / str(one.path)) == one.sha256 for one in found)
-    assert all((settings.home / str(one.path)).read_bytes() == held[one.sid].audio for one in found)
+    assert all(
+        (settings.home / str(one.path)).read_bytes() == held[one.sid].audio
+        for one in found
+    )

@@ -18,7 +18,8 @@ spawner = multiprocessing.get_context("forkserver")
 
 def let_go(app: App, fault: str) -> int | None:
     process = spawner.Process(
-        target=letting_go.run, args=(str(app.settings.home), app.settings.database_url, fault)
+        target=letting_go.run,
+        args=(str(app.settings.home), app.settings.database_url, fault),
     )
     process.start()
     process.join()
@@ -28,8 +29,12 @@ def let_go(app: App, fault: str) -> int | None:
 @pytest.mark.parametrize(
     "point", ["retention.after_copy", "erase.after_tombstone", "retention.after_files"]
 )
-def test_what_was_cut_off_is_finished_by_whoever_comes_next(app: App, point: str) -> None:
-    spawner.set_forkserver_preload(["aftercall.running", "aftercall.testing", "psycopg"])
+def test_what_was_cut_off_is_finished_by_whoever_comes_next(
+    app: App, point: str
+) -> None:
+    spawner.set_forkserver_preload(
+        ["aftercall.running", "aftercall.testing", "psycopg"]
+    )
     said = [
         ("agent", "Hello!"),
         ("caller", "I prefer juniper tea in the evening."),
@@ -48,6 +53,11 @@ def test_what_was_cut_off_is_finished_by_whoever_comes_next(app: App, point: str
     assert let_go(app, "") == 0
     assert verify_archive(app.archive.place, app.store).faults == ()
     assert app.archive.place.list_names() == []
-    assert "juniper" not in str(app.recall.find("main", call.caller, "verified", "juniper tea"))
-    kept = [file.read_text() for file in (app.settings.home / "retired").rglob("*.json")]
-    assert sum("juniper" in text for text in kept) == 2  # the call and its fact, once each
+    assert "juniper" not in str(
+        app.recall.find("main", call.caller, "verified", "juniper tea")
+    )
+    kept = [
+        file.read_text() for file in (app.settings.home / "retired").rglob("*.json")
+    ]
+    # the call and its fact, once each
+    assert sum("juniper" in text for text in kept) == 2

@@ -29,7 +29,9 @@ spawner = multiprocessing.get_context("forkserver")
 def place(app: App) -> Iterator[tuple[doing.Place, EmulatedGitHub]]:
     with EmulatedGitHub(doing.TOKEN) as github, Receiver() as hook:
         yield (
-            doing.Place(str(app.settings.home), app.settings.database_url, github.url, hook.url),
+            doing.Place(
+                str(app.settings.home), app.settings.database_url, github.url, hook.url
+            ),
             github,
         )
 
@@ -44,7 +46,9 @@ def start(place: doing.Place) -> ForkServerProcess:
 def test_every_issue_is_made_once_however_the_processes_end(
     app: App, place: tuple[doing.Place, EmulatedGitHub]
 ) -> None:
-    spawner.set_forkserver_preload(["aftercall.running", "aftercall.testing", "psycopg"])
+    spawner.set_forkserver_preload(
+        ["aftercall.running", "aftercall.testing", "psycopg"]
+    )
     luck = random.Random(20260213)
     where, github = place
     calls = [
@@ -56,7 +60,9 @@ def test_every_issue_is_made_once_however_the_processes_end(
     processes = [start(where) for _ in range(PROCESSES)]
     for _ in range(ROUNDS):
         made = len(github.issues)
-        while len(github.issues) < min(made + luck.randint(1, max(1, CALLS // ROUNDS // 2)), CALLS):
+        while len(github.issues) < min(
+            made + luck.randint(1, max(1, CALLS // ROUNDS // 2)), CALLS
+        ):
             time.sleep(0.01)
         victims = luck.sample(range(PROCESSES), luck.randint(1, PROCESSES))
         for victim in victims:
@@ -65,7 +71,8 @@ def test_every_issue_is_made_once_however_the_processes_end(
         for victim in victims:  # all at once: each finds the same dead processes
             processes[victim] = start(where)
     while any(
-        app.work.runs.get(call.conversation).state not in ("done", "failed") for call in calls
+        app.work.runs.get(call.conversation).state not in ("done", "failed")
+        for call in calls
     ):
         time.sleep(0.1)
     for process in processes:
@@ -78,10 +85,17 @@ def test_every_issue_is_made_once_however_the_processes_end(
         for row in app.work.followups.of_conversation(call.conversation)
         if row.kind == "request"
     ]
-    assert [(row.state, row.reason) for row in rows if row.state not in ("done", "held")] == []
-    assert [app.work.runs.get(call.conversation).state for call in calls] == ["done"] * CALLS
+    assert [
+        (row.state, row.reason) for row in rows if row.state not in ("done", "held")
+    ] == []
+    assert [app.work.runs.get(call.conversation).state for call in calls] == [
+        "done"
+    ] * CALLS
     marks = Counter(
-        re.findall(r"<!-- aftercall: (\w+) -->", " ".join(issue["body"] for issue in github.issues))
+        re.findall(
+            r"<!-- aftercall: (\w+) -->",
+            " ".join(issue["body"] for issue in github.issues),
+        )
     )
     assert marks == {row.key: 1 for row in rows if row.request_kind == "issue"}
     assert len(marks) == CALLS

@@ -28,7 +28,9 @@ async def test_a_streamed_call_and_its_request_survive_the_death_of_the_server(
         EmulatedTwilio(TOKEN, speed=10.0) as twilio,
     ):
         inherited = {
-            name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("AFTERCALL_")
         }
         port = 18_000 + os.getpid() % 10_000
         address = f"http://127.0.0.1:{port}"

@@ -68,24 +68,36 @@ def kill_at(run: int, luck: random.Random, dialect: str) -> tuple[str, float | N
 
 
 @pytest.mark.timeout(3600 if SOAK else 240)
-def test_each_effect_happens_exactly_once(app: App, github: EmulatedGitHub, hook: Receiver) -> None:
-    spawner.set_forkserver_preload(["aftercall.running", "aftercall.testing", "psycopg"])
+def test_each_effect_happens_exactly_once(
+    app: App, github: EmulatedGitHub, hook: Receiver
+) -> None:
+    spawner.set_forkserver_preload(
+        ["aftercall.running", "aftercall.testing", "psycopg"]
+    )
     luck = random.Random(20260213)
-    place = doing.Place(str(app.settings.home), app.settings.database_url, github.url, hook.url)
+    place = doing.Place(
+        str(app.settings.home), app.settings.database_url, github.url, hook.url
+    )
     dialect = app.database.dialect
     runs = 100 if SOAK else len(WORKING[::2] if dialect == "sqlite" else WORKING[1::2])
     sids: list[str] = []
     for run in range(runs):
         sids.append(f"call{run}")
         fault, moment = kill_at(run, luck, dialect)
-        assert work(place, fault, sids, moment) in ((-9,) if moment is None else (-9, 0))
+        assert work(place, fault, sids, moment) in (
+            (-9,) if moment is None else (-9, 0)
+        )
     assert work(place, "", sids) == 0
-    conversations = [row.live.conversation for row in app.store.list_page(limit=runs + 1)]
+    conversations = [
+        row.live.conversation for row in app.store.list_page(limit=runs + 1)
+    ]
     assert len(conversations) == runs
     check(app, conversations, github, hook)
 
 
-def check(app: App, conversations: list[str], github: EmulatedGitHub, hook: Receiver) -> None:
+def check(
+    app: App, conversations: list[str], github: EmulatedGitHub, hook: Receiver
+) -> None:
     rows = [
         row
         for conversation in conversations
@@ -93,7 +105,10 @@ def check(app: App, conversations: list[str], github: EmulatedGitHub, hook: Rece
     ]
     assert Counter(row.state for row in rows) == {"done": 4 * len(conversations)}
     marks = Counter(
-        re.findall(r"<!-- aftercall: (\w+) -->", " ".join(issue["body"] for issue in github.issues))
+        re.findall(
+            r"<!-- aftercall: (\w+) -->",
+            " ".join(issue["body"] for issue in github.issues),
+        )
     )
     assert marks == {row.key: 1 for row in rows if row.request_kind == "issue"}
     workspace = app.settings.home / "workspace"
@@ -103,10 +118,11 @@ def check(app: App, conversations: list[str], github: EmulatedGitHub, hook: Rece
             " ".join(path.read_text() for path in (workspace / "tasks").glob("*.md")),
         )
     )
-    assert tasks == {row.key: 1 for row in rows if row.request_kind in ("reminder", "message")}
+    assert tasks == {
+        row.key: 1 for row in rows if row.request_kind in ("reminder", "message")
+    }
     assert len(list((workspace / "journal").rglob("*.md"))) == len(conversations)
     ids = Counter(posted.headers["webhook-id"] for posted in hook.posted)
-    assert len(ids) == 2 * len(
-        conversations
-    )  # a notice and a reminder each; a repeat carries the id of what it repeats
+    # a notice and a reminder each; a repeat carries the id of what it repeats
+    assert len(ids) == 2 * len(conversations)
     assert app.work.deliveries.dead() == []

@@ -57,19 +57,28 @@ SUITE = (
 
 def aftercall(home: Path, *words: str) -> str:
     """A command in this process, which has paid for its imports already."""
-    return CliRunner().invoke(program, list(words), env={"AFTERCALL_HOME": str(home)}).stdout
+    return (
+        CliRunner()
+        .invoke(program, list(words), env={"AFTERCALL_HOME": str(home)})
+        .stdout
+    )
 
 
 def content_of(report: dict[str, Any]) -> dict[str, Any]:
     """A report without what differs between any two runs: ids and times of day."""
     kept = {
-        key: report[key] for key in ("target", "runs", "passed", "failed", "rates", "calibration")
+        key: report[key]
+        for key in ("target", "runs", "passed", "failed", "rates", "calibration")
     }
     results = [
         result
         | {
             "calls": [
-                {key: value for key, value in call.items() if key not in ("id", "started_at")}
+                {
+                    key: value
+                    for key, value in call.items()
+                    if key not in ("id", "started_at")
+                }
                 for call in result["calls"]
             ]
         }
@@ -97,15 +106,23 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_a_killed_run_keeps_its_turns_and_is_resumed(
     tmp_path: Path, undisturbed: dict[str, Any], point: str
 ) -> None:
-    environment = os.environ | {"AFTERCALL_HOME": str(tmp_path), "AFTERCALL_FAULT": point}
+    environment = os.environ | {
+        "AFTERCALL_HOME": str(tmp_path),
+        "AFTERCALL_FAULT": point,
+    }
     command = [sys.executable, "-m", "aftercall", *SUITE]
     assert (
-        subprocess.run(command, env=environment, capture_output=True, check=False).returncode
+        subprocess.run(
+            command, env=environment, capture_output=True, check=False
+        ).returncode
         == -signal.SIGKILL
     )
 
     cut = json.loads(aftercall(tmp_path, "test", "show", "last", "--json", "--reveal"))
-    assert (cut["is_finished"], "unfinished" in aftercall(tmp_path, "test", "show")) == (
+    assert (
+        cut["is_finished"],
+        "unfinished" in aftercall(tmp_path, "test", "show"),
+    ) == (
         False,
         True,
     )
@@ -117,7 +134,9 @@ def test_a_killed_run_keeps_its_turns_and_is_resumed(
         assert turns >= 60
         call = max(cut["unfinished_calls"], key=lambda call: len(call["turns"]))
         shown = aftercall(tmp_path, "test", "show", call["id"], "--reveal")
-        assert [turn["text"] for turn in call["turns"] if turn["text"] not in shown] == []
+        assert [
+            turn["text"] for turn in call["turns"] if turn["text"] not in shown
+        ] == []
     if point.startswith("tester.after_calls"):
         kept = {path.stem for path in tmp_path.glob("tests/*/calls/*.json")}
         done = {call["id"] for result in cut["results"] for call in result["calls"]}
@@ -126,20 +145,24 @@ def test_a_killed_run_keeps_its_turns_and_is_resumed(
             "a call kept before its line is shown"
         )
 
-    resumed = json.loads(aftercall(tmp_path, "test", "run", "--resume", "last", "--json"))
+    resumed = json.loads(
+        aftercall(tmp_path, "test", "run", "--resume", "last", "--json")
+    )
     assert resumed["id"] == cut["id"]
     assert content_of(resumed) == undisturbed
     before = {call["id"] for result in cut["results"] for call in result["calls"]}
-    assert before <= {call["id"] for result in resumed["results"] for call in result["calls"]}, (
-        "what was finished is kept"
-    )
+    assert before <= {
+        call["id"] for result in resumed["results"] for call in result["calls"]
+    }, "what was finished is kept"
     bugs = json.loads((tmp_path / "tests" / "ledger.json").read_text())["bugs"]
     failed = [
         result
         for result in resumed["results"]
         if "asks_again" in {finding["kind"] for finding in result["findings"]}
     ]
-    assert [(bug["runs"], bug["seen"]) for bug in bugs if bug["kind"] == "asks_again"] == [
-        (1, len(failed))
+    assert [
+        (bug["runs"], bug["seen"]) for bug in bugs if bug["kind"] == "asks_again"
+    ] == [(1, len(failed))]
+    assert json.loads(aftercall(tmp_path, "test", "show", "last", "--json"))[
+        "is_finished"
     ]
-    assert json.loads(aftercall(tmp_path, "test", "show", "last", "--json"))["is_finished"]

@@ -28,10 +28,14 @@ def run(
         asyncio.run(_keep_calls(home, database_url, file.fileno(), calls, turns))
 
 
-async def _keep_calls(home: str, database_url: str, file: int, calls: int, turns: int) -> None:
+async def _keep_calls(
+    home: str, database_url: str, file: int, calls: int, turns: int
+) -> None:
     app = build(Settings(home=Path(home), database=DatabaseSettings(url=database_url)))
     await asyncio.to_thread(recover, app.journal)
-    await asyncio.gather(*(_keep_call(app, file, number, turns) for number in range(calls)))
+    await asyncio.gather(
+        *(_keep_call(app, file, number, turns) for number in range(calls))
+    )
     await app.journal.close()
     app.close()
 
@@ -39,7 +43,9 @@ async def _keep_calls(home: str, database_url: str, file: int, calls: int, turns
 async def _keep_call(app: App, file: int, number: int, turns: int) -> None:
     clock = SystemClock()
     call = make_live_call(
-        sid=f"P{os.getpid()}N{number}", caller=f"+1555010{number % 3:02}", started_at=clock.now()
+        sid=f"P{os.getpid()}N{number}",
+        caller=f"+1555010{number % 3:02}",
+        started_at=clock.now(),
     )
     record = await app.journal.open(call)
     state = app.resume.peek(call)

@@ -18,20 +18,30 @@ LOOPBACK = ("127.0.0.1", 50_000)
 
 @pytest.fixture
 def client(app: App) -> Iterator[TestClient]:
-    with TestClient(make_server(app), base_url="http://127.0.0.1:8080", client=LOOPBACK) as client:
+    with TestClient(
+        make_server(app), base_url="http://127.0.0.1:8080", client=LOOPBACK
+    ) as client:
         yield client
 
 
 def test_a_finished_call_is_taken_in_once(client: TestClient) -> None:
     body = encode_call(make_call([("caller", "hello")]))
-    first, second = client.post("/api/calls", content=body), client.post("/api/calls", content=body)
+    first, second = (
+        client.post("/api/calls", content=body),
+        client.post("/api/calls", content=body),
+    )
     assert (first.status_code, second.status_code) == (201, 200)
     assert first.json() == second.json()
     shown = client.get(f"/api/calls/{first.json()['id']}").json()
-    assert (shown["state"], [turn["text"] for turn in shown["turns"]]) == ("sealed", ["hello"])
+    assert (shown["state"], [turn["text"] for turn in shown["turns"]]) == (
+        "sealed",
+        ["hello"],
+    )
 
 
-def test_a_call_that_does_not_fit_is_refused_whole_with_its_field_named(client: TestClient) -> None:
+def test_a_call_that_does_not_fit_is_refused_whole_with_its_field_named(
+    client: TestClient,
+) -> None:
     call = json.loads(encode_call(make_call()))
     call["turns"][0]["at"] = "noon"
     answer = client.post("/api/calls", json=call)
@@ -49,7 +59,10 @@ def test_ten_megabytes_of_text_are_refused_naming_the_field(client: TestClient) 
     call = json.loads(encode_call(make_call()))
     call["turns"][0]["text"] = "x" * 10_000_000
     answer = client.post("/api/calls", json=call)
-    assert (answer.status_code, answer.json()["error"]["field"]) == (422, "turns[0].text")
+    assert (answer.status_code, answer.json()["error"]["field"]) == (
+        422,
+        "turns[0].text",
+    )
 
 
 def test_a_body_without_end_is_cut_short(client: TestClient) -> None:
@@ -74,8 +87,14 @@ def test_the_list_goes_on_where_it_stopped(client: TestClient) -> None:
 
 def test_unknown_calls_and_marks_are_clear_errors(client: TestClient) -> None:
     assert client.get("/api/calls/nope").status_code == 404
-    assert client.get("/api/calls", params={"before": "nope"}).json()["error"]["field"] == "before"
-    assert client.get("/api/calls", params={"caller": "Bob"}).json()["error"]["field"] == "caller"
+    assert (
+        client.get("/api/calls", params={"before": "nope"}).json()["error"]["field"]
+        == "before"
+    )
+    assert (
+        client.get("/api/calls", params={"caller": "Bob"}).json()["error"]["field"]
+        == "caller"
+    )
 
 
 def test_a_briefing_can_be_looked_at(client: TestClient) -> None:
@@ -112,15 +131,30 @@ def test_probes_answer(client: TestClient) -> None:
 def test_without_a_token_only_this_machine_is_served(
     app: App, client_address: str, host: str, headers: dict[str, str]
 ) -> None:
-    client = TestClient(make_server(app), base_url=f"http://{host}", client=(client_address, 1))
+    client = TestClient(
+        make_server(app), base_url=f"http://{host}", client=(client_address, 1)
+    )
     assert client.get("/api/calls", headers=headers).status_code == 403
 
 
-def test_with_a_token_nothing_else_opens(settings: Settings, clock: VirtualClock) -> None:
+def test_with_a_token_nothing_else_opens(
+    settings: Settings, clock: VirtualClock
+) -> None:
     app = build(settings.model_copy(update={"api_token": SecretStr("s3cret")}), clock)
-    client = TestClient(make_server(app), base_url="https://calls.example", client=("192.0.2.7", 1))
+    client = TestClient(
+        make_server(app), base_url="https://calls.example", client=("192.0.2.7", 1)
+    )
     assert client.get("/api/calls").status_code == 401
-    assert client.get("/api/calls", headers={"Authorization": "Bearer wrong"}).status_code == 401
-    assert client.get("/api/calls", headers={"Authorization": "Basic s3cret"}).status_code == 401
-    assert client.get("/api/calls", headers={"Authorization": "Bearer s3cret"}).status_code == 200
+    assert (
+        client.get("/api/calls", headers={"Authorization": "Bearer wrong"}).status_code
+        == 401
+    )
+    assert (
+        client.get("/api/calls", headers={"Authorization": "Basic s3cret"}).status_code
+        == 401
+    )
+    assert (
+        client.get("/api/calls", headers={"Authorization": "Bearer s3cret"}).status_code
+        == 200
+    )
     app.close()

@@ -16,7 +16,10 @@ from aftercall.work import deliver
 from working import follow, hold_call
 
 CALLER = "+15550100"
-BUG = [("agent", "Hello!"), ("caller", "Please open a bug about the broken thumbnails.")]
+BUG = [
+    ("agent", "Hello!"),
+    ("caller", "Please open a bug about the broken thumbnails."),
+]
 
 
 @pytest.fixture
@@ -41,10 +44,14 @@ def csrf_of(page: str) -> str:
 
 def hold_request(app: App, caller: str = CALLER) -> FollowUp:
     """A request that waits for approval."""
-    careful = app.settings.work.model_copy(update={"policy": {"unknown": "hold", "known": "hold"}})
+    careful = app.settings.work.model_copy(
+        update={"policy": {"unknown": "hold", "known": "hold"}}
+    )
     desk = replace(app.work, settings=app.settings.model_copy(update={"work": careful}))
     call = hold_call(app, BUG, caller=caller)
-    (request,) = [row for row in follow(desk, call.conversation) if row.kind == "request"]
+    (request,) = [
+        row for row in follow(desk, call.conversation) if row.kind == "request"
+    ]
     assert request.state == "held"
     return request
 
@@ -65,12 +72,17 @@ def test_an_approval_is_recorded_once_it_happened_whoever_gave_it(
     assert deeds(app) == [("approved", request.id), ("rejected", request.id)]
 
 
-def test_what_could_not_be_shown_or_changed_is_not_recorded(app: App, client: TestClient) -> None:
+def test_what_could_not_be_shown_or_changed_is_not_recorded(
+    app: App, client: TestClient
+) -> None:
     csrf = {"csrf": csrf_of(client.get("/memory").text)}
     assert client.post("/memory/facts/none/reveal", data=csrf).status_code == 404
     assert client.post("/memory/facts/none/restore", data=csrf).status_code == 404
     assert (
-        client.post("/followups/deliveries/resend", data=csrf | {"key": "none"}).status_code == 404
+        client.post(
+            "/followups/deliveries/resend", data=csrf | {"key": "none"}
+        ).status_code
+        == 404
     )
     assert client.get("/api/calls/none", params={"reveal": True}).status_code == 404
     assert client.post("/api/pins/none/unpin").status_code == 404
@@ -81,7 +93,9 @@ def test_what_could_not_be_shown_or_changed_is_not_recorded(app: App, client: Te
 
 def test_a_call_that_is_revealed_is_recorded(app: App, client: TestClient) -> None:
     call = hold_call(app, BUG)
-    assert client.get(f"/api/calls/{call.id}", params={"reveal": True}).status_code == 200
+    assert (
+        client.get(f"/api/calls/{call.id}", params={"reveal": True}).status_code == 200
+    )
     assert deeds(app) == [("revealed", call.id)]
 
 
@@ -116,7 +130,8 @@ def test_follow_ups_are_listed_by_caller(app: App, client: TestClient) -> None:
         for caller in (CALLER, "+15550142", "+15550177")
     }
     assert {
-        caller: [row["id"] for row in found["followups"]] for caller, found in asked.items()
+        caller: [row["id"] for row in found["followups"]]
+        for caller, found in asked.items()
     } == {
         CALLER: [mine.id],
         "+15550142": [other.id],
@@ -124,8 +139,12 @@ def test_follow_ups_are_listed_by_caller(app: App, client: TestClient) -> None:
     }
 
 
-@pytest.mark.parametrize("path", ["/api/followups", "/api/calls", "/api/facts", "/api/health"])
-def test_a_query_that_is_not_known_is_refused_by_name(client: TestClient, path: str) -> None:
+@pytest.mark.parametrize(
+    "path", ["/api/followups", "/api/calls", "/api/facts", "/api/health"]
+)
+def test_a_query_that_is_not_known_is_refused_by_name(
+    client: TestClient, path: str
+) -> None:
     answer = client.get(path, params={"callers": CALLER})
     assert (answer.status_code, answer.json()["error"]["field"]) == (422, "callers")
 

@@ -37,20 +37,30 @@ def until_sealed(client: TestClient, call_id: str) -> dict[str, Any]:
     return dict(shown)
 
 
-def test_a_caller_is_answered_and_the_call_is_kept(client: TestClient, live: App) -> None:
+def test_a_caller_is_answered_and_the_call_is_kept(
+    client: TestClient, live: App
+) -> None:
     with client.websocket_connect("/browser/call?caller=%2B15550100") as socket:
         hello = socket.receive_json()
-        socket.send_json({"type": "say", "text": "Please call the plumber.", "confidence": 0.9})
+        socket.send_json(
+            {"type": "say", "text": "Please call the plumber.", "confidence": 0.9}
+        )
         assert "call the plumber" in socket.receive_json()["text"]
         socket.send_json({"type": "hang_up"})
         ended = socket.receive_json()
     assert (ended["type"], ended["reason"]) == ("ended", "caller_hung_up")
     shown = client.get(f"/api/calls/{hello['call']}").json()
-    assert (shown["state"], shown["source"], shown["caller"]) == ("sealed", "browser", "+15550100")
+    assert (shown["state"], shown["source"], shown["caller"]) == (
+        "sealed",
+        "browser",
+        "+15550100",
+    )
     assert [turn["speaker"] for turn in shown["turns"]] == ["agent", "caller", "agent"]
 
 
-def test_a_page_that_goes_away_is_a_caller_who_hung_up(client: TestClient, live: App) -> None:
+def test_a_page_that_goes_away_is_a_caller_who_hung_up(
+    client: TestClient, live: App
+) -> None:
     with client.websocket_connect("/browser/call") as socket:
         call_id = socket.receive_json()["call"]
         socket.send_json({"type": "say", "text": "hello"})
@@ -69,7 +79,9 @@ BAD_FRAMES = [
 ]
 
 
-def test_a_frame_that_does_not_fit_ends_the_call_which_is_kept(client: TestClient) -> None:
+def test_a_frame_that_does_not_fit_ends_the_call_which_is_kept(
+    client: TestClient,
+) -> None:
     for frame in BAD_FRAMES:
         with client.websocket_connect("/browser/call") as socket:
             call_id = socket.receive_json()["call"]
@@ -93,4 +105,6 @@ def test_other_peoples_pages_and_proxies_are_refused(
 
 def test_a_caller_that_is_no_number_is_refused(client: TestClient) -> None:
     with client.websocket_connect("/browser/call?caller=Bob") as socket:
-        assert socket.receive_json()["reason"].startswith("caller: is not a phone number")
+        assert socket.receive_json()["reason"].startswith(
+            "caller: is not a phone number"
+        )

@@ -26,7 +26,9 @@ class Shell:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.env = {
-            name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("AFTERCALL_")
         } | {"AFTERCALL_HOME": str(home)}
 
     def run(self, *words: str, stdin: bytes = b"") -> tuple[int, str, str]:
@@ -42,7 +44,10 @@ class Shell:
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [AFTERCALL, *words], env=self.env, stderr=subprocess.PIPE, cwd=self.home.parent
+            [AFTERCALL, *words],
+            env=self.env,
+            stderr=subprocess.PIPE,
+            cwd=self.home.parent,
         )
 
 
@@ -56,7 +61,8 @@ def test_ingest_list_show_and_verify(shell: Shell, tmp_path: Path) -> None:
     file.write_bytes(
         encode_call(
             make_call(
-                [("agent", "Hey!"), ("caller", "Open a bug [bold]please[/]")], caller="+15551234567"
+                [("agent", "Hey!"), ("caller", "Open a bug [bold]please[/]")],
+                caller="+15551234567",
             )
         )
     )
@@ -82,7 +88,9 @@ def test_ingest_list_show_and_verify(shell: Shell, tmp_path: Path) -> None:
 
 def test_verify_names_an_edited_and_a_removed_file(shell: Shell) -> None:
     for number in range(3):
-        shell.run("ingest", "-", stdin=encode_call(make_call([("caller", f"call {number}")])))
+        shell.run(
+            "ingest", "-", stdin=encode_call(make_call([("caller", f"call {number}")]))
+        )
     edited, removed, _ = sorted((shell.home / "archive").glob("*.json"))
     data = bytearray(edited.read_bytes())
     data[100] ^= 1
@@ -92,7 +100,10 @@ def test_verify_names_an_edited_and_a_removed_file(shell: Shell) -> None:
     assert code == 1
     assert edited.name in out
     assert removed.name in out
-    assert {fault["kind"] for fault in json.loads(shell.run("verify", "--json")[1])["faults"]} == {
+    assert {
+        fault["kind"]
+        for fault in json.loads(shell.run("verify", "--json")[1])["faults"]
+    } == {
         "edited",
         "missing",
     }
@@ -106,7 +117,9 @@ def test_verify_names_an_edited_and_a_removed_file(shell: Shell) -> None:
         (b"nope", "call: is not valid JSON"),
     ],
 )
-def test_a_bad_file_is_one_clear_line_and_exit_1(shell: Shell, stdin: bytes, said: str) -> None:
+def test_a_bad_file_is_one_clear_line_and_exit_1(
+    shell: Shell, stdin: bytes, said: str
+) -> None:
     code, out, err = shell.run("ingest", "-", stdin=stdin)
     assert (code, out) == (1, "")
     assert err.startswith(f"aftercall: -: {said}")
@@ -118,7 +131,10 @@ def test_wrong_use_and_wrong_settings_exit_2(shell: Shell, tmp_path: Path) -> No
     (tmp_path / "aftercall.toml").write_text("timezon = 'UTC'")
     code, _, err = shell.run("calls", "list")
     assert code == 2
-    assert err == "aftercall: aftercall.toml: unknown setting 'timezon'; did you mean 'timezone'?\n"
+    assert (
+        err
+        == "aftercall: aftercall.toml: unknown setting 'timezon'; did you mean 'timezone'?\n"
+    )
     assert shell.run("--config", "none.toml", "config")[0] == 2
 
 
@@ -131,7 +147,9 @@ def test_config_shows_where_values_come_from_and_hides_secrets(
     code, out, _ = shell.run("config")
     assert code == 0
     assert "sk-canary" not in out
-    values = {value["key"]: value for value in json.loads(shell.run("config", "--json")[1])}
+    values = {
+        value["key"]: value for value in json.loads(shell.run("config", "--json")[1])
+    }
     assert values["timezone"] == values["timezone"] | {
         "value": "Europe/Berlin",
         "origin": "aftercall.toml",
@@ -144,7 +162,11 @@ def test_doctor_finds_this_machine_fit(shell: Shell) -> None:
     code, out, _ = shell.run("doctor", "--json")
     states = {check["name"]: check["state"] for check in json.loads(out)}
     assert code == 0
-    assert (states["home"], states["database"], states["durable engine"]) == ("ok", "ok", "ok")
+    assert (states["home"], states["database"], states["durable engine"]) == (
+        "ok",
+        "ok",
+        "ok",
+    )
 
 
 def test_doctor_names_a_home_that_cannot_be_used(shell: Shell, tmp_path: Path) -> None:
@@ -191,7 +213,12 @@ def test_a_worker_does_what_nobody_did_after_a_call(shell: Shell) -> None:
         "ingest",
         "-",
         stdin=encode_call(
-            make_call([("agent", "Hello!"), ("caller", "This is Bill. Please call the plumber.")])
+            make_call(
+                [
+                    ("agent", "Hello!"),
+                    ("caller", "This is Bill. Please call the plumber."),
+                ]
+            )
         ),
     )
     worker = subprocess.Popen(
@@ -209,7 +236,9 @@ def test_a_worker_does_what_nobody_did_after_a_call(shell: Shell) -> None:
         while not states or states & {"waiting", "running"}:
             states = {
                 step["state"]
-                for step in json.loads(shell.run("calls", "show", call["id"], "--json")[1])["steps"]
+                for step in json.loads(
+                    shell.run("calls", "show", call["id"], "--json")[1]
+                )["steps"]
             }
     finally:
         worker.send_signal(signal.SIGTERM)
@@ -222,20 +251,30 @@ def test_a_worker_does_what_nobody_did_after_a_call(shell: Shell) -> None:
 
 
 def test_reading_a_file_stores_nothing(shell: Shell) -> None:
-    raw = encode_call(make_call([("caller", "This is Bill. Please call the plumber by Friday.")]))
+    raw = encode_call(
+        make_call([("caller", "This is Bill. Please call the plumber by Friday.")])
+    )
     code, out, _ = shell.run("read", "-", "--json", stdin=raw)
     assert code == 0
     reading = json.loads(out)
     assert (reading["profile"]["name"], len(reading["requests"])) == ("Bill", 1)
-    assert {"summary", "profile", "identity", "requests", "withdrawn", "promises", "facts"} <= set(
-        reading
-    )
+    assert {
+        "summary",
+        "profile",
+        "identity",
+        "requests",
+        "withdrawn",
+        "promises",
+        "facts",
+    } <= set(reading)
     assert not shell.home.exists()
     assert "call the plumber" in shell.run("read", "-", stdin=raw)[1].lower()
 
 
 def test_talking_from_the_terminal(shell: Shell) -> None:
-    code, out, _ = shell.run("talk", "--caller", "+15550142", stdin=b"Please call the plumber.\n\n")
+    code, out, _ = shell.run(
+        "talk", "--caller", "+15550142", stdin=b"Please call the plumber.\n\n"
+    )
     assert code == 0
     assert "I have taken down: call the plumber." in out
     assert "summary" in out
@@ -265,12 +304,22 @@ def test_what_was_said_can_be_searched(shell: Shell) -> None:
         ("caller", "Hi, this is Bill. We adopted two greyhounds. Please call the vet."),
         ("agent", "I will."),
     ]
-    shell.run("ingest", "-", "--wait", stdin=encode_call(make_call(said, caller="+15551234567")))
+    shell.run(
+        "ingest",
+        "-",
+        "--wait",
+        stdin=encode_call(make_call(said, caller="+15551234567")),
+    )
     code, out, _ = shell.run(
         "search", 'adopting "two greyhound"', "--json", "--caller", "+15551234567"
     )
     hits = json.loads(out)
-    assert (code, len(hits), hits[0]["turn"], hits[0]["before"][0]["text"]) == (0, 1, 2, "Hello!")
+    assert (code, len(hits), hits[0]["turn"], hits[0]["before"][0]["text"]) == (
+        0,
+        1,
+        2,
+        "Hello!",
+    )
     code, out, _ = shell.run("search", "greyhound", "--as-of", "2001-01-01")
     assert (code, out) == (0, "Nothing found.\n")
     assert shell.run("search", "greyhound", "--caller", "anonymous")[0] == 1
@@ -283,7 +332,9 @@ def test_what_people_said_is_printed_as_they_said_it(tmp_path: Path) -> None:
     file = tmp_path / "call.json"
     file.write_bytes(encode_call(make_call([("agent", "Hey!"), ("caller", ODD_WORDS)])))
     environment = {"AFTERCALL_HOME": str(tmp_path / "home"), "AFTERCALL_MODEL": "rules"}
-    taken = CliRunner().invoke(program, ["ingest", str(file), "--json"], env=environment)
+    taken = CliRunner().invoke(
+        program, ["ingest", str(file), "--json"], env=environment
+    )
     shown = CliRunner().invoke(
         program, ["calls", "show", json.loads(taken.output)["id"]], env=environment
     )
@@ -311,7 +362,10 @@ def test_a_test_call_is_shown_as_it_was_said(tmp_path: Path) -> None:
         .invoke(program, ["test", "show", call_id, "--reveal"], env=environment)
         .output
     )
-    assert ":x: [red]d[/]" in CliRunner().invoke(program, ["test", "list"], env=environment).output
+    assert (
+        ":x: [red]d[/]"
+        in CliRunner().invoke(program, ["test", "list"], env=environment).output
+    )
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -327,7 +381,11 @@ def test_the_list_of_commands_loads_no_command(shell: Shell) -> None:
         "('aftercall.app', 'aftercall.cli.calls', 'fastapi', 'dbos')])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], env=shell.env, capture_output=True, check=True, text=True
+        [sys.executable, "-c", script],
+        env=shell.env,
+        capture_output=True,
+        check=True,
+        text=True,
     )
     assert all(name in done.stdout for name in COMMANDS)
     assert done.stdout.splitlines()[-1] == "[]"
@@ -337,9 +395,9 @@ def test_only_one_place_makes_a_console() -> None:
     """So that nothing interprets what people said; styles are Text objects."""
     for path in Path(aftercall.cli.__file__).parent.glob("*.py"):
         text = path.read_text()
-        assert ("Console(" in text.replace("make_console(", "")) == (path.name == "context.py"), (
-            path.name
-        )
+        assert ("Console(" in text.replace("make_console(", "")) == (
+            path.name == "context.py"
+        ), path.name
         assert "rich.markup" not in text, path.name
 
 
@@ -372,7 +430,9 @@ async def test_work_a_command_cannot_finish_is_handed_to_the_next_process(
         worker = shell.start("worker")
         await until(lambda: bool(github.issues))
         await until(
-            lambda: "done" in shell.run("followups", "list", "--state", "done", "--json")[1]
+            lambda: (
+                "done" in shell.run("followups", "list", "--state", "done", "--json")[1]
+            )
         )
         worker.send_signal(signal.SIGTERM)
         assert b"Traceback" not in worker.communicate()[1]
@@ -380,11 +440,15 @@ async def test_work_a_command_cannot_finish_is_handed_to_the_next_process(
         assert len(github.issues) == 1
     _, listed, _ = shell.run("followups", "list", "--json")
     assert {
-        (row["state"], row["reason"]) for row in json.loads(listed) if row["kind"] == "request"
+        (row["state"], row["reason"])
+        for row in json.loads(listed)
+        if row["kind"] == "request"
     } == {("done", "")}
 
 
 def test_health_is_failing_where_the_database_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "aftercall.db").write_bytes(b"no database" * 1_000)
-    told = CliRunner().invoke(program, ["health"], env={"AFTERCALL_HOME": str(tmp_path)})
+    told = CliRunner().invoke(
+        program, ["health"], env={"AFTERCALL_HOME": str(tmp_path)}
+    )
     assert (told.exit_code, told.output.split()[0]) == (2, "failing")

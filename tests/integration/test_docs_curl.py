@@ -38,7 +38,11 @@ def is_whole(command: str) -> bool:
     return not command.endswith("\\")
 
 
-COMMANDS = [(page.name, command) for page in PAGES for command in find_commands(page.read_text())]
+COMMANDS = [
+    (page.name, command)
+    for page in PAGES
+    for command in find_commands(page.read_text())
+]
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +55,25 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 
 
 @pytest.mark.parametrize(("page", "command"), COMMANDS)
-def test_a_printed_curl_command_works(addresses: dict[str, str], page: str, command: str) -> None:
+def test_a_printed_curl_command_works(
+    addresses: dict[str, str], page: str, command: str
+) -> None:
     for printed, real in addresses.items():
         command = command.replace(printed, real)
-    environment = os.environ | {"TWILIO_ACCOUNT_SID": ACCOUNT, "TWILIO_AUTH_TOKEN": TOKEN}
+    environment = os.environ | {
+        "TWILIO_ACCOUNT_SID": ACCOUNT,
+        "TWILIO_AUTH_TOKEN": TOKEN,
+    }
     script = (
-        f'curl() {{ command curl --fail-with-body --noproxy "*" --max-time 60 "$@"; }}\n{command}'
+        'curl() { command curl --fail-with-body --noproxy "*" --max-time 60 "$@"; }'
+        f"\n{command}"
     )
     done = subprocess.run(
-        ["/bin/bash", "-c", script], env=environment, capture_output=True, text=True, check=False
+        ["/bin/bash", "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, (page, done.stdout, done.stderr)
 

@@ -20,21 +20,25 @@ KEY = {"Idempotency-Key": "7f1b0a52-5c2f-4b61-9f5c-0d1f8f7c3a11"}
 
 @pytest.fixture
 def client(app: App) -> TestClient:
+    # no lifespan: no engine is needed
     return TestClient(
         make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1)
-    )  # no lifespan: no engine is needed
+    )
 
 
 def post(client: TestClient, content: str, **fields: Any) -> str:
     return str(
-        client.post("/v1/documents", json={"title": "Note", "content": content, **fields}).json()[
-            "id"
-        ]
+        client.post(
+            "/v1/documents", json={"title": "Note", "content": content, **fields}
+        ).json()["id"]
     )
 
 
 def find(client: TestClient, **query: Any) -> list[str]:
-    return [result["snippet"] for result in client.post("/v1/query", json=query).json()["results"]]
+    return [
+        result["snippet"]
+        for result in client.post("/v1/query", json=query).json()["results"]
+    ]
 
 
 def test_both_dialects_write_and_both_find(client: TestClient) -> None:
@@ -55,7 +59,11 @@ def test_both_dialects_write_and_both_find(client: TestClient) -> None:
             "return_id": True,
         },
     )
-    assert (seed.status_code, later.status_code, later.json()["status"]) == (201, 202, "accepted")
+    assert (seed.status_code, later.status_code, later.json()["status"]) == (
+        201,
+        202,
+        "accepted",
+    )
     assert find(client, text="bees", limit=3, tags=["voice-session"]) == find(
         client, query="bees", max_results=3
     )
@@ -68,8 +76,12 @@ def test_both_dialects_write_and_both_find(client: TestClient) -> None:
 
 
 def test_the_same_key_is_the_same_document(client: TestClient) -> None:
-    first = client.post("/v1/documents/ingest", json={"content": "Once"}, headers=KEY).json()
-    again = client.post("/v1/documents/ingest", json={"content": "Once, again"}, headers=KEY).json()
+    first = client.post(
+        "/v1/documents/ingest", json={"content": "Once"}, headers=KEY
+    ).json()
+    again = client.post(
+        "/v1/documents/ingest", json={"content": "Once, again"}, headers=KEY
+    ).json()
     assert first["document_id"] == again["document_id"]
     assert find(client, query="once") == ["Once"]
 
@@ -77,16 +89,20 @@ def test_the_same_key_is_the_same_document(client: TestClient) -> None:
 def test_a_document_is_replaced_or_appended_to(client: TestClient) -> None:
     document = post(client, "First")
     assert (
-        client.put(f"/v1/documents/{document}", json={"content": "Second"}).json()["content"]
+        client.put(f"/v1/documents/{document}", json={"content": "Second"}).json()[
+            "content"
+        ]
         == "Second"
     )
     assert (
-        client.put(f"/v1/documents/{document}", json={"content": "Third", "mode": "append"}).json()[
-            "content"
-        ]
+        client.put(
+            f"/v1/documents/{document}", json={"content": "Third", "mode": "append"}
+        ).json()["content"]
         == "Second\n\nThird"
     )
-    assert client.get(f"/v1/documents/{document}").json()["content"] == "Second\n\nThird"
+    assert (
+        client.get(f"/v1/documents/{document}").json()["content"] == "Second\n\nThird"
+    )
 
 
 def test_a_change_of_no_known_kind_changes_nothing(client: TestClient) -> None:
@@ -131,7 +147,17 @@ def test_most_words_first_then_the_newest(app: App, client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["follow-up", "don't", '"', "%", "_", "a OR b", "'; DROP TABLE documents; --", "\\"]
+    "words",
+    [
+        "follow-up",
+        "don't",
+        '"',
+        "%",
+        "_",
+        "a OR b",
+        "'; DROP TABLE documents; --",
+        "\\",
+    ],
 )
 def test_any_words_are_a_valid_query(client: TestClient, words: str) -> None:
     post(client, "We don't follow-up a or b.")
@@ -170,7 +196,10 @@ def test_what_does_not_fit_is_refused_with_its_field_named(
 
 def test_an_id_that_is_none_is_not_found(client: TestClient) -> None:
     for document in ("..%2f..%2fetc", "nope", "00000000-0000-4000-8000-000000000000"):
-        assert client.put(f"/v1/documents/{document}", json={"content": "x"}).status_code == 404
+        assert (
+            client.put(f"/v1/documents/{document}", json={"content": "x"}).status_code
+            == 404
+        )
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"\xff"])
@@ -181,17 +210,29 @@ def test_bytes_that_are_no_document_are_refused(client: TestClient, raw: bytes) 
 @pytest.fixture
 def guarded(settings: Settings, clock: VirtualClock) -> Iterator[TestClient]:
     app = build(settings.model_copy(update={"api_token": SecretStr("s3cret")}), clock)
-    yield TestClient(make_server(app), base_url="https://calls.example", client=("192.0.2.7", 1))
+    yield TestClient(
+        make_server(app), base_url="https://calls.example", client=("192.0.2.7", 1)
+    )
     app.close()
 
 
 def test_either_header_of_a_client_opens_and_nothing_else(guarded: TestClient) -> None:
     body = {"query": "x"}
     assert guarded.post("/v1/query", json=body).status_code == 401
-    assert guarded.post("/v1/query", json=body, headers={"X-API-Key": "wrong"}).status_code == 401
-    assert guarded.post("/v1/query", json=body, headers={"X-API-Key": "s3cret"}).status_code == 200
     assert (
-        guarded.post("/v1/query", json=body, headers={"Authorization": "Bearer s3cret"}).status_code
+        guarded.post("/v1/query", json=body, headers={"X-API-Key": "wrong"}).status_code
+        == 401
+    )
+    assert (
+        guarded.post(
+            "/v1/query", json=body, headers={"X-API-Key": "s3cret"}
+        ).status_code
+        == 200
+    )
+    assert (
+        guarded.post(
+            "/v1/query", json=body, headers={"Authorization": "Bearer s3cret"}
+        ).status_code
         == 200
     )
 

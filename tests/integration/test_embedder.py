@@ -106,7 +106,9 @@ def test_an_answer_without_vectors_is_refused() -> None:
         transport = httpx2.MockTransport(partial(answer, body))
         with pytest.raises(ModelOffForm, match="embeddings"):
             embed(
-                OpenAIEmbedder("openai", MODEL, OpenAISettings(api_key=SecretStr(KEY)), transport),
+                OpenAIEmbedder(
+                    "openai", MODEL, OpenAISettings(api_key=SecretStr(KEY)), transport
+                ),
                 "hello",
             )
 
@@ -115,13 +117,20 @@ def test_what_is_not_set_up_is_refused_at_once() -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
         load_embedder(f"openai:{MODEL}", OpenAISettings())
     with pytest.raises(ConfigError, match="OPENAI_BASE_URL"):
-        load_embedder(f"openai-compatible:{MODEL}", OpenAISettings(api_key=SecretStr(KEY)))
+        load_embedder(
+            f"openai-compatible:{MODEL}", OpenAISettings(api_key=SecretStr(KEY))
+        )
 
 
-def test_a_call_is_indexed_with_vectors_and_searched_with_them(app: App, lab: Lab) -> None:
+def test_a_call_is_indexed_with_vectors_and_searched_with_them(
+    app: App, lab: Lab
+) -> None:
     memory = MemorySettings(embedder=f"openai:{MODEL}")
     near = replace(
-        app, settings=app.settings.model_copy(update={"memory": memory, "openai": lab.settings()})
+        app,
+        settings=app.settings.model_copy(
+            update={"memory": memory, "openai": lab.settings()}
+        ),
     )
     row, _ = near.journal.ingest(
         make_call(

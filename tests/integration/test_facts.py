@@ -39,7 +39,9 @@ def learnt(app: App, monkeypatch: pytest.MonkeyPatch) -> App:
 @pytest.fixture
 def client(learnt: App) -> Iterator[TestClient]:
     client = TestClient(
-        make_server(learnt), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 50_000)
+        make_server(learnt),
+        base_url="http://127.0.0.1:8080",
+        client=("127.0.0.1", 50_000),
     )
     yield client
     client.close()
@@ -56,10 +58,12 @@ def contents(answer: str) -> list[str]:
 
 
 def test_the_command_line_lists_dates_chains_and_restores(learnt: App) -> None:
-    assert contents(run("facts", "list", "--json", "--caller", "+15550100")) == ["I live in Lisbon"]
-    assert contents(run("facts", "at", "2026-02-15", "--json", "--caller", "+15550100")) == [
-        "I live in Porto"
+    assert contents(run("facts", "list", "--json", "--caller", "+15550100")) == [
+        "I live in Lisbon"
     ]
+    assert contents(
+        run("facts", "at", "2026-02-15", "--json", "--caller", "+15550100")
+    ) == ["I live in Porto"]
     assert contents(run("facts", "list", "--json", "--category", "person")) == []
     (now,) = json.loads(run("facts", "list", "--json", "--caller", "+15550100"))
     assert contents(run("facts", "history", now["id"], "--json")) == [
@@ -71,7 +75,9 @@ def test_the_command_line_lists_dates_chains_and_restores(learnt: App) -> None:
     shown = run("facts", "show", now["id"])
     assert "said once" in shown
     assert "“I live in Lisbon”" in shown
-    assert [json.loads(line)["content"] for line in run("facts", "export").splitlines()] == [
+    assert [
+        json.loads(line)["content"] for line in run("facts", "export").splitlines()
+    ] == [
         "I live in Porto",
         "I live in Lisbon",
         "I like jazz",
@@ -95,18 +101,30 @@ def test_mistakes_are_named(learnt: App, command: list[str], said: str) -> None:
 
 def test_the_api_lists_filters_and_pages(client: TestClient) -> None:
     def listed(**query: str) -> list[str]:
-        return [fact["content"] for fact in client.get("/api/facts", params=query).json()["facts"]]
+        return [
+            fact["content"]
+            for fact in client.get("/api/facts", params=query).json()["facts"]
+        ]
 
     assert listed(caller="+15550100") == ["I live in Lisbon"]
     assert listed(caller="+15550100", as_of="2026-02-15") == ["I live in Porto"]
-    assert listed(caller="+15550100", retired="true") == ["I live in Porto", "I live in Lisbon"]
+    assert listed(caller="+15550100", retired="true") == [
+        "I live in Porto",
+        "I live in Lisbon",
+    ]
     assert listed(category="person") == []
     first = client.get("/api/facts?limit=1").json()
     assert listed(after=first["next"]) == ["I like jazz"]
     whole = client.get(f"/api/facts/{first['facts'][0]['id']}").json()
-    assert (len(whole["history"]), whole["occurrences"][0]["words"]) == (2, "I live in Lisbon")
+    assert (len(whole["history"]), whole["occurrences"][0]["words"]) == (
+        2,
+        "I live in Lisbon",
+    )
     call = client.get(f"/api/calls/{whole['occurrences'][0]['call_id']}").json()
-    assert (call["extraction"]["facts_updated"], call["extraction"]["facts"]) == (1, [whole["id"]])
+    assert (call["extraction"]["facts_updated"], call["extraction"]["facts"]) == (
+        1,
+        [whole["id"]],
+    )
 
 
 def test_the_api_names_what_it_cannot_use(client: TestClient) -> None:
@@ -125,14 +143,21 @@ def test_notes_are_taken_in_once(learnt: App, tmp_path: Path) -> None:
     )
     command = ("memory", "import", str(folder), "--caller", "+15550100", "--json")
     first, second = json.loads(run(*command)), json.loads(run(*command))
-    assert (first["new"], first["facts"]) == (1, {"new": 2, "updated": 1, "said again": 0})
+    assert (first["new"], first["facts"]) == (
+        1,
+        {"new": 2, "updated": 1, "said again": 0},
+    )
     assert (second["new"], second["known"], sum(second["facts"].values())) == (0, 1, 0)
-    assert contents(run("facts", "at", "2026-01-05", "--json", "--caller", "+15550100")) == [
+    assert contents(
+        run("facts", "at", "2026-01-05", "--json", "--caller", "+15550100")
+    ) == [
         "(secret)",
         "I live in Faro",
         "I have two kids",
     ]
-    assert "I live in Lisbon" in contents(run("facts", "list", "--json", "--caller", "+15550100"))
+    assert "I live in Lisbon" in contents(
+        run("facts", "list", "--json", "--caller", "+15550100")
+    )
 
 
 def test_what_a_call_was_told_is_kept_with_it_and_said_again_it_is_a_confirmation(
@@ -140,7 +165,9 @@ def test_what_a_call_was_told_is_kept_with_it_and_said_again_it_is_a_confirmatio
 ) -> None:
     known = learnt.facts.page(FactFilter(key=MemoryKey("main", "+15550100")))[0]
     briefed = Event(seq=1, kind=BRIEFED_EVENT, at=on(20), data={"facts": [known.id]})
-    call = say("I live in Lisbon", "Bye", day=20).model_copy(update={"events": (briefed,)})
+    call = say("I live in Lisbon", "Bye", day=20).model_copy(
+        update={"events": (briefed,)}
+    )
     learnt.journal.ingest(call)
     kept, _ = learnt.archive.read(str(learnt.store.get(call.id).archive_name))
     assert list_briefed_facts(kept) == {known.id}

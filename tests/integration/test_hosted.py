@@ -57,7 +57,11 @@ def test_a_call_handed_over_is_kept_once_and_a_stranger_is_refused(live: App) ->
         "data": {
             "conversation_id": "conv_1",
             "transcript": [
-                {"role": "user", "message": "Please call the plumber.", "time_in_call_secs": 1}
+                {
+                    "role": "user",
+                    "message": "Please call the plumber.",
+                    "time_in_call_secs": 1,
+                }
             ],
             "metadata": {
                 "start_time_unix_secs": int(time.time()) - 60,
@@ -71,14 +75,20 @@ def test_a_call_handed_over_is_kept_once_and_a_stranger_is_refused(live: App) ->
     assert first == second
     assert first[0] == 200
     (row,) = live.store.list_page(limit=5)
-    assert (row.live.id, row.live.caller, row.turn_count) == (first[1]["id"], "+15550100", 1)
+    assert (row.live.id, row.live.caller, row.turn_count) == (
+        first[1]["id"],
+        "+15550100",
+        1,
+    )
     assert post(client, event, secret="wrong")[0] == 403
     assert post(client, {"type": "post_call_audio", "data": {}}) == (200, {"id": None})
     assert post(client, {"type": "post_call_transcription", "data": {}})[0] == 422
     assert client.post("/hosted/vapi", content=b"{}").status_code == 503
 
 
-def test_megabytes_of_audio_without_a_length_are_taken_and_left_alone(live: App) -> None:
+def test_megabytes_of_audio_without_a_length_are_taken_and_left_alone(
+    live: App,
+) -> None:
     client = TestClient(make_server(live), base_url="https://calls.example")
     raw = json.dumps(
         {
@@ -135,7 +145,9 @@ def test_a_call_that_begins_there_is_told_what_is_known_and_a_stranger_is_refuse
     def start(secret: str, caller: str = "+15550100") -> tuple[int, dict[str, Any]]:
         headers = {"Authorization": f"Bearer {secret}"}
         answer = client.post(
-            "/hosted/elevenlabs/start", json=body | {"caller_id": caller}, headers=headers
+            "/hosted/elevenlabs/start",
+            json=body | {"caller_id": caller},
+            headers=headers,
         )
         return answer.status_code, answer.json()
 

@@ -33,7 +33,8 @@ def port() -> int:
 def agent(tmp_path: Path, port: int) -> Iterator[tuple[App, str]]:
     """An agent pointed at a lab on `port`, with exactly what the lab says to set."""
     box = command.configure_lab(
-        f"http://127.0.0.1:{port}", command.LabOptions("http://127.0.0.1:1", [], False, [], [], [])
+        f"http://127.0.0.1:{port}",
+        command.LabOptions("http://127.0.0.1:1", [], False, [], [], []),
     )
     told = {
         name: value
@@ -92,12 +93,22 @@ def test_both_carriers_ring_the_agent_and_show_what_is_said(
         assert code == 0, shown
         assert "caller  Please call the plumber." in shown
         assert "Goodbye!" in shown
-    assert sorted(row.live.source for row in app.store.list_page(limit=5)) == ["telnyx", "twilio"]
+    assert sorted(row.live.source for row in app.store.list_page(limit=5)) == [
+        "telnyx",
+        "twilio",
+    ]
 
 
 def test_an_agent_that_is_not_there_is_a_plain_failure(port: int) -> None:
     code, shown = run(
-        "--port", str(port), "--agent", "http://127.0.0.1:9", "--ring", "+15550100", "--say", "Hi"
+        "--port",
+        str(port),
+        "--agent",
+        "http://127.0.0.1:9",
+        "--ring",
+        "+15550100",
+        "--say",
+        "Hi",
     )
     assert code == 1
     assert (
@@ -134,7 +145,9 @@ def test_habits_are_asked_for_by_kind() -> None:
     [
         (
             "+15550101=http://x.example/twilio/voice",
-            LabNumber("http://x.example/twilio/voice", "http://x.example/twilio/status"),
+            LabNumber(
+                "http://x.example/twilio/voice", "http://x.example/twilio/status"
+            ),
         ),
         ("+15550101=https://x.example/answer", LabNumber("https://x.example/answer")),
         ("+15550101=busy", LabNumber(outcome="busy")),
@@ -145,7 +158,15 @@ def test_a_number_is_an_address_or_an_outcome(spec: str, number: LabNumber) -> N
 
 
 @pytest.mark.parametrize(
-    "spec", ["five", "5=busy", "+15550101", "+15550101=", "+15550101=asleep", "+15550101=ftp://x"]
+    "spec",
+    [
+        "five",
+        "5=busy",
+        "+15550101",
+        "+15550101=",
+        "+15550101=asleep",
+        "+15550101=ftp://x",
+    ],
 )
 def test_anything_else_is_refused(spec: str) -> None:
     with pytest.raises(RefusedInput, match="--number"):

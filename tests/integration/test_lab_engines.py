@@ -13,7 +13,12 @@ from aftercall.engine.openai_realtime import make_update
 from aftercall.engine.voice import EngineOpening
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.openai_realtime import EmulatedRealtime
-from aftercall.lab.script import EngineBehaviour, ScriptSay, ScriptToolCall, reply_in_order
+from aftercall.lab.script import (
+    EngineBehaviour,
+    ScriptSay,
+    ScriptToolCall,
+    reply_in_order,
+)
 from aftercall.lab.speech import ToneDetector, utter
 from aftercall.model.turns import Turn
 from aftercall.settings.providers import DeepgramSettings, OpenAISettings
@@ -29,7 +34,9 @@ OPENING = EngineOpening("Be brief.", "Hello there!", HISTORY)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-async def test_deepgrams_own_client_holds_a_conversation_with_the_emulated_agent() -> None:
+async def test_deepgrams_own_client_holds_a_conversation_with_the_emulated_agent() -> (
+    None
+):
     from deepgram import AsyncDeepgramClient, DeepgramClientEnvironment
     from deepgram.agent.v1.types import AgentV1SendFunctionCallResponse, AgentV1Settings
 
@@ -54,12 +61,18 @@ async def test_deepgrams_own_client_holds_a_conversation_with_the_emulated_agent
                     list(ear.detect(event))
                     continue
                 kinds.append(event.type)
-                if event.type == "AgentAudioDone" and kinds.count("AgentAudioDone") == 1:
+                if (
+                    event.type == "AgentAudioDone"
+                    and kinds.count("AgentAudioDone") == 1
+                ):
                     await agent.send_media(utter("Look it up.") + PAUSE)
                 elif event.type == "FunctionCallRequest":
                     wanted = event.functions[0]
                     answer = AgentV1SendFunctionCallResponse(
-                        type="FunctionCallResponse", id=wanted.id, name=wanted.name, content="none"
+                        type="FunctionCallResponse",
+                        id=wanted.id,
+                        name=wanted.name,
+                        content="none",
                     )
                     await agent.send_function_call_response(answer)
                 elif event.type == "AgentAudioDone":
@@ -77,7 +90,9 @@ async def test_deepgrams_own_client_holds_a_conversation_with_the_emulated_agent
     ]
 
 
-async def test_openais_own_client_holds_a_conversation_with_the_emulated_model() -> None:
+async def test_openais_own_client_holds_a_conversation_with_the_emulated_model() -> (
+    None
+):
     from openai import AsyncOpenAI
 
     async with EmulatedRealtime(KEY, reply_in_order("Which one?")) as server:
@@ -114,7 +129,10 @@ def test_our_first_messages_fit_the_vendors_own_types() -> None:
         (b"\xff" * 160, "NON_SETTINGS_MESSAGE_BEFORE_SETTINGS"),
         ('{"type":"KeepAlive"}', "NON_SETTINGS_MESSAGE_BEFORE_SETTINGS"),
         ("{", "UNPARSABLE_CLIENT_MESSAGE"),
-        ('{"type":"Settings","audio":{},"agent":{},"settings":{}}', "UNPARSABLE_CLIENT_MESSAGE"),
+        (
+            '{"type":"Settings","audio":{},"agent":{},"settings":{}}',
+            "UNPARSABLE_CLIENT_MESSAGE",
+        ),
         ('{"type":"Settings","audio":{}}', "INVALID_SETTINGS"),
         ('{"type":"SettingsConfiguration"}', "NON_SETTINGS_MESSAGE_BEFORE_SETTINGS"),
     ],
@@ -122,7 +140,10 @@ def test_our_first_messages_fit_the_vendors_own_types() -> None:
 async def test_the_emulated_agent_refuses_a_wrong_first_message(
     first: str | bytes, code: str
 ) -> None:
-    async with EmulatedDeepgram(KEY, reply_in_order()) as server, knock(server) as socket:
+    async with (
+        EmulatedDeepgram(KEY, reply_in_order()) as server,
+        knock(server) as socket,
+    ):
         assert json.loads(await socket.recv())["type"] == "Welcome"
         await socket.send(first)
         assert json.loads(await socket.recv())["code"] == code
@@ -139,8 +160,13 @@ async def test_the_emulated_agent_refuses_a_wrong_first_message(
         "\ufffd" * 80,
     ],
 )
-async def test_the_emulated_agent_ends_a_session_over_what_it_does_not_know(message: str) -> None:
-    async with EmulatedDeepgram(KEY, reply_in_order()) as server, knock(server) as socket:
+async def test_the_emulated_agent_ends_a_session_over_what_it_does_not_know(
+    message: str,
+) -> None:
+    async with (
+        EmulatedDeepgram(KEY, reply_in_order()) as server,
+        knock(server) as socket,
+    ):
         await socket.recv()
         await socket.send('{"type":"Settings","audio":{},"agent":{}}')
         assert json.loads(await socket.recv())["type"] == "SettingsApplied"
@@ -199,7 +225,9 @@ async def test_typed_words_of_the_caller_are_taken_unless_the_emulated_agent_is_
 
 
 def knock(server: EmulatedDeepgram) -> connect:
-    return connect(server.url, additional_headers={"Authorization": f"Token {KEY}"}, proxy=None)
+    return connect(
+        server.url, additional_headers={"Authorization": f"Token {KEY}"}, proxy=None
+    )
 
 
 async def test_wrong_keys_and_paths_are_turned_away_at_the_door() -> None:

@@ -47,7 +47,9 @@ def until(is_so: Callable[[], bool]) -> None:
     raise AssertionError("it did not come to that")
 
 
-def test_twilios_client_places_a_call_and_sees_how_it_ends(lab: Lab, twilio: Any) -> None:
+def test_twilios_client_places_a_call_and_sees_how_it_ends(
+    lab: Lab, twilio: Any
+) -> None:
     call = twilio.calls.create(to="+15550102", from_="+15550100", twiml=TWIML)
     assert call.status == "queued"
     until(lambda: twilio.calls(call.sid).fetch().status == "busy")
@@ -67,25 +69,43 @@ def test_twilios_client_is_refused_as_by_twilio(lab: Lab, twilio: Any) -> None:
         return refusal.value.status, refusal.value.code
 
     assert code(
-        lambda: twilio_client(lab, "wrong").calls.create(to="+1", from_="+1", twiml=TWIML)
+        lambda: twilio_client(lab, "wrong").calls.create(
+            to="+1", from_="+1", twiml=TWIML
+        )
     ) == (401, 20003)
-    assert code(lambda: twilio.calls("CA" + "9" * 32).update(status="completed")) == (404, 20404)
-    assert code(lambda: twilio.calls.create(to="five", from_="+15550100", twiml=TWIML)) == (
+    assert code(lambda: twilio.calls("CA" + "9" * 32).update(status="completed")) == (
+        404,
+        20404,
+    )
+    assert code(
+        lambda: twilio.calls.create(to="five", from_="+15550100", twiml=TWIML)
+    ) == (
         400,
         21211,
     )
-    assert code(lambda: twilio.messages.create(to="+15550100", from_="+15550101", body="")) == (
+    assert code(
+        lambda: twilio.messages.create(to="+15550100", from_="+15550101", body="")
+    ) == (
         400,
         21602,
     )
 
 
-def test_twilios_client_sends_a_message_and_steers_a_call(lab: Lab, twilio: Any) -> None:
-    message = twilio.messages.create(to="+15550100", from_="+15550101", body="It is done.")
-    assert (message.status, lab.exchange.messages[-1]["body"]) == ("queued", "It is done.")
+def test_twilios_client_sends_a_message_and_steers_a_call(
+    lab: Lab, twilio: Any
+) -> None:
+    message = twilio.messages.create(
+        to="+15550100", from_="+15550101", body="It is done."
+    )
+    assert (message.status, lab.exchange.messages[-1]["body"]) == (
+        "queued",
+        "It is done.",
+    )
     lab.exchange.in_real_time = True
     call = twilio.calls.create(
-        to="+15550105", from_="+15550100", twiml="<Response><Pause length='60'/></Response>"
+        to="+15550105",
+        from_="+15550100",
+        twiml="<Response><Pause length='60'/></Response>",
     )
     until(lambda: twilio.calls(call.sid).fetch().status == "in-progress")
     recording = twilio.calls(call.sid).recordings.create(recording_channels="dual")
@@ -112,14 +132,20 @@ def telnyx_client(lab: Lab, key: str = KEY) -> Any:
     return telnyx.Telnyx(api_key=key, base_url=f"{lab.address}/v2", max_retries=0)
 
 
-def test_telnyxs_client_dials_speaks_and_is_told_when_the_call_is_over(lab: Lab) -> None:
+def test_telnyxs_client_dials_speaks_and_is_told_when_the_call_is_over(
+    lab: Lab,
+) -> None:
     import telnyx
 
     with telnyx_client(lab) as client:
-        dialled = client.calls.dial(connection_id="1", to="+15550109", from_="+15550100").data
+        dialled = client.calls.dial(
+            connection_id="1", to="+15550109", from_="+15550100"
+        ).data
         control = dialled.call_control_id
         assert (
-            client.calls.actions.speak(control, payload="Hello.", voice="female").data.result
+            client.calls.actions.speak(
+                control, payload="Hello.", voice="female"
+            ).data.result
             == "ok"
         )
         assert client.calls.actions.hangup(control).data.result == "ok"
@@ -127,9 +153,14 @@ def test_telnyxs_client_dials_speaks_and_is_told_when_the_call_is_over(lab: Lab)
         with pytest.raises(telnyx.UnprocessableEntityError) as refusal:
             client.calls.actions.speak(control, payload="Hello?", voice="female")
         assert refusal.value.body["errors"][0]["code"] == "90018"
-        sent = client.messages.send(from_="+15550101", to="+15550100", text="It is done.")
+        sent = client.messages.send(
+            from_="+15550101", to="+15550100", text="It is done."
+        )
         assert sent.data.id == lab.telnyx.messages[-1]["id"]
-    with telnyx_client(lab, "wrong") as stranger, pytest.raises(telnyx.AuthenticationError):
+    with (
+        telnyx_client(lab, "wrong") as stranger,
+        pytest.raises(telnyx.AuthenticationError),
+    ):
         stranger.calls.dial(connection_id="1", to="+15550109", from_="+15550100")
 
 
@@ -147,10 +178,14 @@ async def test_telnyxs_client_believes_the_labs_webhooks_and_no_others() -> None
         await lab.hang_up(call)
         client = telnyx.Telnyx(api_key="x", public_key=lab.public_key)
         for request in sent:
-            event = client.webhooks.unwrap(request.content.decode(), headers=dict(request.headers))
+            event = client.webhooks.unwrap(
+                request.content.decode(), headers=dict(request.headers)
+            )
             assert event.data.payload.call_control_id == call.control_id
         with pytest.raises(Exception, match=r"(?i)signature"):
-            client.webhooks.unwrap(json.dumps({"data": {}}), headers=dict(sent[0].headers))
+            client.webhooks.unwrap(
+                json.dumps({"data": {}}), headers=dict(sent[0].headers)
+            )
         client.close()
     assert [json.loads(request.content)["data"]["event_type"] for request in sent] == [
         "call.initiated",

@@ -32,7 +32,9 @@ class Running:
     set: dict[str, str]
 
     def order(self, fault: str) -> int:
-        return httpx2.post(f"{self.address}/lab/faults", json={"fault": fault}).status_code
+        return httpx2.post(
+            f"{self.address}/lab/faults", json={"fault": fault}
+        ).status_code
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +50,16 @@ def lab() -> Iterator[Running]:
         "--reply",
         "Which one?",
     ]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("AFTERCALL_")
+    }
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=clean | {"PYTHONUNBUFFERED": "1"}
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=clean | {"PYTHONUNBUFFERED": "1"},
     ) as process:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline())
@@ -117,7 +126,9 @@ async def test_openais_client_chats_transcribes_and_talks(lab: Running) -> None:
     from openai import AsyncOpenAI, RateLimitError
 
     async with AsyncOpenAI(
-        api_key=lab.set["OPENAI_API_KEY"], base_url=lab.set["OPENAI_BASE_URL"], max_retries=0
+        api_key=lab.set["OPENAI_API_KEY"],
+        base_url=lab.set["OPENAI_BASE_URL"],
+        max_retries=0,
     ) as client:
         answer = await client.chat.completions.create(model="gpt-5.4-mini", messages=HI)
         assert answer.choices[0].message.content
@@ -145,8 +156,12 @@ def test_anthropics_client_is_answered_and_refused_on_order(lab: Running) -> Non
         ):
             assert lab.order(f"anthropic={fault}") == 204
             with pytest.raises(refusal):
-                client.messages.create(model="claude-sonnet-5-5", max_tokens=50, messages=HI)
-        said = client.messages.create(model="claude-sonnet-5-5", max_tokens=50, messages=HI)
+                client.messages.create(
+                    model="claude-sonnet-5-5", max_tokens=50, messages=HI
+                )
+        said = client.messages.create(
+            model="claude-sonnet-5-5", max_tokens=50, messages=HI
+        )
         assert said.content[0].type == "text"
         with pytest.raises(anthropic.NotFoundError):
             client.messages.create(model="claude-0", max_tokens=50, messages=HI)
@@ -154,21 +169,28 @@ def test_anthropics_client_is_answered_and_refused_on_order(lab: Running) -> Non
 
 def test_memory_and_issues_are_kept(lab: Running) -> None:
     with httpx2.Client(
-        base_url=lab.set["REMEM_API_URL"], headers={"x-api-key": lab.set["REMEM_API_KEY"]}
+        base_url=lab.set["REMEM_API_URL"],
+        headers={"x-api-key": lab.set["REMEM_API_KEY"]},
     ) as remem:
         assert lab.order("remem=unavailable") == 204
         assert [
             remem.post("/v1/documents", json={"content": "The pipes leak."}).status_code
             for _ in range(2)
         ] == [503, 201]
-        assert len(remem.post("/v1/query", json={"query": "pipes"}).json()["results"]) == 1
+        assert (
+            len(remem.post("/v1/query", json={"query": "pipes"}).json()["results"]) == 1
+        )
     headers = {"Authorization": f"Bearer {lab.set['GITHUB_TOKEN']}"}
     issues = f"/repos/{lab.set['AFTERCALL_GITHUB_REPOSITORY']}/issues"
-    with httpx2.Client(base_url=lab.set["AFTERCALL_GITHUB_API_URL"], headers=headers) as github:
+    with httpx2.Client(
+        base_url=lab.set["AFTERCALL_GITHUB_API_URL"], headers=headers
+    ) as github:
         assert lab.order("github=drop_after_work") == 204
         with pytest.raises(httpx2.HTTPError):
             github.post(issues, json={"title": "The gallery is broken"})
-        assert [issue["title"] for issue in github.get(issues).json()] == ["The gallery is broken"]
+        assert [issue["title"] for issue in github.get(issues).json()] == [
+            "The gallery is broken"
+        ]
 
 
 def test_wrong_keys_and_unknown_faults_are_refused(lab: Running) -> None:
@@ -179,7 +201,9 @@ def test_wrong_keys_and_unknown_faults_are_refused(lab: Running) -> None:
         url = f"ws{lab.address.removeprefix('http')}{path}"
         with (
             pytest.raises(InvalidStatus) as refusal,
-            connect(url, additional_headers={"Authorization": f"{scheme} wrong"}, proxy=None),
+            connect(
+                url, additional_headers={"Authorization": f"{scheme} wrong"}, proxy=None
+            ),
         ):
             raise AssertionError("a wrong key was let in")
         assert refusal.value.response.status_code == 401
@@ -193,7 +217,11 @@ def test_an_agent_with_these_settings_is_rung_with_streamed_audio_by_both_carrie
     """Aftercall itself on the emulated Deepgram, pointed at the lab with what the lab says."""
     port, told = (
         lab.address.rpartition(":")[2],
-        {name: lab.set[name] for name in lab.set if "AFTERCALL" in name or "PUBLIC_KEY" in name},
+        {
+            name: lab.set[name]
+            for name in lab.set
+            if "AFTERCALL" in name or "PUBLIC_KEY" in name
+        },
     )
     told |= {
         name: lab.set[name]
@@ -207,7 +235,9 @@ def test_an_agent_with_these_settings_is_rung_with_streamed_audio_by_both_carrie
     with listening() as (_, public):
         pass  # a port that is free
     with serving_on(
-        int(public.rpartition(":")[2]), tmp_path, told | {"AFTERCALL_PUBLIC_URL": public}
+        int(public.rpartition(":")[2]),
+        tmp_path,
+        told | {"AFTERCALL_PUBLIC_URL": public},
     ) as address:
         for carrier, caller in (("twilio", "+15550103"), ("telnyx", "+15550104")):
             words = [
@@ -231,7 +261,10 @@ def test_an_agent_with_these_settings_is_rung_with_streamed_audio_by_both_carrie
                 stdin=subprocess.DEVNULL,
             )
             assert done.returncode == 0, done.stdout + done.stderr
-            turns = [(turn["speaker"], turn["text"]) for turn in json.loads(done.stdout)["turns"]]
+            turns = [
+                (turn["speaker"], turn["text"])
+                for turn in json.loads(done.stdout)["turns"]
+            ]
             assert [speaker for speaker, _ in turns] == ["agent", "caller", "agent"]
             assert turns[0][1].startswith("Hello!")
         calls = httpx2.get(f"{address}/api/calls").json()

@@ -23,7 +23,9 @@ from voice import listening
 Meet = Callable[[AsgiMediaSocket], Awaitable[None]]
 
 
-async def hold(meet: Meet, visit: Callable[[ClientConnection], Awaitable[None]]) -> None:
+async def hold(
+    meet: Meet, visit: Callable[[ClientConnection], Awaitable[None]]
+) -> None:
     """A server that meets one visitor; what goes wrong on either side is raised here."""
     met: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     app = FastAPI()
@@ -42,7 +44,9 @@ async def hold(meet: Meet, visit: Callable[[ClientConnection], Awaitable[None]])
 
     async with (
         listening(app) as address,
-        connect(f"ws{address.removeprefix('http')}/", proxy=None, ping_interval=None) as client,
+        connect(
+            f"ws{address.removeprefix('http')}/", proxy=None, ping_interval=None
+        ) as client,
     ):
         await visit(client)
         await asyncio.wait_for(met, 10)
@@ -55,7 +59,9 @@ async def receive_all(line: AsgiMediaSocket) -> list[str | bytes]:
     return got
 
 
-async def test_messages_of_all_kinds_arrive_whole_and_in_order_and_then_the_end() -> None:
+async def test_messages_of_all_kinds_arrive_whole_and_in_order_and_then_the_end() -> (
+    None
+):
     count = 10 * MAX_QUEUED_MESSAGES
     sent: list[str | bytes] = [
         "Grüß Gott",
@@ -95,7 +101,12 @@ async def test_what_is_sent_is_received_and_a_ping_is_answered() -> None:
         assert await line.receive() is None
 
     async def visit(client: ClientConnection) -> None:
-        assert [await client.recv() for _ in range(4)] == ["ä", b"\x00", "x" * 200, b"y" * 70_000]
+        assert [await client.recv() for _ in range(4)] == [
+            "ä",
+            b"\x00",
+            "x" * 200,
+            b"y" * 70_000,
+        ]
         await (await client.ping(b"are you there?"))
         await client.send("go")
         with pytest.raises(ConnectionClosed):
@@ -147,7 +158,8 @@ async def test_nothing_is_heard_behind_a_goodbye() -> None:
     async def visit(client: ClientConnection) -> None:
         goodbye = Frame(Opcode.CLOSE, b"\x03\xe8").serialize(mask=True)
         before, after = (
-            Frame(Opcode.TEXT, text).serialize(mask=True) for text in (b"before", b"after")
+            Frame(Opcode.TEXT, text).serialize(mask=True)
+            for text in (b"before", b"after")
         )
         client.transport.write(before + goodbye + after)
         with pytest.raises(ConnectionClosed):
@@ -156,7 +168,9 @@ async def test_nothing_is_heard_behind_a_goodbye() -> None:
     await hold(meet, visit)
 
 
-async def test_a_slow_reader_holds_up_who_sends_and_a_reader_that_goes_lets_go() -> None:
+async def test_a_slow_reader_holds_up_who_sends_and_a_reader_that_goes_lets_go() -> (
+    None
+):
     sent = 0
 
     async def meet(line: AsgiMediaSocket) -> None:
@@ -168,7 +182,9 @@ async def test_a_slow_reader_holds_up_who_sends_and_a_reader_that_goes_lets_go()
         line.write(b"x" * 50_000)
         sending = asyncio.create_task(line.drain())
         receiving = asyncio.create_task(line.receive())
-        done, _ = await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            {sending, receiving}, return_when=asyncio.FIRST_COMPLETED
+        )
         if receiving in done:
             await sending
             return False

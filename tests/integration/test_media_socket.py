@@ -79,7 +79,9 @@ def test_without_the_extra_the_receptionist_speaks_through_the_carrier_and_the_d
     assert (app.phone.voice_parts is None) is (missing is not None)
     app.close()
     check = next(
-        check for check in run_checks(LoadedConfig(settings, (), ())) if check.name == "speech"
+        check
+        for check in run_checks(LoadedConfig(settings, (), ()))
+        if check.name == "speech"
     )
     assert (check.state, "install aftercall[speech]" in check.detail) == (
         ("warn", True) if missing else ("ok", False)

@@ -39,7 +39,10 @@ KEY = "lab-key"
 CALL = make_call(
     [
         ("agent", "Hello, this is Sable speaking."),
-        ("caller", "Hi, this is Bill Harker. Please open a bug about the broken thumbnails."),
+        (
+            "caller",
+            "Hi, this is Bill Harker. Please open a bug about the broken thumbnails.",
+        ),
         ("agent", "I'll open that bug today."),
     ]
 )
@@ -165,7 +168,9 @@ def test_each_fault_is_the_error_it_should_be(
 
 
 @pytest.mark.parametrize("provider", NOT_OURS)
-def test_fences_are_taken_off_and_prose_is_put_right_once(lab: Lab, provider: Provider) -> None:
+def test_fences_are_taken_off_and_prose_is_put_right_once(
+    lab: Lab, provider: Provider
+) -> None:
     lab.script.faults.extend(["fenced"])
     assert ask_for_greeting(lab.choice(provider)) is not None
     lab.script.faults.extend(["prose"])
@@ -177,13 +182,16 @@ def test_fences_are_taken_off_and_prose_is_put_right_once(lab: Lab, provider: Pr
 
 
 @pytest.mark.parametrize("provider", NOT_OURS)
-def test_a_wrong_key_or_name_is_said_and_not_tried_again(lab: Lab, provider: Provider) -> None:
+def test_a_wrong_key_or_name_is_said_and_not_tried_again(
+    lab: Lab, provider: Provider
+) -> None:
     with pytest.raises(ModelRefused, match="refuses the key"):
         ask_for_greeting(lab.choice(provider, key="wrong"))
     with pytest.raises(ModelRefused, match="no such model"):
         ask_for_greeting(
             lab.choice(
-                provider, model="claude-sonnet-0" if provider == "anthropic" else "gpt-4o-nope"
+                provider,
+                model="claude-sonnet-0" if provider == "anthropic" else "gpt-4o-nope",
             )
         )
 
@@ -196,7 +204,11 @@ def test_a_server_that_takes_no_schema_is_asked_in_words(lab: Lab) -> None:
 
 def test_a_server_that_is_not_there_may_come_back(lab: Lab) -> None:
     choice = ModelChoice(
-        "anthropic", "claude-sonnet-5-5", SecretStr(KEY), "http://127.0.0.1:9", ReadingSettings()
+        "anthropic",
+        "claude-sonnet-5-5",
+        SecretStr(KEY),
+        "http://127.0.0.1:9",
+        ReadingSettings(),
     )
     with pytest.raises(ModelUnavailable, match="cannot be reached"):
         ask_for_greeting(choice)

@@ -35,9 +35,12 @@ def client(app: App) -> TestClient:
 
 @pytest.fixture
 def locked(settings: Settings, clock: VirtualClock) -> Iterator[TestClient]:
-    pages = PagesSettings(password_hash=SecretStr(PasswordHasher(1, 8, 1).hash("open sesame")))
+    pages = PagesSettings(
+        password_hash=SecretStr(PasswordHasher(1, 8, 1).hash("open sesame"))
+    )
     app = build(
-        settings.model_copy(update={"api_token": SecretStr("t0ken"), "pages": pages}), clock
+        settings.model_copy(update={"api_token": SecretStr("t0ken"), "pages": pages}),
+        clock,
     )
     yield TestClient(
         make_server(app),
@@ -56,11 +59,15 @@ def csrf_of(page: str) -> str:
 
 def log_in(client: TestClient, secret: str) -> int:
     token = csrf_of(client.get("/login").text)
-    return client.post("/login", data={"csrf": token, "secret": secret, "to": "/calls"}).status_code
+    return client.post(
+        "/login", data={"csrf": token, "secret": secret, "to": "/calls"}
+    ).status_code
 
 
 def test_every_page_answers_with_a_strict_policy(client: TestClient, app: App) -> None:
-    row, _ = app.journal.ingest(make_call([("caller", EVIL)], caller=CALLER, sid="evil"))
+    row, _ = app.journal.ingest(
+        make_call([("caller", EVIL)], caller=CALLER, sid="evil")
+    )
     call = f"/calls/{row.live.id}"
     for path in (
         "/",
@@ -88,7 +95,9 @@ def test_every_page_answers_with_a_strict_policy(client: TestClient, app: App) -
         assert not re.search(r"(src|href)=\"(https?:)?//", page.text)
 
 
-def test_calls_are_found_by_caller_day_line_and_state(client: TestClient, app: App) -> None:
+def test_calls_are_found_by_caller_day_line_and_state(
+    client: TestClient, app: App
+) -> None:
     app.journal.ingest(make_call(caller=CALLER, sid="one"))
     app.journal.ingest(make_call(caller="+15550199", sid="two"))
     assert CALLER in client.get("/calls", params={"caller": CALLER}).text
@@ -112,7 +121,11 @@ def test_calls_are_found_by_caller_day_line_and_state(client: TestClient, app: A
 
 def test_the_transcript_says_who_was_interrupted(client: TestClient, app: App) -> None:
     call = make_call(
-        [("agent", "We are open until"), ("caller", "Wait, please."), ("agent", "Yes?")],
+        [
+            ("agent", "We are open until"),
+            ("caller", "Wait, please."),
+            ("agent", "Yes?"),
+        ],
         caller=CALLER,
         sid="cut",
     )
@@ -142,14 +155,23 @@ def test_the_list_of_calls_goes_on(client: TestClient, app: App) -> None:
 
 
 @pytest.mark.parametrize("headers", [{}, {"Origin": "https://evil.example"}])
-def test_a_change_needs_a_form_of_ours(client: TestClient, headers: dict[str, str]) -> None:
+def test_a_change_needs_a_form_of_ours(
+    client: TestClient, headers: dict[str, str]
+) -> None:
     token = csrf_of(client.get(f"/people/{CALLER}").text)
     data = {"text": "x", "was": "y", **({"csrf": token} if headers else {})}
-    assert client.post(f"/people/{CALLER}/profile", data=data, headers=headers).status_code == 403
+    assert (
+        client.post(f"/people/{CALLER}/profile", data=data, headers=headers).status_code
+        == 403
+    )
 
 
-def test_a_form_of_one_browser_is_no_good_in_another(client: TestClient, app: App) -> None:
-    other = TestClient(make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1))
+def test_a_form_of_one_browser_is_no_good_in_another(
+    client: TestClient, app: App
+) -> None:
+    other = TestClient(
+        make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1)
+    )
     stolen = csrf_of(other.get("/login").text)
     client.get("/login")
     assert (
@@ -173,7 +195,9 @@ def test_a_locked_page_leads_to_the_login_and_back(locked: TestClient) -> None:
     assert log_in(locked, "nope") == 401
     assert log_in(locked, "t0ken") == 303
     assert locked.get("/calls").status_code == 200
-    cookie = next(cookie for cookie in locked.cookies.jar if cookie.name == "aftercall_session")
+    cookie = next(
+        cookie for cookie in locked.cookies.jar if cookie.name == "aftercall_session"
+    )
     assert cookie.secure
     assert cookie.has_nonstandard_attr("HttpOnly")
 
@@ -193,19 +217,25 @@ def test_guessing_is_slowed_down(locked: TestClient, clock: VirtualClock) -> Non
 
 def test_a_forged_cookie_opens_nothing(locked: TestClient) -> None:
     locked.cookies.set(
-        "aftercall_session", "eyJpZCI6IngiLCJpbiI6dHJ1ZX0.forged.forged", domain="calls.example"
+        "aftercall_session",
+        "eyJpZCI6IngiLCJpbiI6dHJ1ZX0.forged.forged",
+        domain="calls.example",
     )
     assert locked.get("/").status_code == 303
 
 
-@pytest.mark.parametrize("to", ["https://evil.example", "//evil.example", "/\\evil.example"])
+@pytest.mark.parametrize(
+    "to", ["https://evil.example", "//evil.example", "/\\evil.example"]
+)
 def test_a_login_never_leads_elsewhere(locked: TestClient, to: str) -> None:
     token = csrf_of(locked.get("/login").text)
     answer = locked.post("/login", data={"csrf": token, "secret": "t0ken", "to": to})
     assert answer.headers["location"] == "/"
 
 
-def test_a_test_run_is_shown_with_its_report_apart(client: TestClient, app: App) -> None:
+def test_a_test_run_is_shown_with_its_report_apart(
+    client: TestClient, app: App
+) -> None:
     folder = app.settings.home / "tests" / "01M7F376HEJR30T00S2PT2KF9Q"
     folder.mkdir(parents=True)
     call = {"measures": {"latency_p50_s": 0.25}}
@@ -284,7 +314,9 @@ def test_a_promise_of_another_agent_shows_as_unknown_and_can_be_settled(
     assert "mail you the invoice" not in client.get("/").text
 
 
-def test_a_promise_that_no_work_keeps_shows_as_broken(client: TestClient, app: App) -> None:
+def test_a_promise_that_no_work_keeps_shows_as_broken(
+    client: TestClient, app: App
+) -> None:
     follow(app.work, hold_call(app, INVOICE).conversation)
     for path in ("/", "/followups"):
         page = client.get(path).text
@@ -315,20 +347,28 @@ def test_whoever_else_speaks_from_a_phone_has_a_page_of_their_own(
     anna = "/people/%2B15550142%23anna"
     assert f'href="{anna}"' in client.get(f"/people/{CALLER}").text
     page = client.get(anna).text
-    assert [word for word in ("Utrecht", "saffron", "Porto", "oatmeal") if word in page] == [
+    assert [
+        word for word in ("Utrecht", "saffron", "Porto", "oatmeal") if word in page
+    ] == [
         "Utrecht",
         "saffron",
     ]
     assert "Anna" in client.get("/people").text
-    facts = client.get("/api/facts", params={"caller": f"{CALLER}#anna"}).json()["facts"]
+    facts = client.get("/api/facts", params={"caller": f"{CALLER}#anna"}).json()[
+        "facts"
+    ]
     assert [fact["content"] for fact in facts if "Utrecht" in fact["content"]]
     assert f'href="{anna}"' in client.get(f"/memory/facts/{facts[0]['id']}").text
-    erasing = client.post(f"{anna}/erase", data={"csrf": csrf_of(page), "typed": CALLER})
+    erasing = client.post(
+        f"{anna}/erase", data={"csrf": csrf_of(page), "typed": CALLER}
+    )
     assert erasing.status_code == 422
     assert "work by number" in erasing.text
     assert "Utrecht" in client.get(anna).text
 
 
-def test_unknown_calls_and_withheld_callers_are_clear_errors(client: TestClient) -> None:
+def test_unknown_calls_and_withheld_callers_are_clear_errors(
+    client: TestClient,
+) -> None:
     assert client.get("/calls/nope").status_code == 404
     assert client.get("/people/Bob").status_code == 422

@@ -36,7 +36,10 @@ async def served(twilio: FakeTwilio, port: int) -> AsyncIterator[None]:
         headers = [(name.decode(), value.decode()) for name, value in scope["headers"]]
         answer = twilio.rest(
             httpx2.Request(
-                scope["method"], f"http://127.0.0.1{scope['path']}", headers=headers, content=body
+                scope["method"],
+                f"http://127.0.0.1{scope['path']}",
+                headers=headers,
+                content=body,
             )
         )
         await send(
@@ -48,7 +51,9 @@ async def served(twilio: FakeTwilio, port: int) -> AsyncIterator[None]:
         )
         await send({"type": "http.response.body", "body": answer.content})
 
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning", lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=port, log_level="warning", lifespan="off")
+    )
     task = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)
@@ -76,7 +81,10 @@ async def test_a_number_is_called_through_twilios_own_forms(tmp_path: Path) -> N
     clock = SystemClock()
     results = RunResults(tmp_path)
     results.start_run(StartedRun("01RUN", "phone", clock.now(), (BOOK,), (), {}))
-    async with served(twilio, api), open_target(settings, "+15550101", CallSetup(clock)) as target:
+    async with (
+        served(twilio, api),
+        open_target(settings, "+15550101", CallSetup(clock)) as target,
+    ):
         with results.open_log("01RUN") as log:
             scored = await run_once(BOOK, target, SuiteParts(clock), log=log)
         assert twilio.task
@@ -90,4 +98,7 @@ async def test_a_number_is_called_through_twilios_own_forms(tmp_path: Path) -> N
         span.text for span in scored.records[0].spans
     ]
     assert kept["sid"] == scored.records[0].sid
-    assert sum(json.loads((tmp_path / "tests" / "spent.json").read_text()).values()) <= 0.05
+    assert (
+        sum(json.loads((tmp_path / "tests" / "spent.json").read_text()).values())
+        <= 0.05
+    )

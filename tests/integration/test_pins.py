@@ -45,19 +45,34 @@ def client(app: App) -> TestClient:
 
 def test_the_api_lists_pins_edits_unpins_and_pins(client: TestClient, app: App) -> None:
     (pin,) = client.get("/api/pins", params={"caller": CALLER}).json()["pins"]
-    assert (pin["title"], pin["state"], len(pin["history"])) == ("Orlando sale", "pinned", 3)
+    assert (pin["title"], pin["state"], len(pin["history"])) == (
+        "Orlando sale",
+        "pinned",
+        3,
+    )
     assert (
-        client.post(f"/api/pins/{pin['id']}/edit", json={"note": "my words\r\n"}).json()["note"]
+        client.post(
+            f"/api/pins/{pin['id']}/edit", json={"note": "my words\r\n"}
+        ).json()["note"]
         == "my words\r\n"
     )
     assert client.post(f"/api/pins/{pin['id']}/unpin").json()["state"] == "unpinned"
-    assert client.post(f"/api/pins/{pin['id']}/pin").json()["reason"] == "pinned by hand"
-    made = client.post("/api/pins", json={"caller": CALLER, "topic": "Dubai move"}).json()
+    assert (
+        client.post(f"/api/pins/{pin['id']}/pin").json()["reason"] == "pinned by hand"
+    )
+    made = client.post(
+        "/api/pins", json={"caller": CALLER, "topic": "Dubai move"}
+    ).json()
     assert client.get(f"/api/pins/{made['id']}").json()["title"] == "Dubai move"
     assert client.get("/api/pins/none").status_code == 404
-    assert client.post("/api/pins", json={"caller": CALLER, "topic": "the"}).status_code == 422
     assert (
-        client.post("/api/pins", json={"caller": CALLER, "topic": "roof", "more": 1}).status_code
+        client.post("/api/pins", json={"caller": CALLER, "topic": "the"}).status_code
+        == 422
+    )
+    assert (
+        client.post(
+            "/api/pins", json={"caller": CALLER, "topic": "roof", "more": 1}
+        ).status_code
         == 422
     )
     assert [line.deed for line in app.audit.list_recent()] == [
@@ -80,7 +95,12 @@ def test_a_callers_page_shows_pins_and_takes_changes_from_our_own_form_only(
     assert (
         client.post(
             path,
-            data={"csrf": csrf, "note": f"\nmine {EVIL}\r\n", "was": was, "title": "Orlando sale"},
+            data={
+                "csrf": csrf,
+                "note": f"\nmine {EVIL}\r\n",
+                "was": was,
+                "title": "Orlando sale",
+            },
         ).status_code
         == 303
     )
@@ -95,12 +115,16 @@ def test_a_callers_page_shows_pins_and_takes_changes_from_our_own_form_only(
     assert app.pins.get(pin_id).pin.state == "unpinned"
     assert client.post(f"{path}/thrown", data={"csrf": csrf}).status_code == 422
     assert (
-        client.post(f"/people/{CALLER}/pins", data={"csrf": csrf, "topic": "the roof"}).status_code
+        client.post(
+            f"/people/{CALLER}/pins", data={"csrf": csrf, "topic": "the roof"}
+        ).status_code
         == 303
     )
     assert len(app.pins.list_pages(app.pins.get(pin_id).pin.key)) == 2
     assert (
-        client.post(f"/people/+15550199/pins/{pin_id}/pinned", data={"csrf": csrf}).status_code
+        client.post(
+            f"/people/+15550199/pins/{pin_id}/pinned", data={"csrf": csrf}
+        ).status_code
         == 422
     )
 
@@ -125,7 +149,10 @@ def test_the_command_line_shows_pins_unpins_and_edits(
     assert "Orlando sale  pinned (spoken of in 3 conversations)" in listed
     assert pin["history"][0]["call"] in listed
     note = "  as I wrote it\r\n\tand no otherwise\n\n"
-    assert json.loads(run("edit-pin", pin["id"], "--json", given=note.encode()))["note"] == note
+    assert (
+        json.loads(run("edit-pin", pin["id"], "--json", given=note.encode()))["note"]
+        == note
+    )
     assert "is unpinned" in run("unpin", pin["id"])
     assert json.loads(run("pins", CALLER, "--json"))[0]["reason"] == "unpinned by hand"
     assert "Dubai move is pinned" in run("pin", CALLER, "Dubai move")

@@ -43,7 +43,9 @@ def settings_for(home: Path, lab: Lab, address: str) -> Settings:
         twilio=TwilioSettings(
             account_sid=ACCOUNT, auth_token=SecretStr(TOKEN), api_url=lab.address
         ),
-        openai=OpenAISettings(api_key=SecretStr(lab.audio.api_key), base_url=f"{lab.address}/v1"),
+        openai=OpenAISettings(
+            api_key=SecretStr(lab.audio.api_key), base_url=f"{lab.address}/v1"
+        ),
         recordings=RecordingsSettings(enabled=True, transcribe=True),
     )
 
@@ -68,10 +70,13 @@ def test_the_first_answer_asks_for_a_recording_as_twilios_library_would() -> Non
     response = VoiceResponse()
     response.append(start)
     ours = twiml.gather_speech(
-        "Hello", "https://x.example/voice", recording_callback="https://x.example/twilio/recording"
+        "Hello",
+        "https://x.example/voice",
+        recording_callback="https://x.example/twilio/recording",
     )
     (theirs, written) = (
-        ElementTree.fromstring(text).find("Start/Recording") for text in (str(response), ours)
+        ElementTree.fromstring(text).find("Start/Recording")
+        for text in (str(response), ours)
     )
     assert theirs is not None
     assert written is not None
@@ -89,7 +94,9 @@ def ring(lab: Lab, address: str) -> None:
     )
     form = {"To": AGENT_NUMBER, "From": "+15550100", "Twiml": words}
     made = httpx2.post(
-        f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Calls.json", data=form, auth=(ACCOUNT, TOKEN)
+        f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Calls.json",
+        data=form,
+        auth=(ACCOUNT, TOKEN),
     )
     assert made.status_code == 201
 
@@ -114,7 +121,8 @@ def test_a_recorded_call_ends_with_its_audio_and_its_transcript_in_the_home(
     (row,) = app.store.list_page(limit=5)
     until(
         lambda: (
-            [found.transcript for found in app.recordings.list_for_call(row.live.id)] == ["here"]
+            [found.transcript for found in app.recordings.list_for_call(row.live.id)]
+            == ["here"]
         )
     )
     told = httpx2.get(f"{address}/api/calls/{row.live.id}").json()
@@ -122,9 +130,17 @@ def test_a_recorded_call_ends_with_its_audio_and_its_transcript_in_the_home(
     assert [turn["text"] for turn in told["turns"] if turn["speaker"] == "caller"] == [
         "That's all, thanks, bye!"
     ]
-    assert (told["recordings"][0]["state"], told["recordings"][0]["bytes"]) == ("here", found.bytes)
+    assert (told["recordings"][0]["state"], told["recordings"][0]["bytes"]) == (
+        "here",
+        found.bytes,
+    )
     assert (home / str(found.path)).read_bytes().startswith(b"RIFF")
-    show = [str(Path(sys.executable).with_name("aftercall")), "calls", "show", row.live.id]
+    show = [
+        str(Path(sys.executable).with_name("aftercall")),
+        "calls",
+        "show",
+        row.live.id,
+    ]
     shown = subprocess.run(
         show,
         env=os.environ | {"AFTERCALL_HOME": str(home)},
@@ -132,4 +148,7 @@ def test_a_recorded_call_ends_with_its_audio_and_its_transcript_in_the_home(
         check=True,
         text=True,
     ).stdout
-    assert f"recording: here {found.path} ({found.bytes:,} bytes), transcript here" in shown
+    assert (
+        f"recording: here {found.path} ({found.bytes:,} bytes), transcript here"
+        in shown
+    )

@@ -49,20 +49,31 @@ async def town(live: App, line: Line) -> AsyncIterator[TelnyxTown]:
 
 async def sealed(app: App) -> list[tuple[str, str]]:
     """Speakers and words of the only call, once it is sealed."""
-    await until(lambda: [row.state for row in app.store.list_page(limit=5)] == ["sealed"])
+    await until(
+        lambda: [row.state for row in app.store.list_page(limit=5)] == ["sealed"]
+    )
     (row,) = app.store.list_page(limit=5)
     call, _ = app.archive.read(str(row.archive_name))
     return [(turn.speaker, turn.text) for turn in call.turns]
 
 
-async def test_a_whole_call_is_answered_confirmed_closed_and_kept(town: TelnyxTown) -> None:
+async def test_a_whole_call_is_answered_confirmed_closed_and_kept(
+    town: TelnyxTown,
+) -> None:
     call = await town.lab.ring(
         EVENTS, caller=CALLER, shaken_stir_attestation="A", shaken_stir_validated=True
     )
     await town.lab.say(call, "Please call the plumber.")
     await town.lab.say(call, "That's all, bye.", confidence=None)
     assert call.is_over
-    assert call.actions == ["answer", "transcription_start", "speak", "speak", "speak", "hangup"]
+    assert call.actions == [
+        "answer",
+        "transcription_start",
+        "speak",
+        "speak",
+        "speak",
+        "hangup",
+    ]
     said = await sealed(town.app)
     assert [text for speaker, text in said if speaker == "agent"] == call.heard
     assert [text for speaker, text in said if speaker == "caller"] == [
@@ -78,11 +89,16 @@ async def test_a_whole_call_is_answered_confirmed_closed_and_kept(town: TelnyxTo
     )
     assert row.end_reason == "agent_hung_up"
     kept, _ = town.app.archive.read(str(row.archive_name))
-    assert [turn.confidence for turn in kept.turns if turn.speaker == "caller"] == [0.92, None]
+    assert [turn.confidence for turn in kept.turns if turn.speaker == "caller"] == [
+        0.92,
+        None,
+    ]
     assert set(town.answers) == {200}
 
 
-async def test_a_caller_who_hangs_up_is_kept_with_what_was_said(town: TelnyxTown) -> None:
+async def test_a_caller_who_hangs_up_is_kept_with_what_was_said(
+    town: TelnyxTown,
+) -> None:
     call = await town.lab.ring(EVENTS, caller=CALLER)
     await town.lab.hang_up(call)
     await town.lab.hang_up(call)
@@ -103,7 +119,9 @@ async def test_a_call_that_cannot_be_answered_is_kept_with_nothing_said(
     "habits",
     [
         DeliveryFaults(duplicated_kinds=frozenset({"*"})),
-        DeliveryFaults(delay_s_by_kind={"call.initiated": 0.02}, duplicated_kinds=frozenset({"*"})),
+        DeliveryFaults(
+            delay_s_by_kind={"call.initiated": 0.02}, duplicated_kinds=frozenset({"*"})
+        ),
     ],
 )
 async def test_events_that_come_twice_change_nothing(
@@ -127,7 +145,9 @@ async def test_an_answer_told_after_the_hang_up_begins_nothing_and_the_missed_ca
         live, line, habits=DeliveryFaults(delay_s_by_kind={"call.answered": 0.1})
     ) as town:
         call = town.lab.open_call(EVENTS, CALLER, "+15550101")
-        town.lab.queue_event(call, "call.initiated", {"direction": "incoming", "state": "parked"})
+        town.lab.queue_event(
+            call, "call.initiated", {"direction": "incoming", "state": "parked"}
+        )
         await until(lambda: "answer" in call.actions)
         await town.lab.hang_up(call, "originator_cancel")
         assert await sealed(live) == []
@@ -202,7 +222,9 @@ async def test_a_caller_who_speaks_for_long_is_not_taken_for_silent(
                 "transcription_track": "inbound",
                 "confidence": 0.0,
             }
-            town.lab.queue_event(call, "call.transcription", {"transcription_data": piece})
+            town.lab.queue_event(
+                call, "call.transcription", {"transcription_data": piece}
+            )
             await town.lab.wait_delivered(call)
             await clock.advance(5.0)
         assert len(call.heard) == 1
@@ -233,7 +255,9 @@ async def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
         await town.lab.say(call, "And remind me to water the plants.")
         assert "water the plants" in call.heard[-1]
         await town.lab.hang_up(call)
-        await until(lambda: all(row.state == "sealed" for row in after.store.list_page(limit=5)))
+        await until(
+            lambda: all(row.state == "sealed" for row in after.store.list_page(limit=5))
+        )
         second, first = after.store.list_page(limit=5)
         assert (second.live.resumes, second.live.caller) == (first.live.id, CALLER)
         assert second.live.metadata["call_sid"] == call.control_id
@@ -253,7 +277,10 @@ def route_server(app: App) -> Any:
 @pytest.fixture
 def streamed(settings: Settings, line: Line) -> Iterator[App]:
     """An app with a voice engine, which takes its calls by the media socket."""
-    engine = {"engine": "deepgram", "deepgram": DeepgramSettings(api_key=SecretStr("x"))}
+    engine = {
+        "engine": "deepgram",
+        "deepgram": DeepgramSettings(api_key=SecretStr("x")),
+    }
     app = build(telnyx_settings(settings).model_copy(update=engine), SystemClock())
     yield reach(app, line)
     app.close()
@@ -270,7 +297,9 @@ async def test_a_voice_engine_gets_the_stream_with_its_token_and_the_end(
         state = unpack_state(call.client_state)
         assert (state["call"], state["stream"]) == (call.control_id, "1")
         assert state[TOKEN_PARAMETER]
-        town.lab.queue_event(call, "streaming.failed", {"failure_reason": "connection_failed"})
+        town.lab.queue_event(
+            call, "streaming.failed", {"failure_reason": "connection_failed"}
+        )
         await town.lab.wait_delivered(call)
         assert call.heard[0].startswith("I'm sorry")
         assert call.is_over
@@ -289,7 +318,10 @@ async def test_a_stream_that_cannot_be_registered_leaves_the_call_to_the_recepti
     monkeypatch.setattr(streamed.phone.pending_calls, "register", fail)
     async with telnyx_town(streamed, line) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)
-        assert (call.streams, call.heard) == ([], [streamed.settings.receptionist.greeting])
+        assert (call.streams, call.heard) == (
+            [],
+            [streamed.settings.receptionist.greeting],
+        )
         await town.lab.hang_up(call)
         await sealed(streamed)
     await streamed.journal.close()
@@ -304,7 +336,12 @@ async def test_recording_is_asked_for_when_it_is_wanted_and_never_in_the_way(
     app = reach(build(wanted, SystemClock()), line)
     async with telnyx_town(app, line) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)
-        assert call.actions == ["answer", "record_start", "transcription_start", "speak"]
+        assert call.actions == [
+            "answer",
+            "record_start",
+            "transcription_start",
+            "speak",
+        ]
         await town.lab.hang_up(call)
         await sealed(app)
     app.close()
@@ -322,13 +359,17 @@ async def test_what_telnyx_did_not_sign_is_refused(town: TelnyxTown) -> None:
             (raw, signed | {"telnyx-timestamp": "1700000000"}),
             (json.dumps(event, indent=1).encode(), signed),
         ):
-            assert (await http.post(EVENTS, content=body, headers=headers)).status_code == 403
+            assert (
+                await http.post(EVENTS, content=body, headers=headers)
+            ).status_code == 403
         assert (await http.post(EVENTS, content=raw, headers=signed)).status_code == 200
     assert call.actions == ["answer"]
 
 
 async def test_without_keys_the_route_says_what_is_missing(app: App) -> None:
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(route_server(app))) as http:
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(route_server(app))
+    ) as http:
         answer = await http.post(EVENTS, content=b"{}")
     assert answer.status_code == 503
     assert "TELNYX_PUBLIC_KEY" in answer.json()["error"]["message"]
@@ -336,7 +377,9 @@ async def test_without_keys_the_route_says_what_is_missing(app: App) -> None:
 
 async def test_calls_that_we_dial_are_not_answered(town: TelnyxTown) -> None:
     call = town.lab.open_call(EVENTS, CALLER, "+15550101")
-    town.lab.queue_event(call, "call.initiated", {"direction": "outgoing", "state": "bridging"})
+    town.lab.queue_event(
+        call, "call.initiated", {"direction": "outgoing", "state": "bridging"}
+    )
     town.lab.queue_event(call, "call.answered", {"state": "answered"})
     await town.lab.hang_up(call)
     assert call.actions == []

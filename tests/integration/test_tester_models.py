@@ -48,7 +48,9 @@ def model(tmp_path: Path) -> Iterator[tuple[Model, dict[str, str]]]:
     (tmp_path / "refill.yaml").write_text(SCENARIO)
     model = Model()
     with listening() as (listener, address):
-        for _ in serve(make_openai(model.script, "sk-lab", ("gpt-lab",)), listener, address):
+        for _ in serve(
+            make_openai(model.script, "sk-lab", ("gpt-lab",)), listener, address
+        ):
             yield (
                 model,
                 {
@@ -90,7 +92,9 @@ def test_the_model_plays_and_judges_and_the_script_answers_who_is_calling(
     assert turns[0] == ("model", "Hello there, could I get my pills refilled?")
     assert [why for why, _ in turns[1:3]] == ["answer:name", "answer:dob"]
     assert [(item["state"]) for item in result["criteria"]] == ["met", "met"]
-    assert any("You want: Get a refill" in asked.system for asked in played.script.questions)
+    assert any(
+        "You want: Get a refill" in asked.system for asked in played.script.questions
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +128,9 @@ def test_a_number_the_model_made_up_is_the_testers_fault(
     }
 
 
-def test_a_quote_that_nobody_said_decides_nothing(model: tuple[Model, dict[str, str]]) -> None:
+def test_a_quote_that_nobody_said_decides_nothing(
+    model: tuple[Model, dict[str, str]],
+) -> None:
     played, environment = model
     played.lines.append("Could I get my pills refilled?")
     played.verdict = POLITE | {"met": False, "quote": "go away"}

@@ -44,7 +44,9 @@ class Twilio:
         return self._client.post(
             target,
             data=form,
-            headers={"X-Twilio-Signature": self._validator.compute_signature(url, form)},
+            headers={
+                "X-Twilio-Signature": self._validator.compute_signature(url, form)
+            },
         )
 
     def say(self, text: str | None = None, **fields: str) -> str:
@@ -60,7 +62,9 @@ class Twilio:
         gather = response.find("Gather")
         if gather is not None:
             self.next = gather.attrib["action"]
-            assert [redirect.text for redirect in response.findall("Redirect")] == [self.next]
+            assert [redirect.text for redirect in response.findall("Redirect")] == [
+                self.next
+            ]
         else:
             assert response.find("Hangup") is not None
             self.next = ""
@@ -70,7 +74,10 @@ class Twilio:
 @pytest.fixture
 def phone_settings(settings: Settings) -> Settings:
     return settings.model_copy(
-        update={"public_url": PUBLIC, "twilio": TwilioSettings(auth_token=SecretStr(TOKEN))}
+        update={
+            "public_url": PUBLIC,
+            "twilio": TwilioSettings(auth_token=SecretStr(TOKEN)),
+        }
     )
 
 
@@ -93,21 +100,37 @@ def said(app: App) -> list[tuple[str, str]]:
     return [(turn.speaker, turn.text) for turn in call.turns]
 
 
-def test_a_whole_call_is_answered_confirmed_closed_and_kept(client: TestClient, live: App) -> None:
+def test_a_whole_call_is_answered_confirmed_closed_and_kept(
+    client: TestClient, live: App
+) -> None:
     twilio = Twilio(client)
     assert twilio.say() == live.settings.receptionist.greeting
-    assert "call the plumber" in twilio.say("Please call the plumber.", Confidence="0.91")
+    assert "call the plumber" in twilio.say(
+        "Please call the plumber.", Confidence="0.91"
+    )
     assert twilio.say("That's all, bye.").endswith("Goodbye!")
     twilio.post(f"{PUBLIC}/twilio/status", CallStatus="completed")
     (row,) = live.store.list_page(limit=5)
-    assert (row.live.source, row.live.sid, row.live.caller, row.state, row.end_reason) == (
+    assert (
+        row.live.source,
+        row.live.sid,
+        row.live.caller,
+        row.state,
+        row.end_reason,
+    ) == (
         "twilio",
         SID,
         "+15550100",
         "sealed",
         "agent_hung_up",
     )
-    assert [speaker for speaker, _ in said(live)] == ["agent", "caller", "agent", "caller", "agent"]
+    assert [speaker for speaker, _ in said(live)] == [
+        "agent",
+        "caller",
+        "agent",
+        "caller",
+        "agent",
+    ]
     call, _ = live.archive.read(str(row.archive_name))
     assert call.turns[1].confidence == 0.91
 
@@ -118,12 +141,17 @@ def test_the_carrier_tells_when_the_caller_has_hung_up_once_or_twice(
     twilio = Twilio(client)
     twilio.say()
     for _ in range(2):
-        assert twilio.post(f"{PUBLIC}/twilio/status", CallStatus="completed").status_code == 204
+        assert (
+            twilio.post(f"{PUBLIC}/twilio/status", CallStatus="completed").status_code
+            == 204
+        )
     (row,) = live.store.list_page(limit=5)
     assert (row.state, row.end_reason) == ("sealed", "caller_hung_up")
 
 
-def test_webhooks_that_come_twice_or_late_change_nothing(client: TestClient, live: App) -> None:
+def test_webhooks_that_come_twice_or_late_change_nothing(
+    client: TestClient, live: App
+) -> None:
     twilio = Twilio(client)
     first = twilio.say()
     twilio.next = f"{PUBLIC}/twilio/voice"
@@ -142,7 +170,9 @@ def test_webhooks_that_come_twice_or_late_change_nothing(client: TestClient, liv
     ]
 
 
-def test_a_silent_caller_is_asked_twice_and_then_let_go(client: TestClient, live: App) -> None:
+def test_a_silent_caller_is_asked_twice_and_then_let_go(
+    client: TestClient, live: App
+) -> None:
     twilio = Twilio(client)
     twilio.say()
     assert [twilio.say(), twilio.say()] == ["Are you still there?"] * 2
@@ -151,7 +181,9 @@ def test_a_silent_caller_is_asked_twice_and_then_let_go(client: TestClient, live
     assert said(live)[-1][0] == "agent"
 
 
-def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(phone_settings: Settings) -> None:
+def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
+    phone_settings: Settings,
+) -> None:
     before = build(phone_settings, SystemClock())
     with TestClient(make_server(before), base_url="http://10.0.0.7") as client:
         twilio = Twilio(client)
@@ -166,27 +198,38 @@ def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(phone_settings: Se
         assert "water the plants" in twilio.say("And remind me to water the plants.")
         twilio.post(f"{PUBLIC}/twilio/status", CallStatus="completed")
         second, first = after.store.list_page(limit=5)
-    assert (second.live.resumes, second.live.conversation) == (first.live.id, first.live.id)
+    assert (second.live.resumes, second.live.conversation) == (
+        first.live.id,
+        first.live.id,
+    )
     assert second.live.metadata["call_sid"] == SID
     after.close()
 
 
 @pytest.mark.parametrize(
-    "caller", ["anonymous", "sip:bob@example.com", "client:alice", "+266696687", "garbage", ""]
+    "caller",
+    ["anonymous", "sip:bob@example.com", "client:alice", "+266696687", "garbage", ""],
 )
-def test_callers_of_every_kind_are_answered(client: TestClient, live: App, caller: str) -> None:
+def test_callers_of_every_kind_are_answered(
+    client: TestClient, live: App, caller: str
+) -> None:
     assert Twilio(client).post(f"{PUBLIC}/twilio/voice", From=caller).status_code == 200
 
 
 def test_what_twilio_did_not_sign_is_refused(client: TestClient, live: App) -> None:
     stranger = Twilio(client, token="another-token")
     assert stranger.post(f"{PUBLIC}/twilio/voice").status_code == 403
-    assert stranger.post(f"{PUBLIC}/twilio/status", CallStatus="completed").status_code == 403
+    assert (
+        stranger.post(f"{PUBLIC}/twilio/status", CallStatus="completed").status_code
+        == 403
+    )
     assert client.post("/twilio/voice", data={"CallSid": SID}).status_code == 403
     assert live.store.list_page(limit=5) == []
 
 
-def test_without_a_token_and_an_address_the_route_says_what_is_missing(app: App) -> None:
+def test_without_a_token_and_an_address_the_route_says_what_is_missing(
+    app: App,
+) -> None:
     answer = TestClient(make_server(app), base_url="http://10.0.0.7").post(
         "/twilio/voice", data={"CallSid": SID}
     )

@@ -24,7 +24,10 @@ KEY = "sk-lab"
 MODEL = "lab-model"
 SAID = [
     ("agent", "Hello."),
-    ("caller", "Please order paper for the printer. And please order two chairs for the hall."),
+    (
+        "caller",
+        "Please order paper for the printer. And please order two chairs for the hall.",
+    ),
 ]
 pytestmark = pytest.mark.skipif(
     not os.environ.get("AFTERCALL_SOAK"), reason="slow: `make soak` installs gptme"
@@ -61,13 +64,18 @@ def install_gptme(folder: Path) -> str:
 def test_the_documented_gptme_line_does_the_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", install_gptme(tmp_path / "venv") + os.pathsep + os.environ["PATH"])
+    monkeypatch.setenv(
+        "PATH", install_gptme(tmp_path / "venv") + os.pathsep + os.environ["PATH"]
+    )
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("MODEL", f"local/{MODEL}")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     file = tmp_path / "aftercall.toml"
     file.write_text(documented_settings())
-    environment = {"AFTERCALL_HOME": str(tmp_path / "home"), "AFTERCALL_WORK_POLICY": "unknown=do"}
+    environment = {
+        "AFTERCALL_HOME": str(tmp_path / "home"),
+        "AFTERCALL_WORK_POLICY": "unknown=do",
+    }
     script = ModelScript(answer)
     with serve_on_loopback(make_openai(script, KEY, (MODEL,))) as url:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")

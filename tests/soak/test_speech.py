@@ -18,7 +18,8 @@ from voice import TOKEN, noted, staged, told
 
 pytestmark = [
     pytest.mark.skipif(
-        not os.environ.get("AFTERCALL_SOAK"), reason="slow: `make soak` brings the model"
+        not os.environ.get("AFTERCALL_SOAK"),
+        reason="slow: `make soak` brings the model",
     ),
     pytest.mark.skipif(
         find_missing() is not None,

@@ -30,7 +30,8 @@ def archive(tmp_path: Path) -> Archive:
 
 def test_the_name_tells_start_source_and_sid() -> None:
     assert (
-        make_base_name(make_call(source="twilio", sid="CA12")) == "20260213T154112Z-120-twilio-CA12"
+        make_base_name(make_call(source="twilio", sid="CA12"))
+        == "20260213T154112Z-120-twilio-CA12"
     )
     assert (
         make_base_name(make_call(source="telnyx", sid="v3:abc@x"))
@@ -53,17 +54,23 @@ def test_a_name_clash_makes_a_second_file_and_harms_nothing(archive: Archive) ->
     assert archive.read(first.name)[0].turns[0].text == "first"
 
 
-def test_a_file_sealed_before_a_crash_is_linked_into_the_chain_afterwards(archive: Archive) -> None:
+def test_a_file_sealed_before_a_crash_is_linked_into_the_chain_afterwards(
+    archive: Archive,
+) -> None:
     call = make_call()
     sealed = archive.seal(call)
     chain = Path(archive.place.path) / CHAIN_FILE
     chain.unlink()
     assert archive.seal(call) == sealed
-    assert [json.loads(line)["name"] for line in archive.place.read_chain()] == [sealed.name]
+    assert [json.loads(line)["name"] for line in archive.place.read_chain()] == [
+        sealed.name
+    ]
 
 
 def test_many_threads_sealing_at_once_make_one_whole_chain(archive: Archive) -> None:
-    threads = [threading.Thread(target=archive.seal, args=(make_call(),)) for _ in range(16)]
+    threads = [
+        threading.Thread(target=archive.seal, args=(make_call(),)) for _ in range(16)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -73,7 +80,9 @@ def test_many_threads_sealing_at_once_make_one_whole_chain(archive: Archive) -> 
     assert all(fault is None for _, _, fault in links)
 
 
-def test_a_line_cut_off_by_a_crash_is_dropped_and_the_chain_goes_on(archive: Archive) -> None:
+def test_a_line_cut_off_by_a_crash_is_dropped_and_the_chain_goes_on(
+    archive: Archive,
+) -> None:
     archive.seal(make_call())
     chain = Path(archive.place.path) / CHAIN_FILE
     with chain.open("ab") as file:
@@ -171,21 +180,28 @@ def build_chain(count: int) -> list[bytes]:
         last = lines[-1] if lines else b""
         lines.append(
             make_next_line(
-                last, name=f"{number}.json", file_hash=hash_bytes(b"%d" % number), call=f"c{number}"
+                last,
+                name=f"{number}.json",
+                file_hash=hash_bytes(b"%d" % number),
+                call=f"c{number}",
             )
         )
     return lines
 
 
 @given(st.integers(2, 12), st.data())
-def test_any_change_but_at_the_end_breaks_the_chain(count: int, data: st.DataObject) -> None:
+def test_any_change_but_at_the_end_breaks_the_chain(
+    count: int, data: st.DataObject
+) -> None:
     lines = build_chain(count)
     where = data.draw(st.integers(0, count - 2))
     kind = data.draw(st.sampled_from(["edit", "remove", "swap", "double"]))
     if kind == "edit":
         place = data.draw(st.integers(0, len(lines[where]) - 1))
         lines[where] = (
-            lines[where][:place] + bytes([lines[where][place] ^ 1]) + lines[where][place + 1 :]
+            lines[where][:place]
+            + bytes([lines[where][place] ^ 1])
+            + lines[where][place + 1 :]
         )
     elif kind == "remove":
         del lines[where]

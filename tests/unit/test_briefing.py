@@ -26,7 +26,12 @@ def test_remembered_words_can_neither_close_the_fence_nor_open_another(
 ) -> None:
     turns = make_call([("caller", said)]).turns
     told = render(
-        Briefing(greeting, "Bill", (RecentCall(START, summary),), ResumedCall("c", START, turns)),
+        Briefing(
+            greeting,
+            "Bill",
+            (RecentCall(START, summary),),
+            ResumedCall("c", START, turns),
+        ),
         UTC,
     )
     assert told.startswith(f"{OPENING_TAG}\n")
@@ -46,22 +51,30 @@ def work(app: App, caller: str, *lines: str) -> None:
         rerun(app.step_runner, call.id, name)
 
 
-def test_a_preview_tells_what_the_call_will_be_told_and_uses_nothing_up(tmp_path: Path) -> None:
+def test_a_preview_tells_what_the_call_will_be_told_and_uses_nothing_up(
+    tmp_path: Path,
+) -> None:
     clock = VirtualClock()
     app = build(Settings.model_validate({"home": tmp_path}), clock)
     work(app, "+15550100", "This is Bill. Please call the plumber.")
     clock.move(3_600)
     first, second = app.composer.preview("+15550100"), app.composer.preview("+15550100")
     assert first == second
-    assert first.greeting.startswith("Hey Bill, last time you asked me to call the plumber")
-    assert [call.summary for call in first.recent] == ["Bill asked for: Call the plumber."]
+    assert first.greeting.startswith(
+        "Hey Bill, last time you asked me to call the plumber"
+    )
+    assert [call.summary for call in first.recent] == [
+        "Bill asked for: Call the plumber."
+    ]
     assert app.composer.preview("+15550199") == Briefing(
         app.settings.receptionist.greeting, at=clock.now()
     )
     app.close()
 
 
-def test_inside_the_window_the_dropped_call_is_told_and_later_not(tmp_path: Path) -> None:
+def test_inside_the_window_the_dropped_call_is_told_and_later_not(
+    tmp_path: Path,
+) -> None:
     clock = VirtualClock()
     app = build(Settings.model_validate({"home": tmp_path}), clock)
     work(app, "+15550100", "Please call the plumber.")
@@ -106,11 +119,17 @@ def test_facts_are_told_with_their_day_and_secrets_never(tmp_path: Path) -> None
     app.close()
 
 
-def test_what_a_call_was_told_is_kept_with_it_and_repeating_it_is_no_news(tmp_path: Path) -> None:
+def test_what_a_call_was_told_is_kept_with_it_and_repeating_it_is_no_news(
+    tmp_path: Path,
+) -> None:
     clock = VirtualClock()
     app = build(Settings.model_validate({"home": tmp_path}), clock)
     work(
-        app, "+15550100", "I prefer to be called in the evening.", "Yes, that is so.", "Thank you."
+        app,
+        "+15550100",
+        "I prefer to be called in the evening.",
+        "Yes, that is so.",
+        "Thank you.",
     )
     clock.move(86_400)
     told = [fact.id for fact in app.composer.preview("+15550100").facts]

@@ -31,7 +31,9 @@ def test_a_command_and_a_query_read_a_caller_alike(text: str) -> None:
 
 def test_a_plus_that_a_query_lost_is_put_back() -> None:
     assert (
-        parse_party(" 15550100#anna") == read_party("+15550100#anna", "CALLER") == "+15550100#anna"
+        parse_party(" 15550100#anna")
+        == read_party("+15550100#anna", "CALLER")
+        == "+15550100#anna"
     )
 
 

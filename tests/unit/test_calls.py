@@ -25,7 +25,12 @@ GOOD: dict[str, Any] = {
             "text": "Hey! What can I do for you?",
             "at": "2026-02-13T16:41:13.020+01:00",
         },
-        {"speaker": "user", "text": "A chicken recipe", "at": 1771000880, "confidence": 0.97},
+        {
+            "speaker": "user",
+            "text": "A chicken recipe",
+            "at": 1771000880,
+            "confidence": 0.97,
+        },
     ],
 }
 
@@ -46,14 +51,23 @@ def with_change(path: str, value: Any) -> dict[str, Any]:
 def test_what_may_be_left_out_is_filled_in() -> None:
     call = parse_call(GOOD)
     assert call.conversation == call.id
-    assert (call.agent_id, call.direction, call.verified, call.resumes, call.schema_) == (
+    assert (
+        call.agent_id,
+        call.direction,
+        call.verified,
+        call.resumes,
+        call.schema_,
+    ) == (
         "main",
         "inbound",
         False,
         None,
         1,
     )
-    assert [(turn.seq, turn.speaker) for turn in call.turns] == [(1, "agent"), (2, "caller")]
+    assert [(turn.seq, turn.speaker) for turn in call.turns] == [
+        (1, "agent"),
+        (2, "caller"),
+    ]
 
 
 def test_times_are_understood_in_both_forms_and_kept_in_utc() -> None:
@@ -117,8 +131,16 @@ def test_the_callers_names(word: str) -> None:
         ("turns.0.text", 3, r"turns\[0\].text: is not text"),
         ("turns.0.text", "x" * 10_000_000, r"turns\[0\].text: is longer than 100,000"),
         ("turns.0.at", ..., r"turns\[0\].at: is missing"),
-        ("turns.0.at", "2026-02-13T15:00:00Z", r"turns\[0\].at: lies before started_at"),
-        ("turns.1.at", "2026-02-13T15:41:12.500Z", r"turns\[1\].at: lies before turns\[0\].at"),
+        (
+            "turns.0.at",
+            "2026-02-13T15:00:00Z",
+            r"turns\[0\].at: lies before started_at",
+        ),
+        (
+            "turns.1.at",
+            "2026-02-13T15:41:12.500Z",
+            r"turns\[1\].at: lies before turns\[0\].at",
+        ),
         ("turns.1.at", "2026-02-14T15:41:12Z", r"turns\[1\].at: lies after ended_at"),
         ("turns.1.seq", 5, r"turns\[1\].seq: is 5 where 2 is next"),
         ("turns.1.confidence", 1.5, r"turns\[1\].confidence: "),
@@ -136,12 +158,19 @@ def test_a_field_that_does_not_fit_is_named(path: str, value: Any, said: str) ->
 
 def test_the_error_never_repeats_what_was_said() -> None:
     with pytest.raises(RefusedInput) as refused:
-        parse_call(with_change("turns.0", {"speaker": "canary", "text": "canary", "at": "canary"}))
+        parse_call(
+            with_change(
+                "turns.0", {"speaker": "canary", "text": "canary", "at": "canary"}
+            )
+        )
     assert "canary" not in str(refused.value)
 
 
 def test_too_much_speech_altogether_is_refused() -> None:
-    turns = [{"speaker": "user", "text": "x" * 99_000, "at": GOOD["started_at"]} for _ in range(60)]
+    turns = [
+        {"speaker": "user", "text": "x" * 99_000, "at": GOOD["started_at"]}
+        for _ in range(60)
+    ]
     with pytest.raises(RefusedInput, match="turns: hold more than"):
         parse_call(with_change("turns", turns))
 
@@ -162,20 +191,25 @@ def test_bytes_that_are_no_call_are_refused(raw: bytes, said: str) -> None:
 
 
 def test_nul_and_lone_surrogates_are_replaced_and_the_words_kept() -> None:
-    call = parse_call_json(json.dumps(with_change("turns.1.text", "a\0b\ud800c")).encode())
+    call = parse_call_json(
+        json.dumps(with_change("turns.1.text", "a\0b\ud800c")).encode()
+    )
     assert call.turns[1].text == "a\ufffdb\ufffd\ufffd\ufffdc"
 
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4)
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=10), inner, max_size=4)
     ),
     max_leaves=10,
 )
 
 
-@given(st.dictionaries(st.sampled_from([*Call.model_fields, "schema", "odd"]), json_values))
+@given(
+    st.dictionaries(st.sampled_from([*Call.model_fields, "schema", "odd"]), json_values)
+)
 def test_any_object_is_a_call_or_refused(data: dict[str, Any]) -> None:
     with pytest.raises(RefusedInput):
         parse_call(data)
@@ -183,7 +217,15 @@ def test_any_object_is_a_call_or_refused(data: dict[str, Any]) -> None:
 
 @given(
     st.sampled_from(
-        [*GOOD, "turns.0.at", "turns.1.text", "turns.0.speaker", "metadata", "caller", "id"]
+        [
+            *GOOD,
+            "turns.0.at",
+            "turns.1.text",
+            "turns.0.speaker",
+            "metadata",
+            "caller",
+            "id",
+        ]
     ),
     json_values,
 )
@@ -195,7 +237,9 @@ def test_any_value_in_any_field_is_taken_or_refused(path: str, value: Any) -> No
     assert Call.model_validate(json.loads(encode_call(call))) == call
 
 
-said = st.lists(st.tuples(st.sampled_from(["agent", "caller"]), st.text(max_size=200)), max_size=20)
+said = st.lists(
+    st.tuples(st.sampled_from(["agent", "caller"]), st.text(max_size=200)), max_size=20
+)
 
 
 @given(

@@ -30,7 +30,8 @@ def test_the_environment_goes_before_the_file_and_each_value_tells_where_it_came
     tmp_path: Path,
 ) -> None:
     file = write(
-        tmp_path, 'timezone = "Europe/Berlin"\nagent_id = "desk"\n[calls]\nmax_entries = 7\n'
+        tmp_path,
+        'timezone = "Europe/Berlin"\nagent_id = "desk"\n[calls]\nmax_entries = 7\n',
     )
     loaded = load_config(
         file, {"AFTERCALL_TIMEZONE": "Asia/Tokyo", "DEEPGRAM_API_KEY": "dg-secret"}
@@ -82,7 +83,9 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, said: str) ->
 
 
 def test_a_wrong_value_in_the_environment_names_the_variable() -> None:
-    with pytest.raises(ConfigError, match=r"AFTERCALL_CALLS_MAX_ENTRIES: calls\.max_entries"):
+    with pytest.raises(
+        ConfigError, match=r"AFTERCALL_CALLS_MAX_ENTRIES: calls\.max_entries"
+    ):
         load_config(environ={"AFTERCALL_CALLS_MAX_ENTRIES": "many"})
 
 
@@ -107,9 +110,9 @@ def test_secrets_are_never_shown() -> None:
 def test_an_unknown_zone_falls_back_to_utc_with_one_warning() -> None:
     loaded = load_config(environ={"AFTERCALL_TIMEZONE": "Mars/Olympus"})
     assert loaded.settings.zone.key == "UTC"
-    assert [warning for warning in loaded.warnings if "Mars/Olympus" in warning] == list(
-        loaded.warnings
-    )
+    assert [
+        warning for warning in loaded.warnings if "Mars/Olympus" in warning
+    ] == list(loaded.warnings)
 
 
 def test_who_speaks_goes_by_the_keys_unless_it_is_said() -> None:
@@ -119,7 +122,9 @@ def test_who_speaks_goes_by_the_keys_unless_it_is_said() -> None:
     assert speaks() == "receptionist"
     assert speaks(OPENAI_API_KEY="x") == "openai"
     assert speaks(OPENAI_API_KEY="x", DEEPGRAM_API_KEY="x") == "deepgram"
-    assert speaks(DEEPGRAM_API_KEY="x", AFTERCALL_ENGINE="receptionist") == "receptionist"
+    assert (
+        speaks(DEEPGRAM_API_KEY="x", AFTERCALL_ENGINE="receptionist") == "receptionist"
+    )
 
 
 def test_a_misspelt_variable_is_warned_about() -> None:

@@ -90,7 +90,9 @@ def test_a_file_that_is_gone_cannot_be_locked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "expected"), [(errno.ENOSPC, StorageFull), (errno.EIO, RecordingError)]
 )
-def test_errors_of_the_disk_say_which_file_and_why(number: int, expected: type[Exception]) -> None:
+def test_errors_of_the_disk_say_which_file_and_why(
+    number: int, expected: type[Exception]
+) -> None:
     with (
         pytest.raises(expected, match=r"a\.wav .*in the recordings"),
         translated_errors("a.wav", "recordings", RecordingError),

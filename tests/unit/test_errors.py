@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from aftercall.errors import AftercallError, NotFound, error_code
 
 
-def family(root: type[AftercallError] = AftercallError) -> Iterator[type[AftercallError]]:
+def family(
+    root: type[AftercallError] = AftercallError,
+) -> Iterator[type[AftercallError]]:
     yield root
     for child in root.__subclasses__():
         yield from family(child)

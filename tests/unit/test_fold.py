@@ -42,7 +42,9 @@ def test_every_missing_number_is_named(present: set[int]) -> None:
 def test_every_millisecond_survives_the_journal(naive: datetime) -> None:
     at = to_millisecond(naive.replace(tzinfo=UTC))
     assert (
-        replay_entries([to_entry("call", Turn(seq=1, speaker="agent", text="", at=at))]).turns[0].at
+        replay_entries([to_entry("call", Turn(seq=1, speaker="agent", text="", at=at))])
+        .turns[0]
+        .at
         == at
     )
 

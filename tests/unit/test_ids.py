@@ -14,14 +14,18 @@ def test_ids_are_ulids_and_all_different() -> None:
     assert all(re.fullmatch(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", made) for made in ids)
 
 
-def test_ids_of_one_millisecond_sort_as_they_were_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_of_one_millisecond_sort_as_they_were_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(time, "time_ns", lambda: 1_469_918_176_385_000_000)
     made = [new_id() for _ in range(2000)]
     assert made == sorted(made)
     assert {each[:10] for each in made} == {"01ARYZ6S41"}
 
 
-def test_an_id_tells_its_millisecond_in_crockfords_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_id_tells_its_millisecond_in_crockfords_letters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(time, "time_ns", lambda: 1_469_918_176_385_999_999)
     assert new_id().startswith("01ARYZ6S41")
 

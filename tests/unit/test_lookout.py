@@ -46,13 +46,16 @@ class Looker:
         return False
 
 
-async def test_the_first_look_is_made_and_then_only_what_was_written_is_a_reason() -> None:
+async def test_the_first_look_is_made_and_then_only_what_was_written_is_a_reason() -> (
+    None
+):
     database = Stone()
     lookout = ChangeTrigger(database, VirtualClock())
     looker, other = Looker(lookout), Looker(lookout)
     assert await looker.look()
     assert await other.look()
-    await lookout.poll()  # the first it ever takes: it cannot know what was written before
+    # the first it ever takes: it cannot know what was written before
+    await lookout.poll()
     assert await looker.look()
     for _ in range(3):
         await lookout.poll()
@@ -93,7 +96,9 @@ async def test_a_look_that_fails_is_made_again() -> None:
     assert not await looker.look()
 
 
-def test_what_anybody_commits_changes_the_mark_and_reading_does_not(tmp_path: Path) -> None:
+def test_what_anybody_commits_changes_the_mark_and_reading_does_not(
+    tmp_path: Path,
+) -> None:
     database, elsewhere = (
         Database(f"sqlite:///{tmp_path}/x.db"),
         Database(f"sqlite:///{tmp_path}/x.db"),
@@ -116,7 +121,9 @@ def test_what_anybody_commits_changes_the_mark_and_reading_does_not(tmp_path: Pa
     elsewhere.close()
 
 
-def test_whoever_cannot_know_whether_something_was_written_looks(tmp_path: Path) -> None:
+def test_whoever_cannot_know_whether_something_was_written_looks(
+    tmp_path: Path,
+) -> None:
     database = Database(f"sqlite:///{tmp_path}/x.db")
     changes = TableChanges(database)
     changes.read_version()

@@ -12,10 +12,30 @@ from aftercall.model.people import (
     split_party,
 )
 from aftercall.testing import make_call
-from aftercall.who.introduction import find_introduction, list_introductions, resolve_names
-from aftercall.who.names import _SHORT_FORMS, find_person, is_same_person, make_person_id
+from aftercall.who.introduction import (
+    find_introduction,
+    list_introductions,
+    resolve_names,
+)
+from aftercall.who.names import (
+    _SHORT_FORMS,
+    find_person,
+    is_same_person,
+    make_person_id,
+)
 
-GIVEN = ["Anna", "Tom", "William", "Bob", "José", "Siobhan", "Mehmet", "Yuki", "Ngozi", "Zsófia"]
+GIVEN = [
+    "Anna",
+    "Tom",
+    "William",
+    "Bob",
+    "José",
+    "Siobhan",
+    "Mehmet",
+    "Yuki",
+    "Ngozi",
+    "Zsófia",
+]
 given_names = st.sampled_from(GIVEN)
 surnames = st.sampled_from(["", " Harker", " Keller", " de Vries", " O'Brien"])
 FORMS = {
@@ -91,11 +111,19 @@ def test_an_answer_to_who_is_calling_is_an_introduction() -> None:
 
 def test_a_correction_takes_the_place_of_the_name_before_it() -> None:
     call = make_call(
-        [("caller", "This is Hanna."), ("agent", "Hello Hanna!"), ("caller", "No, this is Anna.")]
+        [
+            ("caller", "This is Hanna."),
+            ("agent", "Hello Hanna!"),
+            ("caller", "No, this is Anna."),
+        ]
     )
     assert resolve_names(list_introductions(call.turns)) == ["Anna"]
     two = make_call(
-        [("caller", "This is Tom."), ("agent", "Hello!"), ("caller", "This is Anna now.")]
+        [
+            ("caller", "This is Tom."),
+            ("agent", "Hello!"),
+            ("caller", "This is Anna now."),
+        ]
     )
     assert resolve_names(list_introductions(two.turns)) == ["Tom", "Anna"]
 
@@ -106,7 +134,9 @@ def test_a_correction_takes_the_place_of_the_name_before_it() -> None:
     ),
     surnames,
 )
-def test_a_short_form_is_the_same_person_both_ways(forms: tuple[str, str], surname: str) -> None:
+def test_a_short_form_is_the_same_person_both_ways(
+    forms: tuple[str, str], surname: str
+) -> None:
     full, short = forms
     assert is_same_person(short.capitalize(), [full.capitalize() + surname])
     assert is_same_person(full.capitalize() + surname, [short.capitalize()])
@@ -156,7 +186,9 @@ def test_a_person_is_found_again_and_is_never_the_owner_of_another_name(
 
 
 @given(st.text(max_size=80), st.booleans(), st.booleans())
-def test_any_words_can_be_listened_to(said: str, is_opening: bool, is_asked: bool) -> None:
+def test_any_words_can_be_listened_to(
+    said: str, is_opening: bool, is_asked: bool
+) -> None:
     found = find_introduction(said, is_opening=is_opening, is_asked=is_asked)
     if found and (person := find_person(found.name, ["Tom"])):
         assert is_person(person)

@@ -18,7 +18,9 @@ WHOLE = Summary(
 
 
 def test_a_page_has_every_section_in_the_callers_local_time() -> None:
-    call = make_call(id="01CALL", caller="+15551234567", ended_at=START.replace(minute=45))
+    call = make_call(
+        id="01CALL", caller="+15551234567", ended_at=START.replace(minute=45)
+    )
     page = make_call_document(call, WHOLE, "Bill", ZoneInfo("America/New_York"), START)
     assert page.content == (
         "## Voice Call Summary — 2026-02-13 10:41 AM\n\n"
@@ -30,7 +32,10 @@ def test_a_page_has_every_section_in_the_callers_local_time() -> None:
         "### Important Facts\n- Markus knows the code\n\n"
         "### Context for Next Call\nThe bug is to be opened.\n"
     )
-    assert (page.title, page.source) == ("Voice Call Summary — 2026-02-13 10:41 AM", "voice-call")
+    assert (page.title, page.source) == (
+        "Voice Call Summary — 2026-02-13 10:41 AM",
+        "voice-call",
+    )
     assert "voice-session" in page.tags
     assert "+1555" not in page.title
 
@@ -51,7 +56,10 @@ def test_a_call_has_one_page_however_often_it_is_made() -> None:
     )
     assert one.id == two.id
     assert is_document_id(one.id)
-    assert make_call_document(make_call(), WHOLE, None, ZoneInfo("UTC"), START).id != one.id
+    assert (
+        make_call_document(make_call(), WHOLE, None, ZoneInfo("UTC"), START).id
+        != one.id
+    )
 
 
 def test_what_was_said_cannot_begin_a_section() -> None:
@@ -65,9 +73,15 @@ def test_what_was_said_cannot_begin_a_section() -> None:
     assert page.content.count("\n### ") == 1
 
 
-def test_a_section_with_nothing_to_say_is_left_out_and_the_summary_stands_for_the_topics() -> None:
+def test_a_section_with_nothing_to_say_is_left_out_and_the_summary_stands_for_the_topics() -> (
+    None
+):
     page = make_call_document(
-        make_call(caller=None), Summary(text="Somebody called."), None, ZoneInfo("UTC"), START
+        make_call(caller=None),
+        Summary(text="Somebody called."),
+        None,
+        ZoneInfo("UTC"),
+        START,
     )
     assert "### Topics Discussed\n- Somebody called.\n" in page.content
     assert "### Key Decisions" not in page.content

@@ -41,7 +41,16 @@ def test_a_withheld_number_is_nobody(word: str | None) -> None:
 
 @pytest.mark.parametrize(
     "word",
-    ["Bob", "5551234567", "+", "+0", "sip:", "http://x", "client:a b", "+1555123456789012345678"],
+    [
+        "Bob",
+        "5551234567",
+        "+",
+        "+0",
+        "sip:",
+        "http://x",
+        "client:a b",
+        "+1555123456789012345678",
+    ],
 )
 def test_what_cannot_be_compared_is_refused(word: str) -> None:
     with pytest.raises(ValueError, match="is not"):

@@ -7,7 +7,10 @@ from aftercall.llm.phrases import join, phrase_request, rephrase_title, to_secon
     ("title", "spoken"),
     [
         ("Remind me to call my mother.", "remind you to call your mother"),
-        ("Open a bug about the broken thumbnails", "open a bug about the broken thumbnails"),
+        (
+            "Open a bug about the broken thumbnails",
+            "open a bug about the broken thumbnails",
+        ),
         ("PDF export of our invoices", "PDF export of your invoices"),
         ("Tell Dana I'm late", "tell Dana you're late"),
         ("", ""),

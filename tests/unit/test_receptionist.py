@@ -48,7 +48,8 @@ async def test_says_what_was_called_off() -> None:
 
 async def test_a_moved_date_is_confirmed_as_a_change() -> None:
     *_, reply = await converse(
-        "Please send Dana the signed contract.", "Please send Dana the signed contract by Friday."
+        "Please send Dana the signed contract.",
+        "Please send Dana the signed contract by Friday.",
     )
     assert "Friday" in reply.text
 
@@ -62,7 +63,9 @@ async def test_thanks_by_name_and_asks_what_for() -> None:
     "line", ["Hi, it's Bill again.", "Hello?", "This is Bill Harker.", "good morning"]
 )
 async def test_a_greeting_is_greeted_and_not_taken_down(line: str) -> None:
-    *_, reply = await converse("Hi, this is Bill Harker.", "Please call the plumber.", line)
+    *_, reply = await converse(
+        "Hi, this is Bill Harker.", "Please call the plumber.", line
+    )
     assert reply.text.startswith("Hello, Bill.")
 
 
@@ -72,7 +75,9 @@ async def test_what_is_more_than_a_greeting_is_taken_down(line: str) -> None:
     assert "Hello" not in reply.text
 
 
-@pytest.mark.parametrize("line", ["That's all, thanks, bye!", "no that's it", "Goodbye"])
+@pytest.mark.parametrize(
+    "line", ["That's all, thanks, bye!", "no that's it", "Goodbye"]
+)
 async def test_closes_politely(line: str) -> None:
     *_, reply = await converse("Remind me to water the plants tomorrow.", line)
     assert reply.ends_call
@@ -86,14 +91,18 @@ async def test_a_request_in_the_last_breath_is_still_taken_down() -> None:
 
 
 async def test_no_is_goodbye_only_as_an_answer_to_anything_else() -> None:
-    first, last = (await converse("No.", "Remind me to call Ann tomorrow.", "No, thanks."))[1::2]
+    first, last = (
+        await converse("No.", "Remind me to call Ann tomorrow.", "No, thanks.")
+    )[1::2]
     assert not first.ends_call
     assert last.ends_call
 
 
 async def test_tells_what_the_last_call_was_about() -> None:
     briefing = Briefing(
-        "Hey Bill!", "Bill", (RecentCall(START, "Bill asked for: Remind me to call my mother."),)
+        "Hey Bill!",
+        "Bill",
+        (RecentCall(START, "Bill asked for: Remind me to call my mother."),),
     )
     *_, reply = await converse("What did we talk about last time?", briefing=briefing)
     assert reply.text.startswith(
@@ -107,7 +116,9 @@ async def test_a_stranger_is_told_that_there_is_nothing() -> None:
 
 
 async def test_a_dropped_call_is_picked_up_with_what_was_said_before() -> None:
-    dropped = make_call([("agent", "Hello!"), ("caller", "Please send Dana the signed contract.")])
+    dropped = make_call(
+        [("agent", "Hello!"), ("caller", "Please send Dana the signed contract.")]
+    )
     briefing = Briefing(
         "Hey Bill!",
         "Bill",
@@ -125,7 +136,9 @@ async def test_a_dropped_call_is_picked_up_with_what_was_said_before() -> None:
 
 async def test_a_question_it_cannot_answer_is_taken_down_not_made_up() -> None:
     *_, reply = await converse("What are your opening hours?")
-    assert reply.text.startswith("I can't answer that myself, but I have taken your question down.")
+    assert reply.text.startswith(
+        "I can't answer that myself, but I have taken your question down."
+    )
     assert reply.taken_request == {
         "kind": "other",
         "title": "Question: What are your opening hours?",
@@ -146,25 +159,34 @@ async def test_any_words_get_an_answer(line: str) -> None:
     *_, reply = await converse(line)
     assert reply.text
     assert not any(
-        claim in reply.text.lower() for claim in ("done", "deleted", "i have sent", "booked")
+        claim in reply.text.lower()
+        for claim in ("done", "deleted", "i have sent", "booked")
     )
 
 
 @pytest.mark.parametrize(
-    "correction", ["Actually, make that Thursday at ten.", "Oh, make it Thursday instead."]
+    "correction",
+    ["Actually, make that Thursday at ten.", "Oh, make it Thursday instead."],
 )
-async def test_a_booking_moves_though_it_was_taken_down_already(correction: str) -> None:
+async def test_a_booking_moves_though_it_was_taken_down_already(
+    correction: str,
+) -> None:
     *_, reply = await converse(
         "I'd like to book an appointment for Tuesday at ten, please.", correction
     )
-    assert reply.text.startswith("I have changed that: book an appointment at ten, on Thursday")
+    assert reply.text.startswith(
+        "I have changed that: book an appointment at ten, on Thursday"
+    )
 
 
 async def test_the_day_of_the_last_call_is_told_in_the_zone_of_the_house() -> None:
-    briefing = Briefing("Hey!", recent=(RecentCall(START.replace(hour=23, minute=30), "Nothing."),))
-    session = await Receptionist(RulesReader(), VirtualClock(), ZoneInfo("Europe/Berlin")).connect(
-        briefing
+    briefing = Briefing(
+        "Hey!", recent=(RecentCall(START.replace(hour=23, minute=30), "Nothing."),)
     )
+    session = await Receptionist(
+        RulesReader(), VirtualClock(), ZoneInfo("Europe/Berlin")
+    ).connect(briefing)
     assert (
-        "On Saturday, 14 February you called" in (await session.answer("Do you remember me?")).text
+        "On Saturday, 14 February you called"
+        in (await session.answer("Do you remember me?")).text
     )

@@ -45,12 +45,15 @@ def client(
     namespace: str | None = None,
 ) -> RememClient:
     return RememClient(
-        RememSettings(api_key=SecretStr(key), api_url=url, dialect=dialect, namespace=namespace)
+        RememSettings(
+            api_key=SecretStr(key), api_url=url, dialect=dialect, namespace=namespace
+        )
     )
 
 
 @pytest.mark.parametrize(
-    ("dialect", "path"), [("ingest", "/v1/documents/ingest"), ("documents", "/v1/documents")]
+    ("dialect", "path"),
+    [("ingest", "/v1/documents/ingest"), ("documents", "/v1/documents")],
 )
 def test_a_document_sent_twice_is_one_document(
     url: str, lab: EmulatedRemem, dialect: Literal["ingest", "documents"], path: str
@@ -84,13 +87,17 @@ def test_a_document_made_anew_takes_the_place_of_the_one_sent_before(
     assert len(lab.posts) == 1
 
 
-def test_a_document_that_is_gone_there_is_created_again(url: str, lab: EmulatedRemem) -> None:
+def test_a_document_that_is_gone_there_is_created_again(
+    url: str, lab: EmulatedRemem
+) -> None:
     remem = client(url)
     remem.send(ANEW, "00000000-0000-4000-8000-000000000000")
     remem.send(ANEW, "../../admin")
     remem.close()
     assert [page["content"] for page in lab.documents.values()] == ["About the roof."]
-    assert lab.posts == ["/v1/documents/ingest"] * 2, "what is no id becomes part of no path"
+    assert lab.posts == ["/v1/documents/ingest"] * 2, (
+        "what is no id becomes part of no path"
+    )
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,19 @@ def test_who_said_what_to_call_them_is_called_that() -> None:
     assert spoken_name("William Harker", "Billy Bob") == "Billy Bob"
     assert spoken_name(None, None) is None
     assert (
-        choose_greeting(None, UserProfile(name="William Harker", call_name="Billy Bob"), "Hello.")
+        choose_greeting(
+            None, UserProfile(name="William Harker", call_name="Billy Bob"), "Hello."
+        )
         == "Hey Billy Bob!"
     )
-    assert choose_greeting(None, UserProfile(name="William Harker"), "Hello.") == "Hey William!"
-    assert choose_greeting(None, UserProfile(name="Dr Jane Brown"), "Hello.") == "Hey Dr Brown!"
+    assert (
+        choose_greeting(None, UserProfile(name="William Harker"), "Hello.")
+        == "Hey William!"
+    )
+    assert (
+        choose_greeting(None, UserProfile(name="Dr Jane Brown"), "Hello.")
+        == "Hey Dr Brown!"
+    )
 
 
 def test_a_dropped_call_is_picked_up_by_the_given_name() -> None:
@@ -80,7 +88,10 @@ def test_after_a_call_the_page_has_the_whole_name_and_the_greeting_the_given_one
     clock = VirtualClock()
     app = build(Settings.model_validate({"home": tmp_path}), clock)
     call = make_call(
-        [("agent", "Hello!"), ("caller", "This is Bill Harker. Please call the plumber.")],
+        [
+            ("agent", "Hello!"),
+            ("caller", "This is Bill Harker. Please call the plumber."),
+        ],
         started_at=clock.now(),
     )
     app.journal.ingest(call)
@@ -88,7 +99,9 @@ def test_after_a_call_the_page_has_the_whole_name_and_the_greeting_the_given_one
         rerun(app.step_runner, call.id, name)
     clock.move(3_600)
     told = app.composer.preview("+15550100")
-    assert told.greeting.startswith("Hey Bill, last time you asked me to call the plumber")
+    assert told.greeting.startswith(
+        "Hey Bill, last time you asked me to call the plumber"
+    )
     assert (told.caller_name, told.caller.name) == ("Bill Harker", "Bill Harker")
     assert (
         "- **Name:** Bill Harker"
@@ -120,7 +133,10 @@ def test_a_greeting_shows_by_what_name_it_speaks_to_somebody(
     ("profile", "spoken"),
     [
         (UserProfile(name="Will Harker"), "Hey Will, how is Bilbo?"),
-        (UserProfile(name="Bil Harker", call_name="Mr. Harker"), "Hey Bil, how is Bilbo?"),
+        (
+            UserProfile(name="Bil Harker", call_name="Mr. Harker"),
+            "Hey Bil, how is Bilbo?",
+        ),
         (UserProfile(), "Hey Bil, how is Bilbo?"),
     ],
 )

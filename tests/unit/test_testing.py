@@ -14,7 +14,10 @@ async def test_sleepers_wake_in_order_each_at_its_own_time() -> None:
             await clock.sleep(nap)
             woken.append((name, clock.monotonic()))
 
-    tasks = [asyncio.create_task(sleeper("a", 10, 10)), asyncio.create_task(sleeper("b", 15, 100))]
+    tasks = [
+        asyncio.create_task(sleeper("a", 10, 10)),
+        asyncio.create_task(sleeper("b", 15, 100)),
+    ]
     await clock.advance(30)
     assert woken == [("a", 10.0), ("b", 15.0), ("a", 20.0)]
     assert (clock.now() - START).total_seconds() == 30

@@ -91,7 +91,9 @@ class Playback:
         return [speech for speech in self._speeches if not speech.is_done]
 
     def find(self, key: str) -> QueuedSpeech | None:
-        return next((speech for speech in reversed(self._speeches) if speech.key == key), None)
+        return next(
+            (speech for speech in reversed(self._speeches) if speech.key == key), None
+        )
 
     def start(self, key: str, at: datetime) -> QueuedSpeech:
         speech = QueuedSpeech(key, at, self._sent)
@@ -106,7 +108,11 @@ class Playback:
             speech.start_byte = self._sent
         speech.sent_bytes += count
         self._sent += count
-        return self._mark() if self._sent - self._last_mark() >= MARK_INTERVAL_BYTES else None
+        return (
+            self._mark()
+            if self._sent - self._last_mark() >= MARK_INTERVAL_BYTES
+            else None
+        )
 
     def finish(self, speech: QueuedSpeech) -> str | None:
         """The engine has sent all of it. Returns a mark to send, if audio is unmarked."""
@@ -142,7 +148,9 @@ class Playback:
             if not first.is_done or first.end_byte > playhead:
                 break
             self._speeches.popleft()
-            played.append(HeardSpeech(first, first.sent_bytes // BYTES_PER_MS, was_cut=False))
+            played.append(
+                HeardSpeech(first, first.sent_bytes // BYTES_PER_MS, was_cut=False)
+            )
         return played
 
     def clear(self, now_s: float) -> list[HeardSpeech]:
@@ -186,7 +194,11 @@ class AgentVoice:
         return self._playback.is_idle
 
     def idle_s(self) -> float:
-        return self._clock.monotonic() - self._silent_since_s if self._playback.is_idle else 0.0
+        return (
+            self._clock.monotonic() - self._silent_since_s
+            if self._playback.is_idle
+            else 0.0
+        )
 
     def play(self, key: str, payload: bytes) -> None:
         now_s = self._audio_at_s = self._clock.monotonic()

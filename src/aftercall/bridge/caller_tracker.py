@@ -15,7 +15,7 @@ from aftercall.bridge.turn_log import TurnLog
 from aftercall.clock import Clock
 from aftercall.engine.session import attempt
 from aftercall.errors import AftercallError
-from aftercall.journal.record import CallRecorder
+from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.resume import ResumeState, ResumeStates
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
@@ -24,7 +24,9 @@ from aftercall.model.turns import BRIEFED_EVENT, Speaker, Turn
 from aftercall.who.identity import CallerIdentity, LearnedCaller, NoticedCaller
 
 WRITE_TIMEOUT_S = 2.0
-BRIEFING_TIMEOUT_S = 2.5  # the composer has a limit too (briefing.timeout_ms); this one is a net
+BRIEFING_TIMEOUT_S = (
+    2.5  # the composer has a limit too (briefing.timeout_ms); this one is a net
+)
 
 log = get_logger("bridge")
 
@@ -40,7 +42,9 @@ async def fetch_briefing(
     try:
         return await attempt(clock, BRIEFING_TIMEOUT_S, brief(call))
     except AftercallError as error:
-        log.warning("the call begins without a briefing", call=call.id, error=error.code)
+        log.warning(
+            "the call begins without a briefing", call=call.id, error=error.code
+        )
         return None, Briefing(greeting)
 
 
@@ -52,7 +56,9 @@ async def refresh_briefing(
     try:
         return await attempt(clock, BRIEFING_TIMEOUT_S, composing)
     except AftercallError as error:
-        log.warning("the call goes on without a briefing", call=call_id, error=error.code)
+        log.warning(
+            "the call goes on without a briefing", call=call_id, error=error.code
+        )
         return Briefing(greeting)
 
 
@@ -64,7 +70,9 @@ async def resolve_caller(
     try:
         return await attempt(clock, BRIEFING_TIMEOUT_S, resolving)
     except AftercallError as error:
-        log.warning("the caller could not be identified", call=call_id, error=error.code)
+        log.warning(
+            "the caller could not be identified", call=call_id, error=error.code
+        )
         return identity.clear_party()
 
 
@@ -77,7 +85,9 @@ async def join_call(
         joined = await attempt(clock, WRITE_TIMEOUT_S, joining)
     except AftercallError as error:
         call_id, code = record.call.id, error.code
-        log.warning("the call could not be joined to the one before", call=call_id, error=code)
+        log.warning(
+            "the call could not be joined to the one before", call=call_id, error=code
+        )
     else:
         record.call = joined or record.call
 
@@ -124,7 +134,9 @@ class CallerTracker:
         self._identity.process_turn("agent", self._said)
         self._said = ""
         if noticed := self._identity.process_turn("caller", text):
-            resolving = asyncio.create_task(self._resolve_caller(self._identity, noticed, text))
+            resolving = asyncio.create_task(
+                self._resolve_caller(self._identity, noticed, text)
+            )
             self._resolving.add(resolving)
             resolving.add_done_callback(self._resolving.discard)
 
@@ -165,7 +177,9 @@ class CallerTracker:
         briefing = await refresh_briefing(identity, self._clock, "", self._call.id)
         await self._turn_log.flush_all()
         turns = self._turn_log.turns
-        same = [turn.seq for turn in turns if turn.speaker == "caller" and turn.text == text]
+        same = [
+            turn.seq for turn in turns if turn.speaker == "caller" and turn.text == text
+        ]
         self._since_seq = max(same, default=0)
         self._record_briefed_facts(briefing)
         self._new_caller_briefing = briefing

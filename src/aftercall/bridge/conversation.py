@@ -53,7 +53,9 @@ class ConversationParts:
 
 
 class EngineConversation:
-    def __init__(self, parts: ConversationParts, signal: SendSignal, on_speech: OnSpeech) -> None:
+    def __init__(
+        self, parts: ConversationParts, signal: SendSignal, on_speech: OnSpeech
+    ) -> None:
         self._parts = parts
         self._voice = parts.voice
         self._turn_log = parts.turn_log
@@ -161,7 +163,9 @@ class EngineConversation:
         elif self._is_muted:
             return None
         elif isinstance(event, AgentAudio):
-            return self._start(event) if self._on_ready is not None else self._play(event)
+            return (
+                self._start(event) if self._on_ready is not None else self._play(event)
+            )
         elif isinstance(event, CallerBegan):
             return self._on_caller_began(event)
         elif isinstance(event, AgentText):
@@ -171,7 +175,9 @@ class EngineConversation:
             self._voice.finish(self._prefix + event.speech)
         elif isinstance(event, ToolCall):
             self._start_tool(event)
-        elif isinstance(event, ToolCancelled) and (task := self._running_tools.get(event.id)):
+        elif isinstance(event, ToolCancelled) and (
+            task := self._running_tools.get(event.id)
+        ):
             task.cancel()
         return None
 
@@ -198,14 +204,22 @@ class EngineConversation:
         self._turn_log.start_turn("caller", self._prefix + event.turn)
         for heard in cut:
             key = heard.speech.key
-            if heard.was_cut and key.startswith(self._prefix) and self._session is not None:
-                await self._session.truncate_speech(key.removeprefix(self._prefix), heard.heard_ms)
+            if (
+                heard.was_cut
+                and key.startswith(self._prefix)
+                and self._session is not None
+            ):
+                await self._session.truncate_speech(
+                    key.removeprefix(self._prefix), heard.heard_ms
+                )
 
     def _on_caller_text(self, event: CallerSaid) -> None:
         """Words that arrive after the answer to them began start no wait for an answer."""
         if event.turn != self._overtaken:
             self._timers.on_caller_said(self._clock.monotonic())
-        self._turn_log.set_text("caller", self._prefix + event.turn, event.text, event.confidence)
+        self._turn_log.set_text(
+            "caller", self._prefix + event.turn, event.text, event.confidence
+        )
         self._on_speech("caller", event.text)
 
     def _start_tool(self, call: ToolCall) -> None:
@@ -213,7 +227,9 @@ class EngineConversation:
         if session is None or call.id in self._running_tools:
             return
         if len(self._running_tools) < MAX_RUNNING_TOOLS:
-            task = self._running_tools[call.id] = asyncio.create_task(self._use_tool(session, call))
+            task = self._running_tools[call.id] = asyncio.create_task(
+                self._use_tool(session, call)
+            )
             task.add_done_callback(lambda _: self._running_tools.pop(call.id, None))
 
     async def _use_tool(self, session: VoiceSession, call: ToolCall) -> None:

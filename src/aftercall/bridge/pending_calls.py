@@ -11,7 +11,8 @@ from aftercall.bridge.caller_tracker import WRITE_TIMEOUT_S, Brief, fetch_briefi
 from aftercall.clock import Clock
 from aftercall.engine.session import attempt
 from aftercall.errors import AftercallError
-from aftercall.journal.record import CallRecorder, Journal
+from aftercall.journal.record import Journal
+from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.resume import ResumeState
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
@@ -41,7 +42,12 @@ class PendingCall:
 
 class PendingCalls:
     def __init__(
-        self, journal: Journal, brief: Brief, greeting: str, tokens: StreamTokens, clock: Clock
+        self,
+        journal: Journal,
+        brief: Brief,
+        greeting: str,
+        tokens: StreamTokens,
+        clock: Clock,
     ) -> None:
         self._journal = journal
         self._brief = brief
@@ -65,8 +71,12 @@ class PendingCalls:
             briefing = asyncio.create_task(
                 fetch_briefing(self._brief, call, self._greeting, self._clock)
             )
-            pending = self._calls[key] = PendingCall(record, briefing, self._clock.monotonic())
-            pending.stream_timeout_task = asyncio.create_task(self._await_stream(*key, pending))
+            pending = self._calls[key] = PendingCall(
+                record, briefing, self._clock.monotonic()
+            )
+            pending.stream_timeout_task = asyncio.create_task(
+                self._await_stream(*key, pending)
+            )
         return self._tokens.issue(call.sid)
 
     def claim(
@@ -97,7 +107,9 @@ class PendingCalls:
         try:
             await self._journal.seal(pending.record, end_reason=reason)
         except AftercallError as error:
-            log.error("could not seal the call yet", call=pending.call.id, error=error.code)
+            log.error(
+                "could not seal the call yet", call=pending.call.id, error=error.code
+            )
 
     async def _await_stream(self, source: str, sid: str, pending: PendingCall) -> None:
         """End a call whose stream has not come before its token expired."""
@@ -109,5 +121,8 @@ class PendingCalls:
         """Ended calls stay for a while, for late repeats of their webhooks."""
         now_s = self._clock.monotonic()
         for key, pending in list(self._calls.items()):
-            if pending.end_reason and now_s - pending.registered_s > ENDED_CALL_RETENTION_S:
+            if (
+                pending.end_reason
+                and now_s - pending.registered_s > ENDED_CALL_RETENTION_S
+            ):
                 del self._calls[key]

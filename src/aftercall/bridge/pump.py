@@ -37,7 +37,9 @@ class MediaPump:
         self._stuck_since_s: float | None = None
         self.oddities: Counter[Oddity] = Counter()
 
-    async def run(self, on_audio: Callable[[bytes], None], on_event: OnWireEvent) -> None:
+    async def run(
+        self, on_audio: Callable[[bytes], None], on_event: OnWireEvent
+    ) -> None:
         """Pass on the caller's voice and every other event, up to the end of the stream."""
 
         def handle_event(event: WireEvent) -> Work | None:
@@ -53,7 +55,9 @@ class MediaPump:
             return handle_each(self._wire.receive(frame), handle_event)
 
         await self._socket.deliver(handle_frame)
-        rest = handle_each(self._wire.close() or (StreamStopped(StopReason.LOST),), handle_event)
+        rest = handle_each(
+            self._wire.close() or (StreamStopped(StopReason.LOST),), handle_event
+        )
         if rest is not None:
             await rest
 
@@ -78,7 +82,11 @@ class MediaPump:
 
     def stuck_s(self) -> float:
         """For how long the carrier has taken nothing."""
-        return 0.0 if self._stuck_since_s is None else self._clock.monotonic() - self._stuck_since_s
+        return (
+            0.0
+            if self._stuck_since_s is None
+            else self._clock.monotonic() - self._stuck_since_s
+        )
 
     def _send(self, command: WireCommand) -> None:
         if self._wire.is_open:  # else the caller hung up a moment ago

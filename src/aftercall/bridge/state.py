@@ -95,26 +95,43 @@ def _make_transitions() -> dict[tuple[CallPhase, CallSignal], CallTransition]:
         (phase.RECONNECTING, signal.ENGINE_LOST): sorry,
         (phase.RECONNECTING, signal.TOO_LONG): sorry,
         (phase.TALKING_ON, signal.ENGINE_LOST): sorry,
-        (phase.TALKING_ON, signal.ENGINE_CHANGED): to(phase.RECONNECTING, action.CHANGE),
+        (phase.TALKING_ON, signal.ENGINE_CHANGED): to(
+            phase.RECONNECTING, action.CHANGE
+        ),
         (phase.APOLOGISING, signal.PLAYED_OUT): over,
         (phase.PARTING, signal.CALLER_TALKS): to(phase.TALKING_ON, action.NONE),
         (phase.PARTING, signal.TOO_LONG): to(phase.LEAVING, action.NONE),
     }
     for state in (phase.TALKING, phase.TALKING_ON):
         table |= {
-            (state, signal.TOO_LONG): to(phase.LEAVING, action.SAY_GOODBYE, "max_duration"),
-            (state, signal.NO_ROOM): to(phase.LEAVING, action.SAY_GOODBYE, "not_written"),
-            (state, signal.AGENT_ENDS): to(phase.PARTING, action.FINISH_SPEAKING, "agent_hung_up"),
-            (state, signal.SILENT_TOO_LONG): to(phase.PARTING, action.SAY_GOODBYE, "caller_silent"),
+            (state, signal.TOO_LONG): to(
+                phase.LEAVING, action.SAY_GOODBYE, "max_duration"
+            ),
+            (state, signal.NO_ROOM): to(
+                phase.LEAVING, action.SAY_GOODBYE, "not_written"
+            ),
+            (state, signal.AGENT_ENDS): to(
+                phase.PARTING, action.FINISH_SPEAKING, "agent_hung_up"
+            ),
+            (state, signal.SILENT_TOO_LONG): to(
+                phase.PARTING, action.SAY_GOODBYE, "caller_silent"
+            ),
         }
-    for state in (phase.CONNECTING, phase.TALKING, phase.RECONNECTING, phase.TALKING_ON):
+    for state in (
+        phase.CONNECTING,
+        phase.TALKING,
+        phase.RECONNECTING,
+        phase.TALKING_ON,
+    ):
         table[state, signal.ENGINE_REFUSED] = sorry
     for state in (phase.PARTING, phase.LEAVING):
         for end in (signal.PLAYED_OUT, signal.ENGINE_LOST, signal.ENGINE_REFUSED):
             table[state, end] = over
     for state in phase:
         if state is not phase.ENDED:
-            table[state, signal.CALLER_GONE] = to(phase.ENDED, action.HANG_UP, "caller_hung_up")
+            table[state, signal.CALLER_GONE] = to(
+                phase.ENDED, action.HANG_UP, "caller_hung_up"
+            )
     return table
 
 
@@ -138,7 +155,9 @@ class CallState:
             return CallAction.NONE
         self.phase = step.phase
         self.end_reason = (
-            None if signal is CallSignal.CALLER_TALKS else self.end_reason or step.end_reason
+            None
+            if signal is CallSignal.CALLER_TALKS
+            else self.end_reason or step.end_reason
         )
         return step.action
 
@@ -185,14 +204,23 @@ class CallTimers:
 
     def on_silence(self, now_s: float) -> None:
         """Nothing is playing. The silence begins, unless a greeting, an answer or speech is due."""
-        is_talking = self.talk_since_s is not None and now_s - self.talk_since_s < MAX_MONOLOGUE_S
-        is_awaited = self.answer_since_s is not None or self.greeting_since_s is not None
+        is_talking = (
+            self.talk_since_s is not None
+            and now_s - self.talk_since_s < MAX_MONOLOGUE_S
+        )
+        is_awaited = (
+            self.answer_since_s is not None or self.greeting_since_s is not None
+        )
         if self.quiet_since_s is None and not is_awaited and not is_talking:
             self.quiet_since_s = now_s
 
     def on_engine_started(self, now_s: float) -> None:
         """A new session owes a greeting."""
-        self.greeting_since_s, self.answer_since_s, self.was_asked_to_hold = now_s, None, False
+        self.greeting_since_s, self.answer_since_s, self.was_asked_to_hold = (
+            now_s,
+            None,
+            False,
+        )
 
     def find_due(self, now_s: float) -> TimerDue | None:
         """The most urgent timer that is due. Each is reported once."""
@@ -213,7 +241,9 @@ class CallTimers:
         if is_past(self.quiet_since_s, settings.silence_goodbye_s):
             self.quiet_since_s = None
             return TimerDue.GOODBYE
-        if not self.was_prompted and is_past(self.quiet_since_s, settings.silence_prompt_s):
+        if not self.was_prompted and is_past(
+            self.quiet_since_s, settings.silence_prompt_s
+        ):
             self.was_prompted = True
             return TimerDue.PROMPT
         if now_s - self.audio_at_s >= KEEP_ALIVE_S:

@@ -70,7 +70,12 @@ class Switchboard:
         return None if line is None else line.turn
 
     async def answer_turn(
-        self, sid: str, turn: int | None, text: str, confidence: float | None, make_call: MakeCall
+        self,
+        sid: str,
+        turn: int | None,
+        text: str,
+        confidence: float | None,
+        make_call: MakeCall,
     ) -> SpokenReply:
         """The caller's answer to question `turn`, or to the open one. Silence is an answer."""
         line = self._lines.get(sid)
@@ -100,7 +105,9 @@ class Switchboard:
                 reply = await line.call.answer(text, confidence)
             return self._record_reply(line, reply)
 
-    async def _answer(self, line: PhoneLine, text: str, confidence: float | None) -> AgentReply:
+    async def _answer(
+        self, line: PhoneLine, text: str, confidence: float | None
+    ) -> AgentReply:
         if text.strip():
             line.silences = 0
             return await line.call.answer(text, confidence)
@@ -109,7 +116,9 @@ class Switchboard:
         return await line.call.say(SILENT_GOODBYE if is_gone else STILL_THERE)
 
     def _add(self, sid: str, call: LiveCall) -> PhoneLine:
-        line = self._lines[sid] = PhoneLine(TurnCall(self._parts, call), self._clock.monotonic())
+        line = self._lines[sid] = PhoneLine(
+            TurnCall(self._parts, call), self._clock.monotonic()
+        )
         return line
 
     def _record_reply(self, line: PhoneLine, reply: AgentReply) -> SpokenReply:

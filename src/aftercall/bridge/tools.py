@@ -41,23 +41,31 @@ class _Arguments(BaseModel):
 
 
 class SearchMemory(_Arguments):
-    query: str = Field(min_length=1, max_length=500, description="what to look for, in a few words")
+    query: str = Field(
+        min_length=1, max_length=500, description="what to look for, in a few words"
+    )
 
 
 class TakeRequest(_Arguments):
     kind: RequestKind = Field(default="other", description="what sort of request it is")
     title: str = Field(
-        min_length=1, max_length=200, description="what the caller wants done, in one line"
+        min_length=1,
+        max_length=200,
+        description="what the caller wants done, in one line",
     )
     details: str = Field(
-        default="", max_length=4_000, description="everything else that matters for doing it"
+        default="",
+        max_length=4_000,
+        description="everything else that matters for doing it",
     )
     person: str = Field(
-        default="", max_length=200, description="whom it concerns, if the caller named somebody"
+        default="",
+        max_length=200,
+        description="whom it concerns, if the caller named somebody",
     )
-    due: Annotated[date | None, WithJsonSchema({"type": "string", "format": "date"})] = Field(
-        default=None, description="by which day"
-    )
+    due: Annotated[
+        date | None, WithJsonSchema({"type": "string", "format": "date"})
+    ] = Field(default=None, description="by which day")
 
 
 class EndCall(_Arguments):
@@ -65,12 +73,18 @@ class EndCall(_Arguments):
 
 
 _FORMS: dict[str, tuple[type[_Arguments], str]] = {
-    "search_memory": (SearchMemory, "Look up what is known from earlier calls of this caller."),
+    "search_memory": (
+        SearchMemory,
+        "Look up what is known from earlier calls of this caller.",
+    ),
     TAKE_REQUEST: (
         TakeRequest,
         "Take down something the caller wants done. The work itself is done after the call.",
     ),
-    END_CALL: (EndCall, "Hang up. Say goodbye first; use it only when the caller is done."),
+    END_CALL: (
+        EndCall,
+        "Hang up. Say goodbye first; use it only when the caller is done.",
+    ),
 }
 
 
@@ -83,11 +97,16 @@ class ToolResult:
 
 
 def list_tools() -> list[Tool]:
-    return [Tool(name, description, _schema(form)) for name, (form, description) in _FORMS.items()]
+    return [
+        Tool(name, description, _schema(form))
+        for name, (form, description) in _FORMS.items()
+    ]
 
 
 class Toolbox:
-    def __init__(self, call: LiveCall, turn_log: TurnLog, recall: Recall, clock: Clock) -> None:
+    def __init__(
+        self, call: LiveCall, turn_log: TurnLog, recall: Recall, clock: Clock
+    ) -> None:
         self._call = call
         self._turn_log = turn_log
         self._recall = recall
@@ -102,11 +121,15 @@ class Toolbox:
         except ValidationError as error:
             return ToolResult(f"That cannot be used: {to_refused_input(error)}.")
         except ValueError:
-            return ToolResult("That cannot be used: the arguments are not a JSON object.")
+            return ToolResult(
+                "That cannot be used: the arguments are not a JSON object."
+            )
         try:
             return await attempt(self._clock, TOOL_TIMEOUT_S, self._do(given))
         except AftercallError as error:
-            log.warning("a tool failed", call=self._call.id, tool=name, error=error.code)
+            log.warning(
+                "a tool failed", call=self._call.id, tool=name, error=error.code
+            )
             return ToolResult(
                 "That did not work just now. Tell the caller that you will write it down instead."
             )
@@ -116,7 +139,9 @@ class Toolbox:
             return await self._search(given)
         if isinstance(given, TakeRequest):
             return await self._record_request(given)
-        return ToolResult("The call ends when you have finished speaking.", ends_call=True)
+        return ToolResult(
+            "The call ends when you have finished speaking.", ends_call=True
+        )
 
     async def _search(self, given: SearchMemory) -> ToolResult:
         found = await self._recall(self._call, given.query)
@@ -126,13 +151,16 @@ class Toolbox:
         return ToolResult(json.dumps(texts, ensure_ascii=False))
 
     async def _record_request(self, given: TakeRequest) -> ToolResult:
-        await self._turn_log.flush_all()  # the words of the request are written before it
+        # the words of the request are written before it
+        await self._turn_log.flush_all()
         given_fields = given.model_dump(mode="json", exclude_none=True).items()
         data = {name: value for name, value in given_fields if value != ""}
         try:
             await self._turn_log.add_event(REQUEST_EVENT, data)
         except asyncio.CancelledError:
-            return ToolResult("It could not be written down. Ask the caller to call again later.")
+            return ToolResult(
+                "It could not be written down. Ask the caller to call again later."
+            )
         fault_point("bridge.after_request")
         return ToolResult(
             f"{TAKEN_DOWN} It will be worked on after the call; do not say that it is done."
@@ -155,4 +183,8 @@ def _schema(form: type[_Arguments]) -> dict[str, Any]:
         name: {key: value for key, value in field.items() if key != "title"}
         for name, field in schema["properties"].items()
     }
-    return {"type": "object", "properties": properties, "required": schema.get("required", [])}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": schema.get("required", []),
+    }

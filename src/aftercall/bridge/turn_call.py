@@ -23,7 +23,8 @@ from aftercall.bridge.state import NOT_WRITTEN_GOODBYE
 from aftercall.clock import Clock
 from aftercall.engine.session import AgentReply, TurnEngine, TurnSession, attempt
 from aftercall.errors import AftercallError, EngineLost
-from aftercall.journal.record import CallRecorder, Journal
+from aftercall.journal.record import Journal
+from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.resume import ResumeStates
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
@@ -85,8 +86,12 @@ class TurnCall:
             log.error("could not open the call", call=self._call.id, error=error.code)
             self.end_reason = "not_written"
             return NOT_WRITTEN
-        state, briefing = await fetch_briefing(parts.brief, self._call, parts.greeting, clock)
-        self._identity = parts.make_identity(self._call, briefing) if parts.make_identity else None
+        state, briefing = await fetch_briefing(
+            parts.brief, self._call, parts.greeting, clock
+        )
+        self._identity = (
+            parts.make_identity(self._call, briefing) if parts.make_identity else None
+        )
         await self._record_briefed_facts(briefing)
         try:
             connecting = parts.engine.connect(briefing)
@@ -115,7 +120,9 @@ class TurnCall:
         if self._identity is not None:
             self._identity.process_turn("agent", reply.text)
         if reply.ends_call:
-            self._start_ending("agent_hung_up" if self._failures == 0 else "engine_lost")
+            self._start_ending(
+                "agent_hung_up" if self._failures == 0 else "engine_lost"
+            )
         return reply
 
     async def end(self, reason: str) -> None:
@@ -132,13 +139,17 @@ class TurnCall:
     async def _finish(self, record: CallRecorder, reason: str) -> None:
         try:
             if self._session is not None:
-                await attempt(self._parts.clock, ANSWER_TIMEOUT_S, self._session.close())
+                await attempt(
+                    self._parts.clock, ANSWER_TIMEOUT_S, self._session.close()
+                )
         except AftercallError as error:
             log.warning("the engine did not close", call=self.call.id, error=error.code)
         try:
             await self._parts.journal.seal(record, end_reason=reason)
         except AftercallError as error:
-            log.error("could not seal the call yet", call=self.call.id, error=error.code)
+            log.error(
+                "could not seal the call yet", call=self.call.id, error=error.code
+            )
 
     async def _identify_caller(self, text: str) -> None:
         """A caller who is another person, or speaks the passcode, gets that person's briefing."""
@@ -149,11 +160,17 @@ class TurnCall:
         learned = await resolve_caller(identity, noticed, clock, self.call.id)
         for kind, data in learned.events if learned else ():
             await self._record_event(kind, data)
-        if learned and self._session is not None and (learned.has_new_party or learned.is_verified):
+        if (
+            learned
+            and self._session is not None
+            and (learned.has_new_party or learned.is_verified)
+        ):
             greeting = self._parts.greeting
             briefing = await refresh_briefing(identity, clock, greeting, self.call.id)
             await self._record_briefed_facts(briefing)
-            await self._session.update_briefing(briefing, is_another=learned.has_new_party)
+            await self._session.update_briefing(
+                briefing, is_another=learned.has_new_party
+            )
 
     async def _record_briefed_facts(self, briefing: Briefing) -> None:
         if event := briefed_facts(briefing):
@@ -162,7 +179,9 @@ class TurnCall:
     async def _ask(self, text: str) -> AgentReply:
         if self._session is None:
             raise EngineLost("no engine was connected")
-        reply = await attempt(self._parts.clock, ANSWER_TIMEOUT_S, self._session.answer(text))
+        reply = await attempt(
+            self._parts.clock, ANSWER_TIMEOUT_S, self._session.answer(text)
+        )
         self._failures = 0
         return reply
 
@@ -175,12 +194,19 @@ class TurnCall:
 
     async def _on_engine_error(self, error: AftercallError) -> AgentReply:
         self._failures += 1
-        log.warning("the engine failed", call=self.call.id, error=error.code, times=self._failures)
+        log.warning(
+            "the engine failed",
+            call=self.call.id,
+            error=error.code,
+            times=self._failures,
+        )
         await self._record_event("engine.lost", {"error": error.code})
         is_lost = self._failures >= MAX_ENGINE_FAILURES or self._session is None
         return SORRY_GOODBYE if is_lost else SORRY
 
-    async def _write(self, speaker: Speaker, text: str, confidence: float | None = None) -> bool:
+    async def _write(
+        self, speaker: Speaker, text: str, confidence: float | None = None
+    ) -> bool:
         seq, at = self._open_record().next_turn_seq, self._parts.clock.now()
         turn = Turn(seq=seq, speaker=speaker, text=text, at=at, confidence=confidence)
         return await self._append(turn)
@@ -191,9 +217,13 @@ class TurnCall:
 
     async def _append(self, item: Turn | Event) -> bool:
         try:
-            await attempt(self._parts.clock, WRITE_TIMEOUT_S, self._open_record().append(item))
+            await attempt(
+                self._parts.clock, WRITE_TIMEOUT_S, self._open_record().append(item)
+            )
         except AftercallError as error:
-            log.error("an entry could not be written", call=self.call.id, error=error.code)
+            log.error(
+                "an entry could not be written", call=self.call.id, error=error.code
+            )
             return False
         return True
 

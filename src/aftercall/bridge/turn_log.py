@@ -13,7 +13,7 @@ from typing import Any
 
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError, StorageFull
-from aftercall.journal.record import CallRecorder
+from aftercall.journal.recorder import CallRecorder
 from aftercall.log import get_logger
 from aftercall.model.turns import MAX_TURN_CHARS, Event, Speaker, Turn
 
@@ -47,7 +47,11 @@ class TurnDraft:
     def to_turn(self, seq: int, not_before: datetime | None = None) -> Turn:
         at = max(self.at, not_before or self.at)
         return Turn(
-            seq=seq, speaker=self.speaker, text=self.text, at=at, confidence=self.confidence
+            seq=seq,
+            speaker=self.speaker,
+            text=self.text,
+            at=at,
+            confidence=self.confidence,
         )
 
 
@@ -60,9 +64,13 @@ class TurnDrafts:
     @property
     def is_missing_words(self) -> bool:
         """Whether the caller said something whose words have not come yet."""
-        return any(draft.speaker == "caller" and not draft.is_known for draft in self._drafts)
+        return any(
+            draft.speaker == "caller" and not draft.is_known for draft in self._drafts
+        )
 
-    def start(self, speaker: Speaker, key: str, at: datetime, now_s: float) -> TurnDraft:
+    def start(
+        self, speaker: Speaker, key: str, at: datetime, now_s: float
+    ) -> TurnDraft:
         for draft in self._drafts:
             if draft.key == key and draft.speaker == speaker:
                 return draft
@@ -102,7 +110,9 @@ class TurnDrafts:
 
     def _is_ready(self, now_s: float) -> bool:
         first = self._drafts[0]
-        other = next((draft for draft in self._drafts if draft.speaker != first.speaker), None)
+        other = next(
+            (draft for draft in self._drafts if draft.speaker != first.speaker), None
+        )
         if first.is_known:
             is_joined = now_s - first.since_s >= JOIN_WINDOW_S
             return first.speaker == "agent" or other is not None or is_joined
@@ -141,11 +151,15 @@ class TurnLog:
         if not self._is_closing:
             self.flush_ready()
 
-    def add_event(self, kind: str, data: Mapping[str, Any] | None = None) -> asyncio.Future[None]:
+    def add_event(
+        self, kind: str, data: Mapping[str, Any] | None = None
+    ) -> asyncio.Future[None]:
         """The future is done when the event is on disk, and cancelled if it is given up."""
         at, fields = self._clock.now(), dict(data or {})
         return self._enqueue(
-            lambda: Event(seq=self._record.next_event_seq, kind=kind, at=at, data=fields)
+            lambda: Event(
+                seq=self._record.next_event_seq, kind=kind, at=at, data=fields
+            )
         )
 
     def flush_ready(self) -> None:
@@ -169,7 +183,9 @@ class TurnLog:
         return self._drafts.pop_ready(self._clock.monotonic(), everything=True)
 
     def _enqueue_turn(self, draft: TurnDraft) -> asyncio.Future[None]:
-        return self._enqueue(lambda: draft.to_turn(self._record.next_turn_seq, self._last_at))
+        return self._enqueue(
+            lambda: draft.to_turn(self._record.next_turn_seq, self._last_at)
+        )
 
     def _enqueue(self, make: MakeItem) -> asyncio.Future[None]:
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -198,7 +214,11 @@ class TurnLog:
         try:
             await self._record.append(item)
         except AftercallError as error:
-            log.error("an entry could not be written", call=self._record.call.id, error=error.code)
+            log.error(
+                "an entry could not be written",
+                call=self._record.call.id,
+                error=error.code,
+            )
             self.is_full = self.is_full or isinstance(error, StorageFull)
             if error.retryable and not self._is_closing:
                 await self._clock.sleep(RETRY_INTERVAL_S)

@@ -88,7 +88,9 @@ class VoiceCallParts:
 
 
 class VoiceCall:
-    def __init__(self, parts: VoiceCallParts, pending: PendingCall, pump: MediaPump) -> None:
+    def __init__(
+        self, parts: VoiceCallParts, pending: PendingCall, pump: MediaPump
+    ) -> None:
         self._parts = parts
         self._pending = pending
         self._pump = pump
@@ -123,12 +125,22 @@ class VoiceCall:
         now_s = clock.monotonic()
         turn_log = self._turn_log = TurnLog(self._pending.record, clock)
         self._voice = AgentVoice(self._pump, turn_log, clock)
-        self._timers = CallTimers(parts.settings, now_s, greeting_since_s=now_s, audio_at_s=now_s)
-        self._caller = CallerTracker(call, turn_log, parts.recall, self._change_session, clock)
+        self._timers = CallTimers(
+            parts.settings, now_s, greeting_since_s=now_s, audio_at_s=now_s
+        )
+        self._caller = CallerTracker(
+            call, turn_log, parts.recall, self._change_session, clock
+        )
         tools = Toolbox(call, turn_log, self._caller.recall, clock)
         self._conversation = EngineConversation(
             ConversationParts(
-                parts.engine, self._pump, self._voice, turn_log, self._timers, tools, clock
+                parts.engine,
+                self._pump,
+                self._voice,
+                turn_log,
+                self._timers,
+                tools,
+                clock,
             ),
             self._signal,
             self._caller.on_speech,
@@ -139,7 +151,9 @@ class VoiceCall:
         try:
             await work
         except Exception as error:  # noqa: BLE001 - the edge of a call
-            log.error("the call broke", call=self._pending.call.id, error=type(error).__name__)
+            log.error(
+                "the call broke", call=self._pending.call.id, error=type(error).__name__
+            )
             await self._lose_caller("broken")
 
     async def _on_wire_event(self, event: WireEvent) -> None:
@@ -193,10 +207,14 @@ class VoiceCall:
     async def _engine_ready(self, state: ResumeState | None) -> None:
         """The caller hears the agent: only now is the call connected."""
         await self._signal(CallSignal.ENGINE_READY)
-        if self._caller.has_new_caller:  # the caller spoke during the greeting, or before it
+        if (
+            self._caller.has_new_caller
+        ):  # the caller spoke during the greeting, or before it
             self._change_session()
         if state is not None:
-            joining = join_call(self._parts.resume, state, self._pending.record, self._clock)
+            joining = join_call(
+                self._parts.resume, state, self._pending.record, self._clock
+            )
             self._joining = asyncio.create_task(joining)
 
     async def _run_timers(self) -> None:
@@ -207,7 +225,11 @@ class VoiceCall:
             self._voice.finish_stalled()
             if self._voice.is_idle:
                 self._timers.on_silence(self._clock.monotonic())
-            if self._state.phase in (CallPhase.PARTING, CallPhase.LEAVING, CallPhase.APOLOGISING):
+            if self._state.phase in (
+                CallPhase.PARTING,
+                CallPhase.LEAVING,
+                CallPhase.APOLOGISING,
+            ):
                 await self._hang_up_when_done()
             elif self._turn_log.is_full:
                 await self._signal(CallSignal.NO_ROOM)
@@ -218,7 +240,10 @@ class VoiceCall:
         """Notices a caller who is gone. A separate task: the others may wait for a stuck line."""
         while not self._state.is_over:
             await self._clock.sleep(LINE_CHECK_INTERVAL_S)
-            if self._pending.end_reason or self._pump.stuck_s() > SOCKET_STUCK_TIMEOUT_S:
+            if (
+                self._pending.end_reason
+                or self._pump.stuck_s() > SOCKET_STUCK_TIMEOUT_S
+            ):
                 await self._lose_caller(self._pending.end_reason or "line_lost")
 
     async def _on_timer_due(self, due: TimerDue) -> None:
@@ -282,7 +307,10 @@ class VoiceCall:
         ended_at = self._clock.now()
         self._voice.discard_unplayed()
         if self._pump.oddities:
-            counts = {reason.name.lower(): times for reason, times in self._pump.oddities.items()}
+            counts = {
+                reason.name.lower(): times
+                for reason, times in self._pump.oddities.items()
+            }
             self._turn_log.add_event("line.oddities", counts)
         await self._try(CLOSE_TIMEOUT_S, self._pump.close())
         if self._joining is not None:
@@ -293,13 +321,17 @@ class VoiceCall:
             await self._try(CLOSE_TIMEOUT_S, self._parts.hang_up(self._pending.call))
         self._conversation.mute()
         await self._drain(self._parts.settings.drain_s)
-        is_missing_words = self._turn_log.is_missing_words and self._conversation.is_connected
+        is_missing_words = (
+            self._turn_log.is_missing_words and self._conversation.is_connected
+        )
         await self._turn_log.close()
         record = self._pending.record
         try:
             await self._parts.journal.seal(record, end_reason=reason, ended_at=ended_at)
         except AftercallError as error:
-            log.error("could not seal the call yet", call=record.call.id, error=error.code)
+            log.error(
+                "could not seal the call yet", call=record.call.id, error=error.code
+            )
         else:
             if is_missing_words:
                 await self._attach_late_words()
@@ -317,17 +349,27 @@ class VoiceCall:
         journal, record = self._parts.journal, self._pending.record
         until_s = self._clock.monotonic() + LATE_WORDS_TIMEOUT_S
         drafts = self._turn_log.pop_unwritten()
-        while not drafts and self._conversation.is_connected and self._clock.monotonic() < until_s:
+        while (
+            not drafts
+            and self._conversation.is_connected
+            and self._clock.monotonic() < until_s
+        ):
             await self._clock.sleep(DRAIN_INTERVAL_S)
             drafts = self._turn_log.pop_unwritten()
         if not drafts:
             return
-        late = [draft.to_turn(seq) for seq, draft in enumerate(drafts, record.next_turn_seq)]
+        late = [
+            draft.to_turn(seq) for seq, draft in enumerate(drafts, record.next_turn_seq)
+        ]
         try:
             row = await asyncio.to_thread(journal.store.get, record.call.id)
             await asyncio.to_thread(journal.add_addendum, row, late)
         except AftercallError as error:
-            log.error("late words could not be attached", call=record.call.id, error=error.code)
+            log.error(
+                "late words could not be attached",
+                call=record.call.id,
+                error=error.code,
+            )
 
 
 def newest_turns(turns: Sequence[Turn], max_chars: int) -> Sequence[Turn]:

@@ -27,7 +27,9 @@ _READ = PreparedStatement(
 _COUNT_ACTIVE = PreparedStatement(
     select(func.count())
     .select_from(facts)
-    .where(InValues(facts.c.id, "facts"), facts.c.is_active, facts.c.visibility != "secret")
+    .where(
+        InValues(facts.c.id, "facts"), facts.c.is_active, facts.c.visibility != "secret"
+    )
 )
 
 
@@ -68,7 +70,9 @@ class BriefingCache:
         row = make_unprepared_row(rests_on_all=rests_on_all)
         version = select(briefings.c.version).where(*_is_of(agent_id, caller))
         with self._database.write() as connection:
-            upsert(connection, briefings, key, row, changes={"rests_on_all": rests_on_all})
+            upsert(
+                connection, briefings, key, row, changes={"rests_on_all": rests_on_all}
+            )
             return StaleBriefing(
                 agent_id, caller, connection.execute(version).scalar_one(), rests_on_all
             )
@@ -77,10 +81,21 @@ class BriefingCache:
         self, stale: StaleBriefing, form: str, remembered: CallerMemory, now: datetime
     ) -> bool:
         """False if a source changed since the version was read."""
-        body = {"form": form, "body": _ADAPTER.dump_json(remembered).decode(), "prepared_at": now}
-        is_same = and_(*_is_of(stale.agent_id, stale.caller), briefings.c.version == stale.version)
+        body = {
+            "form": form,
+            "body": _ADAPTER.dump_json(remembered).decode(),
+            "prepared_at": now,
+        }
+        is_same = and_(
+            *_is_of(stale.agent_id, stale.caller), briefings.c.version == stale.version
+        )
         with self._database.write() as connection:
-            return connection.execute(update(briefings).where(is_same).values(body)).rowcount == 1
+            return (
+                connection.execute(
+                    update(briefings).where(is_same).values(body)
+                ).rowcount
+                == 1
+            )
 
     def list_stale(self, limit: int) -> list[StaleBriefing]:
         columns = [briefings.c[name] for name in StaleBriefing.__dataclass_fields__]

@@ -55,7 +55,9 @@ from aftercall.workspace.paths import Workspace, WorkspacePerson
 FILL_INTERVAL_S = 1.0
 BATCH_SIZE = 100
 MAX_FACT_CANDIDATES = 100
-FORMAT_VERSION = 3  # count up when the same data is worded differently: the cache is filled again
+FORMAT_VERSION = (
+    3  # count up when the same data is worded differently: the cache is filled again
+)
 
 log = get_logger("briefing")
 
@@ -68,13 +70,17 @@ class BriefingParts:
     """
 
     party: str | None = None
-    persona: identity_md.AgentIdentity = field(default_factory=identity_md.AgentIdentity)
+    persona: identity_md.AgentIdentity = field(
+        default_factory=identity_md.AgentIdentity
+    )
     profile: user_md.UserProfile = field(default_factory=user_md.UserProfile)
     left_greeting: str | None = None
     resume_state: ResumeState | None = None
     pick_up: ResumedCall | None = None
     remembered: CallerMemory = field(default_factory=CallerMemory)
-    missing: list[str] = field(default_factory=lambda: ["pages", "dropped call", "memory"])
+    missing: list[str] = field(
+        default_factory=lambda: ["pages", "dropped call", "memory"]
+    )
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,11 @@ class Composer:
         return self.make_briefing(call, found, "verified" if is_verified else None)
 
     def recompose(
-        self, call: LiveCall, party: str | None, trust: Trust, dropped: str | None = None
+        self,
+        call: LiveCall,
+        party: str | None,
+        trust: Trust,
+        dropped: str | None = None,
     ) -> Briefing:
         """During a call, for the party it turned out to be, with a dropped call of theirs."""
         found = BriefingParts(party=party)
@@ -133,17 +143,27 @@ class Composer:
         """
         workspace = Workspace.from_settings(self.settings, call.agent_id)
         person = workspace.find_person(found.party)
-        self._run_part("pages", found, lambda: self._read_pages(workspace, person, found))
-        self._run_part("dropped call", found, lambda: self._find_dropped_call(call, found, dropped))
+        self._run_part(
+            "pages", found, lambda: self._read_pages(workspace, person, found)
+        )
+        self._run_part(
+            "dropped call", found, lambda: self._find_dropped_call(call, found, dropped)
+        )
         self._run_part("memory", found, lambda: self._read_memory(call.agent_id, found))
         if claims_greeting and person and found.pick_up is None:
-            self._run_part("greeting", found, lambda: self._claim_greeting(person, found))
+            self._run_part(
+                "greeting", found, lambda: self._claim_greeting(person, found)
+            )
 
-    def _run_part(self, name: str, found: BriefingParts, step: Callable[[], None]) -> None:
+    def _run_part(
+        self, name: str, found: BriefingParts, step: Callable[[], None]
+    ) -> None:
         try:
             step()
         except AftercallError as error:
-            log.warning("a part of the briefing is missing", part=name, error=error.code)
+            log.warning(
+                "a part of the briefing is missing", part=name, error=error.code
+            )
         else:
             found.missing = [other for other in found.missing if other != name]
 
@@ -155,10 +175,14 @@ class Composer:
             found.profile = user_md.parse(files.read(person.user))
             found.left_greeting = greeting.peek_greeting(person, self.clock.now())
 
-    def _find_dropped_call(self, call: LiveCall, found: BriefingParts, dropped: str | None) -> None:
+    def _find_dropped_call(
+        self, call: LiveCall, found: BriefingParts, dropped: str | None
+    ) -> None:
         state = None if dropped else self.resume.peek(call)
         call_id = dropped or (state.call_id if state else None)
-        found.pick_up = self._read_dropped_call(call_id, found.party) if call_id else None
+        found.pick_up = (
+            self._read_dropped_call(call_id, found.party) if call_id else None
+        )
         found.resume_state = state
 
     def _read_dropped_call(self, call_id: str, party: str | None) -> ResumedCall | None:
@@ -167,7 +191,10 @@ class Composer:
             dropped = self.calls.get(call_id)
             leg = dropped
             if dropped.is_silent:
-                leg = self.calls.find_last_spoken_leg(dropped.live.conversation) or dropped
+                leg = (
+                    self.calls.find_last_spoken_leg(dropped.live.conversation)
+                    or dropped
+                )
             call, late = self.archive.read(str(leg.archive_name))
         except AftercallError as error:
             log.warning("cannot read the dropped call", call=call_id, error=error.code)
@@ -187,7 +214,9 @@ class Composer:
             found.remembered = CallerMemory(work=self.news.list_lines(agent_id, party))
             return
         is_owner = not split_party(party)[1]
-        cached = self.cache.read(agent_id, party, self.settings_hash) if is_owner else None
+        cached = (
+            self.cache.read(agent_id, party, self.settings_hash) if is_owner else None
+        )
         found.remembered = cached or self.load_remembered(agent_id, party)
 
     def _claim_greeting(self, person: WorkspacePerson, found: BriefingParts) -> None:
@@ -205,16 +234,24 @@ class Composer:
         profile, known = found.profile, found.remembered
         left = None if found.pick_up else found.left_greeting
         briefing = Briefing(
-            greeting=greeting.choose_greeting(left, profile, self.settings.receptionist.greeting),
+            greeting=greeting.choose_greeting(
+                left, profile, self.settings.receptionist.greeting
+            ),
             caller_name=profile.call_name or profile.name,
             recent=tuple(_with_present_name(call, profile) for call in known.recent),
             pick_up=found.pick_up,
             work=known.work,
             facts=known.facts,
             pins=known.pins,
-            persona=Persona(found.persona.name, found.persona.creature, found.persona.vibe),
+            persona=Persona(
+                found.persona.name, found.persona.creature, found.persona.vibe
+            ),
             caller=KnownCaller(
-                profile.name, profile.pronouns, profile.timezone, profile.notes, profile.context
+                profile.name,
+                profile.pronouns,
+                profile.timezone,
+                profile.notes,
+                profile.context,
             ),
             at=call.started_at,
             party=found.party,
@@ -240,7 +277,9 @@ class Composer:
         if scope == "none":
             return ()
         is_shared = scope == "shared"
-        return tuple(self.steps.recent_summaries(agent_id, party, count, of_all=is_shared))
+        return tuple(
+            self.steps.recent_summaries(agent_id, party, count, of_all=is_shared)
+        )
 
     def _list_facts(self, key: MemoryKey) -> tuple[BriefingFact, ...]:
         """The best facts of each level, so that any caller hears as many as they may."""
@@ -251,7 +290,9 @@ class Composer:
         known = self.facts.list_recent(key, MAX_FACT_CANDIDATES)
         left = dict.fromkeys(LEVELS, count)
         chosen = []
-        for fact in sorted(known, key=lambda fact: score_fact(fact, today), reverse=True):
+        for fact in sorted(
+            known, key=lambda fact: score_fact(fact, today), reverse=True
+        ):
             if not left[fact.visibility]:
                 continue
             left[fact.visibility] -= 1
@@ -270,7 +311,15 @@ class Composer:
     def settings_hash(self) -> str:
         """Cached briefings of other settings are not used."""
         briefing, memory = self.settings.briefing, self.settings.memory
-        return _hash((FORMAT_VERSION, briefing.calls, briefing.facts, memory.scope, memory.agents))
+        return _hash(
+            (
+                FORMAT_VERSION,
+                briefing.calls,
+                briefing.facts,
+                memory.scope,
+                memory.agents,
+            )
+        )
 
 
 def _with_present_name(call: RecentCall, profile: user_md.UserProfile) -> RecentCall:
@@ -305,7 +354,9 @@ def withhold_facts(briefing: Briefing, trust: Trust, settings: Settings) -> Brie
         greeting=plain_greeting if gives_greeting_away else briefing.greeting,
         recent=tuple(_redact_recent_call(call, withheld) for call in briefing.recent),
         work=tuple(line for line in briefing.work if not _gives_away(line, withheld)),
-        pins=tuple(pin for pin in briefing.pins if not _gives_away(_pin_text(pin), withheld)),
+        pins=tuple(
+            pin for pin in briefing.pins if not _gives_away(_pin_text(pin), withheld)
+        ),
         caller=_redact_page(briefing.caller, withheld),
     )
 
@@ -315,19 +366,25 @@ def _pin_text(pin: BriefingPin) -> str:
 
 
 def _redact_recent_call(call: RecentCall, withheld: list[BriefingFact]) -> RecentCall:
-    summary, context = (_redact_text(text, withheld) for text in (call.summary, call.context))
+    summary, context = (
+        _redact_text(text, withheld) for text in (call.summary, call.context)
+    )
     return replace(call, summary=summary, context=context)
 
 
 def _redact_page(page: KnownCaller, withheld: list[BriefingFact]) -> KnownCaller:
     """The owner's page may repeat a withheld fact."""
-    notes, context = (_redact_text(text or "", withheld) for text in (page.notes, page.context))
+    notes, context = (
+        _redact_text(text or "", withheld) for text in (page.notes, page.context)
+    )
     return replace(page, notes=notes or None, context=context or None)
 
 
 def _redact_text(text: str, withheld: list[BriefingFact]) -> str:
     sentences = split_sentences(text)
-    return " ".join(sentence for sentence in sentences if not _gives_away(sentence, withheld))
+    return " ".join(
+        sentence for sentence in sentences if not _gives_away(sentence, withheld)
+    )
 
 
 def _gives_away(text: str, withheld: Iterable[BriefingFact]) -> bool:
@@ -344,14 +401,18 @@ async def brief_ring(
     found = BriefingParts(party=call.caller)
     gathering = asyncio.create_task(asyncio.to_thread(composer.gather, call, found))
     gathering.add_done_callback(lambda task: _log_failure(task, call))
-    timeout = asyncio.ensure_future(clock.sleep(composer.settings.briefing.timeout_ms / 1000))
+    timeout = asyncio.ensure_future(
+        clock.sleep(composer.settings.briefing.timeout_ms / 1000)
+    )
     try:
         await asyncio.wait({gathering, timeout}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         timeout.cancel()
     if not gathering.done():
         log.warning(
-            "the call starts without parts of its briefing", call=call.id, missing=found.missing
+            "the call starts without parts of its briefing",
+            call=call.id,
+            missing=found.missing,
         )
     state = found.resume_state
     return state, composer.make_briefing(call, found)
@@ -377,7 +438,11 @@ def fill_briefing(composer: Composer, stale: StaleBriefing) -> bool:
     """False if its sources changed meanwhile: it is stale again then."""
     rests_on_all = composer.settings.memory.scope == "shared"
     if stale.rests_on_all != rests_on_all:
-        stale = composer.cache.start(stale.agent_id, stale.caller, rests_on_all=rests_on_all)
+        stale = composer.cache.start(
+            stale.agent_id, stale.caller, rests_on_all=rests_on_all
+        )
     remembered = composer.load_remembered(stale.agent_id, stale.caller)
     fault_point("briefing.before_keep")
-    return composer.cache.save(stale, composer.settings_hash, remembered, composer.clock.now())
+    return composer.cache.save(
+        stale, composer.settings_hash, remembered, composer.clock.now()
+    )

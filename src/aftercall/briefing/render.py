@@ -151,7 +151,9 @@ def trim(briefing: Briefing, max_tokens: int) -> Briefing:
             kept.add((name, number))
 
     def pick(name: str, items: Iterable[T]) -> tuple[T, ...]:
-        return tuple(item for number, item in enumerate(items) if (name, number) in kept)
+        return tuple(
+            item for number, item in enumerate(items) if (name, number) in kept
+        )
 
     caller = replace(
         briefing.caller,
@@ -172,9 +174,17 @@ def _list_by_importance(briefing: Briefing) -> list[tuple[str, int, str]]:
     """Name, number and text of each item. Calls and work are in time order, facts best first."""
     recent = ["\n".join(_render_recent(call)) for call in briefing.recent]
     calls = [("recent", number, text) for number, text in enumerate(recent)][::-1]
-    work = [("work", number, _render_work(line)) for number, line in enumerate(briefing.work)][::-1]
-    pins = [("pin", number, _render_pin(pin)) for number, pin in enumerate(briefing.pins)]
-    facts = [("fact", number, _render_fact(fact)) for number, fact in enumerate(briefing.facts)]
+    work = [
+        ("work", number, _render_work(line))
+        for number, line in enumerate(briefing.work)
+    ][::-1]
+    pins = [
+        ("pin", number, _render_pin(pin)) for number, pin in enumerate(briefing.pins)
+    ]
+    facts = [
+        ("fact", number, _render_fact(fact))
+        for number, fact in enumerate(briefing.facts)
+    ]
     pages = [
         ("notes", 0, f"Notes on the caller: {briefing.caller.notes or ''}"),
         ("context", 0, f"More on the caller: {briefing.caller.context or ''}"),
@@ -244,6 +254,8 @@ def briefing_variables(briefing: Briefing, zone: tzinfo) -> dict[str, str | bool
         "aftercall_briefing": render(briefing, zone),
         "first_words": briefing.first_words,
         "caller_name": briefing.caller_name or "",
-        "is_known_caller": bool(briefing.caller_name or briefing.recent or briefing.facts),
+        "is_known_caller": bool(
+            briefing.caller_name or briefing.recent or briefing.facts
+        ),
         "last_call": own[-1].summary if own else "",
     }

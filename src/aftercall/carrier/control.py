@@ -86,9 +86,15 @@ class CarrierClient:
     async def _try(self, request: ControlRequest) -> Any:
         if self._http is None:
             self._http = httpx2.AsyncClient(
-                timeout=TIMEOUT_S, trust_env=False, transport=self._transport, headers=self._headers
+                timeout=TIMEOUT_S,
+                trust_env=False,
+                transport=self._transport,
+                headers=self._headers,
             )
-        url, headers = self._url + request.target, {"Content-Type": request.content_type}
+        url, headers = (
+            self._url + request.target,
+            {"Content-Type": request.content_type},
+        )
         try:
             answer = await self._http.request(
                 request.method, url, content=request.body, headers=headers
@@ -118,7 +124,9 @@ class TwilioRest:
     ) -> None:
         account, token = settings.account_sid, settings.auth_token
         if not account or token is None:
-            raise ConfigError("twilio: set TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN to steer calls")
+            raise ConfigError(
+                "twilio: set TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN to steer calls"
+            )
         self._requests = TwilioControl(account)
         authorization = basic_auth(account, token.get_secret_value())
         is_over = self._requests.is_call_over
@@ -135,7 +143,9 @@ class TwilioRest:
 
     async def send_message(self, sender: str, to: str, text: str) -> str:
         """Returns the id of the message. An error may hide that it was sent."""
-        return _read_sid(await self._client.send(self._requests.send_message(sender, to, text)))
+        return _read_sid(
+            await self._client.send(self._requests.send_message(sender, to, text))
+        )
 
     async def find_message(self, to: str, text: str, since: date) -> str | None:
         """The id of a message with this text that was sent already."""

@@ -33,7 +33,8 @@ _HOSTS = {
 }
 _BUCKETS = {"telnyx": (("s3.amazonaws.com", "/telephony-recorder-prod/"),)}
 
-_NAT64 = ipaddress.ip_network("64:ff9b::/32")  # the well-known prefix and the one for local use
+# the well-known prefix and the one for local use
+_NAT64 = ipaddress.ip_network("64:ff9b::/32")
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 TIMEOUT_S = 30.0
 MAX_REDIRECTS = 5
@@ -52,7 +53,9 @@ class MediaAddress:
 
 
 class MediaHosts:
-    def __init__(self, carrier: str, api_url: str, resolve: Resolve | None = None) -> None:
+    def __init__(
+        self, carrier: str, api_url: str, resolve: Resolve | None = None
+    ) -> None:
         self._carrier = carrier
         self._api = _origin(api_url)
         self._resolve = resolve or _resolve
@@ -65,10 +68,14 @@ class MediaHosts:
             raise RecordingRefused("the recording's address cannot be read") from None
         scheme, host, port = origin
         is_api = origin == self._api
-        is_theirs = scheme == "https" and port == 443 and self._is_known(host, parts.path)
+        is_theirs = (
+            scheme == "https" and port == 443 and self._is_known(host, parts.path)
+        )
         if parts.username is not None or not (is_api or is_theirs):
             carrier = self._carrier.capitalize()
-            raise RecordingRefused(f"the recording lies at {host}, which is not {carrier}'s")
+            raise RecordingRefused(
+                f"the recording lies at {host}, which is not {carrier}'s"
+            )
         address = self._pick(host, port, may_be_loopback=is_api and _is_loopback(host))
         numeric = f"[{address}]" if ":" in address else address
         query = f"?{parts.query}" if parts.query else ""
@@ -78,7 +85,10 @@ class MediaHosts:
 
     def _is_known(self, host: str, path: str) -> bool:
         names = _HOSTS.get(self._carrier, ())
-        if any(host == name or (name.startswith(".") and host.endswith(name)) for name in names):
+        if any(
+            host == name or (name.startswith(".") and host.endswith(name))
+            for name in names
+        ):
             return True
         clean = "/../" not in path and "%2e" not in path.lower()
         return any(
@@ -195,23 +205,34 @@ class MediaClient:
         use: Callable[[httpx2.Response], None],
     ) -> None:
         with httpx2.Client(
-            timeout=TIMEOUT_S, trust_env=False, follow_redirects=False, transport=self._transport
+            timeout=TIMEOUT_S,
+            trust_env=False,
+            follow_redirects=False,
+            transport=self._transport,
         ) as http:
             for _ in range(MAX_REDIRECTS + 1):
                 target = self._hosts.check(url)
-                sent = {"Host": target.netloc, "Accept-Encoding": "identity", **headers()}
+                sent = {
+                    "Host": target.netloc,
+                    "Accept-Encoding": "identity",
+                    **headers(),
+                }
                 if target.is_api:
                     sent |= self._credentials
                 sni = {"sni_hostname": target.host}
                 try:
-                    with http.stream("GET", target.url, headers=sent, extensions=sni) as answer:
+                    with http.stream(
+                        "GET", target.url, headers=sent, extensions=sni
+                    ) as answer:
                         if not answer.is_redirect:
                             use(answer)
                             return
                         url = urljoin(url, answer.headers.get("location", ""))
                 except httpx2.HTTPError as error:
                     reason = describe_network_error(error)
-                    message = f"{target.host}: the recording could not be fetched ({reason})"
+                    message = (
+                        f"{target.host}: the recording could not be fetched ({reason})"
+                    )
                     raise CarrierUnreachable(message) from error
         raise RecordingRefused(
             f"the recording's address was redirected more than {MAX_REDIRECTS} times"
@@ -222,12 +243,16 @@ class MediaClient:
             if answer.headers.get("content-range") == f"bytes */{sink.size}":
                 return  # complete: a crash came after the last byte
             sink.restart()
-            raise CarrierUnreachable("the part fetched before does not fit; fetching it again")
+            raise CarrierUnreachable(
+                "the part fetched before does not fit; fetching it again"
+            )
         _raise_for(answer)
         if answer.status_code != 206 or not _goes_on_at(answer, sink.size):
             sink.restart()
             if answer.status_code == 206:
-                raise CarrierUnreachable("the carrier sent another part; fetching it again")
+                raise CarrierUnreachable(
+                    "the carrier sent another part; fetching it again"
+                )
         length = answer.headers.get("content-length", "")
         announced = int(length) if length.isascii() and length.isdigit() else 0
         self._check_size(sink.size + announced, sink)
@@ -257,7 +282,9 @@ def _raise_for(answer: httpx2.Response) -> None:
             "the credentials are wrong"
         )
     if status == 429 or status >= 500:
-        raise CarrierUnreachable(f"the carrier answered {status} where the recording should be")
+        raise CarrierUnreachable(
+            f"the carrier answered {status} where the recording should be"
+        )
     raise RecordingError(f"the carrier answered {status} where the recording should be")
 
 

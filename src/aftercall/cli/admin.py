@@ -82,7 +82,9 @@ def doctor(context: typer.Context, json: bool = JSON_OPTION) -> None:
 
 def health(
     context: typer.Context,
-    every: bool = typer.Option(False, "--all", help="Also list calls without problems."),
+    every: bool = typer.Option(
+        False, "--all", help="Also list calls without problems."
+    ),
     json: bool = JSON_OPTION,
 ) -> None:
     """Check that every call of the last three days was processed.
@@ -101,19 +103,27 @@ def health(
         print_json(report_json(report))
         raise typer.Exit(report.exit_code)
     counts = [
-        f"{count} {state.replace('_', ' ')}" for state, count in report.by_state.items() if count
+        f"{count} {state.replace('_', ' ')}"
+        for state, count in report.by_state.items()
+        if count
     ]
     status = (report.status, _COLOURS[report.status])
     cli.console.print(Text.assemble(status, f"  calls: {', '.join(counts) or 'none'}"))
     for reason in report.reasons:
         cli.console.print(f"- {reason}")
-    shown = [call for call in report.calls if every or call.state not in _HEALTHY_STATES]
+    shown = [
+        call for call in report.calls if every or call.state not in _HEALTHY_STATES
+    ]
     if shown:
         table = make_table("call", "state", "reason")
         for call in shown:
             table.add_row(call.id, call.state, call.reason)
         cli.console.print(table)
-    queued, held, swept_at = report.counts.queued, report.counts.held, report.counts.swept_at
+    queued, held, swept_at = (
+        report.counts.queued,
+        report.counts.held,
+        report.counts.swept_at,
+    )
     sweep = f"{swept_at:%Y-%m-%d %H:%M}" if swept_at else "never"
     cli.console.print(
         f"waiting in queues: {queued}; held: {held}; last sweep: {sweep}", style="dim"
@@ -125,5 +135,7 @@ def password() -> None:
     """Hash a password for the pages; set the hash as AFTERCALL_PAGES_PASSWORD_HASH."""
     typed = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     if len(typed) < MIN_PASSWORD_CHARS:
-        raise RefusedInput("password", f"is shorter than {MIN_PASSWORD_CHARS} characters")
+        raise RefusedInput(
+            "password", f"is shorter than {MIN_PASSWORD_CHARS} characters"
+        )
     typer.echo(PasswordHasher().hash(typed))

@@ -44,7 +44,9 @@ from aftercall.work import deliver
 
 RECORDING = "recording"
 FOLLOWUP = "followup"
-_FILE = typer.Argument(metavar="FILE", help="A finished call as JSON; `-` reads standard input.")
+_FILE = typer.Argument(
+    metavar="FILE", help="A finished call as JSON; `-` reads standard input."
+)
 
 group = typer.Typer(no_args_is_help=True, help="List, show and rerun calls.")
 
@@ -66,14 +68,20 @@ def list_calls(
     if not rows:
         cli.console.print("No calls yet. `aftercall ingest FILE` adds a finished one.")
         return
-    table = make_table("id", "started", "caller", "direction", "turns", "state", "ended because")
+    table = make_table(
+        "id", "started", "caller", "direction", "turns", "state", "ended because"
+    )
     for row in rows:
         live = row.live
-        started = f"{live.started_at.astimezone(cli.config.settings.zone):%Y-%m-%d %H:%M}"
+        started = (
+            f"{live.started_at.astimezone(cli.config.settings.zone):%Y-%m-%d %H:%M}"
+        )
         caller = live.caller or "withheld"
         turns = str(row.turn_count) if row.state == "sealed" else ""
         reason = row.end_reason or ""
-        table.add_row(live.id, started, caller, live.direction, turns, row.state, reason)
+        table.add_row(
+            live.id, started, caller, live.direction, turns, row.state, reason
+        )
     cli.console.print(table)
 
 
@@ -81,7 +89,9 @@ def list_calls(
 def show_call(
     context: typer.Context,
     call_id: str = ID_ARGUMENT,
-    reveal: bool = typer.Option(False, "--reveal", help="Also show secrets; this is logged."),
+    reveal: bool = typer.Option(
+        False, "--reveal", help="Also show secrets; this is logged."
+    ),
     json: bool = JSON_OPTION,
 ) -> None:
     """One call, turn by turn, with secrets masked."""
@@ -119,7 +129,9 @@ def rerun_steps(
     context: typer.Context,
     call_id: str = ID_ARGUMENT,
     step: str = typer.Argument(
-        "", metavar="STEP", help="One step, `recording` or `followup`; without it, all that failed."
+        "",
+        metavar="STEP",
+        help="One step, `recording` or `followup`; without it, all that failed.",
     ),
     json: bool = JSON_OPTION,
 ) -> None:
@@ -127,16 +139,26 @@ def rerun_steps(
     cli = get_cli_context(context)
     runs_steps = step not in (RECORDING, FOLLOWUP)
     with cli.open_app() as app:
-        steps = rerun(app.step_runner, call_id, step) if runs_steps else app.steps.of_call(call_id)
+        steps = (
+            rerun(app.step_runner, call_id, step)
+            if runs_steps
+            else app.steps.of_call(call_id)
+        )
         is_due_again = False
         if step in ("", FOLLOWUP):
-            is_due_again = deliver.retry_run(app.work, app.store.get(call_id).live.conversation)
+            is_due_again = deliver.retry_run(
+                app.work, app.store.get(call_id).live.conversation
+            )
         if step == FOLLOWUP and not is_due_again:
             raise NotWaiting(
                 "the follow-up work of this call has not failed; `aftercall followups list` "
                 "shows its state"
             )
-        fetched = fetch_again(app.recording_fetcher, call_id) if step in ("", RECORDING) else []
+        fetched = (
+            fetch_again(app.recording_fetcher, call_id)
+            if step in ("", RECORDING)
+            else []
+        )
         recordings = recordings_json(fetched)
     if json:
         print_json(steps_json(steps))
@@ -145,7 +167,9 @@ def rerun_steps(
             cli.console.print(_recording_line(recording))
         print_steps(cli.console, steps)
         if is_due_again:
-            cli.console.print("follow-up work: due again; a running server or worker does it")
+            cli.console.print(
+                "follow-up work: due again; a running server or worker does it"
+            )
     has_failed_step = runs_steps and any(item.state == "failed" for item in steps)
     if has_failed_step or any(
         "failed" in (item["state"], item["transcript"]) for item in recordings
@@ -178,7 +202,11 @@ def ingest(
         answer = {"id": row.live.id, "new": is_new, "archive": row.archive_name}
         print_json(answer | ({"steps": steps_json(steps)} if wait else {}))
     else:
-        outcome = f"sealed as {row.archive_name}" if is_new else "known already; nothing changed"
+        outcome = (
+            f"sealed as {row.archive_name}"
+            if is_new
+            else "known already; nothing changed"
+        )
         typer.echo(f"{row.live.id}  {outcome}")
         print_steps(cli.console, steps)
     if any(step.state == "failed" for step in steps):
@@ -200,12 +228,16 @@ def read(context: typer.Context, file: str = _FILE, json: bool = JSON_OPTION) ->
         return
     cli.console.print(reading.summary)
     for label, text, detail in _reading_rows(reading):
-        cli.console.print(Text.assemble((f"{label:9}", "bold"), f" {text}  ", (detail, "dim")))
+        cli.console.print(
+            Text.assemble((f"{label:9}", "bold"), f" {text}  ", (detail, "dim"))
+        )
 
 
 def talk(
     context: typer.Context,
-    caller: str = typer.Option("+15550100", help="The number you call from; empty is withheld."),
+    caller: str = typer.Option(
+        "+15550100", help="The number you call from; empty is withheld."
+    ),
 ) -> None:
     """Call your agent from this terminal: type what the caller says; an empty line hangs up."""
     cli = get_cli_context(context)
@@ -305,5 +337,7 @@ def _reading_rows(reading: Reading) -> list[tuple[str, str, str]]:
         rows.append(("promise", promise.title, f"turns {promise.turns}"))
     for fact in reading.facts:
         text = "(secret)" if fact.visibility == "secret" else fact.summary
-        rows.append(("fact", text, f"{fact.category}, {fact.visibility}, turns {fact.turns}"))
+        rows.append(
+            ("fact", text, f"{fact.category}, {fact.visibility}, turns {fact.turns}")
+        )
     return rows

@@ -57,7 +57,10 @@ class CliContext:
     @contextmanager
     def open_app(self, *, reads_rows_only: bool = False) -> Iterator["App"]:
         """A command that only reads rows may open a database that belongs to another home."""
-        from aftercall.app import build  # the slowest import of all; `--help` does without it
+        # the slowest import of all; `--help` does without it
+        from aftercall.app import (
+            build,
+        )
 
         app = build(self.config.settings, claims_home=not reads_rows_only)
         try:

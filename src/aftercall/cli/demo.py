@@ -68,38 +68,52 @@ async def _run_demo(show: "_DemoPrinter", home: Path) -> None:
     files = [*(home / "archive").glob("*.json*"), *workspace.rglob("*.md")]
     for path in sorted([*files, *workspace.rglob("*.txt")]):
         show.print_note(str(path))
-    show.print_step(f"Look around: AFTERCALL_HOME={home} {sys.executable} -m aftercall calls list")
+    show.print_step(
+        f"Look around: AFTERCALL_HOME={home} {sys.executable} -m aftercall calls list"
+    )
 
 
 async def _call_and_crash(show: "_DemoPrinter", phone: "_Phone", home: Path) -> None:
-    show.print_step("A server starts on this machine; an emulated Twilio has its number")
+    show.print_step(
+        "A server starts on this machine; an emulated Twilio has its number"
+    )
     with _server(home, phone.address) as server:
         show.print_note(f"{phone.address}, its home is {home}")
         show.print_step(f"{CALLER} rings and asks for things")
         await phone.ring(*FIRST_CALL)
         await phone.hang_up()
-        show.print_step("The caller hangs up. The call is sealed and the post-call steps run")
+        show.print_step(
+            "The caller hangs up. The call is sealed and the post-call steps run"
+        )
         for step in (await _wait_for_call(phone.address, 1))["steps"]:
             result = step["result"] or step["reason"]
             show.print_note(f"{step['state']:8} {step['name']:9} {result}")
-        show.print_step("The caller rings again; mid-call the server is killed (kill -9)")
+        show.print_step(
+            "The caller rings again; mid-call the server is killed (kill -9)"
+        )
         await phone.ring(*BEFORE_THE_CRASH)
         server.kill()
 
 
 async def _continue_call(show: "_DemoPrinter", phone: "_Phone", home: Path) -> None:
-    show.print_step("The server starts again and seals the interrupted call with every turn")
+    show.print_step(
+        "The server starts again and seals the interrupted call with every turn"
+    )
     with _server(home, phone.address):
         call = await _wait_for_call(phone.address, 2)
         words = " / ".join(turn["text"] for turn in call["turns"])
         show.print_note(f"{call['state']}, {call['end_reason']}: {words}")
-        show.print_step("The caller, still on the line, goes on; both legs are one conversation")
+        show.print_step(
+            "The caller, still on the line, goes on; both legs are one conversation"
+        )
         await phone.say(*AFTER_THE_CRASH)
         await phone.hang_up()
         await _wait_for_call(phone.address, 3)
 
 
-async def _follow_up_and_ring_back(show: "_DemoPrinter", phone: "_Phone", home: Path) -> None:
+async def _follow_up_and_ring_back(
+    show: "_DemoPrinter", phone: "_Phone", home: Path
+) -> None:
     from aftercall.lab.github import EmulatedGitHub
 
     show.print_step(
@@ -154,7 +168,9 @@ class _DemoPrinter:
 class _Phone:
     """The caller's phone on the emulated network; `address` is the server's."""
 
-    def __init__(self, show: _DemoPrinter, twilio: "EmulatedTwilio", address: str) -> None:
+    def __init__(
+        self, show: _DemoPrinter, twilio: "EmulatedTwilio", address: str
+    ) -> None:
         self.address = address
         self._show = show
         self._twilio = twilio
@@ -193,8 +209,17 @@ class _Phone:
 
 
 @contextmanager
-def _server(home: Path, address: str, **settings: str) -> Iterator["subprocess.Popen[str]"]:
-    arguments = [sys.executable, "-m", "aftercall", "serve", "--port", address.rpartition(":")[2]]
+def _server(
+    home: Path, address: str, **settings: str
+) -> Iterator["subprocess.Popen[str]"]:
+    arguments = [
+        sys.executable,
+        "-m",
+        "aftercall",
+        "serve",
+        "--port",
+        address.rpartition(":")[2],
+    ]
     ours = {"AFTERCALL_PUBLIC_URL": address, "TWILIO_AUTH_TOKEN": TOKEN}
     process = subprocess.Popen(
         arguments,
@@ -206,7 +231,9 @@ def _server(home: Path, address: str, **settings: str) -> Iterator["subprocess.P
     )
     try:
         if not process.stdout or "http://" not in process.stdout.readline():
-            raise AftercallError("the demo's server did not start; `aftercall doctor` may say why")
+            raise AftercallError(
+                "the demo's server did not start; `aftercall doctor` may say why"
+            )
         yield process
     finally:
         process.terminate()
@@ -234,7 +261,9 @@ async def _wait_for_call(address: str, number: int) -> dict[str, Any]:
         while True:
             calls = (await http.get("/api/calls")).json()["calls"]
             if len(calls) >= number:
-                call: dict[str, Any] = (await http.get(f"/api/calls/{calls[-number]['id']}")).json()
+                call: dict[str, Any] = (
+                    await http.get(f"/api/calls/{calls[-number]['id']}")
+                ).json()
                 states = [step["state"] for step in call["steps"]]
                 if states and not any(state in OPEN_STATES for state in states):
                     return call
@@ -246,7 +275,9 @@ async def _wait_for_followups(address: str) -> list[dict[str, Any]]:
     async with _polling(address) as http:
         while True:
             if not (await http.get("/api/health")).json()["counts"]["pending"]:
-                items: list[dict[str, Any]] = (await http.get("/api/followups")).json()["followups"]
+                items: list[dict[str, Any]] = (await http.get("/api/followups")).json()[
+                    "followups"
+                ]
                 return items[::-1]
             await asyncio.sleep(POLL_INTERVAL_S)
 
@@ -263,5 +294,10 @@ async def _polling(address: str) -> AsyncIterator[httpx2.AsyncClient]:
 def _run(home: Path, *words: str) -> str:
     arguments = [sys.executable, "-m", "aftercall", *words]
     return subprocess.run(
-        arguments, env=_environment(home), cwd=home, capture_output=True, text=True, check=True
+        arguments,
+        env=_environment(home),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout

@@ -17,7 +17,13 @@ from aftercall.cli.context import (
 from aftercall.errors import RefusedInput
 from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.search import find_facts, make_key_scope
-from aftercall.memory.view import HIDDEN, fact_json, iter_whole_facts, parse_as_of, whole_fact_json
+from aftercall.memory.view import (
+    HIDDEN,
+    fact_json,
+    iter_whole_facts,
+    parse_as_of,
+    whole_fact_json,
+)
 from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.reading import CATEGORIES, Category
@@ -35,7 +41,9 @@ def list_facts(
     context: typer.Context,
     caller: str = _CALLER,
     category: str = _CATEGORY,
-    retired: bool = typer.Option(False, "--retired", help="Also facts that no longer hold."),
+    retired: bool = typer.Option(
+        False, "--retired", help="Also facts that no longer hold."
+    ),
     limit: int = _LIMIT,
     json: bool = JSON_OPTION,
 ) -> None:
@@ -98,7 +106,9 @@ def facts_at(
 def show_fact(
     context: typer.Context,
     fact_id: str = ID_ARGUMENT,
-    reveal: bool = typer.Option(False, "--reveal", help="Show a secret; this is logged."),
+    reveal: bool = typer.Option(
+        False, "--reveal", help="Show a secret; this is logged."
+    ),
     json: bool = JSON_OPTION,
 ) -> None:
     """One fact, and each time it was said."""
@@ -121,7 +131,9 @@ def show_fact(
         show("badly heard: confirm by reading back", style="yellow")
     for item in fact["occurrences"]:
         turns = f"turns {item['first_turn']}–{item['last_turn']}"
-        source = f"call {item['call_id']}, {turns}, {item['sentiment']}, {item['reader']}"
+        source = (
+            f"call {item['call_id']}, {turns}, {item['sentiment']}, {item['reader']}"
+        )
         show(f"{item['at']}  {source}", style="dim")
         show(f"  “{item['words']}”")
 
@@ -155,7 +167,9 @@ def restore_fact(
 def export_facts(
     context: typer.Context,
     caller: str = _CALLER,
-    reveal: bool = typer.Option(False, "--reveal", help="Also secrets; this is logged."),
+    reveal: bool = typer.Option(
+        False, "--reveal", help="Also secrets; this is logged."
+    ),
 ) -> None:
     """Every fact, retired ones too, with its occurrences: one JSON object per line."""
     cli = get_cli_context(context)
@@ -173,7 +187,9 @@ def _key(cli: CliContext, caller: str) -> MemoryKey | None:
     settings = cli.config.settings
     key = memory_key(settings, settings.agent_id, read_party(caller, "--caller"))
     if key is None:
-        reason = "no memory is kept for this number (memory.scope, or a withheld number)"
+        reason = (
+            "no memory is kept for this number (memory.scope, or a withheld number)"
+        )
         raise RefusedInput("--caller", reason)
     return key
 
@@ -206,10 +222,19 @@ def _print_facts(cli: CliContext, facts: list[Fact], json: bool) -> None:
     for fact in facts:
         heard_by = [fact.key.agent_id] if has_others else []
         since = f"{fact.valid_from.astimezone(zone):%Y-%m-%d}"
-        until = f"{fact.valid_until.astimezone(zone):%Y-%m-%d}" if fact.valid_until else ""
+        until = (
+            f"{fact.valid_until.astimezone(zone):%Y-%m-%d}" if fact.valid_until else ""
+        )
         confirm = " [confirm by reading back]" if fact.needs_confirmation else ""
         text = HIDDEN if fact.is_secret else fact.summary + confirm
-        cells = (fact.key.caller, fact.category, since, until, _times(fact.occurrence_count), text)
+        cells = (
+            fact.key.caller,
+            fact.category,
+            since,
+            until,
+            _times(fact.occurrence_count),
+            text,
+        )
         table.add_row(fact.id, *heard_by, *cells)
     cli.console.print(table)
 

@@ -31,7 +31,9 @@ group = typer.Typer(
 def list_followups(
     context: typer.Context,
     limit: int = typer.Option(50, min=1, max=10_000, help="How many, newest first."),
-    state: str = typer.Option("", help=f"Only those in this state: {', '.join(STATES)}."),
+    state: str = typer.Option(
+        "", help=f"Only those in this state: {', '.join(STATES)}."
+    ),
     caller: str = typer.Option("", help="Only this caller's."),
     json: bool = JSON_OPTION,
 ) -> None:
@@ -46,12 +48,18 @@ def list_followups(
         print_json([followup_json(row) for row in rows])
         return
     if not rows:
-        cli.console.print(f"Nothing is {state}." if state else "Nothing has been asked for yet.")
+        cli.console.print(
+            f"Nothing is {state}." if state else "Nothing has been asked for yet."
+        )
         return
     table = make_table("id", "state", "kind", "due", "caller", "title", "where, or why")
     for row in rows:
         kind = "promise" if row.kind == "promise" else row.request_kind
-        due, caller, where = row.due or "", row.caller or "withheld", row.link or row.reason
+        due, caller, where = (
+            row.due or "",
+            row.caller or "withheld",
+            row.link or row.reason,
+        )
         table.add_row(row.id, row.standing, kind, due, caller, row.title, where)
     cli.console.print(table)
 
@@ -72,7 +80,11 @@ def show_followup(
         print_json(followup_json(row) | {"history": changes, "deliveries": deliveries})
         return
     show = cli.console.print
-    show(Text.assemble((row.id, "bold"), f"  {row.kind}, {row.request_kind}: {row.title}"))
+    show(
+        Text.assemble(
+            (row.id, "bold"), f"  {row.kind}, {row.request_kind}: {row.title}"
+        )
+    )
     reason = f": {row.reason}" if row.reason else ""
     show(row.standing + reason + (f"  {row.link}" if row.link else ""))
     show(f"caller {row.caller or 'withheld'} ({row.trust}), call {row.call_id}")
@@ -83,7 +95,9 @@ def show_followup(
         show(Text.assemble(at, f"  {change.what:9} {change.who}  {change.note}"))
     for item in sent:
         outcome = item.reason or item.response or ""
-        show(f"{item.sink}: {item.state}, {item.attempts} attempts  {outcome}  ({item.key})")
+        show(
+            f"{item.sink}: {item.state}, {item.attempts} attempts  {outcome}  ({item.key})"
+        )
 
 
 @group.command("approve")
@@ -92,7 +106,9 @@ def approve_followup(
 ) -> None:
     """Approve a held request; a running server or worker starts it within a second."""
     with get_cli_context(context).open_app() as app:
-        _print_followup(deliver.approve(app.work, followup_id, get_operator_name()), json)
+        _print_followup(
+            deliver.approve(app.work, followup_id, get_operator_name()), json
+        )
 
 
 @group.command("reject")
@@ -101,7 +117,9 @@ def reject_followup(
 ) -> None:
     """Reject a request, or settle one that failed and a promise that is unknown or broken."""
     with get_cli_context(context).open_app() as app:
-        _print_followup(deliver.reject(app.work, followup_id, get_operator_name()), json)
+        _print_followup(
+            deliver.reject(app.work, followup_id, get_operator_name()), json
+        )
 
 
 @group.command("retry")
@@ -115,7 +133,9 @@ def retry_followup(
 
 @group.command("resend")
 def resend_delivery(
-    context: typer.Context, key: str = typer.Argument(metavar="KEY"), json: bool = JSON_OPTION
+    context: typer.Context,
+    key: str = typer.Argument(metavar="KEY"),
+    json: bool = JSON_OPTION,
 ) -> None:
     """Send one delivery again now, under the same key, so that the receiver can recognise it."""
     with get_cli_context(context).open_app() as app:

@@ -29,7 +29,9 @@ TELNYX_KEY = "KEY-lab"
 OUR_NUMBER = "+15550101"
 
 
-_PORT = typer.Option(8090, min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")
+_PORT = typer.Option(
+    8090, min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one."
+)
 _AGENT = typer.Option("http://127.0.0.1:8080", help="Where your agent listens.")
 _NUMBER = typer.Option(
     [],
@@ -40,10 +42,14 @@ _NUMBER = typer.Option(
     ),
 )
 _RING = typer.Option(
-    "", metavar="NUMBER", help="Ring the agent from this number, talk, hang up and exit."
+    "",
+    metavar="NUMBER",
+    help="Ring the agent from this number, talk, hang up and exit.",
 )
 _SAY = typer.Option(
-    [], "--say", help="With --ring: what the caller says, line by line; without it you type."
+    [],
+    "--say",
+    help="With --ring: what the caller says, line by line; without it you type.",
 )
 _CARRIER = typer.Option("twilio", help="With --ring: twilio or telnyx.")
 _VOICE = typer.Option(
@@ -57,7 +63,10 @@ _TWICE = typer.Option(
     help="Webhooks that come twice: `completed`, `call.hangup` … or `*`.",
 )
 _LATE = typer.Option(
-    [], "--late", metavar="KIND=SECONDS", help="Webhooks that come late; others overtake them."
+    [],
+    "--late",
+    metavar="KIND=SECONDS",
+    help="Webhooks that come late; others overtake them.",
 )
 _FAULT = typer.Option(
     [],
@@ -73,7 +82,9 @@ _REPLY = typer.Option(
 _MODEL = typer.Option(
     [], "--model", help="One more model name that the emulated model servers know."
 )
-_REAL_TIME = typer.Option(False, "--real-time", help="Speech takes as long as speaking it does.")
+_REAL_TIME = typer.Option(
+    False, "--real-time", help="Speech takes as long as speaking it does."
+)
 _AS_JSON = typer.Option(False, "--json", help="What to set, or the call, as JSON.")
 
 
@@ -131,7 +142,10 @@ def parse_delivery_faults(twice: list[str], late: list[str]) -> "DeliveryFaults"
     from aftercall.lab.carrier import DeliveryFaults
 
     try:
-        delays = {kind: float(seconds) for kind, seconds in (spec.split("=", 1) for spec in late)}
+        delays = {
+            kind: float(seconds)
+            for kind, seconds in (spec.split("=", 1) for spec in late)
+        }
     except ValueError:
         raise ConfigError("lab: --late is KIND=SECONDS, as in completed=2.5") from None
     return DeliveryFaults(frozenset(twice), delays)
@@ -144,10 +158,18 @@ def configure_lab(address: str, options: LabOptions) -> "Lab":
 
     script = reply_in_order(*options.replies, then=DEFAULT_REPLY)
     box = make_lab(
-        address, TOKEN, ACCOUNT, TELNYX_KEY, in_real_time=options.real_time, script=script
+        address,
+        TOKEN,
+        ACCOUNT,
+        TELNYX_KEY,
+        in_real_time=options.real_time,
+        script=script,
     )
     box.models += tuple(options.models)
-    voice_url, status_url = f"{options.agent}/twilio/voice", f"{options.agent}/twilio/status"
+    voice_url, status_url = (
+        f"{options.agent}/twilio/voice",
+        f"{options.agent}/twilio/status",
+    )
     box.exchange.numbers[OUR_NUMBER] = LabNumber(voice_url, status_url)
     box.exchange.numbers.update(parse_number(spec) for spec in options.numbers)
     for fault in options.faults:
@@ -225,7 +247,9 @@ def _is_port_in_use(port: int) -> bool:
         return port != 0 and probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-async def _serve_one_call(box: "Lab", listening: socket.socket, call: LabCallCommand) -> None:
+async def _serve_one_call(
+    box: "Lab", listening: socket.socket, call: LabCallCommand
+) -> None:
     async with _serving(box, listening):
         await call.place(box.address)
 
@@ -265,10 +289,13 @@ def _show(console: Console, box: "Lab", *, as_json: bool) -> None:
 
     exports = make_exports(box, OUR_NUMBER)
     numbers = {
-        number: plan.outcome or plan.voice_url for number, plan in box.exchange.numbers.items()
+        number: plan.outcome or plan.voice_url
+        for number, plan in box.exchange.numbers.items()
     }
     if as_json:
-        settings = {name: value for group in exports.values() for name, value in group.items()}
+        settings = {
+            name: value for group in exports.values() for name, value in group.items()
+        }
         shown = {"address": box.address, "settings": settings}
         shown |= {"numbers": numbers, "models": box.models}
         console.print_json(data=shown, indent=None)

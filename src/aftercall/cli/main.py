@@ -20,9 +20,15 @@ that follows it."""
 # Name: (module and attribute under aftercall.cli, summary).
 # `aftercall --help` prints this table and imports no command.
 COMMANDS = {
-    "serve": ("server:serve", "Answer calls, do the work after them, serve API and pages."),
+    "serve": (
+        "server:serve",
+        "Answer calls, do the work after them, serve API and pages.",
+    ),
     "worker": ("server:worker", "Do the work after calls without answering any."),
-    "demo": ("demo:demo", "See a call dropped, resumed and remembered, without an account."),
+    "demo": (
+        "demo:demo",
+        "See a call dropped, resumed and remembered, without an account.",
+    ),
     "lab": ("lab:lab", "A phone network in a box, emulated on this machine."),
     "talk": ("calls:talk", "Call your agent from this terminal, in text."),
     "ingest": ("calls:ingest", "Seal a call that finished elsewhere."),
@@ -34,7 +40,10 @@ COMMANDS = {
     "erase": ("privacy:erase", "Erase everything about a caller and prove it."),
     "rebuild": ("privacy:rebuild", "Rebuild memory from the archive alone."),
     "retention": ("privacy:retention", "Remove what is past its retention time."),
-    "verify": ("privacy:verify", "Check that every sealed file is present and unchanged."),
+    "verify": (
+        "privacy:verify",
+        "Check that every sealed file is present and unchanged.",
+    ),
     "config": ("admin:config", "List every setting and where its value came from."),
     "doctor": ("admin:doctor", "Check this machine and the settings."),
     "password": ("admin:password", "Hash a password for the pages."),
@@ -42,7 +51,10 @@ COMMANDS = {
     "facts": ("facts:group", "Facts, with the words they rest on."),
     "memory": ("memory:group", "Imported notes and pinned topics."),
     "followups": ("followups:group", "What callers asked for and what became of it."),
-    "test": ("test:group", "Call an agent with scripted callers, and see what goes wrong."),
+    "test": (
+        "test:group",
+        "Call an agent with scripted callers, and see what goes wrong.",
+    ),
     "db": ("admin:group", "The database."),
 }
 
@@ -55,7 +67,9 @@ class LazyGroup(TyperGroup):
         for name, (_, summary) in COMMANDS.items():
             self.add_command(TyperCommand(name, help=summary))
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+    def resolve_command(
+        self, ctx: Any, args: list[str]
+    ) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if name else command, rest
 
@@ -92,10 +106,17 @@ def _show_version(wanted: bool) -> None:
 def main(
     context: typer.Context,
     config: str = typer.Option(
-        "", "--config", metavar="FILE", help="Settings file; `aftercall.toml` here if unset."
+        "",
+        "--config",
+        metavar="FILE",
+        help="Settings file; `aftercall.toml` here if unset.",
     ),
     _version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        False,
+        "--version",
+        callback=_show_version,
+        is_eager=True,
+        help="Show the version and exit.",
     ),
 ) -> None:
     context.obj = CliContext(config)

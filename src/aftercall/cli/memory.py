@@ -28,7 +28,12 @@ from aftercall.cli.context import (
 )
 from aftercall.errors import RefusedInput
 from aftercall.journal.record import ingest_call
-from aftercall.memory.importer import NoteOwner, find_note_files, resolve_note_owner, to_calls
+from aftercall.memory.importer import (
+    NoteOwner,
+    find_note_files,
+    resolve_note_owner,
+    to_calls,
+)
 from aftercall.memory.pins.page import pin_json
 from aftercall.memory.search import make_key_scope, make_party_scope
 from aftercall.memory.view import hit_json
@@ -56,7 +61,9 @@ def search(
     query: str = typer.Argument(
         metavar="QUERY", help='Any words; "quoted words" must stand side by side.'
     ),
-    caller: str = typer.Option("", help="Only this caller's memory; all callers' if unset."),
+    caller: str = typer.Option(
+        "", help="Only this caller's memory; all callers' if unset."
+    ),
     kind: list[PassageKind] = typer.Option(
         [], help="Only turns, summaries or facts; may be repeated."
     ),
@@ -71,11 +78,15 @@ def search(
     zone = cli.config.settings.zone
     number = read_party(caller, "--caller")
     if caller and number is None:
-        raise RefusedInput("--caller", "is withheld; withheld calls have no caller to search by")
+        raise RefusedInput(
+            "--caller", "is withheld; withheld calls have no caller to search by"
+        )
     until = datetime.combine(as_of.date(), time.max, zone) if as_of else None
     with cli.open_app(reads_rows_only=True) as app:
         where = replace(
-            _search_scope(app, number), kinds=tuple(one.value for one in kind), as_of=until
+            _search_scope(app, number),
+            kinds=tuple(one.value for one in kind),
+            as_of=until,
         )
         names = _speakers_by_name(app, number)
         hits = app.search.find(query, where, limit=limit, speaker_names=names)
@@ -85,13 +96,16 @@ def search(
     if not hits:
         cli.console.print("Nothing found.")
     for hit in hits:
-        _print_hit(cli.console, hit, f"{hit.passage.at.astimezone(zone):%Y-%m-%d %H:%M}")
+        _print_hit(
+            cli.console, hit, f"{hit.passage.at.astimezone(zone):%Y-%m-%d %H:%M}"
+        )
 
 
 def briefing(
     context: typer.Context,
     caller: str = typer.Argument(
-        metavar="CALLER", help="The number that would ring, or a person at it: +15550100#anna."
+        metavar="CALLER",
+        help="The number that would ring, or a person at it: +15550100#anna.",
     ),
     verified: bool = typer.Option(
         False,
@@ -117,12 +131,15 @@ def import_notes(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH…", help="Markdown files, folders of them, or an OpenClaw workspace."
+            metavar="PATH…",
+            help="Markdown files, folders of them, or an OpenClaw workspace.",
         ),
     ],
     caller: str = typer.Option("", help="Whose notes they are; the owner's if unset."),
     wait: bool = typer.Option(
-        True, "--wait/--no-wait", help="Find facts now; otherwise a running server or worker does."
+        True,
+        "--wait/--no-wait",
+        help="Find facts now; otherwise a running server or worker does.",
     ),
     json: bool = JSON_OPTION,
 ) -> None:
@@ -138,7 +155,9 @@ def import_notes(
         new, calls = _import_files(app, paths_found, owner, console)
         if wait and calls:
             asyncio.run(_find_facts(app, calls, console))
-        found = [entry for call_id in new if (entry := app.facts.find_extraction(call_id))]
+        found = [
+            entry for call_id in new if (entry := app.facts.find_extraction(call_id))
+        ]
     counts = {
         "new": sum(entry.facts_extracted for entry in found),
         "updated": sum(entry.facts_updated for entry in found),
@@ -149,11 +168,15 @@ def import_notes(
         print_json({"files": total, "new": len(new), "known": known, "facts": counts})
     else:
         facts = ", ".join(f"{count} {name}" for name, count in counts.items())
-        typer.echo(f"{total} files: {len(new)} imported, {known} known already; facts: {facts}")
+        typer.echo(
+            f"{total} files: {len(new)} imported, {known} known already; facts: {facts}"
+        )
 
 
 @group.command("pins")
-def list_pins(context: typer.Context, caller: str = _CALLER, json: bool = JSON_OPTION) -> None:
+def list_pins(
+    context: typer.Context, caller: str = _CALLER, json: bool = JSON_OPTION
+) -> None:
     """Topics that a caller keeps coming back to: the state of each, what is open, and why it is
     pinned or not.
     """
@@ -167,8 +190,14 @@ def list_pins(context: typer.Context, caller: str = _CALLER, json: bool = JSON_O
         return
     if not pages:
         least = cli.config.settings.memory.pin_after
-        when = f"one is pinned after {least} conversations" if least else "memory.pin_after is 0"
-        cli.console.print(f"No topics: {when}; `aftercall memory pin` pins one by hand.")
+        when = (
+            f"one is pinned after {least} conversations"
+            if least
+            else "memory.pin_after is 0"
+        )
+        cli.console.print(
+            f"No topics: {when}; `aftercall memory pin` pins one by hand."
+        )
     for page in pages:
         _print_pin(cli, page)
 
@@ -177,7 +206,9 @@ def list_pins(context: typer.Context, caller: str = _CALLER, json: bool = JSON_O
 def pin(
     context: typer.Context,
     caller: str = _CALLER,
-    topic: str = typer.Argument(metavar="TOPIC", help="Its name, in words that the caller uses."),
+    topic: str = typer.Argument(
+        metavar="TOPIC", help="Its name, in words that the caller uses."
+    ),
     json: bool = JSON_OPTION,
 ) -> None:
     """Pin a topic by hand; it stays pinned until you unpin it."""
@@ -190,7 +221,9 @@ def pin(
 
 
 @group.command("unpin")
-def unpin(context: typer.Context, pin_id: str = ID_ARGUMENT, json: bool = JSON_OPTION) -> None:
+def unpin(
+    context: typer.Context, pin_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
+) -> None:
     """Unpin a topic; it stays unpinned however often the caller mentions it."""
     with get_cli_context(context).open_app() as app:
         audit = app.audit.make_writer(get_operator_name(), "edited", pin_id)
@@ -216,7 +249,9 @@ def edit_pin(
         else:
             text = _read_text()
         audit = app.audit.make_writer(get_operator_name(), "edited", pin_id)
-        app.pins.edit(pin_id, before if text is None else text, title=title, audit=audit)
+        app.pins.edit(
+            pin_id, before if text is None else text, title=title, audit=audit
+        )
         page = app.pins.get(pin_id)
     _print_change(page, "is as you wrote it", json)
 
@@ -233,7 +268,9 @@ def _speakers_by_name(app: App, caller: str | None) -> dict[str, str]:
     """Maps names to speakers: "what did Bill say" prefers the turns of the caller named Bill."""
     workspace = Workspace.from_settings(app.settings, app.settings.agent_id)
     person = workspace.find_person(caller)
-    profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
+    profile = (
+        user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
+    )
     agent = identity_md.parse(files.read(workspace.identity))
     names = {profile.name: "caller", profile.call_name: "caller", agent.name: "agent"}
     return {name: speaker for name, speaker in names.items() if name}
@@ -283,14 +320,18 @@ def _read_text() -> str:
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
-        raise RefusedInput("standard input", f"is not valid UTF-8 (byte {error.start})") from None
+        raise RefusedInput(
+            "standard input", f"is not valid UTF-8 (byte {error.start})"
+        ) from None
 
 
 def _key(cli: CliContext, caller: str) -> MemoryKey:
     settings = cli.config.settings
     key = memory_key(settings, settings.agent_id, read_party(caller, "CALLER"))
     if key is None:
-        reason = "no memory is kept for this number (memory.scope, or a withheld number)"
+        reason = (
+            "no memory is kept for this number (memory.scope, or a withheld number)"
+        )
         raise RefusedInput("CALLER", reason)
     return key
 
@@ -316,4 +357,8 @@ def _print_pin(cli: CliContext, page: PinPage) -> None:
         show(f"  open    {item.title} ({item.state}{due})")
     for mention in pin.history:
         at = f"{mention.at.astimezone(cli.config.settings.zone):%Y-%m-%d %H:%M}"
-        show(Text.assemble("  ", (f"{at}  call {mention.call_id}", "dim"), f"  {mention.words}"))
+        show(
+            Text.assemble(
+                "  ", (f"{at}  call {mention.call_id}", "dim"), f"  {mention.words}"
+            )
+        )

@@ -21,15 +21,21 @@ def export(
     context: typer.Context,
     caller: str = _CALLER,
     to: str = typer.Option(
-        "", metavar="FOLDER", help="Where to; a new folder here, named after the caller, if unset."
+        "",
+        metavar="FOLDER",
+        help="Where to; a new folder here, named after the caller, if unset.",
     ),
-    reveal: bool = typer.Option(False, "--reveal", help="Also decrypt secrets; this is logged."),
+    reveal: bool = typer.Option(
+        False, "--reveal", help="Also decrypt secrets; this is logged."
+    ),
     json: bool = JSON_OPTION,
 ) -> None:
     """Write everything stored about a caller into one folder of JSON and markdown."""
     number = _read_number(caller)
     with get_cli_context(context).open_app() as app:
-        made = app.exporter.export(number, Path(to or make_folder_name(number)), reveal=reveal)
+        made = app.exporter.export(
+            number, Path(to or make_folder_name(number)), reveal=reveal
+        )
     if json:
         print_json(asdict(made) | {"folder": str(made.folder)})
     else:
@@ -49,7 +55,9 @@ def erase(
     """
     number = _read_number(caller)
     if not yes:
-        typer.confirm("This erases everything about this caller for good. Continue?", abort=True)
+        typer.confirm(
+            "This erases everything about this caller for good. Continue?", abort=True
+        )
     with get_cli_context(context).open_app() as app:
         receipt = app.eraser.erase(number)
     if json:
@@ -62,7 +70,9 @@ def erase(
 
 def retention(
     context: typer.Context,
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only list what would be removed."),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Only list what would be removed."
+    ),
     json: bool = JSON_OPTION,
 ) -> None:
     """Remove what is past its retention time (`[retention]`); a running server does it every
@@ -98,7 +108,9 @@ def rebuild(context: typer.Context, json: bool = JSON_OPTION) -> None:
     if json:
         print_json(asdict(made))
     else:
-        adopted = f", {made.adopted} of them new to the database" if made.adopted else ""
+        adopted = (
+            f", {made.adopted} of them new to the database" if made.adopted else ""
+        )
         typer.echo(f"{made.calls} calls rebuilt{adopted}")
         for name in made.failed:
             typer.echo(f"  {name}: could not be rebuilt; run `aftercall verify`")
@@ -145,7 +157,9 @@ def _print_receipt(receipt: ErasureReceipt) -> None:
     )
     typer.echo(f"Receipt {receipt.id}")
     typer.echo(f"Removed: {removed}")
-    typer.echo(f"Searched {scan.files} files ({scan.bytes:,} bytes) for traces of the caller")
+    typer.echo(
+        f"Searched {scan.files} files ({scan.bytes:,} bytes) for traces of the caller"
+    )
     for name in scan.others:
         typer.echo(f"  {name}: another caller says the same; it is theirs and stays")
     if scan.traces:

@@ -41,7 +41,9 @@ class SkippingClock(SystemClock):
 
 
 @contextmanager
-def open_receptionist(setup: CallSetup, settings: Settings) -> Iterator["ReceptionistTarget"]:
+def open_receptionist(
+    setup: CallSetup, settings: Settings
+) -> Iterator["ReceptionistTarget"]:
     """Each run copies one prepared home: making a home takes longer than a call."""
     with tempfile.TemporaryDirectory(prefix="aftercall-test-") as template:
         build(_settings(settings, Path(template))).close()
@@ -51,7 +53,9 @@ def open_receptionist(setup: CallSetup, settings: Settings) -> Iterator["Recepti
 
 def _settings(settings: Settings, home: Path) -> Settings:
     """The defaults, with the configured receptionist and time zone."""
-    return Settings(home=home, receptionist=settings.receptionist, timezone=settings.timezone)
+    return Settings(
+        home=home, receptionist=settings.receptionist, timezone=settings.timezone
+    )
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,9 @@ class ReceptionistTarget:
         with tempfile.TemporaryDirectory(prefix="aftercall-test-") as home:
             clock = SkippingClock()
             shutil.copytree(self.template, home, dirs_exist_ok=True)
-            app = await asyncio.to_thread(build, _settings(self.settings, Path(home)), clock)
+            app = await asyncio.to_thread(
+                build, _settings(self.settings, Path(home)), clock
+            )
             try:
                 yield _ReceptionistSession(self.setup, app, clock)
             finally:
@@ -92,13 +98,19 @@ class _ReceptionistSession:
     clock: SkippingClock
 
     async def call(
-        self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
+        self,
+        caller: Caller,
+        scenario: Scenario,
+        number: int,
+        run: int,
+        log: CallLog | None = None,
     ) -> CallRecord:
         if not self.setup.is_live:
             self.clock.skip(scenario.calls[number - 1].pause_s)
         agent = ReceptionistAgent(self.app)
         line = ConnectionSession(
-            self.setup, lambda pace: TextAgentConnection(agent, self.setup.agent_voice, pace)
+            self.setup,
+            lambda pace: TextAgentConnection(agent, self.setup.agent_voice, pace),
         )
         record = await line.call(caller, scenario, number, run, log)
         if number < len(scenario.calls) and agent.call_id:

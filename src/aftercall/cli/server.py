@@ -13,8 +13,6 @@ from aftercall.errors import ConfigError
 from aftercall.log import get_logger
 from aftercall.running import running
 from aftercall.speech.kit import find_missing
-from aftercall.web.server import make_server
-from aftercall.web.uvicorn_server import make_uvicorn_server, open_listening_socket
 
 # A tenth of Python's default: worker threads yield to the audio sooner.
 THREAD_SWITCH_INTERVAL_S = 0.0005
@@ -24,12 +22,19 @@ _LOG_JSON = typer.Option(False, "--log-json", help="Logs as JSON lines.")
 def serve(
     context: typer.Context,
     host: str = typer.Option(
-        "127.0.0.1", help="Address to listen on; other than loopback needs AFTERCALL_API_TOKEN."
+        "127.0.0.1",
+        help="Address to listen on; other than loopback needs AFTERCALL_API_TOKEN.",
     ),
-    port: int = typer.Option(8080, min=0, max=65535, help="Port to listen on; 0 takes a free one."),
+    port: int = typer.Option(
+        8080, min=0, max=65535, help="Port to listen on; 0 takes a free one."
+    ),
     log_json: bool = _LOG_JSON,
 ) -> None:
     """Answer calls, do the work after them, and serve API and pages."""
+    # Only `serve` needs the web server: `worker` starts without it.
+    from aftercall.web.server import make_server
+    from aftercall.web.uvicorn_server import make_uvicorn_server, open_listening_socket
+
     cli = get_cli_context(context)
     cli.configure_service_logs(as_json=log_json)
     if cli.config.settings.api_token is None and not _is_loopback(host):
@@ -47,7 +52,9 @@ def serve(
         cli.console.print(
             f"Aftercall listens on {address}  (home {app.settings.home}; stop with Ctrl-C)"
         )
-        server = make_uvicorn_server(make_server(app, cli.config), freeze_loaded_objects)
+        server = make_uvicorn_server(
+            make_server(app, cli.config), freeze_loaded_objects
+        )
         server.run(sockets=[listening])
 
 
@@ -64,7 +71,9 @@ def worker(context: typer.Context, log_json: bool = _LOG_JSON) -> None:
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
         with cli.open_app() as app:
             async with running(app):
-                cli.console.print(f"Aftercall works  (home {app.settings.home}; stop with Ctrl-C)")
+                cli.console.print(
+                    f"Aftercall works  (home {app.settings.home}; stop with Ctrl-C)"
+                )
                 await stopped.wait()
 
     asyncio.run(work())

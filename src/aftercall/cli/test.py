@@ -19,13 +19,20 @@ from aftercall.cli.context import (
 from aftercall.errors import ConfigError, NotFound, ScenarioRefused
 
 if TYPE_CHECKING:
+    from aftercall.cli.test_run import SavedRun
     from aftercall.tester.results import RunResults
 
 group = typer.Typer(
-    no_args_is_help=True, help="Call an agent with scripted callers, and see what goes wrong."
+    no_args_is_help=True,
+    help="Call an agent with scripted callers, and see what goes wrong.",
 )
 _JSON = typer.Option(False, "--json", help="Answer as JSON.")
-_COLOURS = {"passed": "green", "failed": "red", "inconclusive": "yellow", "re-listen": "yellow"}
+_COLOURS = {
+    "passed": "green",
+    "failed": "red",
+    "inconclusive": "yellow",
+    "re-listen": "yellow",
+}
 
 
 def scenario_folder(cli: CliContext) -> Path:
@@ -59,7 +66,9 @@ def list_all(
     else:
         table = make_table("name", "type", "calls", "description")
         for item in found.scenarios:
-            table.add_row(item.name, item.test_type, str(len(item.calls)), item.description)
+            table.add_row(
+                item.name, item.test_type, str(len(item.calls)), item.description
+            )
         cli.console.print(table)
     if found.refused:
         raise typer.Exit(ScenarioRefused.exit_code)
@@ -83,17 +92,27 @@ def run(
             "`python:module:function`, or a phone number (by Twilio)."
         ),
     ),
-    runs: int = typer.Option(0, min=0, help="Runs of each scenario; its `runs` if unset."),
-    parallel: int = typer.Option(0, min=0, help="Calls at a time; `tester.parallel` if unset."),
-    live: bool = typer.Option(False, "--live", help="Real pace; else pauses are skipped."),
+    runs: int = typer.Option(
+        0, min=0, help="Runs of each scenario; its `runs` if unset."
+    ),
+    parallel: int = typer.Option(
+        0, min=0, help="Calls at a time; `tester.parallel` if unset."
+    ),
+    live: bool = typer.Option(
+        False, "--live", help="Real pace; else pauses are skipped."
+    ),
     voice: str = typer.Option(
         "", help="`espeak`, `tones`, or `words` in the lab; `tester.voice` if unset."
     ),
     max_pause: float = typer.Option(
         30.0, min=0, help="Longest pause between two calls to wait for, in seconds."
     ),
-    shrink: bool = typer.Option(True, help="Find the fewest steps that show a bug (not by phone)."),
-    strict: bool = typer.Option(False, "--strict", help="Undecided runs count as failed."),
+    shrink: bool = typer.Option(
+        True, help="Find the fewest steps that show a bug (not by phone)."
+    ),
+    strict: bool = typer.Option(
+        False, "--strict", help="Undecided runs count as failed."
+    ),
     resume: str = typer.Option(
         "",
         "--resume",
@@ -114,14 +133,22 @@ def run(
     plan = RunPlan(names, *options)
     saved = asyncio.run(run_tests(cli, plan, resume=resume, quiet=json))
     if json:
-        report = json_text.loads((saved.folder / "report.json").read_text("utf-8"))
-        report["folder"] = str(saved.folder)
-        report["refused"] = [refusal.as_json() for refusal in saved.refused]
-        print_json(report)
-    if saved.run.failed or saved.run.passed == 0 or (strict and saved.run.undecided):
-        raise typer.Exit(1)
-    if saved.refused:
-        raise typer.Exit(ScenarioRefused.exit_code)
+        _print_report(saved)
+    raise typer.Exit(_exit_code(saved, strict=strict))
+
+
+def _exit_code(saved: "SavedRun", *, strict: bool) -> int:
+    run = saved.run
+    if run.failed or run.passed == 0 or (strict and run.undecided):
+        return 1
+    return ScenarioRefused.exit_code if saved.refused else 0
+
+
+def _print_report(saved: "SavedRun") -> None:
+    report = json_text.loads((saved.folder / "report.json").read_text("utf-8"))
+    report["folder"] = str(saved.folder)
+    report["refused"] = [refusal.as_json() for refusal in saved.refused]
+    print_json(report)
 
 
 @group.command("show")
@@ -132,7 +159,9 @@ def show(
         metavar="[CALL|RUN]",
         help="A call's or a run's id, or `last`; without one, the runs there are.",
     ),
-    reveal: bool = typer.Option(False, "--reveal", help="With names, numbers and dates of birth."),
+    reveal: bool = typer.Option(
+        False, "--reveal", help="With names, numbers and dates of birth."
+    ),
     json: bool = _JSON,
 ) -> None:
     """Show one test call turn by turn, one run, or all runs."""
@@ -145,7 +174,9 @@ def show(
     if not which:
         _show_runs(cli, results, json)
         return
-    redactor = Redactor(find_scenarios(["all"], scenario_folder(cli)).scenarios, is_on=not reveal)
+    redactor = Redactor(
+        find_scenarios(["all"], scenario_folder(cli)).scenarios, is_on=not reveal
+    )
     call = results.read_call(which)
     data = redactor.clean_data(call if call is not None else results.read_run(which))
     if json:
@@ -159,7 +190,15 @@ def show(
 def _show_runs(cli: CliContext, results: "RunResults", json: bool) -> None:
     runs = [results.read_run(run_id) for run_id in results.list_runs()]
     if json:
-        fields = ("id", "target", "started_at", "runs", "passed", "failed", "is_finished")
+        fields = (
+            "id",
+            "target",
+            "started_at",
+            "runs",
+            "passed",
+            "failed",
+            "is_finished",
+        )
         print_json([{key: run[key] for key in fields} for run in runs])
         return
     table = make_table("run", "started", "agent", "runs", "passed", "failed", "")
@@ -167,12 +206,16 @@ def _show_runs(cli: CliContext, results: "RunResults", json: bool) -> None:
         keys = ("id", "started_at", "target", "runs", "passed", "failed")
         state = "" if item["is_finished"] else "unfinished"
         table.add_row(*(str(item[key]) for key in keys), state)
-    cli.console.print(table if runs else "No test runs yet. `aftercall test run` makes one.")
+    cli.console.print(
+        table if runs else "No test runs yet. `aftercall test run` makes one."
+    )
 
 
 def _show_run(cli: CliContext, data: dict[str, Any]) -> None:
     counts = f"{data['passed']} passed, {data['failed']} failed of {data['runs']}"
-    cli.console.print(Text.assemble((data["id"], "bold"), f"  {data['target']}  {counts}"))
+    cli.console.print(
+        Text.assemble((data["id"], "bold"), f"  {data['target']}  {counts}")
+    )
     for result in data["results"]:
         calls = ", ".join(call["id"] for call in result["calls"])
         verdict = (f"{result['verdict']:12}", _COLOURS[result["verdict"]])
@@ -181,8 +224,12 @@ def _show_run(cli: CliContext, data: dict[str, Any]) -> None:
         _show_findings(cli, result["findings"])
     if not data["is_finished"]:
         for call in data["unfinished_calls"]:
-            text = f" {call['scenario']}, run {call['run']}, {len(call['turns'])} turns  "
-            cli.console.print(Text.assemble(("unfinished  ", "yellow"), text, (call["id"], "dim")))
+            text = (
+                f" {call['scenario']}, run {call['run']}, {len(call['turns'])} turns  "
+            )
+            cli.console.print(
+                Text.assemble(("unfinished  ", "yellow"), text, (call["id"], "dim"))
+            )
         cli.console.print(
             f"The run is unfinished. Go on with `aftercall test run --resume {data['id']}`."
         )
@@ -200,7 +247,9 @@ def _show_findings(cli: CliContext, findings: list[dict[str, Any]]) -> None:
 def _show_call(cli: CliContext, call: dict[str, Any]) -> None:
     console = cli.console
     place = f"{call['scenario']}, call {call['call']}, run {call['run']}"
-    console.print(Text.assemble((call["id"], "bold"), f"  {place}  {call['sid'] or ''}"))
+    console.print(
+        Text.assemble((call["id"], "bold"), f"  {place}  {call['sid'] or ''}")
+    )
     length = f"{call['duration_s']:.1f} s, {len(call['turns'])} turns"
     ending = f"ended by {call['ended_by']} ({call['end_why']})"
     console.print(f"{call['outcome']}, {length}, {ending}")
@@ -209,7 +258,9 @@ def _show_call(cli: CliContext, call: dict[str, Any]) -> None:
         about = "~" if turn.get("is_estimated") else " "
         time = (f"{turn['turn']:3} {about}{turn['start_s']:6.2f}", "dim")
         who = (f"{turn['who']:6}", "bold")
-        console.print(Text.assemble(time, "  ", who, f"  {turn['text']}", (sure, "dim")))
+        console.print(
+            Text.assemble(time, "  ", who, f"  {turn['text']}", (sure, "dim"))
+        )
     if call["whisper"]:
         _show_transcript(cli, call["whisper"])
     if call["measures"]:
@@ -220,17 +271,27 @@ def _show_call(cli: CliContext, call: dict[str, Any]) -> None:
 
 
 def _speak_measures(measures: dict[str, Any]) -> str:
-    names = {"latency_p50_s": "latency p50", "latency_p95_s": "p95", "first_word_s": "first word"}
+    names = {
+        "latency_p50_s": "latency p50",
+        "latency_p95_s": "p95",
+        "first_word_s": "first word",
+    }
     parts = []
     for key, name in names.items():
         value = measures[key]
-        parts.append(f"{name} not measured" if value is None else f"{name} {value:.2f} s")
+        parts.append(
+            f"{name} not measured" if value is None else f"{name} {value:.2f} s"
+        )
     about = "; times with ~ are estimates" if measures.get("unmeasured_turns") else ""
     return ", ".join(parts) + about
 
 
 def _show_transcript(cli: CliContext, transcript: dict[str, Any]) -> None:
-    length = "" if transcript["duration_s"] is None else f", {transcript['duration_s']:.1f} s"
+    length = (
+        ""
+        if transcript["duration_s"] is None
+        else f", {transcript['duration_s']:.1f} s"
+    )
     about = f"(Whisper: {transcript['language'] or 'language unknown'}{length})"
     cli.console.print(Text.assemble(("second transcript", "bold"), " ", (about, "dim")))
     for part in transcript["segments"]:
@@ -275,7 +336,10 @@ def compare(
         answer = compare_pairs(_pairs(RunResults(cli.config.settings.home), a, b))
     if json:
         rates = {
-            f"pass_rate_{name}": {"passed": passed, "interval": wilson(passed, answer.pairs)}
+            f"pass_rate_{name}": {
+                "passed": passed,
+                "interval": wilson(passed, answer.pairs),
+            }
             for name, passed in (("a", answer.passed_a), ("b", answer.passed_b))
         }
         print_json(asdict(answer) | rates)
@@ -323,7 +387,9 @@ def calibrate(
     cli = get_cli_context(context)
     wanted = cli.config.settings.tester.voice or "tones"
     voices = (choose_voice(wanted), choose_voice(wanted, for_agent=True))
-    found = asyncio.run(measure_tester(SystemClock(), turns=turns, is_live=live, voices=voices))
+    found = asyncio.run(
+        measure_tester(SystemClock(), turns=turns, is_live=live, voices=voices)
+    )
     if json:
         print_json([item.as_json() for item in found])
         return
@@ -331,8 +397,12 @@ def calibrate(
     table = make_table("line", "turns", *times, "false barge-ins", "word errors")
     for item in found:
         latencies = (item.latency_p50_ms, item.latency_p95_ms, item.latency_max_ms)
-        figures = [f"{ms:.1f} ms" for ms in (*latencies, item.overlap_ms, item.silence_ms)]
-        barge_ins = f"{item.false_barge_ins} ({_speak_interval(item.false_barge_in_interval)})"
+        figures = [
+            f"{ms:.1f} ms" for ms in (*latencies, item.overlap_ms, item.silence_ms)
+        ]
+        barge_ins = (
+            f"{item.false_barge_ins} ({_speak_interval(item.false_barge_in_interval)})"
+        )
         errors = f"{100 * item.word_error_rate:.1f} % ({_speak_interval(item.word_error_interval)})"
         table.add_row(item.line, str(item.turns), *figures, barge_ins, errors)
     cli.console.print(table)
@@ -348,7 +418,9 @@ def from_call(
     call_id: str = typer.Argument(metavar="ID"),
     name: str = typer.Option("", help="What the scenario is called."),
     reveal: bool = typer.Option(
-        False, "--reveal", help="With names, numbers and dates of birth as they were said."
+        False,
+        "--reveal",
+        help="With names, numbers and dates of birth as they were said.",
     ),
     save: bool = typer.Option(
         False, "--save", help="Into the folder of scenarios; else it is printed."
@@ -374,5 +446,7 @@ def from_call(
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise ConfigError(f"{path}: is there already; give the scenario another --name") from None
+        raise ConfigError(
+            f"{path}: is there already; give the scenario another --name"
+        ) from None
     cli.console.print(str(path))

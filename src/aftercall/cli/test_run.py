@@ -23,7 +23,12 @@ from aftercall.tester.calibrate import calibrate
 from aftercall.tester.library import FoundScenarios, find_scenarios
 from aftercall.tester.openai_client import OPENAI_URL, ChatModel
 from aftercall.tester.redact import Redactor
-from aftercall.tester.report.run import RunReport, rates_of, speak_calibration, speak_latency
+from aftercall.tester.report.run import (
+    RunReport,
+    rates_of,
+    speak_calibration,
+    speak_latency,
+)
 from aftercall.tester.results import RunLog, RunResults, StartedRun
 from aftercall.tester.score import ScenarioScore
 from aftercall.tester.statistics import Comparison
@@ -63,18 +68,26 @@ class SavedRun:
     refused: list[ScenarioRefused]
 
 
-async def run_tests(cli: CliContext, plan: RunPlan, *, resume: str, quiet: bool) -> SavedRun:
+async def run_tests(
+    cli: CliContext, plan: RunPlan, *, resume: str, quiet: bool
+) -> SavedRun:
     """Starts a run, or finishes one that was cut short with the options it was started with."""
     settings, clock = cli.config.settings, SystemClock()
     results = RunResults(settings.home)
     started = results.find_unfinished(resume) if resume else None
     plan = RunPlan(**started.options) if started else plan
-    found = FoundScenarios(list(started.scenarios), []) if started else _choose_scenarios(plan)
+    found = (
+        FoundScenarios(list(started.scenarios), [])
+        if started
+        else _choose_scenarios(plan)
+    )
     console = make_console(quiet=True) if quiet else cli.console
     started_at = clock.now()
     async with (
         _open_suite_parts(settings, clock, plan) as parts,
-        _open_target(settings, plan.agent, _make_setup(settings, plan, clock)) as target,
+        _open_target(
+            settings, plan.agent, _make_setup(settings, plan, clock)
+        ) as target,
     ):
         if started is None:
             calibration = tuple(await calibrate(clock, turns=CALIBRATION_TURNS))
@@ -138,7 +151,9 @@ async def _save(
         if plan.shrinks and not target.is_live:
             await shrink_bugs(ledger, run.scored, target, parts)
         scenarios = [item.scenario for item in run.scored]
-        return results.save(run, ledger, Redactor(scenarios, is_on=settings.tester.redact))
+        return results.save(
+            run, ledger, Redactor(scenarios, is_on=settings.tester.redact)
+        )
 
 
 @asynccontextmanager
@@ -162,7 +177,9 @@ def _make_setup(settings: Settings, plan: RunPlan, clock: SystemClock) -> CallSe
 def _default_voice(settings: Settings, plan: RunPlan) -> str:
     """By phone a recogniser has to understand it: the lab's on this machine, or a real one."""
     if plan.agent.startswith("+"):
-        return "words" if urlsplit(settings.twilio.api_url).hostname in _LOOPBACK else ""
+        return (
+            "words" if urlsplit(settings.twilio.api_url).hostname in _LOOPBACK else ""
+        )
     return "" if plan.is_live else "tones"
 
 
@@ -238,7 +255,9 @@ def _choose_scenarios(plan: RunPlan) -> FoundScenarios:
     raise NotFound("there are no scenarios in this folder")
 
 
-async def compare_agents(cli: CliContext, plan: RunPlan, other: str, budget: int) -> Comparison:
+async def compare_agents(
+    cli: CliContext, plan: RunPlan, other: str, budget: int
+) -> Comparison:
     settings, clock = cli.config.settings, SystemClock()
     found = _choose_scenarios(plan)
     setup = _make_setup(settings, plan, clock)

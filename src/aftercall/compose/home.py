@@ -7,10 +7,11 @@ from aftercall.db.connect import Database
 from aftercall.db.upgrade import check_durable_engine, claim_home, prepare_database
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive, ArchiveFolder
+from aftercall.journal.inserter import JournalInserter
 from aftercall.journal.presence import Presence
 from aftercall.journal.record import Journal
 from aftercall.journal.spill import SpillFolder
-from aftercall.journal.store import CallStore, JournalInserter
+from aftercall.journal.store import CallStore
 from aftercall.settings import Settings
 
 

@@ -73,7 +73,9 @@ class Phone:
     @cached_property
     def reception(self) -> CallerReception:
         policy = TrustPolicy(self.settings)
-        return CallerReception(self.register, policy, self.composer.recompose, self.recall.find)
+        return CallerReception(
+            self.register, policy, self.composer.recompose, self.recall.find
+        )
 
     @cached_property
     def turn_parts(self) -> TurnCallParts:
@@ -81,7 +83,9 @@ class Phone:
         receptionist = Receptionist(RulesReader(), self.clock, self.settings.zone)
         engine: Receptionist | ModelReceptionist = receptionist
         if self.model_client:
-            engine = ModelReceptionist(self.model_client, receptionist, self.settings.zone)
+            engine = ModelReceptionist(
+                self.model_client, receptionist, self.settings.zone
+            )
         return TurnCallParts(
             self.journal,
             self.resume,
@@ -102,7 +106,9 @@ class Phone:
             journal=self.journal,
             resume=self.resume,
             engine=engine,
-            make_instructions=lambda briefing: make_instructions(briefing, self.settings.zone),
+            make_instructions=lambda briefing: make_instructions(
+                briefing, self.settings.zone
+            ),
             recall=self._recall,
             hang_up=self._hang_up,
             settings=self.settings.bridge,
@@ -134,11 +140,16 @@ class Phone:
     async def _recall(self, call: LiveCall, query: str) -> Sequence[str]:
         """For engines that do not follow the caller: the number's owner, as far as trusted."""
         trust = self.reception.policy.trust(call, has_passcode=False)
-        return await asyncio.to_thread(self.recall.find, call.agent_id, call.caller, trust, query)
+        return await asyncio.to_thread(
+            self.recall.find, call.agent_id, call.caller, trust, query
+        )
 
     async def _hang_up(self, call: LiveCall) -> None:
         """Some carriers keep a call open when its media socket closes."""
-        carriers: dict[str, CarrierControl | None] = {"twilio": self.twilio, "telnyx": self.telnyx}
+        carriers: dict[str, CarrierControl | None] = {
+            "twilio": self.twilio,
+            "telnyx": self.telnyx,
+        }
         if carrier := carriers.get(call.source):
             await carrier.hang_up(str(call.metadata.get("call_sid", call.sid)))
 

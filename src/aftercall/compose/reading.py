@@ -19,10 +19,18 @@ def make_model_client(settings: Settings) -> ModelClient | None:
 
 
 def make_reader(
-    settings: Settings, client: ModelClient | None, database: Database, clock: Clock, vault: Vault
+    settings: Settings,
+    client: ModelClient | None,
+    database: Database,
+    clock: Clock,
+    vault: Vault,
 ) -> Reader:
     reader: Reader = RulesReader()
     if client is not None:
         reader = ModelReader(client, AnswerStore(database, clock, vault))
     passcode = settings.work.passcode
-    return MaskedReader(reader, PasscodeMask(passcode.get_secret_value())) if passcode else reader
+    return (
+        MaskedReader(reader, PasscodeMask(passcode.get_secret_value()))
+        if passcode
+        else reader
+    )

@@ -27,8 +27,12 @@ Deed = Literal[
 log = get_logger("audit")
 
 
-def write_audit(connection: Connection, at: datetime, who: str, deed: Deed, subject: str) -> None:
-    connection.execute(insert(audit), {"at": at, "who": who, "deed": deed, "subject": subject})
+def write_audit(
+    connection: Connection, at: datetime, who: str, deed: Deed, subject: str
+) -> None:
+    connection.execute(
+        insert(audit), {"at": at, "who": who, "deed": deed, "subject": subject}
+    )
     log.info("audit", deed=deed, subject=subject)
 
 
@@ -45,9 +49,13 @@ class AuditLog:
         self._database = database
         self._clock = clock
 
-    def make_writer(self, who: str, deed: Deed, subject: str) -> Callable[[Connection], None]:
+    def make_writer(
+        self, who: str, deed: Deed, subject: str
+    ) -> Callable[[Connection], None]:
         """Returns a function that writes the entry in the transaction of the deed."""
-        return lambda connection: write_audit(connection, self._clock.now(), who, deed, subject)
+        return lambda connection: write_audit(
+            connection, self._clock.now(), who, deed, subject
+        )
 
     def record(self, who: str, deed: Deed, subject: str) -> None:
         """Writes the entry of a deed that has no transaction, such as revealing a secret."""

@@ -45,7 +45,8 @@ class InstantColumn(TypeDecorator[datetime]):
         return datetime.fromisoformat(value)
 
 
-_format_cached = lru_cache(maxsize=4096)(format_instant)  # the rows of a call repeat few instants
+# the rows of a call repeat few instants
+_format_cached = lru_cache(maxsize=4096)(format_instant)
 
 
 def only_where(condition: str) -> dict[str, Any]:

@@ -24,10 +24,17 @@ from aftercall.errors import (
 )
 
 BUSY_TIMEOUT_MS = 30_000
-WRITE_LOCK_TIMEOUT_S = 1.0  # then SQLite decides: the holder may wait for another process
+WRITE_LOCK_TIMEOUT_S = (
+    1.0  # then SQLite decides: the holder may wait for another process
+)
 # seconds and milliseconds: a server behind a broken network never answers
 POSTGRES_TIMEOUTS = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
-_SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
+_SQLITE_PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "foreign_keys=ON",
+    "secure_delete=ON",
+)
 _UNUSABLE_SIGNS = ("unable to open", "readonly database", "disk I/O error")
 _UNDEFINED = ("UndefinedTable", "UndefinedColumn")
 _BEFORE_COMMIT = "aftercall.before_commit"
@@ -97,7 +104,9 @@ class Database:
         is_sqlite = self.dialect == "sqlite"
         try:
             with self._no_wait_connection() as driver:
-                for statement in ("BEGIN IMMEDIATE", "ROLLBACK") if is_sqlite else ("SELECT 1",):
+                for statement in (
+                    ("BEGIN IMMEDIATE", "ROLLBACK") if is_sqlite else ("SELECT 1",)
+                ):
                     driver.execute(statement)
         except AftercallError:
             return False
@@ -150,12 +159,17 @@ def translate_error(error: Exception) -> AftercallError | None:
         return DatabaseDamaged(
             f"the database is damaged ({said}); stop Aftercall and restore it from a backup"
         )
-    if any(sign in said for sign in ("no such table", "no such column")) or name in _UNDEFINED:
+    if (
+        any(sign in said for sign in ("no such table", "no such column"))
+        or name in _UNDEFINED
+    ):
         return DatabaseDamaged(
             f"the database is not complete ({said}); stop Aftercall and restore it from a backup"
         )
     if "is locked" in said:
-        return DatabaseUnreachable("another program has locked the database; it is tried again")
+        return DatabaseUnreachable(
+            "another program has locked the database; it is tried again"
+        )
     is_unusable = any(sign in said for sign in _UNUSABLE_SIGNS)
     if is_unusable or _is_connection_lost(cause):
         return DatabaseUnreachable(f"no connection to the database ({said})")
@@ -164,8 +178,12 @@ def translate_error(error: Exception) -> AftercallError | None:
 
 def _is_connection_lost(cause: BaseException | None) -> bool:
     """The driver of Postgres raises these when the server is unreachable or shuts down."""
-    bases = [base for base in type(cause).__mro__ if base.__module__.startswith("psycopg")]
-    return any(base.__name__ in ("OperationalError", "InterfaceError") for base in bases)
+    bases = [
+        base for base in type(cause).__mro__ if base.__module__.startswith("psycopg")
+    ]
+    return any(
+        base.__name__ in ("OperationalError", "InterfaceError") for base in bases
+    )
 
 
 def _create_engine(url: str) -> Engine:
@@ -175,7 +193,11 @@ def _create_engine(url: str) -> Engine:
             return _create_sqlite(url, parsed.database)
         if parsed.get_backend_name() == "postgresql":
             address = parsed.set(drivername="postgresql+psycopg")
-            timeouts = {n: value for n, value in POSTGRES_TIMEOUTS.items() if n not in parsed.query}
+            timeouts = {
+                n: value
+                for n, value in POSTGRES_TIMEOUTS.items()
+                if n not in parsed.query
+            }
             return create_engine(address, pool_pre_ping=True, connect_args=timeouts)
     except (ArgumentError, NoSuchModuleError):
         raise ConfigError(
@@ -192,7 +214,9 @@ def _create_engine(url: str) -> Engine:
 
 def _create_sqlite(url: str, file: str | None) -> Engine:
     if not file or file == ":memory:":
-        raise ConfigError("database.url: an in-memory database forgets every call; name a file")
+        raise ConfigError(
+            "database.url: an in-memory database forgets every call; name a file"
+        )
     try:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -29,7 +29,9 @@ def may_belong_to(party: str | None) -> ColumnElement[bool]:
     """Calls of a party, and undecided ones from its number. None: all calls."""
     if not party:
         return true()
-    return or_(belongs_to(party), and_(calls.c.whose.is_(None), calls.c.caller == party))
+    return or_(
+        belongs_to(party), and_(calls.c.whose.is_(None), calls.c.caller == party)
+    )
 
 
 def select_last_end(agent_id: str, party: str | None) -> Select[tuple[datetime]]:
@@ -46,7 +48,12 @@ def select_last_end(agent_id: str, party: str | None) -> Select[tuple[datetime]]
     )
     if party:
         return select(func.max(calls.c.ended_at)).where(spoken)
-    return select(calls.c.ended_at).where(spoken).order_by(calls.c.started_at.desc()).limit(1)
+    return (
+        select(calls.c.ended_at)
+        .where(spoken)
+        .order_by(calls.c.started_at.desc())
+        .limit(1)
+    )
 
 
 def join_conversation(connection: Connection, call: Call, window: timedelta) -> Call:
@@ -72,13 +79,21 @@ def join_conversation(connection: Connection, call: Call, window: timedelta) -> 
     leg = select(calls.c.id, calls.c.conversation).where(own).limit(1)
     is_before = calls.c.ended_at.between(call.started_at - window, call.started_at)
     is_after = calls.c.started_at.between(call.ended_at, call.ended_at + window)
-    earlier = connection.execute(leg.where(is_before).order_by(calls.c.ended_at.desc())).first()
+    earlier = connection.execute(
+        leg.where(is_before).order_by(calls.c.ended_at.desc())
+    ).first()
     later = connection.execute(leg.where(is_after).order_by(calls.c.started_at)).first()
     if earlier is None:
-        return call.model_copy(update={"conversation": later.conversation}) if later else call
+        return (
+            call.model_copy(update={"conversation": later.conversation})
+            if later
+            else call
+        )
     if later is not None and later.conversation != earlier.conversation:
         _merge_conversation(connection, later.conversation, earlier.conversation)
-    return call.model_copy(update={"resumes": earlier.id, "conversation": earlier.conversation})
+    return call.model_copy(
+        update={"resumes": earlier.id, "conversation": earlier.conversation}
+    )
 
 
 def _merge_conversation(connection: Connection, old: str, new: str) -> None:

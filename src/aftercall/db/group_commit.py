@@ -45,7 +45,9 @@ class GroupCommit(Generic[E]):
         self._write = write
         self._on_close = on_close
         self._max_batch = max_batch
-        self._queue: queue.SimpleQueue[tuple[E, PendingWrite] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[E, PendingWrite] | None] = (
+            queue.SimpleQueue()
+        )
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -131,10 +133,14 @@ class GroupCommitter:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._group = GroupCommit[_Action]("group-commit", self._write, max_batch=MAX_BATCH_ACTIONS)
+        self._group = GroupCommit[_Action](
+            "group-commit", self._write, max_batch=MAX_BATCH_ACTIONS
+        )
 
     async def write(
-        self, action: Callable[[Connection], T], after_commit: Callable[[T], T] | None = None
+        self,
+        action: Callable[[Connection], T],
+        after_commit: Callable[[T], T] | None = None,
     ) -> T:
         """Returns the action's result once it is on disk; raises what the action raises.
 
@@ -143,7 +149,11 @@ class GroupCommitter:
         entry = _Action(action)
         await self._group.submit(entry)
         result: T = entry.result
-        return result if after_commit is None else await asyncio.to_thread(after_commit, result)
+        return (
+            result
+            if after_commit is None
+            else await asyncio.to_thread(after_commit, result)
+        )
 
     def close(self) -> None:
         self._group.close()

@@ -21,7 +21,9 @@ def make_unprepared_row(*, rests_on_all: bool) -> dict[str, Any]:
     return {"version": randbits(48), "rests_on_all": rests_on_all}
 
 
-def invalidate_briefing(connection: Connection, agent_id: str, caller: str | None) -> None:
+def invalidate_briefing(
+    connection: Connection, agent_id: str, caller: str | None
+) -> None:
     """Marks the caller's briefing stale, and those that rest on all callers."""
     if caller is not None:
         before_commit(
@@ -32,14 +34,18 @@ def invalidate_briefing(connection: Connection, agent_id: str, caller: str | Non
     _invalidate_shared(connection, agent_id)
 
 
-def invalidate_all_briefings(connection: Connection, agent_id: str, callers: Sequence[str]) -> None:
+def invalidate_all_briefings(
+    connection: Connection, agent_id: str, callers: Sequence[str]
+) -> None:
     """The same for several callers of one agent.
 
     The only invalidation in its transaction: rows are locked in one order.
     """
     values = {"agent": agent_id, "callers": sorted(set(callers))}
     before_commit(
-        connection, (agent_id, "", "outdated"), lambda last: _OF_SEVERAL.invalidate(last, values)
+        connection,
+        (agent_id, "", "outdated"),
+        lambda last: _OF_SEVERAL.invalidate(last, values),
     )
     _invalidate_shared(connection, agent_id)
 
@@ -58,7 +64,9 @@ def request_briefing(connection: Connection, agent_id: str, caller: str) -> None
 
 def _invalidate_shared(connection: Connection, agent_id: str) -> None:
     values = {"agent": agent_id}
-    before_commit(connection, (agent_id,), lambda last: _SHARED.invalidate(last, values))
+    before_commit(
+        connection, (agent_id,), lambda last: _SHARED.invalidate(last, values)
+    )
 
 
 class _BriefingRows(NamedTuple):
@@ -75,11 +83,15 @@ class _BriefingRows(NamedTuple):
         )
         return cls(
             PreparedStatement(lock),
-            PreparedStatement(update(briefings).where(*conditions).values(STALE_VALUES)),
+            PreparedStatement(
+                update(briefings).where(*conditions).values(STALE_VALUES)
+            ),
         )
 
     def invalidate(self, connection: Connection, values: Mapping[str, Any]) -> None:
-        if connection.dialect.name == "postgresql":  # an update locks its rows in no fixed order
+        if (
+            connection.dialect.name == "postgresql"
+        ):  # an update locks its rows in no fixed order
             self.lock.fetch(connection, values)
         self.update.execute(connection, values)
 

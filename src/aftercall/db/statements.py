@@ -33,7 +33,9 @@ T = TypeVar("T")
 MAX_VALUES_PER_QUERY = 500
 
 
-def chunked(values: Sequence[T], size: int = MAX_VALUES_PER_QUERY) -> Iterator[Sequence[T]]:
+def chunked(
+    values: Sequence[T], size: int = MAX_VALUES_PER_QUERY
+) -> Iterator[Sequence[T]]:
     for start in range(0, len(values), size):
         yield values[start : start + size]
 
@@ -52,7 +54,9 @@ def upsert(
     The update sets `changes`, or `values` if there are none. One statement, so that two processes
     with the same key both succeed. Returns whether a row was written.
     """
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    insert = (
+        postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    )
     statement = insert(table).values({**key, **values})
     changed = values if changes is None else changes
     if changed:
@@ -73,7 +77,9 @@ class _ListType(TypeDecorator[Any]):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(ARRAY(Text()) if dialect.name == "postgresql" else Text())
+        return dialect.type_descriptor(
+            ARRAY(Text()) if dialect.name == "postgresql" else Text()
+        )
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         return list(value) if dialect.name == "postgresql" else json.dumps(list(value))
@@ -116,7 +122,8 @@ class _CompiledStatement(NamedTuple):
     def bind(self, given: Mapping[str, Any]) -> Any:
         values = {**given, **self.own} if self.own else given
         bound = [
-            convert(values[name]) if convert else values[name] for name, convert in self.values
+            convert(values[name]) if convert else values[name]
+            for name, convert in self.values
         ]
         if self.is_named:
             return dict(zip([name for name, _ in self.values], bound, strict=True))
@@ -143,7 +150,9 @@ class PreparedStatement:
         with _driver(connection) as driver:
             return driver.execute(compiled.text, bound).rowcount
 
-    def execute_many(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    def execute_many(
+        self, connection: Connection, rows: Sequence[Mapping[str, Any]]
+    ) -> None:
         """Executes it once for each row."""
         compiled = self._get_compiled(connection)
         bound = [compiled.bind(row) for row in rows]
@@ -153,11 +162,15 @@ class PreparedStatement:
         with _driver(connection) as driver:
             driver.executemany(compiled.text, bound)
 
-    def fetch(self, connection: Connection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def fetch(
+        self, connection: Connection, values: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
         compiled = self._get_compiled(connection)
         bound = compiled.bind(values)
         if compiled.is_named:
-            rows = [tuple(row) for row in connection.exec_driver_sql(compiled.text, bound)]
+            rows = [
+                tuple(row) for row in connection.exec_driver_sql(compiled.text, bound)
+            ]
         else:
             with _driver(connection) as driver:
                 rows = driver.execute(compiled.text, bound).fetchall()
@@ -184,8 +197,15 @@ class PreparedStatement:
         names = binds if is_named else compiled.positiontup
         values = tuple((name, _make_binder(binds[name], dialect)) for name in names)
         own = {name: bound.value for name, bound in binds.items() if not bound.required}
-        columns = self._statement.selected_columns if isinstance(self._statement, Select) else ()
-        readers = [(at, _make_reader(column.type, dialect)) for at, column in enumerate(columns)]
+        columns = (
+            self._statement.selected_columns
+            if isinstance(self._statement, Select)
+            else ()
+        )
+        readers = [
+            (at, _make_reader(column.type, dialect))
+            for at, column in enumerate(columns)
+        ]
         results = tuple((at, convert) for at, convert in readers if convert)
         return _CompiledStatement(str(compiled), values, own, is_named, results)
 

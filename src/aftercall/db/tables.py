@@ -52,9 +52,10 @@ calls = Table(
     Column("archive_sha256", Text),
     Column("sealed_at", InstantColumn),
     Column("postcall", Text),  # due when sealed, then started; see the table steps
-    Column("whose", Text),  # the party, `+15550100#anna`; empty: no party, null: undecided
-    Column("is_silent", Boolean, nullable=False, server_default=false()),  # no caller words
-    Column("is_handed_in", Boolean, nullable=False, server_default=false()),  # not our agent's
+    # the party, `+15550100#anna`; empty: no party, null: undecided
+    Column("whose", Text),
+    Column("is_silent", Boolean, nullable=False, server_default=false()),
+    Column("is_handed_in", Boolean, nullable=False, server_default=false()),
     Index("ix_calls_source_sid", "source", "sid", unique=True),
     Index("ix_calls_started", "started_at", "id"),
     Index("ix_calls_caller", "caller", "started_at"),
@@ -127,7 +128,8 @@ answers = Table(
 documents = Table(
     "documents",
     metadata,
-    Column("id", Text, primary_key=True),  # a UUID: clients of document memories expect one
+    # a UUID: clients of document memories expect one
+    Column("id", Text, primary_key=True),
     Column("agent_id", Text, nullable=False),
     Column("caller", Text),  # for a document made from a call
     Column("call_id", Text),
@@ -151,7 +153,8 @@ audit = Table(
     Column("at", InstantColumn, nullable=False),
     Column("who", Text, nullable=False),
     Column("deed", Text, nullable=False),  # see Deed in db/audit_log.py
-    Column("subject", Text, nullable=False),  # an id; never a phone number, a name or speech
+    # an id; never a phone number, a name or speech
+    Column("subject", Text, nullable=False),
 )
 
 recordings = Table(
@@ -168,7 +171,8 @@ recordings = Table(
     Column("path", Text),  # relative to the home
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("reason", Text, nullable=False),
-    Column("transcript", Text, nullable=False, server_default="none"),  # or waiting, here, failed
+    # or waiting, here, failed
+    Column("transcript", Text, nullable=False, server_default="none"),
     Column("changed_at", InstantColumn, nullable=False),
     Index("ix_recordings_carrier_sid", "carrier", "sid", unique=True),
     Index("ix_recordings_call", "call_id"),
@@ -203,24 +207,36 @@ passages = Table(
     Column("kind", Text, nullable=False),  # turn, summary, fact
     Column("agent_id", Text, nullable=False),
     Column("caller", Text),
-    Column("scope", Text, nullable=False),  # agent and caller as one token; empty: number withheld
-    Column("shelf", Text, nullable=False),  # search tokens of agent and caller; others once retired
+    # agent and caller as one token; empty: number withheld
+    Column("scope", Text, nullable=False),
+    # search tokens of agent and caller; others once retired
+    Column("shelf", Text, nullable=False),
     Column("call_id", Text),
     Column("ref", Text),  # a fact's id
     Column("seq", Integer, nullable=False),
     Column("speaker", Text, nullable=False),
-    Column("at", InstantColumn, nullable=False),  # when it was said; for a fact, valid from
+    # when it was said; for a fact, valid from
+    Column("at", InstantColumn, nullable=False),
     Column("until", InstantColumn),  # valid until
-    Column("day", Integer, nullable=False),  # day of the last mention, counted from year 1
+    # day of the last mention, counted from year 1
+    Column("day", Integer, nullable=False),
     Column("mentions", Integer, nullable=False, server_default="1"),
     Column("marks", Integer, nullable=False),  # bits: is a question, names a time
     Column("category", Text, nullable=False),
-    Column("visibility", Text, nullable=False),  # shared, private; secrets are never here
+    # shared, private; secrets are never here
+    Column("visibility", Text, nullable=False),
     Column("active", Boolean, nullable=False),
     Column("text", Text, nullable=False),
     Column("terms", Text, nullable=False),
     Column("around", Text, nullable=False),
-    Index("ix_passages_place", "call_id", "kind", "seq", unique=True, **only_where("ref IS NULL")),
+    Index(
+        "ix_passages_place",
+        "call_id",
+        "kind",
+        "seq",
+        unique=True,
+        **only_where("ref IS NULL"),
+    ),
     Index("ix_passages_ref", "ref", unique=True, **only_where("ref IS NOT NULL")),
     Index("ix_passages_scope", "scope"),
 )
@@ -255,16 +271,20 @@ facts = Table(
     Column("summary", Text, nullable=False),
     Column("visibility", Text, nullable=False),  # shared, private, secret
     Column("confidence", Float, nullable=False),
-    Column("needs_confirmation", Boolean, nullable=False),  # heard badly: the agent asks again
+    # heard badly: the agent asks again
+    Column("needs_confirmation", Boolean, nullable=False),
     Column("first_seen_at", InstantColumn, nullable=False),
     Column("last_seen_at", InstantColumn, nullable=False),
     Column("valid_from", InstantColumn, nullable=False),
     Column("valid_until", InstantColumn),
-    Column("occurrence_count", Integer, nullable=False),  # equals the rows in fact_occurrences
-    Column("supersedes", Text),  # a fact; no foreign key: either end may be written first
+    # equals the rows in fact_occurrences
+    Column("occurrence_count", Integer, nullable=False),
+    # a fact; no foreign key: either end may be written first
+    Column("supersedes", Text),
     Column("superseded_by", Text),
     Column("is_active", Boolean, nullable=False),
-    Column("identity", Text, nullable=False),  # keyed hash of the content, whatever the wording
+    # keyed hash of the content, whatever the wording
+    Column("identity", Text, nullable=False),
     Column("matching", Text),  # subject and attribute; a keyed hash for a secret
     Column("reader", Text, nullable=False),
     Column("prompt_hash", Text),
@@ -275,7 +295,12 @@ facts = Table(
     Index("ix_facts_visibility", "visibility", "id"),
     Index("ix_facts_is_active", "is_active", "id"),
     Index(
-        "ix_facts_twins", "agent_id", "caller", "identity", unique=True, **only_where("is_active")
+        "ix_facts_twins",
+        "agent_id",
+        "caller",
+        "identity",
+        unique=True,
+        **only_where("is_active"),
     ),
 )
 
@@ -308,8 +333,8 @@ extraction_log = Table(
     Column("facts_extracted", Integer, nullable=False),  # new facts
     Column("facts_updated", Integer, nullable=False),  # new facts that replaced one
     Column("facts_deduplicated", Integer, nullable=False),  # known facts said again
-    Column("facts_refused", Integer, nullable=False),  # the quoted words are not the caller's
-    Column("facts_dropped", Integer, nullable=False),  # below the confidence limit, or too many
+    Column("facts_refused", Integer, nullable=False),
+    Column("facts_dropped", Integer, nullable=False),
     Column("reason", Text, nullable=False),  # why extraction was skipped; else empty
     Column("error", Text),
 )
@@ -330,7 +355,8 @@ briefings = Table(
     Column("agent_id", Text, primary_key=True),
     Column("caller", Text, primary_key=True),
     Column("version", Number, nullable=False, server_default="0"),
-    Column("rests_on_all", Boolean, nullable=False),  # shared memory: stale by any caller
+    # shared memory: stale by any caller
+    Column("rests_on_all", Boolean, nullable=False),
     Column("form", Text),  # hash of the settings it was composed with
     Column("body", Text),  # JSON; null when stale
     Column("prepared_at", InstantColumn),
@@ -350,7 +376,7 @@ call_topics = Table(
     Column("terms", Text, nullable=False),  # things the caller named
     Column("central", Text, nullable=False),  # the terms that the call was about
     Column("settled", Text, nullable=False),  # the terms that the caller called settled
-    Column("said", JSON, nullable=False),  # sentences that name them; never with a secret
+    Column("said", JSON, nullable=False),
     Index("ix_call_topics_memory", "agent_id", "caller", "at"),
     Index("ix_call_topics_newest", "agent_id", "at"),
 )
@@ -361,7 +387,8 @@ pins = Table(
     Column("id", Text, primary_key=True),
     Column("agent_id", Text, nullable=False),
     Column("caller", Text, nullable=False),  # a caller, or * for shared memory
-    Column("anchor", Text, nullable=False),  # its main term; one pin per anchor and memory
+    # its main term; one pin per anchor and memory
+    Column("anchor", Text, nullable=False),
     Column("terms", JSON, nullable=False),  # all its terms, the anchor first
     Column("title", Text, nullable=False),
     Column("is_titled_by_hand", Boolean, nullable=False),
@@ -369,7 +396,8 @@ pins = Table(
     Column("reason", Text, nullable=False),  # why it is in this state
     Column("is_decided_by_hand", Boolean, nullable=False),  # by a person: stays so
     Column("note", Text),  # a person's text, unchanged
-    Column("history", JSON, nullable=False),  # calls, oldest first: call, conversation, at, words
+    # calls, oldest first: call, conversation, at, words
+    Column("history", JSON, nullable=False),
     Column("since", InstantColumn, nullable=False),
     Column("last_at", InstantColumn, nullable=False),  # last mention
     Column("changed_at", InstantColumn, nullable=False),
@@ -385,7 +413,7 @@ followup_runs = Table(
     Column("conversation", Text, primary_key=True),
     Column("agent_id", Text, nullable=False),
     Column("caller", Text),
-    Column("ended_at", InstantColumn, nullable=False),  # the reconnect window starts here
+    Column("ended_at", InstantColumn, nullable=False),
     Column("state", Text, nullable=False),  # due, running, done, failed
     Column("reason", Text, nullable=False),
     Column("run", Integer, nullable=False, server_default="0"),  # number of starts
@@ -401,9 +429,10 @@ followups = Table(
     "followups",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("key", Text, nullable=False),  # hash of conversation, kind and title: one row a request
+    # hash of conversation, kind and title: one row a request
+    Column("key", Text, nullable=False),
     Column("kind", Text, nullable=False),  # request, promise
-    Column("request_kind", Text, nullable=False),  # issue, task, reminder, note, message, …
+    Column("request_kind", Text, nullable=False),
     Column("title", Text, nullable=False),
     Column("details", Text, nullable=False),
     Column("person", Text),
@@ -421,8 +450,9 @@ followups = Table(
     Column("trust", Text, nullable=False),  # verified, known, unknown
     Column("sink", Text, nullable=False),  # names of the sinks, joined by +
     Column("fulfilled_by", Text),  # the follow-up that keeps this promise
-    Column("round", Integer, nullable=False, server_default="0"),  # manual approvals and retries
-    Column("queued", Text),  # due, then started: delivery outside its conversation's run
+    Column("round", Integer, nullable=False, server_default="0"),
+    # due, then started: delivery outside its conversation's run
+    Column("queued", Text),
     Column("remind_at", InstantColumn),
     Column("reminder", Text),  # due, then started
     Column("created_at", InstantColumn, nullable=False),
@@ -456,7 +486,8 @@ deliveries = Table(
     Column("sink", Text, nullable=False),
     Column("purpose", Text, nullable=False),  # request, reminder, notice, journal
     Column("state", Text, nullable=False),  # sending, waiting, done, rehearsed, dead
-    Column("owner", Text),  # the process that claimed it; the only one to act while it is alive
+    # the process that claimed it; the only one to act while it is alive
+    Column("owner", Text),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("reason", Text, nullable=False),
     Column("link", Text),

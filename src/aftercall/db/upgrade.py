@@ -13,14 +13,21 @@ from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import home_claim
 from aftercall.disk import create_once
-from aftercall.errors import ConfigError, DatabaseNewer, DatabaseOfAnotherHome, DatabaseOutdated
+from aftercall.errors import (
+    ConfigError,
+    DatabaseNewer,
+    DatabaseOfAnotherHome,
+    DatabaseOutdated,
+)
 from aftercall.ids import new_id
 
 KNOWN_REVISIONS = ("0001",)
 NEWEST_REVISION = KNOWN_REVISIONS[-1]
 MIN_SQLITE_VERSION = (3, 42)
 HOME_ID_FILE = "home.id"
-_UPGRADE_LOCK = 4_772_035_511  # any fixed number: processes that upgrade one Postgres queue up
+_UPGRADE_LOCK = (
+    4_772_035_511  # any fixed number: processes that upgrade one Postgres queue up
+)
 
 
 def prepare_database(database: Database) -> None:
@@ -81,7 +88,11 @@ def check_durable_engine(
     sqlite: tuple[int, ...] = sqlite3.sqlite_version_info,
 ) -> None:
     """From Python 3.12 on, DBOS uses `unixepoch('subsec')`, which is new in SQLite 3.42."""
-    if database_url.startswith("sqlite") and python >= (3, 12) and sqlite < MIN_SQLITE_VERSION:
+    if (
+        database_url.startswith("sqlite")
+        and python >= (3, 12)
+        and sqlite < MIN_SQLITE_VERSION
+    ):
         have = ".".join(map(str, sqlite))
         raise ConfigError(
             f"Python {python[0]}.{python[1]} here brings SQLite {have}, and the durable "
@@ -117,7 +128,11 @@ def claim_home(database: Database, home: Path, now: datetime) -> None:
 
 def check_home(connection: Connection, home: Path) -> None:
     """Raises DatabaseOfAnotherHome; writes nothing."""
-    claimed = _read_claim(connection) if inspect(connection).has_table(home_claim.name) else None
+    claimed = (
+        _read_claim(connection)
+        if inspect(connection).has_table(home_claim.name)
+        else None
+    )
     file = home / HOME_ID_FILE
     if claimed and (not file.exists() or file.read_text("ascii").strip() != claimed):
         raise _refusal(claimed, home)

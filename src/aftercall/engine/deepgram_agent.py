@@ -30,7 +30,9 @@ from aftercall.sockets.mailbox import Handler, Work, handle_each
 NAME = "Deepgram"
 MAX_PROMPT_CHARS = 25_000
 _FORMAT = {"encoding": "mulaw", "sample_rate": 8000}
-_OUR_FAULT = frozenset({"INVALID_SETTINGS", "UNPARSABLE_CLIENT_MESSAGE", "USER_AUDIO_FORMAT"})
+_OUR_FAULT = frozenset(
+    {"INVALID_SETTINGS", "UNPARSABLE_CLIENT_MESSAGE", "USER_AUDIO_FORMAT"}
+)
 
 log = get_logger("deepgram")
 
@@ -39,8 +41,12 @@ class DeepgramAgent:
     def __init__(self, settings: DeepgramSettings) -> None:
         self._settings = settings
 
-    async def connect(self, opening: EngineOpening, tools: Sequence[Tool]) -> VoiceSession:
-        key = self._settings.api_key.get_secret_value() if self._settings.api_key else ""
+    async def connect(
+        self, opening: EngineOpening, tools: Sequence[Tool]
+    ) -> VoiceSession:
+        key = (
+            self._settings.api_key.get_secret_value() if self._settings.api_key else ""
+        )
         socket = await EngineSocket.open(
             self._settings.url, {"Authorization": f"Token {key}"}, NAME
         )
@@ -87,7 +93,12 @@ class DeepgramSession:
 
     async def answer_tool(self, call: ToolCall, answer: str) -> None:
         self._socket.send_json(
-            {"type": "FunctionCallResponse", "id": call.id, "name": call.name, "content": answer}
+            {
+                "type": "FunctionCallResponse",
+                "id": call.id,
+                "name": call.name,
+                "content": answer,
+            }
         )
 
     async def keep_alive(self) -> None:
@@ -115,7 +126,10 @@ class DeepgramSession:
             case "FunctionCallRequest":
                 yield from _read_calls(message)
             case "FunctionCallCancelled":
-                yield from (ToolCancelled(text_of(item.get("id"))) for item in _functions(message))
+                yield from (
+                    ToolCancelled(text_of(item.get("id")))
+                    for item in _functions(message)
+                )
             case "Error":
                 raise _lost(message)
             case "Warning" | "InjectionRefused":
@@ -149,14 +163,21 @@ def make_settings(
 ) -> dict[str, Any]:
     """The first message. A field that the server does not know would end the session."""
     functions = [
-        {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": dict(tool.parameters),
+        }
         for tool in tools
     ]
     agent: dict[str, Any] = {
         "greeting": opening.greeting,
         "listen": {"provider": _listen_provider(settings)},
         "think": {
-            "provider": {"type": settings.think_provider, "model": settings.think_model},
+            "provider": {
+                "type": settings.think_provider,
+                "model": settings.think_model,
+            },
             "prompt": opening.instructions[:MAX_PROMPT_CHARS],
             "functions": functions,
         },
@@ -188,7 +209,9 @@ def _read_calls(message: dict[str, Any]) -> Iterator[ToolCall]:
     for item in _functions(message):
         if item.get("client_side", True):
             yield ToolCall(
-                text_of(item.get("id")), text_of(item.get("name")), text_of(item.get("arguments"))
+                text_of(item.get("id")),
+                text_of(item.get("name")),
+                text_of(item.get("arguments")),
             )
 
 

@@ -43,8 +43,12 @@ class OpenAIRealtime:
     def __init__(self, settings: OpenAISettings) -> None:
         self._settings = settings
 
-    async def connect(self, opening: EngineOpening, tools: Sequence[Tool]) -> VoiceSession:
-        key = self._settings.api_key.get_secret_value() if self._settings.api_key else ""
+    async def connect(
+        self, opening: EngineOpening, tools: Sequence[Tool]
+    ) -> VoiceSession:
+        key = (
+            self._settings.api_key.get_secret_value() if self._settings.api_key else ""
+        )
         socket = await EngineSocket.open(
             socket_url(self._settings), {"Authorization": f"Bearer {key}"}, NAME
         )
@@ -82,13 +86,19 @@ class RealtimeSession:
     def send_audio(self, payload: bytes) -> None:
         if self._socket.has_room:
             audio = b64encode(payload).decode("ascii")
-            self._socket.send(f'{{"type":"input_audio_buffer.append","audio":"{audio}"}}')
+            self._socket.send(
+                f'{{"type":"input_audio_buffer.append","audio":"{audio}"}}'
+            )
 
     async def truncate_speech(self, speech: str, heard_ms: int) -> None:
         """Never past the length that was sent: the server would refuse and keep all of it."""
         length_ms = self._sent.get(speech, 0) // BYTES_PER_MS
         if heard_ms < length_ms:
-            cut = {"item_id": speech, "content_index": 0, "audio_end_ms": max(0, heard_ms)}
+            cut = {
+                "item_id": speech,
+                "content_index": 0,
+                "audio_end_ms": max(0, heard_ms),
+            }
             self._socket.send_json({"type": "conversation.item.truncate", **cut})
 
     async def say(self, text: str) -> None:
@@ -172,7 +182,11 @@ def socket_url(settings: OpenAISettings) -> str:
 def make_update(
     settings: OpenAISettings, opening: EngineOpening, tools: Sequence[Tool]
 ) -> dict[str, Any]:
-    detection = {"type": "server_vad", "create_response": True, "interrupt_response": True}
+    detection = {
+        "type": "server_vad",
+        "create_response": True,
+        "interrupt_response": True,
+    }
     listening = {
         "format": _PCMU,
         "transcription": {"model": settings.transcription_model},
@@ -191,7 +205,10 @@ def make_update(
         "type": "realtime",
         "instructions": opening.instructions,
         "output_modalities": ["audio"],
-        "audio": {"input": listening, "output": {"format": _PCMU, "voice": settings.voice}},
+        "audio": {
+            "input": listening,
+            "output": {"format": _PCMU, "voice": settings.voice},
+        },
         "tools": functions,
         "tool_choice": "auto",
     }
@@ -207,9 +224,15 @@ def _create_response(text: str) -> dict[str, Any]:
 
 def _history_item(turn: Turn) -> dict[str, Any]:
     role, kind = (
-        ("user", "input_text") if turn.speaker == "caller" else ("assistant", "output_text")
+        ("user", "input_text")
+        if turn.speaker == "caller"
+        else ("assistant", "output_text")
     )
-    item = {"type": "message", "role": role, "content": [{"type": kind, "text": turn.text}]}
+    item = {
+        "type": "message",
+        "role": role,
+        "content": [{"type": kind, "text": turn.text}],
+    }
     return {"type": "conversation.item.create", "item": item}
 
 

@@ -18,7 +18,12 @@ from typing import Protocol
 from aftercall.clock import Clock
 from aftercall.engine.session import AgentReply, TurnSession
 from aftercall.errors import ModelError
-from aftercall.llm.model.completion import Completion, InvalidAnswer, Prompt, parse_answer
+from aftercall.llm.model.completion import (
+    Completion,
+    InvalidAnswer,
+    Prompt,
+    parse_answer,
+)
 from aftercall.llm.model.questions import SPOKEN, fence
 from aftercall.llm.phrases import join, rephrase_title, speak_date, to_second_person
 from aftercall.llm.reader import Reader
@@ -76,7 +81,9 @@ class Receptionist:
 
 
 class ReceptionistSession:
-    def __init__(self, briefing: Briefing, reader: Reader, clock: Clock, zone: tzinfo) -> None:
+    def __init__(
+        self, briefing: Briefing, reader: Reader, clock: Clock, zone: tzinfo
+    ) -> None:
         self._briefing = briefing
         self._reader = reader
         self._clock = clock
@@ -92,11 +99,16 @@ class ReceptionistSession:
     async def answer(self, said: str) -> AgentReply:
         self._add("caller", said)
         before = self._known
-        now = self._known = await asyncio.to_thread(self._read)  # audio of other calls goes on
+        # audio of other calls goes on
+        now = self._known = await asyncio.to_thread(self._read)
         is_closing = _CLOSING.search(said) is not None
         changes = _describe_changes(before, now)
         if changes:
-            return self._goodbye(changes) if is_closing else self._say(f"{changes} {self._more()}")
+            return (
+                self._goodbye(changes)
+                if is_closing
+                else self._say(f"{changes} {self._more()}")
+            )
         if _RECALL.search(said):
             return self._say(f"{self._recall()} {self._more()}")
         declines = self._asked_more and _NO.fullmatch(said) and not denies_number(said)
@@ -136,10 +148,15 @@ class ReceptionistSession:
     def _acknowledge(self, said: str, before: Reading, now: Reading) -> str:
         """The answer to a name or a greeting; empty for other words."""
         name = now.profile.spoken_name or self._briefing.spoken_name
-        if now.profile.spoken_name and now.profile.spoken_name != before.profile.spoken_name:
+        if (
+            now.profile.spoken_name
+            and now.profile.spoken_name != before.profile.spoken_name
+        ):
             return f"Thank you, {name}."
         hello = _HELLO.fullmatch(said)
-        if hello and (not hello["name"] or hello["name"].lower() in (name or "").lower().split()):
+        if hello and (
+            not hello["name"] or hello["name"].lower() in (name or "").lower().split()
+        ):
             return f"Hello, {name}." if name else "Hello."
         return ""
 
@@ -153,7 +170,9 @@ class ReceptionistSession:
             return self._say(f"I have taken that down: {titles}. {self._more()}")
         is_correction = REPLACES.search(said) or denies_number(said)
         if now.requests and is_correction and not is_question:
-            return self._say("I could not change that. Please tell me once more, all of it.")
+            return self._say(
+                "I could not change that. Please tell me once more, all of it."
+            )
         if find_call_off(said):
             return self._say(f"I have nothing like that to cross out. {self._more()}")
         if not is_question:
@@ -162,15 +181,22 @@ class ReceptionistSession:
         if any(fact.visibility == "secret" and seq in fact.turns for fact in now.facts):
             title = "Answer a question of the caller"
         words = f"I can't answer that myself, but I have taken your question down. {self._more()}"
-        return self._say(words, taken={"kind": "other", "title": title[:MAX_QUESTION_CHARS]})
+        return self._say(
+            words, taken={"kind": "other", "title": title[:MAX_QUESTION_CHARS]}
+        )
 
     def _recall(self) -> str:
         if not self._briefing.recent:
             return "I have nothing from an earlier call of yours."
         last = self._briefing.recent[-1]
         day = speak_date(last.at.astimezone(self._zone).date())
-        work = [f"{to_second_person(item)}." for item in self._briefing.work[-MAX_WORK_ITEMS:]]
-        return " ".join([f"On {day} you called. {to_spoken_summary(last.summary)}", *work])
+        work = [
+            f"{to_second_person(item)}."
+            for item in self._briefing.work[-MAX_WORK_ITEMS:]
+        ]
+        return " ".join(
+            [f"On {day} you called. {to_spoken_summary(last.summary)}", *work]
+        )
 
     def _goodbye(self, changes: str = "") -> AgentReply:
         name = self._known.profile.spoken_name or self._briefing.spoken_name
@@ -178,13 +204,21 @@ class ReceptionistSession:
         return self._say(f"{changes} {thanks}".strip(), ends_call=True)
 
     def _more(self) -> str:
-        if not self._known.requests and not self._known.withdrawn and not self._asked_more:
+        if (
+            not self._known.requests
+            and not self._known.withdrawn
+            and not self._asked_more
+        ):
             return "What can I do for you?"
         self._asked_more += 1
         return _MORE[(self._asked_more - 1) % len(_MORE)]
 
     def _say(
-        self, text: str, *, ends_call: bool = False, taken: Mapping[str, str] | None = None
+        self,
+        text: str,
+        *,
+        ends_call: bool = False,
+        taken: Mapping[str, str] | None = None,
     ) -> AgentReply:
         self._add("agent", text)
         return AgentReply(text, ends_call, taken)
@@ -192,12 +226,16 @@ class ReceptionistSession:
     def _add(self, speaker: Speaker, text: str) -> None:
         last = self._turns[-1].at if self._turns else self._clock.now()
         at = max(self._clock.now(), last)
-        self._turns.append(Turn(seq=len(self._turns) + 1, speaker=speaker, text=text, at=at))
+        self._turns.append(
+            Turn(seq=len(self._turns) + 1, speaker=speaker, text=text, at=at)
+        )
 
     def _read(self) -> Reading:
         """Reads the call so far with the reader that reads it after its end."""
         start, end, turns = self._turns[0].at, self._turns[-1].at, tuple(self._turns)
-        call = Call(source="live", sid="live", started_at=start, ended_at=end, turns=turns)
+        call = Call(
+            source="live", sid="live", started_at=start, ended_at=end, turns=turns
+        )
         return self._reader.read(call)
 
 
@@ -211,7 +249,9 @@ def _describe_changes(before: Reading, now: Reading) -> str:
         elif (request.title, request.due) != (known.title, known.due):
             moved.append(_confirm(request))
     titles = {item.title for item in before.withdrawn}
-    gone = [rephrase_title(item.title) for item in now.withdrawn if item.title not in titles]
+    gone = [
+        rephrase_title(item.title) for item in now.withdrawn if item.title not in titles
+    ]
     sentences = []
     if fresh:
         sentences.append(f"I have taken down: {join(fresh)}.")
@@ -226,8 +266,13 @@ def _earlier(request: Request, before: Reading, now: Reading) -> Request | None:
     """The same request before this turn. A correction may change its title, not its first turn."""
     titles = {other.title for other in now.requests}
     for known in before.requests:
-        is_same_place = (known.kind, known.turns[:1]) == (request.kind, request.turns[:1])
-        if known.title == request.title or (is_same_place and known.title not in titles):
+        is_same_place = (known.kind, known.turns[:1]) == (
+            request.kind,
+            request.turns[:1],
+        )
+        if known.title == request.title or (
+            is_same_place and known.title not in titles
+        ):
             return known
     return None
 

@@ -38,7 +38,9 @@ from aftercall.speech.sound import SAMPLE_RATE_HZ, Listener, SpeechBegan, Speech
 
 CHUNK_BYTES = 1_600  # audio of one event: 200 ms
 PARDON = "Sorry, I didn't catch that."
-NOT_TAKEN = AgentReply("I'm sorry, I can't take that down right now. Please call again later.")
+NOT_TAKEN = AgentReply(
+    "I'm sorry, I can't take that down right now. Please call again later."
+)
 
 
 class SpokenTurnEngine:
@@ -47,17 +49,25 @@ class SpokenTurnEngine:
         self._speech = speech
         self._clock = clock
 
-    async def connect(self, opening: EngineOpening, tools: Sequence[Tool]) -> VoiceSession:
+    async def connect(
+        self, opening: EngineOpening, tools: Sequence[Tool]
+    ) -> VoiceSession:
         inner = await self._engine.connect(_to_briefing(opening))
         names = frozenset(tool.name for tool in tools)
         session = SpokenTurnSession(inner, self._speech, self._clock, names)
-        session.start(opening.greeting if opening.history else (await inner.greet()).text)
+        session.start(
+            opening.greeting if opening.history else (await inner.greet()).text
+        )
         return session
 
 
 class SpokenTurnSession:
     def __init__(
-        self, session: TurnSession, speech: SpeechKit, clock: Clock, tools: frozenset[str]
+        self,
+        session: TurnSession,
+        speech: SpeechKit,
+        clock: Clock,
+        tools: frozenset[str],
     ) -> None:
         self._session = session
         self._speech = speech
@@ -98,7 +108,9 @@ class SpokenTurnSession:
             if isinstance(sound, SpeechBegan):
                 self._on_caller_began()
             else:
-                task = asyncio.create_task(self._guard(self._recognise(self._turn, sound)))
+                task = asyncio.create_task(
+                    self._guard(self._recognise(self._turn, sound))
+                )
                 self._recognising.add(task)
                 task.add_done_callback(self._recognising.discard)
 
@@ -118,7 +130,9 @@ class SpokenTurnSession:
         """Nothing to keep alive: there is no socket."""
 
     async def close(self) -> None:
-        tasks = [task for task in (*self._recognising, self._answering) if task is not None]
+        tasks = [
+            task for task in (*self._recognising, self._answering) if task is not None
+        ]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -128,7 +142,9 @@ class SpokenTurnSession:
         """Drops the rest of the current speech. Words without an answer still get one."""
         self._stop_answering()
         dropped = (AgentAudio, AgentText, AgentDone, ToolCall)
-        self._events = deque(event for event in self._events if not isinstance(event, dropped))
+        self._events = deque(
+            event for event in self._events if not isinstance(event, dropped)
+        )
         if self._clock.monotonic() >= self._speaking_until_s:
             self._saying = None  # the caller heard it to its end
         self._speaking_until_s = 0.0
@@ -155,7 +171,9 @@ class SpokenTurnSession:
         self._unanswered.clear()
         self._saying = None
         reply = await self._session.answer(said)
-        if reply.taken_request is not None and not await self._record_request(reply.taken_request):
+        if reply.taken_request is not None and not await self._record_request(
+            reply.taken_request
+        ):
             reply = NOT_TAKEN
         await self._speak(reply)
 
@@ -163,7 +181,9 @@ class SpokenTurnSession:
         """Whether the request is on disk."""
         if TAKE_REQUEST not in self._tools:
             return False
-        tool_call = ToolCall(self._next_id("r"), TAKE_REQUEST, json.dumps(dict(request)))
+        tool_call = ToolCall(
+            self._next_id("r"), TAKE_REQUEST, json.dumps(dict(request))
+        )
         self._tool_answers[tool_call.id] = asyncio.get_running_loop().create_future()
         self._emit(tool_call)
         try:

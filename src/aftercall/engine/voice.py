@@ -150,6 +150,8 @@ class VoiceSession(Protocol):
 
 
 class VoiceEngine(Protocol):
-    async def connect(self, opening: EngineOpening, tools: Sequence[Tool]) -> VoiceSession:
+    async def connect(
+        self, opening: EngineOpening, tools: Sequence[Tool]
+    ) -> VoiceSession:
         """Raises EngineRefused when a retry cannot help, else EngineLost."""
         ...

@@ -24,7 +24,11 @@ from aftercall.hosted.platform import (
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.turns import Speaker
 
-_BLAND_SPEAKERS: dict[str, Speaker] = {"assistant": "agent", "robot": "agent", "user": "caller"}
+_BLAND_SPEAKERS: dict[str, Speaker] = {
+    "assistant": "agent",
+    "robot": "agent",
+    "user": "caller",
+}
 
 
 class Bland(Platform):
@@ -39,7 +43,9 @@ class Bland(Platform):
     def read_call(self, event: Json, agent_id: str) -> Call | None:
         if event.get("completed") is False:
             return None
-        start = parse_time(event.get("started_at") or event.get("created_at"), "created_at")
+        start = parse_time(
+            event.get("started_at") or event.get("created_at"), "created_at"
+        )
         is_inbound = event.get("inbound") is True
         ended_by = event.get("call_ended_by")
         return PlatformReport(
@@ -52,7 +58,9 @@ class Bland(Platform):
             ended_at=_bland_end(event, start),
             end_reason=f"{ended_by}_hung_up" if ended_by else "completed",
             turns=tuple(
-                PlatformTurn(speaker, text_of(turn.get("text")), _bland_time(turn, start))
+                PlatformTurn(
+                    speaker, text_of(turn.get("text")), _bland_time(turn, start)
+                )
                 for turn in get_objects(event, "transcripts")
                 if (speaker := speaker_of(turn.get("user"), _BLAND_SPEAKERS))
             ),
@@ -112,10 +120,18 @@ class ElevenLabs(Platform):
 
     def read_start(self, event: Json, agent_id: str, now: datetime) -> LiveCall:
         """The call that is about to begin; an invalid number counts as withheld."""
-        sid = text_of(event.get("call_sid")) or text_of(event.get("conversation_id")) or "unknown"
+        sid = (
+            text_of(event.get("call_sid"))
+            or text_of(event.get("conversation_id"))
+            or "unknown"
+        )
         caller = parse_number(event.get("caller_id"), "caller", {})
         return LiveCall(
-            source=self.name, sid=sid[:200], agent_id=agent_id, caller=caller, started_at=now
+            source=self.name,
+            sid=sid[:200],
+            agent_id=agent_id,
+            caller=caller,
+            started_at=now,
         )
 
     def read_call(self, event: Json, agent_id: str) -> Call | None:
@@ -127,9 +143,13 @@ class ElevenLabs(Platform):
             return None
         metadata, analysis = get_object(data, "metadata"), get_object(data, "analysis")
         phone = get_object(metadata, "phone_call")
-        start = parse_time(metadata.get("start_time_unix_secs"), "metadata.start_time_unix_secs")
+        start = parse_time(
+            metadata.get("start_time_unix_secs"), "metadata.start_time_unix_secs"
+        )
         end = offset(start, metadata.get("call_duration_secs"))
-        said = tuple(_elevenlabs_turn(turn, start) for turn in get_objects(data, "transcript"))
+        said = tuple(
+            _elevenlabs_turn(turn, start) for turn in get_objects(data, "transcript")
+        )
         client_data = get_object(data, "conversation_initiation_client_data")
         return PlatformReport(
             source=self.name,
@@ -166,7 +186,9 @@ class Retell(Platform):
     setting = "RETELL_API_KEY"
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
-        header = _HEADER.fullmatch(headers.get("x-retell-signature", "").replace(" ", ""))
+        header = _HEADER.fullmatch(
+            headers.get("x-retell-signature", "").replace(" ", "")
+        )
         if header is None:
             return False
         if abs(now.timestamp() - int(header[1]) / 1000) > RETELL_SIGNATURE_MAX_AGE_S:
@@ -192,14 +214,20 @@ class Retell(Platform):
             ended_at=ended,
             end_reason=call.get("disconnection_reason"),
             turns=tuple(
-                PlatformTurn(speaker, text_of(turn.get("content")), _retell_time(turn, start))
+                PlatformTurn(
+                    speaker, text_of(turn.get("content")), _retell_time(turn, start)
+                )
                 for turn in get_objects(call, "transcript_object")
                 if (speaker := speaker_of(turn.get("role"), _RETELL_SPEAKERS))
             ),
             details={
                 "platform_agent_id": call.get("agent_id"),
-                "call_sid": get_object(call, "telephony_identifier").get("twilio_call_sid"),
-                "platform_summary": get_object(call, "call_analysis").get("call_summary"),
+                "call_sid": get_object(call, "telephony_identifier").get(
+                    "twilio_call_sid"
+                ),
+                "platform_summary": get_object(call, "call_analysis").get(
+                    "call_summary"
+                ),
             },
         ).to_call(agent_id)
 
@@ -209,7 +237,11 @@ def _retell_time(turn: Json, start: datetime) -> datetime:
     return offset(start, words[0].get("start")) if words else start
 
 
-_VAPI_SPEAKERS: dict[str, Speaker] = {"bot": "agent", "assistant": "agent", "user": "caller"}
+_VAPI_SPEAKERS: dict[str, Speaker] = {
+    "bot": "agent",
+    "assistant": "agent",
+    "user": "caller",
+}
 
 
 class Vapi(Platform):
@@ -229,7 +261,9 @@ class Vapi(Platform):
         if message.get("type") != "end-of-call-report":
             return None
         call, artifact = get_object(message, "call"), get_object(message, "artifact")
-        start = parse_time(message.get("startedAt") or call.get("startedAt"), "message.startedAt")
+        start = parse_time(
+            message.get("startedAt") or call.get("startedAt"), "message.startedAt"
+        )
         return PlatformReport(
             source=self.name,
             sid=sid_of(call, "id"),
@@ -237,10 +271,14 @@ class Vapi(Platform):
             customer=get_object(message, "customer").get("number"),
             agent_number=get_object(message, "phoneNumber").get("number"),
             started_at=start,
-            ended_at=parse_time(message.get("endedAt") or call.get("endedAt"), "message.endedAt"),
+            ended_at=parse_time(
+                message.get("endedAt") or call.get("endedAt"), "message.endedAt"
+            ),
             end_reason=message.get("endedReason"),
             turns=tuple(
-                PlatformTurn(speaker, text_of(turn.get("message")), _vapi_time(turn, start))
+                PlatformTurn(
+                    speaker, text_of(turn.get("message")), _vapi_time(turn, start)
+                )
                 for turn in get_objects(artifact, "messages")
                 if (speaker := speaker_of(turn.get("role"), _VAPI_SPEAKERS))
             ),
@@ -252,4 +290,8 @@ class Vapi(Platform):
 
 
 def _vapi_time(turn: Json, start: datetime) -> datetime:
-    return start if turn.get("time") is None else from_milliseconds(turn["time"], "message.time")
+    return (
+        start
+        if turn.get("time") is None
+        else from_milliseconds(turn["time"], "message.time")
+    )

@@ -113,7 +113,11 @@ class PlatformReport:
             if not said.text.strip():
                 continue
             last = min(max(last, said.at), end)
-            yield {"speaker": said.speaker, "text": said.text[:MAX_TURN_CHARS], "at": last}
+            yield {
+                "speaker": said.speaker,
+                "text": said.text[:MAX_TURN_CHARS],
+                "at": last,
+            }
 
 
 def parse_event(raw: bytes) -> Json:
@@ -134,7 +138,11 @@ def get_object(parent: Json, name: str) -> Json:
 
 def get_objects(parent: Json, name: str) -> list[Json]:
     found = parent.get(name)
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    return (
+        [item for item in found if isinstance(item, dict)]
+        if isinstance(found, list)
+        else []
+    )
 
 
 def sid_of(parent: Json, name: str) -> str:
@@ -193,7 +201,11 @@ def _fit_details(details: Json) -> Json:
     kept: Json = {}
     room = _MAX_DETAILS_CHARS
     for name, value in details.items():
-        size = len(json.dumps(value, default=str)) if value not in (None, "", {}, []) else 0
+        size = (
+            len(json.dumps(value, default=str))
+            if value not in (None, "", {}, [])
+            else 0
+        )
         if 0 < size <= room:
             kept[name] = value
             room -= size

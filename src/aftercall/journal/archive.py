@@ -15,7 +15,13 @@ from time import time
 from typing import Any
 
 from aftercall.clock import format_instant
-from aftercall.disk import append_synced, create_once, open_locked, sync_folder, translated_errors
+from aftercall.disk import (
+    append_synced,
+    create_once,
+    open_locked,
+    sync_folder,
+    translated_errors,
+)
 from aftercall.errors import ArchiveError, ChainBroken, NotFound
 from aftercall.faults import fault_point
 from aftercall.model.calls import Call
@@ -79,10 +85,12 @@ class ArchiveFolder:
             try:
                 end = os.fstat(chain).st_size
                 if end == 0:
-                    sync_folder(self.path)  # the name of the chain must survive a crash, too
+                    # the name of the chain must survive a crash, too
+                    sync_folder(self.path)
                 last, whole = _read_last_line(chain, end)
                 if whole != end:
-                    os.ftruncate(chain, whole)  # a line cut off by a crash: its seal never returned
+                    # a line cut off by a crash: its seal never returned
+                    os.ftruncate(chain, whole)
                 append_synced(chain, make_line(last) + b"\n")
             finally:
                 os.close(chain)
@@ -164,7 +172,9 @@ def parse_link(line: bytes) -> ChainLink:
         ) from None
 
 
-def check_chain(lines: list[bytes]) -> Iterator[tuple[int, ChainLink | None, str | None]]:
+def check_chain(
+    lines: list[bytes],
+) -> Iterator[tuple[int, ChainLink | None, str | None]]:
     """Yields the number of each line, its link if readable, and its fault if it has one."""
     previous = GENESIS_HASH
     for number, line in enumerate(lines, 1):
@@ -175,7 +185,9 @@ def check_chain(lines: list[bytes]) -> Iterator[tuple[int, ChainLink | None, str
         else:
             fault = None
             if link.previous != previous:
-                fault = "does not follow the line before it: a line was changed or removed"
+                fault = (
+                    "does not follow the line before it: a line was changed or removed"
+                )
             elif link.n != number:
                 fault = f"calls itself number {link.n}"
             yield number, link, fault
@@ -200,27 +212,41 @@ class Archive:
         return sealed
 
     def add_addendum(
-        self, call_id: str, archive_name: str, late: Sequence[Turn | Event], added_at: datetime
+        self,
+        call_id: str,
+        archive_name: str,
+        late: Sequence[Turn | Event],
+        added_at: datetime,
     ) -> int:
         """Writes what came after the seal; returns the number of addenda of the call."""
         new = {
             "turns": _dump(item for item in late if isinstance(item, Turn)),
             "events": _dump(item for item in late if isinstance(item, Event)),
         }
-        header = {"schema": 1, "addendum_to": call_id, "added_at": format_instant(added_at)}
+        header = {
+            "schema": 1,
+            "addendum_to": call_id,
+            "added_at": format_instant(added_at),
+        }
         data = _to_json(header | new)
         for number in range(1, _MAX_FILES_PER_NAME):
             name = _addendum_name(archive_name, number)
             is_new = self.place.create(name, data)
             if is_new or new.items() <= json.loads(self.place.read(name)).items():
-                self._link_once(SealedFile(name, hash_bytes(self.place.read(name))), call_id)
+                self._link_once(
+                    SealedFile(name, hash_bytes(self.place.read(name))), call_id
+                )
                 return number
         raise ArchiveError(f"{archive_name} has too many addenda")
 
     def read(self, name: str) -> tuple[Call, tuple[Turn, ...]]:
         """A sealed call, and the turns of its addenda."""
-        call = Call.model_validate(json.loads(self.place.read(name)), context={"sealed": True})
-        return call, tuple(turn for addendum in self._addenda(name) for turn in addendum)
+        call = Call.model_validate(
+            json.loads(self.place.read(name)), context={"sealed": True}
+        )
+        return call, tuple(
+            turn for addendum in self._addenda(name) for turn in addendum
+        )
 
     def list_files(self, name: str) -> list[str]:
         """The file of a sealed call and its addenda, as far as they exist."""
@@ -243,7 +269,9 @@ class Archive:
         theirs = [link for link in links if link.call in erased_calls]
         for link in theirs:
             if link.name not in buried:
-                self._append_link(SealedFile(link.name, link.sha256), link.call, erased=True)
+                self._append_link(
+                    SealedFile(link.name, link.sha256), link.call, erased=True
+                )
                 fault_point("erase.after_tombstone")
         names = [link.name for link in theirs if not link.erased]
         for name in names:
@@ -267,20 +295,30 @@ class Archive:
                 self._append_link(sealed, owner)
                 return sealed
             existing = self.place.read(name)
-            if json.loads(existing).get("id") == owner:  # sealed before, by a process that crashed
+            if (
+                json.loads(existing).get("id") == owner
+            ):  # sealed before, by a process that crashed
                 sealed = SealedFile(name, hash_bytes(existing))
                 self._link_once(sealed, owner)
                 return sealed
         raise ArchiveError(f"too many files are called {base}")
 
     def _link_once(self, sealed: SealedFile, call_id: str) -> None:
-        if not any(parse_link(line).name == sealed.name for line in self.place.read_chain()):
+        if not any(
+            parse_link(line).name == sealed.name for line in self.place.read_chain()
+        ):
             self._append_link(sealed, call_id)
 
-    def _append_link(self, sealed: SealedFile, call_id: str, *, erased: bool = False) -> None:
+    def _append_link(
+        self, sealed: SealedFile, call_id: str, *, erased: bool = False
+    ) -> None:
         self.place.append_link(
             lambda last: make_next_line(
-                last, name=sealed.name, file_hash=sealed.sha256, call=call_id, erased=erased
+                last,
+                name=sealed.name,
+                file_hash=sealed.sha256,
+                call=call_id,
+                erased=erased,
             )
         )
 
@@ -293,16 +331,21 @@ def make_base_name(call: Call) -> str:
     """`20260213T154112Z-120-twilio-CA…`: sorts by start, is safe on every file system."""
     start = call.started_at.astimezone(UTC)
     sid = "".join(
-        char if char.isalnum() or char in "-_." else f"%{ord(char):02x}" for char in call.sid
+        char if char.isalnum() or char in "-_." else f"%{ord(char):02x}"
+        for char in call.sid
     )
     if len(sid) > _MAX_SID_CHARS:
-        sid = f"{sid[: _MAX_SID_CHARS - 17]}~{sha256(call.sid.encode()).hexdigest()[:16]}"
+        sid = (
+            f"{sid[: _MAX_SID_CHARS - 17]}~{sha256(call.sid.encode()).hexdigest()[:16]}"
+        )
     return f"{start:%Y%m%dT%H%M%SZ}-{start.microsecond // 1000:03}-{call.source}-{sid}"
 
 
 def encode_call(call: Call) -> bytes:
     """Field order of the file format: what the call is, what was said, metadata."""
-    data = call.model_dump(mode="json", by_alias=True, exclude={"turns", "events", "metadata"})
+    data = call.model_dump(
+        mode="json", by_alias=True, exclude={"turns", "events", "metadata"}
+    )
     ordered = {key: data.pop(key) for key in _LEADING_FIELDS} | data
     ordered["turns"] = _dump(call.turns)
     if call.events:
@@ -316,7 +359,9 @@ def _dump(items: Iterable[Turn | Event]) -> list[dict[str, Any]]:
 
 def _to_json(data: dict[str, Any]) -> bytes:
     """One field a line and one turn a line, for people and for line-based tools."""
-    fields = ",\n".join(f" {_quote(name)}: {_format_value(value)}" for name, value in data.items())
+    fields = ",\n".join(
+        f" {_quote(name)}: {_format_value(value)}" for name, value in data.items()
+    )
     return f"{{\n{fields}\n}}\n".encode()
 
 

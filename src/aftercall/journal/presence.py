@@ -91,7 +91,9 @@ class Presence:
         """Forgets dead processes that own no call."""
         now = self._clock.now()
         known = {path.stem for path in self._folder.glob("*.lock")}
-        known.update(row.id for row in self._store.list_all() if _is_silent(row.beat_at, now))
+        known.update(
+            row.id for row in self._store.list_all() if _is_silent(row.beat_at, now)
+        )
         for process in known - in_use:
             if not self.is_alive(process, now):
                 self._remove(process)

@@ -6,7 +6,7 @@ refused. Words that arrive after the seal become addenda. Recovery seals calls o
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,20 +22,19 @@ from aftercall.errors import (
     CallErased,
     CallNotLive,
     DatabaseUnreachable,
-    JournalConflict,
-    JournalGap,
     RefusedInput,
     StorageFull,
     error_code,
 )
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive, SealedFile
+from aftercall.journal.inserter import JournalInserter
 from aftercall.journal.presence import Presence
+from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.replay import (
     JournalEntry,
     replay_entries,
     to_entries,
-    to_entry,
     to_finished_call,
 )
 from aftercall.journal.spill import (
@@ -47,87 +46,19 @@ from aftercall.journal.spill import (
     removal_entry,
     retry_entry,
 )
-from aftercall.journal.store import CallRow, CallStore, JournalInserter
+from aftercall.journal.store import CallRow, CallStore
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall, has_caller_words, parse_call_json
 from aftercall.model.turns import Event, Turn
 
-DATABASE_TIMEOUT_S = 1.0  # after this the database counts as away: the caller is on the phone
+DATABASE_TIMEOUT_S = (
+    1.0  # after this the database counts as away: the caller is on the phone
+)
 RECOVERY_INTERVAL_S = 60.0
 MAX_CLOCK_SKEW = timedelta(days=1)  # of another machine's clock
 
 T = TypeVar("T")
 log = get_logger("journal")
-
-
-class CallRecorder:
-    """One live call's numbered entries.
-
-    The caller keeps their order; a gap is refused. The lock only keeps an append apart from the
-    seal and from the move back to the database.
-    """
-
-    def __init__(
-        self, call: LiveCall, write: Callable[["CallRecorder", JournalEntry], Awaitable[None]]
-    ) -> None:
-        self.call = call
-        self.is_open = True
-        self.is_spilling = False
-        """Its entries go to a file until the database is back."""
-        self.lock = asyncio.Lock()
-        self._write = write
-        self._written: dict[str, list[JournalEntry]] = {"turn": [], "event": []}
-
-    @property
-    def next_turn_seq(self) -> int:
-        return len(self._written["turn"]) + 1
-
-    @property
-    def next_event_seq(self) -> int:
-        return len(self._written["event"]) + 1
-
-    @property
-    def entries(self) -> list[JournalEntry]:
-        return [*self._written["turn"], *self._written["event"]]
-
-    async def append(self, item: Turn | Event) -> None:
-        """Returns when the item is on disk.
-
-        Repeating an item changes nothing; a gap or another version is refused.
-        """
-        entry = to_entry(self.call.id, item)
-        async with self.lock:
-            if not self.is_open:
-                raise CallNotLive(f"call {self.call.id} has ended; add an addendum instead")
-            if self._is_written(entry):
-                return
-            fault_point("journal.before_append")
-            await self._write(self, entry)
-            fault_point("journal.after_append")
-
-    def mark_written(self, entry: JournalEntry) -> None:
-        """The entry is on disk."""
-        self._written[entry.kind].append(entry)
-
-    async def close(self) -> None:
-        """Waits for a running append and refuses others."""
-        async with self.lock:
-            self.is_open = False
-
-    def _is_written(self, entry: JournalEntry) -> bool:
-        kept = self._written[entry.kind]
-        if entry.seq > len(kept) + 1:
-            raise JournalGap(
-                f"call {self.call.id}: {entry.kind} {entry.seq} came where {len(kept) + 1} is next"
-            )
-        if entry.seq == len(kept) + 1:
-            return False
-        if kept[entry.seq - 1].body != entry.body:
-            raise JournalConflict(
-                f"call {self.call.id}: {entry.kind} {entry.seq} is already written, with "
-                "other contents"
-            )
-        return True
 
 
 class Journal:
@@ -173,7 +104,11 @@ class Journal:
         return await asyncio.shield(self._opening[key])
 
     async def seal(
-        self, recorder: CallRecorder, *, end_reason: str, ended_at: datetime | None = None
+        self,
+        recorder: CallRecorder,
+        *,
+        end_reason: str,
+        ended_at: datetime | None = None,
     ) -> SealedFile:
         """Ends a call and seals it into the archive, even if the caller of this is cancelled.
 
@@ -195,7 +130,9 @@ class Journal:
             return known, False
         window = self.reconnect_window if is_handed_in else None
         with self._mark_sealing(call.id):
-            added = self.store.add_finished(call, to_entries(call), self.presence.process, window)
+            added = self.store.add_finished(
+                call, to_entries(call), self.presence.process, window
+            )
             if added is None:
                 if known := self.store.find(call.source, call.sid):
                     return known, False
@@ -207,8 +144,12 @@ class Journal:
         """Stores what came after the seal."""
         if row.archive_name is None:
             raise CallNotLive(f"call {row.live.id} is not sealed yet")
-        addenda = self.archive.add_addendum(row.live.id, row.archive_name, late, self.clock.now())
-        self.store.set_addenda_count(row.live.id, addenda, has_caller_words=has_caller_words(late))
+        addenda = self.archive.add_addendum(
+            row.live.id, row.archive_name, late, self.clock.now()
+        )
+        self.store.set_addenda_count(
+            row.live.id, addenda, has_caller_words=has_caller_words(late)
+        )
 
     def is_abandoned(self, row: CallRow) -> bool:
         """Whether its process died, or its sealing failed here."""
@@ -255,7 +196,9 @@ class Journal:
             self.outage.start(error)
             return False
         if not is_new:
-            raise CallNotLive(f"{call.source} call {call.sid} is known and not live here")
+            raise CallNotLive(
+                f"{call.source} call {call.sid} is known and not live here"
+            )
         return True
 
     async def _write(self, record: CallRecorder, entry: JournalEntry) -> None:
@@ -302,7 +245,9 @@ class Journal:
 
     def _spill_entry(self, entry: JournalEntry) -> PendingWrite:
         if self._spiller is None:
-            self._spiller = GroupCommit("spill", self.spill.write, on_close=self.spill.close)
+            self._spiller = GroupCommit(
+                "spill", self.spill.write, on_close=self.spill.close
+            )
         return self._spiller.submit(entry)
 
     async def _on_database_back(self) -> None:
@@ -326,14 +271,20 @@ class Journal:
             if row.state != "sealed" and self.is_abandoned(row):
                 self.seal_abandoned(row)
 
-    async def _seal(self, record: CallRecorder, end_reason: str, ended_at: datetime) -> SealedFile:
+    async def _seal(
+        self, record: CallRecorder, end_reason: str, ended_at: datetime
+    ) -> SealedFile:
         await record.close()
         try:
-            sealed = await asyncio.to_thread(self._seal_record, record, end_reason, ended_at)
+            sealed = await asyncio.to_thread(
+                self._seal_record, record, end_reason, ended_at
+            )
         except DatabaseUnreachable as error:
             await self._spill_end(record, end_reason, ended_at, error)
             raise
-        except StorageFull:  # in the archive; recovery seals the call when there is room
+        except (
+            StorageFull
+        ):  # in the archive; recovery seals the call when there is room
             self._remove_recorder(record)
             raise
         self._remove_recorder(record)
@@ -343,7 +294,11 @@ class Journal:
         self._recorders.pop((record.call.source, record.call.sid), None)
 
     async def _spill_end(
-        self, record: CallRecorder, end_reason: str, ended_at: datetime, error: AftercallError
+        self,
+        record: CallRecorder,
+        end_reason: str,
+        ended_at: datetime,
+        error: AftercallError,
     ) -> None:
         """Writes the end of the call to its file, which is imported when the database is back."""
         await self._spill_entry(call_entry(record.call))
@@ -351,10 +306,14 @@ class Journal:
         self._remove_recorder(record)
         self.outage.start(error)
 
-    def _seal_record(self, record: CallRecorder, end_reason: str, ended_at: datetime) -> SealedFile:
+    def _seal_record(
+        self, record: CallRecorder, end_reason: str, ended_at: datetime
+    ) -> SealedFile:
         call = record.call
         if record.is_spilling or self.outage.is_active:
-            raise DatabaseUnreachable(f"call {call.id} is kept on disk until the database is back")
+            raise DatabaseUnreachable(
+                f"call {call.id} is kept on disk until the database is back"
+            )
         with self._mark_sealing(call.id):
             if not self._claim(call.id, self.presence.process, ended_at, end_reason):
                 raise CallNotLive(f"call {call.id} was sealed by another process")
@@ -363,11 +322,17 @@ class Journal:
             finished = to_finished_call(call, row.ended_at, row.end_reason, replayed)
             return self._archive_and_finish(finished)
 
-    def _claim(self, call_id: str, held_by: str, ended_at: datetime, end_reason: str) -> bool:
+    def _claim(
+        self, call_id: str, held_by: str, ended_at: datetime, end_reason: str
+    ) -> bool:
         sealer = self.presence.process
         try:
             return self.store.claim(
-                call_id, held_by=held_by, sealer=sealer, ended_at=ended_at, end_reason=end_reason
+                call_id,
+                held_by=held_by,
+                sealer=sealer,
+                ended_at=ended_at,
+                end_reason=end_reason,
             )
         except StorageFull as error:  # a full database counts as away
             raise DatabaseUnreachable(
@@ -378,7 +343,10 @@ class Journal:
         sealed = self.archive.seal(call)
         fault_point("resume.before_keep")
         self.store.finish(
-            call, archive_name=sealed.name, sha256=sealed.sha256, sealed_at=self.clock.now()
+            call,
+            archive_name=sealed.name,
+            sha256=sealed.sha256,
+            sealed_at=self.clock.now(),
         )
         fault_point("resume.after_keep")
         return sealed
@@ -395,7 +363,9 @@ class Journal:
 def _time_out_write(written: PendingWrite, alarm: "asyncio.Future[None]") -> None:
     """An entry that is written later all the same is there twice; replay ignores the second."""
     if not alarm.cancelled() and not written.done():
-        written.set_exception(DatabaseUnreachable(f"not written within {DATABASE_TIMEOUT_S:g} s"))
+        written.set_exception(
+            DatabaseUnreachable(f"not written within {DATABASE_TIMEOUT_S:g} s")
+        )
 
 
 def ingest_json(journal: Journal, raw: bytes) -> tuple[CallRow, bool]:
@@ -433,7 +403,9 @@ def recover(journal: Journal) -> RecoveryResult:
         entries = journal.store.list_entries(call_id)
         _add_late_entries(journal, journal.store.get(call_id), entries)
         journal.store.delete_entries(call_id, len(entries))
-    journal.presence.remove_dead(in_use={row.owner for row in journal.store.list_unsealed()})
+    journal.presence.remove_dead(
+        in_use={row.owner for row in journal.store.list_unsealed()}
+    )
     return RecoveryResult(tuple(sealed), tuple(failed))
 
 
@@ -452,7 +424,9 @@ def import_spilled(journal: Journal) -> list[str]:
             except CallErased:
                 log.warning("a spilled call has been erased since; its file is deleted")
             except AftercallError as error:
-                log.warning("cannot import a spilled call", call=path.stem, error=error.code)
+                log.warning(
+                    "cannot import a spilled call", call=path.stem, error=error.code
+                )
                 continue
             journal.spill.remove(path)
     return imported
@@ -463,15 +437,21 @@ def _import_spilled_call(journal: Journal, path: Path) -> list[str]:
     if spilled is None:
         return []
     owner = journal.presence.process
-    row = journal.store.import_spilled(spilled.call, spilled.entries, owner, spilled.ended)
+    row = journal.store.import_spilled(
+        spilled.call, spilled.entries, owner, spilled.ended
+    )
     fault_point("spill.after_take_up")
     if row.state == "sealed":
         _add_late_entries(journal, row, spilled.entries)
-    log.warning("imported a spilled call", call=row.live.id, entries=len(spilled.entries))
+    log.warning(
+        "imported a spilled call", call=row.live.id, entries=len(spilled.entries)
+    )
     return [row.live.id]
 
 
-def _add_late_entries(journal: Journal, row: CallRow, entries: Sequence[JournalEntry]) -> None:
+def _add_late_entries(
+    journal: Journal, row: CallRow, entries: Sequence[JournalEntry]
+) -> None:
     """Stores what the sealed call lacks of these entries as an addendum."""
     sealed, _ = journal.archive.read(str(row.archive_name))
     replayed = replay_entries(entries)

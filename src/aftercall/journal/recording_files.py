@@ -25,7 +25,9 @@ from aftercall.ids import new_id
 from aftercall.model.calls import Recording, RecordingState, TranscriptState
 
 RECORDINGS_FOLDER = "recordings"
-_disk_errors = partial(translated_errors, folder="recordings", error_type=RecordingError)
+_disk_errors = partial(
+    translated_errors, folder="recordings", error_type=RecordingError
+)
 
 
 class PartialRecording:
@@ -116,7 +118,13 @@ class RecordingStore:
             "changed_at": now,
         }
         with self._database.write() as connection:
-            upsert(connection, recordings, {"carrier": carrier, "sid": sid}, row, changes={})
+            upsert(
+                connection,
+                recordings,
+                {"carrier": carrier, "sid": sid},
+                row,
+                changes={},
+            )
         is_same = and_(recordings.c.carrier == carrier, recordings.c.sid == sid)
         return self._fetch(is_same)[0]
 
@@ -142,12 +150,16 @@ class RecordingStore:
 
     def mark_started(self, recording_id: str, now: datetime) -> None:
         self._update(
-            recording_id, {"state": "downloading", "changed_at": now}, only_if_state="waiting"
+            recording_id,
+            {"state": "downloading", "changed_at": now},
+            only_if_state="waiting",
         )
 
     def start_attempt(self, recording_id: str, now: datetime) -> Recording:
         """Counts an attempt."""
-        self._update(recording_id, {"attempts": recordings.c.attempts + 1, "changed_at": now})
+        self._update(
+            recording_id, {"attempts": recordings.c.attempts + 1, "changed_at": now}
+        )
         return self.get(recording_id)
 
     def set_url(self, recording_id: str, url: str, now: datetime) -> None:
@@ -164,18 +176,27 @@ class RecordingStore:
         transcript: TranscriptState,
     ) -> None:
         file = {"path": path, "sha256": sha256, "bytes": size}
-        state = {"state": "here", "reason": "", "transcript": transcript, "changed_at": now}
+        state = {
+            "state": "here",
+            "reason": "",
+            "transcript": transcript,
+            "changed_at": now,
+        }
         self._update(recording_id, file | state)
 
     def set_state(
         self, recording_id: str, state: RecordingState, reason: str, now: datetime
     ) -> None:
-        self._update(recording_id, {"state": state, "reason": reason, "changed_at": now})
+        self._update(
+            recording_id, {"state": state, "reason": reason, "changed_at": now}
+        )
 
     def set_transcript_state(
         self, recording_id: str, state: TranscriptState, reason: str, now: datetime
     ) -> None:
-        self._update(recording_id, {"transcript": state, "reason": reason, "changed_at": now})
+        self._update(
+            recording_id, {"transcript": state, "reason": reason, "changed_at": now}
+        )
 
     def _fetch(self, condition: ColumnElement[bool]) -> list[Recording]:
         query = select(recordings).where(condition).order_by(recordings.c.id)
@@ -183,9 +204,14 @@ class RecordingStore:
             return [Recording(**row._asdict()) for row in connection.execute(query)]
 
     def _update(
-        self, recording_id: str, values: dict[str, Any], only_if_state: str | None = None
+        self,
+        recording_id: str,
+        values: dict[str, Any],
+        only_if_state: str | None = None,
     ) -> None:
-        statement = update(recordings).where(recordings.c.id == recording_id).values(values)
+        statement = (
+            update(recordings).where(recordings.c.id == recording_id).values(values)
+        )
         if only_if_state is not None:
             statement = statement.where(recordings.c.state == only_if_state)
         with self._database.write() as connection:

@@ -44,7 +44,9 @@ class ReplayedCall:
 def to_entry(call_id: str, item: Turn | Event) -> JournalEntry:
     if isinstance(item, Turn):
         return JournalEntry(call_id, "turn", item.seq, _encode_turn(item))
-    return JournalEntry(call_id, "event", item.seq, item.model_dump_json(exclude_none=True))
+    return JournalEntry(
+        call_id, "event", item.seq, item.model_dump_json(exclude_none=True)
+    )
 
 
 def _encode_turn(turn: Turn) -> str:
@@ -69,8 +71,14 @@ def replay_entries(entries: Iterable[JournalEntry]) -> ReplayedCall:
         if bodies.setdefault((entry.kind, entry.seq), entry.body) != entry.body:
             faults.append(ReplayFault("journal.conflict", entry.kind, entry.seq))
     ordered = sorted(bodies.items())
-    turns = [Turn.model_validate_json(body) for (kind, _), body in ordered if kind == "turn"]
-    events = [Event.model_validate_json(body) for (kind, _), body in ordered if kind == "event"]
+    turns = [
+        Turn.model_validate_json(body) for (kind, _), body in ordered if kind == "turn"
+    ]
+    events = [
+        Event.model_validate_json(body)
+        for (kind, _), body in ordered
+        if kind == "event"
+    ]
     faults += _find_gaps("turn", turns)
     faults += _find_gaps("event", events)
     return ReplayedCall(tuple(turns), tuple(events), tuple(faults))
@@ -83,12 +91,20 @@ def _find_gaps(kind: str, items: Sequence[Turn | Event]) -> list[ReplayFault]:
 
 
 def to_finished_call(
-    live: LiveCall, ended_at: datetime | None, end_reason: str | None, replayed: ReplayedCall
+    live: LiveCall,
+    ended_at: datetime | None,
+    end_reason: str | None,
+    replayed: ReplayedCall,
 ) -> Call:
     """The call for the archive. Faults become events. Without an end, it was interrupted."""
     ended_at = ended_at or _find_last_activity(live, replayed)
     found = [
-        Event(seq=1, kind=fault.kind, at=ended_at, data={"entry": fault.entry, "seq": fault.seq})
+        Event(
+            seq=1,
+            kind=fault.kind,
+            at=ended_at,
+            data={"entry": fault.entry, "seq": fault.seq},
+        )
         for fault in replayed.faults
     ]
     return Call.model_construct(

@@ -19,7 +19,8 @@ _PEEK = PreparedStatement(
     select(resume_states).where(
         resume_states.c.agent_id == bindparam("agent"),
         resume_states.c.caller_hash == bindparam("hash"),
-        resume_states.c.ended_at >= bindparam("not_before", type_=resume_states.c.ended_at.type),
+        resume_states.c.ended_at
+        >= bindparam("not_before", type_=resume_states.c.ended_at.type),
     )
 )
 

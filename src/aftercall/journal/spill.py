@@ -17,7 +17,13 @@ from datetime import datetime
 from pathlib import Path
 
 from aftercall.clock import Clock, format_instant
-from aftercall.disk import append_synced, create_locked, open_locked, sync_folder, try_locked
+from aftercall.disk import (
+    append_synced,
+    create_locked,
+    open_locked,
+    sync_folder,
+    try_locked,
+)
 from aftercall.errors import AftercallError, error_code
 from aftercall.faults import fault_point
 from aftercall.journal.replay import JournalEntry
@@ -47,7 +53,9 @@ def call_entry(call: LiveCall) -> JournalEntry:
 
 
 def end_entry(call_id: str, ended_at: datetime, end_reason: str) -> JournalEntry:
-    return JournalEntry(call_id, END, 0, json.dumps([format_instant(ended_at), end_reason]))
+    return JournalEntry(
+        call_id, END, 0, json.dumps([format_instant(ended_at), end_reason])
+    )
 
 
 def removal_entry(call_id: str) -> JournalEntry:
@@ -91,7 +99,9 @@ class SpillFolder:
         """Unlocks every file; the next start imports them."""
         self._write_waiting()
         if self._waiting:
-            log.error("the disk is still full; words are lost", entries=len(self._waiting))
+            log.error(
+                "the disk is still full; words are lost", entries=len(self._waiting)
+            )
         for call_id in list(self._locked_files):
             self._release(call_id)
 
@@ -128,7 +138,9 @@ class SpillFolder:
             self._waiting_bytes -= len(self._waiting.popleft().body)
 
     def _drop_waiting(self, call_id: str) -> None:
-        self._waiting = deque(entry for entry in self._waiting if entry.call_id != call_id)
+        self._waiting = deque(
+            entry for entry in self._waiting if entry.call_id != call_id
+        )
         self._waiting_bytes = sum(len(entry.body) for entry in self._waiting)
 
     def _write(self, entry: JournalEntry) -> None:
@@ -148,7 +160,9 @@ class SpillFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         path = self._path(call_id)
         is_reopened = path.exists()  # after its end
-        self._locked_files[call_id] = open_locked(path) if is_reopened else create_locked(path)
+        self._locked_files[call_id] = (
+            open_locked(path) if is_reopened else create_locked(path)
+        )
 
     def _release(self, call_id: str) -> None:
         with suppress(KeyError):
@@ -165,7 +179,9 @@ def read_spilled_call(path: Path) -> SpilledCall | None:
     except FileNotFoundError:
         return None
     lines = [JournalEntry(path.stem, *json.loads(line)) for line in whole.splitlines()]
-    calls = [LiveCall.model_validate_json(line.body) for line in lines if line.kind == CALL]
+    calls = [
+        LiveCall.model_validate_json(line.body) for line in lines if line.kind == CALL
+    ]
     if not calls:
         return None
     ends = [json.loads(line.body) for line in lines if line.kind == END]

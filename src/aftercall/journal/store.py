@@ -25,14 +25,13 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.pool import PoolProxiedConnection
 
-from aftercall.db.connect import Database, translated_errors
+from aftercall.db.connect import Database
 from aftercall.db.conversations import join_conversation
 from aftercall.db.stale_briefings import invalidate_briefing, request_briefing
 from aftercall.db.statements import PreparedStatement, upsert
 from aftercall.db.tables import calls, followup_runs, journal, resume_states, tombstones
-from aftercall.errors import CallErased, DatabaseUnreachable, NotFound
+from aftercall.errors import CallErased, NotFound
 from aftercall.ids import hash_caller
 from aftercall.journal.replay import JournalEntry
 from aftercall.model.calls import IMPORTED, Call, LiveCall
@@ -40,7 +39,9 @@ from aftercall.model.calls import IMPORTED, Call, LiveCall
 CallEnd = tuple[datetime, str]
 """When a call ended, and why."""
 
-_SELECT_PARTY = PreparedStatement(select(calls.c.whose).where(calls.c.id == bindparam("call")))
+_SELECT_PARTY = PreparedStatement(
+    select(calls.c.whose).where(calls.c.id == bindparam("call"))
+)
 
 
 @dataclass(frozen=True)
@@ -63,61 +64,6 @@ class CallRow:
     def party(self) -> str | None:
         """Whose call it is; while that is undecided, its number."""
         return self.whose or self.live.caller
-
-
-class JournalInserter:
-    """Writes entries on a driver connection that it keeps, for one thread at a time.
-
-    Live calls wait for these writes. SQLAlchemy's execution would double their time, and a
-    connection from the pool may have to be waited for.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._is_sqlite = database.dialect == "sqlite"
-        columns: dict[str, Any] = {name: bindparam(name) for name in JournalEntry._fields}
-        self._sql = str(insert(journal).values(columns).compile(database.engine))
-        self._connection: PoolProxiedConnection | None = None
-
-    def write(self, entries: Sequence[JournalEntry]) -> None:
-        is_kept = self._connection is not None
-        try:
-            self._write(entries)
-        except DatabaseUnreachable:
-            if not is_kept or self._is_sqlite:
-                raise
-            # The server dropped the idle connection. Replay ignores an entry that is there twice.
-            self._write(entries)
-
-    def is_ready(self) -> bool:
-        return self._database.is_ready()
-
-    def close(self) -> None:
-        """Drops the connection and what is uncommitted; the next write opens another."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.invalidate()
-
-    def _write(self, entries: Sequence[JournalEntry]) -> None:
-        with translated_errors(self._database.driver_error):
-            try:
-                self._insert(entries)
-            except Exception:
-                self.close()
-                raise
-
-    def _insert(self, entries: Sequence[JournalEntry]) -> None:
-        if self._connection is None:
-            self._connection = self._database.engine.raw_connection()
-        cursor = self._connection.cursor()
-        if not self._is_sqlite:
-            cursor.executemany(self._sql, [entry._asdict() for entry in entries])
-            self._connection.commit()
-            return
-        with self._database.write_lock():
-            cursor.execute("BEGIN IMMEDIATE")
-            cursor.executemany(self._sql, entries)
-            cursor.execute("COMMIT")
 
 
 class CallStore:
@@ -182,7 +128,9 @@ class CallStore:
         """
         with self._database.write() as connection:
             _refuse_erased(connection, call)
-            state = connection.execute(select(calls.c.state).where(calls.c.id == call.id)).scalar()
+            state = connection.execute(
+                select(calls.c.state).where(calls.c.id == call.id)
+            ).scalar()
             if state is None:
                 row = _make_spilled_row(connection, call)
                 row |= {"state": "live" if is_live else "sealing", "owner": owner}
@@ -191,20 +139,34 @@ class CallStore:
                 _insert_missing_entries(connection, call.id, entries)
                 if not is_live:
                     end = _make_end(*(ended or (None, None)))
-                    connection.execute(update(calls).where(calls.c.id == call.id).values(end))
-            return to_call_row(connection.execute(select(calls).where(calls.c.id == call.id)).one())
+                    connection.execute(
+                        update(calls).where(calls.c.id == call.id).values(end)
+                    )
+            return to_call_row(
+                connection.execute(select(calls).where(calls.c.id == call.id)).one()
+            )
 
     def claim(
-        self, call_id: str, *, held_by: str, sealer: str, ended_at: datetime, end_reason: str
+        self,
+        call_id: str,
+        *,
+        held_by: str,
+        sealer: str,
+        ended_at: datetime,
+        end_reason: str,
     ) -> bool:
         """Takes the right to seal a call; one process gets it. A stored end is kept."""
         values = _make_end(ended_at, end_reason) | {"owner": sealer}
-        claimable = and_(calls.c.id == call_id, calls.c.state != "sealed", calls.c.owner == held_by)
+        claimable = and_(
+            calls.c.id == call_id, calls.c.state != "sealed", calls.c.owner == held_by
+        )
         with self._database.write() as connection:
             claimed = connection.execute(update(calls).where(claimable).values(values))
         return claimed.rowcount == 1
 
-    def finish(self, call: Call, *, archive_name: str, sha256: str, sealed_at: datetime) -> None:
+    def finish(
+        self, call: Call, *, archive_name: str, sha256: str, sealed_at: datetime
+    ) -> None:
         """Marks an archived call as sealed, starts its post-call work, deletes its entries."""
         sealed = {
             "state": "sealed",
@@ -216,7 +178,9 @@ class CallStore:
             "is_silent": call.is_silent,
         }
         with self._database.write() as connection:
-            connection.execute(update(calls).where(calls.c.id == call.id).values(sealed))
+            connection.execute(
+                update(calls).where(calls.c.id == call.id).values(sealed)
+            )
             connection.execute(delete(journal).where(journal.c.call_id == call.id))
             _save_resume_state(connection, call)
             _set_followup_timer(connection, call, sealed_at)
@@ -235,23 +199,38 @@ class CallStore:
     def get(self, call_id: str) -> CallRow:
         row = self._fetch_first(select(calls).where(calls.c.id == call_id))
         if row is None:
-            raise NotFound(f"there is no call {call_id!r}; `aftercall calls list` shows all calls")
+            raise NotFound(
+                f"there is no call {call_id!r}; `aftercall calls list` shows all calls"
+            )
         return row
 
     def find_last_spoken_leg(self, conversation: str) -> CallRow | None:
         """The newest sealed call of a conversation that has caller words."""
-        legs = and_(calls.c.conversation == conversation, calls.c.archive_name.is_not(None))
-        query = select(calls).where(legs, ~calls.c.is_silent).order_by(calls.c.started_at.desc())
+        legs = and_(
+            calls.c.conversation == conversation, calls.c.archive_name.is_not(None)
+        )
+        query = (
+            select(calls)
+            .where(legs, ~calls.c.is_silent)
+            .order_by(calls.c.started_at.desc())
+        )
         return self._fetch_first(query)
 
     def find(self, source: str, sid: str) -> CallRow | None:
-        return self._fetch_first(select(calls).where(calls.c.source == source, calls.c.sid == sid))
+        return self._fetch_first(
+            select(calls).where(calls.c.source == source, calls.c.sid == sid)
+        )
 
-    def find_by_ids(self, source: str, ids: Sequence[str], *, since: datetime) -> CallRow | None:
+    def find_by_ids(
+        self, source: str, ids: Sequence[str], *, since: datetime
+    ) -> CallRow | None:
         """The first call since then with one of these ids as its sid or in its metadata."""
         named = or_(
             calls.c.sid.in_(ids),
-            *(cast(calls.c.metadata, Text).contains(f'"{one}"', autoescape=True) for one in ids),
+            *(
+                cast(calls.c.metadata, Text).contains(f'"{one}"', autoescape=True)
+                for one in ids
+            ),
         )
         query = (
             select(calls)
@@ -261,10 +240,18 @@ class CallStore:
         return self._fetch_first(query)
 
     def list_page(
-        self, *, limit: int, before: tuple[datetime, str] | None = None, caller: str | None = None
+        self,
+        *,
+        limit: int,
+        before: tuple[datetime, str] | None = None,
+        caller: str | None = None,
     ) -> list[CallRow]:
         """Newest first; `before` is the start and id of the last call on the previous page."""
-        query = select(calls).order_by(calls.c.started_at.desc(), calls.c.id.desc()).limit(limit)
+        query = (
+            select(calls)
+            .order_by(calls.c.started_at.desc(), calls.c.id.desc())
+            .limit(limit)
+        )
         if caller is not None:
             query = query.where(calls.c.caller == caller)
         if before is not None:
@@ -294,13 +281,18 @@ class CallStore:
         """Stores whose each call is, unless that is decided; returns what is stored."""
         is_undecided = and_(calls.c.id == bindparam("call"), calls.c.whose.is_(None))
         statement = update(calls).where(is_undecided).values(whose=bindparam("party"))
-        rows = [{"call": call_id, "party": party} for call_id, party in sorted(decided.items())]
+        rows = [
+            {"call": call_id, "party": party}
+            for call_id, party in sorted(decided.items())
+        ]
         with self._database.write() as connection:
             connection.execute(statement, rows)
         return self.get_decided_parties(list(decided))
 
     def list_unsealed(self) -> list[CallRow]:
-        return self._fetch_all(select(calls).where(calls.c.state != "sealed").order_by(calls.c.id))
+        return self._fetch_all(
+            select(calls).where(calls.c.state != "sealed").order_by(calls.c.id)
+        )
 
     def list_sealed_files(self) -> dict[str, tuple[str, str, int]]:
         """Call id to archive name, hash and number of addenda; expired calls have no file."""
@@ -315,7 +307,9 @@ class CallStore:
 
     def list_entries(self, call_id: str) -> list[JournalEntry]:
         columns = [journal.c[name] for name in JournalEntry._fields]
-        query = select(*columns).where(journal.c.call_id == call_id).order_by(journal.c.n)
+        query = (
+            select(*columns).where(journal.c.call_id == call_id).order_by(journal.c.n)
+        )
         with self._database.read() as connection:
             return [JournalEntry(*row) for row in connection.execute(query)]
 
@@ -324,7 +318,9 @@ class CallStore:
         entries = select(journal.c.n).where(journal.c.call_id == call_id)
         oldest = entries.order_by(journal.c.n).limit(count).subquery()
         with self._database.write() as connection:
-            connection.execute(delete(journal).where(journal.c.n.in_(select(oldest.c.n))))
+            connection.execute(
+                delete(journal).where(journal.c.n.in_(select(oldest.c.n)))
+            )
 
     def list_late_calls(self) -> list[str]:
         """Sealed calls with entries: another process wrote them after the seal."""
@@ -348,7 +344,9 @@ class CallStore:
 
 
 def _make_spilled_row(connection: Connection, call: LiveCall) -> dict[str, Any]:
-    same_sid = select(calls.c.id).where(calls.c.source == call.source, calls.c.sid == call.sid)
+    same_sid = select(calls.c.id).where(
+        calls.c.source == call.source, calls.c.sid == call.sid
+    )
     row = to_columns(call)
     if connection.execute(same_sid).first():
         row["sid"] = f"{call.sid}.{call.id}"
@@ -360,7 +358,9 @@ def _make_end(ended_at: datetime | None, reason: str | None) -> dict[str, Any]:
     """Column values of a call that has ended; an end that is stored already is kept."""
     return {
         "state": "sealing",
-        "ended_at": func.coalesce(calls.c.ended_at, literal(ended_at, calls.c.ended_at.type)),
+        "ended_at": func.coalesce(
+            calls.c.ended_at, literal(ended_at, calls.c.ended_at.type)
+        ),
         "end_reason": func.coalesce(calls.c.end_reason, literal(reason, Text)),
     }
 
@@ -370,7 +370,9 @@ def _insert_missing_entries(
 ) -> None:
     query = select(journal.c.kind, journal.c.seq).where(journal.c.call_id == call_id)
     known = {(row.kind, row.seq) for row in connection.execute(query)}
-    if rows := [entry._asdict() for entry in entries if (entry.kind, entry.seq) not in known]:
+    if rows := [
+        entry._asdict() for entry in entries if (entry.kind, entry.seq) not in known
+    ]:
         connection.execute(insert(journal), rows)
 
 
@@ -382,17 +384,27 @@ def _save_resume_state(connection: Connection, call: Call) -> None:
     if call.caller is None or call.source == IMPORTED:
         return
     key = {"agent_id": call.agent_id, "caller_hash": hash_caller(call.caller)}
-    state = {"call_id": call.id, "conversation": call.conversation, "ended_at": call.ended_at}
+    state = {
+        "call_id": call.id,
+        "conversation": call.conversation,
+        "ended_at": call.ended_at,
+    }
     ended_at = literal(call.ended_at, resume_states.c.ended_at.type)
     is_replaced: ColumnElement[bool] = resume_states.c.ended_at <= ended_at
     if call.is_silent:
-        is_replaced = and_(is_replaced, resume_states.c.conversation == call.conversation)
+        is_replaced = and_(
+            is_replaced, resume_states.c.conversation == call.conversation
+        )
     upsert(connection, resume_states, key, state, only_where=is_replaced)
 
 
 def _refresh_briefing(connection: Connection, call: Call) -> None:
     """The caller may call again, and their news has changed."""
-    if call.caller is not None and call.direction == "inbound" and call.source != IMPORTED:
+    if (
+        call.caller is not None
+        and call.direction == "inbound"
+        and call.source != IMPORTED
+    ):
         request_briefing(connection, call.agent_id, call.caller)
     else:
         invalidate_briefing(connection, call.agent_id, call.caller)
@@ -403,13 +415,19 @@ def add_tombstone(
 ) -> None:
     """Marks an erased call, which is not accepted again."""
     key = {"key": _tombstone_key(source, sid)}
-    upsert(connection, tombstones, key, {"call_id": call_id, "erased_at": now}, changes={})
+    upsert(
+        connection, tombstones, key, {"call_id": call_id, "erased_at": now}, changes={}
+    )
 
 
 def _refuse_erased(connection: Connection, call: LiveCall) -> None:
     key = _tombstone_key(call.source, call.sid)
-    if connection.execute(select(tombstones.c.key).where(tombstones.c.key == key)).first():
-        raise CallErased(f"this {call.source} call was erased, and is not accepted again")
+    if connection.execute(
+        select(tombstones.c.key).where(tombstones.c.key == key)
+    ).first():
+        raise CallErased(
+            f"this {call.source} call was erased, and is not accepted again"
+        )
 
 
 def _tombstone_key(source: str, sid: str) -> str:
@@ -419,9 +437,16 @@ def _tombstone_key(source: str, sid: str) -> str:
 def _set_followup_timer(connection: Connection, call: Call, now: datetime) -> None:
     """Follow-up work waits for the last leg of a conversation: a later leg asks for a new run."""
     due = {"state": "due", "reason": "", "changed_at": now}
-    row = {"agent_id": call.agent_id, "caller": call.caller, "ended_at": call.ended_at, **due}
+    row = {
+        "agent_id": call.agent_id,
+        "caller": call.caller,
+        "ended_at": call.ended_at,
+        **due,
+    }
     ended_at = literal(call.ended_at, followup_runs.c.ended_at.type)
-    latest = case((followup_runs.c.ended_at > ended_at, followup_runs.c.ended_at), else_=ended_at)
+    latest = case(
+        (followup_runs.c.ended_at > ended_at, followup_runs.c.ended_at), else_=ended_at
+    )
     key = {"conversation": call.conversation}
     upsert(connection, followup_runs, key, row, changes={"ended_at": latest, **due})
 
@@ -431,6 +456,12 @@ def to_columns(call: LiveCall) -> dict[str, Any]:
 
 
 def to_call_row(row: Row[Any]) -> CallRow:
-    live = LiveCall.model_construct(**{name: row._mapping[name] for name in LiveCall.model_fields})
-    rest = {name: row._mapping[name] for name in CallRow.__dataclass_fields__ if name != "live"}
+    live = LiveCall.model_construct(
+        **{name: row._mapping[name] for name in LiveCall.model_fields}
+    )
+    rest = {
+        name: row._mapping[name]
+        for name in CallRow.__dataclass_fields__
+        if name != "live"
+    }
     return CallRow(live=live, **rest)

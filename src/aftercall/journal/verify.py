@@ -5,14 +5,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from aftercall.errors import NotFound
-from aftercall.journal.archive import CHAIN_FILE, ArchiveFolder, ChainLink, check_chain, hash_bytes
+from aftercall.journal.archive import (
+    CHAIN_FILE,
+    ArchiveFolder,
+    ChainLink,
+    check_chain,
+    hash_bytes,
+)
 from aftercall.journal.store import CallStore
 
 NOT_ERASED = (
-    "the chain says that it was erased, but the file still exists: run `aftercall erase` again"
+    "the chain says that it was erased, but the file still exists: "
+    "run `aftercall erase` again"
 )
 NOT_IN_CHAIN = (
-    "the chain does not list this file: it was put there by hand, or its line was removed"
+    "the chain does not list this file: it was put there by hand, "
+    "or its line was removed"
 )
 
 
@@ -40,7 +48,9 @@ def verify_archive(place: ArchiveFolder, store: CallStore) -> ArchiveProof:
     if not proof.faults:
         return proof
     again = _check_archive(place, store)
-    return replace(again, faults=tuple(fault for fault in again.faults if fault in proof.faults))
+    return replace(
+        again, faults=tuple(fault for fault in again.faults if fault in proof.faults)
+    )
 
 
 def _check_archive(place: ArchiveFolder, store: CallStore) -> ArchiveProof:
@@ -71,7 +81,9 @@ def _check_archive(place: ArchiveFolder, store: CallStore) -> ArchiveProof:
     return ArchiveProof(len(names), len(lines), len(sealed), tuple(faults))
 
 
-def _check_links(place: ArchiveFolder, links: dict[str, ChainLink]) -> Iterator[ArchiveFault]:
+def _check_links(
+    place: ArchiveFolder, links: dict[str, ChainLink]
+) -> Iterator[ArchiveFault]:
     for link in links.values():
         try:
             data = place.read(link.name)
@@ -80,7 +92,9 @@ def _check_links(place: ArchiveFolder, links: dict[str, ChainLink]) -> Iterator[
             yield ArchiveFault("missing", link.name, reason)
             continue
         if hash_bytes(data) != link.sha256:
-            yield ArchiveFault("edited", link.name, "its contents are not those that were sealed")
+            yield ArchiveFault(
+                "edited", link.name, "its contents are not those that were sealed"
+            )
 
 
 def _check_calls(
@@ -90,7 +104,9 @@ def _check_calls(
     for call_id, (name, sha256, addenda) in sealed.items():
         link = links.get(name)
         if link is None:
-            reason = f"call {call_id} was sealed into it, but the chain does not list it"
+            reason = (
+                f"call {call_id} was sealed into it, but the chain does not list it"
+            )
             yield ArchiveFault("unchained", name, reason)
         elif link.sha256 != sha256:
             reason = f"the chain's hash is not the one call {call_id} was sealed with"

@@ -42,7 +42,9 @@ def read_live_turns(store: CallStore, row: CallRow) -> tuple[Turn, ...]:
     return replay_entries(store.list_entries(row.live.id)).turns
 
 
-def find_interrupted_turns(turns: Sequence[Turn], events: Iterable[Event]) -> frozenset[int]:
+def find_interrupted_turns(
+    turns: Sequence[Turn], events: Iterable[Event]
+) -> frozenset[int]:
     """The numbers of the agent's turns that the caller interrupted.
 
     For each interruption, the last turn that had begun and ends with the words heard.
@@ -53,7 +55,9 @@ def find_interrupted_turns(turns: Sequence[Turn], events: Iterable[Event]) -> fr
             cut = [
                 turn.seq
                 for turn in turns
-                if turn.speaker == "agent" and turn.at <= event.at and turn.text.endswith(heard)
+                if turn.speaker == "agent"
+                and turn.at <= event.at
+                and turn.text.endswith(heard)
             ]
             found.update(cut[-1:])
     return frozenset(found)

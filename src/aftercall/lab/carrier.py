@@ -6,7 +6,14 @@ import math
 import re
 import wave
 from array import array
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -20,7 +27,9 @@ from aftercall.clock import Clock, SystemClock
 WEBHOOK_TIMEOUT_S = 15.0
 RATE_HZ = 8000
 WHOLE = ((0.0, math.inf),)
-EXPIRED = "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"
+EXPIRED = (
+    "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"
+)
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 Spans = Sequence[tuple[float, float]]
@@ -80,7 +89,9 @@ class WebhookSender:
     async def _deliver(self, kind: str, send: Send, delay_s: float) -> None:
         if delay_s:
             await self._clock.sleep(delay_s)
-        await asyncio.gather(*(send() for _ in range(self.delivery_faults.delivery_count(kind))))
+        await asyncio.gather(
+            *(send() for _ in range(self.delivery_faults.delivery_count(kind)))
+        )
 
 
 @dataclass
@@ -107,7 +118,9 @@ class LabRecordings:
         self.by_sid: dict[str, LabRecording] = {}
 
     def add(self, sid: str, call: str, life_s: float | None = None) -> LabRecording:
-        recording = LabRecording(sid, call, make_wav(1.0), self._clock.monotonic(), life_s=life_s)
+        recording = LabRecording(
+            sid, call, make_wav(1.0), self._clock.monotonic(), life_s=life_s
+        )
         self.by_sid[sid] = recording
         return recording
 
@@ -138,15 +151,20 @@ def _serve_range(recording: LabRecording, wanted: str) -> Response:
     if found := _RANGE.fullmatch(wanted):
         start, end = int(found[1]), min(total, int(found[2] or total - 1) + 1)
         if start >= total:
-            return Response(status_code=416, headers={"Content-Range": f"bytes */{total}"})
+            return Response(
+                status_code=416, headers={"Content-Range": f"bytes */{total}"}
+            )
         status = 206
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{total}"
     body = recording.audio[start:end]
     if not recording.cut_after_bytes:
         return Response(body, status, headers, media_type="audio/x-wav")
     cut = recording.cut_after_bytes.pop(0)
-    headers["Content-Length"] = str(len(body))  # more than follows: the connection breaks off
-    return StreamingResponse(_stream(body[:cut]), status, headers, media_type="audio/x-wav")
+    # more than follows: the connection breaks off
+    headers["Content-Length"] = str(len(body))
+    return StreamingResponse(
+        _stream(body[:cut]), status, headers, media_type="audio/x-wav"
+    )
 
 
 async def _stream(body: bytes) -> AsyncIterator[bytes]:

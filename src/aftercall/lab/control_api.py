@@ -40,7 +40,9 @@ def make_router(lab: Lab) -> APIRouter:
     router = APIRouter(prefix="/lab", tags=["lab"])
     handsets: list[Handset] = []
 
-    @router.post("/faults", summary="Spoil the next request to a server", status_code=204)
+    @router.post(
+        "/faults", summary="Spoil the next request to a server", status_code=204
+    )
     async def order_fault(order: FaultOrder) -> None:
         with _refused_as_422():
             lab.queue_fault(order.fault)
@@ -50,7 +52,9 @@ def make_router(lab: Lab) -> APIRouter:
         handsets.append(await _ring(lab, order))
         return _describe_call(len(handsets) - 1, handsets[-1])
 
-    @router.post("/calls/{number}/say", summary="Speak as the caller; returns the agent's answer")
+    @router.post(
+        "/calls/{number}/say", summary="Speak as the caller; returns the agent's answer"
+    )
     async def say(number: int, words: WordsOrder) -> dict[str, Any]:
         handset = _find(handsets, number)
         await handset.say(words.text)
@@ -68,7 +72,13 @@ def make_router(lab: Lab) -> APIRouter:
 async def _ring(lab: Lab, order: RingOrder) -> Handset:
     with _refused_as_422():
         speak = make_voice(order.voice)
-    party = (order.agent.rstrip("/"), order.caller, order.callee, speak, lab.transcriber.transcribe)
+    party = (
+        order.agent.rstrip("/"),
+        order.caller,
+        order.callee,
+        speak,
+        lab.transcriber.transcribe,
+    )
     if order.carrier == "twilio":
         return await ring_by_twilio(lab.exchange, *party)
     return await ring_by_telnyx(lab.telnyx, *party)
@@ -119,7 +129,10 @@ def make_exports(lab: Lab, number: str) -> dict[str, dict[str, str]]:
             "AFTERCALL_DEEPGRAM_URL": f"ws{address.removeprefix('http')}{lab.deepgram.path}",
         },
         "OpenAI": {"OPENAI_API_KEY": OPENAI_KEY, "OPENAI_BASE_URL": f"{address}/v1"},
-        "Anthropic": {"ANTHROPIC_API_KEY": ANTHROPIC_KEY, "ANTHROPIC_BASE_URL": address},
+        "Anthropic": {
+            "ANTHROPIC_API_KEY": ANTHROPIC_KEY,
+            "ANTHROPIC_BASE_URL": address,
+        },
         "Remem": {"REMEM_API_KEY": REMEM_KEY, "REMEM_API_URL": address},
         "GitHub": {
             "GITHUB_TOKEN": GITHUB_TOKEN,

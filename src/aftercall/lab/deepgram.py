@@ -115,7 +115,9 @@ class _AgentInput(_Message):
 
 
 class _AgentOutput(_Message):
-    encoding: Literal["linear16", "mulaw", "alaw", "mp3", "opus", "flac", "aac"] = "linear16"
+    encoding: Literal["linear16", "mulaw", "alaw", "mp3", "opus", "flac", "aac"] = (
+        "linear16"
+    )
     sample_rate: int | None = None
     bitrate: int | None = None
     container: Literal["none", "wav", "ogg"] | None = None
@@ -163,7 +165,13 @@ class FunctionCallResponse(_Message):
     content: str
 
 
-_FORMS = (KeepAlive, UpdatePrompt, InjectAgentMessage, InjectUserMessage, FunctionCallResponse)
+_FORMS = (
+    KeepAlive,
+    UpdatePrompt,
+    InjectAgentMessage,
+    InjectUserMessage,
+    FunctionCallResponse,
+)
 CLIENT_MESSAGES: dict[str, type[BaseModel]] = {form.__name__: form for form in _FORMS}
 
 
@@ -210,7 +218,9 @@ class DeepgramConnection(EngineConnection):
         if message["type"] == "Settings":
             raise _Refusal("SETTINGS_ALREADY_APPLIED")
         is_strict = self._behaviour is EngineBehaviour.STRICT
-        if is_strict and message["type"] == "InjectUserMessage":  # seen on some real sessions
+        if (
+            is_strict and message["type"] == "InjectUserMessage"
+        ):  # seen on some real sessions
             raise _Refusal("UNPARSABLE_CLIENT_MESSAGE")
         try:
             CLIENT_MESSAGES[message["type"]].model_validate(message)
@@ -231,12 +241,16 @@ class DeepgramConnection(EngineConnection):
             case "FunctionCallResponse":
                 answer = self._answers.pop(message.get("id") or "", None)
                 if answer is not None:
-                    self._call.tool_results.append((message["name"], message["content"]))
+                    self._call.tool_results.append(
+                        (message["name"], message["content"])
+                    )
                     answer.set_result(message["content"])
 
     async def _inject(self, message: dict[str, Any]) -> None:
         may_interrupt = message.get("behavior") == "interrupt"
-        if self._detector.is_speech_active or (self._reply_task.is_busy and not may_interrupt):
+        if self._detector.is_speech_active or (
+            self._reply_task.is_busy and not may_interrupt
+        ):
             await self._send("InjectionRefused", message="somebody is talking")
         elif self.speaks:
             self._reply_task.start(self._say(message["message"]))
@@ -300,7 +314,9 @@ def _read_settings(raw: str | bytes) -> AgentSettingsMessage:
         return AgentSettingsMessage.model_validate(message)
     except ValidationError as error:
         unknown = any(item["type"] == "extra_forbidden" for item in error.errors())
-        raise _Refusal("UNPARSABLE_CLIENT_MESSAGE" if unknown else "INVALID_SETTINGS") from None
+        raise _Refusal(
+            "UNPARSABLE_CLIENT_MESSAGE" if unknown else "INVALID_SETTINGS"
+        ) from None
 
 
 def _parse(raw: str) -> dict[str, Any]:

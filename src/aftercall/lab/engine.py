@@ -240,7 +240,9 @@ class EmulatedEngine:
         return WebSocketRoute(self.path, self._accept)
 
     def _is_authorized(self, authorization: str) -> bool:
-        return secrets.compare_digest(authorization.encode(), f"{self.scheme} {self.key}".encode())
+        return secrets.compare_digest(
+            authorization.encode(), f"{self.scheme} {self.key}".encode()
+        )
 
     def _check(self, connection: ServerConnection, request: Request) -> Response | None:
         if request.path.partition("?")[0] != self.path:
@@ -260,7 +262,9 @@ class EmulatedEngine:
     async def _run_connection(self, peer: Peer) -> None:
         call = EngineCall()
         self.calls.append(call)
-        behaviour = self.behaviours.popleft() if self.behaviours else EngineBehaviour.FINE
+        behaviour = (
+            self.behaviours.popleft() if self.behaviours else EngineBehaviour.FINE
+        )
         connection = self.connection_type(peer, call, behaviour, self._script)
         try:
             with suppress(PeerLeft):

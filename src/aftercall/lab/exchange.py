@@ -28,7 +28,9 @@ from aftercall.lab.twilio import APOLOGY, NO_ACCOUNT, TwilioCarrier
 from aftercall.lab.twiml import Reject, TwimlFault, TwimlSay, Verb
 
 RING_DURATION_S = 2.0
-VOICEMAIL_GREETING = "You have reached the voice mail box. Please leave a message after the tone."
+VOICEMAIL_GREETING = (
+    "You have reached the voice mail box. Please leave a message after the tone."
+)
 VOICEMAIL_TIMEOUT_S = 30.0
 
 Outcome = Literal["busy", "no-answer", "failed", "voicemail"]
@@ -51,15 +53,20 @@ def parse_number(spec: str) -> tuple[str, LabNumber]:
     number, mark, target = spec.partition("=")
     if not mark or not number.startswith("+"):
         raise RefusedInput(
-            "--number", "is NUMBER=ADDRESS or NUMBER=OUTCOME, and a number starts with +"
+            "--number",
+            "is NUMBER=ADDRESS or NUMBER=OUTCOME, and a number starts with +",
         )
     for outcome in get_args(Outcome):
         if target == outcome:
             return number, LabNumber(outcome=outcome)
     if not target.startswith(("http://", "https://")):
         outcomes = ", ".join(get_args(Outcome))
-        raise RefusedInput("--number", f"takes an address (http://…) or an outcome ({outcomes})")
-    status = target.removesuffix("/voice") + "/status" if target.endswith("/voice") else ""
+        raise RefusedInput(
+            "--number", f"takes an address (http://…) or an outcome ({outcomes})"
+        )
+    status = (
+        target.removesuffix("/voice") + "/status" if target.endswith("/voice") else ""
+    )
     return number, LabNumber(voice_url=target, status_url=status)
 
 
@@ -148,11 +155,15 @@ class PhoneNetwork(TwilioCarrier):
         await self.webhook_sender.drain()
 
     def _make_line(self) -> tuple[LineEnd, LineEnd]:
-        return make_line(RealTimeline(self.clock) if self.in_real_time else VirtualTimeline())
+        return make_line(
+            RealTimeline(self.clock) if self.in_real_time else VirtualTimeline()
+        )
 
     def _make_inbound_leg(self, end: LineEnd, caller: str, callee: str) -> Leg:
         number = self.numbers.get(callee, UNASSIGNED_NUMBER)
-        leg = Leg(self, end, caller, callee, "inbound", number.voice_url, number.status_url)
+        leg = Leg(
+            self, end, caller, callee, "inbound", number.voice_url, number.status_url
+        )
         leg.recognise = self._recognise
         leg.state = "ringing"
         self.legs[leg.sid] = leg
@@ -166,7 +177,9 @@ class PhoneNetwork(TwilioCarrier):
                 await leg.finish("failed")
                 return
             await leg.set_state("ringing")
-            await leg.end.pause(request.timeout_s if outcome == "no-answer" else RING_DURATION_S)
+            await leg.end.pause(
+                request.timeout_s if outcome == "no-answer" else RING_DURATION_S
+            )
             if outcome == "busy" or outcome == "no-answer":
                 await leg.finish(outcome)
                 return

@@ -49,7 +49,10 @@ class EmulatedGitHub:
         self._stack.close()
 
     def list_issues(self, query: dict[str, str]) -> list[dict[str, Any]]:
-        size, page = min(int(query.get("per_page", "30")), 100), int(query.get("page", "1"))
+        size, page = (
+            min(int(query.get("per_page", "30")), 100),
+            int(query.get("page", "1")),
+        )
         state, since = query.get("state", "open"), query.get("since", "")[:19]
         fresh = [issue for issue in self.issues if issue["updated_at"] >= since]
         wanted = [issue for issue in fresh if state in ("all", issue["state"])]
@@ -70,7 +73,9 @@ class EmulatedGitHub:
         _check_issue(asked)
         issue = self._make_issue(asked)
         self.issues.append(issue)
-        return BrokenResponse() if fault == "drop_after_work" else JSONResponse(issue, 201)
+        return (
+            BrokenResponse() if fault == "drop_after_work" else JSONResponse(issue, 201)
+        )
 
     def _make_issue(self, asked: dict[str, Any]) -> dict[str, Any]:
         number = len(self.issues) + 41
@@ -93,7 +98,9 @@ class EmulatedGitHub:
 def make_router(github: EmulatedGitHub) -> APIRouter:
     router = APIRouter(tags=["github"])
 
-    @router.api_route("/repos/{path:path}", methods=["GET", "POST"], include_in_schema=False)
+    @router.api_route(
+        "/repos/{path:path}", methods=["GET", "POST"], include_in_schema=False
+    )
     async def answer(path: str, request: Request) -> Response:
         if request.headers.get("authorization") != f"Bearer {github.token}":
             raise _refuse(401, "Bad credentials")
@@ -109,7 +116,11 @@ def make_router(github: EmulatedGitHub) -> APIRouter:
 
 
 def _refuse(status: int, message: str, error: dict[str, str] | None = None) -> Refusal:
-    body: dict[str, Any] = {"message": message, "documentation_url": _DOCS, "status": str(status)}
+    body: dict[str, Any] = {
+        "message": message,
+        "documentation_url": _DOCS,
+        "status": str(status),
+    }
     return Refusal(JSONResponse(body | ({"errors": [error]} if error else {}), status))
 
 
@@ -123,7 +134,9 @@ def _check_issue(asked: Any) -> None:
     body, labels = asked.get("body", ""), asked.get("labels", [])
     if not isinstance(body, str) or len(body) > MAX_BODY_CHARS:
         raise _refuse_field("body", "invalid")
-    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+    if not isinstance(labels, list) or not all(
+        isinstance(label, str) for label in labels
+    ):
         raise _refuse_field("labels", "invalid")
 
 

@@ -40,7 +40,9 @@ class Handset(Protocol):
 
 
 class TwilioHandset:
-    def __init__(self, leg: Leg, end: LineEnd, agent_side: "asyncio.Task[None]") -> None:
+    def __init__(
+        self, leg: Leg, end: LineEnd, agent_side: "asyncio.Task[None]"
+    ) -> None:
         self._leg = leg
         self._end = end
         self._agent_side = agent_side
@@ -151,7 +153,10 @@ class StreamedHandset:
             await self._phone.wait_closed()
         words = self._phone.heard[self._word_count :]
         audio = bytes(self._phone.played_audio[self._audio_bytes :])
-        self._word_count, self._audio_bytes = len(self._phone.heard), self._phone.played_bytes
+        self._word_count, self._audio_bytes = (
+            len(self._phone.heard),
+            self._phone.played_bytes,
+        )
         if words:
             self._heard += words
         elif audio:
@@ -173,7 +178,9 @@ async def ring_by_twilio(
     transcribe: Transcribe,
 ) -> Handset:
     """Rings the agent at this address; `speak` and `transcribe` are for a streamed call."""
-    exchange.numbers[callee] = LabNumber(f"{agent}/twilio/voice", f"{agent}/twilio/status")
+    exchange.numbers[callee] = LabNumber(
+        f"{agent}/twilio/voice", f"{agent}/twilio/status"
+    )
     leg, end, agent_side = exchange.start_manual_call(caller, callee)
     handset = TwilioHandset(leg, end, agent_side)
     await _wait_for_first(handset.listen(), leg.stream_opened.wait())

@@ -264,7 +264,9 @@ class Leg:
             return {}
         text, confidence = self.recognise(said)
         result = {"SpeechResult": text}
-        return result if confidence is None else result | {"Confidence": f"{confidence}"}
+        return (
+            result if confidence is None else result | {"Confidence": f"{confidence}"}
+        )
 
     def _write_recording(self, sid: str) -> None:
         """Each side hums on its channel while it speaks: this leg on the first."""
@@ -273,7 +275,10 @@ class Leg:
             return
         now_s = self.end.timeline.now_s()
         sides = [
-            [(said.began_s - began_s, (said.ended_s or now_s) - began_s) for said in end.said]
+            [
+                (said.began_s - began_s, (said.ended_s or now_s) - began_s)
+                for said in end.said
+            ]
             for end in (self.end, self.end.other)
         ]
         recording.audio = make_wav(now_s - began_s, *sides)
@@ -282,7 +287,9 @@ class Leg:
         if not self.recording_url:
             return
         account = self.carrier.account_sid
-        address = f"{self.carrier.address}/2010-04-01/Accounts/{account}/Recordings/{sid}"
+        address = (
+            f"{self.carrier.address}/2010-04-01/Accounts/{account}/Recordings/{sid}"
+        )
         form = {
             "AccountSid": account,
             "CallSid": self.sid,

@@ -69,7 +69,9 @@ class VirtualTimeline:
             return await alarm.woken
         except asyncio.CancelledError:
             if alarm.woken.cancelled():
-                self._active_count += 1  # a cancelled participant leaves as a working one
+                self._active_count += (
+                    1  # a cancelled participant leaves as a working one
+                )
             raise
 
     def wake(self, alarm: Alarm) -> None:
@@ -172,7 +174,9 @@ class LineEnd:
                 await self._wait(rest_s)
                 is_interrupted = self.is_listening and self.other._speaking is not None
         finally:
-            spoken = round((self.timeline.now_s() - utterance.began_s) / SECONDS_PER_WORD)
+            spoken = round(
+                (self.timeline.now_s() - utterance.began_s) / SECONDS_PER_WORD
+            )
             del utterance.words[max(0, spoken) :]
             self._end_speaking(utterance)
         return not is_interrupted
@@ -191,7 +195,9 @@ class LineEnd:
             return
         utterance.words = text.split()
         spoken_s = self.timeline.now_s() - utterance.began_s
-        utterance.seconds_per_word = spoken_s / max(1, len(utterance.words)) or SECONDS_PER_WORD
+        utterance.seconds_per_word = (
+            spoken_s / max(1, len(utterance.words)) or SECONDS_PER_WORD
+        )
         self._end_speaking(utterance)
 
     async def press(self, digits: str) -> None:
@@ -219,7 +225,10 @@ class LineEnd:
         """
         if self._listens_since_s is None:
             self.start_listening()
-        since_s, deadline_s = self._listens_since_s or 0.0, self.timeline.now_s() + timeout_s
+        since_s, deadline_s = (
+            self._listens_since_s or 0.0,
+            self.timeline.now_s() + timeout_s,
+        )
         pause_s = END_SILENCE_S if end_silence_s is None else end_silence_s
         try:
             while True:

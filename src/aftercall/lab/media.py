@@ -85,7 +85,9 @@ class TwilioSide(Side):
         self._account = account_sid
 
     def connected(self) -> str:
-        return json.dumps({"event": "connected", "protocol": "Call", "version": "1.0.0"})
+        return json.dumps(
+            {"event": "connected", "protocol": "Call", "version": "1.0.0"}
+        )
 
     def start(self, parameters: Mapping[str, str]) -> str:
         start = {
@@ -93,7 +95,11 @@ class TwilioSide(Side):
             "streamSid": self.stream_sid,
             "callSid": self.call_sid,
             "tracks": ["inbound"],
-            "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1},
+            "mediaFormat": {
+                "encoding": "audio/x-mulaw",
+                "sampleRate": 8000,
+                "channels": 1,
+            },
             "customParameters": dict(parameters),
         }
         return self._frame("start", start=start)
@@ -102,7 +108,9 @@ class TwilioSide(Side):
         return self._frame("dtmf", dtmf={"track": "inbound_track", "digit": key})
 
     def stop(self) -> str:
-        return self._frame("stop", stop={"accountSid": self._account, "callSid": self.call_sid})
+        return self._frame(
+            "stop", stop={"accountSid": self._account, "callSid": self.call_sid}
+        )
 
 
 class TelnyxSide(Side):
@@ -144,12 +152,18 @@ class TelnyxSide(Side):
         return self._frame("dtmf", dtmf={"digit": key}, occurred_at=at)
 
     def stop(self) -> str:
-        return self._frame("stop", stop={"user_id": "lab", "call_control_id": self.call_sid})
+        return self._frame(
+            "stop", stop={"user_id": "lab", "call_control_id": self.call_sid}
+        )
 
 
 class MediaPhone:
     def __init__(
-        self, connection: ClientConnection, side: Side, speed: float, clock: Clock | None
+        self,
+        connection: ClientConnection,
+        side: Side,
+        speed: float,
+        clock: Clock | None,
     ) -> None:
         self._connection = connection
         self._side = side
@@ -196,7 +210,10 @@ class MediaPhone:
         with suppress(ConnectionClosed):
             await connection.send(side.connected())
             await connection.send(side.start(parameters))
-        phone._tasks = [asyncio.create_task(phone._receive()), asyncio.create_task(phone._run())]
+        phone._tasks = [
+            asyncio.create_task(phone._receive()),
+            asyncio.create_task(phone._run()),
+        ]
         return phone
 
     def connect_to(self, other: "MediaPhone | None") -> None:
@@ -226,7 +243,9 @@ class MediaPhone:
 
     def queue_audio(self, audio: bytes, quiet_after: bytes = TRAILING_SILENCE) -> None:
         frames = _cut_frames(audio + quiet_after)
-        self._outgoing_frames.extend(frame.ljust(FRAME_BYTES, b"\xff") for frame in frames)
+        self._outgoing_frames.extend(
+            frame.ljust(FRAME_BYTES, b"\xff") for frame in frames
+        )
 
     def clear_outgoing(self) -> None:
         """Breaks off in the middle of a word."""
@@ -247,7 +266,9 @@ class MediaPhone:
     async def wait_for_silence(self, since: int, quiet_s: float = 1.0) -> None:
         """Waits for audio past the first `since` bytes, and then for this much silence."""
         quiet_frames = int(quiet_s / FRAME_S)
-        await self._wait_until(lambda: self._loud_at > since and self._quiet_frames >= quiet_frames)
+        await self._wait_until(
+            lambda: self._loud_at > since and self._quiet_frames >= quiet_frames
+        )
 
     async def press(self, key: str) -> None:
         await self._connection.send(self._side.digit(key))
@@ -255,7 +276,9 @@ class MediaPhone:
     async def send_raw(self, frame: str | bytes) -> None:
         await self._connection.send(frame)
 
-    async def hang_up(self, *, sends_stop: bool = True, closes_socket: bool = True) -> None:
+    async def hang_up(
+        self, *, sends_stop: bool = True, closes_socket: bool = True
+    ) -> None:
         """Carriers send a stop frame and close the socket; tests may leave out either."""
         if sends_stop:
             with suppress(ConnectionClosed):
@@ -303,7 +326,11 @@ class MediaPhone:
         due_s = self._clock.monotonic()
         with suppress(ConnectionClosed):
             while True:
-                frame = self._outgoing_frames.popleft() if self._outgoing_frames else SILENCE
+                frame = (
+                    self._outgoing_frames.popleft()
+                    if self._outgoing_frames
+                    else SILENCE
+                )
                 await self._connection.send(self._side.media(frame))
                 await self._play()
                 self._changed.set()
@@ -340,4 +367,7 @@ class MediaPhone:
 
 
 def _cut_frames(audio: bytes) -> list[bytes]:
-    return [audio[start : start + FRAME_BYTES] for start in range(0, len(audio), FRAME_BYTES)]
+    return [
+        audio[start : start + FRAME_BYTES]
+        for start in range(0, len(audio), FRAME_BYTES)
+    ]

@@ -44,15 +44,21 @@ def make_router(audio: EmulatedAudio) -> APIRouter:
             raise _refuse(401, "Incorrect API key provided.", "invalid_api_key")
         fault = audio.faults.pop(0) if audio.faults else None
         if fault:
-            raise _refuse(fault, "The server had an error while processing your request.")
-        fields = _read_fields(await request.body(), request.headers.get("content-type", ""))
+            raise _refuse(
+                fault, "The server had an error while processing your request."
+            )
+        fields = _read_fields(
+            await request.body(), request.headers.get("content-type", "")
+        )
         audio.received.append(fields)
         _check_fields(fields)
         heard = _transcribe(fields["file"], audio)
         is_verbose = fields.get("response_format") == b"verbose_json"
         answer = JSONResponse(heard if is_verbose else {"text": heard["text"]})
         if fault == 0:
-            return Response(answer.body[: len(answer.body) // 2], media_type="application/json")
+            return Response(
+                answer.body[: len(answer.body) // 2], media_type="application/json"
+            )
         return answer
 
     return router
@@ -85,7 +91,9 @@ def _check_fields(fields: dict[str, bytes]) -> None:
         raise _refuse(400, "file and model are required.")
     suffix = fields.get("filename", b"").decode("ascii", "replace").rpartition(".")[2]
     if suffix.lower() not in _SUFFIXES:
-        raise _refuse(400, f"Unrecognized file format. Supported formats: {list(_SUFFIXES)}")
+        raise _refuse(
+            400, f"Unrecognized file format. Supported formats: {list(_SUFFIXES)}"
+        )
     try:
         _read_samples(fields["file"])
     except wave.Error:
@@ -109,7 +117,9 @@ def _transcribe(sound: bytes, audio: EmulatedAudio) -> dict[str, Any]:
     Like the real one it finds words in silence, with little confidence.
     """
     if not any(_read_samples(sound)):
-        made_up = _make_segment(0, f" {HALLUCINATED_TEXT}", end=2.0, logprob=-1.4, no_speech=0.93)
+        made_up = _make_segment(
+            0, f" {HALLUCINATED_TEXT}", end=2.0, logprob=-1.4, no_speech=0.93
+        )
         return _make_transcript("english", HALLUCINATED_TEXT, [made_up])
     try:
         text = recognise_words(read_wav(sound)[0]) or audio.text
@@ -117,14 +127,22 @@ def _transcribe(sound: bytes, audio: EmulatedAudio) -> dict[str, Any]:
         text = audio.text
     sentences = [sentence.strip() for sentence in re.split(r"(?<=[.?!])\s", text)]
     segments = [
-        _make_segment(number, sentence, end=2.0 * number + 1.5, logprob=-0.2, no_speech=0.01)
+        _make_segment(
+            number, sentence, end=2.0 * number + 1.5, logprob=-0.2, no_speech=0.01
+        )
         for number, sentence in enumerate(sentences)
     ]
     return _make_transcript(audio.language, text, segments)
 
 
-def _make_transcript(language: str, text: str, segments: list[dict[str, Any]]) -> dict[str, Any]:
-    transcript = {"task": "transcribe", "language": language, "duration": 2.0 * len(segments)}
+def _make_transcript(
+    language: str, text: str, segments: list[dict[str, Any]]
+) -> dict[str, Any]:
+    transcript = {
+        "task": "transcribe",
+        "language": language,
+        "duration": 2.0 * len(segments),
+    }
     return transcript | {"text": text, "segments": segments}
 
 

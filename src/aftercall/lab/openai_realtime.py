@@ -101,7 +101,8 @@ class RealtimeSettings(_RealtimeForm):
     model: str | None = None
     instructions: str | None = None
     output_modalities: (
-        Annotated[list[Literal["audio", "text"]], Field(min_length=1, max_length=1)] | None
+        Annotated[list[Literal["audio", "text"]], Field(min_length=1, max_length=1)]
+        | None
     ) = None
     audio: _RealtimeAudio | None = None
     tools: list[_Tool] | None = None
@@ -184,7 +185,9 @@ class RealtimeConnection(EngineConnection):
         self._remaining_acts: list[Act] = []
 
     async def run(self) -> None:
-        await self._send_session("session.created", type="realtime", model="gpt-realtime")
+        await self._send_session(
+            "session.created", type="realtime", model="gpt-realtime"
+        )
         while True:
             await self._on_message(await self._peer.receive())
 
@@ -238,14 +241,20 @@ class RealtimeConnection(EngineConnection):
 
     async def on_speech_started(self) -> None:
         item = self._caller_item = _new_id("item")
-        await self._send("input_audio_buffer.speech_started", audio_start_ms=0, item_id=item)
+        await self._send(
+            "input_audio_buffer.speech_started", audio_start_ms=0, item_id=item
+        )
         if self._response is not None:
             await self._cancel("turn_detected")
 
     async def on_words(self, text: str) -> None:
         item = self._caller_item
-        await self._send("input_audio_buffer.speech_stopped", audio_end_ms=0, item_id=item)
-        await self._send("input_audio_buffer.committed", item_id=item, previous_item_id=None)
+        await self._send(
+            "input_audio_buffer.speech_stopped", audio_end_ms=0, item_id=item
+        )
+        await self._send(
+            "input_audio_buffer.committed", item_id=item, previous_item_id=None
+        )
         content = [{"type": "input_audio", "transcript": None}]
         message = _make_message(item, "user", "completed", content)
         await self._send("conversation.item.added", item=message, previous_item_id=None)
@@ -255,16 +264,26 @@ class RealtimeConnection(EngineConnection):
             return
         if not self._transcribes_late:
             await self._transcribe(item, text)
-        self._reply_task.start(self._respond(to_acts(self._reply_to(text)), late=(item, text)))
+        self._reply_task.start(
+            self._respond(to_acts(self._reply_to(text)), late=(item, text))
+        )
 
     async def _transcribe(self, item: str, text: str) -> None:
         usage = {"type": "duration", "seconds": 1}
         kind = "conversation.item.input_audio_transcription.completed"
-        await self._send(kind, item_id=item, content_index=0, transcript=text, usage=usage)
+        await self._send(
+            kind, item_id=item, content_index=0, transcript=text, usage=usage
+        )
 
-    async def _respond(self, acts: Sequence[Act], *, late: tuple[str, str] | None = None) -> None:
+    async def _respond(
+        self, acts: Sequence[Act], *, late: tuple[str, str] | None = None
+    ) -> None:
         response = self._response = _new_id("resp")
-        created = {"id": response, "object": "realtime.response", "status": "in_progress"}
+        created = {
+            "id": response,
+            "object": "realtime.response",
+            "status": "in_progress",
+        }
         await self._send("response.created", response=created | {"output": []})
         for number, act in enumerate(acts):
             if isinstance(act, ScriptToolCall):
@@ -294,22 +313,33 @@ class RealtimeConnection(EngineConnection):
 
     async def _stream_words(self, response: str, item: str, text: str) -> None:
         """Sends audio and transcript side by side; the transcript runs a little ahead."""
-        place = {"response_id": response, "item_id": item, "output_index": 0, "content_index": 0}
+        place = {
+            "response_id": response,
+            "item_id": item,
+            "output_index": 0,
+            "content_index": 0,
+        }
         self._lengths[item] = 0
         audio = utter(text)
         first, *others = text.split(" ")
         words = iter([first, *(f" {word}" for word in others)])
         for start in range(0, len(audio), CHUNK_BYTES):
             if (word := next(words, None)) is not None:
-                await self._send("response.output_audio_transcript.delta", **place, delta=word)
+                await self._send(
+                    "response.output_audio_transcript.delta", **place, delta=word
+                )
             piece = audio[start : start + CHUNK_BYTES]
             self._lengths[item] += len(piece)
             delta = b64encode(piece).decode("ascii")
             await self._send("response.output_audio.delta", **place, delta=delta)
         for word in words:
-            await self._send("response.output_audio_transcript.delta", **place, delta=word)
+            await self._send(
+                "response.output_audio_transcript.delta", **place, delta=word
+            )
         await self._send("response.output_audio.done", **place)
-        await self._send("response.output_audio_transcript.done", **place, transcript=text)
+        await self._send(
+            "response.output_audio_transcript.done", **place, transcript=text
+        )
 
     async def _call_tool(self, response: str, act: ScriptToolCall) -> None:
         call_id = _new_id("call")
@@ -347,14 +377,22 @@ class RealtimeConnection(EngineConnection):
     async def _cancel(self, reason: str) -> None:
         self._reply_task.stop()
         if self._response is not None:
-            await self._finish(self._response, "cancelled", {"type": "cancelled", "reason": reason})
+            await self._finish(
+                self._response, "cancelled", {"type": "cancelled", "reason": reason}
+            )
 
     async def _finish(
         self, response: str, status: str, details: dict[str, str] | None = None
     ) -> None:
         self._response = None
-        done: dict[str, Any] = {"id": response, "object": "realtime.response", "status": status}
-        await self._send("response.done", response=done | {"status_details": details, "output": []})
+        done: dict[str, Any] = {
+            "id": response,
+            "object": "realtime.response",
+            "status": status,
+        }
+        await self._send(
+            "response.done", response=done | {"status_details": details, "output": []}
+        )
 
     async def _refuse(self, code: str) -> None:
         self._call.error_codes.append(code)

@@ -50,14 +50,20 @@ class EmulatedRemem:
         return document_id
 
     def find(
-        self, words: str, limit: int, namespaces: Sequence[str] = (), tags: Sequence[str] = ()
+        self,
+        words: str,
+        limit: int,
+        namespaces: Sequence[str] = (),
+        tags: Sequence[str] = (),
     ) -> list[dict[str, Any]]:
         """The oldest matches first, like the real one: the client has to sort them."""
         terms = words.lower().split()
         results = []
         for document_id, page in self.documents.items():
             text = f"{page.get('title', '')} {page['content']}".lower()
-            in_scope = not namespaces or {"*", page.get("namespace", "")} & set(namespaces)
+            in_scope = not namespaces or {"*", page.get("namespace", "")} & set(
+                namespaces
+            )
             is_indexed = page["searchable_at"] <= self.clock.monotonic()
             has_term = any(term in text for term in terms)
             if in_scope and is_indexed and has_term and set(tags) <= set(_tags(page)):
@@ -67,11 +73,15 @@ class EmulatedRemem:
     def check_key(self, request: Request) -> None:
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
         given = (request.headers.get("x-api-key", ""), bearer)
-        if not any(hmac.compare_digest(key.encode(), self.key.encode()) for key in given):
+        if not any(
+            hmac.compare_digest(key.encode(), self.key.encode()) for key in given
+        ):
             raise _refuse(401)
 
     def make_refusal(self, fault: Fault) -> Refusal:
-        headers = {"retry-after": str(self.retry_after_s)} if fault == "rate_limit" else None
+        headers = (
+            {"retry-after": str(self.retry_after_s)} if fault == "rate_limit" else None
+        )
         return _refuse(_STATUSES[fault], headers)
 
 
@@ -106,7 +116,9 @@ def make_remem(remem: EmulatedRemem) -> Starlette:
         if not words:
             raise _refuse(422)
         limit = body.get("max_results") or body.get("limit") or 10
-        found = remem.find(words, limit, body.get("namespaces") or (), body.get("tags") or ())
+        found = remem.find(
+            words, limit, body.get("namespaces") or (), body.get("tags") or ()
+        )
         answer = {"results": found, "facts": None, "fact_count": 0}
         return JSONResponse(answer | {"synthesis": None, "sources": []})
 
@@ -123,19 +135,24 @@ def make_remem(remem: EmulatedRemem) -> Starlette:
     return Starlette(routes=routes, exception_handlers=REFUSALS)
 
 
-async def _store_document(remem: EmulatedRemem, request: Request) -> tuple[dict[str, Any], str]:
+async def _store_document(
+    remem: EmulatedRemem, request: Request
+) -> tuple[dict[str, Any], str]:
     remem.check_key(request)
     fault = remem.faults.popleft() if remem.faults else None
     if fault and fault != "lost_answer":
         raise remem.make_refusal(fault)
     body = json.loads(await request.body())
     key = request.headers.get("idempotency-key")
-    if not isinstance(body.get("content"), str) or (key is not None and not _is_uuid(key)):
+    if not isinstance(body.get("content"), str) or (
+        key is not None and not _is_uuid(key)
+    ):
         raise _refuse(422)
     remem.posts.append(request.url.path)
     document_id = remem.store(body, key)
     if fault == "lost_answer":
-        raise remem.make_refusal(fault)  # the document is stored, but the client cannot know
+        # the document is stored, but the client cannot know
+        raise remem.make_refusal(fault)
     return body, document_id
 
 

@@ -38,7 +38,9 @@ class BrokenResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = [(b"content-type", b"application/json"), (b"content-length", b"1000")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": b'{"id": "msg', "more_body": False})
+        await send(
+            {"type": "http.response.body", "body": b'{"id": "msg', "more_body": False}
+        )
 
 
 @contextmanager
@@ -57,7 +59,9 @@ def serve_on_loopback(app: Any) -> Iterator[str]:
     )
     server = uvicorn.Server(config)
     sockets = {"sockets": [listening]}
-    thread = Thread(target=server.run, kwargs=sockets, name="aftercall-lab", daemon=True)
+    thread = Thread(
+        target=server.run, kwargs=sockets, name="aftercall-lab", daemon=True
+    )
     thread.start()
     try:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -115,7 +115,9 @@ class ToneDetector:
 def recognise_words(audio: bytes) -> str:
     """The words in a whole recording of the lab's speech."""
     detector = ToneDetector()
-    heard = [item.text for item in detector.detect(audio) if isinstance(item, ToneEnded)]
+    heard = [
+        item.text for item in detector.detect(audio) if isinstance(item, ToneEnded)
+    ]
     return " ".join(filter(None, [*heard, detector.finish()]))
 
 

@@ -80,7 +80,9 @@ class EmulatedTelnyx(EmulatedCarrier):
         super().__init__(address, delivery_faults, clock, transport)
         self.api_key = api_key
         self.calls: dict[str, TelnyxCall] = {}
-        self._key = Ed25519PrivateKey.from_private_bytes(signing_key or secrets.token_bytes(32))
+        self._key = Ed25519PrivateKey.from_private_bytes(
+            signing_key or secrets.token_bytes(32)
+        )
         self._pace = pace
 
     @property
@@ -104,7 +106,9 @@ class EmulatedTelnyx(EmulatedCarrier):
         await self.wait_delivered(call)
         return call
 
-    async def say(self, call: TelnyxCall, text: str, *, confidence: float | None = 0.92) -> None:
+    async def say(
+        self, call: TelnyxCall, text: str, *, confidence: float | None = 0.92
+    ) -> None:
         """The caller speaks; the agent hears it if it has started a transcription."""
         if call.is_transcribed and not call.is_over:
             if call.has_interim_results:
@@ -139,7 +143,10 @@ class EmulatedTelnyx(EmulatedCarrier):
 
     async def _dial(self, call: TelnyxCall, url: str, client_state: str | None) -> None:
         side = TelnyxSide(
-            call.control_id, caller=call.caller, callee=call.callee, client_state=client_state
+            call.control_id,
+            caller=call.caller,
+            callee=call.callee,
+            client_state=client_state,
         )
         try:
             call.phone = await MediaPhone.dial(url, side, parameters={})
@@ -151,7 +158,9 @@ class EmulatedTelnyx(EmulatedCarrier):
 
     def open_call(self, webhook_url: str, caller: str, callee: str) -> TelnyxCall:
         control_id = f"v3:{secrets.token_urlsafe(36)}"
-        call = TelnyxCall(control_id, str(uuid4()), str(uuid4()), caller, callee, webhook_url)
+        call = TelnyxCall(
+            control_id, str(uuid4()), str(uuid4()), caller, callee, webhook_url
+        )
         self.calls[control_id] = call
         self.webhook_sender.spawn(self._deliver_events(call))
         return call
@@ -160,14 +169,20 @@ class EmulatedTelnyx(EmulatedCarrier):
         if call.is_over:
             return
         call.state = "hangup"
-        payload = {"hangup_cause": cause, "hangup_source": source, "sip_hangup_cause": "200"}
+        payload = {
+            "hangup_cause": cause,
+            "hangup_source": source,
+            "sip_hangup_cause": "200",
+        }
         self.queue_event(call, "call.hangup", payload | {"state": "hangup"})
         if call.is_recorded:
             self.save_recording(call)
 
     def save_recording(self, call: TelnyxCall) -> None:
         call.is_recorded = False
-        recording = self.recordings.add(str(uuid4()), call.control_id, RECORDING_LIFETIME_S)
+        recording = self.recordings.add(
+            str(uuid4()), call.control_id, RECORDING_LIFETIME_S
+        )
         saved = {
             "channels": "dual",
             "recording_id": recording.sid,
@@ -180,7 +195,11 @@ class EmulatedTelnyx(EmulatedCarrier):
         return f"{self.address}/telephony-recorder-lab/{sid}.wav"
 
     def queue_event(
-        self, call: TelnyxCall, kind: str, payload: Mapping[str, Any], after_s: float = 0.0
+        self,
+        call: TelnyxCall,
+        kind: str,
+        payload: Mapping[str, Any],
+        after_s: float = 0.0,
     ) -> None:
         """Events of one call are delivered in order."""
         call.events.put_nowait(_QueuedEvent(kind, dict(payload), after_s))
@@ -231,10 +250,17 @@ class EmulatedTelnyx(EmulatedCarrier):
         signature = b64encode(self._key.sign(timestamp.encode() + b"|" + body)).decode()
         return {"telnyx-timestamp": timestamp, "telnyx-signature-ed25519": signature}
 
-    def make_event(self, call: TelnyxCall, kind: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        whole: dict[str, Any] = {"call_leg_id": call.leg_id, "call_session_id": call.session_id}
+    def make_event(
+        self, call: TelnyxCall, kind: str, payload: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        whole: dict[str, Any] = {
+            "call_leg_id": call.leg_id,
+            "call_session_id": call.session_id,
+        }
         whole["connection_id"] = CONNECTION
-        if not kind.startswith("call.recording"):  # those name the leg and the session only
+        if not kind.startswith(
+            "call.recording"
+        ):  # those name the leg and the session only
             whole["call_control_id"] = call.control_id
         if kind in ("call.initiated", "call.answered", "call.hangup"):
             whole |= {"from": call.caller, "to": call.callee}

@@ -31,7 +31,9 @@ _CAUSES = {"busy": "user_busy", "no-answer": "timeout", "failed": "not_found"}
 Body = dict[str, Any]
 
 
-def make_router(telnyx: EmulatedTelnyx, outcomes: dict[str, str] | None = None) -> APIRouter:
+def make_router(
+    telnyx: EmulatedTelnyx, outcomes: dict[str, str] | None = None
+) -> APIRouter:
     """`outcomes` of dialled numbers: `busy`, `no-answer`, `failed`. Other numbers answer."""
     router = APIRouter(tags=["telnyx"])
 
@@ -51,7 +53,9 @@ def make_router(telnyx: EmulatedTelnyx, outcomes: dict[str, str] | None = None) 
         for name in ("connection_id", "to", "from"):
             if not isinstance(body.get(name), str):
                 raise _missing(f"The parameter {name} is required.")
-        call = telnyx.open_call(str(body.get("webhook_url", "")), body["from"], body["to"])
+        call = telnyx.open_call(
+            str(body.get("webhook_url", "")), body["from"], body["to"]
+        )
         call.client_state = body.get("client_state")
         _dial(telnyx, call, (outcomes or {}).get(body["to"], "answered"))
         data = {
@@ -110,7 +114,9 @@ async def _read(request: Request, telnyx: EmulatedTelnyx) -> Body:
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise _refuse(400, "10015", "Bad Request", "The request body is not a JSON object.")
+        raise _refuse(
+            400, "10015", "Bad Request", "The request body is not a JSON object."
+        )
     state = body.get("client_state")
     if state is not None and not _is_base64(state):
         reason = "The client_state must be valid base64."
@@ -126,7 +132,9 @@ def _is_base64(text: object) -> bool:
     return isinstance(text, str)
 
 
-def _run_command(telnyx: EmulatedTelnyx, call: TelnyxCall, action: str, body: Body) -> None:
+def _run_command(
+    telnyx: EmulatedTelnyx, call: TelnyxCall, action: str, body: Body
+) -> None:
     run = _ACTIONS.get(action)
     if run is None:
         raise _refuse(404, "10005", "Resource not found", NOT_FOUND)
@@ -150,7 +158,9 @@ def _run_command(telnyx: EmulatedTelnyx, call: TelnyxCall, action: str, body: Bo
 def _answer(telnyx: EmulatedTelnyx, call: TelnyxCall, body: Body) -> None:
     call.state = "answered"
     state = body.get("client_state", call.client_state)
-    telnyx.queue_event(call, "call.answered", {"state": "answered", "client_state": state})
+    telnyx.queue_event(
+        call, "call.answered", {"state": "answered", "client_state": state}
+    )
     if body.get("stream_url"):
         _stream(telnyx, call, body)
 
@@ -160,7 +170,9 @@ def _stream(telnyx: EmulatedTelnyx, call: TelnyxCall, body: Body) -> None:
         reason = "The stream_url must be a websocket address."
         raise _refuse(422, "90046", "Invalid stream_url", reason)
     call.streams.append({name: body.get(name) for name in _STREAM_FIELDS})
-    telnyx.open_stream(call, body["stream_url"], body.get("client_state") or call.client_state)
+    telnyx.open_stream(
+        call, body["stream_url"], body.get("client_state") or call.client_state
+    )
 
 
 def _speak(telnyx: EmulatedTelnyx, call: TelnyxCall, body: Body) -> None:
@@ -182,11 +194,16 @@ def _gather(telnyx: EmulatedTelnyx, call: TelnyxCall, body: Body) -> None:
 def _transcribe(telnyx: EmulatedTelnyx, call: TelnyxCall, body: Body) -> None:
     engine = body.get("transcription_engine_config")
     call.is_transcribed = True
-    call.has_interim_results = isinstance(engine, dict) and engine.get("interim_results") is True
+    call.has_interim_results = (
+        isinstance(engine, dict) and engine.get("interim_results") is True
+    )
 
 
 def _record(telnyx: EmulatedTelnyx, call: TelnyxCall, body: Body) -> None:
-    if body.get("channels") not in ("single", "dual") or body.get("format") not in ("wav", "mp3"):
+    if body.get("channels") not in ("single", "dual") or body.get("format") not in (
+        "wav",
+        "mp3",
+    ):
         raise _missing("channels and format are required.")
     call.is_recorded = True
 
@@ -221,7 +238,9 @@ _ACTIONS: dict[str, Callable[[EmulatedTelnyx, TelnyxCall, Body], None]] = {
 
 
 def _dial(telnyx: EmulatedTelnyx, call: TelnyxCall, outcome: str) -> None:
-    telnyx.queue_event(call, "call.initiated", {"direction": "outgoing", "state": "bridging"})
+    telnyx.queue_event(
+        call, "call.initiated", {"direction": "outgoing", "state": "bridging"}
+    )
     if outcome in _CAUSES:
         telnyx.end(call, _CAUSES[outcome], "callee")
         return
@@ -231,7 +250,9 @@ def _dial(telnyx: EmulatedTelnyx, call: TelnyxCall, outcome: str) -> None:
 
 def _store_message(telnyx: EmulatedTelnyx, body: Body, key: str | None) -> Body:
     """The same idempotency key is the same message."""
-    message = next((known for known in telnyx.messages if key and known["key"] == key), None)
+    message = next(
+        (known for known in telnyx.messages if key and known["key"] == key), None
+    )
     if message is None:
         message = {name: body[name] for name in ("from", "to", "text")}
         message |= {"id": str(uuid4()), "key": key}

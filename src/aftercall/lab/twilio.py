@@ -58,7 +58,9 @@ class TwilioCarrier(EmulatedCarrier):
 
     def sign(self, url: str, form: dict[str, str]) -> str:
         signed = url + "".join(name + form[name] for name in sorted(form))
-        return b64encode(digest(self.auth_token.encode(), signed.encode(), sha1)).decode()
+        return b64encode(
+            digest(self.auth_token.encode(), signed.encode(), sha1)
+        ).decode()
 
     async def post_form(self, url: str, form: dict[str, str]) -> httpx2.Response:
         headers = {"X-Twilio-Signature": self.sign(url, form)}
@@ -69,10 +71,14 @@ class TwilioCarrier(EmulatedCarrier):
         with suppress(httpx2.HTTPError):
             await self.post_form(url, form)
 
-    async def fetch_verbs(self, url: str, form: dict[str, str], redirects: int) -> list[Verb]:
+    async def fetch_verbs(
+        self, url: str, form: dict[str, str], redirects: int
+    ) -> list[Verb]:
         """Asks a webhook for TwiML. `redirects` counts those in a row that led here."""
         if redirects > MAX_REDIRECTS:
-            raise TwimlFault(HTTP_FAILED, f"more than {MAX_REDIRECTS} redirects in a row")
+            raise TwimlFault(
+                HTTP_FAILED, f"more than {MAX_REDIRECTS} redirects in a row"
+            )
         try:
             answer = await self.post_form(url, form)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -81,10 +87,14 @@ class TwilioCarrier(EmulatedCarrier):
         if answer.status_code != 200:
             raise TwimlFault(HTTP_FAILED, f"the webhook answered {answer.status_code}")
         if answer.headers.get("content-type", "").partition(";")[0] not in _TWIML_TYPES:
-            raise TwimlFault(INVALID_CONTENT_TYPE, "the webhook's answer is not text/xml")
+            raise TwimlFault(
+                INVALID_CONTENT_TYPE, "the webhook's answer is not text/xml"
+            )
         return parse_twiml(answer.text)
 
-    async def open_stream(self, sid: str, stream: Connect, speed: float = 1.0) -> MediaPhone:
+    async def open_stream(
+        self, sid: str, stream: Connect, speed: float = 1.0
+    ) -> MediaPhone:
         try:
             return await MediaPhone.dial(
                 stream.url,
@@ -150,7 +160,9 @@ class EmulatedTwilio(TwilioCarrier):
     ) -> LabCall:
         """Returns when the agent has spoken and listens, or the call is over."""
         sid = "CA" + secrets.token_hex(16)
-        call = LabCall(sid, caller, callee, voice_url, status_url, self.clock.monotonic())
+        call = LabCall(
+            sid, caller, callee, voice_url, status_url, self.clock.monotonic()
+        )
         await self._fetch_and_play(call, voice_url, {})
         return call
 
@@ -184,7 +196,9 @@ class EmulatedTwilio(TwilioCarrier):
             call.heard += call.phone.heard
             await self._play(call, call.remaining_verbs)
 
-    async def post(self, call: LabCall, url: str, fields: dict[str, str]) -> httpx2.Response:
+    async def post(
+        self, call: LabCall, url: str, fields: dict[str, str]
+    ) -> httpx2.Response:
         """Posts one signed webhook. Tests use it to send one again."""
         return await self.post_form(url, self._make_form(call, fields))
 
@@ -204,13 +218,17 @@ class EmulatedTwilio(TwilioCarrier):
     ) -> None:
         form = self._make_form(call, fields)
         try:
-            verbs = await self.fetch_verbs(urljoin(call.voice_url, url), form, redirects)
+            verbs = await self.fetch_verbs(
+                urljoin(call.voice_url, url), form, redirects
+            )
         except TwimlFault as fault:
             call.fault = fault
             call.heard.append(APOLOGY)
             await self._end(call, "failed" if call.state == "ringing" else "completed")
             return
-        if call.state == "ringing" and not any(isinstance(verb, Reject) for verb in verbs[:1]):
+        if call.state == "ringing" and not any(
+            isinstance(verb, Reject) for verb in verbs[:1]
+        ):
             call.state = "in-progress"
         await self._play(call, verbs, redirects)
 

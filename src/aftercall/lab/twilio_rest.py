@@ -50,7 +50,9 @@ def make_router(exchange: PhoneNetwork) -> APIRouter:
         if leg is None or leg.is_over:
             raise _not_found(request.url.path)
         if leg.state != "in-progress":
-            raise _refuse(400, 21220, "Requested resource is not eligible for recording")
+            raise _refuse(
+                400, 21220, "Requested resource is not eligible for recording"
+            )
         recording = {
             "sid": leg.start_recording(form.get("RecordingStatusCallback")),
             "call_sid": sid,
@@ -172,7 +174,12 @@ def _store_message(exchange: PhoneNetwork, form: dict[str, str]) -> dict[str, An
     if not form.get("Body"):
         raise _refuse(400, 21602, "Message body is required.")
     sid = "SM" + secrets.token_hex(16)
-    message = {"sid": sid, "from": form.get("From", ""), "to": form["To"], "body": form["Body"]}
+    message = {
+        "sid": sid,
+        "from": form.get("From", ""),
+        "to": form["To"],
+        "body": form["Body"],
+    }
     exchange.messages.append(message)
     return message | {
         "status": "queued",

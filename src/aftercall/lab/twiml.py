@@ -88,18 +88,31 @@ class Connect:
     parameters: tuple[tuple[str, str], ...]
 
 
-Verb = TwimlSay | Gather | Pause | Press | Redirect | HangUp | Reject | StartRecording | Connect
+Verb = (
+    TwimlSay
+    | Gather
+    | Pause
+    | Press
+    | Redirect
+    | HangUp
+    | Reject
+    | StartRecording
+    | Connect
+)
 
 
 def parse_twiml(text: str) -> list[Verb]:
     if _DOCTYPE.search(text):
         raise TwimlFault(PARSE_FAILURE, "TwiML must not have a document type")
     try:
-        root = ElementTree.fromstring(text)  # noqa: S314 - without document types there are no entities to expand
+        # Document types were refused, so there are no entities to expand.
+        root = ElementTree.fromstring(text)  # noqa: S314
     except ElementTree.ParseError as error:
         raise TwimlFault(PARSE_FAILURE, f"the XML cannot be read ({error})") from None
     if root.tag != "Response":
-        raise TwimlFault(NOT_A_RESPONSE, f"the outermost element is {root.tag}, not Response")
+        raise TwimlFault(
+            NOT_A_RESPONSE, f"the outermost element is {root.tag}, not Response"
+        )
     return list(_verbs(root))
 
 
@@ -131,7 +144,9 @@ def _verbs(parent: ElementTree.Element) -> Iterator[Verb]:
 def _gather(element: ElementTree.Element) -> Gather:
     inputs = element.get("input", "dtmf").split()
     if "speech" not in inputs:
-        raise TwimlFault(WRONG_VERB, "Gather without speech leaves a caller who talks unheard")
+        raise TwimlFault(
+            WRONG_VERB, "Gather without speech leaves a caller who talks unheard"
+        )
     is_auto = element.get("speechTimeout", "auto") == "auto"
     return Gather(
         element.get("action", ""),
@@ -148,18 +163,26 @@ def _seconds(element: ElementTree.Element, name: str, default: float) -> float:
     try:
         return float(element.get(name, default))
     except ValueError:
-        raise TwimlFault(WRONG_VERB, f"{name} of {element.tag} is not a number") from None
+        raise TwimlFault(
+            WRONG_VERB, f"{name} of {element.tag} is not a number"
+        ) from None
 
 
 def _connect(element: ElementTree.Element) -> Connect:
     stream = element.find("Stream")
     if stream is None:
-        raise TwimlFault(WRONG_VERB, "Connect without a Stream is not a verb the lab can play")
+        raise TwimlFault(
+            WRONG_VERB, "Connect without a Stream is not a verb the lab can play"
+        )
     url = stream.get("url", "")
     if not url.startswith(("wss://", "ws://")) or "?" in url:
-        raise TwimlFault(BAD_STREAM, "a stream needs a websocket address without a query")
+        raise TwimlFault(
+            BAD_STREAM, "a stream needs a websocket address without a query"
+        )
     parameters = stream.findall("Parameter")
-    return Connect(url, tuple((item.get("name", ""), item.get("value", "")) for item in parameters))
+    return Connect(
+        url, tuple((item.get("name", ""), item.get("value", "")) for item in parameters)
+    )
 
 
 def _text(element: ElementTree.Element) -> str:

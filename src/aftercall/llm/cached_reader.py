@@ -46,7 +46,9 @@ class CachedReader(ABC):
     def find_greeting(self, call: Call, name: str | None) -> ReadingResult[str | None]:
         reading = self._reading(call)
         titles = [request.title for request in reading.requests]
-        return self._answer(compose_greeting(name or reading.profile.spoken_name, titles))
+        return self._answer(
+            compose_greeting(name or reading.profile.spoken_name, titles)
+        )
 
     def find_facts(
         self, call: Call, known: Sequence[KnownFact] = ()
@@ -57,7 +59,9 @@ class CachedReader(ABC):
         reading = self._reading(call)
         return self._answer(
             RequestsReading(
-                requests=reading.requests, withdrawn=reading.withdrawn, promises=reading.promises
+                requests=reading.requests,
+                withdrawn=reading.withdrawn,
+                promises=reading.promises,
             )
         )
 
@@ -83,8 +87,12 @@ class CachedReader(ABC):
 def to_summary(reading: Reading) -> Summary:
     """The reading under headings, without secrets."""
     facts = [fact for fact in reading.facts if fact.visibility != "secret"]
-    decisions = [as_sentence(fact.text) for fact in facts if fact.category == "decision"]
-    others = [fact for fact in facts if fact.category not in ("decision", "action_item")]
+    decisions = [
+        as_sentence(fact.text) for fact in facts if fact.category == "decision"
+    ]
+    others = [
+        fact for fact in facts if fact.category not in ("decision", "action_item")
+    ]
     titles = [request.title for request in reading.requests]
     promises = [promise.title for promise in reading.promises]
     actions = [_with_due(request.title, request.due) for request in reading.requests]
@@ -104,7 +112,11 @@ def as_sentence(text: str) -> str:
 
 def _context(profile: Profile, open_ends: list[str]) -> str:
     name = profile.call_name or profile.name or "The caller"
-    return f"{name} may ask about: {'; '.join(dict.fromkeys(open_ends))}." if open_ends else ""
+    return (
+        f"{name} may ask about: {'; '.join(dict.fromkeys(open_ends))}."
+        if open_ends
+        else ""
+    )
 
 
 def _with_due(title: str, due: object) -> str:

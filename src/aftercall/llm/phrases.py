@@ -29,7 +29,9 @@ _AM = re.compile(r"\b(you) am\b")
 
 
 def to_second_person(text: str) -> str:
-    spoken = _WORD.sub(lambda word: _TURNED.get(word[0].lower().replace("’", "'"), word[0]), text)
+    spoken = _WORD.sub(
+        lambda word: _TURNED.get(word[0].lower().replace("’", "'"), word[0]), text
+    )
     return _AM.sub(r"\1 are", spoken)
 
 
@@ -53,4 +55,8 @@ def speak_date(day: date) -> str:
 def join(items: list[str]) -> str:
     """`a`, `a and b`, `a, b and c`; with semicolons if an item holds a comma."""
     comma = "; " if any("," in item for item in items) else ", "
-    return f"{comma.join(items[:-1])} and {items[-1]}" if len(items) > 1 else "".join(items)
+    return (
+        f"{comma.join(items[:-1])} and {items[-1]}"
+        if len(items) > 1
+        else "".join(items)
+    )

@@ -127,9 +127,8 @@ _CORRECTS = Phrases(
     ),
 )
 _HELPERS = "am is are was were will do does did can could would should has have had"
-_DOES = "".join(
-    rf"(?<!\b{verb} not)" for verb in _HELPERS.split()
-)  # "is not working" puts nothing in its place
+# "is not working" puts nothing in its place
+_DOES = "".join(rf"(?<!\b{verb} not)" for verb in _HELPERS.split())
 _NOT = Phrases("not")
 _RATHER = Phrases("instead of", "rather than", "no longer")
 _DENIED = re.compile(
@@ -139,7 +138,15 @@ _DENIED = re.compile(
 _DENYING = _NOT.words | _RATHER.words
 _DAYS = {
     day: day[:3]
-    for day in ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+    for day in [
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+    ]
 }
 _DAYS |= {f"{day}s": short for day, short in tuple(_DAYS.items())}
 _MONTHS = vocabulary(
@@ -218,7 +225,9 @@ _ENDINGS = (
 _NAME = re.compile(r"(?<=\w )[A-Z][a-z]+\b")
 _PIECE = re.compile(r"[^\W_]+")
 _WRITTEN_LARGE = re.compile(r"(?<=[\w.,'’] )(?!I\b)(?:[A-Z][\w'’-]*|[a-z]+[A-Z]\w*)")
-_ADDS = Phrases("again", "also", "as well", "another", "too", "second", "extra", "besides")
+_ADDS = Phrases(
+    "again", "also", "as well", "another", "too", "second", "extra", "besides"
+)
 # Of these there are several, told apart by a number: it names the one that is spoken of, and is
 # not what is said of it.
 _NUMBERED = vocabulary(
@@ -238,7 +247,9 @@ _PREPOSITIONS = vocabulary(
 )
 WEAK_PREPOSITIONS = frozenset(("", *vocabulary("in on at of to for about with during")))
 """These may come and go in another wording of the same: "on Mondays", "Mondays"."""
-_PRONOUNS = by_form({"i": "i", "you": "you", "he": "he him", "she": "she her", "they": "they them"})
+_PRONOUNS = by_form(
+    {"i": "i", "you": "you", "he": "he him", "she": "she her", "they": "they them"}
+)
 SUBJECTS = vocabulary("i he she they")
 _DETERMINERS = vocabulary(
     "the a an my his their this that these those every each all some any next last"
@@ -327,15 +338,21 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
     """`said` is the text in its plain form."""
     there = set(_PIECE.findall(said))
     disliked = DISLIKE.occur(said, there)
-    order = tuple(_read_order(DISLIKE.replace("not like", said) if disliked else said, look))
+    order = tuple(
+        _read_order(DISLIKE.replace("not like", said) if disliked else said, look)
+    )
     said = DISLIKE.replace("like", said) if disliked else said
     denied = None if _DENYING.isdisjoint(there) else _DENIED.search(said)
     main = said[: denied.start()] if denied and denied.start() > 8 else said
-    heard = tokens(main if GIVES_UP.words.isdisjoint(there) else GIVES_UP.replace("stopped", main))
+    heard = tokens(
+        main if GIVES_UP.words.isdisjoint(there) else GIVES_UP.replace("stopped", main)
+    )
     spoken = [look(word) for word in heard]
     which = _which(main, spoken)
     numbers = {
-        word.number for at, word in enumerate(spoken) if word.number is not None and at not in which
+        word.number
+        for at, word in enumerate(spoken)
+        if word.number is not None and at not in which
     }
     days = {word.day for word in spoken if word.day}
     words = {
@@ -344,7 +361,8 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
         if not word.is_empty and not word.day and (word.number is None or at in which)
     }
     is_denied = disliked ^ (
-        not _NO.words.isdisjoint(there) and _NO.occur(_NO_DENIAL.replace("", main), there)
+        not _NO.words.isdisjoint(there)
+        and _NO.occur(_NO_DENIAL.replace("", main), there)
     )
     puts_right = denied is not None and main is not said
     told = take_apart(main)
@@ -419,13 +437,18 @@ def _kin(spoken: list[Word]) -> frozenset[str]:
 
 def _adds(text: str) -> bool:
     """Asked of the text as it was said: "also" is not in its plain form."""
-    return any(word in text for word in _ADDS.words) and _ADDS.pattern.search(text) is not None
+    return (
+        any(word in text for word in _ADDS.words)
+        and _ADDS.pattern.search(text) is not None
+    )
 
 
 def _sides(heard: list[str]) -> frozenset[str]:
     """The front door is another than the back door."""
     return frozenset(
-        word for article, word in pairwise(heard) if word in _SIDES and article in _ARTICLES
+        word
+        for article, word in pairwise(heard)
+        if word in _SIDES and article in _ARTICLES
     )
 
 
@@ -433,7 +456,11 @@ def _written_names(text: str) -> frozenset[str] | None:
     """Words that are written as names, in their plain form; None where nothing is written large
     at all.
     """
-    return frozenset(map(fold, _WRITTEN_LARGE.findall(text))) if text != text.lower() else None
+    return (
+        frozenset(map(fold, _WRITTEN_LARGE.findall(text)))
+        if text != text.lower()
+        else None
+    )
 
 
 def group_order(order: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -448,7 +475,9 @@ def group_order(order: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 def content_words(said: str, look: Lookup = look_up) -> frozenset[str]:
     """What a text in its plain form speaks of, values included."""
-    return frozenset(_value(word) for word in map(look, tokens(said)) if not word.is_empty)
+    return frozenset(
+        _value(word) for word in map(look, tokens(said)) if not word.is_empty
+    )
 
 
 def _value(word: Word) -> str:
@@ -470,7 +499,11 @@ def stem(word: str) -> str:
 
 
 def _undouble(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word[-1] == word[-2] and word[-1] in "bdgmnprt" else word
+    return (
+        word[:-1]
+        if len(word) > 3 and word[-1] == word[-2] and word[-1] in "bdgmnprt"
+        else word
+    )
 
 
 def _day(word: str) -> str | None:

@@ -36,9 +36,8 @@ _IT = re.compile(r"(?:(?:no|sorry|and|but) )*(?:it|that) is\b")
 _HABITS = frozenset({"drink", "eat", "take", "have", "use", "play"})
 _WHERE = frozenset({"up", "down", "over", "run", "sit", "stand", "situat", "locat"})
 _BOUNDS = frozenset({"at", "until", "till", "before", "after", "from", "since", "by"})
-_EVENTS: frozenset[Category] = frozenset(
-    {"action_item", "decision", "emotional"}
-)  # each stands for itself: a second one is another one
+# each stands for itself: a second one is another one
+_EVENTS: frozenset[Category] = frozenset({"action_item", "decision", "emotional"})
 
 
 def compare(new: Claim, known: Claim, category: Category = "preference") -> Verdict:
@@ -70,10 +69,14 @@ def best(
     found: dict[Verdict, tuple[float, str]] = {}
     for fact_id, claim in known:
         verdict = compare(new, claim, category)
-        if verdict == "update" and not _is_told_apart(new, claim, (other for _, other in known)):
+        if verdict == "update" and not _is_told_apart(
+            new, claim, (other for _, other in known)
+        ):
             continue
         score = _likeness(new.everything, claim.everything)
-        if verdict != "different" and (verdict not in found or score > found[verdict][0]):
+        if verdict != "different" and (
+            verdict not in found or score > found[verdict][0]
+        ):
             found[verdict] = (score, fact_id)
     for verdict in ("same", "update"):
         if verdict in found and not (
@@ -83,7 +86,9 @@ def best(
     return "different", None
 
 
-def _may_mean_several(new: Claim, known: Iterable[tuple[str, Claim]], category: Category) -> bool:
+def _may_mean_several(
+    new: Claim, known: Iterable[tuple[str, Claim]], category: Category
+) -> bool:
     """ "It's Lisbon now, not Porto", where two are known to live in Porto."""
     if new.slots or not _IT.match(new.text):
         return False
@@ -101,10 +106,16 @@ def is_related(new: Claim, known: Claim) -> bool:
     """
     if new.slots and known.slots:
         mine, theirs = new.slots[0].subject, known.slots[0].subject
-        return not (mine.is_person and theirs.is_person and relate(mine, theirs) == "other")
-    tells_of_caller = new.text.startswith("i ") and known.who is not None and known.who.is_person
+        return not (
+            mine.is_person and theirs.is_person and relate(mine, theirs) == "other"
+        )
+    tells_of_caller = (
+        new.text.startswith("i ") and known.who is not None and known.who.is_person
+    )
     return (
-        not _differ(new.kin, known.kin) and not _are_two(new.who, known.who) and not tells_of_caller
+        not _differ(new.kin, known.kin)
+        and not _are_two(new.who, known.who)
+        and not tells_of_caller
     )
 
 
@@ -112,14 +123,20 @@ def contradicts(new: Claim, known: Claim) -> bool:
     """Whether they cannot be the same, whatever a model says: another value or order, one word
     for another, yes against no.
     """
-    values = ((new.numbers, known.numbers), (new.days, known.days), (new.names, known.names))
+    values = (
+        (new.numbers, known.numbers),
+        (new.days, known.days),
+        (new.names, known.names),
+    )
     if (
         any(_differ(mine, theirs) for mine, theirs in values)
         or new.is_denied != known.is_denied
         or not is_same_order(new, known)
     ):
         return True
-    has_other_word = len(new.order) == len(known.order) and len(new.ordered - known.ordered) == 1
+    has_other_word = (
+        len(new.order) == len(known.order) and len(new.ordered - known.ordered) == 1
+    )
     return has_other_word or _compare_slots(new, known) in ("update", "different")
 
 
@@ -132,7 +149,11 @@ def _are_two(mine: Subject | None, theirs: Subject | None) -> bool:
 
 def _is_told_apart(new: Claim, known: Claim, others: Iterable[Claim]) -> bool:
     """Where two sisters are known by name, "my sister" is neither of them for sure."""
-    if not new.slots or not known.slots or new.slots[0].attribute != known.slots[0].attribute:
+    if (
+        not new.slots
+        or not known.slots
+        or new.slots[0].attribute != known.slots[0].attribute
+    ):
         return True
     mine, theirs = new.slots[0].subject, known.slots[0].subject
     if mine == CALLER or (mine.name and theirs.name and mine.role == theirs.role):
@@ -152,7 +173,11 @@ def _may_rival(one: Subject, other: Subject) -> bool:
 
 
 def _compare_slots(new: Claim, known: Claim) -> Verdict | None:
-    if not new.slots or not known.slots or new.slots[0].attribute != known.slots[0].attribute:
+    if (
+        not new.slots
+        or not known.slots
+        or new.slots[0].attribute != known.slots[0].attribute
+    ):
         return None
     kinship = relate(new.slots[0].subject, known.slots[0].subject)
     if kinship == "other":
@@ -162,14 +187,20 @@ def _compare_slots(new: Claim, known: Claim) -> Verdict | None:
         return "same"
     short, long = sorted((_values(mine), _values(theirs)), key=len)
     if short and short <= long and not _has_more_figures(long - short):
-        return "same" if _in_order(mine, short) == _in_order(theirs, short) else "different"
+        return (
+            "same"
+            if _in_order(mine, short) == _in_order(theirs, short)
+            else "different"
+        )
     # "I live in Porto" does not give way to "I live near the station": a name and a description
     # can both hold.
     described = [slot.is_named is False for slot in (new.slots[0], known.slots[0])]
     has_left = new.slots[0].attribute == "employer" and _says_it_changed(new, known)
     if new.adds or (any(described) != all(described) and not has_left):
         return None
-    return "update" if kinship == "same" or _says_it_changed(new, known) else "different"
+    return (
+        "update" if kinship == "same" or _says_it_changed(new, known) else "different"
+    )
 
 
 def _says_it_changed(new: Claim, known: Claim) -> bool:
@@ -212,13 +243,20 @@ def _is_same(new: Claim, known: Claim) -> bool:
         and new.days == known.days
         and not _differ(new.names, known.names)
     )
-    if not values_agree or new.is_denied != known.is_denied or not is_same_order(new, known):
+    if (
+        not values_agree
+        or new.is_denied != known.is_denied
+        or not is_same_order(new, known)
+    ):
         return False
-    alike = (
-        ALIKE if bool(new.slots) == bool(known.slots) else ALIKE_BUT_FOR_A_VALUE
-    )  # an attribute against none tells them apart
+    # an attribute against none tells them apart
+    alike = ALIKE if bool(new.slots) == bool(known.slots) else ALIKE_BUT_FOR_A_VALUE
     one_says_more = new.words <= known.words or known.words <= new.words
-    return one_says_more and len(new.words) > 1 and _likeness(new.words, known.words) >= alike
+    return (
+        one_says_more
+        and len(new.words) > 1
+        and _likeness(new.words, known.words) >= alike
+    )
 
 
 def is_same_order(new: Claim, known: Claim) -> bool:
@@ -234,11 +272,15 @@ def is_same_order(new: Claim, known: Claim) -> bool:
         or new.denied != known.denied
     ):
         return False
-    mine, theirs = ([pair for pair in claim.order if pair[1] in shared] for claim in (new, known))
+    mine, theirs = (
+        [pair for pair in claim.order if pair[1] in shared] for claim in (new, known)
+    )
     if group_order(mine) == group_order(theirs):
         return True
     starts = [0, *(at for at, (_, word) in enumerate(mine) if word in SUBJECTS)]
-    starts += [len(mine) - at for at, (_, word) in enumerate(theirs) if word in SUBJECTS]
+    starts += [
+        len(mine) - at for at, (_, word) in enumerate(theirs) if word in SUBJECTS
+    ]
     return any(_stand_alike(mine[at:] + mine[:at], theirs) for at in starts)
 
 
@@ -262,18 +304,29 @@ def _is_turned_round(new: Claim, known: Claim) -> bool:
     ):
         return False
     no, yes = (new, known) if new.is_denied else (known, new)
-    return no.numbers <= yes.numbers and no.days <= yes.days and not _differ(new.names, known.names)
+    return (
+        no.numbers <= yes.numbers
+        and no.days <= yes.days
+        and not _differ(new.names, known.names)
+    )
 
 
 def _puts_right(new: Claim, known: Claim) -> bool:
     """ "It's Lisbon now, not Porto": the denied words are what the other fact says of its
     attribute.
     """
-    if not new.denied or not new.denied <= known.everything | known.names or new.denied & new.words:
+    if (
+        not new.denied
+        or not new.denied <= known.everything | known.names
+        or new.denied & new.words
+    ):
         return False
-    value = {stem(word) for word in tokens(known.slots[0].value)} if known.slots else set()
+    value = (
+        {stem(word) for word in tokens(known.slots[0].value)} if known.slots else set()
+    )
     if _IT.match(new.text) and (
-        new.denied == value or (new.denied <= value and not all(map(str.isdecimal, new.denied)))
+        new.denied == value
+        or (new.denied <= value and not all(map(str.isdecimal, new.denied)))
     ):
         return True
     return _likeness(new.words, known.words - new.denied) >= RELATED
@@ -281,19 +334,23 @@ def _puts_right(new: Claim, known: Claim) -> bool:
 
 def _has_another_value(new: Claim, known: Claim) -> bool:
     """The same sentence but for a number, or but for a day."""
-    if new.is_denied != known.is_denied or not new.words or _differ(new.names, known.names):
-        return False
-    if _likeness(new.words, known.words) < ALIKE_BUT_FOR_A_VALUE and not _tells_only_where(
-        new.words ^ known.words
+    if (
+        new.is_denied != known.is_denied
+        or not new.words
+        or _differ(new.names, known.names)
     ):
+        return False
+    if _likeness(
+        new.words, known.words
+    ) < ALIKE_BUT_FOR_A_VALUE and not _tells_only_where(new.words ^ known.words):
         return False
     if (
         bool(new.slots) != bool(known.slots) and not new.corrects
     ):  # "I have three sons", "my son is seven"
         return False
-    return _bounds(new) == _bounds(known) and _differ(new.numbers, known.numbers) != _differ(
-        new.days, known.days
-    )
+    return _bounds(new) == _bounds(known) and _differ(
+        new.numbers, known.numbers
+    ) != _differ(new.days, known.days)
 
 
 def _tells_only_where(rest: frozenset[str]) -> bool:

@@ -145,7 +145,9 @@ class DocumentStore:
 
     def get(self, document_id: str) -> Document:
         with self._database.read() as connection:
-            row = connection.execute(select(documents).where(documents.c.id == document_id)).first()
+            row = connection.execute(
+                select(documents).where(documents.c.id == document_id)
+            ).first()
         if row is None:
             raise NotFound(f"there is no document {document_id}")
         return _to_document(row)
@@ -208,7 +210,9 @@ class DocumentStore:
         with self._database.read() as connection:
             rows = connection.execute(ordered if tags else ordered.limit(limit))
             found = [_to_document(row) for row in rows]
-        return [document for document in found if set(tags) <= set(document.tags)][:limit]
+        return [document for document in found if set(tags) <= set(document.tags)][
+            :limit
+        ]
 
 
 def _to_document(row: Row[Any]) -> Document:

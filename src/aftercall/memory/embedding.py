@@ -34,7 +34,9 @@ from aftercall.settings.providers import OpenAISettings
 DEFAULT_URL = "https://api.openai.com/v1"
 TIMEOUT_S = 20.0
 QUERY_TIMEOUT_S = 2.0  # for the one text of a query: a caller is waiting
-MAX_TEXT_CHARS = 8_000  # servers refuse longer texts, and the rest changes the meaning little
+MAX_TEXT_CHARS = (
+    8_000  # servers refuse longer texts, and the rest changes the meaning little
+)
 BATCH_SIZE = 64
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
@@ -71,13 +73,17 @@ class OpenAIEmbedder:
                 f"memory.embedder: openai-compatible:{model} needs an address; set OPENAI_BASE_URL"
             )
         if provider == "openai" and not settings.api_key:
-            raise ConfigError(f"memory.embedder: openai:{model} needs a key; set OPENAI_API_KEY")
+            raise ConfigError(
+                f"memory.embedder: openai:{model} needs a key; set OPENAI_API_KEY"
+            )
         key = settings.api_key.get_secret_value() if settings.api_key else "none"
         self.name = f"{provider}:{model}"
         self._model = model
         url = (settings.base_url or DEFAULT_URL).rstrip("/")
         self._http = httpx2.Client(
-            base_url=f"{url}/", headers={"Authorization": f"Bearer {key}"}, transport=transport
+            base_url=f"{url}/",
+            headers={"Authorization": f"Bearer {key}"},
+            transport=transport,
         )
 
     def embed(self, texts: list[str]) -> list[list[float]]:
@@ -108,7 +114,10 @@ class OpenAIEmbedder:
             raise ModelOffForm(
                 f"{self.name}: its vectors do not match the texts; is this a model for embeddings?"
             )
-        return [vector.embedding for vector in sorted(vectors, key=lambda vector: vector.index)]
+        return [
+            vector.embedding
+            for vector in sorted(vectors, key=lambda vector: vector.index)
+        ]
 
     def close(self) -> None:
         self._http.close()
@@ -125,7 +134,9 @@ class OpenAIEmbedder:
             401: "refuses the key; check OPENAI_API_KEY",
             404: "there is no such model at this address; check memory.embedder",
         }
-        reason = reasons.get(status, f"gives no vectors (HTTP {status}); check the account")
+        reason = reasons.get(
+            status, f"gives no vectors (HTTP {status}); check the account"
+        )
         return ModelRefused(f"{self.name}: {reason}")
 
 
@@ -166,7 +177,10 @@ def embed_missing(database: Database, embedder: Embedder) -> int:
         if not found:
             return count
         vectors = embedder.embed([text for _, text in found])
-        packed = {n: pack_vector(vector) for (n, _), vector in zip(found, vectors, strict=True)}
+        packed = {
+            n: pack_vector(vector)
+            for (n, _), vector in zip(found, vectors, strict=True)
+        }
         with database.write() as connection:
             _store_vectors(connection, embedder.name, packed)
         count += len(found)
@@ -183,11 +197,18 @@ def _find_unembedded(connection: Connection, model: str) -> list[tuple[int, str]
     return [(row.n, row.text) for row in connection.execute(query)]
 
 
-def _store_vectors(connection: Connection, model: str, vectors: dict[int, bytes]) -> None:
+def _store_vectors(
+    connection: Connection, model: str, vectors: dict[int, bytes]
+) -> None:
     """Replaces vectors of another model. A passage that was deleted meanwhile gets none."""
     existing = select(passages.c.n).where(passages.c.n.in_(list(vectors)))
     for n in connection.execute(existing).scalars().all():
-        upsert(connection, passage_vectors, {"n": n}, {"model": model, "vector": vectors[n]})
+        upsert(
+            connection,
+            passage_vectors,
+            {"n": n},
+            {"model": model, "vector": vectors[n]},
+        )
 
 
 def embed_query(embedder: Embedder, text: str) -> bytes | None:
@@ -202,7 +223,11 @@ def embed_query(embedder: Embedder, text: str) -> bytes | None:
 
 
 def find_nearest(
-    reader: PassageReader, model: str, query_vector: bytes, scope: SearchScope, count: int
+    reader: PassageReader,
+    model: str,
+    query_vector: bytes,
+    scope: SearchScope,
+    count: int,
 ) -> dict[int, float]:
     """The passages nearest in meaning with their cosines, which are all positive."""
     rows = [
@@ -225,8 +250,12 @@ def pack_vector(vector: Sequence[float]) -> bytes:
 
 def _cosines(wanted: bytes, vectors: Sequence[bytes]) -> list[float]:
     if numpy := _find_numpy():
-        table = numpy.frombuffer(b"".join(vectors), dtype="float32").reshape(len(vectors), -1)
-        return [float(value) for value in table @ numpy.frombuffer(wanted, dtype="float32")]
+        table = numpy.frombuffer(b"".join(vectors), dtype="float32").reshape(
+            len(vectors), -1
+        )
+        return [
+            float(value) for value in table @ numpy.frombuffer(wanted, dtype="float32")
+        ]
     known = array("f", wanted)
     return [sum(map(mul, known, array("f", vector))) for vector in vectors]
 

@@ -36,7 +36,9 @@ _AGREES = re.compile(
     r"of course|still (?:is|am|do|are)|it is|i am|i do|absolutely|definitely|sí|ja|oui)\b",
     re.I,
 )
-_TAKES_BACK = re.compile(r"\b(?:no|not|but|except|wrong|actually|anymore|any more|used to)\b", re.I)
+_TAKES_BACK = re.compile(
+    r"\b(?:no|not|but|except|wrong|actually|anymore|any more|used to)\b", re.I
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,9 @@ class Extractor:
     store: FactStore
     clock: Clock
 
-    def extract(self, call: Call, reader: Reader) -> tuple[Extraction, ReadingTrace | None]:
+    def extract(
+        self, call: Call, reader: Reader
+    ) -> tuple[Extraction, ReadingTrace | None]:
         """Logs an error of the reader and raises it again."""
         key = memory_key(self.settings, call.agent_id, call.caller)
         if key is None:
@@ -61,7 +65,9 @@ class Extractor:
         if len(call.turns) < limits.min_turns:
             return self._skip(call, reader, f"fewer than {limits.min_turns} turns")
         try:
-            answer = reader.find_facts(call, self.store.list_known(key, limits.known_facts))
+            answer = reader.find_facts(
+                call, self.store.list_known(key, limits.known_facts)
+            )
         except AftercallError as error:
             entry = Extraction(call.id, self.clock.now(), reader.name, error=error.code)
             self.store.save_extraction(entry)
@@ -78,7 +84,9 @@ class Extractor:
         def record(ledger: FactLedger) -> Extraction:
             ledger.briefed_fact_ids = list_briefed_facts(call)
             ledger.prefetch(drafts.accepted)
-            outcomes = Counter(ledger.record(draft, call.id, trace) for draft in drafts.accepted)
+            outcomes = Counter(
+                ledger.record(draft, call.id, trace) for draft in drafts.accepted
+            )
             return Extraction(
                 call_id=call.id,
                 extracted_at=now,
@@ -105,7 +113,11 @@ def limit_per_minute(settings: Settings, reader: Reader) -> int | None:
     The rules cost nothing and are limited only if the setting is given.
     """
     is_given = "max_per_minute" in settings.extraction.model_fields_set
-    return settings.extraction.max_per_minute if is_given or reader.name != "rules" else None
+    return (
+        settings.extraction.max_per_minute
+        if is_given or reader.name != "rules"
+        else None
+    )
 
 
 def list_briefed_facts(call: Call) -> frozenset[str]:
@@ -136,7 +148,9 @@ class EvidenceFinder:
             return None
         order = self._order_turns(draft)
         for at in order:
-            if self._has_words(words, at) and (evidence := self._make_evidence(at, at, draft)):
+            if self._has_words(words, at) and (
+                evidence := self._make_evidence(at, at, draft)
+            ):
                 return evidence
         for at in order:
             last = self._find_continuation(at, words)
@@ -167,7 +181,9 @@ class EvidenceFinder:
                 return following if self._has_words(words, at, following) else None
         return None
 
-    def _make_evidence(self, first: int, last: int, draft: FactDraft) -> Evidence | None:
+    def _make_evidence(
+        self, first: int, last: int, draft: FactDraft
+    ) -> Evidence | None:
         turns = self.call.turns
         is_confirmed = False
         if turns[first].speaker == "agent":
@@ -195,11 +211,16 @@ class EvidenceFinder:
     def _find_confirmation(self, at: int) -> int | None:
         """The caller's next turn, if it agrees and takes nothing back."""
         answer = at + 1
-        if answer >= len(self.call.turns) or self.call.turns[answer].speaker != "caller":
+        if (
+            answer >= len(self.call.turns)
+            or self.call.turns[answer].speaker != "caller"
+        ):
             return None
         said = self.call.turns[answer].text
         agrees = _AGREES.match(said)
-        return answer if agrees and not _TAKES_BACK.search(said[agrees.end() :]) else None
+        return (
+            answer if agrees and not _TAKES_BACK.search(said[agrees.end() :]) else None
+        )
 
     def _supports(self, first: int, last: int, draft: FactDraft) -> bool:
         """Some content word of the fact was said there, or in the question before."""
@@ -230,16 +251,22 @@ class EvidenceFinder:
 
     def _make_context(self, first: int, last: int) -> str:
         turns = self.call.turns[max(0, first - 1) : last + 2]
-        return _clip("\n".join(f"{turn.speaker} ({turn.seq}): {turn.text}" for turn in turns))
+        return _clip(
+            "\n".join(f"{turn.speaker} ({turn.seq}): {turn.text}" for turn in turns)
+        )
 
 
 def normalise_words(text: str) -> str:
     """Letters and figures only, for comparing a draft with what was said."""
-    return " ".join(re.findall(r"[^\W_]+", text.casefold().replace("’", "").replace("'", "")))
+    return " ".join(
+        re.findall(r"[^\W_]+", text.casefold().replace("’", "").replace("'", ""))
+    )
 
 
 def _clip(text: str) -> str:
-    return text if len(text) <= MAX_CONTEXT_CHARS else text[: MAX_CONTEXT_CHARS - 1] + "…"
+    return (
+        text if len(text) <= MAX_CONTEXT_CHARS else text[: MAX_CONTEXT_CHARS - 1] + "…"
+    )
 
 
 def _is_bare_yes(words: str) -> bool:
@@ -247,7 +274,9 @@ def _is_bare_yes(words: str) -> bool:
     return agrees is not None and len(words[agrees.end() :].split()) < 2
 
 
-def filter_drafts(call: Call, drafts: Sequence[FactDraft], settings: Settings) -> FilteredDrafts:
+def filter_drafts(
+    call: Call, drafts: Sequence[FactDraft], settings: Settings
+) -> FilteredDrafts:
     finder = EvidenceFinder(call)
     found: list[tuple[FactDraft, Evidence]] = []
     refused = dropped = 0

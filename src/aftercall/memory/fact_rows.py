@@ -20,7 +20,11 @@ from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Fact, MemoryKey, Occurrence
 from aftercall.model.passages import Passage
 
-_NOT_UPDATED = ("id", "occurrence_count")  # the count is always taken from the occurrences
+# the count is always taken from the occurrences
+_NOT_UPDATED = (
+    "id",
+    "occurrence_count",
+)
 _UPDATE = PreparedStatement(
     update(facts)
     .where(facts.c.id == bindparam("new_id"))
@@ -35,13 +39,17 @@ _UPDATE = PreparedStatement(
 _INSERT = PreparedStatement(insert(facts))
 _OUTLINES = PreparedStatement(
     select(*(facts.c[name] for name in FactOutline._fields))
-    .where(facts.c.agent_id == bindparam("agent_id"), facts.c.caller == bindparam("caller"))
+    .where(
+        facts.c.agent_id == bindparam("agent_id"), facts.c.caller == bindparam("caller")
+    )
     .order_by(facts.c.id)
 )
 _BY_ID = PreparedStatement(select(facts).where(InValues(facts.c.id, "ids")))
 _KNOWN_OCCURRENCES = PreparedStatement(
     select(
-        fact_occurrences.c.fact_id, fact_occurrences.c.call_id, fact_occurrences.c.first_turn
+        fact_occurrences.c.fact_id,
+        fact_occurrences.c.call_id,
+        fact_occurrences.c.first_turn,
     ).where(InValues(fact_occurrences.c.call_id, "calls"))
 )
 _COUNT_OCCURRENCES = PreparedStatement(
@@ -77,7 +85,11 @@ def fetch_facts(connection: Connection, fact_ids: Iterable[str]) -> list[Fact]:
 
 def list_occurrences(connection: Connection, fact_id: str) -> list[Occurrence]:
     said = fact_occurrences.c
-    query = select(fact_occurrences).where(said.fact_id == fact_id).order_by(said.at, said.id)
+    query = (
+        select(fact_occurrences)
+        .where(said.fact_id == fact_id)
+        .order_by(said.at, said.id)
+    )
     return [Occurrence(**row._mapping) for row in connection.execute(query)]
 
 
@@ -87,7 +99,9 @@ def open_ledger(connection: Connection, key: MemoryKey, vault: Vault) -> FactLed
         lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))")
         connection.execute(lock, {"key": "\n".join(key)})
     outlines = map(FactOutline._make, _OUTLINES.fetch(connection, key._asdict()))
-    return FactLedger(key, outlines, lambda fact_ids: fetch_facts(connection, fact_ids), vault)
+    return FactLedger(
+        key, outlines, lambda fact_ids: fetch_facts(connection, fact_ids), vault
+    )
 
 
 def save_ledger(connection: Connection, ledger: FactLedger, vault: Vault) -> None:
@@ -95,7 +109,9 @@ def save_ledger(connection: Connection, ledger: FactLedger, vault: Vault) -> Non
     changed = [ledger.facts[fact_id] for fact_id in sorted(ledger.changed - created)]
     if changed:
         rows = [_to_row(fact, vault) for fact in changed]
-        renamed = [{f"new_{name}": value for name, value in row.items()} for row in rows]
+        renamed = [
+            {f"new_{name}": value for name, value in row.items()} for row in rows
+        ]
         _UPDATE.execute_many(connection, renamed)
         fault_point("facts.after_retire")
     said: dict[OccurrenceKey, Occurrence] = {}
@@ -121,7 +137,9 @@ def reindex_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
         return
     _COUNT_OCCURRENCES.execute(connection, {"ids": fact_ids})
     passage_store.remove_facts(connection, fact_ids)
-    open_facts = [fact for fact in fetch_facts(connection, fact_ids) if not fact.is_secret]
+    open_facts = [
+        fact for fact in fetch_facts(connection, fact_ids) if not fact.is_secret
+    ]
     said = [
         _to_passage(fact, item)
         for fact in open_facts
@@ -140,18 +158,26 @@ def _add_occurrences(
 ) -> list[Occurrence]:
     """Add the new ones only: a call that is read again adds nothing."""
     calls = sorted({item.call_id for item in said.values()})
-    known = set(_KNOWN_OCCURRENCES.fetch(connection, {"calls": calls})) if calls else set()
+    known = (
+        set(_KNOWN_OCCURRENCES.fetch(connection, {"calls": calls})) if calls else set()
+    )
     added = [item for key, item in said.items() if key not in known]
     if added:
         rows = []
         for item in added:
             is_secret = ledger.facts[item.fact_id].is_secret
-            rows.append(_seal(vars(item), ("words", "context"), vault) if is_secret else vars(item))
+            rows.append(
+                _seal(vars(item), ("words", "context"), vault)
+                if is_secret
+                else vars(item)
+            )
         _INSERT_OCCURRENCES[connection.dialect.name].execute_many(connection, rows)
     return added
 
 
-def _seal_occurrences(connection: Connection, fact_ids: Sequence[str], vault: Vault) -> None:
+def _seal_occurrences(
+    connection: Connection, fact_ids: Sequence[str], vault: Vault
+) -> None:
     """A fact has become secret: seal its earlier occurrences too."""
     if not fact_ids:
         return
@@ -160,7 +186,9 @@ def _seal_occurrences(connection: Connection, fact_ids: Sequence[str], vault: Va
     for row in connection.execute(query).all():
         words = {"words": row.words, "context": row.context}
         sealed = _seal(words, tuple(words), vault)
-        connection.execute(update(fact_occurrences).where(said.id == row.id).values(sealed))
+        connection.execute(
+            update(fact_occurrences).where(said.id == row.id).values(sealed)
+        )
 
 
 def _update_passages(
@@ -181,7 +209,9 @@ def _update_passages(
             retired[fact.id] = None
     if passages:
         passage_store.record_mentions(connection, passages)
-    open_retired = [fact_id for fact_id in retired if not ledger.facts[fact_id].is_secret]
+    open_retired = [
+        fact_id for fact_id in retired if not ledger.facts[fact_id].is_secret
+    ]
     if open_retired:
         passage_store.retire_facts(connection, open_retired)
 

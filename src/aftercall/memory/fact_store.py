@@ -9,7 +9,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.db.connect import Database
@@ -44,7 +53,9 @@ def _replace_row(fresh: DialectInsert, key: str) -> DialectInsert:
 
 _KNOWN = PreparedStatement(
     select(facts.c.id, facts.c.category, facts.c.content)
-    .where(facts.c.agent_id == bindparam("agent_id"), facts.c.caller == bindparam("caller"))
+    .where(
+        facts.c.agent_id == bindparam("agent_id"), facts.c.caller == bindparam("caller")
+    )
     .where(facts.c.is_active, facts.c.visibility != "secret")
     .order_by(facts.c.last_seen_at.desc())
     .limit(bindparam("limit"))
@@ -97,7 +108,9 @@ class FactStore:
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 return self._update_once(key, work, log, audit)
-            except IntegrityError:  # another writer added the same fact: the next attempt sees it
+            except (
+                IntegrityError
+            ):  # another writer added the same fact: the next attempt sees it
                 if attempt == MAX_ATTEMPTS:
                     raise
         raise AssertionError("unreachable")
@@ -148,7 +161,9 @@ class FactStore:
         Where two agents of a group heard different values of one attribute, the later one counts.
         """
         query = select(*_GIST).where(
-            self._is_in_memory_or_group(key), facts.c.is_active, facts.c.visibility != "secret"
+            self._is_in_memory_or_group(key),
+            facts.c.is_active,
+            facts.c.visibility != "secret",
         )
         newest = query.order_by(facts.c.last_seen_at.desc()).limit(limit)
         with self._database.read() as connection:
@@ -182,7 +197,9 @@ class FactStore:
     def get(self, fact_id: str) -> Fact:
         found = self._select(select(facts).where(facts.c.id == fact_id))
         if not found:
-            raise NotFound(f"there is no fact {fact_id}; `aftercall facts list` lists all facts")
+            raise NotFound(
+                f"there is no fact {fact_id}; `aftercall facts list` lists all facts"
+            )
         return found[0]
 
     def get_history(self, fact_id: str) -> list[Fact]:

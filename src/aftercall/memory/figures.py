@@ -10,7 +10,9 @@ _SMALL = {word: number for number, word in enumerate(("zero", *UNITS, *TEENS))}
 _TENS = {word: 10 * number for number, word in enumerate(TENS, 2)}
 _SCALES = {"hundred": 100, "thousand": 1_000, "grand": 1_000, "million": 1_000_000}
 _PLACES = {
-    word: number for number, word in enumerate(ORDINAL_WORDS, 1) if number > 2 and "-" not in word
+    word: number
+    for number, word in enumerate(ORDINAL_WORDS, 1)
+    if number > 2 and "-" not in word
 }
 _FIRST = {"first": 1, "second": 2}
 _CENTURIES = frozenset({19, 20})
@@ -59,14 +61,18 @@ def _scaled(pieces: list[str], value: int, end: int) -> tuple[str, int]:
     them, if one follows.
     """
     total, group, last = 0, value, 10**9
-    while 0 < (scale := _scale(pieces, end)) < last and not (scale == 100 and group >= 100):
+    while 0 < (scale := _scale(pieces, end)) < last and not (
+        scale == 100 and group >= 100
+    ):
         end += 2
         if scale == 100:
             group *= 100
         else:
             total, group, last = total + group * scale, 0, scale
         further = end + 2 if _joins(pieces, end) and pieces[end + 1] == "and" else end
-        below, after = _small(pieces, further + 1) if _joins(pieces, further) else (None, end)
+        below, after = (
+            _small(pieces, further + 1) if _joins(pieces, further) else (None, end)
+        )
         if (
             below is not None
             and below < scale
@@ -100,7 +106,11 @@ def _place(pieces: list[str], at: int) -> tuple[str, int] | None:
     word = pieces[at]
     if word in _PLACES:
         return _ordinal(_PLACES[word]), at + 1
-    if word in _FIRST and pieces[at + 1 : at + 3] == [" ", "of"] and at + 4 < len(pieces):
+    if (
+        word in _FIRST
+        and pieces[at + 1 : at + 3] == [" ", "of"]
+        and at + 4 < len(pieces)
+    ):
         return _ordinal(_FIRST[word]), at + 1
     if word in ("twenty", "thirty") and _joins(pieces, at + 1):
         unit = (
@@ -114,7 +124,11 @@ def _place(pieces: list[str], at: int) -> tuple[str, int] | None:
 
 
 def _ordinal(number: int) -> str:
-    ending = "th" if 10 < number % 100 < 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    ending = (
+        "th"
+        if 10 < number % 100 < 20
+        else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    )
     return f"{number}{ending}"
 
 

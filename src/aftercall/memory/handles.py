@@ -61,9 +61,14 @@ class CandidateIndex:
         }
         if telling:
             found |= self._that_hold(
-                telling, math.ceil(ALIKE * len(claim.words)) - (len(claim.words) - len(telling))
+                telling,
+                math.ceil(ALIKE * len(claim.words)) - (len(claim.words) - len(telling)),
             )
-        return found | self._that_hold(claim.denied, len(claim.denied)) if claim.denied else found
+        return (
+            found | self._that_hold(claim.denied, len(claim.denied))
+            if claim.denied
+            else found
+        )
 
     def _that_hold(self, words: Collection[str], least: int) -> set[str]:
         """Few share the beginnings of the words: only those are asked for the words themselves."""
@@ -78,7 +83,9 @@ class CandidateIndex:
 
     def _of(self, fact_id: str) -> set[str]:
         if fact_id not in self._words:
-            self._words[fact_id] = {look_up_again(piece).stem for piece in self._pieces[fact_id]}
+            self._words[fact_id] = {
+                look_up_again(piece).stem for piece in self._pieces[fact_id]
+            }
         return self._words[fact_id]
 
 

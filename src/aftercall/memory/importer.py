@@ -33,7 +33,10 @@ _FIELD = re.compile(
     r"|employer)\s*:\s*(\S.*)$",
     re.I,
 )
-_FIELD_SENTENCES = {"what to call them": "Please call me {}.", "pronouns": "My pronouns are {}."}
+_FIELD_SENTENCES = {
+    "what to call them": "Please call me {}.",
+    "pronouns": "My pronouns are {}.",
+}
 _PLACEHOLDER = re.compile(r"^[*_]*\(.*\)[*_]*$")
 _OF_THEM = re.compile(
     r"^(?:the )?(?:user|caller|owner|customer|client|human)(?P<own>['’]s)?\s+", re.I
@@ -75,7 +78,9 @@ def to_first_person(note: str) -> str:
     if verb is None:
         return note
     plain = verb["verb"].lower()
-    plain = _PLAIN_VERB.get(plain) or (plain[:-1] if _ENDS_IN_S.search(plain) else plain)
+    plain = _PLAIN_VERB.get(plain) or (
+        plain[:-1] if _ENDS_IN_S.search(plain) else plain
+    )
     return f"I {plain}{_THEIR.sub('my', rest[verb.end() :])}"
 
 
@@ -103,7 +108,15 @@ _SHARED_MEMORY_CALLER = "client:import"  # the caller of notes in a shared memor
 _DAY = re.compile(r"(20\d\d)-(\d\d)-(\d\d)")
 # Files of an agent's workspace that instruct the agent and say nothing about its user.
 _INSTRUCTIONS = frozenset(
-    {"AGENTS.md", "SOUL.md", "TOOLS.md", "HEARTBEAT.md", "BOOTSTRAP.md", "IDENTITY.md", "CALLS.md"}
+    {
+        "AGENTS.md",
+        "SOUL.md",
+        "TOOLS.md",
+        "HEARTBEAT.md",
+        "BOOTSTRAP.md",
+        "IDENTITY.md",
+        "CALLS.md",
+    }
 )
 _WORKSPACE_SIGNS = ("AGENTS.md", "SOUL.md", "MEMORY.md")
 
@@ -124,7 +137,9 @@ def resolve_note_owner(settings: Settings, caller: str | None) -> NoteOwner:
     if not known and settings.memory.scope == "shared":
         known = _SHARED_MEMORY_CALLER
     if not known:
-        raise ConfigError("--caller: whose notes are these? Name a number, or set `owner`")
+        raise ConfigError(
+            "--caller: whose notes are these? Name a number, or set `owner`"
+        )
     return NoteOwner(settings.agent_id, known)
 
 
@@ -146,7 +161,9 @@ def find_note_files(path: Path) -> list[Path]:
     return [file for file in files if file.name not in _INSTRUCTIONS]
 
 
-def to_calls(file: Path, who: NoteOwner, settings: Settings, now: datetime) -> Iterator[Call]:
+def to_calls(
+    file: Path, who: NoteOwner, settings: Settings, now: datetime
+) -> Iterator[Call]:
     """The calls of a file. Their ids are hashes of its content and owner: importing it again gives
     the same calls.
     """
@@ -159,14 +176,20 @@ def to_calls(file: Path, who: NoteOwner, settings: Settings, now: datetime) -> I
         yield _to_call(chunk, f"{name}.{part}", who, started, file.name)
 
 
-def _to_call(notes: Sequence[str], sid: str, who: NoteOwner, started: datetime, title: str) -> Call:
+def _to_call(
+    notes: Sequence[str], sid: str, who: NoteOwner, started: datetime, title: str
+) -> Call:
     said = [
         ("agent", f"What do the notes {title} say?"),
         *(("caller", note) for note in notes),
         ("agent", "Noted."),
     ]
     turns = [
-        {"speaker": speaker, "text": text, "at": (started + timedelta(seconds=second)).isoformat()}
+        {
+            "speaker": speaker,
+            "text": text,
+            "at": (started + timedelta(seconds=second)).isoformat(),
+        }
         for second, (speaker, text) in enumerate(said)
     ]
     return parse_call(
@@ -187,7 +210,9 @@ def _to_call(notes: Sequence[str], sid: str, who: NoteOwner, started: datetime, 
 def _read(file: Path) -> bytes:
     try:
         if file.stat().st_size > MAX_FILE_BYTES:
-            raise RefusedInput(str(file), f"is larger than {MAX_FILE_BYTES:,} bytes; split it")
+            raise RefusedInput(
+                str(file), f"is larger than {MAX_FILE_BYTES:,} bytes; split it"
+            )
         return file.read_bytes()
     except OSError as error:
         raise NotFound(f"{file}: {error.strerror or error}") from None

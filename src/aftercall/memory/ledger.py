@@ -23,7 +23,9 @@ from aftercall.model.facts import Fact, MemoryKey, Occurrence
 from aftercall.model.reading import FactDraft, ReadingTrace, Visibility
 
 RecordOutcome = Literal["new", "update", "again"]
-DOUBTED_FACT_KEY = "doubts"  # in metadata: the fact that a badly heard one would replace
+DOUBTED_FACT_KEY = (
+    "doubts"  # in metadata: the fact that a badly heard one would replace
+)
 RETIRED_BY_KEY = "retired_by"  # in metadata: the fact that had retired a restored one
 CONFIRM_BELOW_CONFIDENCE = 0.7  # a fact that was heard worse is read back to the caller
 
@@ -115,7 +117,9 @@ class FactLedger:
             wanted.update(fact_id for fact_id in named if fact_id in self._known)
         self._fetch(wanted)
 
-    def record(self, found: AcceptedDraft, call_id: str, trace: ReadingTrace) -> RecordOutcome:
+    def record(
+        self, found: AcceptedDraft, call_id: str, trace: ReadingTrace
+    ) -> RecordOutcome:
         """Record one draft; the same draft of the same call again changes nothing."""
         verdict, known = self._decide(found)
         if verdict == "same" and known is not None:
@@ -157,8 +161,12 @@ class FactLedger:
         identity = _hash_identity(found.claim, self._vault)
         if known := self._by_identity.get(identity):
             return "same", known
-        near = list(self._list_near(found.claim, self._retired_by_identity.get(identity, set())))
-        active = [(fact_id, claim) for fact_id, claim in near if self.facts[fact_id].is_active]
+        near = list(
+            self._list_near(found.claim, self._retired_by_identity.get(identity, set()))
+        )
+        active = [
+            (fact_id, claim) for fact_id, claim in near if self.facts[fact_id].is_active
+        ]
         verdict, known = best(found.claim, active, found.draft.category)
         if verdict != "same" and (past := self._find_past_twin(found, near)):
             return "same", past
@@ -170,7 +178,10 @@ class FactLedger:
         The number of shared words does not matter: "phone before email" replaces "email before
         phone".
         """
-        for named, wanted in ((draft.duplicate_of, "same"), (draft.supersedes, "update")):
+        for named, wanted in (
+            (draft.duplicate_of, "same"),
+            (draft.supersedes, "update"),
+        ):
             fact = self._find(named)
             known = self._get_claim(fact.id) if fact and fact.is_active else None
             if fact is None or known is None:
@@ -183,11 +194,17 @@ class FactLedger:
                 return "update", fact.id
         return None
 
-    def _find_past_twin(self, found: AcceptedDraft, near: list[tuple[str, Claim]]) -> str | None:
+    def _find_past_twin(
+        self, found: AcceptedDraft, near: list[tuple[str, Claim]]
+    ) -> str | None:
         """A retired fact that says the same and was valid when this was said."""
         for fact_id, claim in near:
             fact = self.facts[fact_id]
-            if fact.is_active or fact.valid_until is None or found.evidence.at >= fact.valid_until:
+            if (
+                fact.is_active
+                or fact.valid_until is None
+                or found.evidence.at >= fact.valid_until
+            ):
                 continue
             if compare(found.claim, claim, found.draft.category) == "same":
                 return fact_id
@@ -233,7 +250,9 @@ class FactLedger:
         if visibility == "secret" and not fact.is_secret:
             self.made_secret.append(fact_id)
         claim = self._get_claim(fact_id)
-        matching = _hash_matching(claim, visibility, self._vault) if claim else fact.matching
+        matching = (
+            _hash_matching(claim, visibility, self._vault) if claim else fact.matching
+        )
         is_clear = not found.needs_confirmation
         self._change(
             fact_id,
@@ -243,7 +262,9 @@ class FactLedger:
             needs_confirmation=fact.needs_confirmation and not is_clear,
             first_seen_at=min(fact.first_seen_at, at),
             last_seen_at=max(fact.last_seen_at, at),
-            valid_from=at if fact.supersedes is None and at < fact.valid_from else fact.valid_from,
+            valid_from=at
+            if fact.supersedes is None and at < fact.valid_from
+            else fact.valid_from,
         )
         sentiment = self._choose_repeat_sentiment(fact, found)
         self._add_occurrence(fact_id, found, call_id, trace, sentiment)
@@ -261,10 +282,16 @@ class FactLedger:
         past = [*self._list_chain(fact.supersedes), *self._list_chain(doubted.id)]
         past.sort(key=lambda one: one.valid_from)
         self._retire(doubted.id, fact_id, since)
-        settled = {name: value for name, value in fact.metadata.items() if name != DOUBTED_FACT_KEY}
+        settled = {
+            name: value
+            for name, value in fact.metadata.items()
+            if name != DOUBTED_FACT_KEY
+        }
         self._change(fact_id, valid_from=since, metadata=settled)
         for earlier, later in pairwise([*(one.id for one in past), fact_id]):
-            self._change(earlier, superseded_by=later, valid_until=self.facts[later].valid_from)
+            self._change(
+                earlier, superseded_by=later, valid_until=self.facts[later].valid_from
+            )
             self._change(later, supersedes=earlier)
 
     def _list_chain(self, fact_id: str | None) -> list[Fact]:
@@ -279,11 +306,17 @@ class FactLedger:
         """A fact from the briefing was brought up by the agent: the caller confirmed it."""
         if fact.id in self.briefed_fact_ids:
             return "confirmation"
-        return _choose_sentiment(found, "said" if fact.occurrence_count < 2 else "repeated")
+        return _choose_sentiment(
+            found, "said" if fact.occurrence_count < 2 else "repeated"
+        )
 
-    def _replace(self, known: str, found: AcceptedDraft, call_id: str, trace: ReadingTrace) -> None:
+    def _replace(
+        self, known: str, found: AcceptedDraft, call_id: str, trace: ReadingTrace
+    ) -> None:
         old = self._fetch_one(known)
-        manner = _choose_sentiment(found, "correction" if found.claim.corrects else "update")
+        manner = _choose_sentiment(
+            found, "correction" if found.claim.corrects else "update"
+        )
         if found.evidence.at < old.valid_from:
             self._insert_before(old, found, call_id, trace, manner)
         elif found.needs_confirmation and not old.needs_confirmation:
@@ -293,7 +326,12 @@ class FactLedger:
             self._retire(known, new, found.evidence.at)
 
     def _insert_before(
-        self, later: Fact, found: AcceptedDraft, call_id: str, trace: ReadingTrace, manner: str
+        self,
+        later: Fact,
+        found: AcceptedDraft,
+        call_id: str,
+        trace: ReadingTrace,
+        manner: str,
     ) -> None:
         """Insert a fact that was said before the present one into the past of its chain."""
         seen = {later.id}
@@ -370,7 +408,12 @@ class FactLedger:
         return fact.id
 
     def _add_occurrence(
-        self, fact_id: str, found: AcceptedDraft, call_id: str, trace: ReadingTrace, sentiment: str
+        self,
+        fact_id: str,
+        found: AcceptedDraft,
+        call_id: str,
+        trace: ReadingTrace,
+        sentiment: str,
     ) -> None:
         ground = found.evidence
         self.occurrences.append(
@@ -418,7 +461,9 @@ def _parse_claim(fact: Fact, vault: Vault) -> Claim | None:
         return read_claim(fact.content)
     try:
         return read_secret_claim(vault.open(fact.content))
-    except SecretUnreadable:  # sealed with another key: it stays and is compared with nothing
+    except (
+        SecretUnreadable
+    ):  # sealed with another key: it stays and is compared with nothing
         return None
 
 

@@ -124,7 +124,9 @@ DOMAINS: tuple[tuple[str, str], ...] = (
     ("pillow", r"(?:firm|soft|feather|foam) pillows?"),
     ("water", r"sparkling|still water|tap water"),
 )
-DIETS = r"vegetarian|vegan|pescatarian|keto|carnivore|omnivore|halal|kosher|gluten-?free"
+DIETS = (
+    r"vegetarian|vegan|pescatarian|keto|carnivore|omnivore|halal|kosher|gluten-?free"
+)
 MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 MARITAL = r"married|remarried|divorced|single|engaged|widowed|separated"
 JOBS = (

@@ -34,7 +34,11 @@ _HAS_REF = InValues(passages.c.ref, "refs")
 _INSERT = PreparedStatement(insert(passages))
 _MENTIONS = PreparedStatement(
     select(
-        passages.c.ref, passages.c.n, passages.c.mentions, passages.c.day, passages.c.around
+        passages.c.ref,
+        passages.c.n,
+        passages.c.mentions,
+        passages.c.day,
+        passages.c.around,
     ).where(_HAS_REF)
 )
 _UPDATE_MENTIONS = PreparedStatement(
@@ -62,7 +66,9 @@ _RETIRE = PreparedStatement(
     )
 )
 _FACT_ENDS = PreparedStatement(
-    select(facts.c.id, facts.c.valid_from, facts.c.valid_until).where(InValues(facts.c.id, "refs"))
+    select(facts.c.id, facts.c.valid_from, facts.c.valid_until).where(
+        InValues(facts.c.id, "refs")
+    )
 )
 _LOCK_CALLS = text(
     "SELECT pg_advisory_xact_lock(hashtextextended(named, 0)) "
@@ -75,7 +81,10 @@ _NEXT_PAGES = select(passage_pages.next_value()).select_from(
 
 
 def make_passages(
-    call: Call, summary: str = "", secrets: Iterable[str] = (), confided: Iterable[str] = ()
+    call: Call,
+    summary: str = "",
+    secrets: Iterable[str] = (),
+    confided: Iterable[str] = (),
 ) -> list[Passage]:
     """One passage for each turn, and one for the summary if there is one; secrets are masked.
 
@@ -108,7 +117,9 @@ def make_summary_passage(
 
 
 def _to_summary_passage(call: Call, summary: str) -> Passage:
-    return Passage("summary", call.agent_id, call.caller, call.id, summary, call.ended_at)
+    return Passage(
+        "summary", call.agent_id, call.caller, call.id, summary, call.ended_at
+    )
 
 
 def _make_cleaner(
@@ -155,7 +166,10 @@ def add(connection: Connection, fresh: Iterable[Passage]) -> None:
 
 
 def replace_call(
-    connection: Connection, call_id: str, fresh: Sequence[Passage], kinds: Sequence[Kind]
+    connection: Connection,
+    call_id: str,
+    fresh: Sequence[Passage],
+    kinds: Sequence[Kind],
 ) -> None:
     """Replace the turns or the summary of a call; its facts stay."""
     _replace(connection, [call_id], fresh, kinds)
@@ -163,11 +177,19 @@ def replace_call(
 
 def replace_summaries(connection: Connection, fresh: Sequence[Passage]) -> None:
     """Replace the summaries of several calls at once."""
-    _replace(connection, sorted(str(passage.call_id) for passage in fresh), fresh, ["summary"])
+    _replace(
+        connection,
+        sorted(str(passage.call_id) for passage in fresh),
+        fresh,
+        ["summary"],
+    )
 
 
 def _replace(
-    connection: Connection, call_ids: Sequence[str], fresh: Sequence[Passage], kinds: Sequence[Kind]
+    connection: Connection,
+    call_ids: Sequence[str],
+    fresh: Sequence[Passage],
+    kinds: Sequence[Kind],
 ) -> None:
     _lock_calls(connection, call_ids)
     is_old = (passages.c.call_id.in_(call_ids), passages.c.kind.in_(kinds))
@@ -186,7 +208,10 @@ def remove_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
 
 
 def redact_passages(
-    connection: Connection, call_id: str, clean: Callable[[str], str], words: Iterable[str]
+    connection: Connection,
+    call_id: str,
+    clean: Callable[[str], str],
+    words: Iterable[str],
 ) -> int:
     """Mask a secret that was found late; returns how many passages changed.
 
@@ -198,13 +223,21 @@ def redact_passages(
     changed = []
     for row in connection.execute(query.where(passages.c.call_id == call_id)).all():
         cleaned = row.text if row.ref else clean(row.text)
-        around = " ".join(term for term in row.around.split() if term not in secret_terms)
+        around = " ".join(
+            term for term in row.around.split() if term not in secret_terms
+        )
         if (cleaned, around) != (row.text, row.around):
-            values = {"new_text": cleaned, "new_terms": to_terms(cleaned), "new_around": around}
+            values = {
+                "new_text": cleaned,
+                "new_terms": to_terms(cleaned),
+                "new_around": around,
+            }
             changed.append({"at_n": row.n, **values})
     if changed:
         numbers = [row["at_n"] for row in changed]
-        connection.execute(delete(passage_vectors).where(passage_vectors.c.n.in_(numbers)))
+        connection.execute(
+            delete(passage_vectors).where(passage_vectors.c.n.in_(numbers))
+        )
         connection.execute(_UPDATE_TEXT, changed)
     return len(changed)
 
@@ -220,7 +253,9 @@ class _Mentions:
 
     @classmethod
     def from_passage(cls, n: int, passage: Passage) -> "_Mentions":
-        return cls(n, passage.mentions, passage.at.toordinal(), to_terms(passage.around))
+        return cls(
+            n, passage.mentions, passage.at.toordinal(), to_terms(passage.around)
+        )
 
     def with_mention(self, passage: Passage) -> "_Mentions":
         words = dict.fromkeys(f"{to_terms(passage.around)} {self.around}".split())
@@ -240,7 +275,10 @@ class _Mentions:
 def record_mentions(connection: Connection, said: Sequence[Passage]) -> None:
     """Facts as they were said: a fact is one passage, and each mention adds the words around it."""
     refs = dict.fromkeys(str(passage.ref) for passage in said)
-    known = {ref: _Mentions(*rest) for ref, *rest in _MENTIONS.fetch(connection, {"refs": refs})}
+    known = {
+        ref: _Mentions(*rest)
+        for ref, *rest in _MENTIONS.fetch(connection, {"refs": refs})
+    }
     first: dict[str, Passage] = {}
     later = []
     for passage in said:
@@ -259,7 +297,9 @@ def record_mentions(connection: Connection, said: Sequence[Passage]) -> None:
         ref = str(passage.ref)
         changed[ref] = changed.get(ref, known[ref]).with_mention(passage)
     if changed:
-        _UPDATE_MENTIONS.execute_many(connection, [each.to_values() for each in changed.values()])
+        _UPDATE_MENTIONS.execute_many(
+            connection, [each.to_values() for each in changed.values()]
+        )
 
 
 def retire_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
@@ -315,7 +355,9 @@ def _allocate_pages(
     if not count:
         return []
     if connection.dialect.name == "postgresql":
-        pages: Sequence[int] = connection.execute(_NEXT_PAGES, {"count": count}).scalars().all()
+        pages: Sequence[int] = (
+            connection.execute(_NEXT_PAGES, {"count": count}).scalars().all()
+        )
     else:
         ((last,),) = _LAST_NUMBER.fetch(connection, {})
         first = ((last or 0) >> (PAGE_BITS + 1)) + 1

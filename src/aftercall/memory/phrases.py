@@ -20,7 +20,9 @@ class Phrases:
 
     def __init__(self, *phrases: str, unless: Mapping[str, str] | None = None) -> None:
         refused = unless or {}
-        self.words = frozenset(max(reversed(phrase.split()), key=len) for phrase in phrases)
+        self.words = frozenset(
+            max(reversed(phrase.split()), key=len) for phrase in phrases
+        )
         """One of these stands in every text that holds a phrase: of each the longest word,
         which is seldom said by chance.
         """
@@ -32,7 +34,9 @@ class Phrases:
 
     def occur(self, text: str, words: Collection[str]) -> bool:
         """`words` are all the words of the text."""
-        return not self.words.isdisjoint(words) and self.pattern.search(text) is not None
+        return (
+            not self.words.isdisjoint(words) and self.pattern.search(text) is not None
+        )
 
     def replace(self, new: str, text: str) -> str:
         return self.pattern.sub(new, text)

@@ -54,7 +54,9 @@ def open_passages(database: Database) -> Iterator["PassageReader"]:
     with translated_errors(), closing(database.engine.raw_connection()) as pooled:
         driver: Any = pooled.driver_connection
         driver.execute("BEGIN")  # rolled back when the connection returns to the pool
-        yield PassageReader(lambda sql, values: driver.execute(sql, values).fetchall(), False)
+        yield PassageReader(
+            lambda sql, values: driver.execute(sql, values).fetchall(), False
+        )
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,9 @@ class PassageReader:
         conditions, values = self._filter(scope, phrases)
         owned, owners = self._owned(scope)
         # The list is one value: the statement stays the same text and is prepared once.
-        listed = list(numbers) if self.is_postgres else f"[{','.join(map(str, numbers))}]"
+        listed = (
+            list(numbers) if self.is_postgres else f"[{','.join(map(str, numbers))}]"
+        )
         fetch = _FETCH_POSTGRES if self.is_postgres else _FETCH_SQLITE
         rows = self.run(f"{fetch} AND {owned}{conditions}", (listed, *owners, *values))
         return list(map(MatchSigns._make, rows))
@@ -110,7 +114,9 @@ class PassageReader:
             "JOIN passage_vectors v ON v.n = p.n "
             f"WHERE {owned} AND v.model = {self.mark}{active}{conditions}{newest}"
         )
-        return [(row[0], row[1]) for row in self.run(statement, (*owners, model, *values))]
+        return [
+            (row[0], row[1]) for row in self.run(statement, (*owners, model, *values))
+        ]
 
     def _limit(self, scope: SearchScope) -> str:
         """A caller has few rows; a search through all callers stops after the newest."""
@@ -129,13 +135,17 @@ class PassageReader:
         tokens = [make_scope_token(agent_id, scope.caller) for agent_id in agents]
         return f"p.scope IN ({listed})", tokens
 
-    def _filter(self, scope: SearchScope, phrases: Sequence[str]) -> tuple[str, list[Any]]:
+    def _filter(
+        self, scope: SearchScope, phrases: Sequence[str]
+    ) -> tuple[str, list[Any]]:
         """The other conditions of a search as SQL on the table `p`, with its values."""
         mark = self.mark
         parts: list[str] = []
         values: list[Any] = []
         if scope.group:
-            parts.append(f"(p.agent_id = {mark} OR (p.kind = 'fact' AND p.visibility = 'shared'))")
+            parts.append(
+                f"(p.agent_id = {mark} OR (p.kind = 'fact' AND p.visibility = 'shared'))"
+            )
             values.append(scope.agent_id)
         for name, allowed in (
             ("kind", scope.kinds),
@@ -161,7 +171,10 @@ class PassageReader:
 
 
 def _list_shelves(scope: SearchScope) -> list[str]:
-    shelves = [make_shelf(agent_id, scope.caller) for agent_id in (scope.agent_id, *scope.group)]
+    shelves = [
+        make_shelf(agent_id, scope.caller)
+        for agent_id in (scope.agent_id, *scope.group)
+    ]
     return [*shelves, *(f"old{shelf}" for shelf in shelves)] if scope.as_of else shelves
 
 

@@ -16,9 +16,12 @@ MAX_QUERY_TERMS = 32
 MAX_PHRASES = 4
 
 _PHRASE = re.compile(r'"([^"]{1,500})"|“([^“”]{1,500})”')
-_WHEN = re.compile(r"\s*(?:when|how long|(?:what|which) (?:day|date|month|year|time|week))\b")
+_WHEN = re.compile(
+    r"\s*(?:when|how long|(?:what|which) (?:day|date|month|year|time|week))\b"
+)
 _MONTH_NAMES = (
-    "january february march april may june july august september october november december"
+    "january february march april may june "
+    "july august september october november december"
 )
 _MONTHS = _MONTH_NAMES.split()
 _NAMED = re.compile(
@@ -29,7 +32,9 @@ _ISO = re.compile(r"\b(?P<year>20\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b")
 _YEAR = re.compile(r"\b(20\d\d)\b")
 _HINT = re.compile(rf"20\d\d|{'|'.join(_MONTHS)}")
 _AMBIGUOUS = ("may", "march")
-_LEAD_IN = re.compile(r"\b(?:in|of|during|by|until|till|since|last|this|early|mid|late) $")
+_LEAD_IN = re.compile(
+    r"\b(?:in|of|during|by|until|till|since|last|this|early|mid|late) $"
+)
 
 SAME_DAY = 1.0
 DAYS_AFTER = 0.7
@@ -117,7 +122,9 @@ class SearchQuery:
     asks_when: bool = False
 
 
-def parse_query(text: str, speaker_names: Mapping[str, str] | None = None) -> SearchQuery:
+def parse_query(
+    text: str, speaker_names: Mapping[str, str] | None = None
+) -> SearchQuery:
     """`speaker_names` maps names to speakers ({"Bill": "caller"}).
 
     Turns of a named speaker rank higher; the name itself is not searched for.
@@ -128,7 +135,9 @@ def parse_query(text: str, speaker_names: Mapping[str, str] | None = None) -> Se
     speakers: dict[str, str] = {}
     for name, speaker in (speaker_names or {}).items():
         speakers |= dict.fromkeys(split_words(name), speaker)
-    terms = _pick_terms(word for word in words if word not in STOP_WORDS and word not in speakers)
+    terms = _pick_terms(
+        word for word in words if word not in STOP_WORDS and word not in speakers
+    )
     if not terms:  # only stop words, names or days: search for those
         terms = _pick_terms(words) or _pick_terms(split_words(lowered))
     return SearchQuery(

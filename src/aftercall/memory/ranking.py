@@ -25,7 +25,13 @@ QUESTION, TIME = 1, 2
 class Weights:
     pool_size: int = 40
     """How many of the best by words alone are ranked further."""
-    reach: tuple[tuple[int, float], ...] = ((-2, 0.35), (2, 0.45), (-1, 0.45), (1, 0.8), (0, 1.0))
+    reach: tuple[tuple[int, float], ...] = (
+        (-2, 0.35),
+        (2, 0.45),
+        (-1, 0.45),
+        (1, 0.8),
+        (0, 1.0),
+    )
     """A word counts for its turn and, less, for the neighbours: an answer repeats little of its
     question. In ascending order, so that the greatest value of a turn is written last.
     """
@@ -122,7 +128,10 @@ def _fuse(
     call_unit = share / max(calls.values())
     of_call = {page: value * call_unit for page, value in calls.items()}
     # A neighbour may be off the page of its call; there is no passage there to fetch.
-    return {n: value * word_unit + of_call.get(n >> page_bits, 0.0) for n, value in words.items()}
+    return {
+        n: value * word_unit + of_call.get(n >> page_bits, 0.0)
+        for n, value in words.items()
+    }
 
 
 def _rarity(count: int, size: int) -> float:
@@ -130,7 +139,11 @@ def _rarity(count: int, size: int) -> float:
 
 
 def score_passage(
-    query: SearchQuery, score: float, signs: MatchSigns, today: int, weights: Weights = WEIGHTS
+    query: SearchQuery,
+    score: float,
+    signs: MatchSigns,
+    today: int,
+    weights: Weights = WEIGHTS,
 ) -> float:
     """The final score of a passage whose words scored `score`; `today` is a day's ordinal."""
     if query.days:
@@ -159,7 +172,9 @@ def score_fact(fact: Fact | Gist, today: date, weights: Weights = WEIGHTS) -> fl
     return _score_history(fact.category, age_days, fact.occurrence_count, weights)
 
 
-def _score_history(category: str, age_days: int, mentions: int, weights: Weights) -> float:
+def _score_history(
+    category: str, age_days: int, mentions: int, weights: Weights
+) -> float:
     """Category, recency and frequency."""
     faded = 1 - math.pow(0.5, max(0, age_days) / weights.half_life_days)
     recency = 1 - weights.recent_share * faded

@@ -8,7 +8,12 @@ from hashlib import sha256
 
 import httpx2
 
-from aftercall.errors import RememError, RememRefused, RememUnavailable, describe_network_error
+from aftercall.errors import (
+    RememError,
+    RememRefused,
+    RememUnavailable,
+    describe_network_error,
+)
 from aftercall.model.passages import Document, is_document_id, make_document_id
 from aftercall.settings.providers import RememSettings
 
@@ -53,7 +58,11 @@ class RememClient:
         return _parse_id(answer)
 
     def _request(
-        self, method: str, path: str, body: dict[str, object], headers: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: dict[str, object],
+        headers: dict[str, str] | None = None,
     ) -> httpx2.Response:
         try:
             return self._http.request(method, path, json=body, headers=headers)
@@ -66,7 +75,9 @@ class RememClient:
         self._http.close()
 
 
-def _make_request(document: Document, settings: RememSettings) -> tuple[str, dict[str, object]]:
+def _make_request(
+    document: Document, settings: RememSettings
+) -> tuple[str, dict[str, object]]:
     page: dict[str, object] = {
         "title": document.title,
         "content": document.content,
@@ -114,5 +125,7 @@ def _parse_id(answer: httpx2.Response) -> str:
         body = answer.json()
     except ValueError:
         return ""
-    found = (body.get("document_id") or body.get("id")) if isinstance(body, dict) else None
+    found = (
+        (body.get("document_id") or body.get("id")) if isinstance(body, dict) else None
+    )
     return found if isinstance(found, str) else ""

@@ -10,7 +10,13 @@ from aftercall.memory.fact_store import FactStore
 from aftercall.memory.passage_store import PAGE_BITS
 from aftercall.memory.postings import PassageReader, open_passages
 from aftercall.memory.query import MAX_QUERY_CHARS, SearchQuery, parse_query
-from aftercall.memory.ranking import WEIGHTS, Weights, has_query_term, score_passage, score_words
+from aftercall.memory.ranking import (
+    WEIGHTS,
+    Weights,
+    has_query_term,
+    score_passage,
+    score_words,
+)
 from aftercall.memory.visibility import LEVELS, gives_away, is_releasable, memory_key
 from aftercall.model.facts import SHARED_CALLER, Fact, MemoryKey
 from aftercall.model.followups import Trust
@@ -59,7 +65,9 @@ class MemorySearch:
                 return []
             candidates = passages.fetch(scores, scope, query.phrases)
             best = self._rank(query, scores, near, candidates)[:limit]
-            turns = _fetch_neighbours(passages, [signs for _, signs in best], scope, context)
+            turns = _fetch_neighbours(
+                passages, [signs for _, signs in best], scope, context
+            )
         return [
             SearchHit(
                 passage=signs.to_passage(),
@@ -71,7 +79,11 @@ class MemorySearch:
         ]
 
     def _embed(self, text: str) -> bytes | None:
-        return embed_query(self._embedder, text[:MAX_QUERY_CHARS]) if self._embedder else None
+        return (
+            embed_query(self._embedder, text[:MAX_QUERY_CHARS])
+            if self._embedder
+            else None
+        )
 
     def _add_nearest(
         self,
@@ -109,11 +121,16 @@ class MemorySearch:
 
 
 def _fetch_neighbours(
-    passages: PassageReader, found: Sequence[MatchSigns], scope: SearchScope, context: int
+    passages: PassageReader,
+    found: Sequence[MatchSigns],
+    scope: SearchScope,
+    context: int,
 ) -> dict[int, MatchSigns]:
     """The turns around the turns that were found, by number."""
     steps = [*range(-context, 0), *range(1, context + 1)]
-    numbers = {signs.n + step for signs in found if signs.kind == "turn" for step in steps}
+    numbers = {
+        signs.n + step for signs in found if signs.kind == "turn" for step in steps
+    }
     if not numbers:
         return {}
     turns = SearchScope(scope.agent_id, scope.caller, ("turn",))
@@ -136,20 +153,31 @@ class FactRecall:
     search: MemorySearch
     facts: FactStore
 
-    def find(self, agent_id: str, party: str | None, trust: Trust, query: str) -> list[str]:
+    def find(
+        self, agent_id: str, party: str | None, trust: Trust, query: str
+    ) -> list[str]:
         """A few short lines, best first, each with its day; none if the party has no memory."""
         scope = make_party_scope(self.settings, agent_id, party)
         if scope is None:
             return []
         found = self.search.find(query, scope, limit=MAX_RECALL_CANDIDATES, context=0)
         released = self._release([hit.passage for hit in found], trust)
-        return [self._line(passage, agent_id, party) for passage in released[:MAX_RECALL_LINES]]
+        return [
+            self._line(passage, agent_id, party)
+            for passage in released[:MAX_RECALL_LINES]
+        ]
 
     def _release(self, found: Sequence[Passage], trust: Trust) -> list[Passage]:
         """Leave out what is above the caller's trust, and texts that give such a fact away."""
-        levels = [level for level in LEVELS if is_releasable(level, trust, self.settings.memory)]
+        levels = [
+            level
+            for level in LEVELS
+            if is_releasable(level, trust, self.settings.memory)
+        ]
         allowed = [passage for passage in found if passage.visibility in levels]
-        withheld = [level for level in LEVELS if level != "secret" and level not in levels]
+        withheld = [
+            level for level in LEVELS if level != "secret" and level not in levels
+        ]
         call_ids = sorted({passage.call_id for passage in allowed if passage.call_id})
         if not call_ids or not withheld:
             return allowed
@@ -179,13 +207,19 @@ def find_facts(
     return [store.get(hit.passage.ref) for hit in hits if hit.passage.ref]
 
 
-def make_party_scope(settings: Settings, agent_id: str, party: str | None) -> SearchScope | None:
+def make_party_scope(
+    settings: Settings, agent_id: str, party: str | None
+) -> SearchScope | None:
     """What a call of this party may search; None if the party has no memory."""
     key = memory_key(settings, agent_id, party)
     return make_key_scope(settings, agent_id, key) if key else None
 
 
-def make_key_scope(settings: Settings, agent_id: str, key: MemoryKey | None) -> SearchScope:
+def make_key_scope(
+    settings: Settings, agent_id: str, key: MemoryKey | None
+) -> SearchScope:
     """One memory, or every caller of the agent for its owner; with the facts of the group."""
     caller = None if key is None or key.caller == SHARED_CALLER else key.caller
-    return SearchScope(agent_id, caller, group=settings.memory.list_others_in_group(agent_id))
+    return SearchScope(
+        agent_id, caller, group=settings.memory.list_others_in_group(agent_id)
+    )

@@ -17,7 +17,9 @@ from aftercall.memory.subject import CALLER, Subject
 from aftercall.memory.telling import Telling, Told, read_for
 
 _WISH = Phrases(*WISHES)
-_DOMAIN = tuple((name, re.compile(rf"\b(?P<value>{values})\b")) for name, values in DOMAINS)
+_DOMAIN = tuple(
+    (name, re.compile(rf"\b(?P<value>{values})\b")) for name, values in DOMAINS
+)
 _ANY_DOMAIN = re.compile(rf"\b(?:{'|'.join(values for _, values in DOMAINS)})\b")
 _TIDY = re.compile(
     r"\b(?:now|instead|from now on|these days|any more|anymore|i am in|i live|a|an|the|my"
@@ -105,9 +107,13 @@ def _fit(told: Told) -> tuple[Subject, Fit] | None:
         fit = fitting(telling.told)
         if fit and not fit.match.start() and _suits(telling, fit.attribute):
             return telling.subject, fit
-    if own is None or (told.of_other and begin > told.first and not _OWN.search(own.match.group())):
+    if own is None or (
+        told.of_other and begin > told.first and not _OWN.search(own.match.group())
+    ):
         return None
-    if own.attribute not in _SUITING or not (good_for := _GOOD_FOR.match(text, own.match.end())):
+    if own.attribute not in _SUITING or not (
+        good_for := _GOOD_FOR.match(text, own.match.end())
+    ):
         return CALLER, own
     whom = read_for(good_for.group())
     return (whom, own) if whom else None
@@ -122,11 +128,15 @@ def _suits(telling: Telling, attribute: str) -> bool:
 
 
 def _counts(slot: Slot, text: str, names: frozenset[str] | None) -> bool:
-    if slot.attribute in _DWELLING and (_FOR_A_WHILE.search(text) or _NO_PLACE.match(slot.value)):
+    if slot.attribute in _DWELLING and (
+        _FOR_A_WHILE.search(text) or _NO_PLACE.match(slot.value)
+    ):
         return False
     if slot.is_named or not _NAMES_ONLY.search(slot.attribute):
         return True
-    return names is None and slot.is_named is None and slot.attribute.endswith("'s name")
+    return (
+        names is None and slot.is_named is None and slot.attribute.endswith("'s name")
+    )
 
 
 def _find_wish(told: Told) -> Iterator[Slot]:
@@ -140,7 +150,13 @@ def _find_wish(told: Told) -> Iterator[Slot]:
     for name, pattern in _DOMAIN if _ANY_DOMAIN.search(wanted) else ():
         if match := pattern.search(wanted):
             good_for = _GOOD_FOR.search(wish)
-            subject = read_for(good_for.group()) if good_for else head.subject if head else CALLER
+            subject = (
+                read_for(good_for.group())
+                if good_for
+                else head.subject
+                if head
+                else CALLER
+            )
             if subject:
                 yield Slot(subject, name, match["value"])
             return
@@ -166,27 +182,39 @@ def _slot(subject: Subject, fit: Fit, names: frozenset[str] | None) -> Slot:
         return Slot(subject, name, WAY[value])
     told = tidy_value(value)
     return Slot(
-        subject, name, told, _is_surely_name(fit.match) or _is_named(name, value, told, names)
+        subject,
+        name,
+        told,
+        _is_surely_name(fit.match) or _is_named(name, value, told, names),
     )
 
 
 def _in_order(attribute: str, what: str) -> str:
     """ "The wifi password at the guest house" is the guest house wifi password."""
-    return " ".join(sorted(set(what.split()) - _PLACING)) if attribute == "{what}" else what
+    return (
+        " ".join(sorted(set(what.split()) - _PLACING))
+        if attribute == "{what}"
+        else what
+    )
 
 
-def _is_named(attribute: str, value: str, told: str, names: frozenset[str] | None) -> bool | None:
+def _is_named(
+    attribute: str, value: str, told: str, names: frozenset[str] | None
+) -> bool | None:
     """A name stands at its beginning: "red Volvo", not "one that Ana gave me"."""
     start = told.split()[:_BEGINNING]
     if not _NAMES_ONLY.search(attribute) and attribute not in _NAMED:
         return None
     if names is not None:
-        return any(word in names or (len(word) > 1 and word[:1].isdecimal()) for word in start)
+        return any(
+            word in names or (len(word) > 1 and word[:1].isdecimal()) for word in start
+        )
     if attribute.startswith("kind of "):
         return True if not MAKES.isdisjoint(start) else None
+    # "the bbc"
     describes = _DESCRIBES.match(value) and not (
         attribute == "employer" and value.startswith("the ")
-    )  # "the bbc"
+    )
     return False if describes or has_descriptive_word(start) else None
 
 

@@ -119,7 +119,9 @@ def _without_suffix(word: str) -> str:
     for suffix in _FOURTH:
         if word.endswith(suffix):
             rest = word.removesuffix(suffix)
-            is_cut = _measure(rest) > 1 and (suffix != "ion" or rest.endswith(("s", "t")))
+            is_cut = _measure(rest) > 1 and (
+                suffix != "ion" or rest.endswith(("s", "t"))
+            )
             return rest if is_cut else word
     return word
 

@@ -53,7 +53,9 @@ _SPELLED = by_form(
 )
 _TITLES = vocabulary("dr doctor mr mrs ms miss prof professor")
 _FOND = vocabulary("dear lovely poor darling beloved own very best good")
-_CONTRASTS = vocabulary("other another second third new old former previous first last late next")
+_CONTRASTS = vocabulary(
+    "other another second third new old former previous first last late next"
+)
 _IN_LAW = "-in-law"
 
 
@@ -96,15 +98,24 @@ def name_subject(
     """From "elder sister ann", "leeds office", or a bare "ann smith" (`is_name`)."""
     words = [_SPELLED.get(word, word) for word in phrase]
     at = next(
-        (place for place, word in enumerate(words) if word.removesuffix(_IN_LAW) in PERSONS), None
+        (
+            place
+            for place, word in enumerate(words)
+            if word.removesuffix(_IN_LAW) in PERSONS
+        ),
+        None,
     )
     named = [word for word in words if word not in _TITLES]
     if is_name and named and (at is None or words[at] in _TITLES or at):
         return Subject(name=tuple(named), owner=owner)
     if at is None:
-        return Subject(role=" ".join(word for word in words if word not in _FOND), owner=owner)
+        return Subject(
+            role=" ".join(word for word in words if word not in _FOND), owner=owner
+        )
     after = [word for word in words[at + 1 :] if word not in _TITLES]
-    linked = next((place for place, word in enumerate(after) if word in LINKS), len(after))
+    linked = next(
+        (place for place, word in enumerate(after) if word in LINKS), len(after)
+    )
     which = [*(word for word in words[:at] if word not in _FOND), *after[linked:]]
     return Subject(words[at], tuple(after[:linked]), " ".join(which), owner)
 
@@ -119,7 +130,9 @@ def relate(mine: Subject, theirs: Subject) -> Kinship:
         return "same"
     if CALLER in (mine, theirs) or (mine.owner is None) != (theirs.owner is None):
         return "other"
-    owners: Kinship = relate(mine.owner, theirs.owner) if mine.owner and theirs.owner else "same"
+    owners: Kinship = (
+        relate(mine.owner, theirs.owner) if mine.owner and theirs.owner else "same"
+    )
     here = _relate_alone(mine, theirs)
     if "other" in (owners, here):
         return "other"
@@ -145,7 +158,11 @@ def _relate_alone(mine: Subject, theirs: Subject) -> Kinship:
             if named and "" in (mine.which, theirs.which) and told not in _CONTRASTS
             else "other"
         )
-    return "same" if bool(mine.name) == bool(theirs.name) or mine.is_one_of_its_kind else "maybe"
+    return (
+        "same"
+        if bool(mine.name) == bool(theirs.name) or mine.is_one_of_its_kind
+        else "maybe"
+    )
 
 
 def _is_one_name(mine: tuple[str, ...], theirs: tuple[str, ...]) -> bool:

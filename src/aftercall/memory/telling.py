@@ -123,7 +123,12 @@ class Told(NamedTuple):
 def take_apart(text: str) -> Told:
     words = _in_first_person(text.replace(" in law", "-in-law").split())
     first = next(
-        (at for at, word in enumerate(words) if word not in _OPENINGS or at + 1 == len(words)), 0
+        (
+            at
+            for at, word in enumerate(words)
+            if word not in _OPENINGS or at + 1 == len(words)
+        ),
+        0,
     )
     found: list[Telling] = []
     for at, word in enumerate(words):
@@ -135,7 +140,11 @@ def take_apart(text: str) -> Told:
                 if at and words[at - 1] in _REACHING
                 else _read(words, at, at + 1)
             )
-        elif at == first and word.removesuffix("'s") not in _NO_NAME and not word[0].isdecimal():
+        elif (
+            at == first
+            and word.removesuffix("'s") not in _NO_NAME
+            and not word[0].isdecimal()
+        ):
             found += _read(words, at, at, is_name=True)
         elif at and words[at - 1] in _REACHING and word not in _NO_NAME:
             found += _read_reached(words, at)
@@ -151,7 +160,11 @@ def _opens_with_other(words: Sequence[str]) -> bool:
     if words[:1] != ["my"]:
         return bool(words) and words[0] in _OTHERS
     at = next(
-        (at for at, word in enumerate(words[1:_LONGEST], 1) if is_person(word.removesuffix("'s"))),
+        (
+            at
+            for at, word in enumerate(words[1:_LONGEST], 1)
+            if is_person(word.removesuffix("'s"))
+        ),
         None,
     )
     return at is not None and "i" not in words[at + 1 : at + 4]
@@ -162,7 +175,9 @@ def _in_first_person(words: list[str]) -> list[str]:
     know.
     """
     for at, word in enumerate(words[1:], 1):
-        if words[at - 1] == "i" or (at > 1 and words[at - 2] == "i" and words[at - 1] in _BETWEEN):
+        if words[at - 1] == "i" or (
+            at > 1 and words[at - 2] == "i" and words[at - 1] in _BETWEEN
+        ):
             words[at] = _FIRST_PERSON.get(word, word)
     return words
 
@@ -173,7 +188,9 @@ def read_for(after: str) -> Subject | None:
     if words[0] != "for" or words[1] != "my":
         return None
     phrase = words[2 : 2 + _LONGEST]
-    phrase = phrase[: next((at for at, word in enumerate(phrase) if word in _NO_NAME), len(phrase))]
+    phrase = phrase[
+        : next((at for at, word in enumerate(phrase) if word in _NO_NAME), len(phrase))
+    ]
     subject = name_subject(phrase) if phrase else None
     return subject if subject and subject.is_person else None
 
@@ -216,7 +233,9 @@ def _tells_which(words: Sequence[str], at: int, phrase: list[str]) -> bool:
     return bool(phrase) and words[at] in LINKS and phrase[-1] in PERSONS
 
 
-def _read_owned(words: Sequence[str], start: int, at: int, subject: Subject) -> Iterator[Telling]:
+def _read_owned(
+    words: Sequence[str], start: int, at: int, subject: Subject
+) -> Iterator[Telling]:
     """After "ann's": something of hers, or "Ann is", or "Ann has", or somebody of hers."""
     rest = " ".join(words[at:])
     if rest:
@@ -238,7 +257,8 @@ def _read_reached(words: Sequence[str], at: int) -> Iterator[Telling]:
     """ "call my sister ann on 0155 …" is "call i on …", told of her."""
     begin = at + (words[at] in ("my", "the"))
     end = next(
-        (place for place in range(begin, len(words)) if words[place] in _NO_NAME), len(words)
+        (place for place in range(begin, len(words)) if words[place] in _NO_NAME),
+        len(words),
     )
     phrase = words[begin:end]
     if (
@@ -260,20 +280,29 @@ def _read_towards(words: Sequence[str], first: int, at: int) -> Iterator[Telling
         ),
         len(words),
     )
-    subject = name_subject(words[at + 1 : end]) if at + 1 < end <= at + 1 + _LONGEST else None
+    subject = (
+        name_subject(words[at + 1 : end]) if at + 1 < end <= at + 1 + _LONGEST else None
+    )
     if subject and subject.is_person:
         yield Telling(
-            first, subject, " ".join((*words[first:at], "i", *words[end:])), is_object=True
+            first,
+            subject,
+            " ".join((*words[first:at], "i", *words[end:])),
+            is_object=True,
         )
 
 
 def _predicate(words: Sequence[str]) -> str | None:
     """What comes after the subject, as one would say it of oneself."""
-    at = next((place for place, word in enumerate(words) if word not in _BETWEEN), len(words))
+    at = next(
+        (place for place, word in enumerate(words) if word not in _BETWEEN), len(words)
+    )
     if at == len(words) or words[at] not in _VERBS:
         return None
     between = [word for word in words[:at] if word not in _PRONOUNS]
-    return " ".join(("i", *between, _FIRST_PERSON.get(words[at], words[at]), *words[at + 1 :]))
+    return " ".join(
+        ("i", *between, _FIRST_PERSON.get(words[at], words[at]), *words[at + 1 :])
+    )
 
 
 def _place(subject: Subject, told: str) -> str:

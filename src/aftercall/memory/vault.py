@@ -36,7 +36,9 @@ class Vault:
 
         raw = base64.urlsafe_b64decode(sealed.removeprefix(_SEALED))
         try:
-            return self._cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], None).decode()
+            return self._cipher.decrypt(
+                raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], None
+            ).decode()
         except InvalidTag:
             raise SecretUnreadable(
                 "a secret was sealed with another key: set AFTERCALL_SECRET_KEY, or restore "
@@ -45,7 +47,9 @@ class Vault:
 
     def hash(self, *parts: str) -> str:
         """The same words give the same hash; without the key it cannot be guessed."""
-        return hmac.digest(self._hash_key, "\0".join(parts).encode(), "sha256").hex()[:40]
+        return hmac.digest(self._hash_key, "\0".join(parts).encode(), "sha256").hex()[
+            :40
+        ]
 
     @cached_property
     def _hash_key(self) -> bytes:

@@ -22,7 +22,11 @@ _INTERNAL = ("key", "identity", "matching")
 def fact_json(fact: Fact, *, reveal: bool = False) -> dict[str, Any]:
     """With `reveal`, a fact whose secrets `FactStore.reveal` opened."""
     shown = {"id": fact.id, "agent_id": fact.key.agent_id, "caller": fact.key.caller}
-    shown |= {name: _plain(value) for name, value in vars(fact).items() if name not in _INTERNAL}
+    shown |= {
+        name: _plain(value)
+        for name, value in vars(fact).items()
+        if name not in _INTERNAL
+    }
     if fact.is_secret and not reveal:
         shown |= {"content": HIDDEN, "summary": HIDDEN}
     return shown
@@ -33,14 +37,21 @@ def occurrence_json(item: Occurrence, *, is_hidden: bool) -> dict[str, Any]:
     return shown | ({"words": HIDDEN, "context": HIDDEN} if is_hidden else {})
 
 
-def whole_fact_json(store: FactStore, fact_id: str, *, reveal: bool = False) -> dict[str, Any]:
+def whole_fact_json(
+    store: FactStore, fact_id: str, *, reveal: bool = False
+) -> dict[str, Any]:
     """A fact with its occurrences and the chain it belongs to."""
     fact, occurrences = store.get(fact_id), store.list_occurrences(fact_id)
     if reveal:
-        fact, occurrences = store.reveal(fact), [store.reveal(item) for item in occurrences]
+        fact, occurrences = (
+            store.reveal(fact),
+            [store.reveal(item) for item in occurrences],
+        )
     is_hidden = fact.is_secret and not reveal
     return fact_json(fact, reveal=reveal) | {
-        "occurrences": [occurrence_json(item, is_hidden=is_hidden) for item in occurrences],
+        "occurrences": [
+            occurrence_json(item, is_hidden=is_hidden) for item in occurrences
+        ],
         "history": [link.id for link in store.get_history(fact_id)],
     }
 
@@ -49,7 +60,9 @@ def extraction_json(store: FactStore, call_id: str) -> dict[str, Any] | None:
     entry = store.find_extraction(call_id)
     if entry is None:
         return None
-    shown = {name: _plain(value) for name, value in vars(entry).items() if name != "call_id"}
+    shown = {
+        name: _plain(value) for name, value in vars(entry).items() if name != "call_id"
+    }
     return shown | {"facts": store.list_ids_of_call(call_id)}
 
 
@@ -74,7 +87,8 @@ def parse_as_of(name: str, text: str, zone: tzinfo) -> datetime:
         return parse_instant(next_day - timedelta(milliseconds=1))
     except ValueError:
         raise RefusedInput(
-            name, "is not a day (2026-05-03) or a time with its zone (2026-05-03T12:00:00Z)"
+            name,
+            "is not a day (2026-05-03) or a time with its zone (2026-05-03T12:00:00Z)",
         ) from None
 
 

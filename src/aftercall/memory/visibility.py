@@ -64,7 +64,9 @@ _NAME = re.compile(r"(?<=\w )[A-Z][\w'’-]+")
 _NUMBER = re.compile(r"\d[\d -]{2,}\d|\d{3,}")
 
 
-def memory_key(settings: Settings, agent_id: str, party: str | None) -> MemoryKey | None:
+def memory_key(
+    settings: Settings, agent_id: str, party: str | None
+) -> MemoryKey | None:
     """The memory that a call of this party opens; every part of the program asks here.
 
     None for scope `none` and for withheld numbers. A party is a number, which stands for its owner,
@@ -76,7 +78,9 @@ def memory_key(settings: Settings, agent_id: str, party: str | None) -> MemoryKe
         raise RefusedInput("caller", str(error)) from None
     if known is None or settings.memory.scope == "none":
         return None
-    return MemoryKey(agent_id, SHARED_CALLER if settings.memory.scope == "shared" else known)
+    return MemoryKey(
+        agent_id, SHARED_CALLER if settings.memory.scope == "shared" else known
+    )
 
 
 def to_secrets(words: Iterable[str]) -> list[Secret]:
@@ -84,7 +88,11 @@ def to_secrets(words: Iterable[str]) -> list[Secret]:
     pieces: list[str] = []
     for said in words:
         pieces += [said, *_NAME.findall(said), *_NUMBER.findall(said)]
-    return [Secret(1, piece, piece, "person") for piece in dict.fromkeys(pieces) if piece.strip()]
+    return [
+        Secret(1, piece, piece, "person")
+        for piece in dict.fromkeys(pieces)
+        if piece.strip()
+    ]
 
 
 def find_call_secrets(call: Call, drafts: Iterable[FactDraft]) -> list[Secret]:
@@ -93,10 +101,15 @@ def find_call_secrets(call: Call, drafts: Iterable[FactDraft]) -> list[Secret]:
     return [*find_secrets(call.turns), *to_secrets(marked)]
 
 
-def classify(draft: FactDraft, secrets: list[Secret], settings: MemorySettings) -> Visibility:
+def classify(
+    draft: FactDraft, secrets: list[Secret], settings: MemorySettings
+) -> Visibility:
     """The highest level that the reader, the settings or the rules give a draft."""
     texts = {draft.text, draft.words}
-    names = {draft.category, *(topic for text in texts for topic in find_sensitive_topics(text))}
+    names = {
+        draft.category,
+        *(topic for text in texts for topic in find_sensitive_topics(text)),
+    }
     levels = [draft.visibility, *(get_level(name, settings) for name in names)]
     if any(has_secret(text, secrets) for text in texts):
         levels.append("secret")
@@ -114,7 +127,9 @@ def find_sensitive_topics(text: str) -> list[str]:
     found = [name for name, pattern in _TOPICS.items() if pattern.search(text)]
     if _FIGURE.search(text) and (_IBAN.search(text) or _has_card_number(text)):
         found.append("financial")
-    turn = Turn.model_construct(seq=1, speaker="caller", text=text, at=None, confidence=None)
+    turn = Turn.model_construct(
+        seq=1, speaker="caller", text=text, at=None, confidence=None
+    )
     if find_secrets((turn,)):
         found.append("confided")
     return found
@@ -153,7 +168,9 @@ def gives_away(text: str, fact: str) -> bool:
 
 def _has_secret_word(draft: FactDraft, words: tuple[str, ...]) -> bool:
     said = f"{draft.text} {draft.words}".casefold()
-    return any(re.search(rf"\b{re.escape(word.casefold())}\b", said) for word in words if word)
+    return any(
+        re.search(rf"\b{re.escape(word.casefold())}\b", said) for word in words if word
+    )
 
 
 def _is_card(number: str) -> bool:
@@ -174,14 +191,19 @@ def redact_call(call: dict[str, Any], confided: Sequence[str] = ()) -> dict[str,
         for seq, turn in enumerate(call["turns"], 1)
     )
     secrets = [*find_secrets(turns), *to_secrets(confided)]
-    masked = [turn | {"text": mask_secrets(turn["text"], secrets)} for turn in call["turns"]]
+    masked = [
+        turn | {"text": mask_secrets(turn["text"], secrets)} for turn in call["turns"]
+    ]
     return call | {"turns": masked, "events": _mask_values(call["events"], secrets)}
 
 
-def redact_turns(turns: tuple[Turn, ...], confided: Sequence[str] = ()) -> tuple[Turn, ...]:
+def redact_turns(
+    turns: tuple[Turn, ...], confided: Sequence[str] = ()
+) -> tuple[Turn, ...]:
     secrets = [*find_secrets(turns), *to_secrets(confided)]
     return tuple(
-        turn.model_copy(update={"text": mask_secrets(turn.text, secrets)}) for turn in turns
+        turn.model_copy(update={"text": mask_secrets(turn.text, secrets)})
+        for turn in turns
     )
 
 
@@ -190,4 +212,8 @@ def _mask_values(value: Any, secrets: list[Secret]) -> Any:
         return mask_secrets(value, secrets)
     if isinstance(value, dict):
         return {name: _mask_values(inner, secrets) for name, inner in value.items()}
-    return [_mask_values(inner, secrets) for inner in value] if isinstance(value, list) else value
+    return (
+        [_mask_values(inner, secrets) for inner in value]
+        if isinstance(value, list)
+        else value
+    )

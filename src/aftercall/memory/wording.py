@@ -25,7 +25,9 @@ _CONTRACTIONS = _written(
     (r"\b(it|that|he|she|there|here|what|who|where|everything|which)'s\b", r"\1 is"),
     (r"(\w)'s(?= (?:on|at|in|off|no|not|now|a|an|the|my|our)\b)", r"\1 is"),
 )
-_WITHOUT_MARK = re.compile(r"\b(d(?:o|oes|id)|is|are|was|ca|wo|would|could|should|have|has)nt\b")
+_WITHOUT_MARK = re.compile(
+    r"\b(d(?:o|oes|id)|is|are|was|ca|wo|would|could|should|have|has)nt\b"
+)
 _CANNOT = re.compile(r"\bcann(?:ot|ae)\b")
 _CALLER = Phrases("caller", "user", "customer", "client")
 _OURS = Phrases("our", "ours", "mine")
@@ -95,12 +97,19 @@ _FILLERS = Phrases(
         "generally",
     ),
     *("typically", "mostly"),
-    unless={"oh": r" \d", "still": " water", "well": " done", "right": f" (?:{_HAS_SIDES})"},
+    unless={
+        "oh": r" \d",
+        "still": " water",
+        "well": " done",
+        "right": f" (?:{_HAS_SIDES})",
+    },
 )
 _FILLER = re.compile(rf"\b(?:{'|'.join(_HUMS.values())}|{_FILLERS.alternatives})\b")
 _CLOCK = re.compile(r"\b(\d{1,2})(?:[:. ](\d\d))? ?(a ?\.?m|p ?\.?m)\b\.?")
 _HALF = re.compile(r"\b(half|quarter) (past|to) (\d{1,2})\b")
-_IN_THE = re.compile(r"\b(\d{1,2})(?: o'?clock)? (?:in the (morning|afternoon|evening)|at night)\b")
+_IN_THE = re.compile(
+    r"\b(\d{1,2})(?: o'?clock)? (?:in the (morning|afternoon|evening)|at night)\b"
+)
 _EMAIL_SPOKEN = re.compile(r"\b([\w.+-]+) at ([\w-]+) dot (\w+)\b")
 _DIGITS_APART = re.compile(r"\b\d(?:[ -]\d)+\b")
 _GROUPS = re.compile(r"(?<![\d:])\+?\d{2,}(?:[ -]\d{2,})+\b")
@@ -124,7 +133,9 @@ def plain(text: str) -> str:
         words = _WITHOUT_MARK.sub(r"\1 not", words)
     said = set(_PIECE.findall(words))
     if not _SPEAKERS.isdisjoint(said):
-        words = _SPEAKER.sub(lambda who: "my" if who["own"] or who["ours"] else "i", words)
+        words = _SPEAKER.sub(
+            lambda who: "my" if who["own"] or who["ours"] else "i", words
+        )
     if not COUNTED.isdisjoint(said):
         words = write_figures(words)
     if " dot " in words:
@@ -139,7 +150,12 @@ def plain(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‘", "'")
+    return (
+        unicodedata.normalize("NFKC", text)
+        .casefold()
+        .replace("’", "'")
+        .replace("‘", "'")
+    )
 
 
 def tokens(text: str) -> list[str]:
@@ -148,8 +164,12 @@ def tokens(text: str) -> list[str]:
 
 def _hours(words: str) -> str:
     words = _HALF.sub(lambda half: _half(half[1], half[2], int(half[3])), words)
-    words = _CLOCK.sub(lambda clock: _clock(int(clock[1]), clock[2], "p" in clock[3]), words)
-    return _IN_THE.sub(lambda hour: _clock(int(hour[1]), None, hour[2] != "morning"), words)
+    words = _CLOCK.sub(
+        lambda clock: _clock(int(clock[1]), clock[2], "p" in clock[3]), words
+    )
+    return _IN_THE.sub(
+        lambda hour: _clock(int(hour[1]), None, hour[2] != "morning"), words
+    )
 
 
 def _half(part: str, side: str, hour: int) -> str:

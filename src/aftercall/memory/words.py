@@ -194,14 +194,18 @@ def split_words(text: str) -> list[str]:
     if text.isascii():
         return _PLAIN.findall(text.lower())
     folded = unicodedata.normalize("NFKD", text).casefold()
-    return _ANY.findall("".join(letter for letter in folded if not unicodedata.combining(letter)))
+    return _ANY.findall(
+        "".join(letter for letter in folded if not unicodedata.combining(letter))
+    )
 
 
 @lru_cache(maxsize=65_536)
 def to_term(word: str) -> str:
     """One word as it is indexed: its stem; in another alphabet, its code."""
     word = word[:LONGEST_WORD]
-    return stem(_LEMMAS.get(word, word)) if word.isascii() else "u" + word.encode().hex()
+    return (
+        stem(_LEMMAS.get(word, word)) if word.isascii() else "u" + word.encode().hex()
+    )
 
 
 def to_terms(text: str) -> str:

@@ -23,7 +23,9 @@ class RecentCall:
     summary: str
     context: str = ""  # where the next call should continue
     name: str | None = None  # the caller's name at the time
-    whose: str = ""  # the other number it came from if memory is shared; empty for the caller's
+    whose: str = (
+        ""  # the other number it came from if memory is shared; empty for the caller's
+    )
 
 
 @dataclass(frozen=True)

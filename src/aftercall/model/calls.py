@@ -30,7 +30,8 @@ MAX_TURNS = 20_000
 MAX_CALL_CHARS = 5_000_000
 MAX_METADATA_BYTES = 65_536
 MAX_DURATION = timedelta(hours=48)
-MAX_CLOCK_DRIFT = timedelta(seconds=5)  # between a platform's clocks for calls and for turns
+# between a platform's clocks for calls and for turns
+MAX_CLOCK_DRIFT = timedelta(seconds=5)
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SID = re.compile(r"[A-Za-z0-9_+=][A-Za-z0-9_.:@=+~-]{0,199}")
@@ -43,12 +44,18 @@ def _check_id(value: str) -> str:
 
 
 def is_sid(value: object) -> bool:
-    return isinstance(value, str) and _SID.fullmatch(value) is not None and ".." not in value
+    return (
+        isinstance(value, str)
+        and _SID.fullmatch(value) is not None
+        and ".." not in value
+    )
 
 
 def _check_sid(value: str) -> str:
     if not is_sid(value):
-        raise ValueError("may hold only letters, digits and _.:@=+~- (200 at most, no '..')")
+        raise ValueError(
+            "may hold only letters, digits and _.:@=+~- (200 at most, no '..')"
+        )
     return value
 
 
@@ -104,7 +111,11 @@ class LiveCall(BaseModel):
         if not isinstance(data, dict):
             return data
         identity = data.get("id") or new_id()
-        return {**data, "id": identity, "conversation": data.get("conversation") or identity}
+        return {
+            **data,
+            "id": identity,
+            "conversation": data.get("conversation") or identity,
+        }
 
     @field_validator("metadata")
     @classmethod
@@ -134,7 +145,9 @@ class Call(LiveCall):
         if not isinstance(entries, list):
             return entries
         return [
-            {"seq": seq, **entry} if isinstance(entry, dict) and entry.get("seq") is None else entry
+            {"seq": seq, **entry}
+            if isinstance(entry, dict) and entry.get("seq") is None
+            else entry
             for seq, entry in enumerate(entries, 1)
         ]
 
@@ -145,7 +158,9 @@ class Call(LiveCall):
         _check_span(self.started_at, self.ended_at)
         _check_order(self)
         if sum(len(turn.text) for turn in self.turns) > MAX_CALL_CHARS:
-            raise ValueError(f"turns: hold more than {MAX_CALL_CHARS:,} characters together")
+            raise ValueError(
+                f"turns: hold more than {MAX_CALL_CHARS:,} characters together"
+            )
         return self
 
     @property
@@ -160,7 +175,11 @@ class Call(LiveCall):
 
 def has_caller_words(turns: Iterable[Turn | Event]) -> bool:
     """Recognisers write blanks and dots for silence; those are no words."""
-    spoken = (turn.text for turn in turns if isinstance(turn, Turn) and turn.speaker == "caller")
+    spoken = (
+        turn.text
+        for turn in turns
+        if isinstance(turn, Turn) and turn.speaker == "caller"
+    )
     return any(character.isalnum() for text in spoken for character in text)
 
 
@@ -183,7 +202,8 @@ def parse_call_json(raw: bytes) -> Call:
         data = json.loads(text)
     except json.JSONDecodeError as error:
         raise RefusedInput(
-            "call", f"is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg})"
+            "call",
+            f"is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg})",
         ) from None
     except (ValueError, RecursionError):
         raise RefusedInput("call", "is not valid JSON") from None
@@ -195,7 +215,9 @@ def to_refused_input(error: ValidationError) -> RefusedInput:
     first = error.errors(include_url=False, include_input=False)[0]
     message = first["msg"].removeprefix("Value error, ")
     reason = _REASONS.get(first["type"], message).format(**first.get("ctx", {}))
-    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]]
+    parts = [
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
+    ]
     field = "".join(parts).lstrip(".")
     if not field:
         field, _, reason = reason.partition(": ")
@@ -218,7 +240,9 @@ def _check_order(call: Call) -> None:
         last = call.started_at - MAX_CLOCK_DRIFT
         for index, entry in enumerate(entries):
             if entry.seq != index + 1:
-                raise ValueError(f"{name}[{index}].seq: is {entry.seq} where {index + 1} is next")
+                raise ValueError(
+                    f"{name}[{index}].seq: is {entry.seq} where {index + 1} is next"
+                )
             if entry.at < last:
                 earlier = "started_at" if index == 0 else f"{name}[{index - 1}].at"
                 raise ValueError(f"{name}[{index}].at: lies before {earlier}")

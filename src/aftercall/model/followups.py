@@ -53,7 +53,9 @@ def describe_state(
         "noted" if name == "github" and is_task else EFFECTS.get(name, "passed on")
         for name in sink.split("+")
     }
-    return next(effect for effect in ("done", "passed on", "noted") if effect in reached)
+    return next(
+        effect for effect in ("done", "passed on", "noted") if effect in reached
+    )
 
 
 @dataclass(frozen=True)

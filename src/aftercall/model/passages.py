@@ -95,7 +95,9 @@ class MatchSigns(NamedTuple):
             speaker=self.speaker,
             category=self.category,
             visibility=self.visibility,
-            until=datetime.fromisoformat(self.until) if isinstance(self.until, str) else self.until,
+            until=datetime.fromisoformat(self.until)
+            if isinstance(self.until, str)
+            else self.until,
             mentions=self.mentions,
         )
 

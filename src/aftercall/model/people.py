@@ -26,7 +26,9 @@ WITHHELD_NUMBERS = frozenset(
     }
 )
 _E164 = re.compile(r"\+[1-9]\d{1,14}", re.ASCII)
-_ADDRESS = re.compile(r"(sips?|client|web):([^\s@<>]{1,128})(?:@([A-Za-z0-9._\-\[\]:]{1,128}))?")
+_ADDRESS = re.compile(
+    r"(sips?|client|web):([^\s@<>]{1,128})(?:@([A-Za-z0-9._\-\[\]:]{1,128}))?"
+)
 _DIALLED = re.compile(r"\+[\d\s().\-/]{2,40}", re.ASCII)
 _PERSON = re.compile(r"[a-z0-9]+(?:[-+][a-z0-9]+)*")
 MAX_PERSON_CHARS = 60
@@ -45,7 +47,8 @@ def normalise_caller(caller: str | None) -> str | None:
         return text
     if address := _ADDRESS.fullmatch(text):
         kind, user, host = address.groups()
-        user = user.replace(PERSON_SEPARATOR, "%23")  # so that no caller poses as another person
+        # so that no caller poses as another person
+        user = user.replace(PERSON_SEPARATOR, "%23")
         return f"{kind.lower()}:{user}" + (f"@{host.lower()}" if host else "")
     if _DIALLED.fullmatch(text):
         return _from_dialled(text)
@@ -86,8 +89,23 @@ def _from_dialled(text: str) -> str:
 
 GENERIC_NAMES = frozenset(
     {
-        *("agent", "ai", "ai agent", "ai assistant", "assistant", "bot", "helper", "voice agent"),
-        *("chatbot", "phone agent", "phone assistant", "virtual assistant", "voice assistant"),
+        *(
+            "agent",
+            "ai",
+            "ai agent",
+            "ai assistant",
+            "assistant",
+            "bot",
+            "helper",
+            "voice agent",
+        ),
+        *(
+            "chatbot",
+            "phone agent",
+            "phone assistant",
+            "virtual assistant",
+            "voice assistant",
+        ),
     }
 )
 _ARTICLES = frozenset({"a", "an", "the", "my", "our", "your"})
@@ -108,7 +126,9 @@ _TITLE_WORDS = (
 )
 _TITLES = frozenset(_TITLE_WORDS.split())
 _TITLES_OF_GIVEN_NAMES = frozenset({"sir", "dame", "sister", "brother"})
-_PARTICLE_WORDS = "van von der den de del della di da dos du la le el al bin ibn abu ter zu"
+_PARTICLE_WORDS = (
+    "van von der den de del della di da dos du la le el al bin ibn abu ter zu"
+)
 _PARTICLES = frozenset(_PARTICLE_WORDS.split())
 _ENDINGS = frozenset({"jr", "sr", "ii", "iii", "iv", "phd", "md", "esq"})
 _JOINING_WORDS = frozenset({"and", "&", "the", "und", "et", "y"})
@@ -124,17 +144,29 @@ def find_greeted_name(greeting: str) -> str | None:
     """The name that a greeting uses, if any."""
     found = _GREETING.match(greeting)
     words = found["name"].split() if found else []
-    return " ".join(words) if words and _is_name(words[0]) and _is_name(words[-1]) else None
+    return (
+        " ".join(words)
+        if words and _is_name(words[0]) and _is_name(words[-1])
+        else None
+    )
 
 
-def replace_old_name(text: str, old: str | None, name: str | None, call_name: str | None) -> str:
+def replace_old_name(
+    text: str, old: str | None, name: str | None, call_name: str | None
+) -> str:
     """Replaces a name that was corrected since.
 
     An old name that shares a word with the present one is another form of it and stays.
     """
     present = spoken_name(name, call_name)
-    known = {_normalise_word(word) for word in f"{name or ''} {call_name or ''}".split()}
-    if old is None or present is None or not known.isdisjoint(map(_normalise_word, old.split())):
+    known = {
+        _normalise_word(word) for word in f"{name or ''} {call_name or ''}".split()
+    }
+    if (
+        old is None
+        or present is None
+        or not known.isdisjoint(map(_normalise_word, old.split()))
+    ):
         return text
     return re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: present, text)
 

@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from aftercall.model.people import spoken_name
 
-RequestKind = Literal["issue", "task", "reminder", "note", "message", "booking", "other"]
+RequestKind = Literal[
+    "issue", "task", "reminder", "note", "message", "booking", "other"
+]
 Category = Literal[
     "preference",
     "decision",

@@ -8,7 +8,9 @@ from aftercall.clock import Instant
 
 MAX_TURN_CHARS = 100_000
 # Kinds of events.
-BARGE_IN = "barge_in"  # the caller interrupted; `heard` holds the part of the words they heard
+BARGE_IN = (
+    "barge_in"  # the caller interrupted; `heard` holds the part of the words they heard
+)
 REQUEST_EVENT = "request.taken"  # the agent noted a request during the call
 BRIEFED_EVENT = "briefing.told"
 Speaker = Literal["agent", "caller"]
@@ -34,7 +36,11 @@ def _clean_text(value: Any) -> Any:
     """Replaces NUL and lone surrogates, which not every store can hold."""
     if not isinstance(value, str):
         return value
-    return value.replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return (
+        value.replace("\0", "\ufffd")
+        .encode("utf-8", "surrogatepass")
+        .decode("utf-8", "replace")
+    )
 
 
 class Turn(BaseModel):

@@ -24,7 +24,11 @@ class ControlRequest:
 
     @property
     def content_type(self) -> str:
-        return "application/x-www-form-urlencoded" if self.json is None else "application/json"
+        return (
+            "application/x-www-form-urlencoded"
+            if self.json is None
+            else "application/json"
+        )
 
     @property
     def body(self) -> bytes:

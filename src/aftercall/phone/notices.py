@@ -127,7 +127,14 @@ class StreamFailed:
     sid: str
 
 
-Notice = RingNotice | SpeechGathered | CallProgress | RecordingNotice | SpeakingEnded | StreamFailed
+Notice = (
+    RingNotice
+    | SpeechGathered
+    | CallProgress
+    | RecordingNotice
+    | SpeakingEnded
+    | StreamFailed
+)
 
 
 def read_party(party: object, side: str, metadata: dict[str, Any]) -> str | None:
@@ -143,7 +150,12 @@ def read_party(party: object, side: str, metadata: dict[str, Any]) -> str | None
 
 def clean_detail(text: str) -> str:
     """Free text of a carrier that every database can store."""
-    return text[:MAX_DETAIL_CHARS].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    return (
+        text[:MAX_DETAIL_CHARS]
+        .replace("\0", "\ufffd")
+        .encode("utf-8", "replace")
+        .decode()
+    )
 
 
 def read_confidence(value: object) -> float | None:

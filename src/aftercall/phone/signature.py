@@ -85,7 +85,10 @@ class TelnyxSignature:
 
         if self._key is None:
             return SignatureFlaw.NO_KEY
-        signature, timestamp = request.header(TELNYX_HEADER), request.header(TIMESTAMP_HEADER)
+        signature, timestamp = (
+            request.header(TELNYX_HEADER),
+            request.header(TIMESTAMP_HEADER),
+        )
         if signature is None or timestamp is None:
             return SignatureFlaw.MISSING
         raw = _decode(signature)
@@ -130,11 +133,16 @@ class TwilioSignature:
             return SignatureFlaw.NO_KEY
         signature = request.header(TWILIO_HEADER)
         if not signature:
-            return SignatureFlaw.MISSING if signature is None else SignatureFlaw.MALFORMED
+            return (
+                SignatureFlaw.MISSING if signature is None else SignatureFlaw.MALFORMED
+            )
         try:
             fields = _signed_fields(request)
             addresses = self._sockets if request.is_upgrade else self._pages
-            signed = [f"{address}{request.target}{_join(fields)}".encode() for address in addresses]
+            signed = [
+                f"{address}{request.target}{_join(fields)}".encode()
+                for address in addresses
+            ]
         except (RefusedInput, UnicodeEncodeError):
             return SignatureFlaw.MALFORMED
         if fields is None:
@@ -149,7 +157,9 @@ class TwilioSignature:
 
 def _signed_fields(request: SignedRequest) -> Fields | None:
     """The form fields under the signature. None if the signature does not cover the body."""
-    if (request.header("content-type") or "").partition(";")[0].strip().lower() == FORM_TYPE:
+    if (request.header("content-type") or "").partition(";")[
+        0
+    ].strip().lower() == FORM_TYPE:
         return read_form(request.body)
     hashes = parse_qs(urlsplit(request.target).query).get("bodySHA256", [])
     if not hashes:
@@ -207,7 +217,9 @@ class StreamTokens:
         now = self._now()
         if until < now or claim in self._used:
             return False
-        self._used = {used: end for used, end in self._used.items() if end >= now} | {claim: until}
+        self._used = {used: end for used, end in self._used.items() if end >= now} | {
+            claim: until
+        }
         return True
 
     def _sign(self, call_sid: str, claim: str) -> str:

@@ -36,8 +36,12 @@ from aftercall.phone.wire import (
 from aftercall.speech.sound import SAMPLE_RATE_HZ
 
 MAX_HELD_FRAMES = 5  # 100 ms: longer than a network reorders, too short to be noticed
-RESTART_AFTER_FRAMES = 50  # after a second of old numbers the carrier has restarted its count
-MAX_OUTSTANDING_MARKS = 1_000  # a carrier that never returns a mark must not fill the memory
+RESTART_AFTER_FRAMES = (
+    50  # after a second of old numbers the carrier has restarted its count
+)
+MAX_OUTSTANDING_MARKS = (
+    1_000  # a carrier that never returns a mark must not fill the memory
+)
 MAX_FRAME_CHARS = 65_536  # an ordinary frame of 20 ms has about 350
 DTMF_KEYS = frozenset("0123456789*#ABCD")
 MAX_REMEMBERED_KEYS = 64
@@ -45,7 +49,8 @@ MAX_REMEMBERED_KEYS = 64
 Message = dict[str, Any]
 Events = Sequence[WireEvent]
 
-_decode = json.JSONDecoder().raw_decode  # a third faster than json.loads, which skips whitespace
+# a third faster than json.loads, which skips whitespace
+_decode = json.JSONDecoder().raw_decode
 _ODD: dict[Oddity, Events] = {reason: (OddMessage(reason),) for reason in Oddity}
 _LATE = (OddMessage(Oddity.LATE),)
 _REPEATED = (OddMessage(Oddity.REPEATED),)
@@ -232,7 +237,9 @@ class MediaStream(ABC):
             return _ODD[Oddity.UNKNOWN_EVENT]
         if not self._is_open or message.get(self.stream_key) != self._stream_sid:
             return _ODD[self._misplaced()]
-        return self._read_digit(message) if event == "dtmf" else self._read_mark(message)
+        return (
+            self._read_digit(message) if event == "dtmf" else self._read_mark(message)
+        )
 
     def _connect(self) -> Events:
         if self._is_connected or self._stream_sid is not None:
@@ -259,10 +266,15 @@ class MediaStream(ABC):
         self._table = self.encodings[opening.encoding]
         self._address = self._address_of(opening.stream_sid)
         self._media_prefix = f'{{"event":"media"{self._address},"media":{{"payload":"'
-        return (StreamStarted(opening.call_sid, opening.stream_sid, opening.parameters),)
+        return (
+            StreamStarted(opening.call_sid, opening.stream_sid, opening.parameters),
+        )
 
     def _is_supported(self, opening: StreamOpening) -> bool:
-        if not isinstance(opening.encoding, str) or opening.encoding not in self.encodings:
+        if (
+            not isinstance(opening.encoding, str)
+            or opening.encoding not in self.encodings
+        ):
             return False
         rate_hz, channels = map(parse_whole_number, (opening.rate_hz, opening.channels))
         return (rate_hz, channels) == (SAMPLE_RATE_HZ, 1)
@@ -270,7 +282,11 @@ class MediaStream(ABC):
     def _read_digit(self, message: Message) -> Events:
         dtmf = message.get("dtmf")
         digit = dtmf.get("digit") if type(dtmf) is dict else None
-        if type(dtmf) is not dict or not isinstance(digit, str) or digit not in DTMF_KEYS:
+        if (
+            type(dtmf) is not dict
+            or not isinstance(digit, str)
+            or digit not in DTMF_KEYS
+        ):
             return _ODD[Oddity.SHAPE]
         if dtmf.get("track", "inbound_track") not in ("inbound_track", "inbound"):
             return _ODD[Oddity.OWN_VOICE]
@@ -289,7 +305,10 @@ class MediaStream(ABC):
 
     def _end(self, message: Message) -> Events:
         """A stop counts even before the start: the caller may hang up meanwhile."""
-        if self._stream_sid is not None and message.get(self.stream_key) != self._stream_sid:
+        if (
+            self._stream_sid is not None
+            and message.get(self.stream_key) != self._stream_sid
+        ):
             return _ODD[Oddity.OTHER_STREAM]
         return self._stop(StopReason.ENDED)
 
@@ -305,7 +324,9 @@ class MediaStream(ABC):
 
     def _pack(self, payload: bytes) -> str:
         if len(payload) > MAX_AUDIO_BYTES:
-            raise AudioTooLong("one frame carries at most 30 seconds of audio; cut it into pieces")
+            raise AudioTooLong(
+                "one frame carries at most 30 seconds of audio; cut it into pieces"
+            )
         return b2a_base64(self._pad(payload), newline=False).decode("ascii")
 
 

@@ -12,7 +12,13 @@ from uuid import NAMESPACE_OID, uuid5
 
 from aftercall.clock import parse_instant
 from aftercall.phone.control import ControlRequest, path_part
-from aftercall.phone.stream import Events, MediaStream, Message, StreamOpening, text_values
+from aftercall.phone.stream import (
+    Events,
+    MediaStream,
+    Message,
+    StreamOpening,
+    text_values,
+)
 from aftercall.phone.wire import MIN_AUDIO_BYTES, SILENCE, Oddity, OddMessage
 from aftercall.speech.sound import to_mulaw
 
@@ -45,7 +51,10 @@ _STREAM = {
 class TelnyxWire(MediaStream):
     stream_key = "stream_id"
     sequence_key = "sequence_number"
-    encodings: ClassVar[Mapping[str, bytes | None]] = {"PCMU": None, "PCMA": ALAW_TO_MULAW}
+    encodings: ClassVar[Mapping[str, bytes | None]] = {
+        "PCMU": None,
+        "PCMA": ALAW_TO_MULAW,
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +78,9 @@ class TelnyxWire(MediaStream):
 
     def _digit_order(self, message: Message) -> int:
         """Frames arrive out of order, so keys are sorted by the time they were pressed."""
-        self._last_order = _milliseconds(message.get("occurred_at")) or self._last_order + 1
+        self._last_order = (
+            _milliseconds(message.get("occurred_at")) or self._last_order + 1
+        )
         return self._last_order
 
     def _pad(self, payload: bytes) -> bytes:
@@ -79,7 +90,11 @@ class TelnyxWire(MediaStream):
     def _read_error(self, message: Message) -> Events:
         payload = message.get("payload")
         code = payload.get("code") if isinstance(payload, dict) else None
-        return (OddMessage(Oddity.TOO_FAST if code == RATE_LIMIT_REACHED else Oddity.COMPLAINT),)
+        return (
+            OddMessage(
+                Oddity.TOO_FAST if code == RATE_LIMIT_REACHED else Oddity.COMPLAINT
+            ),
+        )
 
 
 def _custom_parameters(value: object) -> dict[str, str]:
@@ -87,7 +102,11 @@ def _custom_parameters(value: object) -> dict[str, str]:
     if not isinstance(value, list):
         return text_values(value)
     pairs = [item for item in value if isinstance(item, dict)]
-    named = {item["name"]: item.get("value") for item in pairs if isinstance(item.get("name"), str)}
+    named = {
+        item["name"]: item.get("value")
+        for item in pairs
+        if isinstance(item.get("name"), str)
+    }
     return text_values(named)
 
 
@@ -147,12 +166,18 @@ class TelnyxControl:
         body = {"payload": text, "voice": voice, "language": language, "stop": "all"}
         return _command(sid, "speak", cause, state, body)
 
-    def start_transcription(self, sid: str, *, cause: str, language: str = "en") -> ControlRequest:
+    def start_transcription(
+        self, sid: str, *, cause: str, language: str = "en"
+    ) -> ControlRequest:
         """Transcribe the caller only, or the agent would hear itself.
 
         Interim results tell a caller who speaks for long from one who is silent.
         """
-        engine = {"transcription_engine": "Google", "language": language, "interim_results": True}
+        engine = {
+            "transcription_engine": "Google",
+            "language": language,
+            "interim_results": True,
+        }
         body = {
             "transcription_engine": "Google",
             "transcription_engine_config": engine,
@@ -164,20 +189,26 @@ class TelnyxControl:
         self, sid: str, *, cause: str = "", state: Mapping[str, str] | None = None
     ) -> ControlRequest:
         """Record both sides. The webhook of the connection reports the finished recording."""
-        return _command(sid, "record_start", cause, state, {"channels": "dual", "format": "wav"})
+        return _command(
+            sid, "record_start", cause, state, {"channels": "dual", "format": "wav"}
+        )
 
     def hang_up(self, sid: str, *, cause: str = "") -> ControlRequest:
         return _command(sid, "hangup", cause)
 
     def find_recording(self, recording_sid: str) -> ControlRequest:
         """Ask for a fresh address: the one from the webhook is good for ten minutes only."""
-        return ControlRequest("recording", "GET", f"/v2/recordings/{path_part(recording_sid)}")
+        return ControlRequest(
+            "recording", "GET", f"/v2/recordings/{path_part(recording_sid)}"
+        )
 
     def is_call_over(self, status: int, body: bytes) -> bool:
         if status != 422:
             return False
         try:
-            return CALL_HAS_ENDED in [str(error["code"]) for error in json.loads(body)["errors"]]
+            return CALL_HAS_ENDED in [
+                str(error["code"]) for error in json.loads(body)["errors"]
+            ]
         except (ValueError, KeyError, TypeError, RecursionError):
             return False
 

@@ -47,7 +47,11 @@ class _Envelope:
 def read_event(body: bytes) -> Notice | None:
     """The notice of an event; None for the many events without use here."""
     data = _read_data(body)
-    reader = _READERS.get(data["event_type"]) if isinstance(data.get("event_type"), str) else None
+    reader = (
+        _READERS.get(data["event_type"])
+        if isinstance(data.get("event_type"), str)
+        else None
+    )
     if reader is None:
         return None
     if not is_sid(data.get("id")):
@@ -74,7 +78,9 @@ def _read_data(body: bytes) -> dict[str, Any]:
 def _ring(event: _Envelope) -> RingNotice:
     payload = event.payload
     metadata: dict[str, Any] = {
-        name: clean_detail(payload[name]) for name in _DETAILS if isinstance(payload.get(name), str)
+        name: clean_detail(payload[name])
+        for name in _DETAILS
+        if isinstance(payload.get(name), str)
     }
     metadata["ids"] = list(_other_ids(payload))
     caller = read_party(payload.get("from"), "caller", metadata)
@@ -150,7 +156,9 @@ def _recorded(event: _Envelope) -> RecordingNotice:
 
 
 def _not_recorded(event: _Envelope) -> RecordingNotice:
-    return RecordingNotice(event.id, _recorded_calls(event.payload), RecordingState.FAILED)
+    return RecordingNotice(
+        event.id, _recorded_calls(event.payload), RecordingState.FAILED
+    )
 
 
 def _stream_failed(event: _Envelope) -> StreamFailed:
@@ -185,5 +193,7 @@ def _recorded_calls(payload: dict[str, Any]) -> tuple[str, ...]:
 
 def _other_ids(payload: dict[str, Any]) -> tuple[str, ...]:
     return tuple(
-        payload[name] for name in ("call_leg_id", "call_session_id") if is_sid(payload.get(name))
+        payload[name]
+        for name in ("call_leg_id", "call_session_id")
+        if is_sid(payload.get(name))
     )

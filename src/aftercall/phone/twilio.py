@@ -57,7 +57,9 @@ class TwilioControl:
 
     def dial(self, fields: Mapping[str, str]) -> ControlRequest:
         path = f"{self._account}/Calls.json"
-        return ControlRequest("dial", "POST", path, tuple(fields.items()), is_repeatable=False)
+        return ControlRequest(
+            "dial", "POST", path, tuple(fields.items()), is_repeatable=False
+        )
 
     def send_message(self, sender: str, to: str, text: str) -> ControlRequest:
         """Twilio takes no idempotency key: look for the message with `list_messages` first."""

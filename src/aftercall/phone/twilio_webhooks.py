@@ -30,10 +30,15 @@ def read_form(body: bytes) -> Fields:
         raise RefusedInput("body", "is too long for a form")
     try:
         pairs = parse_qsl(
-            body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS
+            body.decode(),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_FIELDS,
         )
     except ValueError:
-        raise RefusedInput("body", "is not a form in UTF-8, or has too many fields") from None
+        raise RefusedInput(
+            "body", "is not a form in UTF-8, or has too many fields"
+        ) from None
     return tuple(pairs)
 
 
@@ -120,7 +125,9 @@ def read_recorded(form: Fields) -> RecordingNotice:
     if state is None:
         raise RefusedInput("RecordingStatus", "is not a known state of a recording")
     url = fields.get("RecordingUrl") if state is RecordingState.READY else None
-    return RecordingNotice(f"{recording}:{state}", (sid,), state, recording, url or None)
+    return RecordingNotice(
+        f"{recording}:{state}", (sid,), state, recording, url or None
+    )
 
 
 def _first_of_each(form: Fields) -> dict[str, str]:

@@ -28,7 +28,9 @@ def connect_stream(
     stream = SubElement(SubElement(response, "Connect"), "Stream", url=_clean(url))
     for name, value in parameters.items():
         if len(name) + len(value) >= MAX_PARAMETER_CHARS:
-            raise ValueError(f"a parameter has less than {MAX_PARAMETER_CHARS} characters")
+            raise ValueError(
+                f"a parameter has less than {MAX_PARAMETER_CHARS} characters"
+            )
         SubElement(stream, "Parameter", name=_clean(name), value=_clean(value))
     SubElement(response, "Hangup")
     return _write(response)
@@ -81,4 +83,6 @@ def _clean(text: str) -> str:
 
 
 def _write(response: Element) -> str:
-    return '<?xml version="1.0" encoding="UTF-8"?>' + tostring(response, encoding="unicode")
+    return '<?xml version="1.0" encoding="UTF-8"?>' + tostring(
+        response, encoding="unicode"
+    )

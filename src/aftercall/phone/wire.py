@@ -41,7 +41,9 @@ class Oddity(StrEnum):
 class WireRefusal(StrEnum):
     """Why a stream cannot be used at all."""
 
-    FORMAT = "the carrier announced audio that is neither 8 kHz μ-law nor translatable to it"
+    FORMAT = (
+        "the carrier announced audio that is neither 8 kHz μ-law nor translatable to it"
+    )
 
 
 class StopReason(StrEnum):

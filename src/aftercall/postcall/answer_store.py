@@ -20,7 +20,9 @@ class AnswerStore:
     def find(self, key: str) -> CachedAnswer | None:
         """An answer that was sealed with another key is lost: the question is asked again."""
         with self._database.read() as connection:
-            row = connection.execute(select(answers).where(answers.c.key == key)).first()
+            row = connection.execute(
+                select(answers).where(answers.c.key == key)
+            ).first()
         if row is None:
             return None
         usage = Usage(row.input_tokens, row.output_tokens, row.cost)

@@ -18,7 +18,13 @@ from dbos import SetWorkflowID
 from aftercall.carrier.control import basic_auth
 from aftercall.carrier.media import MediaClient, MediaHosts, audio_url
 from aftercall.clock import Clock
-from aftercall.durable import register_queue, run_in_thread, start_workflow, step, workflow
+from aftercall.durable import (
+    register_queue,
+    run_in_thread,
+    start_workflow,
+    step,
+    workflow,
+)
 from aftercall.errors import (
     AftercallError,
     RecordingError,
@@ -65,7 +71,9 @@ class RecordingFetcher:
         if path is None:
             part = folder.open_part(name)
             try:
-                self._client(recording).fetch(audio_url(recording.carrier, recording.url), part)
+                self._client(recording).fetch(
+                    audio_url(recording.carrier, recording.url), part
+                )
             except RecordingExpired:
                 self._client(recording).fetch(self._fresh_url(recording), part)
             path = folder.finish(part, name)
@@ -100,21 +108,29 @@ class RecordingFetcher:
         """A recording that the carrier never had is absent for good. Other failures show."""
         now = self.clock.now()
         if code == RecordingNotYet.code:
-            self.store.set_state(recording_id, "absent", "the carrier never had it", now)
+            self.store.set_state(
+                recording_id, "absent", "the carrier never had it", now
+            )
         else:
             self.store.set_state(recording_id, "failed", reason, now)
 
     def give_up_transcript(self, recording_id: str, reason: str) -> None:
-        self.store.set_transcript_state(recording_id, "failed", reason, self.clock.now())
+        self.store.set_transcript_state(
+            recording_id, "failed", reason, self.clock.now()
+        )
 
     def _client(self, recording: Recording) -> MediaClient:
         hosts = MediaHosts(recording.carrier, self._api_url(recording))
         max_bytes = self.settings.recordings.max_bytes
-        return MediaClient(hosts, self._credentials(recording), max_bytes, self.transport)
+        return MediaClient(
+            hosts, self._credentials(recording), max_bytes, self.transport
+        )
 
     def _api_url(self, recording: Recording) -> str:
         is_twilio = recording.carrier == "twilio"
-        return self.settings.twilio.api_url if is_twilio else self.settings.telnyx.api_url
+        return (
+            self.settings.twilio.api_url if is_twilio else self.settings.telnyx.api_url
+        )
 
     def _credentials(self, recording: Recording) -> Mapping[str, str]:
         twilio, telnyx = self.settings.twilio, self.settings.telnyx
@@ -138,7 +154,9 @@ class RecordingFetcher:
         data = answer.get("data") if isinstance(answer, dict) else None
         urls = data.get("download_urls") if isinstance(data, dict) else None
         urls = urls if isinstance(urls, dict) else {}
-        found = [urls[kind] for kind in ("wav", "mp3") if isinstance(urls.get(kind), str)]
+        found = [
+            urls[kind] for kind in ("wav", "mp3") if isinstance(urls.get(kind), str)
+        ]
         if not found:
             raise RecordingNotYet("Telnyx has no address for the recording")
         self.store.set_url(recording.id, found[0], self.clock.now())
@@ -147,7 +165,9 @@ class RecordingFetcher:
     def _ask_transcriber(self, path: Path) -> dict[str, Any]:
         key = self.settings.openai.api_key
         if key is None:
-            raise RecordingError("recordings.transcribe is on, but OPENAI_API_KEY is not set")
+            raise RecordingError(
+                "recordings.transcribe is on, but OPENAI_API_KEY is not set"
+            )
         upload = _upload(path)
         url = f"{(self.settings.openai.base_url or OPENAI_URL).rstrip('/')}/audio/transcriptions"
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"}
@@ -156,15 +176,21 @@ class RecordingFetcher:
             with httpx2.Client(
                 timeout=TRANSCRIBE_TIMEOUT_S, trust_env=False, transport=self.transport
             ) as http:
-                answer = http.post(url, headers=headers, data=form, files={"file": upload})
+                answer = http.post(
+                    url, headers=headers, data=form, files={"file": upload}
+                )
         except httpx2.HTTPError as error:
             raise TranscriberUnreachable(
                 f"no answer from the transcriber ({describe_network_error(error)})"
             ) from error
         if answer.status_code == 429 or answer.status_code >= 500:
-            raise TranscriberUnreachable(f"the transcriber answered {answer.status_code}")
+            raise TranscriberUnreachable(
+                f"the transcriber answered {answer.status_code}"
+            )
         if answer.status_code != 200:
-            raise RecordingError(f"the transcriber refused the recording with {answer.status_code}")
+            raise RecordingError(
+                f"the transcriber refused the recording with {answer.status_code}"
+            )
         return _read_transcript(answer.content)
 
 
@@ -173,7 +199,9 @@ def fetch_again(fetcher: RecordingFetcher, call_id: str) -> list[Recording]:
     for recording in fetcher.store.list_for_call(call_id):
         try:
             if recording.state == "failed":
-                fetcher.store.set_state(recording.id, "downloading", "", fetcher.clock.now())
+                fetcher.store.set_state(
+                    recording.id, "downloading", "", fetcher.clock.now()
+                )
                 fetcher.download(recording.id)
             if fetcher.store.get(recording.id).transcript in ("waiting", "failed"):
                 fetcher.transcribe(recording.id)
@@ -201,9 +229,12 @@ def _read_transcript(body: bytes) -> dict[str, Any]:
     try:
         heard = parse_transcription(json.loads(body))
     except (ValueError, RecursionError):
-        raise TranscriberUnreachable("the transcriber's answer cannot be read") from None
+        raise TranscriberUnreachable(
+            "the transcriber's answer cannot be read"
+        ) from None
     segments = [
-        {"start": start_s, "end": end_s, "text": text} for start_s, end_s, text in heard.segments
+        {"start": start_s, "end": end_s, "text": text}
+        for start_s, end_s, text in heard.segments
     ]
     return {"language": heard.language, "text": heard.text, "segments": segments}
 
@@ -276,7 +307,9 @@ async def start_due_recordings(at: RecordingFetcher) -> list[str]:
     due = await asyncio.to_thread(at.store.list_due)
     for recording_id in due:
         with SetWorkflowID(recording_id):
-            await start_workflow(QUEUE, MAX_DIRECT_DOWNLOADS, get_recording, recording_id)
+            await start_workflow(
+                QUEUE, MAX_DIRECT_DOWNLOADS, get_recording, recording_id
+            )
         fault_point("recording.after_enqueue")
         await asyncio.to_thread(at.store.mark_started, recording_id, at.clock.now())
     return due

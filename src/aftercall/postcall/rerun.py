@@ -19,7 +19,9 @@ def rerun(runner: StepRunner, call_id: str, name: str = "") -> list[Step]:
         reason = gone if row.state == "sealed" else "is still going on"
         raise NotFound(f"call {call_id} {reason}")
     states = runner.context.steps.states_of(call_id)
-    wanted = [name] if name else [step for step in STEPS if states.get(step) == "failed"]
+    wanted = (
+        [name] if name else [step for step in STEPS if states.get(step) == "failed"]
+    )
     for step in wanted:
         runner.run_by_hand(call_id, [step], UNENDED)
     if SUMMARY in wanted:

@@ -32,12 +32,16 @@ class StepRunner:
     archive: Archive
     _calls: dict[str, Call] = field(default_factory=dict, init=False, repr=False)
 
-    def claim(self, call_id: str, names: Sequence[str], *, again: bool = False) -> list[str]:
+    def claim(
+        self, call_id: str, names: Sequence[str], *, again: bool = False
+    ) -> list[str]:
         """Mark steps as running and return them, without those that have ended.
 
         `again` claims ended steps too.
         """
-        claimed = self.context.steps.claim(call_id, names, self.context.clock.now(), again=again)
+        claimed = self.context.steps.claim(
+            call_id, names, self.context.clock.now(), again=again
+        )
         fault_point("postcall.after_begin")
         return claimed
 
@@ -73,22 +77,40 @@ class StepRunner:
             self._embed_summary(call_id)
 
     def finish(
-        self, call_id: str, results: Mapping[str, StepOutcome | AftercallError], attempt: int
+        self,
+        call_id: str,
+        results: Mapping[str, StepOutcome | AftercallError],
+        attempt: int,
     ) -> dict[str, float]:
         """Record how steps ended. Returns the pause of each step that is to be tried again.
 
         Raises only if that could not be recorded.
         """
-        outcomes = {name: end for name, end in results.items() if isinstance(end, StepOutcome)}
-        errors = {name: end for name, end in results.items() if isinstance(end, AftercallError)}
+        outcomes = {
+            name: end for name, end in results.items() if isinstance(end, StepOutcome)
+        }
+        errors = {
+            name: end
+            for name, end in results.items()
+            if isinstance(end, AftercallError)
+        }
         try:
             self.record(call_id, outcomes)
         except Exception as cause:
             if len(outcomes) > 1:  # one by one, so that one step's error fails no other
-                alone = [self.finish(call_id, {name: results[name]}, attempt) for name in results]
-                return {name: pause_s for pauses in alone for name, pause_s in pauses.items()}
+                alone = [
+                    self.finish(call_id, {name: results[name]}, attempt)
+                    for name in results
+                ]
+                return {
+                    name: pause_s
+                    for pauses in alone
+                    for name, pause_s in pauses.items()
+                }
             ours = to_step_error(cause, call=call_id, step=", ".join(outcomes))
-            if ours.retryable and not outcomes:  # a repeated redaction has no step to record it
+            if (
+                ours.retryable and not outcomes
+            ):  # a repeated redaction has no step to record it
                 raise
             errors |= dict.fromkeys(outcomes, ours)
         pauses: dict[str, float] = {}
@@ -155,30 +177,40 @@ class StepRunner:
     def _put_off_or_fail(
         self, call_id: str, name: str, error: AftercallError, attempt: int
     ) -> float | None:
-        pause_s = next_pause_s(attempt, error.retry_after_s) if error.retryable else None
+        pause_s = (
+            next_pause_s(attempt, error.retry_after_s) if error.retryable else None
+        )
         if pause_s is None:
             log.warning("a step failed", call=call_id, step=name, error=error.code)
             self._fail(call_id, name, str(error))
         else:
             again_at = self.context.clock.now() + timedelta(seconds=pause_s)
-            self._put_off(call_id, name, f"{error} (tried again at {again_at:%H:%M:%S} UTC)")
+            self._put_off(
+                call_id, name, f"{error} (tried again at {again_at:%H:%M:%S} UTC)"
+            )
         return pause_s
 
     def _put_off(self, call_id: str, name: str, reason: str) -> None:
         waiting = PAGES if name == SUMMARY else ()
-        self.context.steps.put_off(call_id, name, reason, self.context.clock.now(), waiting)
+        self.context.steps.put_off(
+            call_id, name, reason, self.context.clock.now(), waiting
+        )
         fault_point("step.after_put_off")
 
     def _fail(self, call_id: str, name: str, reason: str) -> None:
         waiting = dict.fromkeys(PAGES, NO_SUMMARY) if name == SUMMARY else {}
-        self.context.steps.fail(call_id, name, reason, self.context.clock.now(), waiting)
+        self.context.steps.fail(
+            call_id, name, reason, self.context.clock.now(), waiting
+        )
 
     def _embed_summary(self, call_id: str) -> None:
         if self.context.embedder is None:
             return
         try:
             embed_missing(self.context.database, self.context.embedder)
-        except AftercallError as error:  # the words still find it; the next call embeds it
+        except (
+            AftercallError
+        ) as error:  # the words still find it; the next call embeds it
             log.warning("the summary has no vector yet", call=call_id, error=error.code)
 
 
@@ -195,7 +227,9 @@ def redact_secrets(context: StepContext, call: Call, words: Sequence[str]) -> No
     context.documents.redact(call.id, clean)
     context.extractor.store.redact_occurrences(call.id, clean)
     workspace = context.workspace(call)
-    files.edit(workspace.calls, lambda text: calls_md.rewrite_summary(text, call.id, clean))
+    files.edit(
+        workspace.calls, lambda text: calls_md.rewrite_summary(text, call.id, clean)
+    )
     person = workspace.find_person(call.caller)
     if person is None:
         return
@@ -203,5 +237,6 @@ def redact_secrets(context: StepContext, call: Call, words: Sequence[str]) -> No
     if greeting is not None and clean(greeting) != greeting:
         person.greeting.unlink(missing_ok=True)
     files.edit(
-        person.user, lambda text: text and "".join(map(clean, text.splitlines(keepends=True)))
+        person.user,
+        lambda text: text and "".join(map(clean, text.splitlines(keepends=True))),
     )

@@ -16,7 +16,11 @@ from aftercall.llm.reader import Reader
 from aftercall.memory.document_store import DocumentStore, make_call_document
 from aftercall.memory.embedding import Embedder, embed_missing
 from aftercall.memory.extraction import Extractor
-from aftercall.memory.passage_store import make_passages, make_summary_passage, replace_call
+from aftercall.memory.passage_store import (
+    make_passages,
+    make_summary_passage,
+    replace_call,
+)
 from aftercall.memory.pins.board import PinBoard, ReaderTopics
 from aftercall.memory.remem import RememClient
 from aftercall.memory.visibility import mask_secrets, memory_key, to_secrets
@@ -25,7 +29,14 @@ from aftercall.model.facts import Extraction
 from aftercall.model.passages import Document
 from aftercall.model.people import is_generic_name
 from aftercall.model.reading import ReadingTrace
-from aftercall.model.steps import OUTBOUND_REASON, StepOutcome, awaiting, done, failed, skipped
+from aftercall.model.steps import (
+    OUTBOUND_REASON,
+    StepOutcome,
+    awaiting,
+    done,
+    failed,
+    skipped,
+)
 from aftercall.postcall.store import SUMMARY, StepStore
 from aftercall.settings import Settings
 from aftercall.who.introduction import find_stated_name
@@ -81,12 +92,15 @@ def summarise(context: StepContext, call: Call) -> StepOutcome:
     workspace, settings = context.workspace(call), context.settings
     entry = calls_md.CallsMdEntry.from_call(call, summary, settings.zone)
     files.edit(
-        workspace.calls, lambda text: calls_md.append(text, entry, settings.calls.max_entries)
+        workspace.calls,
+        lambda text: calls_md.append(text, entry, settings.calls.max_entries),
     )
     if call.direction == "outbound" or workspace.find_person(call.caller) is None:
         return done(summary, answer.trace)
     confided = context.confided_words(call.id)
-    passage = make_summary_passage(call, summary, settings.memory.secret_words, confided)
+    passage = make_summary_passage(
+        call, summary, settings.memory.secret_words, confided
+    )
 
     def write(connection: Connection) -> None:
         replace_call(connection, call.id, [passage], ["summary"])
@@ -144,10 +158,14 @@ def leave_greeting(context: StepContext, call: Call) -> StepOutcome:
     answer = context.reader.find_greeting(call, known.spoken_name)
     if answer.value is None:
         return skipped(NOTHING_FOUND, answer.trace)
-    return done(greeting.save_greeting(person, answer.value, context.clock.now()), answer.trace)
+    return done(
+        greeting.save_greeting(person, answer.value, context.clock.now()), answer.trace
+    )
 
 
-def _put_back_greeting(context: StepContext, call: Call, person: WorkspacePerson) -> StepOutcome:
+def _put_back_greeting(
+    context: StepContext, call: Call, person: WorkspacePerson
+) -> StepOutcome:
     """A silent call used up the greeting of the last real call. Writes it again, with its date."""
     last = context.steps.last_greeting(call)
     if last is not None and files.read(person.greeting) is None:
@@ -177,7 +195,11 @@ def index_turns(context: StepContext, call: Call) -> StepOutcome:
 def find_facts(context: StepContext, call: Call) -> StepOutcome:
     """Facts worth remembering, matched with the known ones."""
     entry, trace = context.extractor.extract(call, context.reader)
-    return skipped(entry.reason, trace) if entry.reason else done(_format_counts(entry), trace)
+    return (
+        skipped(entry.reason, trace)
+        if entry.reason
+        else done(_format_counts(entry), trace)
+    )
 
 
 def _format_counts(entry: Extraction) -> str:
@@ -217,14 +239,17 @@ def send_document(context: StepContext, call: Call) -> StepOutcome:
     if isinstance(made, StepOutcome):
         return made
     page, trace = made
-    context.documents.save_page(page)  # the first of both steps stores it; both use that page
+    # the first of both steps stores it; both use that page
+    context.documents.save_page(page)
     sent_id = context.steps.result_of(call.id, "remem")
     remote_id = context.remem.send(context.documents.get(page.id), sent_id)
     fault_point("remem.after_send")
     return done(remote_id, trace)
 
 
-def _make_page(context: StepContext, call: Call) -> tuple[Document, ReadingTrace] | StepOutcome:
+def _make_page(
+    context: StepContext, call: Call
+) -> tuple[Document, ReadingTrace] | StepOutcome:
     """The page, or why there is none. Without a summary there is no page."""
     person = context.workspace(call).find_person(call.caller)
     if person is None:
@@ -237,7 +262,9 @@ def _make_page(context: StepContext, call: Call) -> tuple[Document, ReadingTrace
     answer = context.reader.summarise(call)
     profile = user_md.parse(files.read(person.user))
     name = profile.call_name or profile.name
-    page = make_call_document(call, answer.value, name, context.settings.zone, context.clock.now())
+    page = make_call_document(
+        call, answer.value, name, context.settings.zone, context.clock.now()
+    )
     clean = mask_secrets(page.content, to_secrets(context.confided_words(call.id)))
     return page.model_copy(update={"content": clean}), answer.trace
 
@@ -249,11 +276,20 @@ def keep_pins(context: StepContext, call: Call) -> StepOutcome:
     person = workspace.find_person(call.caller)
     if key is None or person is None:
         return skipped(NO_MEMORY)
-    is_summarised = context.steps.state_of(call.id, SUMMARY) in (None, "done", "skipped")
+    is_summarised = context.steps.state_of(call.id, SUMMARY) in (
+        None,
+        "done",
+        "skipped",
+    )
     answer = context.reader.summarise(call) if is_summarised else None
     profile = user_md.parse(files.read(person.user))
     identity = identity_md.parse(files.read(workspace.identity))
-    own = (profile.name, profile.call_name, identity.name, context.settings.receptionist.greeting)
+    own = (
+        profile.name,
+        profile.call_name,
+        identity.name,
+        context.settings.receptionist.greeting,
+    )
     topics = ReaderTopics(
         answer.value.topics if answer else (),
         context.reader.name != RULES,

@@ -7,7 +7,17 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Update, and_, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Update,
+    and_,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -36,7 +46,10 @@ class StepStore:
     def list_due(self, limit: int = 100) -> list[str]:
         """Sealed calls whose work has not been started, oldest first."""
         query = (
-            select(calls.c.id).where(calls.c.postcall == "due").order_by(calls.c.id).limit(limit)
+            select(calls.c.id)
+            .where(calls.c.postcall == "due")
+            .order_by(calls.c.id)
+            .limit(limit)
         )
         with self._database.read() as connection:
             return [str(row.id) for row in connection.execute(query)]
@@ -50,13 +63,19 @@ class StepStore:
         if self._database.dialect != "postgresql":
             yield True
             return
-        timeout = f"SET LOCAL idle_in_transaction_session_timeout = '{START_LOCK_TIMEOUT_S}s'"
-        lock = "SELECT pg_try_advisory_xact_lock(hashtextextended('aftercall.start', 0))"
+        timeout = (
+            f"SET LOCAL idle_in_transaction_session_timeout = '{START_LOCK_TIMEOUT_S}s'"
+        )
+        lock = (
+            "SELECT pg_try_advisory_xact_lock(hashtextextended('aftercall.start', 0))"
+        )
         with self._database.read() as connection:
             connection.execute(text(timeout))
             yield bool(connection.execute(text(lock)).scalar())
 
-    def add_waiting(self, call_ids: Sequence[str], names: Sequence[str], now: datetime) -> None:
+    def add_waiting(
+        self, call_ids: Sequence[str], names: Sequence[str], now: datetime
+    ) -> None:
         """Add the rows before a workflow starts: adding them later could deadlock with a claim."""
         waiting = {"state": "waiting", "reason": "", "changed_at": now}
         rows = [
@@ -104,14 +123,25 @@ class StepStore:
             due = select(calls.c.postcall).where(calls.c.id == call_id)
             is_due = connection.execute(due).scalar() == "due"
             unknown: StepState = "waiting" if is_due else "failed"
-            scheduled = {name for name in names if known.get(name, unknown) in OPEN_STATES}
+            scheduled = {
+                name for name in names if known.get(name, unknown) in OPEN_STATES
+            }
             with_workflow = [name for name in names if name in scheduled]
             alone = [name for name in names if name not in scheduled]
             _claim(connection, call_id, with_workflow, now, again=True)
-            _claim(connection, call_id, alone, now, again=True, shown=("failed", unfinished))
+            _claim(
+                connection,
+                call_id,
+                alone,
+                now,
+                again=True,
+                shown=("failed", unfinished),
+            )
         return scheduled
 
-    def finish(self, call_id: str, outcomes: Mapping[str, StepOutcome], now: datetime) -> None:
+    def finish(
+        self, call_id: str, outcomes: Mapping[str, StepOutcome], now: datetime
+    ) -> None:
         """Record how steps ended, in one transaction with what they write."""
         if not outcomes:
             return
@@ -131,12 +161,19 @@ class StepStore:
             for outcome in outcomes.values():
                 if outcome.write:
                     outcome.write(connection)
-            connection.execute(_finish_statement(connection.dialect.name == "postgresql"), rows)
+            connection.execute(
+                _finish_statement(connection.dialect.name == "postgresql"), rows
+            )
             if SUMMARY in outcomes:
                 _invalidate_briefing(connection, call_id)
 
     def put_off(
-        self, call_id: str, name: str, reason: str, now: datetime, waiting: Sequence[str] = ()
+        self,
+        call_id: str,
+        name: str,
+        reason: str,
+        now: datetime,
+        waiting: Sequence[str] = (),
     ) -> None:
         """Record that a step will be tried again. `waiting` are steps that wait for it.
 
@@ -144,10 +181,15 @@ class StepStore:
         """
         with self._database.write() as connection:
             _end(
-                connection, call_id, name, {"state": "waiting", "reason": reason, "changed_at": now}
+                connection,
+                call_id,
+                name,
+                {"state": "waiting", "reason": reason, "changed_at": now},
             )
             for other in waiting:
-                connection.execute(_update_waiting(call_id, other).values(changed_at=now))
+                connection.execute(
+                    _update_waiting(call_id, other).values(changed_at=now)
+                )
 
     def fail(
         self,
@@ -160,7 +202,10 @@ class StepStore:
         """Record that a step failed. `waiting` maps steps that wait for it to their reason."""
         with self._database.write() as connection:
             _end(
-                connection, call_id, name, {"state": "failed", "reason": reason, "changed_at": now}
+                connection,
+                call_id,
+                name,
+                {"state": "failed", "reason": reason, "changed_at": now},
             )
             for other, other_reason in (waiting or {}).items():
                 failed = {"state": "failed", "reason": other_reason, "changed_at": now}
@@ -175,7 +220,9 @@ class StepStore:
 
     def result_of(self, call_id: str, name: str) -> str:
         """What the step last made; empty if it made nothing."""
-        query = select(steps.c.result).where(steps.c.call_id == call_id, steps.c.name == name)
+        query = select(steps.c.result).where(
+            steps.c.call_id == call_id, steps.c.name == name
+        )
         with self._database.read() as connection:
             return connection.execute(query).scalar() or ""
 
@@ -228,10 +275,14 @@ class StepStore:
         """
         whose = calls.c.whose != "" if of_all else belongs_to(party)
         summary = and_(
-            steps.c.call_id == calls.c.id, steps.c.name == SUMMARY, steps.c.state == "done"
+            steps.c.call_id == calls.c.id,
+            steps.c.name == SUMMARY,
+            steps.c.state == "done",
         )
         greetings = steps.alias()
-        greeting = and_(greetings.c.call_id == calls.c.id, greetings.c.name == "greeting")
+        greeting = and_(
+            greetings.c.call_id == calls.c.id, greetings.c.name == "greeting"
+        )
         query = (
             select(
                 calls.c.ended_at,
@@ -274,7 +325,13 @@ def _claim(
     if not names:
         return []
     state, reason = shown
-    row = {"call_id": call_id, "state": state, "reason": reason, "attempts": 1, "changed_at": now}
+    row = {
+        "call_id": call_id,
+        "state": state,
+        "reason": reason,
+        "attempts": 1,
+        "changed_at": now,
+    }
     claimed = _claim_statement(connection.dialect.name == "postgresql", again)
     rows = [{"name": name, **row} for name in names]
     found = set(connection.execute(claimed, rows).scalars())
@@ -284,7 +341,8 @@ def _claim(
 @cache
 def _claim_statement(is_postgres: bool, again: bool) -> ReturningInsert[Any]:
     fresh = _insert(is_postgres)
-    is_open = or_(*(steps.c.state == state for state in OPEN_STATES))  # IN takes one row only
+    # IN takes one row only
+    is_open = or_(*(steps.c.state == state for state in OPEN_STATES))
     changes = {
         "state": fresh.excluded.state,
         "reason": fresh.excluded.reason,
@@ -305,7 +363,9 @@ def _finish_statement(is_postgres: bool) -> sqlite.Insert | postgresql.Insert:
     return fresh.on_conflict_do_update(index_elements=KEY, set_=changes)
 
 
-def _end(connection: Connection, call_id: str, name: str, values: dict[str, Any]) -> None:
+def _end(
+    connection: Connection, call_id: str, name: str, values: dict[str, Any]
+) -> None:
     upsert(connection, steps, {"call_id": call_id, "name": name}, values)
     if name == SUMMARY:
         _invalidate_briefing(connection, call_id)
@@ -339,12 +399,16 @@ def _is_talk_with_party(call: Call) -> ColumnElement[bool]:
 
 def to_step(row: Row[Any]) -> Step:
     trace = ReadingTrace(**row.trace) if row.trace else None
-    return Step(row.name, row.state, row.reason, row.attempts, row.result, row.changed_at, trace)
+    return Step(
+        row.name, row.state, row.reason, row.attempts, row.result, row.changed_at, trace
+    )
 
 
 def _invalidate_briefing(connection: Connection, call_id: str) -> None:
     row = connection.execute(
-        select(calls.c.agent_id, calls.c.caller, calls.c.whose).where(calls.c.id == call_id)
+        select(calls.c.agent_id, calls.c.caller, calls.c.whose).where(
+            calls.c.id == call_id
+        )
     ).one()
     invalidate_briefing(connection, row.agent_id, row.whose or row.caller)
 

@@ -24,11 +24,17 @@ from aftercall.postcall.store import SUMMARY
 QUEUE = "aftercall.post_call"
 RATIONED_QUEUE = "aftercall.rationed"
 MINUTE_S = 60.0
-MAX_CALLS = 64  # at once: with that many, most summaries run before the stages behind them
+MAX_CALLS = (
+    64  # at once: with that many, most summaries run before the stages behind them
+)
 MAX_SHARED_CALLS = 32  # on Postgres: leaves some calls to other processes
-MAX_DIRECT_SHARED_CALLS = 16  # started without the queue, where other processes may take them
+MAX_DIRECT_SHARED_CALLS = (
+    16  # started without the queue, where other processes may take them
+)
 POLL_S = 1.0
-UNUSED_POLL_S = 10.0  # without a limit, the queue holds only calls from before a change of settings
+UNUSED_POLL_S = (
+    10.0  # without a limit, the queue holds only calls from before a change of settings
+)
 ATTEMPTS = 10  # with doubling pauses: outlasts a database that is away for a quarter of an hour
 MODEL_THREADS = 24  # steps that mostly wait for a model
 RULES_THREADS = 4  # steps that compete for the interpreter lock
@@ -45,7 +51,9 @@ async def after_call(call_id: str, names: list[str], rationed: list[str]) -> Non
     """The names are arguments: new settings do not change a call that has begun."""
     for name in rationed:  # not awaited: it may queue for long
         with SetWorkflowID(f"{call_id}.{name}"):
-            await DBOS.enqueue_workflow_async(RATIONED_QUEUE, rationed_step, call_id, name)
+            await DBOS.enqueue_workflow_async(
+                RATIONED_QUEUE, rationed_step, call_id, name
+            )
     with _forgetting(call_id):
         await run_stages(call_id, names)
 
@@ -79,7 +87,9 @@ async def run_or_retry(
     for name, pause_s in pauses.items():
         retry_id = f"{call_id}:{name}:{attempt + 1}"
         with SetWorkflowID(retry_id), SetEnqueueOptions(delay_seconds=pause_s):
-            await DBOS.enqueue_workflow_async(QUEUE, retry_step, call_id, name, attempt + 1)
+            await DBOS.enqueue_workflow_async(
+                QUEUE, retry_step, call_id, name, attempt + 1
+            )
     return not pauses
 
 
@@ -114,7 +124,10 @@ def open_postcall(at: StepRunner) -> None:
     global _runner, _threads
     context = at.context
     count = RULES_THREADS if context.reader.name == RULES else MODEL_THREADS
-    _runner, _threads = at, ThreadPoolExecutor(count, thread_name_prefix="aftercall-step")
+    _runner, _threads = (
+        at,
+        ThreadPoolExecutor(count, thread_name_prefix="aftercall-step"),
+    )
     max_calls = MAX_CALLS if context.database.dialect == "sqlite" else MAX_SHARED_CALLS
     limit = limit_per_minute(context.settings, context.reader)
     register_queue(QUEUE, max_calls, poll_s=POLL_S)
@@ -144,7 +157,11 @@ async def start_due(at: StepRunner) -> list[str]:
         if not await asyncio.to_thread(stack.enter_context, steps.start_lock()):
             return []
         due = await asyncio.to_thread(steps.list_due)
-        rationed = [RATIONED] if limit_per_minute(at.context.settings, at.context.reader) else []
+        rationed = (
+            [RATIONED]
+            if limit_per_minute(at.context.settings, at.context.reader)
+            else []
+        )
         names = list_steps(at.context)
         await asyncio.to_thread(steps.add_waiting, due, names, at.context.clock.now())
         at_once = [name for name in names if name not in rationed]
@@ -152,7 +169,9 @@ async def start_due(at: StepRunner) -> list[str]:
         max_direct = MAX_DIRECT_SHARED_CALLS if is_shared else MAX_CALLS
         for call_id in due:
             with SetWorkflowID(call_id):
-                await start_workflow(QUEUE, max_direct, after_call, call_id, at_once, rationed)
+                await start_workflow(
+                    QUEUE, max_direct, after_call, call_id, at_once, rationed
+                )
         fault_point("postcall.after_enqueue")
         await asyncio.to_thread(steps.mark_started, due)
         return due

@@ -43,7 +43,9 @@ OUT_OF_REACH = (
     "logs that other programs keep, and backups",
 )
 REMEM_OUT_OF_REACH = "documents in Remem, whose API has no way to remove one"
-POSTGRES_OUT_OF_REACH = "the files of the Postgres server, which its administrator has to vacuum"
+POSTGRES_OUT_OF_REACH = (
+    "the files of the Postgres server, which its administrator has to vacuum"
+)
 TEXT_SUFFIXES = (".md", ".ics", ".txt")
 MIN_NAME_CHARS = 4
 MIN_NEEDLE_CHARS = 16
@@ -91,7 +93,9 @@ class Eraser:
         workflows = self._erase_workflows(subject)
         recordings = self._erase_recordings(subject)
         retired_folder = RetiredFolder(self.settings.home)
-        retired = retired_folder.erase(number) + retired_folder.erase_shared(subject.call_ids)
+        retired = retired_folder.erase(number) + retired_folder.erase_shared(
+            subject.call_ids
+        )
         self._erase_agent_files(subject)
         fault_point("erase.after_recordings")
         archived = sum(len(self.archive.erase(call_id)) for call_id in subject.call_ids)
@@ -132,19 +136,27 @@ class Eraser:
         """Workflows hold ids only, and are deleted all the same."""
         followup_ids = list_followup_ids(self.database, subject)
         prefixes = [*subject.call_ids]
-        prefixes += [f"followup:{conversation}" for conversation in subject.conversations]
+        prefixes += [
+            f"followup:{conversation}" for conversation in subject.conversations
+        ]
         prefixes += [f"reminder:{followup_id}" for followup_id in followup_ids]
         return durable.delete_workflows(self.settings, prefixes)
 
     def _erase_recordings(self, subject: DataSubject) -> int:
         found = list_recording_paths(self.database, subject)
-        durable.delete_workflows(self.settings, [recording_id for recording_id, _ in found])
-        return sum(remove_recording(self.settings.home, path) for _, path in found if path)
+        durable.delete_workflows(
+            self.settings, [recording_id for recording_id, _ in found]
+        )
+        return sum(
+            remove_recording(self.settings.home, path) for _, path in found if path
+        )
 
     def _erase_agent_files(self, subject: DataSubject) -> None:
         """The input and output of the owner's agent command."""
         for key in list_delivery_keys(self.database, subject):
-            shutil.rmtree(self.settings.home / "agent" / key.replace(":", "-"), ignore_errors=True)
+            shutil.rmtree(
+                self.settings.home / "agent" / key.replace(":", "-"), ignore_errors=True
+            )
 
     def _scan(self, needles: frozenset[bytes]) -> TraceScan:
         folders = [self.settings.home]
@@ -152,7 +164,11 @@ class Eraser:
             folders.append(self.settings.workspace)
         retired = RetiredFolder(self.settings.home).root.glob("transcripts/*/*")
         others = {*self.archive.place.list_names(), *(path.name for path in retired)}
-        file = self.database.engine.url.database if self.database.dialect == "sqlite" else None
+        file = (
+            self.database.engine.url.database
+            if self.database.dialect == "sqlite"
+            else None
+        )
         return scan_for_traces(
             [Path(folder) for folder in folders],
             needles,
@@ -166,13 +182,17 @@ class Eraser:
         return (*OUT_OF_REACH, *postgres, *remem)
 
 
-def make_needles(subject: DataSubject, archive: Archive, settings: Settings) -> frozenset[bytes]:
+def make_needles(
+    subject: DataSubject, archive: Archive, settings: Settings
+) -> frozenset[bytes]:
     """Bytes that identify the caller: the number, the names, and long turns of theirs.
 
     Short turns are left out: "Thanks, bye." identifies no caller.
     """
     person = Workspace.from_settings(settings).find_person(subject.number)
-    profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
+    profile = (
+        user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
+    )
     needles = [subject.number.removeprefix("+")]
     for name in (profile.name, profile.call_name):
         if name and len(name) >= MIN_NAME_CHARS:
@@ -190,7 +210,8 @@ def erase_pages(settings: Settings, subject: DataSubject) -> int:
     workspace = Workspace.from_settings(settings)
     changed = sum(_remove(path) for path in _list_own_files(workspace, subject))
     changed += files.edit(
-        workspace.calls, lambda text: calls_md.remove(text, set(subject.call_ids), subject.number)
+        workspace.calls,
+        lambda text: calls_md.remove(text, set(subject.call_ids), subject.number),
     )
     for path in _list_texts(workspace.root):
         changed += files.edit(path, lambda text: _remove_notes(text, subject))
@@ -225,8 +246,12 @@ def _remove_notes(text: str | None, subject: DataSubject) -> str | None:
     """Remove the caller's notes from other people's pages: each is a line that names its call."""
     if text is None or not any(call in text for call in subject.call_ids):
         return text
-    marks = re.compile("|".join(rf"\(call {re.escape(call)}\)" for call in subject.call_ids))
-    return "".join(line for line in text.splitlines(keepends=True) if not marks.search(line))
+    marks = re.compile(
+        "|".join(rf"\(call {re.escape(call)}\)" for call in subject.call_ids)
+    )
+    return "".join(
+        line for line in text.splitlines(keepends=True) if not marks.search(line)
+    )
 
 
 def _list_texts(folder: Path) -> list[Path]:

@@ -64,7 +64,9 @@ class Exporter:
     clock: Clock
     board: PinBoard
 
-    def export(self, number: str, folder: Path, *, reveal: bool = False) -> ExportResult:
+    def export(
+        self, number: str, folder: Path, *, reveal: bool = False
+    ) -> ExportResult:
         """Write the folder, which must be new or empty. `reveal` opens secrets."""
         _make_folder(folder)
         subject = load_subject(self.database, number)
@@ -89,7 +91,9 @@ class Exporter:
         readme = _README.format(
             at=format_instant(self.clock.now()),
             calls="as it was sealed" if reveal else "secrets are masked",
-            secrets="secrets are opened" if reveal else "secrets only show that they exist",
+            secrets="secrets are opened"
+            if reveal
+            else "secrets only show that they exist",
         )
         _write(folder / "README.md", readme)
 
@@ -98,11 +102,17 @@ class Exporter:
         call, late = self.archive.read(name)
         whole = call.model_dump(mode="json")
         whole["turns"] += [turn.model_dump(mode="json") for turn in late]
-        _write_json(folder / name, redact_call(whole, self.facts.list_confided_words(call.id)))
+        _write_json(
+            folder / name, redact_call(whole, self.facts.list_confided_words(call.id))
+        )
 
     def _copy_call(self, name: str, folder: Path) -> None:
         addenda = f"{name.removesuffix('.json')}.addendum-"
-        names = [other for other in self.archive.place.list_names() if other.startswith(addenda)]
+        names = [
+            other
+            for other in self.archive.place.list_names()
+            if other.startswith(addenda)
+        ]
         for each in (name, *names):
             _write(folder / each, self.archive.place.read(each))
 
@@ -152,7 +162,9 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RefusedInput("folder", f"{folder} cannot be made: {error.strerror}") from None
+        raise RefusedInput(
+            "folder", f"{folder} cannot be made: {error.strerror}"
+        ) from None
 
 
 def _write_json(file: Path, data: Any) -> None:

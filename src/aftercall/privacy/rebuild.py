@@ -31,7 +31,8 @@ from aftercall.model.calls import Call
 from aftercall.postcall.runner import StepRunner
 
 UNFINISHED_REASON = (
-    "started by a rebuild that did not finish; if none is running, run `aftercall rebuild` again"
+    "started by a rebuild that did not finish; "
+    "if none is running, run `aftercall rebuild` again"
 )
 REBUILT_REASON = "rebuilt from the archive; follow-up work is not done again"
 STEPS = ("summary", "facts", "index", "document", "pins")
@@ -77,7 +78,9 @@ class Rebuilder:
                 undone += self._run_steps(call.id)
             except AftercallError as error:
                 failed.append(link.name)
-                log.warning("a call could not be rebuilt", file=link.name, error=error.code)
+                log.warning(
+                    "a call could not be rebuilt", file=link.name, error=error.code
+                )
             on_progress(number, len(links))
         return RebuildResult(len(links), adopted, tuple(failed), tuple(undone))
 
@@ -85,7 +88,11 @@ class Rebuilder:
         """The files of calls, without addenda and without erased calls."""
         links = [parse_link(line) for line in self.runner.archive.place.read_chain()]
         erased = {link.name for link in links if link.erased}
-        return [link for link in links if link.name not in erased and ".addendum-" not in link.name]
+        return [
+            link
+            for link in links
+            if link.name not in erased and ".addendum-" not in link.name
+        ]
 
     def _adopt(self, call: Call, link: ChainLink) -> bool:
         now = self.runner.context.clock.now()
@@ -95,8 +102,11 @@ class Rebuilder:
     def _run_steps(self, call_id: str) -> list[FailedStep]:
         """Run every step. A failed one is recorded with the call and can be run again alone."""
         context = self.runner.context
-        is_remote = context.remem is not None and context.steps.result_of(call_id, "remem")
-        names = (*STEPS, "remem") if is_remote else STEPS  # updates the remote copy of the page
+        is_remote = context.remem is not None and context.steps.result_of(
+            call_id, "remem"
+        )
+        # updates the remote copy of the page
+        names = (*STEPS, "remem") if is_remote else STEPS
         self.runner.run_by_hand(call_id, names, UNFINISHED_REASON)
         return [
             FailedStep(call_id, step.name, step.reason)
@@ -110,20 +120,32 @@ def clear_memory(connection: Connection) -> None:
 
     Documents that a client sent, and facts of calls whose archive file is gone, stay.
     """
-    expired = select(calls.c.id).where(calls.c.state == "sealed", calls.c.archive_name.is_(None))
-    kept = select(fact_occurrences.c.fact_id).where(fact_occurrences.c.call_id.in_(expired))
+    expired = select(calls.c.id).where(
+        calls.c.state == "sealed", calls.c.archive_name.is_(None)
+    )
+    kept = select(fact_occurrences.c.fact_id).where(
+        fact_occurrences.c.call_id.in_(expired)
+    )
     going = select(facts.c.id).where(facts.c.id.not_in(kept)).scalar_subquery()
     clear_pins(connection)
     connection.execute(
         delete(passages).where(or_(passages.c.ref.is_(None), passages.c.ref.in_(going)))
     )
-    connection.execute(delete(fact_occurrences).where(fact_occurrences.c.fact_id.in_(going)))
-    connection.execute(update(facts).values(supersedes=None).where(facts.c.id.in_(going)))
-    connection.execute(delete(extraction_log).where(extraction_log.c.call_id.not_in(expired)))
+    connection.execute(
+        delete(fact_occurrences).where(fact_occurrences.c.fact_id.in_(going))
+    )
+    connection.execute(
+        update(facts).values(supersedes=None).where(facts.c.id.in_(going))
+    )
+    connection.execute(
+        delete(extraction_log).where(extraction_log.c.call_id.not_in(expired))
+    )
     connection.execute(delete(briefings))
     connection.execute(delete(facts).where(facts.c.id.in_(going)))
     of_call = documents.c.call_id
-    connection.execute(delete(documents).where(of_call.is_not(None), of_call.not_in(expired)))
+    connection.execute(
+        delete(documents).where(of_call.is_not(None), of_call.not_in(expired))
+    )
 
 
 def insert_archived_call(
@@ -158,5 +180,7 @@ def insert_archived_call(
         "changed_at": now,
         "reason": REBUILT_REASON,
     }
-    upsert(connection, followup_runs, {"conversation": call.conversation}, run, changes={})
+    upsert(
+        connection, followup_runs, {"conversation": call.conversation}, run, changes={}
+    )
     return True

@@ -94,7 +94,9 @@ class Retention:
                 fault_point("retention.after_copy")
             self._remove(kind, batch)
         if expired:
-            log.info("removed what has expired", kind=kind, count=len(expired), action=action)
+            log.info(
+                "removed what has expired", kind=kind, count=len(expired), action=action
+            )
         return expired
 
     def _retire(self, kind: RetentionKind, item: ExpiredItem) -> None:
@@ -107,7 +109,9 @@ class Retention:
                 for name in self.archive.list_files(item.name):
                     retired.save(kind, item.party, name, self.archive.place.read(name))
             case "facts":
-                retired.save(kind, item.party, f"{item.id}.json", _read_fact(self.database, item))
+                retired.save(
+                    kind, item.party, f"{item.id}.json", _read_fact(self.database, item)
+                )
             case "documents":
                 data = _read_document(self.database, item)
                 retired.save(kind, item.party, f"{item.id}.json", data)
@@ -207,36 +211,52 @@ def _forget_recording(database: Database, recording_id: str, now: datetime) -> N
     gone: dict[str, Any] = {"state": "absent", "path": None, "transcript": "none"}
     gone |= {"reason": EXPIRED_RECORDING_REASON, "changed_at": now}
     with database.write() as connection:
-        connection.execute(update(recordings).where(recordings.c.id == recording_id).values(gone))
+        connection.execute(
+            update(recordings).where(recordings.c.id == recording_id).values(gone)
+        )
 
 
 def _forget_transcripts(database: Database, call_ids: Sequence[str]) -> None:
     """Keep the calls as rows without words; delete their passages, answers and summaries."""
     gone = {"archive_name": None, "archive_sha256": None, "addenda": 0}
-    owners = select(calls.c.agent_id, calls.c.caller, calls.c.whose).where(calls.c.id.in_(call_ids))
+    owners = select(calls.c.agent_id, calls.c.caller, calls.c.whose).where(
+        calls.c.id.in_(call_ids)
+    )
     with database.write() as connection:
         for row in connection.execute(owners).all():
             invalidate_briefing(connection, row.agent_id, row.whose or row.caller)
-        connection.execute(update(steps).where(steps.c.call_id.in_(call_ids)).values(result=None))
         connection.execute(
-            delete(passages).where(passages.c.call_id.in_(call_ids), passages.c.ref.is_(None))
+            update(steps).where(steps.c.call_id.in_(call_ids)).values(result=None)
+        )
+        connection.execute(
+            delete(passages).where(
+                passages.c.call_id.in_(call_ids), passages.c.ref.is_(None)
+            )
         )
         connection.execute(delete(answers).where(answers.c.call_id.in_(call_ids)))
         connection.execute(update(calls).where(calls.c.id.in_(call_ids)).values(gone))
 
 
-def _forget_facts(database: Database, fact_ids: Sequence[str], cutoff: datetime) -> None:
+def _forget_facts(
+    database: Database, fact_ids: Sequence[str], cutoff: datetime
+) -> None:
     """A fact that was said again since the listing stays."""
-    still = select(facts.c.id).where(facts.c.id.in_(fact_ids), facts.c.last_seen_at < cutoff)
+    still = select(facts.c.id).where(
+        facts.c.id.in_(fact_ids), facts.c.last_seen_at < cutoff
+    )
     with database.write() as connection:
         expired = [str(row.id) for row in connection.execute(still.with_for_update())]
         unlink_facts(connection, expired)
         connection.execute(delete(passages).where(passages.c.ref.in_(expired)))
-        connection.execute(delete(fact_occurrences).where(fact_occurrences.c.fact_id.in_(expired)))
+        connection.execute(
+            delete(fact_occurrences).where(fact_occurrences.c.fact_id.in_(expired))
+        )
         connection.execute(delete(facts).where(facts.c.id.in_(expired)))
 
 
-def _forget_documents(database: Database, document_ids: Sequence[str], cutoff: datetime) -> None:
+def _forget_documents(
+    database: Database, document_ids: Sequence[str], cutoff: datetime
+) -> None:
     """A document that was changed since the listing stays."""
     expired = and_(documents.c.id.in_(document_ids), documents.c.changed_at < cutoff)
     owners = select(documents.c.agent_id, documents.c.caller).where(expired).distinct()
@@ -268,7 +288,9 @@ class RetiredFolder:
 
     def erase(self, number: str) -> int:
         """Delete everything of a number and all its persons; returns how many files."""
-        folders = [path for path in self.root.glob(f"*/{hash_caller(number)}") if path.is_dir()]
+        folders = [
+            path for path in self.root.glob(f"*/{hash_caller(number)}") if path.is_dir()
+        ]
         count = sum(path.is_file() for folder in folders for path in folder.rglob("*"))
         for folder in folders:
             shutil.rmtree(folder)

@@ -60,7 +60,10 @@ def scan_for_traces(
         )
     answer = json.loads(child.stdout)
     return TraceScan(
-        answer["files"], answer["bytes"], tuple(answer["traces"]), tuple(answer["others"])
+        answer["files"],
+        answer["bytes"],
+        tuple(answer["traces"]),
+        tuple(answer["others"]),
     )
 
 
@@ -83,7 +86,9 @@ def _scan(question: dict[str, Any]) -> TraceScan:
         left = held - said_by_others if is_database else held
         if left and path not in others:
             traces.append(path.name)
-    return TraceScan(len(found), size, tuple(traces), tuple(path.name for path in others))
+    return TraceScan(
+        len(found), size, tuple(traces), tuple(path.name for path in others)
+    )
 
 
 def _find_files(folders: Iterable[str], database: str | None) -> dict[Path, bool]:
@@ -105,7 +110,10 @@ def _search(path: Path, needles: frozenset[bytes]) -> tuple[frozenset[bytes], in
     longest = max(map(len, needles), default=1)
     found: set[bytes] = set()
     size = 0
-    with suppress(FileNotFoundError), path.open("rb") as opened:  # a deleted file holds nothing
+    with (
+        suppress(FileNotFoundError),
+        path.open("rb") as opened,
+    ):  # a deleted file holds nothing
         tail = b""
         while block := opened.read(BLOCK_BYTES):
             data = tail + block

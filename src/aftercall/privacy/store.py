@@ -102,7 +102,9 @@ def load_subject(database: Database, number: str) -> DataSubject:
     )
     query = select(calls).where(theirs).order_by(calls.c.started_at)
     with database.read() as connection:
-        return DataSubject(number, tuple(to_call_row(row) for row in connection.execute(query)))
+        return DataSubject(
+            number, tuple(to_call_row(row) for row in connection.execute(query))
+        )
 
 
 def erase_rows(connection: Connection, subject: DataSubject) -> dict[str, int]:
@@ -114,7 +116,9 @@ def erase_rows(connection: Connection, subject: DataSubject) -> dict[str, int]:
     conditions = _make_conditions(connection, subject, fact_ids)
     counts = {}
     for table in ERASED_TABLES:
-        deleted = [connection.execute(delete(table).where(part)) for part in conditions[table]]
+        deleted = [
+            connection.execute(delete(table).where(part)) for part in conditions[table]
+        ]
         counts[table.name] = sum(result.rowcount for result in deleted)
     reindex_facts(connection, sorted(set(said_fact_ids).difference(fact_ids)))
     return counts
@@ -124,7 +128,11 @@ def _make_conditions(
     connection: Connection, subject: DataSubject, fact_ids: Sequence[str]
 ) -> dict[Table, list[Condition]]:
     """Which rows of each table are theirs. Ids are read first: the rows they hang on go too."""
-    number, call_ids, conversations = subject.number, subject.call_ids, subject.conversations
+    number, call_ids, conversations = (
+        subject.number,
+        subject.call_ids,
+        subject.conversations,
+    )
     followup_ids = _select_ids(connection, followups.c.id, _followups_of(subject))
     passages_of = [
         _is_at_number(passages.c.caller, number),
@@ -137,10 +145,16 @@ def _make_conditions(
     return {
         **{table: _in(table.c.call_id, call_ids) for table in by_call},
         **{
-            table: [_is_at_number(table.c.caller, number), *_in(table.c.call_id, call_ids)]
+            table: [
+                _is_at_number(table.c.caller, number),
+                *_in(table.c.call_id, call_ids),
+            ]
             for table in (documents, call_topics)
         },
-        briefings: [_is_at_number(briefings.c.caller, number), briefings.c.rests_on_all],
+        briefings: [
+            _is_at_number(briefings.c.caller, number),
+            briefings.c.rests_on_all,
+        ],
         passage_vectors: _in(passage_vectors.c.n, passage_ids),
         passages: _in(passages.c.n, passage_ids),
         fact_occurrences: [
@@ -168,10 +182,14 @@ def _list_facts_to_erase(
     connection: Connection, subject: DataSubject, said_fact_ids: Sequence[str]
 ) -> list[str]:
     """Facts of their memory, and facts of a shared memory that only their calls said."""
-    own = _select_ids(connection, facts.c.id, [_is_at_number(facts.c.caller, subject.number)])
+    own = _select_ids(
+        connection, facts.c.id, [_is_at_number(facts.c.caller, subject.number)]
+    )
     said_by_others = set()
     for part in _in(fact_occurrences.c.fact_id, said_fact_ids):
-        query = select(fact_occurrences.c.fact_id, fact_occurrences.c.call_id).where(part)
+        query = select(fact_occurrences.c.fact_id, fact_occurrences.c.call_id).where(
+            part
+        )
         for row in connection.execute(query):
             if row.call_id not in subject.call_ids:
                 said_by_others.add(row.fact_id)
@@ -202,7 +220,9 @@ def vacuum(database: Database) -> None:
             ):
                 connection.exec_driver_sql(statement)
         return
-    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with database.engine.connect().execution_options(
+        isolation_level="AUTOCOMMIT"
+    ) as connection:
         for table in ERASED_TABLES:
             connection.execute(text(f"VACUUM {table.name}"))
 
@@ -218,7 +238,9 @@ def list_followup_ids(database: Database, subject: DataSubject) -> list[str]:
         return _select_ids(connection, followups.c.id, _followups_of(subject))
 
 
-def list_recording_paths(database: Database, subject: DataSubject) -> list[tuple[str, str | None]]:
+def list_recording_paths(
+    database: Database, subject: DataSubject
+) -> list[tuple[str, str | None]]:
     """Ids, each with its path below the home if it has a file."""
     columns = (recordings.c.id, recordings.c.path)
     with database.read() as connection:
@@ -249,8 +271,13 @@ def list_parties(database: Database, agent_id: str, number: str) -> list[str]:
     parties = {number}
     with database.read() as connection:
         for table in (facts, pins):
-            theirs = (table.c.agent_id == agent_id, _is_at_number(table.c.caller, number))
-            parties |= set(connection.execute(select(table.c.caller).where(*theirs)).scalars())
+            theirs = (
+                table.c.agent_id == agent_id,
+                _is_at_number(table.c.caller, number),
+            )
+            parties |= set(
+                connection.execute(select(table.c.caller).where(*theirs)).scalars()
+            )
     return sorted(parties)
 
 
@@ -270,7 +297,10 @@ def _select_ids(
 
 def _is_at_number(column: Column[str], number: str) -> Condition:
     """The number's owner, or another person who speaks from it."""
-    return or_(column == number, column.startswith(f"{number}{PERSON_SEPARATOR}", autoescape=True))
+    return or_(
+        column == number,
+        column.startswith(f"{number}{PERSON_SEPARATOR}", autoescape=True),
+    )
 
 
 def _in(column: Column[str], values: Sequence[object]) -> list[Condition]:

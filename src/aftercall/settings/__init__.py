@@ -57,7 +57,8 @@ class Settings(Section):
         description="state: database, archive, recordings, workspace",
     )
     workspace: FolderPath | None = Field(
-        default=None, description="where the markdown lives; `<home>/workspace` if unset"
+        default=None,
+        description="where the markdown lives; `<home>/workspace` if unset",
     )
     agent_id: str = Field(
         default="main",
@@ -65,7 +66,9 @@ class Settings(Section):
         description="whose workspace; other than `main` a sub-folder",
     )
     public_url: str | None = Field(
-        default=None, pattern=r"^https?://[^\s/]+.*$", description="the address carriers see"
+        default=None,
+        pattern=r"^https?://[^\s/]+.*$",
+        description="the address carriers see",
     )
     engine: Literal["receptionist", "deepgram", "openai"] | None = Field(
         default=None, description="voice engine; by the keys present if unset"
@@ -78,7 +81,9 @@ class Settings(Section):
             "`openai-compatible:NAME`; by the keys present if unset"
         ),
     )
-    timezone: str = Field(default="UTC", description="time zone of everything people read")
+    timezone: str = Field(
+        default="UTC", description="time zone of everything people read"
+    )
     post_call_extraction: bool = Field(
         default=True, description="master switch of all work after hang-up"
     )

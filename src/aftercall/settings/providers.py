@@ -34,10 +34,14 @@ class OpenAISettings(Section):
         description="another address of the API; also the server of `openai-compatible:`",
     )
     realtime_model: str = Field(
-        default="gpt-realtime", min_length=1, description="model that speaks on the phone"
+        default="gpt-realtime",
+        min_length=1,
+        description="model that speaks on the phone",
     )
     transcription_model: str = Field(
-        default="gpt-4o-transcribe", min_length=1, description="model that transcribes the caller"
+        default="gpt-4o-transcribe",
+        min_length=1,
+        description="model that transcribes the caller",
     )
     voice: str = Field(default="marin", min_length=1, description="the agent's voice")
 
@@ -56,19 +60,26 @@ class DeepgramSettings(Section):
         default=None, description="key for the voice agent"
     )
     url: str = Field(
-        default="wss://agent.deepgram.com/v1/agent/converse", description="voice agent socket"
+        default="wss://agent.deepgram.com/v1/agent/converse",
+        description="voice agent socket",
     )
     listen_model: str = Field(
         default="nova-3", min_length=1, description="model that hears the caller"
     )
-    language: str = Field(default="en", min_length=2, description="language the caller speaks")
+    language: str = Field(
+        default="en", min_length=2, description="language the caller speaks"
+    )
     think_provider: str = Field(
         default="open_ai",
         min_length=1,
         description="provider of the model that thinks, as Deepgram names it",
     )
-    think_model: str = Field(default="gpt-4o-mini", min_length=1, description="model that thinks")
-    voice: str = Field(default="aura-2-thalia-en", min_length=1, description="the agent's voice")
+    think_model: str = Field(
+        default="gpt-4o-mini", min_length=1, description="model that thinks"
+    )
+    voice: str = Field(
+        default="aura-2-thalia-en", min_length=1, description="the agent's voice"
+    )
 
 
 class RememSettings(Section):
@@ -118,12 +129,14 @@ class TelnyxSettings(Section):
         default="AWS.Polly.Joanna-Neural",
         description="voice of the receptionist, as Telnyx names it",
     )
-    language: str = Field(default="en-US", description="language it speaks and understands")
+    language: str = Field(
+        default="en-US", description="language it speaks and understands"
+    )
 
 
 class ElevenLabsSettings(Section):
-    webhook_secret: Annotated[SecretStr | None, Env("ELEVENLABS_WEBHOOK_SECRET")] = Field(
-        default=None, description="checks webhook signatures"
+    webhook_secret: Annotated[SecretStr | None, Env("ELEVENLABS_WEBHOOK_SECRET")] = (
+        Field(default=None, description="checks webhook signatures")
     )
     agents: Words = Field(
         default=(),
@@ -164,7 +177,9 @@ class GitHubSettings(Section):
 
 class WebhookSettings(Section):
     url: str | None = Field(
-        default=None, pattern=r"^https?://\S+$", description="where follow-ups are posted"
+        default=None,
+        pattern=r"^https?://\S+$",
+        description="where follow-ups are posted",
     )
     secret: SecretStr | None = Field(
         default=None, description="signs the posts (Standard Webhooks, `whsec_…`)"
@@ -187,19 +202,27 @@ class EmailSettings(Section):
 
 class MessageSettings(Section):
     carrier: Literal["twilio", "telnyx"] | None = Field(
-        default=None, description="carrier for text messages; by the keys present if unset"
+        default=None,
+        description="carrier for text messages; by the keys present if unset",
     )
     sender: str | None = Field(
-        default=None, description="number that sends text messages; `twilio.phone_number` if unset"
+        default=None,
+        description="number that sends text messages; `twilio.phone_number` if unset",
     )
 
 
 class McpSettings(Section):
-    command: Command = Field(default=(), description="a Model Context Protocol server to start")
-    url: str | None = Field(
-        default=None, pattern=r"^https?://\S+$", description="address of a running server"
+    command: Command = Field(
+        default=(), description="a Model Context Protocol server to start"
     )
-    tool: str | None = Field(default=None, description="the server's tool that takes requests")
+    url: str | None = Field(
+        default=None,
+        pattern=r"^https?://\S+$",
+        description="address of a running server",
+    )
+    tool: str | None = Field(
+        default=None, description="the server's tool that takes requests"
+    )
     timeout_s: float = Field(
         default=60, gt=0, le=3600, description="time limit for one use of the tool"
     )
@@ -214,10 +237,14 @@ class AgentSettings(Section):
         default="conversation",
         description="run once for all requests of a conversation, or once for each request",
     )
-    timeout_s: float = Field(default=600, gt=0, le=86_400, description="time limit of the command")
+    timeout_s: float = Field(
+        default=600, gt=0, le=86_400, description="time limit of the command"
+    )
     folder: Path | None = Field(
-        default=None, description="working folder; one in the home for each run if unset"
+        default=None,
+        description="working folder; one in the home for each run if unset",
     )
     environment: Words = Field(
-        default=(), description="environment variables it gets besides PATH, HOME and LANG"
+        default=(),
+        description="environment variables it gets besides PATH, HOME and LANG",
     )

@@ -81,7 +81,9 @@ class TesterSettings(Section):
         default=5.0, ge=0, description="most that test calls by phone may cost in a day"
     )
     price_per_minute: float = Field(
-        default=0.05, ge=0, description="assumed price of a minute of a test call by phone"
+        default=0.05,
+        ge=0,
+        description="assumed price of a minute of a test call by phone",
     )
     parallel: int = Field(default=4, ge=1, le=200, description="test calls at a time")
     voice: Literal["", "espeak", "tones", "words"] = Field(
@@ -89,7 +91,8 @@ class TesterSettings(Section):
         description="the caller's voice; the best installed one if unset; `words` is the lab's",
     )
     redact: bool = Field(
-        default=True, description="leave names, numbers and dates of birth out of reports"
+        default=True,
+        description="leave names, numbers and dates of birth out of reports",
     )
     port: int = Field(
         default=8089,
@@ -123,14 +126,25 @@ class CallsSettings(Section):
 
 class BriefingSettings(Section):
     calls: int = Field(
-        default=3, ge=0, le=50, description="recent summaries in the next call's briefing"
+        default=3,
+        ge=0,
+        le=50,
+        description="recent summaries in the next call's briefing",
     )
-    facts: int = Field(default=10, ge=0, le=100, description="facts in the next call's briefing")
+    facts: int = Field(
+        default=10, ge=0, le=100, description="facts in the next call's briefing"
+    )
     max_tokens: int = Field(
-        default=2_000, ge=100, le=100_000, description="approximate length limit of a briefing"
+        default=2_000,
+        ge=100,
+        le=100_000,
+        description="approximate length limit of a briefing",
     )
     timeout_ms: int = Field(
-        default=300, ge=1, le=10_000, description="how long a ringing call waits for its briefing"
+        default=300,
+        ge=1,
+        le=10_000,
+        description="how long a ringing call waits for its briefing",
     )
 
 
@@ -138,11 +152,14 @@ class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(
         default="per_caller", description="whose memory a call uses"
     )
-    agents: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(parse_groups)] = Field(
-        default=(),
-        description=(
-            'groups of agents that share their `shared` facts: `[["main", "sales"], ["clinic"]]`'
-        ),
+    agents: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(parse_groups)] = (
+        Field(
+            default=(),
+            description=(
+                "groups of agents that share their `shared` facts: "
+                '`[["main", "sales"], ["clinic"]]`'
+            ),
+        )
     )
     release: Literal["shared", "private"] = Field(
         default="private",
@@ -182,9 +199,13 @@ class MemorySettings(Section):
 
     @field_validator("agents")
     @classmethod
-    def _check_groups(cls, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+    def _check_groups(
+        cls, groups: tuple[tuple[str, ...], ...]
+    ) -> tuple[tuple[str, ...], ...]:
         named = [agent_id for group in groups for agent_id in group]
-        if twice := next((agent_id for agent_id in named if named.count(agent_id) > 1), None):
+        if twice := next(
+            (agent_id for agent_id in named if named.count(agent_id) > 1), None
+        ):
             raise ValueError(f"{twice!r} is named twice; an agent belongs to one group")
         return groups
 
@@ -195,7 +216,9 @@ class MemorySettings(Section):
 
 
 RetentionKind = Literal["recordings", "transcripts", "facts", "documents"]
-Actions = Annotated[dict[RetentionKind, Literal["delete", "archive"]], BeforeValidator(parse_pairs)]
+Actions = Annotated[
+    dict[RetentionKind, Literal["delete", "archive"]], BeforeValidator(parse_pairs)
+]
 
 
 class RetentionSettings(Section):
@@ -238,10 +261,15 @@ class ExtractionSettings(Section):
         default=50, ge=0, description="known facts shown to the reader, never secrets"
     )
     min_confidence: float = Field(
-        default=0.6, ge=0, le=1, description="facts below this confidence are dropped and counted"
+        default=0.6,
+        ge=0,
+        le=1,
+        description="facts below this confidence are dropped and counted",
     )
     max_facts: int = Field(
-        default=100, ge=1, description="facts from one call; more are dropped and counted"
+        default=100,
+        ge=1,
+        description="facts from one call; more are dropped and counted",
     )
 
 
@@ -293,7 +321,10 @@ class BridgeSettings(Section):
         description="seconds of silence after which the agent says goodbye",
     )
     max_duration_s: float = Field(
-        default=3600, gt=0, le=86_400, description="longest call; then the agent says goodbye"
+        default=3600,
+        gt=0,
+        le=86_400,
+        description="longest call; then the agent says goodbye",
     )
     drain_s: float = Field(
         default=1.5,
@@ -354,12 +385,15 @@ Policy = Annotated[
     BeforeValidator(parse_pairs),
     AfterValidator(_check_policy),
 ]
-Routes = Annotated[dict[str, str], BeforeValidator(parse_pairs), AfterValidator(_check_routes)]
+Routes = Annotated[
+    dict[str, str], BeforeValidator(parse_pairs), AfterValidator(_check_routes)
+]
 
 
 class WorkSettings(Section):
     enabled: bool = Field(
-        default=True, description="do follow-up work once the reconnect window has passed"
+        default=True,
+        description="do follow-up work once the reconnect window has passed",
     )
     dry_run: bool = Field(
         default=False, description="hold everything, with what would have been done"
@@ -369,7 +403,9 @@ class WorkSettings(Section):
         description="numbers that count as known, and as verified when the carrier attests them",
     )
     passcode: SecretStr | None = Field(
-        default=None, min_length=4, description="spoken words or digits that verify a caller"
+        default=None,
+        min_length=4,
+        description="spoken words or digits that verify a caller",
     )
     passcode_tries: int = Field(
         default=3,
@@ -391,12 +427,19 @@ class WorkSettings(Section):
         default=20, ge=0, description="requests of one caller in a day; more are held"
     )
     hold_days: int = Field(
-        default=30, ge=1, description="days a request waits for approval before it expires"
+        default=30,
+        ge=1,
+        description="days a request waits for approval before it expires",
     )
     notice: SinkNames = Field(
         default="", description="sink that tells the owner about each conversation"
     )
-    reminders: SinkNames = Field(default="", description="sink that reminds of what is due")
+    reminders: SinkNames = Field(
+        default="", description="sink that reminds of what is due"
+    )
     reminder_hour: int = Field(
-        default=9, ge=0, le=23, description="hour of the day for reminders of what is due that day"
+        default=9,
+        ge=0,
+        le=23,
+        description="hour of the day for reminders of what is due that day",
     )

@@ -125,7 +125,9 @@ class EngineSocket:
                 f"{name} refused the connection with {status}; check its key and address"
             ) from None
         except InvalidURI:
-            raise EngineRefused(f"{name}: its address is not that of a websocket") from None
+            raise EngineRefused(
+                f"{name}: its address is not that of a websocket"
+            ) from None
         except (OSError, TimeoutError, InvalidHandshake) as error:
             reason = describe_network_error(error)
             raise EngineLost(f"{name} cannot be reached ({reason})") from None

@@ -113,7 +113,9 @@ class FrameParser:
             return at + 2 + wide, 0
         return at + 2 + wide + masked, int.from_bytes(data[at + 2 : at + 2 + wide])
 
-    def _read(self, data: bytes, at: int, start: int, end: int) -> Message | UnhandledBytes:
+    def _read(
+        self, data: bytes, at: int, start: int, end: int
+    ) -> Message | UnhandledBytes:
         head = data[at]
         if head in _WHOLE and not self._is_in_parts:
             return self._make_message(data, at, start, end)
@@ -146,7 +148,9 @@ class Masks:
 
 def make_frame(message: str | bytes, mask: bytes = b"") -> bytes:
     """A whole message in one frame. A client's frame needs a mask."""
-    kind, payload = (TEXT, message.encode()) if isinstance(message, str) else (BINARY, message)
+    kind, payload = (
+        (TEXT, message.encode()) if isinstance(message, str) else (BINARY, message)
+    )
     length, flag = len(payload), _MASKED if mask else 0
     if length < 126:
         head = bytes((kind, flag | length))

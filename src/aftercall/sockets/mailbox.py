@@ -148,7 +148,9 @@ def handle_each(items: Sequence[Item], handle: Handler[Item]) -> Work | None:
     return None
 
 
-async def _handle_rest(work: Work, items: Sequence[Item], handle: Handler[Item]) -> None:
+async def _handle_rest(
+    work: Work, items: Sequence[Item], handle: Handler[Item]
+) -> None:
     await work
     rest = handle_each(items, handle)
     if rest is not None:

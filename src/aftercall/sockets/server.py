@@ -46,10 +46,14 @@ class FastWebSocket(WebSocketsSansIOProtocol):
             self.queue.put_nowait(waiting.get_nowait())
         if self.read_paused:
             self.transport.resume_reading()
-        self.read_paused = True  # the mailbox pauses reading from here on, not the library
+        self.read_paused = (
+            True  # the mailbox pauses reading from here on, not the library
+        )
         self.mailbox.set_transport(self.transport)
         if self._arrivals == 1:  # only the request itself
-            self._parser = FrameParser(is_masked=True, max_bytes=self.config.ws_max_size)
+            self._parser = FrameParser(
+                is_masked=True, max_bytes=self.config.ws_max_size
+            )
 
     def data_received(self, data: bytes) -> None:
         self._arrivals += 1
@@ -63,7 +67,8 @@ class FastWebSocket(WebSocketsSansIOProtocol):
                 try:
                     message = piece.payload.decode() if piece.is_text else piece.payload
                 except UnicodeDecodeError:
-                    super().data_received(piece.raw)  # the library closes with the right code
+                    # the library closes with the right code
+                    super().data_received(piece.raw)
                 else:
                     self.mailbox.add(message)
 
@@ -135,7 +140,11 @@ class AsgiMediaSocket:
             kind = "text" if isinstance(message, str) else "bytes"
             try:
                 await self._socket.send({"type": "websocket.send", kind: message})
-            except (OSError, RuntimeError, WebSocketDisconnect):  # `receive` reports the end
+            except (
+                OSError,
+                RuntimeError,
+                WebSocketDisconnect,
+            ):  # `receive` reports the end
                 break
         self._unsent.clear()
 

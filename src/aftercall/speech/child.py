@@ -27,12 +27,19 @@ def open_recogniser() -> Work:
     moonshine: Any = import_module("moonshine_voice.transcriber")
     model = import_module("moonshine_voice.utils").get_model_path("tiny-en")
     recogniser = moonshine.Transcriber(model, moonshine.ModelArch.TINY)
-    scale = numpy.frombuffer(MULAW_TO_LINEAR, dtype=numpy.int16).astype(numpy.float32) / 32_768
+    scale = (
+        numpy.frombuffer(MULAW_TO_LINEAR, dtype=numpy.int16).astype(numpy.float32)
+        / 32_768
+    )
 
     def hear(sound: bytes) -> bytes:
         samples = scale[numpy.frombuffer(sound, dtype=numpy.uint8)]
-        lines = recogniser.transcribe_without_streaming(samples.tolist(), SAMPLE_RATE_HZ).lines
-        return " ".join(line.text.strip() for line in lines if line.text.strip()).encode()
+        lines = recogniser.transcribe_without_streaming(
+            samples.tolist(), SAMPLE_RATE_HZ
+        ).lines
+        return " ".join(
+            line.text.strip() for line in lines if line.text.strip()
+        ).encode()
 
     return hear
 
@@ -69,7 +76,8 @@ def _write_answer(answers: BinaryIO, is_done: bool, body: bytes) -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C hits the group; the input ends us
+    # Ctrl-C hits the group; the input ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     kind, *options = sys.argv[1:]

@@ -48,7 +48,9 @@ class SpeechKit:
 
 def make_speech_kit(voice: str) -> SpeechKit:
     """A kit whose processes start when it is opened, or at the first request."""
-    recogniser = LocalRecogniser(min(MAX_RECOGNISERS, max(1, (os.cpu_count() or 2) // 2)))
+    recogniser = LocalRecogniser(
+        min(MAX_RECOGNISERS, max(1, (os.cpu_count() or 2) // 2))
+    )
     synthesiser = LocalSynthesiser(voice)
 
     def open_both() -> None:
@@ -64,7 +66,10 @@ def make_speech_kit(voice: str) -> SpeechKit:
 
 def find_missing() -> str | None:
     """What must be installed for local speech; None if nothing is missing."""
-    parts = {"moonshine-voice": find_spec("moonshine_voice"), "espeak-ng": find_espeak()}
+    parts = {
+        "moonshine-voice": find_spec("moonshine_voice"),
+        "espeak-ng": find_espeak(),
+    }
     missing = [name for name, found in parts.items() if not found]
     return f"{' and '.join(missing)} not installed; {INSTALL}" if missing else None
 
@@ -160,7 +165,9 @@ class SpeechProcess:
         alarm.start()
         try:
             head = process.stdout.read(5)
-            body = process.stdout.read(int.from_bytes(head[1:])) if len(head) == 5 else b""
+            body = (
+                process.stdout.read(int.from_bytes(head[1:])) if len(head) == 5 else b""
+            )
         finally:
             alarm.cancel()
         if len(head) < 5:
@@ -170,7 +177,9 @@ class SpeechProcess:
                 "run `aftercall doctor`"
             )
         if not head[0]:
-            raise EngineLost(f"the {self._kind} failed ({body.decode('ascii', 'replace')[:40]})")
+            raise EngineLost(
+                f"the {self._kind} failed ({body.decode('ascii', 'replace')[:40]})"
+            )
         return body
 
     def _drop(self, process: subprocess.Popen[bytes]) -> None:

@@ -32,7 +32,9 @@ class _VoiceWanted(ctypes.Structure):
     )
 
 
-def speak(text: str, language: str, words_per_minute: int, pitch: int) -> tuple[bytes, int]:
+def speak(
+    text: str, language: str, words_per_minute: int, pitch: int
+) -> tuple[bytes, int]:
     """16-bit samples and their rate. Raises ValueError when the library fails."""
     loader: Any = import_module("espeakng_loader")
     library = ctypes.CDLL(loader.get_library_path())

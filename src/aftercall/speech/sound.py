@@ -89,7 +89,9 @@ def tone(hertz: float, seconds: float, size: int = 6000, *also: float) -> "array
     )
 
 
-def resample(samples: "array[int]", rate: int, wanted: int = SAMPLE_RATE_HZ) -> "array[int]":
+def resample(
+    samples: "array[int]", rate: int, wanted: int = SAMPLE_RATE_HZ
+) -> "array[int]":
     """Another rate: means of samples for a lower one, interpolation for a higher one."""
     if rate == wanted or not samples:
         return samples
@@ -97,21 +99,30 @@ def resample(samples: "array[int]", rate: int, wanted: int = SAMPLE_RATE_HZ) -> 
     ratio = rate / wanted
     if ratio >= 1:
         edges = [int(number * ratio) for number in range(count + 1)]
-        return array("h", (sum(samples[low:high]) // (high - low) for low, high in pairwise(edges)))
+        return array(
+            "h",
+            (sum(samples[low:high]) // (high - low) for low, high in pairwise(edges)),
+        )
     last = len(samples) - 1
-    return array("h", (_between(samples, number * ratio, last) for number in range(count)))
+    return array(
+        "h", (_between(samples, number * ratio, last) for number in range(count))
+    )
 
 
 def _between(samples: "array[int]", place: float, last: int) -> int:
     low = int(place)
-    return int(samples[low] + (samples[min(low + 1, last)] - samples[low]) * (place - low))
+    return int(
+        samples[low] + (samples[min(low + 1, last)] - samples[low]) * (place - low)
+    )
 
 
 def to_mono(samples: "array[int]", channels: int) -> "array[int]":
     if channels == 1:
         return samples
     parts = [samples[number::channels] for number in range(channels)]
-    return array("h", (sum(together) // channels for together in zip(*parts, strict=False)))
+    return array(
+        "h", (sum(together) // channels for together in zip(*parts, strict=False))
+    )
 
 
 def from_pcm(raw: bytes, rate: int, channels: int) -> bytes:
@@ -133,7 +144,9 @@ def read_wav(source: Path | bytes) -> list[bytes]:
             samples = array("h", file.readframes(file.getnframes()))
     except (wave.Error, EOFError) as error:
         raise ValueError(f"is not a WAV file ({error})") from None
-    return [encode(resample(samples[number::channels], rate)) for number in range(channels)]
+    return [
+        encode(resample(samples[number::channels], rate)) for number in range(channels)
+    ]
 
 
 def write_wav(left: bytes, right: bytes | None = None) -> bytes:
@@ -221,7 +234,9 @@ class Listener:
         for start in range(0, whole, FRAME_BYTES):
             yield from self._receive_frame(audio[start : start + FRAME_BYTES], onset)
 
-    def _receive_frame(self, frame: bytes, onset: int) -> Iterator[SpeechBegan | SpeechEnded]:
+    def _receive_frame(
+        self, frame: bytes, onset: int
+    ) -> Iterator[SpeechBegan | SpeechEnded]:
         is_loud = self._meter.is_loud(frame)
         if self.is_in_speech:
             yield from self._follow(frame, is_loud)

@@ -41,7 +41,8 @@ def _read(data: Any) -> TranscribedAudio:
     given = data.get("segments") or ()
     spoken = [segment for segment in given if not _is_made_up(segment)]
     segments = tuple(
-        (float(one["start"]), float(one["end"]), str(one["text"]).strip()) for one in spoken
+        (float(one["start"]), float(one["end"]), str(one["text"]).strip())
+        for one in spoken
     )
     text = str(data["text"]).strip()
     if len(spoken) < len(given):
@@ -56,7 +57,10 @@ def _is_made_up(segment: dict[str, Any]) -> bool:
     silent, likely = segment.get("no_speech_prob"), segment.get("avg_logprob")
     if silent is None or likely is None:
         return False
-    return float(silent) > MAX_NO_SPEECH_PROBABILITY and float(likely) < MIN_LOG_PROBABILITY
+    return (
+        float(silent) > MAX_NO_SPEECH_PROBABILITY
+        and float(likely) < MIN_LOG_PROBABILITY
+    )
 
 
 def make_upload(sound: bytes) -> tuple[str, bytes, str]:
@@ -69,7 +73,9 @@ def make_upload(sound: bytes) -> tuple[str, bytes, str]:
 
 
 def _is_mp3(sound: bytes) -> bool:
-    return sound[:3] == b"ID3" or (len(sound) > 1 and sound[0] == 0xFF and sound[1] & 0xE0 == 0xE0)
+    return sound[:3] == b"ID3" or (
+        len(sound) > 1 and sound[0] == 0xFF and sound[1] & 0xE0 == 0xE0
+    )
 
 
 def _mulaw_to_pcm(sound: bytes) -> bytes | None:

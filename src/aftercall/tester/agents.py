@@ -9,10 +9,19 @@ import httpx2
 from aftercall.errors import NotFound
 from aftercall.settings import Settings
 from aftercall.tester.drivers.phone import make_recogniser, open_phone
-from aftercall.tester.drivers.python import AudioAgentConnection, CallableAgent, load_function
+from aftercall.tester.drivers.python import (
+    AudioAgentConnection,
+    CallableAgent,
+    load_function,
+)
 from aftercall.tester.drivers.remote import HttpAgent, WebSocketAgent
 from aftercall.tester.practice_agent import BY_NAME
-from aftercall.tester.target import AgentTarget, CallSetup, ConnectionTarget, PracticeTarget
+from aftercall.tester.target import (
+    AgentTarget,
+    CallSetup,
+    ConnectionTarget,
+    PracticeTarget,
+)
 
 AGENTS = (
     "receptionist, practice[:fault,…], http://…, ws://…, python:module:function, "
@@ -32,7 +41,9 @@ async def open_target(
         yield ConnectionTarget.of_agent(agent, setup, lambda: WebSocketAgent(agent))
     elif kind in ("http", "https"):
         async with httpx2.AsyncClient(timeout=30.0, trust_env=False) as http:
-            yield ConnectionTarget.of_agent(agent, setup, lambda: HttpAgent(agent, http))
+            yield ConnectionTarget.of_agent(
+                agent, setup, lambda: HttpAgent(agent, http)
+            )
     elif kind == "python":
         function = load_function(rest)
         yield ConnectionTarget.of_agent(agent, setup, lambda: CallableAgent(function))
@@ -52,12 +63,17 @@ async def _open_audio_function(
 ) -> AsyncIterator[AgentTarget]:
     """With an OpenAI key the agent's words are recognised; without one only timing is measured."""
     function = load_function(address)
-    rate, channels = int(getattr(function, "rate", 0)), int(getattr(function, "channels", 1))
+    rate, channels = (
+        int(getattr(function, "rate", 0)),
+        int(getattr(function, "channels", 1)),
+    )
     async with httpx2.AsyncClient(timeout=60.0) as http:
         if settings.openai.api_key:
             setup = replace(setup, recognise=make_recogniser(settings, http))
         yield ConnectionTarget(
-            name, setup, lambda _: AudioAgentConnection(function, rate=rate, channels=channels)
+            name,
+            setup,
+            lambda _: AudioAgentConnection(function, rate=rate, channels=channels),
         )
 
 
@@ -66,5 +82,7 @@ def _read_faults(words: str) -> tuple[str, ...]:
     unknown = [word for word in faults if word not in BY_NAME]
     if unknown:
         known = ", ".join(BY_NAME)
-        raise NotFound(f"the practice agent has no fault {unknown[0]!r}; there are {known}")
+        raise NotFound(
+            f"the practice agent has no fault {unknown[0]!r}; there are {known}"
+        )
     return faults

@@ -19,14 +19,18 @@ from aftercall.speech.sound import (
 from aftercall.tester.record import CallRecord, LineEvent, Segment, Side, Span
 
 HOP_BYTES = FRAME_BYTES // 2
-NOISE_FACTOR = 2.2  # noise that swells and fades reaches twice the level of its quieter fifth
+NOISE_FACTOR = (
+    2.2  # noise that swells and fades reaches twice the level of its quieter fifth
+)
 MIN_SEGMENT_S = 0.04
 WORD_S = 0.38
 KEY_S = 0.25
 MIN_TURN_S = 0.3
 MAX_SEGMENTS_PER_TURN = 8
 MISSING_COST_S = 1.0  # the cost of a turn without sound, on top of its length
-RECORDING_GAP_S = 1.2  # carriers recognise speech with pauses of this length as one turn
+RECORDING_GAP_S = (
+    1.2  # carriers recognise speech with pauses of this length as one turn
+)
 MIN_UNRECOGNISED_S = 0.5
 
 Heard = tuple[Side, Segment]
@@ -34,7 +38,10 @@ Heard = tuple[Side, Segment]
 
 def find_segments(sound: bytes, merge_s: float) -> list[Segment]:
     """Stretches of sound; gaps of up to `merge_s` belong to the speech around them."""
-    hops = [cached_loudness(sound[at : at + HOP_BYTES]) for at in range(0, len(sound), HOP_BYTES)]
+    hops = [
+        cached_loudness(sound[at : at + HOP_BYTES])
+        for at in range(0, len(sound), HOP_BYTES)
+    ]
     threshold = _threshold(hops)
     found: list[Segment] = []
     start: int | None = None
@@ -42,9 +49,15 @@ def find_segments(sound: bytes, merge_s: float) -> list[Segment]:
         if loud > threshold and start is None:
             start = number
         elif loud <= threshold and start is not None:
-            found.append(_sharpen(sound, start * HOP_BYTES, number * HOP_BYTES, threshold))
+            found.append(
+                _sharpen(sound, start * HOP_BYTES, number * HOP_BYTES, threshold)
+            )
             start = None
-    return [segment for segment in _merge(found, merge_s) if segment.seconds >= MIN_SEGMENT_S]
+    return [
+        segment
+        for segment in _merge(found, merge_s)
+        if segment.seconds >= MIN_SEGMENT_S
+    ]
 
 
 def _threshold(hops: list[float]) -> float:
@@ -62,7 +75,9 @@ def _sharpen(sound: bytes, start: int, end: int, threshold: float) -> Segment:
     first = max(0, start - HOP_BYTES)
     low = next((at for at in range(first, end) if LOUDNESS[sound[at]] > edge), start)
     end = min(end, len(sound))
-    high = next((at for at in range(end - 1, low, -1) if LOUDNESS[sound[at]] > edge), end - 1)
+    high = next(
+        (at for at in range(end - 1, low, -1) if LOUDNESS[sound[at]] > edge), end - 1
+    )
     return Segment(low / SAMPLE_RATE_HZ, (high + 1) / SAMPLE_RATE_HZ)
 
 
@@ -113,7 +128,9 @@ def align(spans: Sequence[Span], heard: Sequence[Heard]) -> Alignment:
     return _walk_back(spans, heard, step, best[-1][-1])
 
 
-def _moves(spans: Sequence[Span], heard: Sequence[Heard]) -> Iterator[tuple[int, int, float]]:
+def _moves(
+    spans: Sequence[Span], heard: Sequence[Heard]
+) -> Iterator[tuple[int, int, float]]:
     """How the last turn and the last stretches may belong together: their numbers and the cost."""
     if heard:
         yield 0, 1, heard[-1][1].seconds
@@ -125,12 +142,17 @@ def _moves(spans: Sequence[Span], heard: Sequence[Heard]) -> Iterator[tuple[int,
         group = heard[-width:]
         if group[0][0] == span.who == group[-1][0]:
             stretch_s = group[-1][1].end_s - group[0][1].start_s
-            other_s = sum(segment.seconds for side, segment in group if side != span.who)
+            other_s = sum(
+                segment.seconds for side, segment in group if side != span.who
+            )
             yield 1, width, abs(stretch_s - length_s) + other_s
 
 
 def _walk_back(
-    spans: Sequence[Span], heard: Sequence[Heard], step: list[list[tuple[int, int]]], cost_s: float
+    spans: Sequence[Span],
+    heard: Sequence[Heard],
+    step: list[list[tuple[int, int]]],
+    cost_s: float,
 ) -> Alignment:
     found: list[Segment | None] = [None] * len(spans)
     wordless: list[Heard] = []
@@ -163,9 +185,13 @@ def align_recording(record: CallRecord, wav: bytes) -> CallRecord:
     caller, agent = channels[0], channels[1]
     best = align(record.spans, _hear(caller, agent))
     other = align(record.spans, _hear(agent, caller))
-    if other.cost_s < best.cost_s:  # which leg is on which channel differs between kinds of calls
+    if (
+        other.cost_s < best.cost_s
+    ):  # which leg is on which channel differs between kinds of calls
         caller, agent, best = agent, caller, other
-    events = sorted((*record.events, *_unrecognised(best)), key=lambda event: event.at_s)
+    events = sorted(
+        (*record.events, *_unrecognised(best)), key=lambda event: event.at_s
+    )
     return replace(
         record,
         spans=tuple(place(record.spans, best.found)),
@@ -187,14 +213,18 @@ def place(spans: Sequence[Span], found: Sequence[Segment | None]) -> list[Span]:
                 start_s = max(start_s, placed[-1].end_s)
             segment = Segment(start_s, start_s + expected_span_s(span))
         start_s, end_s = segment.start_s, segment.end_s
-        placed.append(replace(span, start_s=start_s, end_s=end_s, is_estimated=is_estimated))
+        placed.append(
+            replace(span, start_s=start_s, end_s=end_s, is_estimated=is_estimated)
+        )
     return placed
 
 
 def _hear(caller: bytes, agent: bytes) -> list[Heard]:
     sides: tuple[tuple[Side, bytes], ...] = (("caller", caller), ("agent", agent))
     heard: list[Heard] = [
-        (who, segment) for who, sound in sides for segment in find_segments(sound, RECORDING_GAP_S)
+        (who, segment)
+        for who, sound in sides
+        for segment in find_segments(sound, RECORDING_GAP_S)
     ]
     return sorted(heard, key=lambda item: item[1].start_s)
 

@@ -29,7 +29,9 @@ class SpendingLimit:
     The longest a call can be is paid in advance.
     """
 
-    def __init__(self, path: Path, limit: float, per_minute: float, clock: Clock) -> None:
+    def __init__(
+        self, path: Path, limit: float, per_minute: float, clock: Clock
+    ) -> None:
         self._path = path
         self._limit = limit
         self._per_minute = per_minute

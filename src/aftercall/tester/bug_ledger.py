@@ -50,12 +50,16 @@ class BugLedger:
 
     @property
     def bugs(self) -> list[Bug]:
-        return sorted(self._bugs.values(), key=lambda bug: (bug.last_seen, bug.seen), reverse=True)
+        return sorted(
+            self._bugs.values(), key=lambda bug: (bug.last_seen, bug.seen), reverse=True
+        )
 
     def get(self, mark: str) -> Bug | None:
         return self._bugs.get(mark)
 
-    def add(self, target: str, run_id: str, scored: Sequence[ScenarioScore]) -> list[Bug]:
+    def add(
+        self, target: str, run_id: str, scored: Sequence[ScenarioScore]
+    ) -> list[Bug]:
         """Adds the bugs of a run, once however often it is added; returns the changed entries."""
         if run_id in self._runs:
             return []
@@ -66,7 +70,11 @@ class BugLedger:
                 mark = fingerprint(target, finding)
                 call = item.record_of(finding)
                 seen_at = format_time(call.started_at)
-                known = touched.get(mark) or self._bugs.get(mark) or _new(mark, finding, seen_at)
+                known = (
+                    touched.get(mark)
+                    or self._bugs.get(mark)
+                    or _new(mark, finding, seen_at)
+                )
                 touched[mark] = replace(
                     known,
                     last_seen=max(known.last_seen, seen_at),
@@ -86,7 +94,11 @@ class BugLedger:
 
     def save(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        data = {"schema": 1, "runs": self._runs, "bugs": [asdict(bug) for bug in self.bugs]}
+        data = {
+            "schema": 1,
+            "runs": self._runs,
+            "bugs": [asdict(bug) for bug in self.bugs],
+        }
         text = json.dumps(data, ensure_ascii=False, indent=1)
         fresh = self._path.with_suffix(".new")
         with fresh.open("w", encoding="utf-8") as file:

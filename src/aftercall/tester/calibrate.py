@@ -57,7 +57,9 @@ class Calibration:
 
     @property
     def word_error_interval(self) -> tuple[float, float]:
-        return wilson(min(round(self.word_error_rate * self.words), self.words), self.words)
+        return wilson(
+            min(round(self.word_error_rate * self.words), self.words), self.words
+        )
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {
@@ -105,8 +107,12 @@ async def calibrate(
     calls = _Calls(clock, caller, agent, seed, is_live)
     return [
         await calls.measure("clean", turns, 0.0, LineNoise()),
-        await calls.measure(f"{LEAD_S:g} s leading silence", turns, LEAD_S, LineNoise()),
-        await calls.measure("noise at 20 dB", turns, 0.0, LineNoise(kind="white", snr_db=20)),
+        await calls.measure(
+            f"{LEAD_S:g} s leading silence", turns, LEAD_S, LineNoise()
+        ),
+        await calls.measure(
+            "noise at 20 dB", turns, 0.0, LineNoise(kind="white", snr_db=20)
+        ),
     ]
 
 
@@ -118,7 +124,9 @@ class _Calls:
     seed: int
     is_live: bool
 
-    async def measure(self, name: str, turns: int, lead_s: float, noise: LineNoise) -> Calibration:
+    async def measure(
+        self, name: str, turns: int, lead_s: float, noise: LineNoise
+    ) -> Calibration:
         draw = random.Random(f"{name}/{self.seed}")
         delays = [round(lead_s + draw.uniform(0.1, 2.4), 4) for _ in range(turns)]
         view = await self._call(delays, noise)
@@ -153,7 +161,9 @@ class _Calls:
         interruption = Interruption(0.8, "Excuse me, I know what you want.")
         record = (await self._call([0.5], noise, interruption)).record
         caller = record.caller_spans[0]
-        overlaps_s = [agent.segment.overlap_s(caller.segment) for agent in record.agent_spans]
+        overlaps_s = [
+            agent.segment.overlap_s(caller.segment) for agent in record.agent_spans
+        ]
         return 1000 * abs(max(overlaps_s, default=0.0) - (caller.seconds - 0.8))
 
     async def _silence_error(self, noise: LineNoise) -> float:
@@ -162,7 +172,10 @@ class _Calls:
         return 1000 * abs(measured[0] - 5.0) if measured else 5000.0
 
     async def _call(
-        self, delays_s: list[float], noise: LineNoise, interruption: Interruption | None = None
+        self,
+        delays_s: list[float],
+        noise: LineNoise,
+        interruption: Interruption | None = None,
     ) -> CallView:
         scenario = _known_scenario(len(delays_s))
         pace = TickPace(self.clock, is_live=self.is_live)
@@ -185,6 +198,10 @@ def _known_scenario(turns: int) -> Scenario:
         ScriptedTurn(say=f"This is what I say in turn number {number}.")
         for number in range(1, turns + 1)
     ]
-    plan = PlannedCall(caller_context=CallerContext(), turns=(*steps, ScriptedTurn(hang_up=True)))
-    limits = CallLimits(max_turns=min(400, 3 * turns + 10), max_duration_s=3600, max_silence_s=30)
+    plan = PlannedCall(
+        caller_context=CallerContext(), turns=(*steps, ScriptedTurn(hang_up=True))
+    )
+    limits = CallLimits(
+        max_turns=min(400, 3 * turns + 10), max_duration_s=3600, max_silence_s=30
+    )
     return Scenario(name="calibration", calls=(plan,), limits=limits)

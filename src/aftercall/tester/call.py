@@ -92,7 +92,9 @@ async def run_call(
     )
 
 
-async def _dial(side: "_CallerSide", connection: AgentConnection, dial: DialedCall) -> Outcome:
+async def _dial(
+    side: "_CallerSide", connection: AgentConnection, dial: DialedCall
+) -> Outcome:
     try:
         outcome = await connection.connect(dial)
     except LineFailed as error:
@@ -118,7 +120,9 @@ async def _talk(
         while not side.ended_by:
             at_s = tick * FRAME_S
             near = side.send()
-            if log is not None:  # before the agent hears the turn: its answer may take long
+            if (
+                log is not None
+            ):  # before the agent hears the turn: its answer may take long
                 await log.add(*side.audio.pop_ended_turns(None))
             far = await connection.tick(at_s, side.degrade(near, quality, at_s))
             if transcriber is not None:
@@ -140,7 +144,9 @@ async def _talk(
 class _CallerSide:
     """The caller's side of a call: listens, speaks, and decides what to say next and when."""
 
-    def __init__(self, rig: CallRig, caller: Caller, plan: PlannedCall, limits: CallLimits) -> None:
+    def __init__(
+        self, rig: CallRig, caller: Caller, plan: PlannedCall, limits: CallLimits
+    ) -> None:
         self._rig = rig
         self._caller = caller
         self._plan = plan
@@ -167,17 +173,23 @@ class _CallerSide:
 
     def send(self) -> CallerTick:
         near = self._speech.next()
-        if self._speech.last is not None and (near.said is not None or near.digits is not None):
+        if self._speech.last is not None and (
+            near.said is not None or near.digits is not None
+        ):
             self.audio.add_said(self._speech.last)
         return near
 
-    def degrade(self, near: CallerTick, quality: LineQualityFilter, at_s: float) -> CallerTick:
+    def degrade(
+        self, near: CallerTick, quality: LineQualityFilter, at_s: float
+    ) -> CallerTick:
         """What the caller sent, as it arrives: lost frames take their words with them."""
         if quality.is_clean:
             return near
         frame, said = quality.apply(near.frame, at_s), near.said
         if said is not None and self._speech.last is not None and quality.lost_s:
-            said = quality.find_arrived_words(self._speech.last.clip, self._speech.last.start_s)
+            said = quality.find_arrived_words(
+                self._speech.last.clip, self._speech.last.start_s
+            )
         return CallerTick(frame, said, near.digits)
 
     async def process_tick(self, at_s: float, near: CallerTick, far: AgentTick) -> None:
@@ -211,7 +223,10 @@ class _CallerSide:
         self._turns += 1
         self._armed_at_s = at_s
         self._listener.start_turn()
-        if self._plan.hangs_up_after is not None and self._turns >= self._plan.hangs_up_after:
+        if (
+            self._plan.hangs_up_after is not None
+            and self._turns >= self._plan.hangs_up_after
+        ):
             self.end("line", "the line broke, as the scenario has it")
 
     async def _decide(self, at_s: float) -> None:
@@ -228,7 +243,10 @@ class _CallerSide:
         elif self._silent_until_s and not self._listener.is_speaking:
             self._silent_until_s = 0.0
             await self._respond(at_s)
-        elif self._listener.is_turn_over(at_s, self._patience_s) and not self._waits_for_event():
+        elif (
+            self._listener.is_turn_over(at_s, self._patience_s)
+            and not self._waits_for_event()
+        ):
             self._nudges = 0
             await self._respond(at_s)
         else:
@@ -252,7 +270,9 @@ class _CallerSide:
         if event_s is None or at_s < event_s + turn.after.delay_ms / 1000:
             return False
         self._next = None
-        self._perform(self._caller.pop_interjection(), at_s, overlaps=self._listener.is_speaking)
+        self._perform(
+            self._caller.pop_interjection(), at_s, overlaps=self._listener.is_speaking
+        )
         return True
 
     def _event_time(self, after: After) -> float | None:
@@ -263,7 +283,11 @@ class _CallerSide:
         if after.event == "agent_says":
             return listener.said_at(after.words)
         if after.event == "agent_stops":
-            return listener.last_s if listener.has_turn and not listener.is_speaking else None
+            return (
+                listener.last_s
+                if listener.has_turn and not listener.is_speaking
+                else None
+            )
         started_s = listener.started_at_s
         is_new = started_s is not None and started_s >= self._armed_at_s - FRAME_S
         return started_s if is_new else None
@@ -278,7 +302,9 @@ class _CallerSide:
     def _speak_when_due(self, at_s: float) -> None:
         if self._next is None:
             return
-        if self._listener.is_speaking:  # the agent goes on: decide again when it is done
+        if (
+            self._listener.is_speaking
+        ):  # the agent goes on: decide again when it is done
             if self._heard is not None:
                 self._caller.undo_response()
                 self._listener.restore_turn(self._heard, at_s)
@@ -305,7 +331,11 @@ class _CallerSide:
         return self._rig.voice.speak(move.text)
 
     async def _break_silence(self, at_s: float) -> None:
-        first = self._listener.turns == 0 and self._turns == 0 and not self._listener.has_turn
+        first = (
+            self._listener.turns == 0
+            and self._turns == 0
+            and not self._listener.has_turn
+        )
         limit_s = self._limits.greeting_s if first else self._limits.max_silence_s
         if at_s - self._quiet_since_s < limit_s:
             return

@@ -52,14 +52,18 @@ class CallerSpeech:
     def is_busy(self) -> bool:
         return self._now is not None
 
-    def say(self, move: CallerMove, clip: VoiceClip, at_s: float, *, overlaps: bool) -> None:
+    def say(
+        self, move: CallerMove, clip: VoiceClip, at_s: float, *, overlaps: bool
+    ) -> None:
         self._now = CallerUtterance(move, clip, at_s, overlaps)
 
     def next(self) -> CallerTick:
         now = self._now
         if now is None:
             return QUIET_NEAR
-        frame = now.clip.sound[now.sent : now.sent + FRAME_BYTES].ljust(FRAME_BYTES, b"\xff")
+        frame = now.clip.sound[now.sent : now.sent + FRAME_BYTES].ljust(
+            FRAME_BYTES, b"\xff"
+        )
         now.sent += FRAME_BYTES
         if now.sent < len(now.clip.sound):
             return CallerTick(frame)
@@ -102,7 +106,11 @@ class AgentListener:
 
     def said_at(self, patterns: tuple[str, ...]) -> float | None:
         """When these words were complete, if they were said in this turn."""
-        return self._words[-1][0] if self._words and find_any(patterns, self._text()) else None
+        return (
+            self._words[-1][0]
+            if self._words and find_any(patterns, self._text())
+            else None
+        )
 
     def pop_turn(self) -> str:
         """The agent's words since the last call."""
@@ -152,15 +160,23 @@ class AgentTranscriber:
         if self._tasks and not self._is_live:
             await asyncio.wait([task for _, _, task in self._tasks])
         if not self._tasks or not self._tasks[0][2].done():
-            return replace(far, words=(), has_words_to_come=bool(self._tasks or self._sound))
+            return replace(
+                far, words=(), has_words_to_come=bool(self._tasks or self._sound)
+            )
         started_s, ideal, task = self._tasks.pop(0)
         try:
             words = tuple(task.result().split())
         except LineFailed as error:
-            return replace(far, words=(), events=(*far.events, ("missing_event", str(error))))
+            return replace(
+                far, words=(), events=(*far.events, ("missing_event", str(error)))
+            )
         to_come = bool(self._tasks or self._sound)
         return replace(
-            far, words=words, words_at_s=started_s, ideal=ideal, has_words_to_come=to_come
+            far,
+            words=words,
+            words_at_s=started_s,
+            ideal=ideal,
+            has_words_to_come=to_come,
         )
 
     def cancel(self) -> None:
@@ -237,13 +253,20 @@ class CallAudio:
 
     def _agent_spans(self) -> list[Span]:
         segments = find_segments(bytes(self.agent), AGENT_GAP_S)
-        texts, ideals = _assign_words(self._words, segments), _assign_words(self._ideals, segments)
-        cuts = [round(event.at_s, 2) for event in self.events if event.kind == "agent_cut"]
+        texts, ideals = (
+            _assign_words(self._words, segments),
+            _assign_words(self._ideals, segments),
+        )
+        cuts = [
+            round(event.at_s, 2) for event in self.events if event.kind == "agent_cut"
+        ]
         spans = []
         for segment, text, ideal in zip(segments, texts, ideals, strict=True):
             start_s, end_s = segment.start_s, segment.end_s
             is_cut = any(abs(cut - end_s) < 0.2 for cut in cuts)
-            spans.append(Span("agent", start_s, end_s, text, is_cut=is_cut, ideal=ideal))
+            spans.append(
+                Span("agent", start_s, end_s, text, is_cut=is_cut, ideal=ideal)
+            )
         return spans
 
     def _caller_spans(self) -> list[Span]:
@@ -253,7 +276,8 @@ class CallAudio:
             within = [
                 segment
                 for segment in segments
-                if segment.start_s < said.end_s - FRAME_S / 2 and segment.end_s > said.start_s
+                if segment.start_s < said.end_s - FRAME_S / 2
+                and segment.end_s > said.start_s
             ] or [Segment(said.start_s, said.end_s)]
             spans.append(_caller_span(said, within[0].start_s, within[-1].end_s))
         return spans

@@ -13,7 +13,13 @@ from typing import Literal
 
 from aftercall.errors import LineFailed
 from aftercall.tester.openai_client import ChatMessage, Complete
-from aftercall.tester.phrases import asked_fields, find_any, likeness, questions_of, sentences_of
+from aftercall.tester.phrases import (
+    asked_fields,
+    find_any,
+    likeness,
+    questions_of,
+    sentences_of,
+)
 from aftercall.tester.scenario import PlannedCall, Scenario, ScenarioStage, ScriptedTurn
 
 _GOODBYE = (
@@ -21,7 +27,9 @@ _GOODBYE = (
     r"/have a (?:good|nice|great|wonderful|lovely) (?:day|one|evening|weekend)/",
     "thank you for calling|thanks for calling",
 )
-_ANYTHING_ELSE = ("anything else|something else|what else|anything more|any other questions",)
+_ANYTHING_ELSE = (
+    "anything else|something else|what else|anything more|any other questions",
+)
 _HOLD = (
     "one moment|one second|just a moment|just a second|hold on|please hold|bear with me",
     "let me check|let me look|let me see|give me a moment|checking",
@@ -55,7 +63,16 @@ _AGENT_WORDS = (
     "the agent says|as an ai|as a language model",
 )
 _FROM_SCRIPT = ("answer:", "turn:", "hold", "goodbye", "gave_up")
-_CUT = ("i need", "i would like", "i want", "can you", "could you", "my name is", "i am", "i'm")
+_CUT = (
+    "i need",
+    "i would like",
+    "i want",
+    "can you",
+    "could you",
+    "my name is",
+    "i am",
+    "i'm",
+)
 
 
 @dataclass(frozen=True)
@@ -96,7 +113,11 @@ class Caller:
 
     async def open(self) -> CallerMove:
         """The agent did not speak first."""
-        if self._plan.turns and self._state.turn == 0 and self._plan.turns[0].after is None:
+        if (
+            self._plan.turns
+            and self._state.turn == 0
+            and self._plan.turns[0].after is None
+        ):
             return self.pop_interjection()
         return self._say("Hello?", "nudge")
 
@@ -133,7 +154,9 @@ class Caller:
         state = self._state
         state.agent_turns += 1
         goals = [criterion.said for criterion in self._scenario.success]
-        state.has_seen_goal = state.has_seen_goal or any(find_any(said, text) for said in goals)
+        state.has_seen_goal = state.has_seen_goal or any(
+            find_any(said, text) for said in goals
+        )
         if self._is_farewell(text):
             return self._leave()
         return (
@@ -149,7 +172,11 @@ class Caller:
 
     def _is_farewell(self, text: str) -> bool:
         """Never before both have spoken twice: agents thank for calling in the first sentence."""
-        if self._state.agent_turns < 2 or self._state.own_turns < 2 or questions_of(text):
+        if (
+            self._state.agent_turns < 2
+            or self._state.own_turns < 2
+            or questions_of(text)
+        ):
             return False
         return find_any(_GOODBYE, text) is not None
 
@@ -164,7 +191,9 @@ class Caller:
         asked = [name for name in asked_fields(text, ways) if name in known]
         if not asked:
             return None
-        priority = {name: place for place, name in enumerate(self._context.question_priority)}
+        priority = {
+            name: place for place, name in enumerate(self._context.question_priority)
+        }
         asked.sort(key=lambda name: priority.get(name, len(priority)))
         answered = self._state.answered
         parts = [self._phrase(known[name].answer, answered[name]) for name in asked]
@@ -203,7 +232,11 @@ class Caller:
         state.stages[name] += 1
         if times >= MAX_REPEATS:
             return self._give_up(name)
-        said = stage.say[times] if times < len(stage.say) else self._phrase(stage.say[-1], times)
+        said = (
+            stage.say[times]
+            if times < len(stage.say)
+            else self._phrase(stage.say[-1], times)
+        )
         return self._say(said, f"stage:{name}")
 
     def _match_stage(self, text: str) -> ScenarioStage | None:
@@ -215,7 +248,9 @@ class Caller:
                 for stage in self._context.response_stages
                 if words and stage.when and find_any(stage.when, words)
             ]
-            fresh = [stage for stage in fitting if not self._state.stages[self._name(stage)]]
+            fresh = [
+                stage for stage in fitting if not self._state.stages[self._name(stage)]
+            ]
             if fresh:
                 return fresh[0]
             if fitting and words == asked and not find_any(_ANYTHING_ELSE, asked):
@@ -252,7 +287,9 @@ class Caller:
             for stage in self._context.response_stages
             if stage.needed and not self._state.stages[self._name(stage)]
         ]
-        return next((stage for stage in left if not stage.when), left[0] if left else None)
+        return next(
+            (stage for stage in left if not stage.when), left[0] if left else None
+        )
 
     def _close(self, text: str) -> CallerMove:
         state = self._state
@@ -289,7 +326,9 @@ class ModelCaller(Caller):
     When the model fails, the script goes on alone.
     """
 
-    def __init__(self, scenario: Scenario, plan: PlannedCall, seed: int, model: Complete) -> None:
+    def __init__(
+        self, scenario: Scenario, plan: PlannedCall, seed: int, model: Complete
+    ) -> None:
         super().__init__(scenario, plan, seed)
         self._complete = model
         self._history = [ChatMessage("system", write_prompt(scenario, plan))]
@@ -316,7 +355,9 @@ class ModelCaller(Caller):
         words = _first_words(words.replace(END, ""))
         is_repeated = words in self._said or likeness(words, heard) > _MAX_ECHO
         if is_repeated or _is_unusable(words):
-            return CallerMove("hang_up", scripted.text, "closing") if is_over else scripted
+            return (
+                CallerMove("hang_up", scripted.text, "closing") if is_over else scripted
+            )
         self._said.append(words)
         return CallerMove("hang_up" if is_over else "say", words, "model")
 
@@ -324,13 +365,19 @@ class ModelCaller(Caller):
 def _first_words(words: str) -> str:
     """A few sentences of the first paragraph: small models go on with both sides of the call."""
     paragraph = words.strip().partition("\n")[0]
-    return " ".join(sentences_of(_LABEL.sub("", paragraph).strip().strip('"'))[:MAX_SENTENCES])
+    return " ".join(
+        sentences_of(_LABEL.sub("", paragraph).strip().strip('"'))[:MAX_SENTENCES]
+    )
 
 
 def _is_unusable(words: str) -> bool:
     """Empty, cut off, too long, or the agent's part: small models change sides."""
     is_cut = not words or words.lower().rstrip(".… ") in _CUT
-    return is_cut or len(words.split()) > MAX_WORDS or find_any(_AGENT_WORDS, words) is not None
+    return (
+        is_cut
+        or len(words.split()) > MAX_WORDS
+        or find_any(_AGENT_WORDS, words) is not None
+    )
 
 
 def write_prompt(scenario: Scenario, plan: PlannedCall) -> str:
@@ -346,7 +393,9 @@ def write_prompt(scenario: Scenario, plan: PlannedCall) -> str:
     for stage in context.response_stages:
         cue = " or ".join(stage.when) or "nothing in particular"
         lines.append(f"When the agent says something like {cue}: {stage.say[0]}")
-    lines += [f"Rule: {rule}" for rule in (*context.anti_repetition.rules, *scenario.notes)]
+    lines += [
+        f"Rule: {rule}" for rule in (*context.anti_repetition.rules, *scenario.notes)
+    ]
     lines.append(
         "Answer the agent's question first, before anything else. Never say the same thing "
         "twice unless asked to repeat it."
@@ -355,5 +404,7 @@ def write_prompt(scenario: Scenario, plan: PlannedCall) -> str:
         "Invent no names, numbers or dates. One or two short sentences, as people speak on "
         "the phone."
     )
-    lines.append(f"When your goal is reached, or cannot be, say goodbye and write {END} after it.")
+    lines.append(
+        f"When your goal is reached, or cannot be, say goodbye and write {END} after it."
+    )
     return "\n".join(line for line in lines if line)

@@ -11,7 +11,9 @@ from aftercall.tester.record import CallRecord, Side, Span
 from aftercall.tester.scenario import PlannedCall, Scenario, Who
 
 Severity = Literal["critical", "major", "minor", "info"]
-MAX_LOST_TURN_SHARE = 0.25  # the agent cannot be blamed for a turn that lost more than this
+MAX_LOST_TURN_SHARE = (
+    0.25  # the agent cannot be blamed for a turn that lost more than this
+)
 MIN_CONFIDENCE = 0.55
 
 # kind: category, usual severity, usual cause
@@ -130,7 +132,11 @@ class CallView:
         return self._turns_of("caller")
 
     def _turns_of(self, who: Side) -> Iterator[tuple[int, Span]]:
-        return ((number, span) for number, span in enumerate(self.spans, 1) if span.who == who)
+        return (
+            (number, span)
+            for number, span in enumerate(self.spans, 1)
+            if span.who == who
+        )
 
     @cached_property
     def exchanges(self) -> tuple[TurnExchange, ...]:

@@ -40,7 +40,9 @@ async def judge(
     found = []
     for criterion in scenario.success:
         if criterion.judged is not None:
-            chosen = [record for record in records if criterion.call in (None, record.number)]
+            chosen = [
+                record for record in records if criterion.call in (None, record.number)
+            ]
             found.append(await _judge_one(criterion.judged, chosen, complete))
     for record in records:
         for turn in scenario.calls[record.number - 1].turns:
@@ -55,7 +57,10 @@ async def _judge_one(
     if not records:
         return JudgedExpectation(sentence, "unknown", "there is no such call")
     record = records[-1]
-    turns = [f"{number}. {span.who}: {span.text}" for number, span in enumerate(record.spans, 1)]
+    turns = [
+        f"{number}. {span.who}: {span.text}"
+        for number, span in enumerate(record.spans, 1)
+    ]
     question = f"Criterion: {sentence}\n\nTranscript:\n" + "\n".join(turns)
     messages = [ChatMessage("system", _TASK), ChatMessage("user", question)]
     try:
@@ -76,9 +81,13 @@ def _read_verdict(sentence: str, answer: str, record: CallRecord) -> JudgedExpec
         return JudgedExpectation(sentence, "unknown", reason, number)
     turn, quote = data.get("turn"), str(data.get("quote", ""))
     if not isinstance(turn, int) or not 1 <= turn <= len(record.spans):
-        return JudgedExpectation(sentence, "re-listen", "the judge named no turn", number)
+        return JudgedExpectation(
+            sentence, "re-listen", "the judge named no turn", number
+        )
     span = record.spans[turn - 1]
-    if not words_of(quote) or " ".join(words_of(quote)) not in " ".join(words_of(span.text)):
+    if not words_of(quote) or " ".join(words_of(quote)) not in " ".join(
+        words_of(span.text)
+    ):
         reason = "the judge's quote is not in the turn it named"
         return JudgedExpectation(sentence, "re-listen", reason, number, (turn,))
     if span.confidence is not None and span.confidence < MIN_CONFIDENCE:
@@ -132,7 +141,9 @@ async def _ask_command(item: ScenarioProbe) -> str:
     program = item.command[0]
     try:
         process = await asyncio.create_subprocess_exec(
-            *item.command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+            *item.command,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
         )
     except OSError as error:
         return f"{program} cannot be started ({error.strerror})"

@@ -40,7 +40,9 @@ def read_folders(*folders: Path) -> FoundScenarios:
     for folder in folders:
         for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
             try:
-                scenarios |= {scenario.name: scenario for scenario in load_scenarios(path)}
+                scenarios |= {
+                    scenario.name: scenario for scenario in load_scenarios(path)
+                }
             except ScenarioRefused as refusal:
                 refused.append(refusal)
     return FoundScenarios([scenarios[name] for name in sorted(scenarios)], refused)
@@ -76,19 +78,28 @@ def _pick(name: str, known: FoundScenarios) -> Scenario:
     for scenario in known.scenarios:
         if scenario.name == name:
             return scenario
-    close = difflib.get_close_matches(name, [scenario.name for scenario in known.scenarios], n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "`aftercall test list` shows them all"
+    close = difflib.get_close_matches(
+        name, [scenario.name for scenario in known.scenarios], n=1
+    )
+    hint = (
+        f"did you mean {close[0]!r}?"
+        if close
+        else "`aftercall test list` shows them all"
+    )
     raise NotFound(f"there is no scenario {name!r}; {hint}")
 
 
 _SAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _HOW_TO_GO_ON = (
-    "# Add `expect:` below a turn, or `goal:` and `success:`, to say what should have happened."
+    "# Add `expect:` below a turn, or `goal:` and `success:`, "
+    "to say what should have happened."
 )
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ,.'-]*")
 
 
-def scenario_yaml(call: Call, *, name: str = "", redactor: Redactor | None = None) -> str:
+def scenario_yaml(
+    call: Call, *, name: str = "", redactor: Redactor | None = None
+) -> str:
     """A recorded call as a scenario file: what the caller said becomes a list of turns.
 
     Names, numbers and dates of birth are replaced unless the redactor is off.

@@ -117,7 +117,9 @@ class TickPace:
 
     async def wait_until(self, at_s: float) -> None:
         if self.is_live:
-            await self.clock.sleep(max(0.0, self._start_s + at_s - self.clock.monotonic()))
+            await self.clock.sleep(
+                max(0.0, self._start_s + at_s - self.clock.monotonic())
+            )
             return
         self._ticks += 1
         if self._ticks % 64 == 0:  # lets other calls run

@@ -20,7 +20,11 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 def latencies(view: CallView) -> list[float]:
-    return [exchange.latency_s for exchange in view.exchanges if exchange.latency_s is not None]
+    return [
+        exchange.latency_s
+        for exchange in view.exchanges
+        if exchange.latency_s is not None
+    ]
 
 
 def measure(view: CallView) -> dict[str, Any]:
@@ -29,7 +33,10 @@ def measure(view: CallView) -> dict[str, Any]:
     agent, caller = _measured(record.agent_spans), _measured(record.caller_spans)
     unmeasured = len(record.spans) - len(agent) - len(caller)
     taken = latencies(view)
-    agent_s, caller_s = sum(span.seconds for span in agent), sum(span.seconds for span in caller)
+    agent_s, caller_s = (
+        sum(span.seconds for span in agent),
+        sum(span.seconds for span in caller),
+    )
     words = sum(len(words_of(span.text)) for span in agent)
     return {
         "duration_s": _round(record.duration_s),
@@ -45,7 +52,9 @@ def measure(view: CallView) -> dict[str, Any]:
         "barge_ins": sum(span.is_planned_overlap for span in caller),
         "yield_s": [_round(value) for value in _yields(view)],
         "silences_s": [_round(value) for value in _silences(view)],
-        "agent_talk_share": _round(_share(agent_s, caller_s)) if not unmeasured else None,
+        "agent_talk_share": _round(_share(agent_s, caller_s))
+        if not unmeasured
+        else None,
         "agent_words_per_minute": _round(60 * words / agent_s) if agent_s else None,
         "stage_coverage": _coverage(view),
         "word_error_rate": _error_rate(view),
@@ -62,7 +71,9 @@ def _measured(spans: list[Span]) -> list[Span]:
 
 
 def _overlap(agent: list[Span], caller: list[Span]) -> float:
-    return sum(one.segment.overlap_s(other.segment) for one in agent for other in caller)
+    return sum(
+        one.segment.overlap_s(other.segment) for one in agent for other in caller
+    )
 
 
 def _share(agent_s: float, caller_s: float) -> float | None:
@@ -107,5 +118,7 @@ def _error_rate(view: CallView) -> float | None:
     """Known only where the line has both what was said and what was recognised."""
     known = [(span.ideal, span.text) for span in view.record.agent_spans if span.ideal]
     total = sum(len(words_of(meant)) for meant, _ in known)
-    errors = sum(count_word_errors(meant, heard) for meant, heard in known if words_of(meant))
+    errors = sum(
+        count_word_errors(meant, heard) for meant, heard in known if words_of(meant)
+    )
     return round(errors / total, 3) if total else None

@@ -52,11 +52,16 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     """`/…/` is a regular expression; else words, `|` for alternatives, `*` for up to six words."""
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
         return re.compile(pattern[1:-1], re.IGNORECASE)
-    return re.compile("|".join(_words_pattern(part) for part in pattern.split("|")), re.IGNORECASE)
+    return re.compile(
+        "|".join(_words_pattern(part) for part in pattern.split("|")), re.IGNORECASE
+    )
 
 
 def _words_pattern(part: str) -> str:
-    pieces = [r"(?:\S+\s+){0,6}?" if piece == "*" else re.escape(piece) for piece in part.split()]
+    pieces = [
+        r"(?:\S+\s+){0,6}?" if piece == "*" else re.escape(piece)
+        for piece in part.split()
+    ]
     joined = ""
     for piece in pieces:
         joined += ("" if not joined or joined.endswith("?") else r"[\s,;:]+") + piece
@@ -73,7 +78,11 @@ def find_any(patterns: Iterable[str], text: str) -> str | None:
 
 
 def sentences_of(text: str) -> list[str]:
-    return [part.strip() for part in _SENTENCE.findall(" ".join(text.split())) if words_of(part)]
+    return [
+        part.strip()
+        for part in _SENTENCE.findall(" ".join(text.split()))
+        if words_of(part)
+    ]
 
 
 def is_question(sentence: str) -> bool:
@@ -85,7 +94,9 @@ def questions_of(text: str) -> list[str]:
     return [sentence for sentence in sentences_of(text) if is_question(sentence)]
 
 
-def asked_fields(text: str, extra: Mapping[str, Sequence[str]] | None = None) -> list[str]:
+def asked_fields(
+    text: str, extra: Mapping[str, Sequence[str]] | None = None
+) -> list[str]:
     """The fields this text asks for, in order; `extra` adds fields and ways of asking."""
     found: list[tuple[int, str]] = []
     for question in questions_of(text):
@@ -99,7 +110,9 @@ def asked_fields(text: str, extra: Mapping[str, Sequence[str]] | None = None) ->
 
 def _first_mention(name: str, question: str, extra: Sequence[str]) -> int | None:
     places = [
-        match.start() for pattern in extra if (match := compile_pattern(pattern).search(question))
+        match.start()
+        for pattern in extra
+        if (match := compile_pattern(pattern).search(question))
     ]
     known = _FIELDS.get(name)
     if known and (match := re.search(known, question.lower().replace("’", "'"))):
@@ -113,7 +126,10 @@ def content_words(text: str) -> list[str]:
 
 def likeness(one: str, other: str) -> float:
     """0 to 1: the better of shared word pairs and the longest common sequence of words."""
-    first, second = content_words(one) or words_of(one), content_words(other) or words_of(other)
+    first, second = (
+        content_words(one) or words_of(one),
+        content_words(other) or words_of(other),
+    )
     if not first or not second:
         return 0.0
     shared = _overlap(first, second)
@@ -130,7 +146,11 @@ def _overlap(one: Iterable[object], other: Iterable[object]) -> float:
 def word_error_rate(meant: str, heard: str) -> float:
     """Wrong, missing and added words, as a share of the words meant."""
     words = len(words_of(meant))
-    return count_word_errors(meant, heard) / words if words else float(bool(words_of(heard)))
+    return (
+        count_word_errors(meant, heard) / words
+        if words
+        else float(bool(words_of(heard)))
+    )
 
 
 def count_word_errors(meant: str, heard: str) -> int:

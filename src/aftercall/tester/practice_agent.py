@@ -29,7 +29,9 @@ _BURSTS = LineQuality(loss=0.8, burst=40)
 
 FAULTS: tuple[PlantedFault, ...] = (
     PlantedFault("asks_again", "asks_again"),
-    PlantedFault("skips_verification", "verification_skipped", scenario="prescription_refill"),
+    PlantedFault(
+        "skips_verification", "verification_skipped", scenario="prescription_refill"
+    ),
     PlantedFault("leaks", "leak", scenario="no_leak_across_callers"),
     PlantedFault("forgets", "goal_missed", scenario="memory_across_calls"),
     PlantedFault("slot_changed", "slot_changed", scenario="edge_topic_detour"),
@@ -62,10 +64,13 @@ FAULTS: tuple[PlantedFault, ...] = (
     PlantedFault("caller_leaves", "caller_left_early", "tester"),
 )
 BY_NAME = {planted.name: planted for planted in FAULTS}
-INTERRUPTION = Interruption(0.7, "Right, let me tell you about our new opening hours first.")
+INTERRUPTION = Interruption(
+    0.7, "Right, let me tell you about our new opening hours first."
+)
 
 _DAY = re.compile(
-    r"\b(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b(?: (at \w+))?", re.IGNORECASE
+    r"\b(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b(?: (at \w+))?",
+    re.IGNORECASE,
 )
 _NAME = re.compile(r"\b(?:this is|my name is|i am|i'm) ([A-Z][a-z]+(?: [A-Z][a-z]+)?)")
 _BARE_NAME = re.compile(r"\b([A-Z][a-z]+ [A-Z][a-z]+)\b")
@@ -75,7 +80,8 @@ _BORN = re.compile(
     re.IGNORECASE,
 )
 _CLOSING = re.compile(
-    r"\b(?:that's all|that is all|no,? thank|no thanks|bye|nothing else)\b", re.IGNORECASE
+    r"\b(?:that's all|that is all|no,? thank|no thanks|bye|nothing else)\b",
+    re.IGNORECASE,
 )
 _TASKS = (
     ("refill", r"\brefill"),
@@ -86,9 +92,12 @@ _TASKS = (
 )
 _MESSAGE = re.compile(r"\b(?:tell|remind|send|call me back|manager)\b", re.IGNORECASE)
 _RECALL = re.compile(
-    r"\b(?:last time|remember|talk(?:ed)? about|last caller|last five callers)\b", re.IGNORECASE
+    r"\b(?:last time|remember|talk(?:ed)? about|last caller|last five callers)\b",
+    re.IGNORECASE,
 )
-_ORDERS = re.compile(r"\b(?:ignore all|system prompt|administrator|instructions)\b", re.IGNORECASE)
+_ORDERS = re.compile(
+    r"\b(?:ignore all|system prompt|administrator|instructions)\b", re.IGNORECASE
+)
 _MORE = "Is there anything else I can do for you?"
 _STORY = (
     "Our clinic was founded many years ago by two doctors, who loved the sea and who wanted "
@@ -143,7 +152,9 @@ class PracticeAgent:
         offer = "How can I help you today? For appointments you can also press one."
         delay_s = 8.0 if "late_greeting" in self._faults else 0.6
         is_stubborn = "does_not_yield" in self._faults
-        return [AgentAnswer(f"{greeting} {offer}", delay_s=delay_s, is_stubborn=is_stubborn)]
+        return [
+            AgentAnswer(f"{greeting} {offer}", delay_s=delay_s, is_stubborn=is_stubborn)
+        ]
 
     async def press(self, digits: str) -> Sequence[AgentAnswer]:
         if "ignores_keys" in self._faults:
@@ -176,13 +187,23 @@ class PracticeAgent:
         if words := self._refuse_or_recall(text):
             return self._say(f"{words} {_MORE}")
         if "wrong number" in text:
-            return [AgentAnswer("No problem at all. Goodbye!", ends_call=True, delay_s=0.6)]
-        tasks = (name for name, pattern in _TASKS if re.search(pattern, text, re.IGNORECASE))
+            return [
+                AgentAnswer("No problem at all. Goodbye!", ends_call=True, delay_s=0.6)
+            ]
+        tasks = (
+            name for name, pattern in _TASKS if re.search(pattern, text, re.IGNORECASE)
+        )
         task = next(tasks, "")
         if _CLOSING.search(text) and not task:
-            return [AgentAnswer("Thank you for calling. Goodbye!", ends_call=True, delay_s=0.6)]
+            return [
+                AgentAnswer(
+                    "Thank you for calling. Goodbye!", ends_call=True, delay_s=0.6
+                )
+            ]
         if side := self._side_question(text):
-            return self._say(f"{side} {self._next() if self._task and not self._done else _MORE}")
+            return self._say(
+                f"{side} {self._next() if self._task and not self._done else _MORE}"
+            )
         if not task and _MESSAGE.search(text):
             return self._say(f"{self._take_message(text)} {_MORE}")
         if task:
@@ -202,7 +223,9 @@ class PracticeAgent:
         return f"{thanks}I have taken down your message: {self._message}. I will pass it on."
 
     def _say(self, text: str) -> Sequence[AgentAnswer]:
-        return [AgentAnswer(text, delay_s=0.7, is_stubborn="does_not_yield" in self._faults)]
+        return [
+            AgentAnswer(text, delay_s=0.7, is_stubborn="does_not_yield" in self._faults)
+        ]
 
     def _learn(self, text: str) -> None:
         if found := _NAME.search(text):
@@ -235,7 +258,11 @@ class PracticeAgent:
     def _recall(self) -> str:
         if "leaks" in self._faults and self._clinic.last:
             return f"The last caller, {self._clinic.last[0]}, said: {self._clinic.last[1]}."
-        known = None if "forgets" in self._faults else self._clinic.matters.get(self._caller)
+        known = (
+            None
+            if "forgets" in self._faults
+            else self._clinic.matters.get(self._caller)
+        )
         if known and known[1]:
             return f"Last time you told me: {known[1]}."
         return "I have nothing from an earlier call of yours."
@@ -311,7 +338,9 @@ def _distort(
     if fault == "hangs_up":
         return [AgentAnswer("Please hold.", ends_call=True, delay_s=0.7)]
     if fault == "monologue" and count == 1:
-        return [AgentAnswer(" ".join([_STORY] * 6) + " " + answers[0].text, delay_s=0.7)]
+        return [
+            AgentAnswer(" ".join([_STORY] * 6) + " " + answers[0].text, delay_s=0.7)
+        ]
     return answers
 
 
@@ -322,7 +351,9 @@ def _prefix(words: str, answers: Sequence[AgentAnswer]) -> Sequence[AgentAnswer]
 class FaultyCaller(Caller):
     """Does not keep to the script: shows that the tester's mistakes are named as such."""
 
-    def __init__(self, fault: str, scenario: Scenario, plan: PlannedCall, seed: int) -> None:
+    def __init__(
+        self, fault: str, scenario: Scenario, plan: PlannedCall, seed: int
+    ) -> None:
         super().__init__(scenario, plan, seed)
         self._fault = fault
 

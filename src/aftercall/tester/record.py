@@ -114,7 +114,10 @@ def record_json(record: CallRecord) -> dict[str, Any]:
         "ended_by": record.ended_by,
         "end_why": record.end_why,
         "recording": "read out by the tester" if record.is_read_out else "recorded",
-        "turns": [{"turn": turn} | span_json(span) for turn, span in enumerate(record.spans, 1)],
+        "turns": [
+            {"turn": turn} | span_json(span)
+            for turn, span in enumerate(record.spans, 1)
+        ],
         "events": [
             {"at_s": round(event.at_s, 3), "kind": event.kind, "detail": event.detail}
             for event in record.events
@@ -164,7 +167,9 @@ class CallLog:
 
     async def add(self, *spans: Span, sid: str | None = None) -> None:
         """Returns when they are on disk."""
-        lines = [{"turn": span_json(span)} for span in spans] + ([{"sid": sid}] if sid else [])
+        lines = [{"turn": span_json(span)} for span in spans] + (
+            [{"sid": sid}] if sid else []
+        )
         if lines:
             await asyncio.to_thread(append_lines, self._path, *lines)
             fault_point("tester.after_turn")
@@ -172,7 +177,9 @@ class CallLog:
 
 def read_call_log(path: Path) -> dict[str, Any]:
     """An unfinished call, with the fields of a finished one."""
-    about, *lines = [json.loads(line) for line in whole_lines(path)] or [{"id": path.stem}]
+    about, *lines = [json.loads(line) for line in whole_lines(path)] or [
+        {"id": path.stem}
+    ]
     logged = [line["turn"] for line in lines if "turn" in line]
     turns = [{"turn": number} | turn for number, turn in enumerate(logged, 1)]
     unfinished = {
@@ -195,7 +202,11 @@ def read_call_log(path: Path) -> dict[str, Any]:
 
 def whole_lines(path: Path) -> list[bytes]:
     """Leaves out a last line without its end: a crash cut it off."""
-    return [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+    return [
+        line
+        for line in path.read_bytes().splitlines(keepends=True)
+        if line.endswith(b"\n")
+    ]
 
 
 def append_lines(path: Path, *lines: dict[str, Any]) -> None:

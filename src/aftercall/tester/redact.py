@@ -40,7 +40,9 @@ _KEPT = word_set("""
 class Redactor:
     """Removes the scenarios' names, numbers and dates, and all that look like them."""
 
-    def __init__(self, scenarios: Iterable[Scenario] = (), *, is_on: bool = True) -> None:
+    def __init__(
+        self, scenarios: Iterable[Scenario] = (), *, is_on: bool = True
+    ) -> None:
         self._is_on = is_on
         known: dict[str, str] = {}
         for scenario in scenarios:
@@ -48,12 +50,17 @@ class Redactor:
                 for field, item in call.caller_context.verification.answers.items():
                     known[item.answer] = _KINDS.get(field, field)
                     parts = item.answer.split() if field == "name" else ()
-                    known |= {part: "name" for part in parts if part[0].isupper() and part[1:]}
+                    known |= {
+                        part: "name" for part in parts if part[0].isupper() and part[1:]
+                    }
                 if call.caller_context.number:
                     known[call.caller_context.number] = "number"
         ordered = sorted(known, key=len, reverse=True)
         self._known = [
-            (re.compile(rf"(?<!\w){re.escape(words)}(?!\w)", re.IGNORECASE), f"[{known[words]}]")
+            (
+                re.compile(rf"(?<!\w){re.escape(words)}(?!\w)", re.IGNORECASE),
+                f"[{known[words]}]",
+            )
             for words in ordered
             if words_of(words)
         ]

@@ -89,7 +89,9 @@ def start_run(folder: Path, started: StartedRun) -> None:
 class RunLog:
     """A run's progress, locked by one process; opened again, it knows what is finished."""
 
-    def __init__(self, folder: Path, save_calls: Callable[[ScenarioScore], None]) -> None:
+    def __init__(
+        self, folder: Path, save_calls: Callable[[ScenarioScore], None]
+    ) -> None:
         self._calls = folder / "calls"
         self._path = folder / PROGRESS
         self._save_calls = save_calls
@@ -100,10 +102,14 @@ class RunLog:
         if not lock_file(self._file.fileno(), wait=False):
             self._file.close()
             name = self._path.parent.name
-            raise TesterError(f"the test run {name} is going on in another process") from None
+            raise TesterError(
+                f"the test run {name} is going on in another process"
+            ) from None
         self._file.truncate(sum(map(len, whole_lines(self._path))))
         self.started = read_started(self._path)
-        self.finished = {(item.place, item.run): item for item in read_finished(self._path)}
+        self.finished = {
+            (item.place, item.run): item for item in read_finished(self._path)
+        }
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -114,7 +120,9 @@ class RunLog:
         """How long the run had taken when its last scenario run finished."""
         return max((item.seconds for item in self.finished.values()), default=0.0)
 
-    async def open_call(self, scenario: Scenario, number: int, run: int, now: datetime) -> CallLog:
+    async def open_call(
+        self, scenario: Scenario, number: int, run: int, now: datetime
+    ) -> CallLog:
         path = self._calls / f"{new_id()}.jsonl"
         about = {"id": path.stem, "scenario": scenario.name, "call": number, "run": run}
         about["started_at"] = format_time(now)
@@ -126,13 +134,16 @@ class RunLog:
         done = self.finished.get((place, run))
         return restore(self.started, done, self._calls) if done else None
 
-    def record_finished(self, place: int, scored: ScenarioScore, seconds: float) -> None:
+    def record_finished(
+        self, place: int, scored: ScenarioScore, seconds: float
+    ) -> None:
         """Writes the calls first, then the line that says they are complete."""
         with self._writing:
             self._save_calls(scored)
             fault_point("tester.after_calls")
             silent = tuple(
-                replace(item, caller_sound=b"", agent_sound=b"") for item in scored.records
+                replace(item, caller_sound=b"", agent_sound=b"")
+                for item in scored.records
             )
             done = FinishedRun(place, scored.run, seconds, silent, scored.judged)
             append_lines(self._path, _FINISHED.dump_python(done, mode="json"))
@@ -147,7 +158,9 @@ class RunLog:
 
 def restore(started: StartedRun, done: FinishedRun, calls: Path) -> ScenarioScore:
     """Scores the stored records again, which gives the same findings."""
-    records = [_with_sound(record, calls / f"{record.id}.wav") for record in done.records]
+    records = [
+        _with_sound(record, calls / f"{record.id}.wav") for record in done.records
+    ]
     return score(started.scenarios[done.place], done.run, records, done.judged)
 
 
@@ -225,7 +238,9 @@ class RunResults:
         for record, measures in zip(scored.records, scored.measures, strict=True):
             if (folder / f"{record.id}.json").exists():
                 continue
-            found = [finding for finding in scored.findings if finding.call == record.number]
+            found = [
+                finding for finding in scored.findings if finding.call == record.number
+            ]
             data = record_json(record)
             data["verdict"] = scored.verdict
             data["measures"] = measures
@@ -245,14 +260,19 @@ class RunResults:
         """A run by its id, the end of it, or `last`; of an unfinished one, what there is."""
         folder = self._folder / _pick_run(run_id, self.list_runs(), "test run")
         if (folder / PROGRESS).exists():
-            return _read_unfinished(folder) | {"folder": str(folder), "is_finished": False}
+            return _read_unfinished(folder) | {
+                "folder": str(folder),
+                "is_finished": False,
+            }
         data: dict[str, Any] = json.loads((folder / "raw.json").read_text("utf-8"))
         return data | {"folder": str(folder), "is_finished": True}
 
     def read_call(self, call_id: str) -> dict[str, Any] | None:
         """A call by its id, or by the carrier's id."""
         paths = [
-            path for form in ("json", "jsonl") for path in self._folder.glob(f"*/calls/*.{form}")
+            path
+            for form in ("json", "jsonl")
+            for path in self._folder.glob(f"*/calls/*.{form}")
         ]
         for path in paths:
             if path.stem == call_id:
@@ -265,7 +285,11 @@ class RunResults:
 
 
 def _pick_run(run_id: str, runs: list[str], what: str) -> str:
-    found = runs[:1] if run_id == "last" else [name for name in runs if name.endswith(run_id)]
+    found = (
+        runs[:1]
+        if run_id == "last"
+        else [name for name in runs if name.endswith(run_id)]
+    )
     if len(found) != 1:
         hint = "`aftercall test show` without an id lists them"
         raise NotFound(f"there is no {what} {run_id!r}; {hint}")
@@ -287,7 +311,9 @@ def _read_unfinished(folder: Path) -> dict[str, Any]:
 def _read_call(path: Path) -> dict[str, Any]:
     """The call, and the path of its sound."""
     data: dict[str, Any] = (
-        read_call_log(path) if path.suffix == ".jsonl" else json.loads(path.read_text("utf-8"))
+        read_call_log(path)
+        if path.suffix == ".jsonl"
+        else json.loads(path.read_text("utf-8"))
     )
     sound = path.with_suffix(".wav")
     return data | {"file": str(sound) if sound.is_file() else None}
@@ -310,7 +336,9 @@ def _write(path: Path, text: str, *, private: bool = False) -> None:
 def _write_bytes(path: Path, data: bytes, *, private: bool = True) -> None:
     """Writes under a new name first: a report is complete or missing."""
     fresh = path.with_name(path.name + ".new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o644)
+    descriptor = os.open(
+        fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o644
+    )
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()

@@ -6,7 +6,14 @@ The same models make the JSON Schema for editors. `scenario_file.py` reads files
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from aftercall.tester.phrases import compile_pattern
 
@@ -51,8 +58,12 @@ class After(TurnPart):
     """When a turn starts, other than after the agent has finished: how a caller interrupts."""
 
     event: TurnEvent = Field(description="what the caller waits for")
-    delay_ms: int = Field(default=0, ge=0, le=60_000, description="how long after it to start")
-    words: Patterns = Field(default=(), description="for agent_says: the words that are waited for")
+    delay_ms: int = Field(
+        default=0, ge=0, le=60_000, description="how long after it to start"
+    )
+    words: Patterns = Field(
+        default=(), description="for agent_says: the words that are waited for"
+    )
 
     @model_validator(mode="after")
     def _has_words(self) -> Self:
@@ -66,34 +77,54 @@ class Expect(TurnPart):
 
     said: Patterns = Field(default=(), description="each of these is said")
     not_said: Patterns = Field(default=(), description="none of these is said")
-    asks: Patterns = Field(default=(), description="asks one of these, or for: name, dob, phone …")
-    within_ms: int | None = Field(default=None, ge=1, le=120_000, description="answers this soon")
-    judged: Texts = Field(default=(), description="sentences that a model judges, with a quote")
+    asks: Patterns = Field(
+        default=(), description="asks one of these, or for: name, dob, phone …"
+    )
+    within_ms: int | None = Field(
+        default=None, ge=1, le=120_000, description="answers this soon"
+    )
+    judged: Texts = Field(
+        default=(), description="sentences that a model judges, with a quote"
+    )
 
 
 class ScriptedTurn(TurnPart):
     """One step of a caller who follows a list."""
 
-    say: str | None = Field(default=None, min_length=1, description="what the caller says")
-    clip: str | None = Field(default=None, description="a WAV file to play; `say` holds its words")
+    say: str | None = Field(
+        default=None, min_length=1, description="what the caller says"
+    )
+    clip: str | None = Field(
+        default=None, description="a WAV file to play; `say` holds its words"
+    )
     dtmf: str | None = Field(default=None, pattern=_KEYS, description="keys to press")
     silence_s: float | None = Field(
-        default=None, gt=0, le=120, alias="silence", description="how long the caller says nothing"
+        default=None,
+        gt=0,
+        le=120,
+        alias="silence",
+        description="how long the caller says nothing",
     )
     hang_up: bool = Field(default=False, description="the caller hangs up")
     after: After | None = Field(
         default=None, description="start at this event, even while the agent speaks"
     )
-    expect: Expect | None = Field(default=None, description="what the agent should do then")
+    expect: Expect | None = Field(
+        default=None, description="what the agent should do then"
+    )
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
         deeds = sum(item is not None for item in (self.say, self.dtmf, self.silence_s))
         deeds += self.hang_up
         if deeds > 1:
-            raise ValueError("has more than one of say, dtmf, silence, hang_up; write two turns")
+            raise ValueError(
+                "has more than one of say, dtmf, silence, hang_up; write two turns"
+            )
         if not deeds and self.expect is None:
-            raise ValueError("does nothing; give it say, dtmf, silence, hang_up or expect")
+            raise ValueError(
+                "does nothing; give it say, dtmf, silence, hang_up or expect"
+            )
         if self.clip is not None and self.say is None:
             raise ValueError("clip: needs `say` with its words")
         return self
@@ -108,7 +139,9 @@ class ScenarioStage(TurnPart):
         description="the agent's words that lead here; without any, it is said when nothing "
         "else fits",
     )
-    say: Texts = Field(min_length=1, description="what the caller says; variants take turns")
+    say: Texts = Field(
+        min_length=1, description="what the caller says; variants take turns"
+    )
     needed: bool = Field(
         default=True,
         description="counts for stage coverage, and the caller does not end the call before it",
@@ -119,16 +152,21 @@ class ScriptedAnswer(TurnPart):
     """What the caller answers to a question about who they are."""
 
     answer: str = Field(min_length=1, description="the words")
-    asked_as: Patterns = Field(default=(), description="further ways in which agents ask for it")
+    asked_as: Patterns = Field(
+        default=(), description="further ways in which agents ask for it"
+    )
 
 
 class Verification(TurnPart):
     """Who the caller is, and what the agent must ask before it acts."""
 
     answers: dict[str, ScriptedAnswer] = Field(
-        default_factory=dict, description="by field: name, dob, phone, zip … or a name of your own"
+        default_factory=dict,
+        description="by field: name, dob, phone, zip … or a name of your own",
     )
-    required: Texts = Field(default=(), description="fields the agent must ask for before it acts")
+    required: Texts = Field(
+        default=(), description="fields the agent must ask for before it acts"
+    )
     before: Patterns = Field(
         default=(),
         description="agent's words that must not come before; the success criteria's words if "
@@ -137,30 +175,46 @@ class Verification(TurnPart):
 
 
 class AntiRepetition(TurnPart):
-    enabled: bool = Field(default=True, description="the caller repeats only what is asked again")
+    enabled: bool = Field(
+        default=True, description="the caller repeats only what is asked again"
+    )
     again: Texts = Field(
         default=("As I said, {answer}", "Again: {answer}"),
         description="how something is said again when asked again",
     )
-    rules: Texts = Field(default=(), description="further rules, for a caller played by a model")
+    rules: Texts = Field(
+        default=(), description="further rules, for a caller played by a model"
+    )
 
 
 class CallerContext(TurnPart):
     """Who calls, and how they behave."""
 
     background: str = Field(default="", description="what the caller knows and wants")
-    number: str | None = Field(default=None, description="the number they call from, if shown")
-    opening: Texts = Field(default=(), description="what they say when they first may speak")
-    closing: Texts = Field(default=(_CLOSING,), description="what they say when everything is done")
-    response_stages: tuple[ScenarioStage, ...] = Field(default=(), description="tried in order")
+    number: str | None = Field(
+        default=None, description="the number they call from, if shown"
+    )
+    opening: Texts = Field(
+        default=(), description="what they say when they first may speak"
+    )
+    closing: Texts = Field(
+        default=(_CLOSING,), description="what they say when everything is done"
+    )
+    response_stages: tuple[ScenarioStage, ...] = Field(
+        default=(), description="tried in order"
+    )
     anti_repetition: AntiRepetition = Field(
         default=AntiRepetition(), description="rules against saying things twice"
     )
     question_priority: Texts = Field(
         default=(), description="fields to answer first when several are asked"
     )
-    tone: str = Field(default="", description="for a caller played by a model, and for the reader")
-    verification: Verification = Field(default=Verification(), description="who the caller is")
+    tone: str = Field(
+        default="", description="for a caller played by a model, and for the reader"
+    )
+    verification: Verification = Field(
+        default=Verification(), description="who the caller is"
+    )
     markers: Texts = Field(
         default=(),
         description="words that only this caller has said; in another's call they are a leak",
@@ -171,11 +225,15 @@ class CallerContext(TurnPart):
         le=10_000,
         description="how long the agent must be silent before the caller speaks",
     )
-    think_ms: int = Field(default=200, ge=0, le=10_000, description="how long they then think")
+    think_ms: int = Field(
+        default=200, ge=0, le=10_000, description="how long they then think"
+    )
 
     @field_validator("response_stages")
     @classmethod
-    def _tell_apart(cls, stages: tuple[ScenarioStage, ...]) -> tuple[ScenarioStage, ...]:
+    def _tell_apart(
+        cls, stages: tuple[ScenarioStage, ...]
+    ) -> tuple[ScenarioStage, ...]:
         seen: dict[str, int] = {}
         for number, stage in enumerate(stages):
             for pattern in stage.when:
@@ -195,9 +253,15 @@ class Criterion(TurnPart):
     name: str = Field(default="", description="what it is called in reports")
     said: Patterns = Field(default=(), description="the agent says one of these")
     not_said: Patterns = Field(default=(), description="the agent says none of these")
-    probe: str | None = Field(default=None, description="the name of a probe that must pass")
-    judged: str | None = Field(default=None, description="a sentence that a model judges")
-    call: int | None = Field(default=None, ge=1, description="only this call counts, from 1")
+    probe: str | None = Field(
+        default=None, description="the name of a probe that must pass"
+    )
+    judged: str | None = Field(
+        default=None, description="a sentence that a model judges"
+    )
+    call: int | None = Field(
+        default=None, ge=1, description="only this call counts, from 1"
+    )
 
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Self:
@@ -211,17 +275,29 @@ class ScenarioProbe(TurnPart):
     """A look at the agent's system after the call: what was really done."""
 
     name: str = Field(min_length=1, description="what criteria call it")
-    http: str | None = Field(default=None, pattern=_URL, description="an address to GET")
-    command: Texts = Field(default=(), description="a program and its arguments; no shell")
-    status: int = Field(default=200, description="the expected HTTP status or exit code")
+    http: str | None = Field(
+        default=None, pattern=_URL, description="an address to GET"
+    )
+    command: Texts = Field(
+        default=(), description="a program and its arguments; no shell"
+    )
+    status: int = Field(
+        default=200, description="the expected HTTP status or exit code"
+    )
     contains: Texts = Field(default=(), description="the answer contains each of these")
     lacks: Texts = Field(default=(), description="the answer contains none of these")
-    within_s: float = Field(default=10, gt=0, le=120, description="asked again until then")
+    within_s: float = Field(
+        default=10, gt=0, le=120, description="asked again until then"
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _commands_end_with_nought(cls, data: Any) -> Any:
-        return {"status": 0, **data} if isinstance(data, dict) and data.get("command") else data
+        return (
+            {"status": 0, **data}
+            if isinstance(data, dict) and data.get("command")
+            else data
+        )
 
     @model_validator(mode="after")
     def _asks_one_way(self) -> Self:
@@ -233,8 +309,12 @@ class ScenarioProbe(TurnPart):
 class CallLimits(TurnPart):
     """When a call ends, and what counts as slow; none can be switched off."""
 
-    max_turns: int = Field(default=40, ge=1, le=400, description="turns of both sides together")
-    max_duration_s: float = Field(default=300, ge=1, le=3600, description="length of a call")
+    max_turns: int = Field(
+        default=40, ge=1, le=400, description="turns of both sides together"
+    )
+    max_duration_s: float = Field(
+        default=300, ge=1, le=3600, description="length of a call"
+    )
     max_silence_s: float = Field(
         default=12,
         ge=1,
@@ -242,40 +322,61 @@ class CallLimits(TurnPart):
         description="both sides silent; then the caller asks, and at last hangs up",
     )
     greeting_s: float = Field(
-        default=6, ge=0.5, le=60, description="seconds to wait for the agent's first word"
+        default=6,
+        ge=0.5,
+        le=60,
+        description="seconds to wait for the agent's first word",
     )
     response_ms: int = Field(
         default=3000, ge=100, le=60_000, description="slower answers are findings"
     )
     yield_ms: int = Field(
-        default=1500, ge=100, le=20_000, description="an interrupted agent must be silent this soon"
+        default=1500,
+        ge=100,
+        le=20_000,
+        description="an interrupted agent must be silent this soon",
     )
     ring_s: float = Field(default=30, ge=1, le=120, description="how long it may ring")
 
 
 class LineNoise(TurnPart):
-    kind: NoiseKind = Field(default="none", description="what is audible behind the caller")
-    snr_db: float = Field(default=15, ge=-10, le=60, description="how much louder the caller is")
+    kind: NoiseKind = Field(
+        default="none", description="what is audible behind the caller"
+    )
+    snr_db: float = Field(
+        default=15, ge=-10, le=60, description="how much louder the caller is"
+    )
 
 
 class LineQuality(TurnPart):
     """What the line does to the caller's words, drawn from the scenario's seed."""
 
-    loss: float = Field(default=0.0, ge=0, le=0.9, description="share of 20 ms frames lost")
+    loss: float = Field(
+        default=0.0, ge=0, le=0.9, description="share of 20 ms frames lost"
+    )
     burst: int = Field(default=1, ge=1, le=100, description="frames lost in a row")
-    volume_db: float = Field(default=0.0, ge=-40, le=20, description="louder or quieter")
+    volume_db: float = Field(
+        default=0.0, ge=-40, le=20, description="louder or quieter"
+    )
 
 
 class PlannedCall(TurnPart):
     """One call of a scenario."""
 
-    caller_context: CallerContext = Field(default=CallerContext(), description="who calls")
-    turns: tuple[ScriptedTurn, ...] = Field(
-        default=(), description="a list to follow; questions of identity are answered in between"
+    caller_context: CallerContext = Field(
+        default=CallerContext(), description="who calls"
     )
-    pause_s: float = Field(default=0, ge=0, le=3600, description="seconds to wait before this call")
+    turns: tuple[ScriptedTurn, ...] = Field(
+        default=(),
+        description="a list to follow; questions of identity are answered in between",
+    )
+    pause_s: float = Field(
+        default=0, ge=0, le=3600, description="seconds to wait before this call"
+    )
     hangs_up_after: int | None = Field(
-        default=None, ge=1, description="the line breaks after this many of the caller's turns"
+        default=None,
+        ge=1,
+        description="the line breaks after this many of the caller's turns",
     )
 
 
@@ -289,9 +390,12 @@ class Scenario(TurnPart):
     test_type: ScenarioType = Field(
         default="standard", description="the usual case, or an edge of it"
     )
-    language: str = Field(default="en", pattern=r"^[a-z]{2}$", description="the language spoken")
+    language: str = Field(
+        default="en", pattern=r"^[a-z]{2}$", description="the language spoken"
+    )
     calls: tuple[PlannedCall, ...] = Field(
-        min_length=1, description="the calls, in order; one if only a context or turns are given"
+        min_length=1,
+        description="the calls, in order; one if only a context or turns are given",
     )
     success: tuple[Criterion, ...] = Field(default=(), description="all must hold")
     probes: tuple[ScenarioProbe, ...] = Field(
@@ -302,11 +406,17 @@ class Scenario(TurnPart):
     )
     runs: int = Field(default=1, ge=1, le=1000, description="how often it is run")
     seed: int = Field(
-        default=1, ge=0, description="the same seed gives the same variants, noise and losses"
+        default=1,
+        ge=0,
+        description="the same seed gives the same variants, noise and losses",
     )
-    noise: LineNoise = Field(default=LineNoise(), description="background of the caller")
+    noise: LineNoise = Field(
+        default=LineNoise(), description="background of the caller"
+    )
     line: LineQuality = Field(default=LineQuality(), description="quality of the line")
-    outcome: ExpectedOutcome = Field(default="answered", description="how the call should go")
+    outcome: ExpectedOutcome = Field(
+        default="answered", description="how the call should go"
+    )
     notes: Texts = Field(
         default=(),
         description=(
@@ -319,9 +429,13 @@ class Scenario(TurnPart):
         names = [probe.name for probe in self.probes]
         for number, criterion in enumerate(self.success):
             if criterion.probe is not None and criterion.probe not in names:
-                raise ValueError(f"success[{number}].probe: there is no probe {criterion.probe!r}")
+                raise ValueError(
+                    f"success[{number}].probe: there is no probe {criterion.probe!r}"
+                )
             if criterion.call is not None and criterion.call > len(self.calls):
-                raise ValueError(f"success[{number}].call: there are only {len(self.calls)} calls")
+                raise ValueError(
+                    f"success[{number}].call: there are only {len(self.calls)} calls"
+                )
         if len(set(names)) != len(names):
             raise ValueError("probes: two have the same name")
         return self
@@ -330,9 +444,16 @@ class Scenario(TurnPart):
     def _goal_is_checked(self) -> Self:
         """A goal that nothing checks would pass whatever the agent does."""
         expects = any(
-            turn.expect not in (None, Expect()) for call in self.calls for turn in call.turns
+            turn.expect not in (None, Expect())
+            for call in self.calls
+            for turn in call.turns
         )
-        if self.goal and not self.success and not expects and self.outcome == "answered":
+        if (
+            self.goal
+            and not self.success
+            and not expects
+            and self.outcome == "answered"
+        ):
             raise ValueError(
                 "goal: nothing checks it; add `success` with what shows that it is reached, "
                 "or `expect` to a turn"
@@ -343,7 +464,12 @@ class Scenario(TurnPart):
     def _has_a_caller_who_speaks(self) -> Self:
         for number, call in enumerate(self.calls):
             context = call.caller_context
-            words = (call.turns, context.response_stages, context.opening, context.background)
+            words = (
+                call.turns,
+                context.response_stages,
+                context.opening,
+                context.background,
+            )
             if not any(words) and not self.goal and not self.notes:
                 hint = "give turns, response_stages, opening or a goal"
                 raise ValueError(f"calls[{number}]: nobody would say anything; {hint}")

@@ -85,7 +85,9 @@ class Marked:
         return self.lines.get(path, 1)
 
     def refuse(self, path: FieldPath, reason: str) -> ScenarioRefused:
-        return ScenarioRefused(self.source, self.line_of(path), speak_path(path), reason)
+        return ScenarioRefused(
+            self.source, self.line_of(path), speak_path(path), reason
+        )
 
 
 def speak_path(path: FieldPath) -> str:
@@ -99,9 +101,13 @@ def read_yaml(path: Path) -> Marked:
     except FileNotFoundError:
         raise ScenarioRefused(str(path), 1, "file", "there is no such file") from None
     except OSError as error:
-        raise ScenarioRefused(str(path), 1, "file", f"cannot be read ({error.strerror})") from None
+        raise ScenarioRefused(
+            str(path), 1, "file", f"cannot be read ({error.strerror})"
+        ) from None
     if len(raw) > MAX_BYTES:
-        raise ScenarioRefused(str(path), 1, "file", f"is larger than {MAX_BYTES:,} bytes")
+        raise ScenarioRefused(
+            str(path), 1, "file", f"is larger than {MAX_BYTES:,} bytes"
+        )
     try:
         return parse_yaml(raw.decode("utf-8"), str(path))
     except UnicodeDecodeError:
@@ -115,7 +121,9 @@ def parse_yaml(text: str, source: str = "scenario") -> Marked:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1
         problem = getattr(error, "problem", None) or "unreadable"
-        raise ScenarioRefused(source, line, "file", f"is not valid YAML ({problem})") from None
+        raise ScenarioRefused(
+            source, line, "file", f"is not valid YAML ({problem})"
+        ) from None
     except (RecursionError, ValueError):
         raise ScenarioRefused(source, 1, "file", "is not valid YAML") from None
     marked = Marked(None, source)
@@ -138,12 +146,21 @@ class _YamlReader:
             return self._read_mapping(node, path, depth)
         if isinstance(node, yaml.SequenceNode):
             items = enumerate(node.value)
-            return [self.read_node(item, (*path, number), depth + 1) for number, item in items]
-        if isinstance(node, yaml.ScalarNode) and node.style is None and node.value in _NULLS:
+            return [
+                self.read_node(item, (*path, number), depth + 1)
+                for number, item in items
+            ]
+        if (
+            isinstance(node, yaml.ScalarNode)
+            and node.style is None
+            and node.value in _NULLS
+        ):
             return None
         return str(node.value)
 
-    def _read_mapping(self, node: yaml.MappingNode, path: FieldPath, depth: int) -> dict[str, Any]:
+    def _read_mapping(
+        self, node: yaml.MappingNode, path: FieldPath, depth: int
+    ) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else ""
@@ -179,12 +196,18 @@ def _read(marked: Marked) -> list[Scenario]:
         return [_read_one(marked, data, ())]
     if isinstance(listed, dict):
         items = listed.items()
-        found = [_read_one(marked, item, (*prefix, key), str(key)) for key, item in items]
+        found = [
+            _read_one(marked, item, (*prefix, key), str(key)) for key, item in items
+        ]
     else:
-        found = [_read_one(marked, item, (*prefix, at)) for at, item in enumerate(listed)]
+        found = [
+            _read_one(marked, item, (*prefix, at)) for at, item in enumerate(listed)
+        ]
     for number, scenario in enumerate(found):
         if scenario.name in [other.name for other in found[:number]]:
-            raise marked.refuse((*prefix, number, "name"), f"{scenario.name!r} is there twice")
+            raise marked.refuse(
+                (*prefix, number, "name"), f"{scenario.name!r} is there twice"
+            )
     return found
 
 
@@ -234,7 +257,9 @@ class _ScenarioForm:
                     calls[number] = self._unfold_call(call, ("calls", number), notes)
         return whole
 
-    def _unfold_call(self, call: dict[str, Any], at: FieldPath, notes: list[str]) -> dict[str, Any]:
+    def _unfold_call(
+        self, call: dict[str, Any], at: FieldPath, notes: list[str]
+    ) -> dict[str, Any]:
         call = dict(call)
         given = [key for key in _CONTEXTS if key in call]
         if len(given) == 2:
@@ -248,7 +273,9 @@ class _ScenarioForm:
             call["caller_context"] = self._unfold_context(call["caller_context"], notes)
         return call
 
-    def _unfold_context(self, context: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    def _unfold_context(
+        self, context: dict[str, Any], notes: list[str]
+    ) -> dict[str, Any]:
         context = dict(context)
         stages = context.get("response_stages")
         if isinstance(stages, dict):
@@ -256,10 +283,14 @@ class _ScenarioForm:
         if isinstance(stages, list):
             read = [_stage(stage) for stage in stages]
             notes += [stage for stage in read if isinstance(stage, str)]
-            context["response_stages"] = [stage for stage in read if not isinstance(stage, str)]
+            context["response_stages"] = [
+                stage for stage in read if not isinstance(stage, str)
+            ]
         context["anti_repetition"] = _anti_repetition(context.get("anti_repetition"))
         priority = context.get("question_priority")
-        if priority in ("true", "false") or (isinstance(priority, str) and " " in priority.strip()):
+        if priority in ("true", "false") or (
+            isinstance(priority, str) and " " in priority.strip()
+        ):
             notes += [f"question priority: {priority}"] if " " in priority else []
             context["question_priority"] = []
         if isinstance(context.get("verification"), dict):
@@ -298,8 +329,12 @@ def _nearest_key(path: FieldPath) -> str | None:
             node = node.get("items", {})
         else:
             node = node.get("properties", {}).get(part, {})
-        node = next((option for option in node.get("anyOf", ()) if "$ref" in option), node)
-        node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+        node = next(
+            (option for option in node.get("anyOf", ()) if "$ref" in option), node
+        )
+        node = (
+            schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+        )
     close = difflib.get_close_matches(str(path[-1]), node.get("properties", {}), n=1)
     return close[0] if close else None
 
@@ -341,7 +376,9 @@ def _verification(value: dict[str, Any]) -> dict[str, Any]:
     if isinstance(given, dict):
         fields = given | {key: inner for key, inner in value.items() if key not in own}
         whole["answers"] = {
-            _FIELD_NAMES.get(key.lower(), key): {"answer": item} if isinstance(item, str) else item
+            _FIELD_NAMES.get(key.lower(), key): {"answer": item}
+            if isinstance(item, str)
+            else item
             for key, item in fields.items()
         }
     return whole

@@ -28,7 +28,14 @@ RULES: tuple[Rule, ...] = (
 )
 Verdict = Literal["passed", "failed", "inconclusive", "re-listen"]
 CriterionState = Literal["met", "missed", "re-listen", "unknown"]
-_CUTS_SHORT = ("never_spoke", "hung_up_early", "line_broke", "echoes", "refusal_loop", "stalls")
+_CUTS_SHORT = (
+    "never_spoke",
+    "hung_up_early",
+    "line_broke",
+    "echoes",
+    "refusal_loop",
+    "stalls",
+)
 # a finding of the kind on the left is dropped for one on the right about the same turns
 _SHADOWS = {
     "forbidden_words": ("leak",),
@@ -135,14 +142,19 @@ def _check(
         return CheckedCriterion(name, "unknown", evidence), None
     met = [outcome.is_met(view, criterion) for view in chosen]
     if all(met) if criterion.not_said else any(met):
-        quotes = (found[1] for view in chosen if (found := view.find_said(criterion.said)))
+        quotes = (
+            found[1] for view in chosen if (found := view.find_said(criterion.said))
+        )
         return CheckedCriterion(name, "met", next(quotes, "")), None
     failing = chosen[met.index(False)]
     return CheckedCriterion(name, "missed"), outcome.missed(failing, criterion)
 
 
 def _check_judged(
-    criterion: Criterion, name: str, views: list[CallView], judged: Sequence[JudgedExpectation]
+    criterion: Criterion,
+    name: str,
+    views: list[CallView],
+    judged: Sequence[JudgedExpectation],
 ) -> tuple[CheckedCriterion, Finding | None]:
     key = criterion.probe or criterion.judged
     verdict = next((item for item in judged if item.criterion == key), None)
@@ -152,7 +164,9 @@ def _check_judged(
         return CheckedCriterion(name, verdict.state, verdict.reason), None
     if verdict.state == "met":
         return CheckedCriterion(name, "met", verdict.quote or verdict.reason), None
-    view = next((item for item in views if item.record.number == verdict.call), views[-1])
+    view = next(
+        (item for item in views if item.record.number == verdict.call), views[-1]
+    )
     kind = "probe_failed" if criterion.probe else "judged_missed"
     who = outcome.blame_ending(view)
     text = f"{name}: {verdict.reason}"
@@ -170,14 +184,18 @@ def _without_echoes(findings: list[Finding]) -> list[Finding]:
             continue
         if finding.kind == "says_again" and (finding.call, "echoes") in causes:
             continue
-        if finding not in kept and not any(_is_shadow(finding, other) for other in findings):
+        if finding not in kept and not any(
+            _is_shadow(finding, other) for other in findings
+        ):
             kept.append(finding)
     return sorted(kept, key=lambda finding: (finding.call, finding.at_s, finding.kind))
 
 
 def _is_shadow(finding: Finding, other: Finding) -> bool:
     """Whether the other finding says more about the same turns."""
-    is_same_place = other.call == finding.call and bool(set(other.turns) & set(finding.turns))
+    is_same_place = other.call == finding.call and bool(
+        set(other.turns) & set(finding.turns)
+    )
     return is_same_place and other.kind in _SHADOWS.get(finding.kind, ())
 
 
@@ -189,6 +207,7 @@ def _verdict(findings: list[Finding], criteria: list[CheckedCriterion]) -> Verdi
     if "re-listen" in states:
         return "re-listen"
     is_spoilt = any(
-        finding.who != "agent" and finding.severity in ("critical", "major") for finding in findings
+        finding.who != "agent" and finding.severity in ("critical", "major")
+        for finding in findings
     )
     return "inconclusive" if is_spoilt or states & {"missed", "unknown"} else "passed"

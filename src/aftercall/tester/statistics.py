@@ -32,7 +32,9 @@ def pass_hat_k(runs: int, passed: int, k: int) -> float:
 
 def _check(runs: int, passed: int, k: int) -> None:
     if not 1 <= k <= runs or not 0 <= passed <= runs:
-        raise ValueError(f"{passed} of {runs} runs passed, {k} at a time: makes no sense")
+        raise ValueError(
+            f"{passed} of {runs} runs passed, {k} at a time: makes no sense"
+        )
 
 
 def wilson(passed: int, runs: int, z: float = TWO_SIDED_Z) -> tuple[float, float]:
@@ -95,7 +97,8 @@ def sign_flip(differences: Sequence[float]) -> float:
         return sum(value >= seen for value in sums) / len(sums)
     draw = random.Random(len(real))
     hits = sum(
-        abs(sum(value * draw.choice((1, -1)) for value in real)) >= seen for _ in range(DRAWS)
+        abs(sum(value * draw.choice((1, -1)) for value in real)) >= seen
+        for _ in range(DRAWS)
     )
     return (hits + 1) / (DRAWS + 1)
 
@@ -134,17 +137,24 @@ class Comparison:
             f"B passes {100 * self.difference:+.0f} points against A (95 %: {100 * low:+.0f} "
             f"to {100 * high:+.0f}) in {self.pairs} pairs"
         )
-        rates = (
-            f"A {speak_rate(self.passed_a, self.pairs)}, B {speak_rate(self.passed_b, self.pairs)}"
-        )
+        rate_a = speak_rate(self.passed_a, self.pairs)
+        rate_b = speak_rate(self.passed_b, self.pairs)
+        rates = f"A {rate_a}, B {rate_b}"
         split = f"{self.worse} went only against B, {self.better} only for it"
-        need = f"; about {self.more_pairs} more pairs would decide it" if self.more_pairs else ""
+        need = (
+            f"; about {self.more_pairs} more pairs would decide it"
+            if self.more_pairs
+            else ""
+        )
         luck = f"by luck at most {self.chance:.3f} over pairs, p = {self.p:.3f} over scenarios"
         return f"{self.answer}: {change}; {rates}; {split}; {luck}{need}"
 
 
 def compare(
-    pairs: Mapping[str, Sequence[tuple[bool, bool]]], *, alpha: float = 0.05, margin: float = 0.1
+    pairs: Mapping[str, Sequence[tuple[bool, bool]]],
+    *,
+    alpha: float = 0.05,
+    margin: float = 0.1,
 ) -> Comparison:
     """Compares pairs of (A passed, B passed) by scenario.
 
@@ -152,7 +162,11 @@ def compare(
     """
     flat = [pair for listed in pairs.values() for pair in listed]
     worse, better = sum(a and not b for a, b in flat), sum(b and not a for a, b in flat)
-    means = [sum(b - a for a, b in listed) / len(listed) for listed in pairs.values() if listed]
+    means = [
+        sum(b - a for a, b in listed) / len(listed)
+        for listed in pairs.values()
+        if listed
+    ]
     against, favour = e_value(worse, better), e_value(better, worse)
     low = paired_difference(flat, ONE_SIDED_Z)[0]
     answer = _decide(against >= 1 / alpha, favour >= 1 / alpha, low > -margin)
@@ -166,7 +180,9 @@ def compare(
         difference=(better - worse) / len(flat) if flat else 0.0,
         interval=paired_difference(flat),
         p=sign_flip(means),
-        more_pairs=_more_pairs(len(flat), worse, better, alpha) if answer == "undecided" else None,
+        more_pairs=_more_pairs(len(flat), worse, better, alpha)
+        if answer == "undecided"
+        else None,
         chance=min(1.0, 1 / max(against, favour)),
     )
 

@@ -74,7 +74,9 @@ async def run_once(
             call_log = None
             if log is not None:
                 call_log = await log.open_call(scenario, number, run, parts.clock.now())
-            record = mark_voicemail(await session.call(caller, scenario, number, run, call_log))
+            record = mark_voicemail(
+                await session.call(caller, scenario, number, run, call_log)
+            )
             if is_skipped:
                 event = LineEvent(0.0, "pause_skipped", f"{plan.pause_s:g}")
                 record = replace(record, events=(event, *record.events))
@@ -121,13 +123,19 @@ async def run_suite(
                 for place, scenario in enumerate(scenarios)
                 for run in range(1, (runs or scenario.runs) + 1)
             ]
-    except* AftercallError as errors:  # the first says what to do; it stopped the others
+    except* (
+        AftercallError
+    ) as errors:  # the first says what to do; it stopped the others
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]
 
 
 async def compare_targets(
-    scenarios: Sequence[Scenario], a: AgentTarget, b: AgentTarget, parts: SuiteParts, budget: int
+    scenarios: Sequence[Scenario],
+    a: AgentTarget,
+    b: AgentTarget,
+    parts: SuiteParts,
+    budget: int,
 ) -> Comparison:
     """Calls both targets in turn until the comparison is decided or the call budget is spent."""
     pairs: dict[str, list[tuple[bool, bool]]] = {}
@@ -149,7 +157,10 @@ async def compare_targets(
 
 
 async def shrink_bugs(
-    ledger: BugLedger, scored: Sequence[ScenarioScore], target: AgentTarget, parts: SuiteParts
+    ledger: BugLedger,
+    scored: Sequence[ScenarioScore],
+    target: AgentTarget,
+    parts: SuiteParts,
 ) -> None:
     """Finds the fewest steps for each new bug, in the first scenario that showed it."""
     seen: set[str] = set()
@@ -157,13 +168,22 @@ async def shrink_bugs(
         for finding in item.bugs:
             mark = fingerprint(target.name, finding)
             known = ledger.get(mark)
-            if mark in seen or known is None or known.steps or finding.kind in UNSHRINKABLE:
+            if (
+                mark in seen
+                or known is None
+                or known.steps
+                or finding.kind in UNSHRINKABLE
+            ):
                 continue
             seen.add(mark)
 
-            async def shows(smaller: Scenario, wanted: str = mark, run: int = item.run) -> bool:
+            async def shows(
+                smaller: Scenario, wanted: str = mark, run: int = item.run
+            ) -> bool:
                 again = await run_once(smaller, target, parts, run)
-                return any(fingerprint(target.name, other) == wanted for other in again.bugs)
+                return any(
+                    fingerprint(target.name, other) == wanted for other in again.bugs
+                )
 
             ledger.set_steps(mark, await shrink(item.scenario, shows))
 
@@ -201,17 +221,25 @@ def keep_only(scenario: Scenario, steps: list[ShrinkStep]) -> Scenario:
         stages = enumerate(context.response_stages)
         smaller = context.model_copy(
             update={
-                "response_stages": tuple(item for at, item in stages if ("stage", at) in kept),
+                "response_stages": tuple(
+                    item for at, item in stages if ("stage", at) in kept
+                ),
                 "opening": context.opening if ("opening", 0) in kept else (),
             }
         )
-        turns = tuple(turn for at, turn in enumerate(call.turns) if ("turn", at) in kept)
-        calls.append(call.model_copy(update={"turns": turns, "caller_context": smaller}))
+        turns = tuple(
+            turn for at, turn in enumerate(call.turns) if ("turn", at) in kept
+        )
+        calls.append(
+            call.model_copy(update={"turns": turns, "caller_context": smaller})
+        )
     return scenario.model_copy(update={"calls": tuple(calls)})
 
 
 async def shrink(
-    scenario: Scenario, shows: Callable[[Scenario], Awaitable[bool]], tries: int = MAX_SHRINK_TRIES
+    scenario: Scenario,
+    shows: Callable[[Scenario], Awaitable[bool]],
+    tries: int = MAX_SHRINK_TRIES,
 ) -> tuple[str, ...]:
     """The fewest steps of the caller that still show a bug.
 

@@ -28,7 +28,12 @@ class TargetSession(Protocol):
     """One run: its calls share what the agent remembers."""
 
     async def call(
-        self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
+        self,
+        caller: Caller,
+        scenario: Scenario,
+        number: int,
+        run: int,
+        log: CallLog | None = None,
     ) -> CallRecord: ...
 
 
@@ -69,13 +74,20 @@ class ConnectionSession:
     make_connection: Callable[[TickPace], AgentConnection]
 
     async def call(
-        self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
+        self,
+        caller: Caller,
+        scenario: Scenario,
+        number: int,
+        run: int,
+        log: CallLog | None = None,
     ) -> CallRecord:
         setup = self.setup
         pace = TickPace(setup.clock, is_live=setup.is_live)
         rig = CallRig(setup.voice, pace, setup.clips, setup.recognise)
         connection = self.make_connection(pace)
-        return await run_call(rig, connection, caller, scenario, number=number, run=run, log=log)
+        return await run_call(
+            rig, connection, caller, scenario, number=number, run=run, log=log
+        )
 
 
 @dataclass(frozen=True)
@@ -91,7 +103,11 @@ class ConnectionTarget:
     def of_agent(
         cls, name: str, setup: CallSetup, make: Callable[[], TextAgent]
     ) -> "ConnectionTarget":
-        return cls(name, setup, lambda pace: TextAgentConnection(make(), setup.agent_voice, pace))
+        return cls(
+            name,
+            setup,
+            lambda pace: TextAgentConnection(make(), setup.agent_voice, pace),
+        )
 
     @property
     def is_live(self) -> bool:
@@ -130,7 +146,12 @@ class _PracticeSession:
     clinic: PracticeClinic
 
     async def call(
-        self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
+        self,
+        caller: Caller,
+        scenario: Scenario,
+        number: int,
+        run: int,
+        log: CallLog | None = None,
     ) -> CallRecord:
         for fault in (BY_NAME[name] for name in self.faults):
             if fault.line is not None:

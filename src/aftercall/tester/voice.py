@@ -104,7 +104,9 @@ class EspeakVoice:
 
 def _trim(sound: bytes) -> bytes:
     """Without the silence that voices leave before and after the words."""
-    heard = [at for at, sample in enumerate(sound) if LOUDNESS[sample] > MIN_AUDIBLE_LEVEL]
+    heard = [
+        at for at, sample in enumerate(sound) if LOUDNESS[sample] > MIN_AUDIBLE_LEVEL
+    ]
     return sound[heard[0] : heard[-1] + 1] if heard else sound
 
 
@@ -195,7 +197,10 @@ class LineQualityFilter:
         if self._losing:
             self._losing -= 1
             return True
-        if self._line.loss and self._random.random() < self._line.loss / self._line.burst:
+        if (
+            self._line.loss
+            and self._random.random() < self._line.loss / self._line.burst
+        ):
             self._losing = self._line.burst - 1
             return True
         return False
@@ -220,7 +225,9 @@ def _noise_frames(kind: str, snr_db: float, seed: int) -> tuple[bytes, ...]:
         return ()
     draw = random.Random(f"{kind}/{seed}")
     size = SPEECH_LEVEL / 10 ** (snr_db / 20) * 1.57
-    samples = [_noise_sample(kind, at, draw) for at in range(NOISE_FRAMES * FRAME_BYTES)]
+    samples = [
+        _noise_sample(kind, at, draw) for at in range(NOISE_FRAMES * FRAME_BYTES)
+    ]
     mean = sum(abs(sample) for sample in samples) / len(samples) or 1.0
     scaled = array("h", (_clamp(sample / mean * size * 0.64) for sample in samples))
     starts = range(0, len(scaled), FRAME_BYTES)

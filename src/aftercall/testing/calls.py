@@ -24,12 +24,18 @@ def make_live_call(**fields: Any) -> LiveCall:
 
 
 def make_call(
-    said: Iterable[tuple[str, str]] = (("agent", "Hello!"), ("caller", "Hi.")), **fields: Any
+    said: Iterable[tuple[str, str]] = (("agent", "Hello!"), ("caller", "Hi.")),
+    **fields: Any,
 ) -> Call:
     """A finished call from pairs of speaker and text, two seconds a turn."""
     started = fields.pop("started_at", START)
     turns = [
-        {"seq": seq, "speaker": speaker, "text": text, "at": started + timedelta(seconds=2 * seq)}
+        {
+            "seq": seq,
+            "speaker": speaker,
+            "text": text,
+            "at": started + timedelta(seconds=2 * seq),
+        }
         for seq, (speaker, text) in enumerate(said, 1)
     ]
     ended = fields.pop("ended_at", started + timedelta(seconds=2 * len(turns) + 2))
@@ -37,6 +43,11 @@ def make_call(
     return Call.model_validate(live | {"ended_at": ended, "turns": turns})
 
 
-def make_calls(number: int, said: Sequence[tuple[str, str]], **fields: Any) -> list[Call]:
+def make_calls(
+    number: int, said: Sequence[tuple[str, str]], **fields: Any
+) -> list[Call]:
     """Finished calls with the same words, each from another caller."""
-    return [make_call(said, caller=f"+1555010{place:04}", **fields) for place in range(number)]
+    return [
+        make_call(said, caller=f"+1555010{place:04}", **fields)
+        for place in range(number)
+    ]

@@ -20,7 +20,9 @@ class FakeEngine:
     """
 
     def __init__(
-        self, *answers: str | AgentReply | Exception | None, greeting: str | Exception = "Hello!"
+        self,
+        *answers: str | AgentReply | Exception | None,
+        greeting: str | Exception = "Hello!",
     ) -> None:
         self.briefings: list[Briefing] = []
         self.heard: list[str] = []
@@ -39,7 +41,9 @@ class FakeEngine:
     async def answer(self, said: str) -> AgentReply:
         self.heard.append(said)
         self.asked.set()
-        return await self._give(self._answers.pop(0) if self._answers else "Anything else?")
+        return await self._give(
+            self._answers.pop(0) if self._answers else "Anything else?"
+        )
 
     async def update_briefing(self, briefing: Briefing, *, is_another: bool) -> None:
         self.briefings.append(briefing)
@@ -79,7 +83,9 @@ class FakeModel:
     """
 
     def __init__(
-        self, *said: str | dict[str, Any] | Completion | Exception, part_chars: int = 60_000
+        self,
+        *said: str | dict[str, Any] | Completion | Exception,
+        part_chars: int = 60_000,
     ) -> None:
         self.name = "fake:model"
         self.part_chars = part_chars
@@ -107,7 +113,9 @@ class FakePhone:
         self._parts = parts
         self._caller = caller
 
-    async def ring(self, *lines: str, hangs_up: bool = True) -> tuple[TurnCall, list[str]]:
+    async def ring(
+        self, *lines: str, hangs_up: bool = True
+    ) -> tuple[TurnCall, list[str]]:
         """Returns the call and what the caller heard."""
         live = make_live_call(caller=self._caller, started_at=self._parts.clock.now())
         call = TurnCall(self._parts, live)

@@ -3,7 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 
-from aftercall.engine.voice import EngineOpening, Tool, ToolCall, VoiceEvent, VoiceSession
+from aftercall.engine.voice import (
+    EngineOpening,
+    Tool,
+    ToolCall,
+    VoiceEvent,
+    VoiceSession,
+)
 from aftercall.errors import EngineLost
 from aftercall.sockets.mailbox import Handler, Mailbox, MailboxClosed
 
@@ -66,7 +72,9 @@ class FakeVoiceEngine:
     def session(self) -> FakeVoiceSession:
         return self.sessions[-1]
 
-    async def connect(self, opening: EngineOpening, tools: Sequence[Tool]) -> VoiceSession:
+    async def connect(
+        self, opening: EngineOpening, tools: Sequence[Tool]
+    ) -> VoiceSession:
         fault = self._faults.pop(0) if self._faults else "fine"
         if isinstance(fault, Exception):
             raise fault

@@ -20,7 +20,12 @@ from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.pins.board import MAX_NOTE_CHARS, MAX_TITLE_CHARS
 from aftercall.memory.pins.page import pin_json
 from aftercall.memory.search import find_facts, make_key_scope
-from aftercall.memory.view import extraction_json, fact_json, parse_as_of, whole_fact_json
+from aftercall.memory.view import (
+    extraction_json,
+    fact_json,
+    parse_as_of,
+    whole_fact_json,
+)
 from aftercall.memory.visibility import memory_key, redact_call
 from aftercall.model.facts import MemoryKey, PinState
 from aftercall.model.followups import FollowUpState
@@ -53,9 +58,13 @@ class NewPin(BaseModel):
 class PinEdit(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    note: str = Field(max_length=MAX_NOTE_CHARS, description="stored as it is; empty removes it")
+    note: str = Field(
+        max_length=MAX_NOTE_CHARS, description="stored as it is; empty removes it"
+    )
     title: str = Field(
-        default="", max_length=MAX_TITLE_CHARS, description="a new name; empty keeps the old one"
+        default="",
+        max_length=MAX_TITLE_CHARS,
+        description="a new name; empty keeps the old one",
     )
 
 
@@ -88,11 +97,15 @@ def _make_calls_router(app: App) -> APIRouter:
         limit: PageLimit = 50, before: str | None = None, caller: str | None = None
     ) -> dict[str, Any]:
         number = parse_caller(caller)
-        rows = app.store.list_page(limit=limit, before=parse_cursor(before), caller=number)
+        rows = app.store.list_page(
+            limit=limit, before=parse_cursor(before), caller=number
+        )
         following = to_cursor(rows[-1]) if len(rows) == limit else None
         return {"calls": [row_json(row) for row in rows], "next": following}
 
-    @router.get("/calls/{call_id}", summary="One call; secrets are masked unless `reveal`")
+    @router.get(
+        "/calls/{call_id}", summary="One call; secrets are masked unless `reveal`"
+    )
     def get_call(call_id: str, reveal: bool = False) -> dict[str, Any]:
         call = call_json(app.store, app.archive, app.store.get(call_id))
         if not reveal:
@@ -106,7 +119,9 @@ def _make_calls_router(app: App) -> APIRouter:
             app.audit.record(WHO, "revealed", call_id)
         return call
 
-    @router.get("/briefing", summary="The briefing an agent would get if this caller rang now")
+    @router.get(
+        "/briefing", summary="The briefing an agent would get if this caller rang now"
+    )
     def get_briefing(caller: str, verified: bool = False) -> dict[str, Any]:
         preview = app.composer.preview(parse_party(caller), is_verified=verified)
         return briefing_json(preview, app.settings.zone)
@@ -118,12 +133,15 @@ def _make_facts_router(app: App) -> APIRouter:
     router = APIRouter(tags=["facts"])
 
     @router.get(
-        "/facts", summary="Facts that hold now, or held `as_of` a day; `next` continues the list"
+        "/facts",
+        summary="Facts that hold now, or held `as_of` a day; `next` continues the list",
     )
     def get_facts(
         caller: str | None = None,
         category: Category | None = None,
-        q: Annotated[str | None, Query(description="any words; the best facts first")] = None,
+        q: Annotated[
+            str | None, Query(description="any words; the best facts first")
+        ] = None,
         as_of: str | None = None,
         retired: bool = False,
         limit: PageLimit = 100,
@@ -133,7 +151,9 @@ def _make_facts_router(app: App) -> APIRouter:
         key = None if caller is None else _require_key(app, caller)
         if q is not None:
             scope = make_key_scope(app.settings, app.settings.agent_id, key)
-            scope = replace(scope, categories=(category,) if category else (), as_of=then)
+            scope = replace(
+                scope, categories=(category,) if category else (), as_of=then
+            )
             facts = find_facts(app.search, app.facts, q, scope, limit)
             return {"facts": [fact_json(fact) for fact in facts], "next": None}
         wanted = FactFilter(
@@ -149,7 +169,9 @@ def _make_facts_router(app: App) -> APIRouter:
         following = facts[-1].id if len(facts) == limit else None
         return {"facts": [fact_json(fact) for fact in facts], "next": following}
 
-    @router.get("/facts/{fact_id}", summary="One fact, each time it was said, and its chain")
+    @router.get(
+        "/facts/{fact_id}", summary="One fact, each time it was said, and its chain"
+    )
     def get_fact(fact_id: str) -> dict[str, Any]:
         return whole_fact_json(app.facts, fact_id)
 
@@ -163,7 +185,9 @@ def _make_pins_router(app: App) -> APIRouter:
         audit = app.audit.make_writer(WHO, "edited", pin_id)
         return pin_json(app.pins.get(app.pins.set_state(pin_id, state, audit).id))
 
-    @router.get("/pins", summary="Topics that a caller keeps coming back to, pinned ones first")
+    @router.get(
+        "/pins", summary="Topics that a caller keeps coming back to, pinned ones first"
+    )
     def get_pins(caller: Annotated[str, Query()]) -> dict[str, Any]:
         pages = app.pins.list_pages(_require_key(app, caller))
         return {"pins": [pin_json(page) for page in pages]}
@@ -175,7 +199,8 @@ def _make_pins_router(app: App) -> APIRouter:
         return pin_json(app.pins.get(app.pins.pin_topic(key, new.topic, audit).id))
 
     @router.get(
-        "/pins/{pin_id}", summary="One topic: its summary, its state, what is open, its calls"
+        "/pins/{pin_id}",
+        summary="One topic: its summary, its state, what is open, its calls",
     )
     def get_pin(pin_id: str) -> dict[str, Any]:
         return pin_json(app.pins.get(pin_id))
@@ -184,7 +209,9 @@ def _make_pins_router(app: App) -> APIRouter:
     def post_pin_again(pin_id: str) -> dict[str, Any]:
         return set_state(pin_id, "pinned")
 
-    @router.post("/pins/{pin_id}/unpin", summary="Unpin it; new mentions do not pin it again")
+    @router.post(
+        "/pins/{pin_id}/unpin", summary="Unpin it; new mentions do not pin it again"
+    )
     def post_unpin(pin_id: str) -> dict[str, Any]:
         return set_state(pin_id, "unpinned")
 
@@ -213,7 +240,9 @@ def _make_followups_router(app: App) -> APIRouter:
         caller: str | None = None,
     ) -> dict[str, Any]:
         number = parse_caller(caller)
-        rows = app.work.followups.page(limit=limit, state=state, before=before, caller=number)
+        rows = app.work.followups.page(
+            limit=limit, state=state, before=before, caller=number
+        )
         following = rows[-1].id if len(rows) == limit else None
         return {"followups": [followup_json(row) for row in rows], "next": following}
 
@@ -242,7 +271,9 @@ def _make_followups_router(app: App) -> APIRouter:
     def post_retry(followup_id: str) -> dict[str, Any]:
         return followup_json(deliver.retry(app.work, followup_id, WHO))
 
-    @router.get("/health", summary="Whether every call of the last three days was processed")
+    @router.get(
+        "/health", summary="Whether every call of the last three days was processed"
+    )
     def get_health() -> dict[str, Any]:
         return report_json(app.report_health())
 

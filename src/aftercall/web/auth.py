@@ -46,7 +46,9 @@ class ApiAuth:
         if self._token is None:
             raise HTTPException(403, LOCAL_ONLY)
         raise HTTPException(
-            401, "a bearer token is needed: Authorization: Bearer …", {"WWW-Authenticate": "Bearer"}
+            401,
+            "a bearer token is needed: Authorization: Bearer …",
+            {"WWW-Authenticate": "Bearer"},
         )
 
     def is_allowed(self, connection: HTTPConnection) -> bool:
@@ -78,7 +80,9 @@ class BrowserAuth:
         self._settings = settings
         self._api_auth = ApiAuth(settings.api_token)
         self._signer = URLSafeTimedSerializer(
-            derive_key(key, "cookies"), salt="visit", signer_kwargs={"digest_method": blake2b}
+            derive_key(key, "cookies"),
+            salt="visit",
+            signer_kwargs={"digest_method": blake2b},
         )
         self._csrf_key = derive_key(key, "forms")
         self._clock = clock
@@ -112,14 +116,20 @@ class BrowserAuth:
         await self.check_csrf(request)
 
     async def check_csrf(self, request: Request) -> None:
-        given = request.headers.get(CSRF_HEADER) or str((await request.form()).get(CSRF_FIELD, ""))
+        given = request.headers.get(CSRF_HEADER) or str(
+            (await request.form()).get(CSRF_FIELD, "")
+        )
         expected = self.make_csrf_token(self.read_session(request))
         is_right = hmac.compare_digest(given.encode(), expected.encode())
         if not is_right or not is_same_origin(request):
-            raise HTTPException(403, "this form is too old, or not ours; load the page again")
+            raise HTTPException(
+                403, "this form is too old, or not ours; load the page again"
+            )
 
     def make_csrf_token(self, session: BrowserSession) -> str:
-        return blake2b(session.id.encode(), key=self._csrf_key, digest_size=24).hexdigest()
+        return blake2b(
+            session.id.encode(), key=self._csrf_key, digest_size=24
+        ).hexdigest()
 
     def set_session_cookie(
         self, response: Response, session: BrowserSession, *, is_https: bool
@@ -161,7 +171,9 @@ class BrowserAuth:
             if hmac.compare_digest(secret.encode(), expected):
                 return True
         try:
-            return hashed is not None and PasswordHasher().verify(hashed.get_secret_value(), secret)
+            return hashed is not None and PasswordHasher().verify(
+                hashed.get_secret_value(), secret
+            )
         except (Argon2Error, InvalidHashError):
             return False
 

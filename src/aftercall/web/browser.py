@@ -52,7 +52,9 @@ async def _run_call(socket: WebSocket, call: TurnCall) -> None:
                 break
             reply = await call.answer(message["text"], message.get("confidence"))
             await _send_agent_text(socket, call, reply.text)
-        await socket.send_json({"type": "ended", "reason": call.end_reason, "call": call.call.id})
+        await socket.send_json(
+            {"type": "ended", "reason": call.end_reason, "call": call.call.id}
+        )
         await socket.close()
     except WebSocketDisconnect:
         await call.end("caller_hung_up")
@@ -87,7 +89,9 @@ def _parse(raw: str) -> dict[str, Any]:
         raise RefusedInput("message.type", "is not say or hang_up")
     text, confidence = message.get("text", ""), message.get("confidence")
     if not isinstance(text, str) or len(text) > MAX_TURN_CHARS:
-        raise RefusedInput("message.text", f"is not text of at most {MAX_TURN_CHARS:,} characters")
+        raise RefusedInput(
+            "message.text", f"is not text of at most {MAX_TURN_CHARS:,} characters"
+        )
     if message["type"] == "say" and not text.strip():
         raise RefusedInput("message.text", "is empty")
     is_number = isinstance(confidence, int | float)

@@ -37,11 +37,18 @@ log = get_logger("carrier")
 
 
 async def read_signed_body(
-    request: Request, signature: Signature, *, max_bytes: int, carrier: str, not_set_up: str
+    request: Request,
+    signature: Signature,
+    *,
+    max_bytes: int,
+    carrier: str,
+    not_set_up: str,
 ) -> bytes:
     """The body, once its signature is proven over the raw bytes; a refusal logs no content."""
     body = await read_body(request, max_bytes)
-    flaw = signature.find_flaw(SignedRequest(_raw_target(request), dict(request.headers), body))
+    flaw = signature.find_flaw(
+        SignedRequest(_raw_target(request), dict(request.headers), body)
+    )
     if flaw is SignatureFlaw.NO_KEY:
         raise HTTPException(503, not_set_up)
     if flaw is not None:

@@ -71,21 +71,34 @@ def make_router(app: App) -> APIRouter:
     key = Header(default=None, alias="Idempotency-Key", max_length=200)
 
     @router.post("/documents", status_code=201, summary="Store a document")
-    async def post_document(request: Request, idempotency_key: str | None = key) -> dict[str, Any]:
+    async def post_document(
+        request: Request, idempotency_key: str | None = key
+    ) -> dict[str, Any]:
         return _document_json(await _store_document(app, request, idempotency_key))
 
     @router.post(
-        "/documents/ingest", status_code=202, summary="Store a document, as newer clients do"
+        "/documents/ingest",
+        status_code=202,
+        summary="Store a document, as newer clients do",
     )
-    async def post_ingest(request: Request, idempotency_key: str | None = key) -> dict[str, Any]:
+    async def post_ingest(
+        request: Request, idempotency_key: str | None = key
+    ) -> dict[str, Any]:
         document = await _store_document(app, request, idempotency_key)
-        return {"status": "accepted", "document_id": document.id, "fact_extraction_status": "none"}
+        return {
+            "status": "accepted",
+            "document_id": document.id,
+            "fact_extraction_status": "none",
+        }
 
     @router.get("/documents/{document_id}", summary="One document")
     def get_document(document_id: str) -> dict[str, Any]:
         return _document_json(app.documents.get(_check_document_id(document_id)))
 
-    @router.put("/documents/{document_id}", summary="Replace a document's content, or append to it")
+    @router.put(
+        "/documents/{document_id}",
+        summary="Replace a document's content, or append to it",
+    )
     async def put_document(document_id: str, request: Request) -> dict[str, Any]:
         change = _parse(DocumentChange, await read_body(request, MAX_BODY_BYTES))
         document = await run_in_threadpool(
@@ -100,16 +113,7 @@ def make_router(app: App) -> APIRouter:
     @router.post("/query", summary="Find documents by words")
     async def post_query(request: Request) -> dict[str, Any]:
         query = _parse(DocumentQuery, await read_body(request, MAX_BODY_BYTES))
-        wanted = query.query if query.query is not None else query.text
-        if wanted is None:
-            raise RefusedInput("query", "is missing")
-        found = await run_in_threadpool(
-            app.documents.search,
-            wanted[:MAX_QUERY_CHARS],
-            query.limit or query.max_results,
-            tags=query.tags,
-            namespaces=query.namespaces,
-        )
+        found = await run_in_threadpool(_find_documents, app, query)
         return {
             "results": [_result_json(document) for document in found],
             "facts": [],
@@ -119,6 +123,18 @@ def make_router(app: App) -> APIRouter:
         }
 
     return router
+
+
+def _find_documents(app: App, query: DocumentQuery) -> list[Document]:
+    wanted = query.query if query.query is not None else query.text
+    if wanted is None:
+        raise RefusedInput("query", "is missing")
+    return app.documents.search(
+        wanted[:MAX_QUERY_CHARS],
+        query.limit or query.max_results,
+        tags=query.tags,
+        namespaces=query.namespaces,
+    )
 
 
 async def _store_document(app: App, request: Request, key: str | None) -> Document:

@@ -23,7 +23,9 @@ log = get_logger("hosted")
 def make_router(app: App) -> APIRouter:
     router = APIRouter(prefix="/hosted", tags=["hosted platforms"])
     settings = app.settings
-    elevenlabs = ElevenLabs(settings.elevenlabs.webhook_secret, settings.elevenlabs.agents)
+    elevenlabs = ElevenLabs(
+        settings.elevenlabs.webhook_secret, settings.elevenlabs.agents
+    )
     platforms: list[Platform] = [
         elevenlabs,
         Vapi(settings.vapi.webhook_secret),
@@ -43,7 +45,9 @@ def _add_start(router: APIRouter, app: App, platform: ElevenLabs) -> None:
     )
     async def post_start(request: Request) -> dict[str, object]:
         if not platform.has_key:
-            raise HTTPException(503, f"{platform.name} is not set up here: set {platform.setting}")
+            raise HTTPException(
+                503, f"{platform.name} is not set up here: set {platform.setting}"
+            )
         if not platform.is_start_genuine(request.headers):
             log.warning("webhook refused", platform=platform.name)
             raise HTTPException(403, f"the secret is not {platform.name}'s")
@@ -53,7 +57,10 @@ def _add_start(router: APIRouter, app: App, platform: ElevenLabs) -> None:
             call = platform.read_start(event, app.settings.agent_id, app.clock.now())
             _, briefing = await app.phone.brief(call)
             variables |= briefing_variables(briefing, app.settings.zone)
-        return {"type": "conversation_initiation_client_data", "dynamic_variables": variables}
+        return {
+            "type": "conversation_initiation_client_data",
+            "dynamic_variables": variables,
+        }
 
 
 def _add_webhook_route(router: APIRouter, app: App, platform: Platform) -> None:
@@ -64,7 +71,9 @@ def _add_webhook_route(router: APIRouter, app: App, platform: Platform) -> None:
     )
     async def post_event(request: Request) -> dict[str, str | None]:
         if not platform.has_key:
-            raise HTTPException(503, f"{platform.name} is not set up here: set {platform.setting}")
+            raise HTTPException(
+                503, f"{platform.name} is not set up here: set {platform.setting}"
+            )
         raw = await read_body(request, MAX_BODY_BYTES)
         if not platform.is_genuine(request.headers, raw, app.clock.now()):
             log.warning("webhook refused", platform=platform.name)

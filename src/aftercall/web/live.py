@@ -75,7 +75,9 @@ class LiveFeed:
         self._live = frozenset(await asyncio.to_thread(self._store.list_live_ids))
         newest = await asyncio.to_thread(self._store.get_newest_entry_number)
         known = await asyncio.to_thread(
-            self._store.list_entries_after, newest - LOOK_BACK_ENTRIES, MAX_BACKLOG_EVENTS
+            self._store.list_entries_after,
+            newest - LOOK_BACK_ENTRIES,
+            MAX_BACKLOG_EVENTS,
         )
         self._seen = dict.fromkeys(entry.n for entry in known)
         if self._poll_task is None:
@@ -89,13 +91,17 @@ class LiveFeed:
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(POLL_INTERVAL_S)
-            with suppress(AftercallError):  # after a database outage the next poll catches up
+            with suppress(
+                AftercallError
+            ):  # after a database outage the next poll catches up
                 await self._poll_once()
 
     async def _poll_once(self) -> None:
         newest = max(self._seen, default=0)
         entries = await asyncio.to_thread(
-            self._store.list_entries_after, newest - LOOK_BACK_ENTRIES, MAX_BACKLOG_EVENTS
+            self._store.list_entries_after,
+            newest - LOOK_BACK_ENTRIES,
+            MAX_BACKLOG_EVENTS,
         )
         fresh = [entry for entry in entries if entry.n not in self._seen]
         live = frozenset(await asyncio.to_thread(self._store.list_live_ids))

@@ -38,7 +38,9 @@ def make_router(app: App) -> APIRouter:
     async def twilio_media(socket: WebSocket) -> None:
         """Twilio: the audio of a call."""
         path: bytes = socket.scope.get("raw_path") or socket.url.path.encode()
-        upgrade = SignedRequest(path.decode("latin-1"), dict(socket.headers), is_upgrade=True)
+        upgrade = SignedRequest(
+            path.decode("latin-1"), dict(socket.headers), is_upgrade=True
+        )
         flaw = signature.find_flaw(upgrade)
         if flaw is not None:
             log.warning("media socket refused", carrier=TWILIO, flaw=flaw.name.lower())
@@ -57,7 +59,9 @@ def make_router(app: App) -> APIRouter:
 async def _run_socket(app: App, socket: WebSocket, carrier: str, wire: Wire) -> None:
     parts = app.phone.voice_parts
     if parts is None:
-        log.warning("media socket refused", carrier=carrier, flaw="no voice engine is set up")
+        log.warning(
+            "media socket refused", carrier=carrier, flaw="no voice engine is set up"
+        )
         await socket.close(CLOSE_REFUSED)
         return
     await socket.accept()

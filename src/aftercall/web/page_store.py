@@ -48,7 +48,11 @@ class PageStore:
         self._database = database
 
     def list_calls(
-        self, call_filter: CallFilter, *, limit: int, before: tuple[datetime, str] | None = None
+        self,
+        call_filter: CallFilter,
+        *,
+        limit: int,
+        before: tuple[datetime, str] | None = None,
     ) -> list[CallRow]:
         """Newest first; `before` is the start and id of the previous page's last call."""
         query = (
@@ -62,7 +66,9 @@ class PageStore:
             return [to_call_row(row) for row in connection.execute(query)]
 
     def list_steps(self, call_ids: list[str]) -> dict[str, list[Step]]:
-        query = select(steps).where(steps.c.call_id.in_(call_ids)).order_by(steps.c.name)
+        query = (
+            select(steps).where(steps.c.call_id.in_(call_ids)).order_by(steps.c.name)
+        )
         found: dict[str, list[Step]] = {call_id: [] for call_id in call_ids}
         with self._database.read() as connection:
             for row in connection.execute(query):
@@ -77,7 +83,9 @@ class PageStore:
             .limit(limit)
         )
         with self._database.read() as connection:
-            return [(str(row.call_id), to_step(row)) for row in connection.execute(query)]
+            return [
+                (str(row.call_id), to_step(row)) for row in connection.execute(query)
+            ]
 
     def list_legs(self, conversation: str) -> list[CallRow]:
         legs = select(calls).where(calls.c.conversation == conversation)
@@ -96,7 +104,8 @@ class PageStore:
             and_(calls.c.is_silent, ~newer.c.is_silent),
             and_(
                 calls.c.is_silent == newer.c.is_silent,
-                tuple_(newer.c.started_at, newer.c.id) > tuple_(calls.c.started_at, calls.c.id),
+                tuple_(newer.c.started_at, newer.c.id)
+                > tuple_(calls.c.started_at, calls.c.id),
             ),
         )
         last = (
@@ -110,13 +119,17 @@ class PageStore:
             .offset(offset)
         )
         with self._database.read() as connection:
-            found = {str(row.caller): row.started_at for row in connection.execute(last)}
+            found = {
+                str(row.caller): row.started_at for row in connection.execute(last)
+            }
             counting = (
                 select(calls.c.caller, func.count().label("calls"))
                 .where(calls.c.caller.in_(found))
                 .group_by(calls.c.caller)
             )
-            counts = {row.caller: int(row.calls) for row in connection.execute(counting)}
+            counts = {
+                row.caller: int(row.calls) for row in connection.execute(counting)
+            }
         return [PersonRow(caller, counts[caller], at) for caller, at in found.items()]
 
     def list_sources(self) -> list[str]:
@@ -125,7 +138,9 @@ class PageStore:
         with self._database.read() as connection:
             while True:
                 last = found[-1] if found else ""
-                following = select(func.min(calls.c.source)).where(calls.c.source > last)
+                following = select(func.min(calls.c.source)).where(
+                    calls.c.source > last
+                )
                 source = connection.execute(following).scalar()
                 if source is None:
                     return found

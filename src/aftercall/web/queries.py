@@ -26,10 +26,14 @@ def parse_cursor(cursor: str | None) -> tuple[datetime, str] | None:
 
 def refuse_unknown_query(request: Request) -> None:
     """An ignored parameter would look as if it had been applied."""
-    known = sorted(field.alias for field in request.scope["route"].dependant.query_params)
+    known = sorted(
+        field.alias for field in request.scope["route"].dependant.query_params
+    )
     for name in request.query_params:
         if name not in known:
-            raise RefusedInput(name[:40], f"is not known here; known: {', '.join(known) or 'none'}")
+            raise RefusedInput(
+                name[:40], f"is not known here; known: {', '.join(known) or 'none'}"
+            )
 
 
 def parse_caller(caller: str | None) -> str | None:

@@ -56,7 +56,9 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
     return server
 
 
-def _add_pages(server: FastAPI, app: App, auth: BrowserAuth, loaded: LoadedConfig | None) -> None:
+def _add_pages(
+    server: FastAPI, app: App, auth: BrowserAuth, loaded: LoadedConfig | None
+) -> None:
     store = PageStore(app.database)
     server.state.feed = LiveFeed(store)
     view = TemplateRenderer(auth, app.settings.zone)
@@ -79,7 +81,10 @@ def _add_probes(server: FastAPI, app: App) -> None:
         return {"status": "ready"}
 
     @server.get(
-        "/metrics", tags=["operations"], summary="Prometheus text", response_class=PlainTextResponse
+        "/metrics",
+        tags=["operations"],
+        summary="Prometheus text",
+        response_class=PlainTextResponse,
     )
     def get_metrics() -> str:
         return (
@@ -93,7 +98,9 @@ def _check_ready(app: App) -> None:
     with app.database.read() as connection:
         current = current_revision(connection)
     if current != NEWEST_REVISION:
-        raise DatabaseOutdated(f"the database is at revision {current}; run `aftercall db upgrade`")
+        raise DatabaseOutdated(
+            f"the database is at revision {current}; run `aftercall db upgrade`"
+        )
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

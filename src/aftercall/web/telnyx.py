@@ -37,7 +37,12 @@ from aftercall.phone.notices import (
 )
 from aftercall.phone.signature import TOKEN_PARAMETER, TelnyxSignature
 from aftercall.phone.telnyx import TelnyxControl
-from aftercall.phone.telnyx_webhooks import CALL_STATE_KEY, MAX_BODY_BYTES, SOURCE, read_event
+from aftercall.phone.telnyx_webhooks import (
+    CALL_STATE_KEY,
+    MAX_BODY_BYTES,
+    SOURCE,
+    read_event,
+)
 from aftercall.web.carrier import (
     TELNYX_MEDIA,
     get_stream_url,
@@ -76,7 +81,11 @@ def make_router(app: App) -> APIRouter:
         if calls is None:
             raise HTTPException(503, NOT_SET_UP)
         body = await read_signed_body(
-            request, signature, max_bytes=MAX_BODY_BYTES, carrier="Telnyx", not_set_up=NOT_SET_UP
+            request,
+            signature,
+            max_bytes=MAX_BODY_BYTES,
+            carrier="Telnyx",
+            not_set_up=NOT_SET_UP,
         )
         notice = read_event(body)
         if notice is not None:
@@ -116,7 +125,9 @@ class TelnyxCalls:
         """Raises CarrierUnreachable when a vital command was not sent; when Telnyx delivers the
         event again, the command is sent again.
         """
-        await self._dedupe.process_once(notice.key, lambda: self._decide(notice), self._send)
+        await self._dedupe.process_once(
+            notice.key, lambda: self._decide(notice), self._send
+        )
 
     async def close(self) -> None:
         await self._silence.close()
@@ -136,7 +147,9 @@ class TelnyxCalls:
             case StreamFailed():
                 return await self._apologise(notice)
             case RecordingNotice():
-                await run_in_threadpool(store_recording_notice, self._app, SOURCE, notice)
+                await run_in_threadpool(
+                    store_recording_notice, self._app, SOURCE, notice
+                )
             case _:
                 pass
         return []
@@ -150,7 +163,9 @@ class TelnyxCalls:
         if token := await self._register_stream(ring):
             state |= {STREAM_KEY: "1", TOKEN_PARAMETER: token}
             stream_url = get_stream_url(self._app, TELNYX_MEDIA)
-        request = self._control.answer(sid, cause=ring.key, stream_url=stream_url, state=state)
+        request = self._control.answer(
+            sid, cause=ring.key, stream_url=stream_url, state=state
+        )
         return [Command(sid, request)]
 
     async def _register_stream(self, ring: RingNotice) -> str | None:
@@ -177,21 +192,30 @@ class TelnyxCalls:
         if STREAM_KEY in notice.client_state:
             return commands
         make_call = await self._call_factory(sid, notice.ring)
-        if self._switchboard.current_turn(sid) is None and await self._find_call(sid) is not None:
+        if (
+            self._switchboard.current_turn(sid) is None
+            and await self._find_call(sid) is not None
+        ):
             answer = await self._switchboard.answer_turn(sid, None, "", None, make_call)
         else:
             answer = await self._switchboard.ring(sid, make_call)
         language = self._app.settings.telnyx.language.partition("-")[0]
-        listen = self._control.start_transcription(sid, cause=notice.key, language=language)
+        listen = self._control.start_transcription(
+            sid, cause=notice.key, language=language
+        )
         return [*commands, Command(sid, listen), self._speak(sid, answer, notice.key)]
 
     async def _on_speech(self, notice: SpeechGathered) -> list[Command]:
         sid = notice.sid
         if sid in self._ended_sids:
             return []
-        if self._switchboard.current_turn(sid) is None and not await self._find_call(sid):
+        if self._switchboard.current_turn(sid) is None and not await self._find_call(
+            sid
+        ):
             return []
-        if not notice.is_final:  # the caller is still speaking: restart the silence timer
+        if (
+            not notice.is_final
+        ):  # the caller is still speaking: restart the silence timer
             self._silence.restart(sid)
             return []
         make_call = await self._call_factory(sid)
@@ -237,10 +261,17 @@ class TelnyxCalls:
     def _speak(self, sid: str, answer: SpokenReply, cause: str) -> Command:
         text, is_last = answer.reply.text, answer.reply.ends_call
         state = {CALL_STATE_KEY: sid} | ({THEN_KEY: HANG_UP} if is_last else {})
-        self._silence.start(sid, answer.turn, _estimate_speaking_s(text), is_last=is_last)
+        self._silence.start(
+            sid, answer.turn, _estimate_speaking_s(text), is_last=is_last
+        )
         telnyx = self._app.settings.telnyx
         request = self._control.speak(
-            sid, text, cause=cause, voice=telnyx.voice, language=telnyx.language, state=state
+            sid,
+            text,
+            cause=cause,
+            voice=telnyx.voice,
+            language=telnyx.language,
+            state=state,
         )
         return Command(sid, request)
 
@@ -271,7 +302,12 @@ class TelnyxCalls:
                 raise
         except CarrierError as error:
             reason = str(error)
-            log.error("command refused", error=error.code, action=command.action, reason=reason)
+            log.error(
+                "command refused",
+                error=error.code,
+                action=command.action,
+                reason=reason,
+            )
             if command.is_vital:
                 await self._give_up(command.sid)
 
@@ -300,7 +336,14 @@ class TelnyxCalls:
         if call is None:
             return RingNotice("", SOURCE, sid, None, None, "inbound", False, {})
         return RingNotice(
-            "", SOURCE, sid, call.caller, call.callee, call.direction, call.verified, call.metadata
+            "",
+            SOURCE,
+            sid,
+            call.caller,
+            call.callee,
+            call.direction,
+            call.verified,
+            call.metadata,
         )
 
 
@@ -360,7 +403,9 @@ class SilenceWatch:
     def start(self, sid: str, turn: int, speaking_s: float, *, is_last: bool) -> None:
         """Counts from the estimated end of speaking, since that end may never be reported."""
         self.stop(sid)
-        task = asyncio.create_task(self._wait(sid, turn, speaking_s + SILENCE_TIMEOUT_S, is_last))
+        task = asyncio.create_task(
+            self._wait(sid, turn, speaking_s + SILENCE_TIMEOUT_S, is_last)
+        )
         self._watches[sid] = _Watch(turn, is_last, task)
 
     def restart(self, sid: str) -> None:

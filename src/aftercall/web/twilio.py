@@ -40,7 +40,11 @@ def make_router(app: App) -> APIRouter:
 
     async def read_signed(request: Request) -> Fields:
         body = await read_signed_body(
-            request, signature, max_bytes=MAX_BODY_BYTES, carrier="Twilio", not_set_up=NOT_SET_UP
+            request,
+            signature,
+            max_bytes=MAX_BODY_BYTES,
+            carrier="Twilio",
+            not_set_up=NOT_SET_UP,
         )
         return read_form(body)
 
@@ -56,7 +60,9 @@ def make_router(app: App) -> APIRouter:
         if turn is None and app.phone.voice_parts is not None:
             return await _connect_stream(app, make_call(ring.sid))
         if turn is None:
-            return _speak(app, await switchboard.ring(ring.sid, make_call), is_first=True)
+            return _speak(
+                app, await switchboard.ring(ring.sid, make_call), is_first=True
+            )
         heard = twilio_webhooks.read_gathered(form)
         reply = await switchboard.answer_turn(
             ring.sid, turn, heard.text, heard.confidence, make_call
@@ -71,7 +77,9 @@ def make_router(app: App) -> APIRouter:
             await switchboard.end(progress.sid, reason)
             await app.phone.pending_calls.end(SOURCE, progress.sid, reason)
 
-    @router.post("/recording", summary="Twilio: the state of a recording", status_code=204)
+    @router.post(
+        "/recording", summary="Twilio: the state of a recording", status_code=204
+    )
     async def post_recording(request: Request) -> None:
         notice = twilio_webhooks.read_recorded(await read_signed(request))
         await run_in_threadpool(store_recording_notice, app, SOURCE, notice)

@@ -49,7 +49,9 @@ class CallerReception:
 
 
 class CallerIdentity:
-    def __init__(self, reception: CallerReception, call: LiveCall, briefing: Briefing) -> None:
+    def __init__(
+        self, reception: CallerReception, call: LiveCall, briefing: Briefing
+    ) -> None:
         self._reception = reception
         self._call = call
         self._listening = IntroductionListener()
@@ -63,12 +65,16 @@ class CallerIdentity:
     def trust(self) -> Trust:
         return self._reception.policy.trust(self._call, self._has_passcode)
 
-    def process_turn(self, speaker: Literal["agent", "caller"], text: str) -> NoticedCaller | None:
+    def process_turn(
+        self, speaker: Literal["agent", "caller"], text: str
+    ) -> NoticedCaller | None:
         introduction = self._listening.process_turn(speaker, text)
         if speaker == "agent":
             self._is_asked = asks_passcode(text)
             return None
-        offer = None if self._has_passcode else find_passcode(text, is_asked=self._is_asked)
+        offer = (
+            None if self._has_passcode else find_passcode(text, is_asked=self._is_asked)
+        )
         return NoticedCaller(introduction, offer) if introduction or offer else None
 
     def resolve(self, noticed: NoticedCaller) -> LearnedCaller | None:
@@ -97,10 +103,14 @@ class CallerIdentity:
         return LearnedCaller((), is_another)
 
     def compose_briefing(self) -> Briefing:
-        return self._reception.compose(self._call, self.party, self.trust, self._dropped)
+        return self._reception.compose(
+            self._call, self.party, self.trust, self._dropped
+        )
 
     def search_memory(self, query: str) -> Sequence[str]:
-        return self._reception.search(self._call.agent_id, self.party, self.trust, query)
+        return self._reception.search(
+            self._call.agent_id, self.party, self.trust, query
+        )
 
     def _find_party(self) -> str | None:
         """The last name given counts: that person is speaking now."""
@@ -111,4 +121,6 @@ class CallerIdentity:
         names = resolve_names(self._given)
         if not names:
             return self.party or number
-        return join_party(number, register.find_persons(self._call.agent_id, number, names)[-1])
+        return join_party(
+            number, register.find_persons(self._call.agent_id, number, names)[-1]
+        )

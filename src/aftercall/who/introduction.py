@@ -62,10 +62,13 @@ _OPENING = tuple(
 _ANSWERED = re.compile(rf"^{_LEAD}{TITLE}(?P<name>{NAME}){END}(?=[,.!]|$)")
 
 _OTHERS_WORDS = re.compile(
-    r"\b(?:tell|say|saying|said|says|write|read|message|text|email|quote)\b|[\"“”:]", re.I
+    r"\b(?:tell|say|saying|said|says|write|read|message|text|email|quote)\b|[\"“”:]",
+    re.I,
 )
 
-_CORRECTS = re.compile(r"^(?:no|nope|sorry|actually|wait)\b|\bnot [A-Z]|\bi said\b", re.I)
+_CORRECTS = re.compile(
+    r"^(?:no|nope|sorry|actually|wait)\b|\bnot [A-Z]|\bi said\b", re.I
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,9 @@ def find_introduction(
     """The last name that the caller clearly gave for themself in one turn."""
     found = None
     for sentence in split_sentences(text):
-        if name := _name_in(sentence, is_opening=is_opening or is_asked, is_asked=is_asked):
+        if name := _name_in(
+            sentence, is_opening=is_opening or is_asked, is_asked=is_asked
+        ):
             found = Introduction(name, bool(_CORRECTS.search(sentence)))
     return found
 
@@ -90,7 +95,11 @@ def find_introduction(
 def list_introductions(turns: Iterable[Turn]) -> list[Introduction]:
     """Every name given in a call, in the order it was given."""
     listening = IntroductionListener()
-    return [found for turn in turns if (found := listening.process_turn(turn.speaker, turn.text))]
+    return [
+        found
+        for turn in turns
+        if (found := listening.process_turn(turn.speaker, turn.text))
+    ]
 
 
 def find_stated_name(call: Call) -> str | None:
@@ -105,13 +114,17 @@ class IntroductionListener:
         self._heard = 0
         self._is_asked = False
 
-    def process_turn(self, speaker: Literal["agent", "caller"], text: str) -> Introduction | None:
+    def process_turn(
+        self, speaker: Literal["agent", "caller"], text: str
+    ) -> Introduction | None:
         if speaker == "agent":
             self._is_asked = asks_name(text)
             return None
         self._heard += 1
         asked, self._is_asked = self._is_asked, False
-        return find_introduction(text, is_opening=self._heard <= OPENING_TURNS, is_asked=asked)
+        return find_introduction(
+            text, is_opening=self._heard <= OPENING_TURNS, is_asked=asked
+        )
 
 
 def resolve_names(given: Sequence[Introduction]) -> list[str]:
@@ -127,7 +140,11 @@ def resolve_names(given: Sequence[Introduction]) -> list[str]:
 def _name_in(sentence: str, *, is_opening: bool, is_asked: bool) -> str | None:
     if not any(char.isupper() and char != "I" for char in sentence):
         return find_uncased(sentence, asked=is_asked, opening=is_opening)
-    for pattern in (*_SURE, *(_OPENING if is_opening else ()), *((_ANSWERED,) if is_asked else ())):
+    for pattern in (
+        *_SURE,
+        *(_OPENING if is_opening else ()),
+        *((_ANSWERED,) if is_asked else ()),
+    ):
         match = pattern.search(sentence)
         if (
             match

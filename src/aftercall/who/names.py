@@ -157,7 +157,13 @@ def _sound_key(name: str) -> str:
     """One key for spellings that sound alike: Ana and Anna, Jon and John, Stephen and Steven."""
     decomposed = unicodedata.normalize("NFKD", name.casefold())
     folded = "".join(char for char in decomposed if char.isalnum())
-    for spelling, sound in (("ph", "f"), ("ck", "k"), ("v", "f"), ("y", "i"), ("ie", "i")):
+    for spelling, sound in (
+        ("ph", "f"),
+        ("ck", "k"),
+        ("v", "f"),
+        ("y", "i"),
+        ("ie", "i"),
+    ):
         folded = folded.replace(spelling, sound)
     folded = re.sub(r"c(?![eih])", "k", folded)
     folded = folded[:1] + folded[1:].replace("h", "")
@@ -169,7 +175,11 @@ _FORMS = _read_forms()
 
 def split_name(name: str) -> list[str]:
     """The words of a name, without titles."""
-    return [word for word in _WORD.findall(name) if word.casefold().rstrip(".") not in _TITLES]
+    return [
+        word
+        for word in _WORD.findall(name)
+        if word.casefold().rstrip(".") not in _TITLES
+    ]
 
 
 def is_same_person(stated: str, known: Iterable[str]) -> bool:

@@ -37,7 +37,18 @@ _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _DIGITS = {
     word: str(digit)
     for digit, words in enumerate(
-        ("zero oh", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+        (
+            "zero oh",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+        )
     )
     for word in words.split()
 }
@@ -83,7 +94,9 @@ def find_passcode(text: str, *, is_asked: bool) -> str | None:
 
 def is_correct_passcode(offered: str, passcode: str) -> bool:
     wanted = normalise(passcode)
-    return hmac.compare_digest(normalise(offered)[: len(wanted)].encode(), wanted.encode())
+    return hmac.compare_digest(
+        normalise(offered)[: len(wanted)].encode(), wanted.encode()
+    )
 
 
 def _offers(leg: Call) -> Iterator[str]:
@@ -101,7 +114,10 @@ class PasscodeMask:
     def __init__(self, passcode: str) -> None:
         spoken = [_WORD.findall(passcode.casefold()), list(normalise(passcode))]
         self._patterns = [
-            re.compile(r"(?<![^\W_])" + r"[\W_]*".join(map(_either, parts)) + r"(?![^\W_])", re.I)
+            re.compile(
+                r"(?<![^\W_])" + r"[\W_]*".join(map(_either, parts)) + r"(?![^\W_])",
+                re.I,
+            )
             for parts in spoken
         ]
 
@@ -123,7 +139,9 @@ class PasscodeTryLedger:
     settings: Settings
     database: Database
     clock: Clock
-    _live: dict[str, tuple[str | None, float]] = field(default_factory=dict, init=False, repr=False)
+    _live: dict[str, tuple[str | None, float]] = field(
+        default_factory=dict, init=False, repr=False
+    )
     _wrong: Counter[str] = field(default_factory=Counter, init=False, repr=False)
 
     def check(self, call: LiveCall, offered: str) -> bool | None:
@@ -142,7 +160,10 @@ class PasscodeTryLedger:
         self._drop_expired()
         most = self.settings.work.passcode_tries
         own, everybody = count_wrong_passcodes(
-            self.database, call.caller, self.clock.now() - DAY, apart_from=tuple(self._live)
+            self.database,
+            call.caller,
+            self.clock.now() - DAY,
+            apart_from=tuple(self._live),
         )
         own += sum(
             self._wrong[conversation]
@@ -160,7 +181,11 @@ class PasscodeTryLedger:
 
 
 def count_wrong_passcodes(
-    database: Database, caller: str | None, since: datetime, *, apart_from: Sequence[str]
+    database: Database,
+    caller: str | None,
+    since: datetime,
+    *,
+    apart_from: Sequence[str],
 ) -> tuple[int, int]:
     """Wrong tries since then in other conversations: of this caller, and of all callers."""
     runs = followup_runs

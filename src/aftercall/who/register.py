@@ -11,7 +11,11 @@ from aftercall.model.calls import IMPORTED, Call, LiveCall
 from aftercall.model.people import join_party, normalise_caller, split_party
 from aftercall.model.turns import Turn
 from aftercall.settings import Settings
-from aftercall.who.introduction import IntroductionListener, list_introductions, resolve_names
+from aftercall.who.introduction import (
+    IntroductionListener,
+    list_introductions,
+    resolve_names,
+)
 from aftercall.who.names import find_person, split_name
 from aftercall.who.passcode import PasscodeMask, PasscodeTryLedger, find_tries
 from aftercall.workspace import files, user_md
@@ -39,7 +43,9 @@ class CallerRegister:
         """
         party = self.find_party(call)
         is_guest = bool(party and split_party(party)[1])
-        turns = self._mask_passcode(_since_introduction(call.turns) if is_guest else call.turns)
+        turns = self._mask_passcode(
+            _since_introduction(call.turns) if is_guest else call.turns
+        )
         if party == call.caller and turns == call.turns:
             return call
         return call.model_copy(update={"caller": party, "turns": turns})
@@ -57,7 +63,9 @@ class CallerRegister:
         """A withheld call with the passcode counts as a call from the owner's number."""
         return call.caller or (self.owner if has_passcode else None)
 
-    def find_persons(self, agent_id: str, number: str, names: Sequence[str]) -> list[str]:
+    def find_persons(
+        self, agent_id: str, number: str, names: Sequence[str]
+    ) -> list[str]:
         """The people at this number with these names, in order; empty is the number's owner.
 
         If no name is known yet, the first one is the owner's.
@@ -65,15 +73,23 @@ class CallerRegister:
         if self.settings.memory.scope == "shared" or not names:
             return [""]
         owner = self.list_owner_names(agent_id, number) or [names[0]]
-        others = Workspace.from_settings(self.settings, agent_id).list_other_persons(number)
+        others = Workspace.from_settings(self.settings, agent_id).list_other_persons(
+            number
+        )
         return [find_person(name, owner, others) for name in names]
 
     def list_owner_names(self, agent_id: str, number: str) -> list[str]:
         """The owner's names in USER.md. Read in every memory scope: they tell people apart."""
         workspace = Workspace.from_settings(self.settings, agent_id)
         person = replace(workspace, scope="per_caller").find_person(number)
-        profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
-        return [name for name in (profile.name, profile.call_name) if name and split_name(name)]
+        profile = (
+            user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
+        )
+        return [
+            name
+            for name in (profile.name, profile.call_name)
+            if name and split_name(name)
+        ]
 
     def _decide(self, call: Call) -> str | None:
         has_passcode = call.caller is None and self._has_passcode(call)
@@ -85,13 +101,17 @@ class CallerRegister:
         if len(persons) == 1:
             return join_party(number, persons.pop())
         # Two people on one line: the call gets a memory that neither of them opens.
-        return join_party(number, "+".join(sorted(person or OWNER for person in persons)))
+        return join_party(
+            number, "+".join(sorted(person or OWNER for person in persons))
+        )
 
     def _mask_passcode(self, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
         if self.settings.work.passcode is None:
             return turns
         mask = PasscodeMask(self.settings.work.passcode.get_secret_value())
-        return tuple(turn.model_copy(update={"text": mask(turn.text)}) for turn in turns)
+        return tuple(
+            turn.model_copy(update={"text": mask(turn.text)}) for turn in turns
+        )
 
     def _has_passcode(self, call: Call) -> bool:
         """As decided during the call. A call that was handed in is decided now."""
@@ -106,7 +126,10 @@ class CallerRegister:
 def _since_introduction(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
     """Blanks the agent's turns before the introduction; turn numbers stay."""
     listening = IntroductionListener()
-    first = next((turn.seq for turn in turns if listening.process_turn(turn.speaker, turn.text)), 0)
+    first = next(
+        (turn.seq for turn in turns if listening.process_turn(turn.speaker, turn.text)),
+        0,
+    )
     return tuple(
         turn.model_copy(update={"text": ""})
         if turn.speaker == "agent" and turn.seq < first

@@ -28,7 +28,10 @@ class TrustPolicy:
         self._work = settings.work
         self._trusted = {
             _number(number)
-            for number in (*settings.work.trusted, *([settings.owner] if settings.owner else []))
+            for number in (
+                *settings.work.trusted,
+                *([settings.owner] if settings.owner else []),
+            )
         }
 
     def trust(self, leg: LiveCall, has_passcode: bool) -> Trust:
@@ -38,15 +41,22 @@ class TrustPolicy:
             return "unknown"
         return "verified" if leg.verified else "known"
 
-    def rule(self, trust: Trust, kind: str, *, leaves_machine: bool, today: int) -> PolicyRuling:
+    def rule(
+        self, trust: Trust, kind: str, *, leaves_machine: bool, today: int
+    ) -> PolicyRuling:
         """`today` is the number of requests this caller has made today, this one included."""
         named = self._work.policy.get(f"{trust}.{kind}") or self._work.policy.get(trust)
-        verdict: Verdict = named or ("hold" if leaves_machine and trust != "verified" else "do")
+        verdict: Verdict = named or (
+            "hold" if leaves_machine and trust != "verified" else "do"
+        )
         if verdict == "refuse":
-            return PolicyRuling("refuse", f"the policy refuses {kind} requests of {trust} callers")
+            return PolicyRuling(
+                "refuse", f"the policy refuses {kind} requests of {trust} callers"
+            )
         if today > self._work.daily_limit:
             return PolicyRuling(
-                "hold", f"more than {self._work.daily_limit} requests of this caller in a day"
+                "hold",
+                f"more than {self._work.daily_limit} requests of this caller in a day",
             )
         if verdict == "hold":
             return PolicyRuling(

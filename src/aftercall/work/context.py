@@ -69,12 +69,18 @@ class WorkContext:
             self._record_drafts(conversation, self.runs.get(conversation_id))
         fault_point("work.after_gather")
         rows = self.followups.of_conversation(conversation_id)
-        return [row.id for row in rows if row.kind == "request" and row.state in ("open", "doing")]
+        return [
+            row.id
+            for row in rows
+            if row.kind == "request" and row.state in ("open", "doing")
+        ]
 
     def finish_run(self, conversation_id: str, run: int) -> None:
         """Settles promises, writes the journal entry and ends the run."""
         conversation = self.read(conversation_id)
-        turns = {leg.id: conversation.count_caller_turns(leg.id) for leg in conversation.legs}
+        turns = {
+            leg.id: conversation.count_caller_turns(leg.id) for leg in conversation.legs
+        }
         self.runs.note_legs(conversation_id, turns)
         reason = self._skip_reason(conversation)
         if not reason:
@@ -96,14 +102,22 @@ class WorkContext:
         archives = list(self.runs.archives(conversation.id).values())
         write_entry(self.settings, conversation.id, conversation.legs, archives, rows)
 
-    def _settle_promise(self, promise: FollowUp, requests: list[FollowUp], is_ours: bool) -> None:
+    def _settle_promise(
+        self, promise: FollowUp, requests: list[FollowUp], is_ours: bool
+    ) -> None:
         is_late = (is_ours and not promise.due) or self.is_overdue(promise)
         new = judge_promise(promise, requests, is_late=is_late)
         old = (promise.state, promise.reason, promise.fulfilled_by)
         if (new.state, new.reason, new.fulfilled_by) == old:
             return
-        values = (("fulfilled_by", new.fulfilled_by), ("link", new.link), ("sink", new.sink))
-        transition = FollowUpTransition(new.state, FOLLOWUP_ACTOR, new.reason, values=values)
+        values = (
+            ("fulfilled_by", new.fulfilled_by),
+            ("link", new.link),
+            ("sink", new.sink),
+        )
+        transition = FollowUpTransition(
+            new.state, FOLLOWUP_ACTOR, new.reason, values=values
+        )
         self.followups.change_state(
             promise.id, transition, self.clock.now(), only_from=(promise.state,)
         )
@@ -114,7 +128,9 @@ class WorkContext:
 
     def archive_paths(self, conversation: str) -> tuple[str, ...]:
         folder = self.settings.home / "archive"
-        return tuple(str(folder / name) for name in self.runs.archives(conversation).values())
+        return tuple(
+            str(folder / name) for name in self.runs.archives(conversation).values()
+        )
 
     def _skip_reason(self, conversation: JoinedConversation) -> str:
         """Why a conversation has no follow-up work; empty if it may have some."""
@@ -128,7 +144,9 @@ class WorkContext:
             return SILENT_REASON
         return ""
 
-    def _record_drafts(self, conversation: JoinedConversation, run: FollowUpRun) -> None:
+    def _record_drafts(
+        self, conversation: JoinedConversation, run: FollowUpRun
+    ) -> None:
         reading = self.reader.find_requests(conversation.merged_call).value
         self.reader.forget(conversation.merged_call.id)
         trusts = self._trusts(conversation, run)
@@ -140,7 +158,9 @@ class WorkContext:
         earlier = self.followups.count_since(
             last.caller, self._midnight(), apart_from=conversation.id
         )
-        numbers = {id(draft): earlier + number for number, draft in enumerate(requests, 1)}
+        numbers = {
+            id(draft): earlier + number for number, draft in enumerate(requests, 1)
+        }
 
         def judge_draft(draft: FollowUpDraft) -> JudgedDraft:
             trust = lowest_trust(trusts, draft.turn_refs)
@@ -153,7 +173,9 @@ class WorkContext:
             judge_draft,
             self.clock.now(),
         )
-        self.followups.record(plan.new_rows, plan.changes, plan.reminders, self.clock.now())
+        self.followups.record(
+            plan.new_rows, plan.changes, plan.reminders, self.clock.now()
+        )
 
     def _judge(self, draft: FollowUpDraft, trust: Trust, today: int) -> JudgedDraft:
         if draft.kind == "promise":
@@ -165,7 +187,9 @@ class WorkContext:
         )
         return JudgedDraft(draft, trust, sinks, ruling, self._remind_at(draft.due))
 
-    def _trusts(self, conversation: JoinedConversation, run: FollowUpRun) -> dict[str, Trust]:
+    def _trusts(
+        self, conversation: JoinedConversation, run: FollowUpRun
+    ) -> dict[str, Trust]:
         """The trust of each leg, by call id."""
         correct: frozenset[str] = frozenset()
         if passcode := self.settings.work.passcode:
@@ -177,7 +201,10 @@ class WorkContext:
             tries = find_tries(conversation.legs, passcode.get_secret_value(), allowed)
             self.runs.note_wrong_passcodes(conversation.id, tries.wrong)
             correct = tries.correct_leg_ids
-        return {leg.id: self.policy.trust(leg, leg.id in correct) for leg in conversation.legs}
+        return {
+            leg.id: self.policy.trust(leg, leg.id in correct)
+            for leg in conversation.legs
+        }
 
     def _midnight(self) -> datetime:
         now = self.clock.now().astimezone(self.settings.zone)

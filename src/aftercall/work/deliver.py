@@ -12,7 +12,13 @@ from aftercall.errors import (
     SinkUnavailable,
 )
 from aftercall.faults import fault_point
-from aftercall.model.followups import Delivery, FollowUp, FollowUpRun, SinkReceipt, SinkWork
+from aftercall.model.followups import (
+    Delivery,
+    FollowUp,
+    FollowUpRun,
+    SinkReceipt,
+    SinkWork,
+)
 from aftercall.work.context import WorkContext
 from aftercall.work.plan import FOLLOWUP_ACTOR
 from aftercall.work.sinks.command import AgentSink
@@ -49,11 +55,16 @@ def deliver_request(context: WorkContext, followup_id: str) -> None:
         raise SinkRefused(refused.reason)
     fault_point("work.before_handover")
     receipts = [
-        deliver_once(context, name, request_work(context, row, name), row.id) for name in row.sinks
+        deliver_once(context, name, request_work(context, row, name), row.id)
+        for name in row.sinks
     ]
     link = next((receipt.link for receipt in receipts if receipt.link), None)
     answer = next((receipt.response for receipt in receipts if receipt.response), "")
-    _move(context, row, FollowUpTransition("done", FOLLOWUP_ACTOR, "", answer, (("link", link),)))
+    _move(
+        context,
+        row,
+        FollowUpTransition("done", FOLLOWUP_ACTOR, "", answer, (("link", link),)),
+    )
     fault_point("work.after_done")
 
 
@@ -62,7 +73,9 @@ def deliver_once(
 ) -> SinkReceipt:
     sink = context.sinks.get(sink_name)
     if sink is None:
-        raise SinkRefused(f"{sink_name}: is not set up any more; set it up, or reject this")
+        raise SinkRefused(
+            f"{sink_name}: is not set up any more; set it up, or reject this"
+        )
     if not context.deliveries.claim(work, sink, followup_id, context.clock.now()):
         known = context.deliveries.get(work.key)
         if known.state == "done":
@@ -121,7 +134,9 @@ def run_agent(context: WorkContext, followup_ids: Sequence[str]) -> None:
     fault_point("work.after_result")
 
 
-def fail_agent_requests(context: WorkContext, followup_ids: Sequence[str], reason: str) -> None:
+def fail_agent_requests(
+    context: WorkContext, followup_ids: Sequence[str], reason: str
+) -> None:
     """The command could not be run for these requests and is not run for each of them either."""
     for followup_id in followup_ids:
         for delivery in context.deliveries.of_followup(followup_id):
@@ -179,7 +194,9 @@ def reject(context: WorkContext, followup_id: str, who: str) -> FollowUp:
         context.clock.now(),
         only_from=("held", "open", "failed", "unknown", "broken", "expired"),
     ):
-        raise NotWaiting(f"follow-up {followup_id} is {row.state}; there is nothing to reject")
+        raise NotWaiting(
+            f"follow-up {followup_id} is {row.state}; there is nothing to reject"
+        )
     context.settle_promises(context.read(row.conversation))
     return context.followups.get(followup_id)
 
@@ -214,7 +231,9 @@ def resend(context: WorkContext, key: str) -> Delivery:
     row = context.followups.get(delivery.followup_id) if delivery.followup_id else None
     if row is None:
         run = context.runs.get(delivery.conversation)
-        work = notice_work(run, context.followups.of_conversation(delivery.conversation), key)
+        work = notice_work(
+            run, context.followups.of_conversation(delivery.conversation), key
+        )
     elif delivery.purpose == "request":
         work = request_work(context, row, delivery.sink)
     else:
@@ -247,7 +266,11 @@ def notice_work(run: FollowUpRun, rows: Sequence[FollowUp], key: str) -> SinkWor
         if count := sum(row.standing == standing for row in requests):
             counts.append(f"{count} {words}")
     summary = ", ".join(counts) if requests else "nothing asked for"
-    lines = [_notice_line(row) for row in rows if row.kind == "request" or row.state == "broken"]
+    lines = [
+        _notice_line(row)
+        for row in rows
+        if row.kind == "request" or row.state == "broken"
+    ]
     return SinkWork(
         key=key,
         purpose="notice",
@@ -282,22 +305,31 @@ def _is_untried(context: WorkContext, row: FollowUp, sink: str) -> bool:
 def _find_refused(context: WorkContext, row: FollowUp) -> Delivery | None:
     """A delivery of this attempt that has failed for good: its sink is not asked again."""
     sent = context.deliveries.of_followup(row.id)
-    return next((item for item in sent if item.purpose == "request" and item.state == "dead"), None)
+    return next(
+        (item for item in sent if item.purpose == "request" and item.state == "dead"),
+        None,
+    )
 
 
 def _delivery_key(row: FollowUp, sink: str) -> str:
     return f"{row.key}:{sink}"
 
 
-def _fail_delivery(context: WorkContext, key: str, reason: str, *, is_final: bool) -> bool:
+def _fail_delivery(
+    context: WorkContext, key: str, reason: str, *, is_final: bool
+) -> bool:
     return context.deliveries.fail(key, reason, context.clock.now(), is_final=is_final)
 
 
-def _queue(context: WorkContext, row: FollowUp, note: str, who: str, deed: Deed) -> FollowUp:
+def _queue(
+    context: WorkContext, row: FollowUp, note: str, who: str, deed: Deed
+) -> FollowUp:
     values = (("queued", "due"), ("round", row.round + 1))
     transition = FollowUpTransition("open", who, "", note, values, deed)
     now = context.clock.now()
-    if not context.followups.change_state(row.id, transition, now, only_from=(row.state,)):
+    if not context.followups.change_state(
+        row.id, transition, now, only_from=(row.state,)
+    ):
         raise NotWaiting(f"follow-up {row.id} has just changed; look again")
     return context.followups.get(row.id)
 

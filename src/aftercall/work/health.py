@@ -6,14 +6,33 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
-from sqlalchemy import Column, ColumnElement, Connection, and_, exists, func, or_, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    and_,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from aftercall.clock import format_instant
 from aftercall.db.connect import Database
 from aftercall.db.statements import chunked, upsert
-from aftercall.db.tables import calls, deliveries, followup_runs, followups, steps, upkeep
+from aftercall.db.tables import (
+    calls,
+    deliveries,
+    followup_runs,
+    followups,
+    steps,
+    upkeep,
+)
 
-CallHealth = Literal["ok", "pending", "failed", "recovered", "superseded", "nothing_said", "held"]
+CallHealth = Literal[
+    "ok", "pending", "failed", "recovered", "superseded", "nothing_said", "held"
+]
 STATES: tuple[CallHealth, ...] = get_args(CallHealth)
 HealthStatus = Literal["ok", "warn", "failing"]
 REPORT_HOURS = 72
@@ -21,7 +40,15 @@ MAX_PENDING_AGE = timedelta(minutes=15)
 MAX_HELD_AGE = timedelta(hours=24)
 MAX_SWEEP_AGE = timedelta(hours=3)
 EXIT_CODES = {"ok": 0, "warn": 1, "failing": 2}
-_CALL_COLUMNS = ("id", "state", "conversation", "started_at", "ended_at", "end_reason", "resumes")
+_CALL_COLUMNS = (
+    "id",
+    "state",
+    "conversation",
+    "started_at",
+    "ended_at",
+    "end_reason",
+    "resumes",
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +70,9 @@ class CallOutcome:
     most_attempts: int
 
     def count_requests(self, *states: str) -> int:
-        return sum(kind == "request" and state in states for kind, state in self.followups)
+        return sum(
+            kind == "request" and state in states for kind, state in self.followups
+        )
 
 
 @dataclass(frozen=True)
@@ -86,10 +115,15 @@ class HealthReport:
 
 
 def report(
-    store: "HealthStore", now: datetime, window_s: float, upkeep_failures: Sequence[str] = ()
+    store: "HealthStore",
+    now: datetime,
+    window_s: float,
+    upkeep_failures: Sequence[str] = (),
 ) -> HealthReport:
     found = store.calls_since(now - timedelta(hours=REPORT_HOURS))
-    rows = tuple(CallHealthRow(call.id, *judge_call(call), call.started_at) for call in found)
+    rows = tuple(
+        CallHealthRow(call.id, *judge_call(call), call.started_at) for call in found
+    )
     pending = {row.id for row in rows if row.state == "pending"}
     ends = [
         call.ended_at or call.started_at
@@ -99,12 +133,16 @@ def report(
     oldest = min(ends, default=None)
     counts = store.counts()
     failing = [*upkeep_failures, *_failing(rows, counts)]
-    warnings = _warnings(counts, oldest, now, timedelta(seconds=window_s), has_calls=bool(rows))
+    warnings = _warnings(
+        counts, oldest, now, timedelta(seconds=window_s), has_calls=bool(rows)
+    )
     status: HealthStatus = "warn" if warnings else "ok"
     if failing:
         status = "failing"
     failed_steps = sum(state == "failed" for call in found for _, state in call.steps)
-    return HealthReport(status, (*failing, *warnings), rows, counts, oldest, failed_steps)
+    return HealthReport(
+        status, (*failing, *warnings), rows, counts, oldest, failed_steps
+    )
 
 
 def judge_call(call: CallOutcome) -> tuple[CallHealth, str]:
@@ -125,8 +163,13 @@ def _trouble(call: CallOutcome) -> tuple[CallHealth, str] | None:
 
 def _waiting(call: CallOutcome) -> tuple[CallHealth, str] | None:
     if call.state != "sealed":
-        return "pending", "it is going on" if call.state == "live" else "it is being sealed"
-    if not call.steps or any(state in ("waiting", "running") for _, state in call.steps):
+        return (
+            "pending",
+            "it is going on" if call.state == "live" else "it is being sealed",
+        )
+    if not call.steps or any(
+        state in ("waiting", "running") for _, state in call.steps
+    ):
         return "pending", "its steps are not over"
     if call.run_state == "due":
         return "pending", "its follow-up waits for the reconnect window"
@@ -180,13 +223,17 @@ def _warnings(
             f"{counts.broken} promises are broken; `aftercall followups list --state broken`"
         )
     if oldest and now - oldest > window + MAX_PENDING_AGE:
-        reasons.append(f"a call has been pending since {format_instant(oldest)}; {is_running}")
+        reasons.append(
+            f"a call has been pending since {format_instant(oldest)}; {is_running}"
+        )
     if counts.oldest_held and now - counts.oldest_held > MAX_HELD_AGE:
         reasons.append(
             f"{counts.held} requests wait for approval; `aftercall followups list --state held`"
         )
     if has_calls and counts.swept_at and now - counts.swept_at > MAX_SWEEP_AGE:
-        reasons.append(f"the last sweep was at {format_instant(counts.swept_at)}; {is_running}")
+        reasons.append(
+            f"the last sweep was at {format_instant(counts.swept_at)}; {is_running}"
+        )
     return reasons
 
 
@@ -230,7 +277,9 @@ class HealthStore:
                 followup_runs.c.reason.label("run_reason"),
                 followup_runs.c.legs,
             )
-            .outerjoin(followup_runs, followup_runs.c.conversation == calls.c.conversation)
+            .outerjoin(
+                followup_runs, followup_runs.c.conversation == calls.c.conversation
+            )
             .where(calls.c.started_at >= since)
             .order_by(calls.c.started_at.desc(), calls.c.id.desc())
         )
@@ -238,11 +287,18 @@ class HealthStore:
             rows = connection.execute(query).all()
             ids = {row.id for row in rows}
             conversations = {row.conversation for row in rows}
-            taken = _by_key(connection, steps.c.call_id, ("name", "state", "attempts"), ids)
-            asked = _by_key(
-                connection, followups.c.conversation, ("call_id", "kind", "state"), conversations
+            taken = _by_key(
+                connection, steps.c.call_id, ("name", "state", "attempts"), ids
             )
-            sent = _by_key(connection, deliveries.c.conversation, ("attempts",), conversations)
+            asked = _by_key(
+                connection,
+                followups.c.conversation,
+                ("call_id", "kind", "state"),
+                conversations,
+            )
+            sent = _by_key(
+                connection, deliveries.c.conversation, ("attempts",), conversations
+            )
         resumed = {row.resumes for row in rows}
         return [
             _to_outcome(
@@ -259,18 +315,26 @@ class HealthStore:
         with self._database.read() as connection:
 
             def count(*wanted: ColumnElement[bool]) -> int:
-                return int(connection.execute(select(func.count()).where(*wanted)).scalar_one())
+                return int(
+                    connection.execute(select(func.count()).where(*wanted)).scalar_one()
+                )
 
             oldest_held = select(func.min(followups.c.changed_at)).where(
                 followups.c.state == "held"
             )
             swept_at = select(upkeep.c.at).where(upkeep.c.name == "sweep")
-            queued = count(followup_runs.c.state != "done", followup_runs.c.state != "failed")
-            queued += count(calls.c.postcall == "due") + count(followups.c.queued == "due")
+            queued = count(
+                followup_runs.c.state != "done", followup_runs.c.state != "failed"
+            )
+            queued += count(calls.c.postcall == "due") + count(
+                followups.c.queued == "due"
+            )
             return HealthCounts(
                 broken=count(followups.c.state == "broken"),
                 held=count(followups.c.state == "held", followups.c.kind == "request"),
-                dead=count(deliveries.c.state == "dead", deliveries.c.purpose != "request"),
+                dead=count(
+                    deliveries.c.state == "dead", deliveries.c.purpose != "request"
+                ),
                 queued=queued,
                 oldest_held=connection.execute(oldest_held).scalar(),
                 swept_at=connection.execute(swept_at).scalar(),
@@ -279,7 +343,9 @@ class HealthStore:
     def claim_sweep(self, now: datetime, not_since: datetime) -> bool:
         """One process sweeps at a time; False if the last sweep is newer than `not_since`."""
         with self._database.write() as connection:
-            last = connection.execute(select(upkeep.c.at).where(upkeep.c.name == "sweep")).scalar()
+            last = connection.execute(
+                select(upkeep.c.at).where(upkeep.c.name == "sweep")
+            ).scalar()
             if last is not None and last > not_since:
                 return False
             upsert(connection, upkeep, {"name": "sweep"}, {"at": now})
@@ -287,7 +353,9 @@ class HealthStore:
 
     def note_sweep(self, found: dict[str, int]) -> None:
         with self._database.write() as connection:
-            connection.execute(update(upkeep).where(upkeep.c.name == "sweep").values(found=found))
+            connection.execute(
+                update(upkeep).where(upkeep.c.name == "sweep").values(found=found)
+            )
 
     def requeue_unstarted_calls(self, since: datetime) -> int:
         """Makes sealed calls due again that never got a workflow."""
@@ -321,7 +389,12 @@ class HealthStore:
                     "changed_at": now,
                     "ended_at": call.ended_at,
                 }
-                upsert(connection, followup_runs, {"conversation": call.conversation}, timer)
+                upsert(
+                    connection,
+                    followup_runs,
+                    {"conversation": call.conversation},
+                    timer,
+                )
         return len({call.conversation for call in lost})
 
     def stuck_calls(self, since: datetime, before: datetime) -> list[str]:
@@ -337,9 +410,13 @@ class HealthStore:
 
     def restart(self, call_id: str) -> None:
         with self._database.write() as connection:
-            connection.execute(update(calls).where(calls.c.id == call_id).values(postcall="due"))
+            connection.execute(
+                update(calls).where(calls.c.id == call_id).values(postcall="due")
+            )
 
-    def stuck_runs(self, since: datetime, before: datetime) -> list[tuple[str, int, str]]:
+    def stuck_runs(
+        self, since: datetime, before: datetime
+    ) -> list[tuple[str, int, str]]:
         """Failed runs, and those unfinished since `before`: conversation, number, state."""
         query = select(followup_runs).where(
             followup_runs.c.ended_at >= since,
@@ -348,7 +425,10 @@ class HealthStore:
             followup_runs.c.state != "due",
         )
         with self._database.read() as connection:
-            return [(row.conversation, row.run, row.state) for row in connection.execute(query)]
+            return [
+                (row.conversation, row.run, row.state)
+                for row in connection.execute(query)
+            ]
 
     def requeue_stranded_requests(self, before: datetime) -> int:
         """Queues requests that are still open although the run of their conversation is over."""
@@ -370,7 +450,10 @@ class HealthStore:
 
 
 def _by_key(
-    connection: Connection, key: Column[Any], names: Sequence[str], wanted: Iterable[str]
+    connection: Connection,
+    key: Column[Any],
+    names: Sequence[str],
+    wanted: Iterable[str],
 ) -> dict[str, list[Any]]:
     """Rows of the key's table. Reads only the named columns: dates and JSON are slow to parse."""
     found: dict[str, list[Any]] = defaultdict(list)
@@ -397,6 +480,8 @@ def _to_outcome(
         run_reason=row.run_reason or "",
         caller_turns=(row.legs or {}).get(row.id),
         steps=tuple((step.name, step.state) for step in taken),
-        followups=tuple((item.kind, item.state) for item in asked if item.call_id == row.id),
+        followups=tuple(
+            (item.kind, item.state) for item in asked if item.call_id == row.id
+        ),
         most_attempts=max((item.attempts for item in (*taken, *sent)), default=0),
     )

@@ -53,7 +53,11 @@ class FollowUpPlan:
 
     @property
     def reminders(self) -> set[str]:
-        return {row.id for row in self.new_rows if row.remind_at and row.state != "withdrawn"}
+        return {
+            row.id
+            for row in self.new_rows
+            if row.remind_at and row.state != "withdrawn"
+        }
 
 
 def plan_followups(
@@ -74,14 +78,18 @@ def plan_followups(
     return made
 
 
-def _find(draft: FollowUpDraft, rows: Sequence[FollowUp], conversation: str) -> FollowUp | None:
+def _find(
+    draft: FollowUpDraft, rows: Sequence[FollowUp], conversation: str
+) -> FollowUp | None:
     key = key_of(conversation, draft.kind, draft.request_kind, draft.title)
     for row in rows:
         if row.key == key:
             return row
     for row in rows:
         kind = row.request_kind if draft.is_withdrawn else draft.request_kind
-        if row.kind == draft.kind and is_same_title(draft.title, kind, row.title, row.request_kind):
+        if row.kind == draft.kind and is_same_title(
+            draft.title, kind, row.title, row.request_kind
+        ):
             return row
     return None
 
@@ -125,8 +133,14 @@ def _change(row: FollowUp, judged: JudgedDraft) -> FollowUpTransition | None:
             return FollowUpTransition(row.state, FOLLOWUP_ACTOR, TAKEN_BACK_LATE)
         return None
     if row.state == "withdrawn" and draft.kind == "request":
-        values = (("trust", judged.trust), ("sink", "+".join(judged.sinks)), *_dates(judged))
-        return FollowUpTransition(judged.state, FOLLOWUP_ACTOR, judged.reason, ASKED_AGAIN, values)
+        values = (
+            ("trust", judged.trust),
+            ("sink", "+".join(judged.sinks)),
+            *_dates(judged),
+        )
+        return FollowUpTransition(
+            judged.state, FOLLOWUP_ACTOR, judged.reason, ASKED_AGAIN, values
+        )
     if draft.due and draft.due != row.due and row.state in ("open", "held"):
         return FollowUpTransition(
             row.state, FOLLOWUP_ACTOR, row.reason, "another date", _dates(judged)

@@ -46,19 +46,25 @@ class PromiseOutcome:
     sink: str = ""
 
 
-def draft_promises(conversation: JoinedConversation, asked: RequestsReading) -> list[FollowUpDraft]:
+def draft_promises(
+    conversation: JoinedConversation, asked: RequestsReading
+) -> list[FollowUpDraft]:
     drafts: list[FollowUpDraft] = []
     today = conversation.merged_call.started_at.date()
     for promise in asked.promises:
         title = to_one_line(promise.title, MAX_TITLE_CHARS)
-        is_known = any(is_same_title(title, "other", draft.title, "other") for draft in drafts)
+        is_known = any(
+            is_same_title(title, "other", draft.title, "other") for draft in drafts
+        )
         if not title or is_known:
             continue
         words = to_plain_text(promise.words, MAX_WORDS_CHARS)
         due, _ = read_due(latest_day(words, today), today)
         spots = conversation.to_spots(promise.turns)
         drafts.append(
-            FollowUpDraft("promise", "other", title, due=due, turn_refs=spots, words=words)
+            FollowUpDraft(
+                "promise", "other", title, due=due, turn_refs=spots, words=words
+            )
         )
     return drafts
 
@@ -97,7 +103,10 @@ def judge_promise(
 
 
 def _find_work(promise: FollowUp, requests: Sequence[FollowUp]) -> FollowUp | None:
-    fits = [(overlap(promise.title, _topic(request, promise)), request) for request in requests]
+    fits = [
+        (overlap(promise.title, _topic(request, promise)), request)
+        for request in requests
+    ]
     best = max(fits, key=lambda fit: fit[0], default=None)
     if best and best[0] >= MIN_TITLE_OVERLAP:
         return best[1]
@@ -105,11 +114,18 @@ def _find_work(promise: FollowUp, requests: Sequence[FollowUp]) -> FollowUp | No
         return None
     # "I'll do that" names nothing: it means the request just before it.
     said = promise.turns[-1:]
-    before = [(spot, request) for request in requests for spot in request.turns if (spot,) <= said]
+    before = [
+        (spot, request)
+        for request in requests
+        for spot in request.turns
+        if (spot,) <= said
+    ]
     return max(before, key=lambda found: found[0])[1] if before else None
 
 
 def _topic(request: FollowUp, promise: FollowUp) -> str:
     """The request without the promise, which readers sometimes keep in its details."""
     lines = re.split(r"[.\n]+", request.details)
-    return " ".join([request.title, *(line for line in lines if overlap(line, promise.title) < 1)])
+    return " ".join(
+        [request.title, *(line for line in lines if overlap(line, promise.title) < 1)]
+    )

@@ -14,7 +14,12 @@ from aftercall.clock import format_instant, parse_instant
 from aftercall.llm.rules.stems import jaccard_similarity, overlap_coefficient, stems
 from aftercall.model.calls import MAX_TURNS, Call
 from aftercall.model.followups import FollowUpDraft, TurnRef
-from aftercall.model.reading import Request, RequestKind, RequestsReading, WithdrawnRequest
+from aftercall.model.reading import (
+    Request,
+    RequestKind,
+    RequestsReading,
+    WithdrawnRequest,
+)
 from aftercall.model.turns import REQUEST_EVENT, Event, Turn
 
 MAX_TITLE_CHARS = 200
@@ -23,7 +28,9 @@ MAX_WORDS_CHARS = 1000
 IN_THE_PAST = "the date that was said lay in the past"
 NO_DATE = "the date that was said is none"
 DUE_TOLERANCE = timedelta(days=1)  # in the caller's zone it may still be yesterday
-NOTED_SEQ = 0  # the turn number of what the agent noted: it belongs to the call, not to a turn
+NOTED_SEQ = (
+    0  # the turn number of what the agent noted: it belongs to the call, not to a turn
+)
 MIN_SIMILARITY_SAME_KIND = 0.5
 MIN_SIMILARITY_ANY_KIND = 0.67
 # Words that name the action, not its object: two bugs are two bugs.
@@ -51,7 +58,9 @@ class JoinedConversation:
     def noted_requests(self) -> list[tuple[str, Event]]:
         """Requests that the agent noted during a call, with the call's id."""
         events = [(leg.id, event) for leg in self.legs for event in leg.events]
-        return [(call_id, event) for call_id, event in events if event.kind == REQUEST_EVENT]
+        return [
+            (call_id, event) for call_id, event in events if event.kind == REQUEST_EVENT
+        ]
 
     def to_spots(self, turns: Sequence[int]) -> tuple[TurnRef, ...]:
         return tuple(self.spots[seq - 1] for seq in turns if 0 < seq <= len(self.spots))
@@ -59,7 +68,9 @@ class JoinedConversation:
     def count_caller_turns(self, call_id: str) -> int:
         pairs = zip(self.spots, self.merged_call.turns, strict=True)
         turns = [turn for spot, turn in pairs if spot[0] == call_id]
-        return sum(turn.speaker == "caller" and bool(turn.text.strip()) for turn in turns)
+        return sum(
+            turn.speaker == "caller" and bool(turn.text.strip()) for turn in turns
+        )
 
 
 def join_legs(
@@ -67,8 +78,12 @@ def join_legs(
 ) -> JoinedConversation:
     """Legs in the order they began, each with the late words of its addenda."""
     calls = tuple(call for call, _ in legs)
-    spoken = [(call.id, turn) for call, late in legs for turn in (*call.turns, *late)][-MAX_TURNS:]
-    turns = [turn.model_copy(update={"seq": seq}) for seq, (_, turn) in enumerate(spoken, 1)]
+    spoken = [(call.id, turn) for call, late in legs for turn in (*call.turns, *late)][
+        -MAX_TURNS:
+    ]
+    turns = [
+        turn.model_copy(update={"seq": seq}) for seq, (_, turn) in enumerate(spoken, 1)
+    ]
     merged: dict[str, Any] = {
         "id": conversation,
         "turns": tuple(turns),
@@ -76,7 +91,9 @@ def join_legs(
         "ended_at": max(call.ended_at for call in calls),
     }
     spots = tuple((call_id, turn.seq) for call_id, turn in spoken)
-    return JoinedConversation(conversation, calls, calls[0].model_copy(update=merged), spots)
+    return JoinedConversation(
+        conversation, calls, calls[0].model_copy(update=merged), spots
+    )
 
 
 def normalise_title(title: str) -> str:
@@ -99,7 +116,9 @@ def is_same_title(title: str, kind: str, other: str, other_kind: str) -> bool:
     similarity = jaccard_similarity(first, second)
     if kind != other_kind:
         return similarity >= MIN_SIMILARITY_ANY_KIND
-    is_within = min(len(first), len(second)) > 1 and overlap_coefficient(first, second) == 1
+    is_within = (
+        min(len(first), len(second)) > 1 and overlap_coefficient(first, second) == 1
+    )
     return is_within or similarity >= MIN_SIMILARITY_SAME_KIND
 
 
@@ -113,12 +132,16 @@ def _topic_stems(text: str) -> frozenset[str]:
 
 
 def draft_requests(
-    conversation: JoinedConversation, asked: RequestsReading, mask: Callable[[str], str] = str
+    conversation: JoinedConversation,
+    asked: RequestsReading,
+    mask: Callable[[str], str] = str,
 ) -> list[FollowUpDraft]:
     """`mask` removes the passcode from what the agent noted; a reading is masked already."""
     today = conversation.merged_call.started_at.date()
     drafts = [_from_reading(conversation, request, today) for request in asked.requests]
-    drafts += [_from_withdrawn(conversation, withdrawn) for withdrawn in asked.withdrawn]
+    drafts += [
+        _from_withdrawn(conversation, withdrawn) for withdrawn in asked.withdrawn
+    ]
     drafts += [
         _from_event(call_id, event.data, today, mask)
         for call_id, event in conversation.noted_requests
@@ -130,7 +153,9 @@ def merge_duplicates(drafts: Iterable[FollowUpDraft]) -> list[FollowUpDraft]:
     """Earlier drafts win; later ones of the same request only fill their gaps."""
     merged: list[FollowUpDraft] = []
     for draft in drafts:
-        index = next((at for at, other in enumerate(merged) if _are_one(other, draft)), None)
+        index = next(
+            (at for at, other in enumerate(merged) if _are_one(other, draft)), None
+        )
         if index is None:
             merged.append(draft)
         else:
@@ -163,7 +188,9 @@ def _fill(draft: FollowUpDraft, other: FollowUpDraft) -> FollowUpDraft:
     )
 
 
-def _from_reading(conversation: JoinedConversation, request: Request, today: date) -> FollowUpDraft:
+def _from_reading(
+    conversation: JoinedConversation, request: Request, today: date
+) -> FollowUpDraft:
     due, note = read_due(request.due, today)
     return FollowUpDraft(
         kind="request",
@@ -178,7 +205,9 @@ def _from_reading(conversation: JoinedConversation, request: Request, today: dat
     )
 
 
-def _from_withdrawn(conversation: JoinedConversation, withdrawn: WithdrawnRequest) -> FollowUpDraft:
+def _from_withdrawn(
+    conversation: JoinedConversation, withdrawn: WithdrawnRequest
+) -> FollowUpDraft:
     title = to_one_line(withdrawn.title, MAX_TITLE_CHARS)
     spots = conversation.to_spots(withdrawn.turns)
     return FollowUpDraft("request", "other", title, turn_refs=spots, is_withdrawn=True)
@@ -187,7 +216,9 @@ def _from_withdrawn(conversation: JoinedConversation, withdrawn: WithdrawnReques
 def _from_event(
     call_id: str, data: dict[str, Any], today: date, mask: Callable[[str], str]
 ) -> FollowUpDraft:
-    kind: RequestKind = data["kind"] if data.get("kind") in get_args(RequestKind) else "other"
+    kind: RequestKind = (
+        data["kind"] if data.get("kind") in get_args(RequestKind) else "other"
+    )
     due, note = read_due(data.get("due"), today)
     return FollowUpDraft(
         kind="request",

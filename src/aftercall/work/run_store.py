@@ -39,7 +39,9 @@ class RunStore:
             calls.c.state != "sealed",
             or_(
                 calls.c.conversation == runs.c.conversation,
-                and_(calls.c.caller == runs.c.caller, calls.c.agent_id == runs.c.agent_id),
+                and_(
+                    calls.c.caller == runs.c.caller, calls.c.agent_id == runs.c.agent_id
+                ),
             ),
         )
         opened = now - timedelta(seconds=window_s)
@@ -57,7 +59,9 @@ class RunStore:
         """When the next window closes; in the past if a live call holds one open."""
         sealed = _last_sealed()
         opened = case((sealed > runs.c.ended_at, sealed), else_=runs.c.ended_at)
-        query = select(type_coerce(func.min(opened), runs.c.ended_at.type)).where(is_waiting)
+        query = select(type_coerce(func.min(opened), runs.c.ended_at.type)).where(
+            is_waiting
+        )
         with self._database.read() as connection:
             first: datetime | None = connection.execute(query).scalar()
         return first and first + timedelta(seconds=window_s)
@@ -75,7 +79,9 @@ class RunStore:
                 .values(state="running", run=run, changed_at=now)
             )
 
-    def finish(self, conversation: str, run: int, state: str, reason: str, now: datetime) -> None:
+    def finish(
+        self, conversation: str, run: int, state: str, reason: str, now: datetime
+    ) -> None:
         """A leg sealed meanwhile has made the run due again; then it stays due."""
         is_running = runs.c.state == "running"
         ended = {
@@ -92,7 +98,12 @@ class RunStore:
     def make_due(self, conversation: str, now: datetime) -> None:
         """Runs it again: by hand, or because the sweep found its workflow gone."""
         with self._database.write() as connection:
-            again = {"state": "due", "reason": "", "finished_run": runs.c.run, "changed_at": now}
+            again = {
+                "state": "due",
+                "reason": "",
+                "finished_run": runs.c.run,
+                "changed_at": now,
+            }
             connection.execute(
                 update(runs).where(runs.c.conversation == conversation).values(again)
             )
@@ -121,7 +132,9 @@ class RunStore:
     def wrong_passcodes_of(
         self, caller: str | None, since: datetime, *, apart_from: Sequence[str]
     ) -> tuple[int, int]:
-        return count_wrong_passcodes(self._database, caller, since, apart_from=apart_from)
+        return count_wrong_passcodes(
+            self._database, caller, since, apart_from=apart_from
+        )
 
     def is_handed_in(self, conversation: str) -> bool:
         """Whether another agent answered any of its calls."""
@@ -150,7 +163,9 @@ class RunStore:
 
 def _last_sealed() -> ColumnElement[datetime]:
     """When the newest leg was sealed: calls that ended long ago may be handed in one by one."""
-    last = select(func.max(calls.c.sealed_at)).where(calls.c.conversation == runs.c.conversation)
+    last = select(func.max(calls.c.sealed_at)).where(
+        calls.c.conversation == runs.c.conversation
+    )
     return func.coalesce(last.correlate(runs).scalar_subquery(), runs.c.ended_at)
 
 

@@ -68,7 +68,9 @@ class FollowUpStore:
                 reminder = {"reminder": "due"} if row.id in reminders else {}
                 connection.execute(insert(followups), _columns(row) | reminder)
                 invalidate_briefing(connection, row.agent_id, row.caller)
-                _write_history(connection, row.id, now, "follow-up", row.state, row.reason)
+                _write_history(
+                    connection, row.id, now, "follow-up", row.state, row.reason
+                )
             for followup_id, transition in changes:
                 _apply(connection, followup_id, transition, now)
 
@@ -86,7 +88,9 @@ class FollowUpStore:
 
     def get(self, followup_id: str) -> FollowUp:
         with self._database.read() as connection:
-            row = connection.execute(select(followups).where(followups.c.id == followup_id)).first()
+            row = connection.execute(
+                select(followups).where(followups.c.id == followup_id)
+            ).first()
         if row is None:
             raise NotFound(
                 f"there is no follow-up {followup_id!r}; `aftercall followups list` shows all"
@@ -94,7 +98,9 @@ class FollowUpStore:
         return _to_followup(row)
 
     def of_conversation(self, conversation: str) -> list[FollowUp]:
-        return self._select(followups.c.conversation == conversation, order=followups.c.id)
+        return self._select(
+            followups.c.conversation == conversation, order=followups.c.id
+        )
 
     def page(
         self,
@@ -130,7 +136,9 @@ class FollowUpStore:
                 for row in connection.execute(query)
             ]
 
-    def count_since(self, caller: str | None, since: datetime, *, apart_from: str) -> int:
+    def count_since(
+        self, caller: str | None, since: datetime, *, apart_from: str
+    ) -> int:
         """Requests of a caller in other conversations. Withheld numbers count as one caller."""
         own = followups.c.caller == caller if caller else followups.c.caller.is_(None)
         query = select(func.count()).where(
@@ -144,7 +152,9 @@ class FollowUpStore:
 
     def queued(self, limit: int = 50) -> list[FollowUp]:
         """Requests that were approved or are to be tried again."""
-        return self._select(followups.c.queued == "due", order=followups.c.id, limit=limit)
+        return self._select(
+            followups.c.queued == "due", order=followups.c.id, limit=limit
+        )
 
     def mark_queued_started(self, followup_id: str, round_: int) -> None:
         with self._database.write() as connection:
@@ -165,18 +175,29 @@ class FollowUpStore:
     def mark_reminder_started(self, followup_id: str) -> None:
         with self._database.write() as connection:
             connection.execute(
-                update(followups).where(followups.c.id == followup_id).values(reminder="started")
+                update(followups)
+                .where(followups.c.id == followup_id)
+                .values(reminder="started")
             )
 
     def held_before(self, moment: datetime) -> list[FollowUp]:
-        return self._select(and_(followups.c.state == "held", followups.c.changed_at < moment))
+        return self._select(
+            and_(followups.c.state == "held", followups.c.changed_at < moment)
+        )
 
     def unknown_before(self, day: date) -> list[FollowUp]:
         """Promises of unknown outcome whose day is earlier."""
-        return self._select(and_(followups.c.state == "unknown", followups.c.due < day.isoformat()))
+        return self._select(
+            and_(followups.c.state == "unknown", followups.c.due < day.isoformat())
+        )
 
     def list_news(
-        self, agent_id: str, party: str | None, *, limit: int, with_withheld: bool = False
+        self,
+        agent_id: str,
+        party: str | None,
+        *,
+        limit: int,
+        with_withheld: bool = False,
     ) -> list[FollowUp]:
         """Requests for a party's next call: those that ended since the last one, and held ones.
 
@@ -188,16 +209,24 @@ class FollowUpStore:
             caller = followups.c.caller
             from_phone = caller == split_party(party)[0]
             asked = [or_(from_phone, caller.is_(None)) if with_withheld else from_phone]
-            asked.append(exists().where(calls.c.id == followups.c.call_id, may_belong_to(party)))
-        own = and_(followups.c.agent_id == agent_id, followups.c.kind == "request", *asked)
+            asked.append(
+                exists().where(calls.c.id == followups.c.call_id, may_belong_to(party))
+            )
+        own = and_(
+            followups.c.agent_id == agent_id, followups.c.kind == "request", *asked
+        )
         since = select_last_end(agent_id, party).scalar_subquery()
         is_news = and_(
             followups.c.state.in_(("done", "failed", "refused", "expired")),
             followups.c.changed_at >= since,
         )
-        return self._select(and_(own, or_(is_news, followups.c.state == "held")), limit=limit)[::-1]
+        return self._select(
+            and_(own, or_(is_news, followups.c.state == "held")), limit=limit
+        )[::-1]
 
-    def _select(self, wanted: Any, *, limit: int = 1000, order: Any = None) -> list[FollowUp]:
+    def _select(
+        self, wanted: Any, *, limit: int = 1000, order: Any = None
+    ) -> list[FollowUp]:
         order = followups.c.id.desc() if order is None else order
         query = select(followups).where(wanted).order_by(order).limit(limit)
         with self._database.read() as connection:
@@ -224,7 +253,9 @@ def _apply(
     only_from: tuple[FollowUpState, ...] | None = None,
 ) -> bool:
     is_row = followups.c.id == followup_id
-    where = is_row if only_from is None else and_(is_row, followups.c.state.in_(only_from))
+    where = (
+        is_row if only_from is None else and_(is_row, followups.c.state.in_(only_from))
+    )
     values = {"state": transition.state, "reason": transition.reason, "changed_at": now}
     values |= dict(transition.values)
     if connection.execute(update(followups).where(where).values(values)).rowcount != 1:
@@ -240,7 +271,12 @@ def _apply(
 
 
 def _write_history(
-    connection: Connection, followup_id: str, at: datetime, who: str, what: str, note: str
+    connection: Connection,
+    followup_id: str,
+    at: datetime,
+    who: str,
+    what: str,
+    note: str,
 ) -> None:
     connection.execute(
         insert(followup_history),
@@ -271,7 +307,9 @@ class DeliveryStore:
 
     def find(self, key: str) -> Delivery | None:
         with self._database.read() as connection:
-            row = connection.execute(select(deliveries).where(deliveries.c.key == key)).first()
+            row = connection.execute(
+                select(deliveries).where(deliveries.c.key == key)
+            ).first()
         return None if row is None else _to_delivery(row)
 
     def get(self, key: str) -> Delivery:
@@ -282,7 +320,9 @@ class DeliveryStore:
             )
         return delivery
 
-    def claim(self, work: SinkWork, sink: Sink, followup_id: str | None, now: datetime) -> bool:
+    def claim(
+        self, work: SinkWork, sink: Sink, followup_id: str | None, now: datetime
+    ) -> bool:
         """Writes the intent before anything happens; False if it is done or not ours to do.
 
         A sink that cannot repeat never gets the same work twice.
@@ -301,7 +341,8 @@ class DeliveryStore:
         }
         over = ("done",) if sink.can_repeat else ("done", "sending")
         free = [
-            and_(deliveries.c.state.not_in(over), self._is_free(work.key, now)) for _, work in works
+            and_(deliveries.c.state.not_in(over), self._is_free(work.key, now))
+            for _, work in works
         ]
         claimed = []
         with self._database.write() as connection:
@@ -355,7 +396,9 @@ class DeliveryStore:
             "owner": None,
         }
         with self._database.write() as connection:
-            connection.execute(update(deliveries).where(deliveries.c.key == key).values(ended))
+            connection.execute(
+                update(deliveries).where(deliveries.c.key == key).values(ended)
+            )
 
     def fail(self, key: str, reason: str, now: datetime, *, is_final: bool) -> bool:
         """Records that it was not done; if final, it waits for a person.
@@ -370,7 +413,12 @@ class DeliveryStore:
         }
         ours = and_(deliveries.c.key == key, self._is_free(key, now))
         with self._database.write() as connection:
-            return connection.execute(update(deliveries).where(ours).values(failed)).rowcount == 1
+            return (
+                connection.execute(
+                    update(deliveries).where(ours).values(failed)
+                ).rowcount
+                == 1
+            )
 
     def of_followup(self, followup_id: str) -> list[Delivery]:
         return self._select(deliveries.c.followup_id == followup_id)
@@ -382,10 +430,16 @@ class DeliveryStore:
         return self._select(deliveries.c.state == "dead")
 
     def _select(self, wanted: Any) -> list[Delivery]:
-        query = select(deliveries).where(wanted).order_by(deliveries.c.created_at, deliveries.c.key)
+        query = (
+            select(deliveries)
+            .where(wanted)
+            .order_by(deliveries.c.created_at, deliveries.c.key)
+        )
         with self._database.read() as connection:
             return [_to_delivery(row) for row in connection.execute(query)]
 
 
 def _to_delivery(row: Row[Any]) -> Delivery:
-    return Delivery(**{name: row._mapping[name] for name in Delivery.__dataclass_fields__})
+    return Delivery(
+        **{name: row._mapping[name] for name in Delivery.__dataclass_fields__}
+    )

@@ -29,7 +29,9 @@ async def sweep_if_due(
     return await sweep(store, context, journal)
 
 
-async def sweep(store: HealthStore, context: WorkContext, journal: Journal) -> dict[str, int]:
+async def sweep(
+    store: HealthStore, context: WorkContext, journal: Journal
+) -> dict[str, int]:
     now = context.clock.now()
     since = now - timedelta(hours=REPORT_HOURS)
     stuck_before = now - STUCK_AFTER
@@ -37,7 +39,9 @@ async def sweep(store: HealthStore, context: WorkContext, journal: Journal) -> d
         "files": await asyncio.to_thread(import_missing_files, journal, since),
         "calls": await asyncio.to_thread(store.requeue_unstarted_calls, since),
         "timers": await asyncio.to_thread(store.add_missing_runs, since, now),
-        "stranded": await asyncio.to_thread(store.requeue_stranded_requests, stuck_before),
+        "stranded": await asyncio.to_thread(
+            store.requeue_stranded_requests, stuck_before
+        ),
         "expired": await asyncio.to_thread(expire, context, now),
         "broken": await asyncio.to_thread(break_overdue, context, now),
         "steps": await _restart_steps(store, since, stuck_before),
@@ -71,7 +75,9 @@ def import_missing_files(journal: Journal, since: datetime) -> int:
 def expire(context: WorkContext, now: datetime) -> int:
     """Expires requests that waited too long for approval."""
     days = context.settings.work.hold_days
-    transition = FollowUpTransition("expired", "sweep", f"not approved within {days} days")
+    transition = FollowUpTransition(
+        "expired", "sweep", f"not approved within {days} days"
+    )
     return sum(
         context.followups.change_state(row.id, transition, now, only_from=("held",))
         for row in context.followups.held_before(now - timedelta(days=days))
@@ -102,8 +108,14 @@ async def _restart_runs(
     store: HealthStore, context: WorkContext, since: datetime, before: datetime
 ) -> int:
     restarted = 0
-    for conversation, number, state in await asyncio.to_thread(store.stuck_runs, since, before):
-        if state == "failed" or not await durable.is_active(run_id(conversation, number)):
-            await asyncio.to_thread(context.runs.make_due, conversation, context.clock.now())
+    for conversation, number, state in await asyncio.to_thread(
+        store.stuck_runs, since, before
+    ):
+        if state == "failed" or not await durable.is_active(
+            run_id(conversation, number)
+        ):
+            await asyncio.to_thread(
+                context.runs.make_due, conversation, context.clock.now()
+            )
             restarted += 1
     return restarted

@@ -13,7 +13,9 @@ from aftercall.clock import Clock, format_instant
 from aftercall.errors import AftercallError, error_code
 from aftercall.log import get_logger
 
-MAX_PAUSE_S = 30.0  # half the silence after which other machines count a process as dead
+MAX_PAUSE_S = (
+    30.0  # half the silence after which other machines count a process as dead
+)
 
 log = get_logger("upkeep")
 
@@ -53,7 +55,9 @@ class Upkeep:
     ) -> None:
         while True:
             failure = self._failures.get(job)
-            await self._clock.sleep(max(pause_s, failure.pause_s) if failure else pause_s)
+            await self._clock.sleep(
+                max(pause_s, failure.pause_s) if failure else pause_s
+            )
             try:
                 await do()
             except Exception as error:  # noqa: BLE001 - the edge: an error must not end the loop
@@ -64,11 +68,17 @@ class Upkeep:
 
     def _note(self, job: str, error: Exception) -> None:
         before = self._failures.get(job)
-        since, times = (before.since, before.times) if before else (self._clock.now(), 0)
+        since, times = (
+            (before.since, before.times) if before else (self._clock.now(), 0)
+        )
         failure = JobFailure(job, error_code(error), describe(error), since, times + 1)
         self._failures[job] = failure
         log.warning(
-            "upkeep failed", job=job, error=failure.code, reason=failure.reason, times=failure.times
+            "upkeep failed",
+            job=job,
+            error=failure.code,
+            reason=failure.reason,
+            times=failure.times,
         )
 
 
@@ -85,5 +95,6 @@ def describe(error: Exception) -> str:
 
 def format_failure(failure: dict[str, str]) -> str:
     return (
-        f"{failure['job']} fails since {failure['since']}: {failure['reason']} ({failure['code']})"
+        f"{failure['job']} fails since {failure['since']}: "
+        f"{failure['reason']} ({failure['code']})"
     )

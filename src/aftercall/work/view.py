@@ -96,4 +96,6 @@ class FollowUpNews:
 
 def _line(row: FollowUp) -> str:
     number = _ISSUE.search(row.link or "")
-    return f"{_TOLD[row.standing]}: {row.title}" + (f", number {number[1]}" if number else "")
+    return f"{_TOLD[row.standing]}: {row.title}" + (
+        f", number {number[1]}" if number else ""
+    )

@@ -10,7 +10,13 @@ from datetime import datetime
 
 from dbos import SetWorkflowID
 
-from aftercall.durable import register_queue, run_in_thread, start_workflow, step, workflow
+from aftercall.durable import (
+    register_queue,
+    run_in_thread,
+    start_workflow,
+    step,
+    workflow,
+)
 from aftercall.errors import to_aftercall_error
 from aftercall.faults import fault_point
 from aftercall.log import get_logger
@@ -20,7 +26,9 @@ from aftercall.work.context import WorkContext
 QUEUE = "aftercall.follow_up"
 QUEUE_CONCURRENCY = 8
 MAX_DIRECT_RUNS = 8  # started at once; only more than these go through the queue
-ATTEMPTS = 10  # with doubling pauses: enough for a sink that is down for a quarter of an hour
+ATTEMPTS = (
+    10  # with doubling pauses: enough for a sink that is down for a quarter of an hour
+)
 
 log = get_logger("work")
 
@@ -64,7 +72,11 @@ async def remind(followup_id: str) -> None:
     try:
         await send_reminder(followup_id)
     except Exception as error:  # noqa: BLE001 - the edge: its delivery shows the failure
-        log.warning("a reminder failed", followup=followup_id, error=to_aftercall_error(error).code)
+        log.warning(
+            "a reminder failed",
+            followup=followup_id,
+            error=to_aftercall_error(error).code,
+        )
 
 
 async def deliver_requests(todo: list[str]) -> None:
@@ -96,7 +108,9 @@ async def attempt_notice(conversation: str, run: int) -> None:
         await send_notice(conversation, run)
     except Exception as error:  # noqa: BLE001 - the edge: its delivery shows the failure
         log.warning(
-            "a notice failed", conversation=conversation, error=to_aftercall_error(error).code
+            "a notice failed",
+            conversation=conversation,
+            error=to_aftercall_error(error).code,
         )
 
 
@@ -175,19 +189,27 @@ async def start_due(context: WorkContext) -> None:
     for run in await asyncio.to_thread(context.runs.due, now, window_s):
         number = run.run + 1
         with SetWorkflowID(run_id(run.conversation, number)):
-            await start_workflow(QUEUE, MAX_DIRECT_RUNS, follow_up, run.conversation, number)
+            await start_workflow(
+                QUEUE, MAX_DIRECT_RUNS, follow_up, run.conversation, number
+            )
         fault_point("work.after_enqueue")
         await asyncio.to_thread(
             context.runs.mark_running, run.conversation, number, context.clock.now()
         )
     for row in await asyncio.to_thread(context.followups.queued):
         with SetWorkflowID(f"followup:{row.conversation}:{row.id}:{row.round}"):
-            await start_workflow(QUEUE, MAX_DIRECT_RUNS, follow_up_one, row.id, row.conversation)
+            await start_workflow(
+                QUEUE, MAX_DIRECT_RUNS, follow_up_one, row.id, row.conversation
+            )
         fault_point("work.after_queue")
-        await asyncio.to_thread(context.followups.mark_queued_started, row.id, row.round)
+        await asyncio.to_thread(
+            context.followups.mark_queued_started, row.id, row.round
+        )
     if not context.settings.work.reminders:
         return
-    for row in await asyncio.to_thread(context.followups.reminders_due, context.clock.now()):
+    for row in await asyncio.to_thread(
+        context.followups.reminders_due, context.clock.now()
+    ):
         with SetWorkflowID(f"reminder:{row.id}"):
             await start_workflow(QUEUE, MAX_DIRECT_RUNS, remind, row.id)
         await asyncio.to_thread(context.followups.mark_reminder_started, row.id)
@@ -195,7 +217,11 @@ async def start_due(context: WorkContext) -> None:
 
 async def next_due(context: WorkContext) -> datetime | None:
     """When the next run or reminder becomes due by time alone."""
-    moments = [await asyncio.to_thread(context.runs.next_due, context.settings.reconnect_window_s)]
+    moments = [
+        await asyncio.to_thread(
+            context.runs.next_due, context.settings.reconnect_window_s
+        )
+    ]
     if context.settings.work.reminders:
         moments.append(await asyncio.to_thread(context.followups.next_reminder))
     return min((moment for moment in moments if moment), default=None)

@@ -12,7 +12,12 @@ from typing import Self
 
 from aftercall.model.calls import Call, Direction
 from aftercall.model.people import split_party
-from aftercall.workspace.markdown import BOM, plain_lines, replace_undecodable, split_lines
+from aftercall.workspace.markdown import (
+    BOM,
+    plain_lines,
+    replace_undecodable,
+    split_lines,
+)
 
 HEADER = "# Call History\n"
 WITHHELD = "withheld"
@@ -81,15 +86,21 @@ def remove(text: str | None, call_ids: set[str], who: str) -> str | None:
     kept = [
         block
         for block in _split(text or "")
-        if not (block.entry and (block.entry.call_id in call_ids or block.entry.who == who))
+        if not (
+            block.entry and (block.entry.call_id in call_ids or block.entry.who == who)
+        )
     ]
     return "".join(block.text for block in kept) if text else text
 
 
-def rewrite_summary(text: str | None, call_id: str, clean: Callable[[str], str]) -> str | None:
+def rewrite_summary(
+    text: str | None, call_id: str, clean: Callable[[str], str]
+) -> str | None:
     """The file with each line of one call's summary passed through `clean`."""
     blocks = [
-        _reword(block, clean) if block.entry and block.entry.call_id == call_id else block.text
+        _reword(block, clean)
+        if block.entry and block.entry.call_id == call_id
+        else block.text
         for block in _split(text or "")
     ]
     return "".join(blocks) if text else text
@@ -140,7 +151,9 @@ def _join(blocks: list[_Block]) -> str:
     """The text; a new entry gets a blank line before it and, if something follows, after it."""
     text = ""
     for at, block in enumerate(blocks):
-        text += block.text or _separate(text, block.entry, is_last=at + 1 == len(blocks))
+        text += block.text or _separate(
+            text, block.entry, is_last=at + 1 == len(blocks)
+        )
     return text
 
 
@@ -174,17 +187,27 @@ def _block(lines: list[str]) -> _Block:
     body = [line.rstrip() for line in lines[1:]]
     marks = [mark[1] for line in body if (mark := _MARK.fullmatch(line))]
     summary = "\n".join(line for line in body if not _MARK.fullmatch(line)).strip()
-    direction: Direction = "inbound" if heading["direction"] == "inbound" else "outbound"
+    direction: Direction = (
+        "inbound" if heading["direction"] == "inbound" else "outbound"
+    )
     call_id = marks[-1] if marks else None
     entry = CallsMdEntry(
-        heading["when"], heading["who"], direction, replace_undecodable(summary), call_id
+        heading["when"],
+        heading["who"],
+        direction,
+        replace_undecodable(summary),
+        call_id,
     )
     return _Block("".join(lines), entry)
 
 
 def _read_heading(line: str) -> re.Match[str] | None:
     """Skips long lines: the pattern takes quadratic time on a line full of dashes."""
-    return _HEADING.fullmatch(line.removeprefix(BOM)) if len(line) <= MAX_HEADING_CHARS else None
+    return (
+        _HEADING.fullmatch(line.removeprefix(BOM))
+        if len(line) <= MAX_HEADING_CHARS
+        else None
+    )
 
 
 def _read_time(when: str) -> datetime | None:

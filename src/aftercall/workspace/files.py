@@ -36,7 +36,9 @@ def locked(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
     deadline = time.monotonic() + timeout_s
     while (held := _try_lock(lock)) is None:
         if time.monotonic() > deadline:
-            raise WorkspaceBusy(f"{path}: another process has held its lock for {timeout_s:g} s")
+            raise WorkspaceBusy(
+                f"{path}: another process has held its lock for {timeout_s:g} s"
+            )
         time.sleep(_LOCK_POLL_INTERVAL_S)
     try:
         yield
@@ -48,7 +50,8 @@ def _lock_file(path: Path) -> Path:
     folder = path.parent / LOCK_FOLDER
     if not folder.is_dir():
         folder.mkdir(exist_ok=True)
-        (folder / ".gitignore").write_text("*\n", "utf-8")  # workspaces are often git repositories
+        # workspaces are often git repositories
+        (folder / ".gitignore").write_text("*\n", "utf-8")
     return folder / f"{path.name}.lock"
 
 
@@ -88,7 +91,10 @@ _CAUSES: dict[int, tuple[type[WorkspaceError], str]] = {
     errno.EDQUOT: (WorkspaceFull, "cannot be written, the disk quota is used up"),
     errno.ENOENT: (WorkspaceMissing, "cannot be made, its folder is not there"),
     errno.ENOTDIR: (WorkspaceMissing, "cannot be made, a part of its path is a file"),
-    errno.EEXIST: (WorkspaceMissing, "cannot be made, a file stands where its folder should be"),
+    errno.EEXIST: (
+        WorkspaceMissing,
+        "cannot be made, a file stands where its folder should be",
+    ),
 }
 
 
@@ -148,7 +154,9 @@ def claim(path: Path) -> tuple[str, datetime] | None:
 
 
 def _contended(path: Path) -> WorkspaceBusy:
-    return WorkspaceBusy(f"{path}: another program changes it faster than it can be edited")
+    return WorkspaceBusy(
+        f"{path}: another program changes it faster than it can be edited"
+    )
 
 
 @contextmanager
@@ -220,7 +228,9 @@ def _temporary_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.aftercall-tmp")
 
 
-def _swap(target: Path, before: bytes | None, after: bytes, at: datetime | None = None) -> bool:
+def _swap(
+    target: Path, before: bytes | None, after: bytes, at: datetime | None = None
+) -> bool:
     """Replaces `before` by `after`; does nothing and returns False if the file has changed."""
     _refuse_large(target, len(after))
     spare = _temporary_path(target)

@@ -41,7 +41,9 @@ class Field:
         return f"{self.indent}{self.bullet}{self.mark}{label}:{self.mark[::-1]} {value}"
 
 
-def find_fields(page: MarkdownPage, known: AbstractSet[str], skip: range = range(0)) -> list[Field]:
+def find_fields(
+    page: MarkdownPage, known: AbstractSet[str], skip: range = range(0)
+) -> list[Field]:
     """All field lines in order, with unknown labels too, except the lines of `skip`.
 
     `known` labels are folded.
@@ -67,7 +69,10 @@ def find_fields(page: MarkdownPage, known: AbstractSet[str], skip: range = range
 
 
 def read_field(
-    page: MarkdownPage, field: Field, known: AbstractSet[str], placeholders: AbstractSet[str]
+    page: MarkdownPage,
+    field: Field,
+    known: AbstractSet[str],
+    placeholders: AbstractSet[str],
 ) -> str | None:
     """The value on the line of the field, else on an indented line before the next field."""
     if not is_placeholder(field.value, placeholders):
@@ -108,11 +113,17 @@ def fill_field(
         for line in page.lines[field.at + 1 : field.stop]
         if not _is_placeholder_line(line, placeholders)
     ]
-    return page.splice(field.at, field.stop, [f"{field.head} {value}{field.tail}", *below])
+    return page.splice(
+        field.at, field.stop, [f"{field.head} {value}{field.tail}", *below]
+    )
 
 
 def insert_field(
-    page: MarkdownPage, fields: list[Field], known: AbstractSet[str], label: str, value: str
+    page: MarkdownPage,
+    fields: list[Field],
+    known: AbstractSet[str],
+    label: str,
+    value: str,
 ) -> MarkdownPage:
     """Adds a missing field after the last field line, else after the title."""
     home = next(
@@ -132,14 +143,18 @@ def fold_label(label: str) -> str:
     return " ".join(label.split()).casefold()
 
 
-def _parse_line(line: MarkdownLine, known: AbstractSet[str], at: int, section: int) -> Field | None:
+def _parse_line(
+    line: MarkdownLine, known: AbstractSet[str], at: int, section: int
+) -> Field | None:
     lead = _LEAD.match(line.text)
     name, colon, rest = line.text[lead.end() :].partition(":") if lead else ("", "", "")
     label = fold_label(name.strip("*_ \t"))
     if line.kind is not LineKind.TEXT or lead is None or not colon or not label:
         return None
     indent, bullet, mark = lead[1], lead[2] or "", lead[3]
-    head, value, tail = _split_value(line.text, rest, "" if name.rstrip().endswith(mark) else mark)
+    head, value, tail = _split_value(
+        line.text, rest, "" if name.rstrip().endswith(mark) else mark
+    )
     is_dressed = bool(
         (bullet or mark)
         and _LABEL.fullmatch(label)
@@ -194,7 +209,11 @@ class FieldForm:
         """The values on one line each, without blanks and placeholders."""
         bare = {name: bare_value(value or "") for name, value in values.items()}
         known = self.placeholders
-        return {name: value for name, value in bare.items() if not is_placeholder(value, known)}
+        return {
+            name: value
+            for name, value in bare.items()
+            if not is_placeholder(value, known)
+        }
 
     def fill(self, page: MarkdownPage, values: Mapping[str, str]) -> MarkdownPage:
         for name, value in values.items():
@@ -209,7 +228,9 @@ class FieldForm:
         fields = self.find(page)
         field = self._pick(page, fields, name)
         if field is None:
-            return insert_field(page, fields, self.known_labels, self.labels[name], value)
+            return insert_field(
+                page, fields, self.known_labels, self.labels[name], value
+            )
         if self._value(page, field, name):
             return page
         return fill_field(page, field, value, self.placeholders)
@@ -226,7 +247,9 @@ class FieldForm:
 
         `- Name: Rex` under `## Pets` is not the user's name.
         """
-        named = [field for field in fields if field.label == fold_label(self.labels[name])]
+        named = [
+            field for field in fields if field.label == fold_label(self.labels[name])
+        ]
         named = [field for field in named if field.section == named[0].section]
         filled = [field for field in named if self._value(page, field, name)]
         return next(reversed(filled or named), None)

@@ -25,7 +25,9 @@ _QUOTES = re.compile('["“”„‟«»‹›‚‛『』「」〝〞＂`´]')
 _STRAY_APOSTROPHES = re.compile(r"(?<!\w)['‘’]|['‘’](?!\w)")
 _END = re.compile(r"[.!?…]+[)\]]*(?=\s|$)|[。！？]+")
 _TITLE = re.compile(r"(?:^|\W)(?:mr|mrs|ms|mx|dr|prof|st)\.$", re.IGNORECASE)
-_SHORTENED = re.compile(r"(?:^|\W)(?:(?:[^\W\d_]\.)+[^\W\d_]|vs|no|approx)\.$", re.IGNORECASE)
+_SHORTENED = re.compile(
+    r"(?:^|\W)(?:(?:[^\W\d_]\.)+[^\W\d_]|vs|no|approx)\.$", re.IGNORECASE
+)
 _SALUTATION = re.compile(
     "(?:hey|hi|hello|hiya|howdy|good (?:morning|afternoon|evening)|welcome "
     r"back)\b(?:\W+\w+){0,3}\W*$",
@@ -78,7 +80,9 @@ def _split(text: str) -> tuple[str, str]:
 
 def _goes_on(head: str, rest: str) -> bool:
     """Whether the full stop belongs to a word: `Dr. Brown`, `at 3 p.m. tomorrow`."""
-    return bool(_TITLE.search(head)) or (rest[0].islower() and bool(_SHORTENED.search(head)))
+    return bool(_TITLE.search(head)) or (
+        rest[0].islower() and bool(_SHORTENED.search(head))
+    )
 
 
 MAX_GREETING_CHARS = 200
@@ -91,7 +95,9 @@ _log = get_logger("workspace")
 
 def clean_greeting(text: str) -> str | None:
     """One sentence of at most 200 characters without quotes or emoji; None if nothing is left."""
-    spoken = strip_unspoken(bare_value(text.lstrip("#> \t\r\n"))[: 10 * MAX_GREETING_CHARS])
+    spoken = strip_unspoken(
+        bare_value(text.lstrip("#> \t\r\n"))[: 10 * MAX_GREETING_CHARS]
+    )
     greeting = truncate(first_sentence(spoken), MAX_GREETING_CHARS)
     return greeting if any(mark.isalnum() for mark in greeting) else None
 
@@ -110,7 +116,11 @@ def claim_greeting(person: WorkspacePerson, now: datetime) -> str | None:
     if claimed is None:
         return None
     text, saved_at = claimed
-    return clean_greeting(replace_undecodable(text)) if now - saved_at <= LIFETIME else None
+    return (
+        clean_greeting(replace_undecodable(text))
+        if now - saved_at <= LIFETIME
+        else None
+    )
 
 
 def peek_greeting(person: WorkspacePerson, now: datetime) -> str | None:
@@ -119,12 +129,22 @@ def peek_greeting(person: WorkspacePerson, now: datetime) -> str | None:
     if text is None:
         return None
     saved_at = datetime.fromtimestamp(person.greeting.stat().st_mtime, UTC)
-    return clean_greeting(replace_undecodable(text)) if now - saved_at <= LIFETIME else None
+    return (
+        clean_greeting(replace_undecodable(text))
+        if now - saved_at <= LIFETIME
+        else None
+    )
 
 
 def choose_greeting(saved: str | None, profile: UserProfile, configured: str) -> str:
     """The saved greeting, with the name as corrected since; else by name; else the configured."""
     if saved:
-        return replace_old_name(saved, find_greeted_name(saved), profile.name, profile.call_name)
+        return replace_old_name(
+            saved, find_greeted_name(saved), profile.name, profile.call_name
+        )
     name = strip_unspoken(profile.spoken_name or "").rstrip(" .,;:!?")
-    return f"Hey {truncate(name, MAX_GREETING_CHARS - len('Hey !'))}!" if name else configured
+    return (
+        f"Hey {truncate(name, MAX_GREETING_CHARS - len('Hey !'))}!"
+        if name
+        else configured
+    )

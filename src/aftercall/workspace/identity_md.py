@@ -61,7 +61,9 @@ def fill(text: str | None, found: AgentIdentity) -> str | None:
     values = FORM.filter_usable({name: getattr(found, name) for name in WRITTEN_FIELDS})
     if is_generic_name(values.get("name", "")):
         del values["name"]
-    return FORM.fill(MarkdownPage.parse(text or TEMPLATE), values).text if values else text
+    return (
+        FORM.fill(MarkdownPage.parse(text or TEMPLATE), values).text if values else text
+    )
 
 
 def fill_if_unset(text: str | None, found: AgentIdentity) -> str | None:

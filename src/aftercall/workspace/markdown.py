@@ -68,7 +68,9 @@ class MarkdownPage:
         pairs = split_lines(text[len(bom) :])
         kinds = _classify([line for line, _ in pairs])
         triples = zip(pairs, kinds, strict=True)
-        return cls(bom, tuple(MarkdownLine(line, end, kind) for (line, end), kind in triples))
+        return cls(
+            bom, tuple(MarkdownLine(line, end, kind) for (line, end), kind in triples)
+        )
 
     @cached_property
     def text(self) -> str:
@@ -82,7 +84,8 @@ class MarkdownPage:
         """The page with other lines at `start` to `stop`; a new line inherits the old ending."""
         ends = [line.end for line in self.lines[start:stop]]
         fresh = [
-            (text, ends[at] if at < len(ends) else self.ending) for at, text in enumerate(texts)
+            (text, ends[at] if at < len(ends) else self.ending)
+            for at, text in enumerate(texts)
         ]
         kept = [(line.text, line.end) for line in self.lines]
         pairs = [*kept[:start], *fresh, *kept[stop:]]
@@ -99,7 +102,11 @@ class MarkdownPage:
 
     def find_next_boundary(self, start: int) -> int:
         return next(
-            (at for at in range(start, len(self.lines)) if self.lines[at].level in (1, 2)),
+            (
+                at
+                for at in range(start, len(self.lines))
+                if self.lines[at].level in (1, 2)
+            ),
             len(self.lines),
         )
 
@@ -117,7 +124,11 @@ class MarkdownPage:
         while first < len(self.lines) and self.lines[first].kind is LineKind.BLANK:
             first += 1
         below = self.lines[first + 1].text if first + 1 < len(self.lines) else ""
-        if below and self.lines[first].kind is LineKind.TEXT and _UNDERLINE.match(below):
+        if (
+            below
+            and self.lines[first].kind is LineKind.TEXT
+            and _UNDERLINE.match(below)
+        ):
             return first + 2
         for at, line in enumerate(self.lines):
             if line.kind is LineKind.HEADING and line.level == 1:
@@ -140,7 +151,9 @@ def _heading_text(line: MarkdownLine) -> str:
 
 def _classify(texts: list[str]) -> Iterator[LineKind]:
     at = _front_matter_end(texts)
-    last_close = max((line for line, text in enumerate(texts) if "-->" in text), default=-1)
+    last_close = max(
+        (line for line, text in enumerate(texts) if "-->" in text), default=-1
+    )
     yield from [LineKind.FRONT_MATTER] * at
     while at < len(texts):
         stop, kind = _next_block(texts, at, last_close)
@@ -152,8 +165,13 @@ def _front_matter_end(texts: list[str]) -> int:
     """Front matter must close and hold YAML; otherwise `---` is a rule."""
     if not texts or texts[0].rstrip() != "---":
         return 0
-    close = next((at for at, text in enumerate(texts[1:], 1) if text.rstrip() in ("---", "...")), 0)
-    body = [text for text in texts[1:close] if text.strip() and not text.startswith("#")]
+    close = next(
+        (at for at, text in enumerate(texts[1:], 1) if text.rstrip() in ("---", "...")),
+        0,
+    )
+    body = [
+        text for text in texts[1:close] if text.strip() and not text.startswith("#")
+    ]
     if not body or not _YAML_KEY.match(body[0]):
         return 0
     is_yaml = all(_YAML_KEY.match(text) or _YAML_BODY.match(text) for text in body)
@@ -168,7 +186,11 @@ def _next_block(texts: list[str], at: int, last_close: int) -> tuple[int, LineKi
     text = texts[at]
     if fence := _FENCE.match(text):
         return _fenced(texts, at, fence[1])
-    if at <= last_close and text.lstrip().startswith("<!--") and (stop := _comment_end(texts, at)):
+    if (
+        at <= last_close
+        and text.lstrip().startswith("<!--")
+        and (stop := _comment_end(texts, at))
+    ):
         return stop, LineKind.COMMENT
     if not text.strip():
         return at + 1, LineKind.BLANK
@@ -189,7 +211,9 @@ def _comment_end(texts: list[str], at: int) -> int | None:
     """One past the line that closes the comment; None if it never closes and is text."""
     if "-->" in texts[at].partition("<!--")[2]:
         return at + 1
-    return next((stop + 1 for stop in range(at + 1, len(texts)) if "-->" in texts[stop]), None)
+    return next(
+        (stop + 1 for stop in range(at + 1, len(texts)) if "-->" in texts[stop]), None
+    )
 
 
 NOT_SET = "not set yet"
@@ -238,13 +262,17 @@ _PAIRS = ("***", "**", "*", "___", "__", "_", "`")
 
 def one_line(text: str) -> str:
     """One line without control characters that cannot open a comment."""
-    words = ("".join(mark for mark in word if _is_writable(mark)) for word in text.split())
+    words = (
+        "".join(mark for mark in word if _is_writable(mark)) for word in text.split()
+    )
     return " ".join(word for word in words if word).replace("<!--", "<! --")
 
 
 def plain_lines(text: str) -> list[str]:
     """The non-empty lines as plain text: no emphasis, heading, list, quote, code or rule."""
-    lines = (_STRUCTURE.sub("", strip_markdown(one_line(line))) for line in text.splitlines())
+    lines = (
+        _STRUCTURE.sub("", strip_markdown(one_line(line))) for line in text.splitlines()
+    )
     return [line for line in lines if not _DECORATION.fullmatch(line)]
 
 

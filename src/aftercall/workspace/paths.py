@@ -9,15 +9,23 @@ from pathlib import Path
 from typing import Literal, Self
 
 from aftercall.errors import ConfigError, RefusedInput
-from aftercall.model.people import is_person, normalise_caller, normalise_party, split_party
+from aftercall.model.people import (
+    is_person,
+    normalise_caller,
+    normalise_party,
+    split_party,
+)
 from aftercall.settings import Settings
 
 Scope = Literal["per_caller", "shared", "none"]
 
 MAIN_AGENT = "main"
-MAX_FOLDER_NAME_CHARS = 200  # file systems allow 255; lock and temporary names are longer
+MAX_FOLDER_NAME_CHARS = (
+    200  # file systems allow 255; lock and temporary names are longer
+)
 _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_RESERVED_FOLDERS = frozenset({"people", "tasks", "journal"})  # folders of the main agent
+# folders of the main agent
+_RESERVED_FOLDERS = frozenset({"people", "tasks", "journal"})
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789+-_.@")
 
 
@@ -71,7 +79,9 @@ class Workspace:
         number, person = split_party(known)
         if person:
             return WorkspacePerson(self.person_folder(number) / person)
-        return WorkspacePerson(self.root if number == self.owner else self.person_folder(number))
+        return WorkspacePerson(
+            self.root if number == self.owner else self.person_folder(number)
+        )
 
     def person_folder(self, number: str) -> Path:
         """The folder of a number: of its owner, unless they own the workspace, and of others."""

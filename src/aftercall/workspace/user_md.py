@@ -38,7 +38,9 @@ _(What do they care about? What projects are they working on? What annoys them? 
 makes them laugh? Build this over time.)_
 """
 
-FORM = FieldForm(LABELS, USER_PLACEHOLDERS, multiline=frozenset({"notes"}), prose_section="Context")
+FORM = FieldForm(
+    LABELS, USER_PLACEHOLDERS, multiline=frozenset({"notes"}), prose_section="Context"
+)
 
 _BULLET = re.compile(r"\s*[-*+]\s+")
 
@@ -69,7 +71,9 @@ class UserProfile:
 
 def parse(text: str | None) -> UserProfile:
     page = MarkdownPage.parse(text or "")
-    return UserProfile(**FORM.read(page), context="\n".join(_read_context(page)) or None)
+    return UserProfile(
+        **FORM.read(page), context="\n".join(_read_context(page)) or None
+    )
 
 
 def fill(text: str | None, found: UserProfile) -> str | None:
@@ -95,7 +99,8 @@ def _read_context(page: MarkdownPage) -> list[str]:
     kept = [
         line.text.rstrip()
         for line in body
-        if line.kind is not LineKind.TEXT or not is_placeholder(line.text, USER_PLACEHOLDERS)
+        if line.kind is not LineKind.TEXT
+        or not is_placeholder(line.text, USER_PLACEHOLDERS)
     ]
     return replace_undecodable("\n".join(kept)).strip("\n").split("\n")
 
@@ -116,7 +121,9 @@ def _add_context(page: MarkdownPage, lines: list[str]) -> MarkdownPage:
         return page.splice(texts[0], texts[-1] + 1, fresh)
     end = page.find_text_end(section.start, section.stop)
     if end == section.start + 1:
-        return page.splice(end, end, ["", *fresh, *([] if page.is_blank(end) else [""])])
+        return page.splice(
+            end, end, ["", *fresh, *([] if page.is_blank(end) else [""])]
+        )
     last = page.lines[end - 1]
     bullet = _BULLET.match(last.text) if last.kind is LineKind.TEXT else None
     prefix = bullet[0].lstrip() if bullet else ""
@@ -125,7 +132,9 @@ def _add_context(page: MarkdownPage, lines: list[str]) -> MarkdownPage:
 
 def _add_section(page: MarkdownPage, lines: list[str]) -> MarkdownPage:
     """Adds the section before the next one, so that it takes in no other lines."""
-    known = [field.stop for field in FORM.find(page) if field.label in FORM.known_labels]
+    known = [
+        field.stop for field in FORM.find(page) if field.label in FORM.known_labels
+    ]
     start = known[-1] if known else page.find_title_end()
     end = page.find_text_end(start, page.find_next_boundary(start))
     above = [] if end == 0 or page.is_blank(end - 1) else [""]

@@ -93,7 +93,8 @@ def test_marks_of_another_time_change_nothing() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["send", "finish", "mark", "clear", "wait"]), st.integers(1, 20_000)
+            st.sampled_from(["send", "finish", "mark", "clear", "wait"]),
+            st.integers(1, 20_000),
         ),
         max_size=40,
     )
@@ -107,7 +108,9 @@ def test_the_playhead_never_runs_backwards_nor_past_what_was_sent(
         speech = playback.list_unfinished()[-1] if playback.list_unfinished() else None
         if step == "send":
             names.append(
-                playback.record_sent(speech or playback.start(f"s{number}", START), size, now_s)
+                playback.record_sent(
+                    speech or playback.start(f"s{number}", START), size, now_s
+                )
             )
             sent += size
         elif step == "finish" and speech:

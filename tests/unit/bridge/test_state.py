@@ -3,7 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.bridge.state import TRANSITIONS, CallAction, CallPhase, CallSignal, CallState
+from aftercall.bridge.state import (
+    TRANSITIONS,
+    CallAction,
+    CallPhase,
+    CallSignal,
+    CallState,
+)
 
 
 @given(st.lists(st.sampled_from(list(CallSignal)), max_size=30))
@@ -20,7 +26,11 @@ def test_whatever_happens_the_caller_leaving_ends_the_call_with_a_reason(
 
 def test_a_caller_who_talks_into_the_goodbye_is_heard_and_not_hung_up_on() -> None:
     course = CallState()
-    for signal in (CallSignal.ENGINE_READY, CallSignal.AGENT_ENDS, CallSignal.CALLER_TALKS):
+    for signal in (
+        CallSignal.ENGINE_READY,
+        CallSignal.AGENT_ENDS,
+        CallSignal.CALLER_TALKS,
+    ):
         course.apply(signal)
     assert (course.phase, course.end_reason) == (CallPhase.TALKING_ON, None)
     course.apply(CallSignal.TOO_LONG)
@@ -38,12 +48,18 @@ def test_the_engine_is_asked_back_at_most_once_and_nothing_happens_after_the_end
     assert actions.count(CallAction.APOLOGISE) <= 1
     assert actions.count(CallAction.HANG_UP) <= 1
     if CallAction.HANG_UP in actions:
-        assert set(actions[actions.index(CallAction.HANG_UP) + 1 :]) <= {CallAction.NONE}
+        assert set(actions[actions.index(CallAction.HANG_UP) + 1 :]) <= {
+            CallAction.NONE
+        }
 
 
 def test_the_first_reason_stands() -> None:
     course = CallState()
-    for signal in (CallSignal.ENGINE_READY, CallSignal.SILENT_TOO_LONG, CallSignal.CALLER_GONE):
+    for signal in (
+        CallSignal.ENGINE_READY,
+        CallSignal.SILENT_TOO_LONG,
+        CallSignal.CALLER_GONE,
+    ):
         course.apply(signal)
     assert course.end_reason == "caller_silent"
 

@@ -16,5 +16,6 @@ def test_the_forms_are_plain_enough_for_every_engine() -> None:
     for form in forms.values():
         assert "$defs" not in form
         assert all(
-            "anyOf" not in field and "title" not in field for field in form["properties"].values()
+            "anyOf" not in field and "title" not in field
+            for field in form["properties"].values()
         )

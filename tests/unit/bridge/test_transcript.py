@@ -12,7 +12,8 @@ def texts(
     transcript: TurnDrafts, now_s: float, *, everything: bool = False
 ) -> list[tuple[str, str]]:
     return [
-        (draft.speaker, draft.text) for draft in transcript.pop_ready(now_s, everything=everything)
+        (draft.speaker, draft.text)
+        for draft in transcript.pop_ready(now_s, everything=everything)
     ]
 
 
@@ -82,6 +83,14 @@ def test_no_word_is_lost_or_told_twice(steps: list[tuple[str, Speaker, int]]) ->
             said.append(f"w{number}")
             transcript.set_text(speaker, str(key), f"w{number}", START, float(number))
         else:
-            kept += [word for _, text in texts(transcript, float(number)) for word in text.split()]
-    kept += [word for _, text in texts(transcript, 1e9, everything=True) for word in text.split()]
+            kept += [
+                word
+                for _, text in texts(transcript, float(number))
+                for word in text.split()
+            ]
+    kept += [
+        word
+        for _, text in texts(transcript, 1e9, everything=True)
+        for word in text.split()
+    ]
     assert sorted(kept) == sorted(said)

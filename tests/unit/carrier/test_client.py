@@ -13,7 +13,9 @@ from aftercall.phone.telnyx import TelnyxControl
 from aftercall.phone.twilio import TwilioControl
 
 SPEAK = TelnyxControl().speak("v3:x", "the canary sings", cause="e")
-MESSAGE = TwilioControl("AC1").send_message("+15550101", "+15550100", "the canary sings")
+MESSAGE = TwilioControl("AC1").send_message(
+    "+15550101", "+15550100", "the canary sings"
+)
 
 
 class Hasty(SystemClock):
@@ -21,7 +23,9 @@ class Hasty(SystemClock):
         return
 
 
-async def send(request: ControlRequest, *answers: int | Exception) -> tuple[int, Exception | None]:
+async def send(
+    request: ControlRequest, *answers: int | Exception
+) -> tuple[int, Exception | None]:
     """How often it was sent, and how it ended."""
     rest, sent = list(answers), 0
 
@@ -32,7 +36,11 @@ async def send(request: ControlRequest, *answers: int | Exception) -> tuple[int,
         if isinstance(found, Exception):
             raise found
         return httpx2.Response(
-            found, json={"errors": [{"code": "90018" if found == 422 else "10009"}], "code": 7}
+            found,
+            json={
+                "errors": [{"code": "90018" if found == 422 else "10009"}],
+                "code": 7,
+            },
         )
 
     transport = httpx2.MockTransport(answer)
@@ -68,7 +76,10 @@ async def test_a_message_that_may_have_been_sent_is_not_sent_again(
 ) -> None:
     sent, error = await send(MESSAGE, trouble, 200)
     assert (sent, type(error)) == (1, CarrierUnreachable)
-    assert await send(MESSAGE, httpx2.ConnectError("never reached them"), 200) == (2, None)
+    assert await send(MESSAGE, httpx2.ConnectError("never reached them"), 200) == (
+        2,
+        None,
+    )
 
 
 async def test_a_refusal_is_final_and_a_call_that_is_over_is_told_apart() -> None:

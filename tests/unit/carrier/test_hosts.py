@@ -14,7 +14,10 @@ TWILIO, TELNYX = "https://api.twilio.com", "https://api.telnyx.com"
 
 
 def check(
-    url: str, carrier: str = "twilio", api: str = TWILIO, leads_to: tuple[str, ...] = (PUBLIC,)
+    url: str,
+    carrier: str = "twilio",
+    api: str = TWILIO,
+    leads_to: tuple[str, ...] = (PUBLIC,),
 ) -> MediaAddress:
     return MediaHosts(carrier, api, lambda host, port: list(leads_to)).check(url)
 
@@ -23,7 +26,10 @@ def check(
     ("carrier", "url"),
     [
         ("twilio", "https://api.twilio.com/2010-04-01/Accounts/AC1/Recordings/RE1.wav"),
-        ("twilio", "https://api.dublin.ie1.twilio.com/2010-04-01/Accounts/AC1/Recordings/RE1"),
+        (
+            "twilio",
+            "https://api.dublin.ie1.twilio.com/2010-04-01/Accounts/AC1/Recordings/RE1",
+        ),
         ("twilio", "https://media.twiliocdn.com/AC1/RE1"),
         (
             "telnyx",
@@ -100,7 +106,11 @@ def test_loopback_is_allowed_only_as_the_configured_api_itself() -> None:
         "127.0.0.1:8090",
         True,
     )
-    for other in ("http://127.0.0.1:8091/x.wav", "http://localhost:8090/x", "http://127.0.0.1/x"):
+    for other in (
+        "http://127.0.0.1:8091/x.wav",
+        "http://localhost:8090/x",
+        "http://127.0.0.1/x",
+    ):
         with pytest.raises(RecordingRefused):
             check(other, api=lab, leads_to=("127.0.0.1",))
     with pytest.raises(RecordingRefused):

@@ -40,7 +40,9 @@ class Memory:
 
 def fetch(answer: Answer, sink: Memory | None = None, limit: int = 10**7) -> Memory:
     sink = sink or Memory()
-    hosts = MediaHosts("twilio", "https://api.twilio.com", lambda host, port: ["54.172.60.1"])
+    hosts = MediaHosts(
+        "twilio", "https://api.twilio.com", lambda host, port: ["54.172.60.1"]
+    )
     MediaClient(hosts, KEY, limit, httpx2.MockTransport(answer)).fetch(URL, sink)
     return sink
 
@@ -83,7 +85,9 @@ def test_a_recording_that_was_already_whole_is_not_fetched_again() -> None:
 
 def test_a_host_that_knows_no_parts_sends_it_all_and_nothing_is_there_twice() -> None:
     assert (
-        fetch(lambda request: httpx2.Response(200, content=AUDIO), Memory(AUDIO[:5000])).data
+        fetch(
+            lambda request: httpx2.Response(200, content=AUDIO), Memory(AUDIO[:5000])
+        ).data
         == AUDIO
     )
 
@@ -91,10 +95,14 @@ def test_a_host_that_knows_no_parts_sends_it_all_and_nothing_is_there_twice() ->
 @pytest.mark.parametrize(
     "headers", [{}, {"Content-Range": "bytes 7-9/10"}, {"Content-Range": "nonsense"}]
 )
-def test_another_part_than_was_asked_for_is_thrown_away(headers: dict[str, str]) -> None:
+def test_another_part_than_was_asked_for_is_thrown_away(
+    headers: dict[str, str],
+) -> None:
     sink = Memory(AUDIO[:5000])
     with pytest.raises(CarrierUnreachable):
-        fetch(lambda request: httpx2.Response(206, content=b"xyz", headers=headers), sink)
+        fetch(
+            lambda request: httpx2.Response(206, content=b"xyz", headers=headers), sink
+        )
     assert sink.data == b""
 
 
@@ -141,7 +149,9 @@ def test_redirects_are_judged_each_and_credentials_stay_with_the_api() -> None:
         return (
             ranged(request)
             if host == "media.twiliocdn.com"
-            else httpx2.Response(302, headers={"Location": "https://media.twiliocdn.com/x"})
+            else httpx2.Response(
+                302, headers={"Location": "https://media.twiliocdn.com/x"}
+            )
         )
 
     assert fetch(answer).data == AUDIO
@@ -152,8 +162,9 @@ def test_redirects_are_judged_each_and_credentials_stay_with_the_api() -> None:
         "/../..",
         "https://api.twilio.com/loop",
     ):
+        redirect = httpx2.Response(302, headers={"Location": bad})
         with pytest.raises(RecordingRefused):
-            fetch(lambda request, bad=bad: httpx2.Response(302, headers={"Location": bad}))  # type: ignore[misc]
+            fetch(lambda request, answer=redirect: answer)  # type: ignore[misc]
 
 
 def test_a_line_that_breaks_keeps_what_came() -> None:

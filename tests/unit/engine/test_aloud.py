@@ -12,7 +12,12 @@ import pytest
 from aftercall.bridge.tools import list_tools
 from aftercall.clock import SystemClock
 from aftercall.engine.session import AgentReply
-from aftercall.engine.spoken_turns import NOT_TAKEN, PARDON, SpokenTurnEngine, SpokenTurnSession
+from aftercall.engine.spoken_turns import (
+    NOT_TAKEN,
+    PARDON,
+    SpokenTurnEngine,
+    SpokenTurnSession,
+)
 from aftercall.engine.voice import (
     TAKEN_DOWN,
     AgentAudio,
@@ -52,7 +57,9 @@ class SlowEar(LabRecogniser):
 
 @asynccontextmanager
 async def session_of(
-    engine: FakeEngine, ear: LabRecogniser | None = None, opening: EngineOpening | None = None
+    engine: FakeEngine,
+    ear: LabRecogniser | None = None,
+    opening: EngineOpening | None = None,
 ) -> AsyncIterator[SpokenTurnSession]:
     aloud = SpokenTurnEngine(
         engine, SpeechKit(ear or LabRecogniser(), LabSynthesiser()), SystemClock()
@@ -86,7 +93,9 @@ async def test_who_pauses_and_talks_on_is_answered_once_and_to_all_of_it() -> No
 
 
 async def test_what_a_noise_cut_off_is_said_again() -> None:
-    async with session_of(FakeEngine(greeting="Hello, this is a long greeting.")) as session:
+    async with session_of(
+        FakeEngine(greeting="Hello, this is a long greeting.")
+    ) as session:
         await receive_until(session, AgentText)
         session.send_audio(NOISE)
         events = await receive_until(session, AgentDone)
@@ -107,10 +116,13 @@ async def test_a_noise_after_our_words_is_asked_about() -> None:
         assert text_of(await receive_until(session, AgentDone)) == PARDON
 
 
-async def test_the_last_word_is_followed_by_hanging_up_unless_the_caller_talks_on() -> None:
+async def test_the_last_word_is_followed_by_hanging_up_unless_the_caller_talks_on() -> (
+    None
+):
     async with session_of(
         FakeEngine(
-            AgentReply("Goodbye!", ends_call=True), AgentReply("Goodbye again!", ends_call=True)
+            AgentReply("Goodbye!", ends_call=True),
+            AgentReply("Goodbye again!", ends_call=True),
         )
     ) as session:
         await receive_until(session, AgentDone)
@@ -118,7 +130,9 @@ async def test_the_last_word_is_followed_by_hanging_up_unless_the_caller_talks_o
         await receive_until(session, AgentText)
         session.send_audio(utter("One more thing.") + PAUSE)
         events = await receive_until(session, ToolCall)
-    assert [event.name for event in events if isinstance(event, ToolCall)] == ["end_call"]
+    assert [event.name for event in events if isinstance(event, ToolCall)] == [
+        "end_call"
+    ]
     assert text_of(events) == "Goodbye again!"
 
 
@@ -137,12 +151,17 @@ async def test_a_claim_to_have_taken_something_down_waits_until_it_is_so(
         session.send_audio(utter("When do you open?") + PAUSE)
         tool_call = (await receive_until(session, ToolCall))[-1]
         assert isinstance(tool_call, ToolCall)
-        assert (tool_call.name, json.loads(tool_call.arguments)) == ("take_request", taken)
+        assert (tool_call.name, json.loads(tool_call.arguments)) == (
+            "take_request",
+            taken,
+        )
         await session.answer_tool(tool_call, answer)
         assert text_of(await receive_until(session, AgentDone)) == heard
 
 
-async def test_an_answer_that_the_caller_talks_into_before_it_is_ready_never_sounds() -> None:
+async def test_an_answer_that_the_caller_talks_into_before_it_is_ready_never_sounds() -> (
+    None
+):
     engine = FakeEngine(None, "Both, then.")
     async with session_of(engine) as session:
         await receive_until(session, AgentDone)
@@ -156,7 +175,9 @@ async def test_an_answer_that_the_caller_talks_into_before_it_is_ready_never_sou
 
 
 @pytest.mark.parametrize("breaks", [EngineLost("gone"), RuntimeError("broken")])
-async def test_whatever_breaks_behind_it_is_an_engine_that_is_lost(breaks: Exception) -> None:
+async def test_whatever_breaks_behind_it_is_an_engine_that_is_lost(
+    breaks: Exception,
+) -> None:
     async with session_of(FakeEngine(breaks)) as session:
         await receive_until(session, AgentDone)
         session.send_audio(utter("Hello?") + PAUSE)
@@ -164,11 +185,15 @@ async def test_whatever_breaks_behind_it_is_an_engine_that_is_lost(breaks: Excep
             await receive_until(session, AgentDone)
 
 
-async def test_a_session_begun_anew_knows_what_was_said_and_does_not_greet_again() -> None:
+async def test_a_session_begun_anew_knows_what_was_said_and_does_not_greet_again() -> (
+    None
+):
     briefing = Briefing("Hello!", "Ada", (RecentCall(START, "Asked for a plumber."),))
     turns = [Turn(seq=1, speaker="caller", text="Call the plumber.", at=START)]
     engine = FakeEngine()
-    async with session_of(engine, opening=EngineOpening("", "Go on.", turns, briefing)) as session:
+    async with session_of(
+        engine, opening=EngineOpening("", "Go on.", turns, briefing)
+    ) as session:
         assert text_of(await receive_until(session, AgentDone)) == "Go on."
     told = engine.briefings[0]
     assert told.recent == briefing.recent

@@ -25,7 +25,9 @@ Talk = Callable[[ServerConnection], Awaitable[None]]
 
 @asynccontextmanager
 async def connected(talk: Talk) -> AsyncIterator[EngineSocket]:
-    async with serve(talk, "127.0.0.1", 0, close_timeout=0.5, compression=None) as server:
+    async with serve(
+        talk, "127.0.0.1", 0, close_timeout=0.5, compression=None
+    ) as server:
         port = next(iter(server.sockets)).getsockname()[1]
         socket = await EngineSocket.open(f"ws://127.0.0.1:{port}/", {}, "engine")
         yield socket
@@ -121,7 +123,9 @@ async def test_a_refusal_is_known_as_soon_as_it_is_told_however_it_is_cut_up(
     for silence.
     """
 
-    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def refuse(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         await reader.readuntil(b"\r\n\r\n")
         for piece in pieces:
             writer.write(piece)

@@ -36,7 +36,8 @@ class FakeSocket:
     def __init__(self, *messages: dict[str, Any] | str | bytes) -> None:
         self.sent: list[Any] = []
         self._messages = [
-            json.dumps(message) if isinstance(message, dict) else message for message in messages
+            json.dumps(message) if isinstance(message, dict) else message
+            for message in messages
         ]
 
     async def deliver(self, handle: Handler[str | bytes]) -> None:
@@ -80,7 +81,14 @@ async def test_audio_of_an_interrupted_deepgram_speech_is_dropped_until_somethin
     None
 ):
     events = await deepgram(
-        text("assistant", "Hello."), b"a", BEGAN, b"late", b"later", text("user", "Hi."), b"b", DONE
+        text("assistant", "Hello."),
+        b"a",
+        BEGAN,
+        b"late",
+        b"later",
+        text("user", "Hi."),
+        b"b",
+        DONE,
     )
     assert events == [
         AgentText("s1", "Hello."),
@@ -92,7 +100,9 @@ async def test_audio_of_an_interrupted_deepgram_speech_is_dropped_until_somethin
     ]
 
 
-async def test_a_deepgram_speech_has_several_sentences_and_a_turn_several_pieces() -> None:
+async def test_a_deepgram_speech_has_several_sentences_and_a_turn_several_pieces() -> (
+    None
+):
     events = await deepgram(
         text("assistant", "One."),
         b"a",
@@ -103,7 +113,10 @@ async def test_a_deepgram_speech_has_several_sentences_and_a_turn_several_pieces
         text("user", "A"),
         text("user", "B"),
     )
-    assert "".join(event.text for event in events if isinstance(event, AgentText)) == "One. Two."
+    assert (
+        "".join(event.text for event in events if isinstance(event, AgentText))
+        == "One. Two."
+    )
     assert [event for event in events if isinstance(event, CallerSaid)] == [
         CallerSaid("t1", "A"),
         CallerSaid("t2", "B"),
@@ -137,8 +150,14 @@ async def test_deepgram_tools_on_our_side_are_called_and_may_be_cancelled() -> N
     ours = {"id": "1", "name": "end_call", "arguments": "{}", "client_side": True}
     theirs = {"id": "2", "name": "lookup", "arguments": "{}", "client_side": False}
     asked = {"type": "FunctionCallRequest", "functions": [ours, theirs]}
-    cancelled = {"type": "FunctionCallCancelled", "functions": [{"id": "1", "name": "end_call"}]}
-    assert await deepgram(asked, cancelled) == [ToolCall("1", "end_call", "{}"), ToolCancelled("1")]
+    cancelled = {
+        "type": "FunctionCallCancelled",
+        "functions": [{"id": "1", "name": "end_call"}],
+    }
+    assert await deepgram(asked, cancelled) == [
+        ToolCall("1", "end_call", "{}"),
+        ToolCancelled("1"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -167,9 +186,15 @@ def delta(item: str, payload: bytes) -> dict[str, Any]:
     }
 
 
-async def test_audio_of_an_interrupted_openai_item_is_dropped_and_only_of_that() -> None:
+async def test_audio_of_an_interrupted_openai_item_is_dropped_and_only_of_that() -> (
+    None
+):
     began = {"type": "input_audio_buffer.speech_started", "item_id": "c1"}
-    late = {"type": "response.output_audio_transcript.delta", "item_id": "a1", "delta": " late"}
+    late = {
+        "type": "response.output_audio_transcript.delta",
+        "item_id": "a1",
+        "delta": " late",
+    }
     done = {"type": "response.output_audio.done", "item_id": "a1"}
     events, _, _ = await openai(
         delta("a1", b"x"), began, delta("a1", b"y"), late, done, delta("a2", b"z")
@@ -177,7 +202,9 @@ async def test_audio_of_an_interrupted_openai_item_is_dropped_and_only_of_that()
     assert events == [AgentAudio("a1", b"x"), CallerBegan("c1"), AgentAudio("a2", b"z")]
 
 
-async def test_a_cancelled_openai_answer_keeps_only_the_words_that_came_before() -> None:
+async def test_a_cancelled_openai_answer_keeps_only_the_words_that_came_before() -> (
+    None
+):
     said = {
         "type": "response.output_audio_transcript.delta",
         "item_id": "a1",
@@ -197,9 +224,14 @@ async def test_a_cancelled_openai_answer_keeps_only_the_words_that_came_before()
     item = {"type": "response.output_item.done", "item": {"id": "a1", **part}}
     ended = {
         "type": "response.done",
-        "response": {"status": "cancelled", "status_details": {"reason": "turn_detected"}},
+        "response": {
+            "status": "cancelled",
+            "status_details": {"reason": "turn_detected"},
+        },
     }
-    events, session, socket = await openai(delta("a1", b"x" * 800), said, began, told, item, ended)
+    events, session, socket = await openai(
+        delta("a1", b"x" * 800), said, began, told, item, ended
+    )
     assert events == [
         AgentAudio("a1", b"x" * 800),
         AgentText("a1", "Your order"),
@@ -272,7 +304,9 @@ def wanted(call_id: str, status: str = "completed") -> dict[str, Any]:
 
 
 async def test_openai_goes_on_once_when_all_its_tools_have_answered() -> None:
-    events, session, socket = await openai(wanted("1"), wanted("2"), wanted("3", "incomplete"))
+    events, session, socket = await openai(
+        wanted("1"), wanted("2"), wanted("3", "incomplete")
+    )
     assert [event.id for event in events if isinstance(event, ToolCall)] == ["1", "2"]
     for event in events:
         assert isinstance(event, ToolCall)
@@ -288,12 +322,15 @@ async def test_an_answer_that_failed_counts_as_lost() -> None:
     with pytest.raises(EngineLost):
         await openai({"type": "response.done", "response": {"status": "failed"}})
     events, _, _ = await openai(
-        {"type": "response.done", "response": {"status": "cancelled"}}, {"type": "response.done"}
+        {"type": "response.done", "response": {"status": "cancelled"}},
+        {"type": "response.done"},
     )
     assert events == []
 
 
-async def test_an_engine_that_does_not_read_costs_no_memory_and_holds_nothing_up() -> None:
+async def test_an_engine_that_does_not_read_costs_no_memory_and_holds_nothing_up() -> (
+    None
+):
     async def ignore(connection: ServerConnection) -> None:
         connection.transport.pause_reading()
         await connection.wait_closed()

@@ -17,7 +17,11 @@ from aftercall.hosted.adapters import ElevenLabs
 
 SECRET = "wsec_lab"
 BODY = json.dumps(
-    {"type": "post_call_transcription", "event_timestamp": 1, "data": {"conversation_id": "äöü"}},
+    {
+        "type": "post_call_transcription",
+        "event_timestamp": 1,
+        "data": {"conversation_id": "äöü"},
+    },
     ensure_ascii=False,
 )
 
@@ -38,9 +42,9 @@ def is_taken_by_theirs(theirs: Any, body: str, header: str, secret: str) -> bool
     from elevenlabs.errors import BadRequestError
 
     try:
-        assert theirs.construct_event(rawBody=body, sig_header=header, secret=secret) == json.loads(
-            body
-        )
+        assert theirs.construct_event(
+            rawBody=body, sig_header=header, secret=secret
+        ) == json.loads(body)
     except (BadRequestError, ValueError):
         return False
     return True
@@ -51,12 +55,18 @@ def is_taken_by_theirs(theirs: Any, body: str, header: str, secret: str) -> bool
 HEADERS: dict[str, tuple[Callable[[int], str], bool]] = {
     "signed now": (lambda now: sign(BODY, now), True),
     "nearly too old": (lambda now: sign(BODY, now - 29 * 60), True),
-    "in another order": (lambda now: ",".join(reversed(sign(BODY, now).split(","))), True),
+    "in another order": (
+        lambda now: ",".join(reversed(sign(BODY, now).split(","))),
+        True,
+    ),
     "beside another scheme": (lambda now: f"{sign(BODY, now)},v1=00", True),
     "of another body": (lambda now: sign(BODY.replace("äöü", "aou"), now), False),
     "with another secret": (lambda now: sign(BODY, now, "another"), False),
     "too old": (lambda now: sign(BODY, now - 31 * 60), False),
-    "of another time": (lambda now: sign(BODY, now).replace(f"t={now}", f"t={now - 1}"), False),
+    "of another time": (
+        lambda now: sign(BODY, now).replace(f"t={now}", f"t={now - 1}"),
+        False,
+    ),
     "without a signature": (lambda now: sign(BODY, now).partition(",")[0], False),
     "without a time": (lambda now: sign(BODY, now).partition(",")[2], False),
     "of no time": (lambda now: "t=soon,v0=00", False),
@@ -71,7 +81,10 @@ def test_both_judge_a_signature_alike(theirs: Any, name: str) -> None:
     ours = ElevenLabs(SecretStr(SECRET)).is_genuine(
         {"elevenlabs-signature": header}, BODY.encode(), datetime.now(UTC)
     )
-    assert (is_taken_by_theirs(theirs, BODY, header, SECRET), ours) == (is_good, is_good)
+    assert (is_taken_by_theirs(theirs, BODY, header, SECRET), ours) == (
+        is_good,
+        is_good,
+    )
 
 
 def test_neither_takes_anything_without_a_secret(theirs: Any) -> None:

@@ -27,8 +27,17 @@ ELEVENLABS: dict[str, Any] = {
         "agent_id": "a1",
         "conversation_id": "conv_1",
         "transcript": [
-            {"role": "agent", "message": "Hello, how can I help?", "time_in_call_secs": 0},
-            {"role": "agent", "message": None, "time_in_call_secs": 1, "tool_calls": []},
+            {
+                "role": "agent",
+                "message": "Hello, how can I help?",
+                "time_in_call_secs": 0,
+            },
+            {
+                "role": "agent",
+                "message": None,
+                "time_in_call_secs": 1,
+                "tool_calls": [],
+            },
             {"role": "user", "message": "An invoice please", "time_in_call_secs": 3},
         ],
         "metadata": {
@@ -51,14 +60,26 @@ VAPI: dict[str, Any] = {
         "endedReason": "customer-ended-call",
         "startedAt": "2026-02-13T16:26:40.000Z",
         "endedAt": "2026-02-13T16:27:02.000Z",
-        "call": {"id": "5b8c", "type": "inboundPhoneCall", "phoneCallProviderId": "CA1"},
+        "call": {
+            "id": "5b8c",
+            "type": "inboundPhoneCall",
+            "phoneCallProviderId": "CA1",
+        },
         "customer": {"number": "+15550100"},
         "phoneNumber": {"number": "+15550101"},
         "artifact": {
             "messages": [
                 {"role": "system", "message": "You are …", "time": START_S * 1000},
-                {"role": "bot", "message": "Hello, how can I help?", "time": START_S * 1000},
-                {"role": "user", "message": "An invoice please", "time": START_S * 1000 + 3000},
+                {
+                    "role": "bot",
+                    "message": "Hello, how can I help?",
+                    "time": START_S * 1000,
+                },
+                {
+                    "role": "user",
+                    "message": "An invoice please",
+                    "time": START_S * 1000 + 3000,
+                },
             ]
         },
     }
@@ -134,7 +155,9 @@ def read(platform: Platform, event: dict[str, Any]) -> Call:
 
 
 @pytest.mark.parametrize(("platform", "event"), CASES, ids=NAMES)
-def test_every_platform_tells_the_same_call(platform: Platform, event: dict[str, Any]) -> None:
+def test_every_platform_tells_the_same_call(
+    platform: Platform, event: dict[str, Any]
+) -> None:
     call = read(platform, event)
     assert (call.source, call.direction, call.caller, call.callee) == (
         platform.name,
@@ -158,19 +181,29 @@ def test_ended_reasons_become_words_of_ours() -> None:
         "user_hangup",
         "user_hung_up",
     ]
-    assert (slug(None), slug("31 seconds"), slug("é")) == ("ended", "ended_31_seconds", "ended")
+    assert (slug(None), slug("31 seconds"), slug("é")) == (
+        "ended",
+        "ended_31_seconds",
+        "ended",
+    )
 
 
 def test_an_outbound_call_has_its_parties_the_other_way_round() -> None:
     event = copy.deepcopy(ELEVENLABS)
     event["data"]["metadata"]["phone_call"]["direction"] = "outbound"
     call = read(CASES[0][0], event)
-    assert (call.direction, call.caller, call.callee) == ("outbound", "+15550101", "+15550100")
+    assert (call.direction, call.caller, call.callee) == (
+        "outbound",
+        "+15550101",
+        "+15550100",
+    )
 
 
 def test_events_that_tell_of_no_call_are_taken_and_left_alone() -> None:
     assert (
-        CASES[0][0].read_call({"type": "post_call_audio", "data": {"full_audio": "…"}}, "main")
+        CASES[0][0].read_call(
+            {"type": "post_call_audio", "data": {"full_audio": "…"}}, "main"
+        )
         is None
     )
     busy = {
@@ -179,18 +212,24 @@ def test_events_that_tell_of_no_call_are_taken_and_left_alone() -> None:
         "failure_reason": "busy",
         "metadata": {"type": "twilio", "body": {}},
     }
-    assert CASES[0][0].read_call({"type": "call_initiation_failure", "data": busy}, "main") is None
+    assert (
+        CASES[0][0].read_call({"type": "call_initiation_failure", "data": busy}, "main")
+        is None
+    )
     assert CASES[1][0].read_call({"message": {"type": "status-update"}}, "main") is None
     assert CASES[2][0].read_call({"event": "call_started", "call": {}}, "main") is None
 
 
-def test_calls_of_other_agents_of_a_workspace_are_left_alone_when_ours_are_named() -> None:
+def test_calls_of_other_agents_of_a_workspace_are_left_alone_when_ours_are_named() -> (
+    None
+):
     secret = SecretStr("wsec_test")
     assert ElevenLabs(secret, ["a1", "a2"]).read_call(ELEVENLABS, "main") is not None
     assert ElevenLabs(secret, ["a2"]).read_call(ELEVENLABS, "main") is None
     assert (
         ElevenLabs(secret, ["a2"]).read_call(
-            {"type": "post_call_transcription", "data": {"conversation_id": "conv_1"}}, "main"
+            {"type": "post_call_transcription", "data": {"conversation_id": "conv_1"}},
+            "main",
         )
         is None
     )
@@ -200,7 +239,11 @@ def test_ended_and_analysed_tell_of_one_call_whichever_comes_first() -> None:
     analysed = copy.deepcopy(RETELL) | {"event": "call_analyzed"}
     analysed["call"]["call_analysis"] = {"call_summary": "Asked for an invoice."}
     ended, later = read(CASES[2][0], RETELL), read(CASES[2][0], analysed)
-    assert (ended.source, ended.sid, ended.turns) == (later.source, later.sid, later.turns)
+    assert (ended.source, ended.sid, ended.turns) == (
+        later.source,
+        later.sid,
+        later.turns,
+    )
     assert "platform_summary" not in ended.metadata
 
 
@@ -248,7 +291,11 @@ KNOWN = [
     ),
     (
         CASES[3][0],
-        {"x-webhook-signature": "218f87ee95a776a54ea124fa33185fd08dad21261eda11c000637f584e032a94"},
+        {
+            "x-webhook-signature": (
+                "218f87ee95a776a54ea124fa33185fd08dad21261eda11c000637f584e032a94"
+            )
+        },
         KNOWN_BODY,
         START_S,
     ),
@@ -272,8 +319,12 @@ def test_known_signatures_hold_and_any_change_is_refused(
 def test_a_vapi_hmac_covers_time_and_body() -> None:
     signature = hmac.new(b"secret", b"1700." + KNOWN_BODY, sha256).hexdigest()
     vapi = CASES[1][0]
-    assert vapi.is_genuine({"x-signature": signature, "x-timestamp": "1700"}, KNOWN_BODY, NOW)
-    assert not vapi.is_genuine({"x-signature": signature, "x-timestamp": "1701"}, KNOWN_BODY, NOW)
+    assert vapi.is_genuine(
+        {"x-signature": signature, "x-timestamp": "1700"}, KNOWN_BODY, NOW
+    )
+    assert not vapi.is_genuine(
+        {"x-signature": signature, "x-timestamp": "1701"}, KNOWN_BODY, NOW
+    )
 
 
 def test_old_signatures_are_stale() -> None:
@@ -293,7 +344,8 @@ def test_bodies_that_are_no_event_are_refused(raw: bytes) -> None:
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=10), inner, max_size=3)
     ),
     max_leaves=8,
 )
@@ -309,7 +361,11 @@ def test_any_event_is_a_call_nothing_or_refused(
     while True:
         keys = list(place) if isinstance(place, dict) else list(range(len(place)))
         key = data.draw(st.sampled_from(keys))
-        if isinstance(place[key], dict | list) and place[key] and data.draw(st.booleans()):
+        if (
+            isinstance(place[key], dict | list)
+            and place[key]
+            and data.draw(st.booleans())
+        ):
             place = place[key]
             continue
         place[key] = data.draw(json_values)

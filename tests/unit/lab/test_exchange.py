@@ -55,7 +55,9 @@ class Box:
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
         form = {
             name: values[0]
-            for name, values in parse_qs(request.content.decode(), keep_blank_values=True).items()
+            for name, values in parse_qs(
+                request.content.decode(), keep_blank_values=True
+            ).items()
         }
         assert RequestValidator(TOKEN).validate(
             str(request.url), form, request.headers["X-Twilio-Signature"]
@@ -85,7 +87,9 @@ class Box:
         return leg
 
     def statuses(self, host: str = "tester.example") -> list[str]:
-        return [form["CallStatus"] for path, form in self.forms if path == f"{host}/status"]
+        return [
+            form["CallStatus"] for path, form in self.forms if path == f"{host}/status"
+        ]
 
     def heard_by(self, host: str) -> list[str]:
         return [
@@ -99,7 +103,10 @@ def receptionist(host: str, form: dict[str, str]) -> str:
     if "bye" in form.get("SpeechResult", ""):
         return "<Say>Goodbye then.</Say><Hangup/>"
     if "SpeechResult" in form:
-        return gather("I have taken that down. Anything else?") + "<Redirect>/voice</Redirect>"
+        return (
+            gather("I have taken that down. Anything else?")
+            + "<Redirect>/voice</Redirect>"
+        )
     return gather("Hello, how can I help you today?") + "<Redirect>/voice</Redirect>"
 
 
@@ -115,7 +122,9 @@ def script(*lines: str) -> Answer:
 
 
 async def test_what_one_leg_says_is_what_the_other_hears() -> None:
-    box = Box(receptionist, script("Please open a bug about the gallery.", "No thanks, bye."))
+    box = Box(
+        receptionist, script("Please open a bug about the gallery.", "No thanks, bye.")
+    )
     leg = await box.call()
     assert box.heard_by("agent.example") == [
         "Please open a bug about the gallery.",
@@ -128,9 +137,9 @@ async def test_what_one_leg_says_is_what_the_other_hears() -> None:
     assert leg.heard[-1] == "Goodbye then."
     assert box.statuses() == ["initiated", "ringing", "in-progress", "completed"]
     assert box.statuses("agent.example") == ["completed"]
-    assert {form["Direction"] for path, form in box.forms if path.startswith("agent")} == {
-        "inbound"
-    }
+    assert {
+        form["Direction"] for path, form in box.forms if path.startswith("agent")
+    } == {"inbound"}
     assert len({form["CallSid"] for _, form in box.forms}) == 2
 
 
@@ -145,7 +154,9 @@ async def test_time_is_the_time_that_speaking_takes() -> None:
     assert durations == [6]  # 7 words, a pause, one word, a pause, two words
 
 
-async def test_a_caller_who_speaks_over_the_agent_is_heard_and_the_agent_breaks_off() -> None:
+async def test_a_caller_who_speaks_over_the_agent_is_heard_and_the_agent_breaks_off() -> (
+    None
+):
     def interrupt(host: str, form: dict[str, str]) -> str:
         return (
             ""
@@ -156,29 +167,40 @@ async def test_a_caller_who_speaks_over_the_agent_is_heard_and_the_agent_breaks_
     box = Box(receptionist, interrupt)
     leg = await box.call()
     assert box.heard_by("agent.example") == ["Wait a moment bye"]
-    assert (
-        leg.heard[0] == "Hello, how"
-    )  # the tester was speaking itself and missed it; the agent stopped after a second
+    # the tester was speaking itself and missed it; the agent stopped after a second
+    assert leg.heard[0] == "Hello, how"
 
 
-async def test_an_agent_that_takes_no_barge_in_speaks_to_its_end_and_listens_then() -> None:
+async def test_an_agent_that_takes_no_barge_in_speaks_to_its_end_and_listens_then() -> (
+    None
+):
     def agent(host: str, form: dict[str, str]) -> str:
-        return "" if "SpeechResult" in form else gather("Please hear me out first", bargeIn="false")
+        return (
+            ""
+            if "SpeechResult" in form
+            else gather("Please hear me out first", bargeIn="false")
+        )
 
     def tester(host: str, form: dict[str, str]) -> str:
-        return "<Pause length='0.8'/><Say>one two three four five</Say><Pause length='5'/>"
+        return (
+            "<Pause length='0.8'/><Say>one two three four five</Say><Pause length='5'/>"
+        )
 
     box = Box(agent, tester)
     leg = await box.call()
     assert leg.heard == ["Please hear me out first"]
-    assert box.heard_by("agent.example") == ["four five"], "what was said over the prompt is lost"
+    assert box.heard_by("agent.example") == ["four five"], (
+        "what was said over the prompt is lost"
+    )
 
 
 async def test_who_listens_late_has_missed_the_beginning() -> None:
     box = Box(
         receptionist,
         lambda host, form: (
-            "<Hangup/>" if "SpeechResult" in form else f"<Pause length='1'/>{gather(timeout=9)}"
+            "<Hangup/>"
+            if "SpeechResult" in form
+            else f"<Pause length='1'/>{gather(timeout=9)}"
         ),
     )
     await box.call()
@@ -186,7 +208,9 @@ async def test_who_listens_late_has_missed_the_beginning() -> None:
 
 
 async def test_silence_falls_through_and_a_document_that_ends_hangs_up() -> None:
-    box = Box(lambda host, form: gather("Hello?"), lambda host, form: gather(timeout=60))
+    box = Box(
+        lambda host, form: gather("Hello?"), lambda host, form: gather(timeout=60)
+    )
     leg = await box.call()
     assert leg.state == "completed"
     assert leg.heard == ["Hello?"]
@@ -214,13 +238,15 @@ async def test_a_number_that_does_not_answer_is_told_as_twilio_tells_it(
 async def test_voice_mail_speaks_and_is_told_as_a_machine() -> None:
     box = Box(
         receptionist,
-        lambda host, form: "<Hangup/>" if "SpeechResult" in form else gather(timeout=20),
+        lambda host, form: (
+            "<Hangup/>" if "SpeechResult" in form else gather(timeout=20)
+        ),
     )
     await box.call("+15550105", detects_machines=True)
     assert box.heard_by("tester.example") == [VOICEMAIL_GREETING]
-    assert {form["AnsweredBy"] for path, form in box.forms if path == "tester.example/voice"} == {
-        "machine_start"
-    }
+    assert {
+        form["AnsweredBy"] for path, form in box.forms if path == "tester.example/voice"
+    } == {"machine_start"}
 
 
 async def test_an_agent_that_rejects_the_call_was_busy() -> None:
@@ -234,7 +260,9 @@ async def test_an_agent_whose_answer_cannot_be_read_is_heard_to_apologise() -> N
     box = Box(lambda host, form: "<Dance/>", script())
     leg = await box.call()
     assert leg.heard == [APOLOGY]
-    assert [other.fault.code for other in box.exchange.legs.values() if other.fault] == [12200]
+    assert [
+        other.fault.code for other in box.exchange.legs.values() if other.fault
+    ] == [12200]
 
 
 async def test_callbacks_come_twice_and_out_of_order_when_asked() -> None:
@@ -242,12 +270,15 @@ async def test_callbacks_come_twice_and_out_of_order_when_asked() -> None:
         receptionist,
         script("bye"),
         delivery_faults=DeliveryFaults(
-            duplicated_kinds=frozenset({"completed"}), delay_s_by_kind={"initiated": 0.05}
+            duplicated_kinds=frozenset({"completed"}),
+            delay_s_by_kind={"initiated": 0.05},
         ),
     )
     await box.call()
     told = box.statuses()
-    assert sorted(told) == sorted(["initiated", "ringing", "in-progress", "completed", "completed"])
+    assert sorted(told) == sorted(
+        ["initiated", "ringing", "in-progress", "completed", "completed"]
+    )
     assert told[0] != "initiated"
     assert [
         form["SequenceNumber"]
@@ -268,7 +299,9 @@ async def test_a_recording_is_told_once_twice_or_after_the_end(
     habits: DeliveryFaults, times: int
 ) -> None:
     box = Box(receptionist, script("bye"), delivery_faults=habits)
-    leg = await box.call(is_recorded=True, recording_url="https://tester.example/recording")
+    leg = await box.call(
+        is_recorded=True, recording_url="https://tester.example/recording"
+    )
     told = [
         (path, form.get("RecordingStatus"), form["CallSid"])
         for path, form in box.forms
@@ -301,7 +334,10 @@ async def test_a_silent_call_has_no_recording_and_says_so() -> None:
 
 
 async def test_a_call_is_no_longer_than_whoever_made_it_allows() -> None:
-    box = Box(receptionist, lambda host, form: f"<Say>and another thing</Say>{gather(timeout=30)}")
+    box = Box(
+        receptionist,
+        lambda host, form: f"<Say>and another thing</Say>{gather(timeout=30)}",
+    )
     leg = await box.call(limit_s=300)
     assert leg.state == "completed"
     (duration,) = [
@@ -321,28 +357,40 @@ async def test_keys_reach_an_agent_that_takes_them() -> None:
             "sales</Say></Gather>"
         )
 
-    box = Box(menu, lambda host, form: "<Pause length='3'/><Play digits='12'/><Pause length='9'/>")
+    box = Box(
+        menu,
+        lambda host, form: "<Pause length='3'/><Play digits='12'/><Pause length='9'/>",
+    )
     leg = await box.call()
     assert leg.heard == ["Press one for sales", "You pressed 12"]
 
 
-async def test_the_recording_hums_when_somebody_speaks_and_is_silent_when_nobody_does() -> None:
+async def test_the_recording_hums_when_somebody_speaks_and_is_silent_when_nobody_does() -> (
+    None
+):
     box = Box(receptionist, script("bye"))
-    leg = await box.call(is_recorded=True, recording_url="https://tester.example/recording")
-    with wave.open(io.BytesIO(box.exchange.recordings.by_sid[leg.recordings[0]].audio)) as sound:
+    leg = await box.call(
+        is_recorded=True, recording_url="https://tester.example/recording"
+    )
+    with wave.open(
+        io.BytesIO(box.exchange.recordings.by_sid[leg.recordings[0]].audio)
+    ) as sound:
         samples = array("h", sound.readframes(sound.getnframes()))
         assert sound.getnframes() == 6 * sound.getframerate()
     loud = [
-        [max(map(abs, samples[side::2][at * 800 : at * 800 + 800])) > 1000 for at in range(60)]
+        [
+            max(map(abs, samples[side::2][at * 800 : at * 800 + 800])) > 1000
+            for at in range(60)
+        ]
         for side in (0, 1)
     ]
-    assert [at for at in range(60) if loud[0][at]] == list(
-        range(38, 42)
-    )  # "bye", a second after the greeting
+    # "bye", a second after the greeting
+    assert [at for at in range(60) if loud[0][at]] == list(range(38, 42))
+    # seven words, then two
     assert [at for at in range(60) if loud[1][at]] == [
         *range(28),
         *range(52, 60),
-    ]  # seven words, then two
+    ]
 
 
 VERBS = st.lists(
@@ -361,7 +409,10 @@ VERBS = st.lists(
 
 
 @hypothesis.settings(max_examples=60)
-@given(ours=st.lists(VERBS, min_size=1, max_size=3), theirs=st.lists(VERBS, min_size=1, max_size=3))
+@given(
+    ours=st.lists(VERBS, min_size=1, max_size=3),
+    theirs=st.lists(VERBS, min_size=1, max_size=3),
+)
 def test_whatever_two_agents_do_the_call_ends_and_nothing_is_heard_that_was_not_said(
     ours: list[list[str]], theirs: list[list[str]]
 ) -> None:
@@ -375,7 +426,9 @@ def test_whatever_two_agents_do_the_call_ends_and_nothing_is_heard_that_was_not_
         assert leg.state == "completed"
         said = {
             "agent.example": leg.heard,
-            "tester.example": [" ".join(part.words) for part in leg.end.said if part.words],
+            "tester.example": [
+                " ".join(part.words) for part in leg.end.said if part.words
+            ],
         }
         for listener, speaker in (
             ("agent.example", "tester.example"),
@@ -389,7 +442,9 @@ def test_whatever_two_agents_do_the_call_ends_and_nothing_is_heard_that_was_not_
 
 async def test_a_recogniser_may_hear_wrong_and_not_know_how_sure_it_is() -> None:
     box = Box(
-        receptionist, script("bye"), recognise=lambda text: (text.replace("bye", "pie bye"), None)
+        receptionist,
+        script("bye"),
+        recognise=lambda text: (text.replace("bye", "pie bye"), None),
     )
     await box.call()
     assert box.heard_by("agent.example") == ["pie bye"]

@@ -32,7 +32,9 @@ def claude(script: ModelScript) -> Iterator[anthropic.Anthropic]:
 @pytest.fixture(scope="module")
 def gpt(script: ModelScript) -> Iterator[openai.OpenAI]:
     with (
-        serve_on_loopback(make_openai(script, KEY, ("gpt-4o-mini", "gpt-5.4-mini"))) as url,
+        serve_on_loopback(
+            make_openai(script, KEY, ("gpt-4o-mini", "gpt-5.4-mini"))
+        ) as url,
         openai.OpenAI(api_key=KEY, base_url=f"{url}/v1", max_retries=0) as client,
     ):
         yield client
@@ -40,7 +42,9 @@ def gpt(script: ModelScript) -> Iterator[openai.OpenAI]:
 
 def test_claude_answers_its_own_sdk(claude: anthropic.Anthropic) -> None:
     message = claude.messages.create(
-        model="claude-sonnet-5-5", max_tokens=10, messages=[{"role": "user", "content": "Hi"}]
+        model="claude-sonnet-5-5",
+        max_tokens=10,
+        messages=[{"role": "user", "content": "Hi"}],
     )
     assert (message.content[0].type, message.stop_reason) == ("text", "end_turn")
 
@@ -54,11 +58,25 @@ def test_claude_answers_its_own_sdk(claude: anthropic.Anthropic) -> None:
         ({"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 0}, {}, 400),
         ({"model": "claude-sonnet-5-5", "messages": [], "max_tokens": 5}, {}, 400),
         (
-            {"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 5, "temperature": 0},
+            {
+                "model": "claude-sonnet-5-5",
+                "messages": HI,
+                "max_tokens": 5,
+                "temperature": 0,
+            },
             {},
             400,
         ),
-        ({"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 5, "colour": "red"}, {}, 400),
+        (
+            {
+                "model": "claude-sonnet-5-5",
+                "messages": HI,
+                "max_tokens": 5,
+                "colour": "red",
+            },
+            {},
+            400,
+        ),
         (
             {"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 5},
             {"Authorization": "Bearer no", "x-api-key": "no"},
@@ -72,17 +90,27 @@ def test_claude_answers_its_own_sdk(claude: anthropic.Anthropic) -> None:
     ],
 )
 def test_claude_refuses_what_the_real_one_refuses(
-    claude: anthropic.Anthropic, body: dict[str, object], headers: dict[str, str], status: int
+    claude: anthropic.Anthropic,
+    body: dict[str, object],
+    headers: dict[str, str],
+    status: int,
 ) -> None:
     with pytest.raises(anthropic.APIStatusError) as refused:
-        claude.post("/v1/messages", body=body, options={"headers": headers}, cast_to=object)
+        claude.post(
+            "/v1/messages", body=body, options={"headers": headers}, cast_to=object
+        )
     assert refused.value.status_code == status
 
 
 def test_the_older_version_takes_a_temperature_and_the_older_header(
     claude: anthropic.Anthropic,
 ) -> None:
-    body = {"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 5, "temperature": 0}
+    body = {
+        "model": "claude-sonnet-5-5",
+        "messages": HI,
+        "max_tokens": 5,
+        "temperature": 0,
+    }
     claude.post(
         "/v1/messages",
         body=body,
@@ -97,12 +125,16 @@ def test_claudes_limits_and_troubles_are_its_sdks_errors(
     script.faults.extend(["rate_limit", "server_error"])
     with pytest.raises(anthropic.RateLimitError) as limited:
         claude.messages.create(
-            model="claude-sonnet-5-5", max_tokens=10, messages=[{"role": "user", "content": "Hi"}]
+            model="claude-sonnet-5-5",
+            max_tokens=10,
+            messages=[{"role": "user", "content": "Hi"}],
         )
     assert limited.value.response.headers["retry-after"] == "1"
     with pytest.raises(anthropic.InternalServerError):
         claude.messages.create(
-            model="claude-sonnet-5-5", max_tokens=10, messages=[{"role": "user", "content": "Hi"}]
+            model="claude-sonnet-5-5",
+            max_tokens=10,
+            messages=[{"role": "user", "content": "Hi"}],
         )
 
 
@@ -114,7 +146,9 @@ def test_gpt_answers_its_own_sdk_in_chat_and_responses(gpt: openai.OpenAI) -> No
         "You said Hi.",
         "stop",
     )
-    response = gpt.responses.create(model="gpt-4o-mini", input="Hi", instructions="Be brief.")
+    response = gpt.responses.create(
+        model="gpt-4o-mini", input="Hi", instructions="Be brief."
+    )
     assert response.output_text == "You said Hi."
 
 
@@ -124,7 +158,9 @@ def test_gpt_refuses_what_the_real_one_refuses(gpt: openai.OpenAI) -> None:
     with pytest.raises(openai.BadRequestError):
         gpt.responses.create(model="gpt-5.4-mini", input="Hi", temperature=0)
     with pytest.raises(openai.AuthenticationError):
-        gpt.with_options(api_key="wrong").responses.create(model="gpt-4o-mini", input="Hi")
+        gpt.with_options(api_key="wrong").responses.create(
+            model="gpt-4o-mini", input="Hi"
+        )
 
 
 def test_gpts_cut_off_and_refusal_are_told_as_its_sdk_expects(

@@ -14,7 +14,9 @@ WORDS = st.lists(
 
 
 @given(WORDS, st.integers(1, 5_000))
-def test_what_was_said_is_heard_in_pieces_of_any_size(words: list[str], size: int) -> None:
+def test_what_was_said_is_heard_in_pieces_of_any_size(
+    words: list[str], size: int
+) -> None:
     audio = utter(" ".join(words)) + 10 * SILENCE
     ear = ToneDetector()
     heard = [

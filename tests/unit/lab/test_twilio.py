@@ -28,7 +28,9 @@ def box(agent: Agent) -> tuple[EmulatedTwilio, list[dict[str, str]]]:
     def answer(request: httpx2.Request) -> httpx2.Response:
         form = {
             name: values[0]
-            for name, values in parse_qs(request.content.decode(), keep_blank_values=True).items()
+            for name, values in parse_qs(
+                request.content.decode(), keep_blank_values=True
+            ).items()
         }
         assert RequestValidator(TOKEN).validate(
             str(request.url), form, request.headers["X-Twilio-Signature"]
@@ -45,7 +47,9 @@ async def ring(twilio: EmulatedTwilio) -> LabCall:
 
 
 async def test_a_call_from_ring_to_hang_up() -> None:
-    twilio, forms = box(lambda path, form: (200, LISTEN.format(form.get("SpeechResult", "Hello"))))
+    twilio, forms = box(
+        lambda path, form: (200, LISTEN.format(form.get("SpeechResult", "Hello")))
+    )
     call = await ring(twilio)
     await twilio.say(call, "a bug please", confidence=0.8)
     await twilio.hang_up(call)
@@ -81,7 +85,13 @@ async def test_an_agent_that_fails_gives_the_caller_an_apology_and_a_code() -> N
     for agent, code in (
         (lambda path, form: (500, ""), 11200),
         (lambda path, form: (200, "<Response><Say>"), 12100),
-        (lambda path, form: (200, "<Response><Redirect>/voice</Redirect></Response>"), 11200),
+        (
+            lambda path, form: (
+                200,
+                "<Response><Redirect>/voice</Redirect></Response>",
+            ),
+            11200,
+        ),
     ):
         twilio, _ = box(agent)
         call = await ring(twilio)
@@ -98,6 +108,8 @@ async def test_an_agent_that_cannot_be_reached_is_a_failed_call() -> None:
 
 
 async def test_a_rejected_call_was_never_answered() -> None:
-    twilio, forms = box(lambda path, form: (200, '<Response><Reject reason="busy"/></Response>'))
+    twilio, forms = box(
+        lambda path, form: (200, '<Response><Reject reason="busy"/></Response>')
+    )
     call = await ring(twilio)
     assert (call.state, call.heard, forms[-1]["CallStatus"]) == ("busy", [], "busy")

@@ -36,7 +36,10 @@ def test_what_our_server_answers_is_understood() -> None:
         ),
         Redirect("https://x.example/voice?turn=1"),
     ]
-    assert parse_twiml(twiml.say_and_hang_up("Goodbye!")) == [TwimlSay("Goodbye!"), HangUp()]
+    assert parse_twiml(twiml.say_and_hang_up("Goodbye!")) == [
+        TwimlSay("Goodbye!"),
+        HangUp(),
+    ]
     rejection = "<Response><Reject reason='busy'/></Response>"
     assert parse_twiml(rejection) == [Reject("busy")]
 
@@ -49,7 +52,12 @@ def test_what_twilios_own_library_writes_is_understood() -> None:
     response.pause(length=2)
     response.hangup()
     assert parse_twiml(str(response)) == [
-        Gather("/next", (TwimlSay("How can I help?"),), action_on_empty=True, accepts_digits=True),
+        Gather(
+            "/next",
+            (TwimlSay("How can I help?"),),
+            action_on_empty=True,
+            accepts_digits=True,
+        ),
         Pause(2.0),
         HangUp(),
     ]
@@ -60,7 +68,10 @@ def test_what_twilios_own_library_writes_is_understood() -> None:
     [
         ("not xml", PARSE_FAILURE),
         ("<Response><Say>unclosed</Response>", PARSE_FAILURE),
-        ('<!DOCTYPE x [<!ENTITY e "boom">]><Response><Say>&e;</Say></Response>', PARSE_FAILURE),
+        (
+            '<!DOCTYPE x [<!ENTITY e "boom">]><Response><Say>&e;</Say></Response>',
+            PARSE_FAILURE,
+        ),
         ("<Answer/>", NOT_A_RESPONSE),
         ("<Response><Dance/></Response>", WRONG_VERB),
         ("<Response><Gather><Say>press one</Say></Gather></Response>", WRONG_VERB),

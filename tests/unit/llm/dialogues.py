@@ -243,7 +243,10 @@ DIALOGUES = (
         A: Thursday, plants. Friday the thirteenth, gardener.
         C: Perfect.
         """,
-        asked=(ask("reminder", "plants", "2026-03-05"), ask("reminder", "gardener", "2026-03-13")),
+        asked=(
+            ask("reminder", "plants", "2026-03-05"),
+            ask("reminder", "gardener", "2026-03-13"),
+        ),
     ),
     Dialogue(
         "assistant_message_is_content",
@@ -857,7 +860,11 @@ DIALOGUES = (
         """,
         asked=(ask("booking", "thirty pupils", "2026-03-19"),),
         promised=("confirmation",),
-        facts=(("person", "wheelchairs"), ("preference", "school address"), ("person", "fairview")),
+        facts=(
+            ("person", "wheelchairs"),
+            ("preference", "school address"),
+            ("person", "fairview"),
+        ),
         absent=("planetarium",),
     ),
     Dialogue(

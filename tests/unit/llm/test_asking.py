@@ -11,7 +11,9 @@ from unit.llm.calls import call_of
 
 
 def _read(script: str) -> Reading:
-    return RulesReader().read(call_of(f"A: Hello. | {script} | A: Bye.".replace(" | ", "\n")))
+    return RulesReader().read(
+        call_of(f"A: Hello. | {script} | A: Bye.".replace(" | ", "\n"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -22,7 +24,11 @@ def _read(script: str) -> Reading:
             "dog walk",
             "2026-03-05",
         ),
-        ("C: We'd need the marquee up by Saturday morning. | A: Sure.", "marquee", "2026-03-07"),
+        (
+            "C: We'd need the marquee up by Saturday morning. | A: Sure.",
+            "marquee",
+            "2026-03-07",
+        ),
         (
             (
                 "C: I have to get my passport photos redone, can I come in tomorrow? | A: Yes, at "
@@ -54,7 +60,11 @@ def _read(script: str) -> Reading:
             "bin",
             None,
         ),
-        ("C: There's a dead badger on the lane. | A: I'll send the team out.", "badger", None),
+        (
+            "C: There's a dead badger on the lane. | A: I'll send the team out.",
+            "badger",
+            None,
+        ),
         (
             "C: Could I get two adult tickets for the matinee on Sunday? | A: Sure.",
             "tickets",
@@ -139,13 +149,21 @@ def _read(script: str) -> Reading:
             "library",
             "2026-03-06",
         ),
-        ("C: Sign me up for the spring course. | A: I'll sign you up.", "spring course", None),
+        (
+            "C: Sign me up for the spring course. | A: I'll sign you up.",
+            "spring course",
+            None,
+        ),
         (
             "C: Upgrade me to the family plan from the first of April. | A: Ok.",
             "family plan",
             "2026-04-01",
         ),
-        ("C: Please change my address to 14 Quay Street. | A: Changed.", "address", None),
+        (
+            "C: Please change my address to 14 Quay Street. | A: Changed.",
+            "address",
+            None,
+        ),
         (
             (
                 "C: The heating's gone off in flat six. | A: I'll get an engineer out. | C: When? "
@@ -159,7 +177,11 @@ def _read(script: str) -> Reading:
             "lift",
             None,
         ),
-        ("C: I can't get into my online account. | A: I'll open a ticket.", "account", None),
+        (
+            "C: I can't get into my online account. | A: I'll open a ticket.",
+            "account",
+            None,
+        ),
         (
             (
                 "C: You sent me the wrong colour. | A: I'm sorry, I can send a replacement. | C: "
@@ -181,8 +203,16 @@ def _read(script: str) -> Reading:
             "roses",
             "2026-03-14",
         ),
-        ("C: Table for six, Saturday, half seven. | A: Name? | C: Voss.", "table", "2026-03-07"),
-        ("C: hi i need a cab to the airport tomorrow five am | A: Sure.", "cab", "2026-03-04"),
+        (
+            "C: Table for six, Saturday, half seven. | A: Name? | C: Voss.",
+            "table",
+            "2026-03-07",
+        ),
+        (
+            "C: hi i need a cab to the airport tomorrow five am | A: Sure.",
+            "cab",
+            "2026-03-04",
+        ),
         (
             (
                 "C: um yeah can somebody come fix the wifi its been down all day | A: I'll send a "
@@ -302,7 +332,11 @@ def _read(script: str) -> Reading:
             "coat",
             None,
         ),
-        ("C: I'd like pizza and a salad. Leave out the salad. | A: Just pizza.", "pizza", None),
+        (
+            "C: I'd like pizza and a salad. Leave out the salad. | A: Just pizza.",
+            "pizza",
+            None,
+        ),
         (
             (
                 "C: Order me toner and paper. | A: Toner and paper. | C: Scrap the paper, we have "
@@ -327,7 +361,10 @@ def test_what_is_asked_is_one_request_with_its_day(
 ) -> None:
     requests = _read(script).requests
     assert [str(request.due) if request.due else None for request in requests] == [due]
-    assert words in f"{requests[0].title} {requests[0].details} {requests[0].words}".lower()
+    assert (
+        words
+        in f"{requests[0].title} {requests[0].details} {requests[0].words}".lower()
+    )
 
 
 @pytest.mark.parametrize(

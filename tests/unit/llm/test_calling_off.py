@@ -10,7 +10,9 @@ from unit.llm.calls import call_of
 
 
 def _read(script: str) -> Reading:
-    return RulesReader().read(call_of(f"A: Hello. | {script} | A: Bye.".replace(" | ", "\n")))
+    return RulesReader().read(
+        call_of(f"A: Hello. | {script} | A: Bye.".replace(" | ", "\n"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,10 @@ def _read(script: str) -> Reading:
             ),
             0,
         ),
-        ("C: Get me a quote on the blue tiles. Scratch that, the grey ones. | A: Grey tiles.", 1),
+        (
+            "C: Get me a quote on the blue tiles. Scratch that, the grey ones. | A: Grey tiles.",
+            1,
+        ),
         (
             (
                 "C: Could you water my plants Friday? | A: Yes. | C: Forget Friday, my son will "
@@ -155,7 +160,10 @@ def _read(script: str) -> Reading:
             ),
             0,
         ),
-        ("C: I was going to ask you to book a cab but my neighbour's driving me. | A: Nice.", 0),
+        (
+            "C: I was going to ask you to book a cab but my neighbour's driving me. | A: Nice.",
+            0,
+        ),
         ("C: Put two on hold. No, three. | A: Three.", 1),
         ("C: I'd like a wake-up call at six. Or seven. Seven. | A: Seven.", 1),
         (

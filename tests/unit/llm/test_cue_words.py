@@ -19,9 +19,13 @@ from unit.llm.dialogues import DIALOGUES
 def _cues() -> Iterator[Cue]:
     """Every cue that a module of the rules holds by name."""
     for module in pkgutil.iter_modules(rules.__path__):
-        for value in vars(importlib.import_module(f"{rules.__name__}.{module.name}")).values():
+        for value in vars(
+            importlib.import_module(f"{rules.__name__}.{module.name}")
+        ).values():
             held = (
-                [entry[0] for entry in value.of(EVERYTHING)] if isinstance(value, Table) else value
+                [entry[0] for entry in value.of(EVERYTHING)]
+                if isinstance(value, Table)
+                else value
             )
             yield from (
                 cue
@@ -67,8 +71,14 @@ def test_no_pattern_of_the_rules_loses_a_match_to_its_words() -> None:
     for cue in CUES:
         plain = re.compile(cue.pattern, cue.flags)
         for line in LINES:
-            assert (cue.search(line) is None) == (plain.search(line) is None), (cue.pattern, line)
-            assert (cue.match(line) is None) == (plain.match(line) is None), (cue.pattern, line)
+            assert (cue.search(line) is None) == (plain.search(line) is None), (
+                cue.pattern,
+                line,
+            )
+            assert (cue.match(line) is None) == (plain.match(line) is None), (
+                cue.pattern,
+                line,
+            )
 
 
 @given(
@@ -101,8 +111,12 @@ def test_words_in_any_order_find_what_plain_search_finds(words: list[str]) -> No
         r"\bdon['’]?t (?:call|ring)\b",
         r"friday\b",
     ):
-        assert (Cue(pattern).search(text) is None) == (re.search(pattern, text, re.I) is None)
-        assert Caseless(pattern).occurs(text) == (re.search(pattern, text.lower()) is not None)
+        assert (Cue(pattern).search(text) is None) == (
+            re.search(pattern, text, re.I) is None
+        )
+        assert Caseless(pattern).occurs(text) == (
+            re.search(pattern, text.lower()) is not None
+        )
 
 
 PIECES = [
@@ -123,7 +137,19 @@ PIECES = [
         r"\x41",
         r"\n",
     ),
-    *("[ae]", "[^,.]", "[a-f]", "[ ,]", r"[\s,]", "[]x]", "[-x]", "[abcdef]", r"[\w']", "[é]", "é"),
+    *(
+        "[ae]",
+        "[^,.]",
+        "[a-f]",
+        "[ ,]",
+        r"[\s,]",
+        "[]x]",
+        "[-x]",
+        "[abcdef]",
+        r"[\w']",
+        "[é]",
+        "é",
+    ),
     *(
         "(?=call)",
         "(?=[ ,])",
@@ -165,9 +191,13 @@ patterns = st.recursive(_leaves, _wrapped, max_leaves=6)
 def assert_never_hides(pattern: str, text: str) -> None:
     cue, plain = Cue(pattern), re.compile(pattern, re.I)
     for way in ("search", "match", "fullmatch"):
-        assert (getattr(cue, way)(text) is None) == (getattr(plain, way)(text) is None), way
+        assert (getattr(cue, way)(text) is None) == (
+            getattr(plain, way)(text) is None
+        ), way
     if pattern == pattern.lower():
-        assert Caseless(pattern).occurs(text) == (re.search(pattern, text.lower()) is not None)
+        assert Caseless(pattern).occurs(text) == (
+            re.search(pattern, text.lower()) is not None
+        )
 
 
 @given(st.data(), patterns)
@@ -182,7 +212,9 @@ def test_no_pattern_whatever_loses_a_text_that_it_matches(
 
 
 @given(st.data(), st.sampled_from(CUES))
-def test_no_pattern_of_the_rules_loses_a_text_made_after_it(data: st.DataObject, cue: Cue) -> None:
+def test_no_pattern_of_the_rules_loses_a_text_made_after_it(
+    data: st.DataObject, cue: Cue
+) -> None:
     text = data.draw(st.from_regex(re.compile(cue.pattern, cue.flags)))
     assert cue.search(text) is not None
 
@@ -224,7 +256,17 @@ def test_of_a_pattern_written_otherwise_no_words_are_claimed(pattern: str) -> No
 )
 @pytest.mark.parametrize(
     "text",
-    ["catalog", "cat_fish", "cat-fish", "call call", "ſet", "SET", "me call", "you CALL", "ring"],
+    [
+        "catalog",
+        "cat_fish",
+        "cat-fish",
+        "call call",
+        "ſet",
+        "SET",
+        "me call",
+        "you CALL",
+        "ring",
+    ],
 )
 def test_odd_ends_of_words_hide_nothing(pattern: str, text: str) -> None:
     assert_never_hides(pattern, text)
@@ -232,7 +274,11 @@ def test_odd_ends_of_words_hide_nothing(pattern: str, text: str) -> None:
 
 def test_every_letter_that_a_pattern_takes_for_a_plain_one_is_counted_as_that() -> None:
     everything = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
-    odd = [letter for letter in re.findall("[a-z]", everything, re.I) if not letter.isascii()]
+    odd = [
+        letter
+        for letter in re.findall("[a-z]", everything, re.I)
+        if not letter.isascii()
+    ]
     assert odd
     for letter in odd:
         assert any(

@@ -57,7 +57,7 @@ def test_other_words_are_no_days(words: str) -> None:
 
 
 def test_the_day_before_looks_at_its_anchor() -> None:
-    assert find_dates("remind me the day before", TUESDAY, date(2026, 3, 20))[0].day == date(
-        2026, 3, 19
-    )
+    assert find_dates("remind me the day before", TUESDAY, date(2026, 3, 20))[
+        0
+    ].day == date(2026, 3, 19)
     assert not find_dates("remind me the day before", TUESDAY)

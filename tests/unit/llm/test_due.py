@@ -9,7 +9,9 @@ from unit.llm.calls import call_of
 
 
 def _dues(script: str) -> list[str | None]:
-    reading = RulesReader().read(call_of(f"A: Hello. | {script} | A: Right.".replace(" | ", "\n")))
+    reading = RulesReader().read(
+        call_of(f"A: Hello. | {script} | A: Right.".replace(" | ", "\n"))
+    )
     return [str(request.due) if request.due else None for request in reading.requests]
 
 
@@ -42,7 +44,10 @@ def _dues(script: str) -> list[str | None]:
             "C: Can you service my bike? | A: Sure. | C: I'm free Friday, if that helps.",
             "2026-03-06",
         ),
-        ("C: I'd like my suit cleaned. | A: Okay. | C: I was hoping for Saturday.", "2026-03-07"),
+        (
+            "C: I'd like my suit cleaned. | A: Okay. | C: I was hoping for Saturday.",
+            "2026-03-07",
+        ),
         (
             (
                 "C: Send me the contract, would you. | A: To which address? | C: The office one, "
@@ -50,7 +55,10 @@ def _dues(script: str) -> list[str | None]:
             ),
             "2026-03-08",
         ),
-        ("C: Can you mow the lawn? The best day would be the ninth. | A: Noted.", "2026-03-09"),
+        (
+            "C: Can you mow the lawn? The best day would be the ninth. | A: Noted.",
+            "2026-03-09",
+        ),
         (
             (
                 "C: Could they bring the new bed? | A: On Friday? | C: Yes. And can they take the "

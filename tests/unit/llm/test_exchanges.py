@@ -15,7 +15,8 @@ def _read(script: str) -> Reading:
 
 def _asked(reading: Reading) -> list[str]:
     return [
-        f"{request.title} {request.details} {request.words}".lower() for request in reading.requests
+        f"{request.title} {request.details} {request.words}".lower()
+        for request in reading.requests
     ]
 
 
@@ -36,7 +37,10 @@ def _asked(reading: Reading) -> list[str]:
             ),
             "tuning",
         ),
-        ("A: What can I get you? | C: Two trays of lasagne for Friday. | A: Right.", "lasagne"),
+        (
+            "A: What can I get you? | C: Two trays of lasagne for Friday. | A: Right.",
+            "lasagne",
+        ),
         (
             "A: What would you like done? | C: New soles on both boots. | A: Okay, soles on both.",
             "soles",
@@ -47,7 +51,9 @@ def _asked(reading: Reading) -> list[str]:
         ),
     ],
 )
-def test_a_bare_thing_named_when_asked_what_is_needed_is_a_request(script: str, words: str) -> None:
+def test_a_bare_thing_named_when_asked_what_is_needed_is_a_request(
+    script: str, words: str
+) -> None:
     assert len(asked := _asked(_read(script))) == 1
     assert words in asked[0]
 
@@ -165,7 +171,9 @@ def test_help_offered_for_a_fault_is_the_same_request_with_its_day(
         ),
     ],
 )
-def test_a_no_to_do_you_still_want_it_calls_it_off(script: str, kept: str, gone: str) -> None:
+def test_a_no_to_do_you_still_want_it_calls_it_off(
+    script: str, kept: str, gone: str
+) -> None:
     reading = _read(f"A: Hello. | {script} | A: All right.")
     assert all(kept in text for text in _asked(reading))
     assert bool(reading.requests) == bool(kept)
@@ -196,7 +204,10 @@ def test_other_answers_leave_the_request_alone(script: str) -> None:
             ),
             "2026-03-13",
         ),
-        ("C: I need a fitting. | A: I have Thursday at nine or at two. | C: Nine.", "2026-03-05"),
+        (
+            "C: I need a fitting. | A: I have Thursday at nine or at two. | C: Nine.",
+            "2026-03-05",
+        ),
         (
             "C: Could I book a lesson? | A: Same time, Monday at five? | C: Monday at five, yeah.",
             "2026-03-09",
@@ -208,12 +219,16 @@ def test_other_answers_leave_the_request_alone(script: str) -> None:
             ),
             "2026-03-06",
         ),
-        ("C: I'd like to see the flat. | A: Tomorrow at noon? | C: noon good", "2026-03-04"),
+        (
+            "C: I'd like to see the flat. | A: Tomorrow at noon? | C: noon good",
+            "2026-03-04",
+        ),
     ],
 )
 def test_a_slot_repeated_is_a_slot_taken(script: str, due: str) -> None:
     assert [
-        str(request.due) for request in _read(f"A: Hello. | {script} | A: Booked.").requests
+        str(request.due)
+        for request in _read(f"A: Hello. | {script} | A: Booked.").requests
     ] == [due]
 
 
@@ -228,7 +243,9 @@ def test_a_slot_repeated_is_a_slot_taken(script: str, due: str) -> None:
     ],
 )
 def test_a_slot_refused_is_no_day(script: str) -> None:
-    assert [request.due for request in _read(f"A: Hello. | {script} | A: Hm.").requests] == [None]
+    assert [
+        request.due for request in _read(f"A: Hello. | {script} | A: Hm.").requests
+    ] == [None]
 
 
 @pytest.mark.parametrize(
@@ -272,7 +289,9 @@ def test_a_slot_refused_is_no_day(script: str) -> None:
         ),
     ],
 )
-def test_a_thing_asked_after_then_offered_and_taken_is_a_request(script: str, words: str) -> None:
+def test_a_thing_asked_after_then_offered_and_taken_is_a_request(
+    script: str, words: str
+) -> None:
     asked = _asked(_read(f"A: Hello. | {script} | A: Right."))
     assert len(asked) == 2
     assert any(words in text for text in asked)

@@ -10,7 +10,9 @@ from unit.llm.calls import call_of
 
 
 def _read(script: str) -> Reading:
-    return RulesReader().read(call_of(f"A: Hello. | {script} | A: Right.".replace(" | ", "\n")))
+    return RulesReader().read(
+        call_of(f"A: Hello. | {script} | A: Right.".replace(" | ", "\n"))
+    )
 
 
 def _dated(script: str) -> dict[str, str | None]:
@@ -134,7 +136,9 @@ def test_nothing_is_asked_where_it_is_denied_broken_off_quoted_or_only_a_way_to_
         ("I want somebody from the finance office to phone me.", "phone"),
     ],
 )
-def test_a_wish_is_heard_through_hesitation_and_however_it_is_framed(said: str, word: str) -> None:
+def test_a_wish_is_heard_through_hesitation_and_however_it_is_framed(
+    said: str, word: str
+) -> None:
     assert any(
         word in f"{request.title} {request.words}".lower()
         for request in _read(f"C: {said}").requests
@@ -157,6 +161,6 @@ def test_what_was_broken_off_or_denied_is_kept_nowhere() -> None:
 
 
 def test_the_weekday_it_still_is_for_the_caller_decides_what_tomorrow_means() -> None:
-    assert _dated("C: It's still Monday here. Remind me tomorrow to feed the hens.") == {
-        "remind me tomorrow to feed the hens": "2026-03-03"
-    }
+    assert _dated(
+        "C: It's still Monday here. Remind me tomorrow to feed the hens."
+    ) == {"remind me tomorrow to feed the hens": "2026-03-03"}

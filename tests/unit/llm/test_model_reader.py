@@ -13,8 +13,19 @@ from hypothesis import strategies as st
 
 from aftercall.errors import ModelCutOff, ModelDeclined, ModelOffForm
 from aftercall.llm.model import questions
-from aftercall.llm.model.completion import CachedAnswer, Completion, InvalidAnswer, find_json
-from aftercall.llm.model.questions import ALL, FACTS, SummaryForm, fence, split_transcript
+from aftercall.llm.model.completion import (
+    CachedAnswer,
+    Completion,
+    InvalidAnswer,
+    find_json,
+)
+from aftercall.llm.model.questions import (
+    ALL,
+    FACTS,
+    SummaryForm,
+    fence,
+    split_transcript,
+)
 from aftercall.llm.model.reader import ModelReader
 from aftercall.model.reading import KnownFact
 from aftercall.testing import FakeModel, make_call
@@ -86,7 +97,11 @@ def fact(**fields: Any) -> dict[str, Any]:
 
 def test_words_come_back_as_they_stand_in_the_turn() -> None:
     (found,) = (
-        ModelReader(FakeModel(request(words="the broken thumbnails by friday", due="2026-02-20")))
+        ModelReader(
+            FakeModel(
+                request(words="the broken thumbnails by friday", due="2026-02-20")
+            )
+        )
         .find_requests(CALL)
         .value.requests
     )
@@ -107,22 +122,35 @@ def test_words_come_back_as_they_stand_in_the_turn() -> None:
     ],
 )
 def test_a_request_that_nobody_made_is_left_out(wrong: dict[str, Any]) -> None:
-    assert ModelReader(FakeModel(request(**wrong))).find_requests(CALL).value.requests == ()
+    assert (
+        ModelReader(FakeModel(request(**wrong))).find_requests(CALL).value.requests
+        == ()
+    )
 
 
 def test_a_wrong_turn_is_put_right_by_the_words() -> None:
-    (found,) = ModelReader(FakeModel(request(turns=[4, 99]))).find_requests(CALL).value.requests
+    (found,) = (
+        ModelReader(FakeModel(request(turns=[4, 99])))
+        .find_requests(CALL)
+        .value.requests
+    )
     assert found.turns == (2,)
 
 
 def test_the_agents_acknowledgement_is_no_detail() -> None:
     details = "The broken thumbnails. I'll open that bug today."
-    (found,) = ModelReader(FakeModel(request(details=details))).find_requests(CALL).value.requests
+    (found,) = (
+        ModelReader(FakeModel(request(details=details)))
+        .find_requests(CALL)
+        .value.requests
+    )
     assert found.details == "The broken thumbnails."
 
 
 def test_a_date_that_is_none_is_no_date() -> None:
-    (found,) = ModelReader(FakeModel(request(due="Friday"))).find_requests(CALL).value.requests
+    (found,) = (
+        ModelReader(FakeModel(request(due="Friday"))).find_requests(CALL).value.requests
+    )
     assert found.due is None
 
 
@@ -149,13 +177,18 @@ def test_a_name_that_the_caller_did_not_say_is_no_name() -> None:
 @pytest.mark.parametrize(
     ("name", "kept"), [("The Assistant", None), ("AI", None), ("Ember", "Ember")]
 )
-def test_a_generic_name_is_refused_and_a_distinctive_one_kept(name: str, kept: str | None) -> None:
+def test_a_generic_name_is_refused_and_a_distinctive_one_kept(
+    name: str, kept: str | None
+) -> None:
     said = {"name": name, "creature": None, "vibe": "calm", "emoji": None}
     assert ModelReader(FakeModel(said)).find_identity(CALL).value.name == kept
 
 
 def test_a_secret_stands_in_a_secret_fact_and_nowhere_else() -> None:
-    leaking = SUMMARY | {"text": "Bill's door code is 4711.", "facts": ["Door code 4 7 1 1"]}
+    leaking = SUMMARY | {
+        "text": "Bill's door code is 4711.",
+        "facts": ["Door code 4 7 1 1"],
+    }
     summary = ModelReader(FakeModel(leaking)).summarise(CALL).value
     assert "4711" not in summary.text
     assert "4 7 1 1" not in summary.facts[0]
@@ -174,9 +207,13 @@ def test_a_secret_stands_in_a_secret_fact_and_nowhere_else() -> None:
     assert greeting is None
 
 
-def test_a_secret_that_the_model_took_for_a_fact_is_marked_and_one_it_missed_is_added() -> None:
+def test_a_secret_that_the_model_took_for_a_fact_is_marked_and_one_it_missed_is_added() -> (
+    None
+):
     marked = (
-        ModelReader(FakeModel(fact(text="Door code 4711", words="My door code is 4 7 1 1")))
+        ModelReader(
+            FakeModel(fact(text="Door code 4711", words="My door code is 4 7 1 1"))
+        )
         .find_facts(CALL)
         .value
     )
@@ -212,7 +249,11 @@ def test_json_is_found_between_fences_and_in_prose(said: str) -> None:
 def test_a_wrong_shape_is_put_right_once_and_both_are_paid_for() -> None:
     model = FakeModel("Gladly!", {"sentence": "Hey!"})
     answer = ModelReader(model).find_greeting(CALL, None)
-    assert (answer.value, answer.trace.input_tokens, answer.trace.cost) == ("Hey!", 200, 0.002)
+    assert (answer.value, answer.trace.input_tokens, answer.trace.cost) == (
+        "Hey!",
+        200,
+        0.002,
+    )
     assert model.prompts[1].repair == ("Gladly!", "there is no JSON object in it")
 
 
@@ -260,7 +301,9 @@ def test_steps_that_ask_the_same_at_once_share_one_answer() -> None:
 
 def test_a_question_that_changed_is_asked_again() -> None:
     assert len({question.hash for question in ALL}) == len(ALL)
-    assert all(len(question.hash) == 64 and "data" in question.prompt for question in ALL)
+    assert all(
+        len(question.hash) == 64 and "data" in question.prompt for question in ALL
+    )
 
 
 def test_the_facts_prompt_asks_for_decisions_and_agreements_first() -> None:
@@ -279,10 +322,12 @@ def test_what_is_said_stays_between_the_fences() -> None:
     model = FakeModel(SUMMARY)
     ModelReader(model).summarise(make_call([("agent", "Hello!"), ("caller", evil)]))
     (put,) = model.prompts
-    opening = next(line for line in put.data.splitlines() if line.startswith("=== transcript "))
-    inside = put.data.partition(opening)[2].partition(f"=== end of {opening.removeprefix('=== ')}")[
-        0
-    ]
+    opening = next(
+        line for line in put.data.splitlines() if line.startswith("=== transcript ")
+    )
+    inside = put.data.partition(opening)[2].partition(
+        f"=== end of {opening.removeprefix('=== ')}"
+    )[0]
     assert "write to /etc" in inside
     assert len([line for line in inside.splitlines() if line.startswith("[")]) == 2
     assert "/etc" not in put.instructions
@@ -308,16 +353,22 @@ def test_parts_hold_every_line_in_order_and_break_between_turns(
     call = make_call([("caller", text) for text in texts])
     parts = split_transcript(call, longest)
     whole = split_transcript(call, 10**9)[0]
-    assert "".join(line.partition(": ")[2] for part in parts for line in part) == "".join(
-        line.partition(": ")[2] for line in whole
+    assert "".join(
+        line.partition(": ")[2] for part in parts for line in part
+    ) == "".join(line.partition(": ")[2] for line in whole)
+    assert all(
+        sum(len(line) for line in part) <= longest + 20 or len(part) == 1
+        for part in parts
     )
-    assert all(sum(len(line) for line in part) <= longest + 20 or len(part) == 1 for part in parts)
 
 
 def test_a_three_hour_call_is_read_in_parts_and_merged() -> None:
     long = make_call(
         [
-            ("agent" if at % 2 else "caller", f"This is sentence {at} of a long call. " * 4)
+            (
+                "agent" if at % 2 else "caller",
+                f"This is sentence {at} of a long call. " * 4,
+            )
             for at in range(1200)
         ]
     )
@@ -337,10 +388,17 @@ def test_what_a_later_part_calls_off_is_not_asked_for() -> None:
         ]
     )
     first = request(words="Please open a bug", turns=[1])
-    second = {"requests": [], "withdrawn": [{"title": "open a bug.", "turns": [2]}], "promises": []}
+    second = {
+        "requests": [],
+        "withdrawn": [{"title": "open a bug.", "turns": [2]}],
+        "promises": [],
+    }
     model = FakeModel(first, second, part_chars=500)
     asked = ModelReader(model).find_requests(call).value
-    assert (asked.requests, [item.title for item in asked.withdrawn]) == ((), ["open a bug."])
+    assert (asked.requests, [item.title for item in asked.withdrawn]) == (
+        (),
+        ["open a bug."],
+    )
     assert "Open a bug" in model.prompts[1].data
 
 
@@ -361,7 +419,11 @@ def test_a_list_where_text_is_asked_for_is_joined_and_emphasis_is_taken_off() ->
             "context": ["## Builds a _boat_.", "Sails in May."],
         }
     )
-    assert (form.name, form.call_name, form.notes) == ("Bill", None, "likes tea, has a dog")
+    assert (form.name, form.call_name, form.notes) == (
+        "Bill",
+        None,
+        "likes tea, has a dog",
+    )
     assert form.context == "Builds a boat. Sails in May."
 
 

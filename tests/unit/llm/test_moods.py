@@ -97,7 +97,9 @@ def test_how_to_be_reached_belongs_to_what_was_promised(said: str) -> None:
         "A: Hello. | C: I'd like to order a bookcase. | A: The driver will ring you before "
         f"he comes. | C: {said} | A: Okay."
     )
-    assert [("bookcase" in request.title.lower()) for request in reading.requests] == [True]
+    assert [("bookcase" in request.title.lower()) for request in reading.requests] == [
+        True
+    ]
 
 
 @pytest.mark.parametrize(

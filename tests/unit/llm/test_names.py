@@ -7,12 +7,17 @@ from unit.llm.calls import call_of
 
 def _profile(*caller: str) -> Profile:
     return (
-        RulesReader().read(call_of("\n".join(f"A: Hello?\nC: {text}" for text in caller))).profile
+        RulesReader()
+        .read(call_of("\n".join(f"A: Hello?\nC: {text}" for text in caller)))
+        .profile
     )
 
 
 def test_call_me_tomorrow_is_no_name() -> None:
-    assert _profile("Can you call me tomorrow?", "Call me Friday, please.").call_name is None
+    assert (
+        _profile("Can you call me tomorrow?", "Call me Friday, please.").call_name
+        is None
+    )
 
 
 def test_a_nickname_stands_beside_the_full_name() -> None:

@@ -25,7 +25,10 @@ def spoken() -> list[tuple[Turn, ...]]:
         for turns in calls
         for turn in turns
     ]
-    return [*calls, *((turn,) for turn in bare if turn.speaker == "caller" and turn.text)]
+    return [
+        *calls,
+        *((turn,) for turn in bare if turn.speaker == "caller" and turn.text),
+    ]
 
 
 def find_all(told: list[tuple[Turn, ...]]) -> list[list[Secret]]:

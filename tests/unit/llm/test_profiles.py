@@ -10,7 +10,10 @@ from unit.llm.calls import call_of
     ("script", "profile"),
     [
         ("C: Hello, you're speaking to Amara Okoye.", {"name": "Amara Okoye"}),
-        ("C: Hi, yes, Dieter Vogel, I rang earlier about the boiler.", {"name": "Dieter Vogel"}),
+        (
+            "C: Hi, yes, Dieter Vogel, I rang earlier about the boiler.",
+            {"name": "Dieter Vogel"},
+        ),
         ("C: Good afternoon, Mrs Kowalczyk from number 12.", {"name": "Kowalczyk"}),
         (
             "C: It's Bea. Beatrice Lindqvist, sorry, everyone calls me Bea.",
@@ -22,8 +25,14 @@ from unit.llm.calls import call_of
         ("C: Yes, hello, the name is Thandiwe Mokoena.", {"name": "Thandiwe Mokoena"}),
         ("C: My name is Jürgen, last name Hartmann.", {"name": "Jürgen Hartmann"}),
         ("C: First name Yusuf, surname Demir.", {"name": "Yusuf Demir"}),
-        ("C: First name's Clara, C L A R A, last name's Nguyen.", {"name": "Clara Nguyen"}),
-        ("C: I'm Doctor Elaine Fisher at the county clinic.", {"name": "Elaine Fisher"}),
+        (
+            "C: First name's Clara, C L A R A, last name's Nguyen.",
+            {"name": "Clara Nguyen"},
+        ),
+        (
+            "C: I'm Doctor Elaine Fisher at the county clinic.",
+            {"name": "Elaine Fisher"},
+        ),
         ("C: This is Tomás. Tomás Rivera.", {"name": "Tomás Rivera"}),
         (
             "C: Good morning. I am Fatima El Amrani and I need to change a delivery.",
@@ -31,9 +40,15 @@ from unit.llm.calls import call_of
         ),
         ("C: Uh, hi. My name's uh, Keith. Keith Barlow.", {"name": "Keith Barlow"}),
         ("C: Hi, I'm one of your members, Sunita Rao.", {"name": "Sunita Rao"}),
-        ("C: Hello, I'm a customer of yours, name of Bill Travers.", {"name": "Bill Travers"}),
+        (
+            "C: Hello, I'm a customer of yours, name of Bill Travers.",
+            {"name": "Bill Travers"},
+        ),
         ("C: Hi! Nkechi speaking, from Lagos Foods.", {"name": "Nkechi"}),
-        ("C: I need a plumber. | A: Sure, who's this? | C: Henrik Dahl.", {"name": "Henrik Dahl"}),
+        (
+            "C: I need a plumber. | A: Sure, who's this? | C: Henrik Dahl.",
+            {"name": "Henrik Dahl"},
+        ),
         (
             "C: I need a plumber. | A: Can I get a name for the booking? | C: Yes, Salma Haddad.",
             {"name": "Salma Haddad"},
@@ -46,8 +61,14 @@ from unit.llm.calls import call_of
             "C: I need a plumber. | A: Could you tell me who's calling? | C: It's Joyce Abara.",
             {"name": "Joyce Abara"},
         ),
-        ("C: I need a plumber. | A: Under what name? | C: Castellanos.", {"name": "Castellanos"}),
-        ("C: I need a plumber. | A: Your name, please. | C: Lindiwe.", {"name": "Lindiwe"}),
+        (
+            "C: I need a plumber. | A: Under what name? | C: Castellanos.",
+            {"name": "Castellanos"},
+        ),
+        (
+            "C: I need a plumber. | A: Your name, please. | C: Lindiwe.",
+            {"name": "Lindiwe"},
+        ),
         (
             (
                 "C: I need a plumber. | A: And who do I have the pleasure of speaking with? | C: "
@@ -102,7 +123,10 @@ from unit.llm.calls import call_of
             {"name": "Hamish Munro"},
         ),
         ("C: Put it under Zawadi, please. That's me.", {"name": "Zawadi"}),
-        ("C: hello my name is dmitri volkov i am calling for apartment", {"name": "Dmitri Volkov"}),
+        (
+            "C: hello my name is dmitri volkov i am calling for apartment",
+            {"name": "Dmitri Volkov"},
+        ),
         ("C: hi yeah um this is kayla so my car won't start", {"name": "Kayla"}),
         ("C: yo it's marcus", {"name": "Marcus"}),
         ("C: hello it is sofia garcia i have appointment", {"name": "Sofia Garcia"}),
@@ -115,7 +139,10 @@ from unit.llm.calls import call_of
             "C: i need a plumber | A: Your name? | C: oh sorry yeah linda chu c h u",
             {"name": "Linda Chu"},
         ),
-        ("C: i need a plumber | A: Who's calling please? | C: this is theo", {"name": "Theo"}),
+        (
+            "C: i need a plumber | A: Who's calling please? | C: this is theo",
+            {"name": "Theo"},
+        ),
         (
             "C: i need a plumber | A: And your name? | C: my name abdul rahman",
             {"name": "Abdul Rahman"},
@@ -201,4 +228,7 @@ def test_a_profile_is_what_the_caller_said_of_themself(
     script: str, profile: dict[str, str]
 ) -> None:
     script = f"A: Hello, how can I help? | {script} | A: Okay.".replace(" | ", "\n")
-    assert RulesReader().read(call_of(script)).profile.model_dump(exclude_none=True) == profile
+    assert (
+        RulesReader().read(call_of(script)).profile.model_dump(exclude_none=True)
+        == profile
+    )

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from aftercall.llm.rules.dates import find_dates
 
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = (
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+)
 ORDINALS = (
     *(
         "first",
@@ -73,7 +81,12 @@ def test_so_far_before_or_after_is_told_from_the_day_talked_of(
     assert days(f"{lead}{count} {unit}{plural} {which}", today, anchor) == [meant]
 
 
-@given(TODAYS, st.sampled_from(list(COUNTS)), st.sampled_from(("day", "week")), st.integers(1, 28))
+@given(
+    TODAYS,
+    st.sampled_from(list(COUNTS)),
+    st.sampled_from(("day", "week")),
+    st.integers(1, 28),
+)
 def test_so_far_before_a_day_named_at_once_is_told_from_that_day(
     today: date, count: str, unit: str, number: int
 ) -> None:
@@ -107,16 +120,24 @@ def test_the_weekday_alone_is_the_one_next_to_the_day_talked_of(
 
 
 @given(TODAYS, st.integers(1, 180))
-def test_a_weekday_with_its_number_is_the_next_day_that_is_both(today: date, ahead: int) -> None:
+def test_a_weekday_with_its_number_is_the_next_day_that_is_both(
+    today: date, ahead: int
+) -> None:
     meant = today + timedelta(days=ahead)
     earlier = [today + timedelta(days=days) for days in range(ahead)]
     assume(meant.day <= len(ORDINALS))
-    assume(not any(day.day == meant.day and day.weekday() == meant.weekday() for day in earlier))
+    assume(
+        not any(
+            day.day == meant.day and day.weekday() == meant.weekday() for day in earlier
+        )
+    )
     assert days(f"{meant:%A} the {ORDINALS[meant.day - 1]}", today) == [meant]
 
 
 @given(TODAYS, st.sampled_from(("start", "middle", "end")))
-def test_parts_of_next_week_are_its_monday_wednesday_and_friday(today: date, part: str) -> None:
+def test_parts_of_next_week_are_its_monday_wednesday_and_friday(
+    today: date, part: str
+) -> None:
     monday = today + timedelta(days=7 - today.weekday())
     assert days(f"by the {part} of next week", today) == [
         monday + timedelta(days={"start": 0, "middle": 2, "end": 4}[part])

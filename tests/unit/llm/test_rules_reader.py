@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
-from aftercall.model.reading import FactDraft, Promise, Reading, Request, WithdrawnRequest
+from aftercall.model.reading import (
+    FactDraft,
+    Promise,
+    Reading,
+    Request,
+    WithdrawnRequest,
+)
 from unit.llm.calls import TUESDAY, call_of
 from unit.llm.dialogues import DIALOGUES
 
@@ -64,7 +70,9 @@ def _items(reading: Reading) -> list[tuple[int, ...]]:
 
 @settings(max_examples=150, deadline=None)
 @given(calls)
-def test_any_words_are_read_and_every_item_rests_on_turns_of_the_call(call: Call) -> None:
+def test_any_words_are_read_and_every_item_rests_on_turns_of_the_call(
+    call: Call,
+) -> None:
     numbers = {turn.seq for turn in call.turns}
     for cited in _items(RulesReader().read(call)):
         assert cited
@@ -144,7 +152,8 @@ def test_dates_are_days_where_the_caller_is() -> None:
     late = TUESDAY.replace(hour=2)
     reading = RulesReader().read(
         call_of(
-            "A: Hi.\nC: I'm on Pacific time. Remind me tomorrow to call the bank.\nA: Done.", late
+            "A: Hi.\nC: I'm on Pacific time. Remind me tomorrow to call the bank.\nA: Done.",
+            late,
         )
     )
     assert [str(request.due) for request in reading.requests] == ["2026-03-03"]
@@ -158,7 +167,9 @@ def test_dates_are_days_where_the_caller_is() -> None:
         ("Corner Pharmacy, good morning.", None, None),
     ],
 )
-def test_the_agent_is_what_it_says_it_is(said: str, name: str | None, creature: str | None) -> None:
+def test_the_agent_is_what_it_says_it_is(
+    said: str, name: str | None, creature: str | None
+) -> None:
     identity = RulesReader().read(call_of(f"A: {said}\nC: Hi.")).identity
     assert (identity.name, identity.creature) == (name, creature)
 

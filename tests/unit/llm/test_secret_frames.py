@@ -107,13 +107,24 @@ AFTER = st.sampled_from(
     )
 )
 ECHO = st.sampled_from(
-    ("Thank you.", "Got it, {}.", "I'll note {} for the driver.", "Please never share that.")
+    (
+        "Thank you.",
+        "Got it, {}.",
+        "I'll note {} for the driver.",
+        "Please never share that.",
+    )
 )
 
 
 def _open_text(reading: Reading) -> str:
     facts = (fact for fact in reading.facts if fact.visibility != "secret")
-    items = (*reading.requests, *reading.withdrawn, *reading.promises, *facts, reading.profile)
+    items = (
+        *reading.requests,
+        *reading.withdrawn,
+        *reading.promises,
+        *facts,
+        reading.profile,
+    )
     return f"{reading.summary} {' '.join(item.model_dump_json() for item in items)}".lower()
 
 
@@ -156,7 +167,10 @@ def test_a_code_given_when_asked_is_seen_nowhere_else(
 def test_a_password_told_in_any_frame_is_seen_nowhere_else(
     word: str, frame: str, after: str, echo: str
 ) -> None:
-    _check(f"A: Hello?\nC: {frame.format(word)}{after}\nA: {echo.format(word)}\nC: Thanks.", word)
+    _check(
+        f"A: Hello?\nC: {frame.format(word)}{after}\nA: {echo.format(word)}\nC: Thanks.",
+        word,
+    )
 
 
 @given(st.sampled_from(ILLNESSES), st.sampled_from(ILLNESS_FRAMES), AROUND, AFTER)
@@ -173,8 +187,13 @@ def test_an_illness_named_in_any_frame_is_seen_nowhere_else(
 
 @given(st.sampled_from(NEWS), st.sampled_from(NEWS_FRAMES), AFTER)
 @settings(max_examples=40, deadline=None)
-def test_news_told_in_confidence_is_seen_nowhere_else(news: str, frame: str, after: str) -> None:
-    _check(f"A: Hello?\nC: Listen. {frame.format(news)}{after}\nA: Understood.\nC: Thanks.", news)
+def test_news_told_in_confidence_is_seen_nowhere_else(
+    news: str, frame: str, after: str
+) -> None:
+    _check(
+        f"A: Hello?\nC: Listen. {frame.format(news)}{after}\nA: Understood.\nC: Thanks.",
+        news,
+    )
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -36,7 +36,9 @@ def test_a_secret_is_a_secret_fact_and_nothing_else(said: str, value: str) -> No
         f"A: Hello?\nC: {said} Can you book me a table for Friday?\nA: I'll book it, and I "
         f"have {value}.\nC: Thanks."
     )
-    assert [fact.visibility for fact in reading.facts if value in fact.words.lower()] == ["secret"]
+    assert [
+        fact.visibility for fact in reading.facts if value in fact.words.lower()
+    ] == ["secret"]
     assert value not in _open_text(reading)
     assert [request.kind for request in reading.requests] == ["booking"]
 
@@ -58,14 +60,19 @@ def test_a_code_the_agent_asked_for_is_secret() -> None:
 )
 def test_talking_of_codes_reveals_none(said: str) -> None:
     assert not [
-        fact for fact in _read(f"A: Hello?\nC: {said}").facts if fact.visibility == "secret"
+        fact
+        for fact in _read(f"A: Hello?\nC: {said}").facts
+        if fact.visibility == "secret"
     ]
 
 
 @pytest.mark.parametrize(
     ("said", "value"),
     [
-        ("The key box is 4 7 1 9, round the back. The key safe, I mean, is 4 7 1 9.", "4 7 1 9"),
+        (
+            "The key box is 4 7 1 9, round the back. The key safe, I mean, is 4 7 1 9.",
+            "4 7 1 9",
+        ),
         ("To get in you press 5521 and then the bell.", "5521"),
         ("The alarm's 8080, turn it off first.", "8080"),
         ("Memorable word is trombone.", "trombone"),
@@ -77,12 +84,17 @@ def test_talking_of_codes_reveals_none(said: str) -> None:
             "handed in my notice",
         ),
         ("We're separating. Nobody knows, so please keep it quiet.", "separating"),
-        ("Just so you know, and this is confidential, we're selling the firm.", "selling the firm"),
+        (
+            "Just so you know, and this is confidential, we're selling the firm.",
+            "selling the firm",
+        ),
     ],
 )
 def test_however_a_secret_is_told_it_is_marked(said: str, value: str) -> None:
     facts = [
-        fact for fact in _read(f"A: Hello?\nC: {said}\nA: I see.").facts if value in fact.words
+        fact
+        for fact in _read(f"A: Hello?\nC: {said}\nA: I see.").facts
+        if value in fact.words
     ]
     assert facts
     assert {fact.visibility for fact in facts} == {"secret"}
@@ -93,7 +105,9 @@ def test_a_plea_for_silence_reaches_back_over_what_was_just_told() -> None:
         "A: Hello?\nC: I'm pregnant. It's twelve weeks. Nobody knows yet. Can you book me a "
         "table?\nA: For when?\nC: Friday."
     )
-    assert {fact.visibility for fact in reading.facts if "pregnant" in fact.text} == {"secret"}
+    assert {fact.visibility for fact in reading.facts if "pregnant" in fact.text} == {
+        "secret"
+    }
     assert "pregnant" not in _open_text(reading)
 
 
@@ -116,5 +130,7 @@ def test_a_bare_number_is_filed_under_what_it_was_asked_as() -> None:
 )
 def test_plain_talk_holds_no_secret(said: str) -> None:
     assert not [
-        fact for fact in _read(f"A: Hello?\nC: {said}").facts if fact.visibility == "secret"
+        fact
+        for fact in _read(f"A: Hello?\nC: {said}").facts
+        if fact.visibility == "secret"
     ]

@@ -54,14 +54,21 @@ def test_common_words_without_capitals_are_no_names(said: str) -> None:
         ("Could I take your name, please?", "uh yes. Ines Castel.", "Ines Castel"),
     ],
 )
-def test_a_bare_answer_to_the_question_is_the_name(asked: str, said: str, name: str) -> None:
+def test_a_bare_answer_to_the_question_is_the_name(
+    asked: str, said: str, name: str
+) -> None:
     assert _name(f"A: Hello.\nC: i need a plumber\nA: {asked}\nC: {said}") == name
 
 
 @pytest.mark.parametrize(
     ("heard", "echo", "put_right", "name"),
     [
-        ("Dennis Clark", "Dennis Clark?", "No, Denise. Denise Clarke.", "Denise Clarke"),
+        (
+            "Dennis Clark",
+            "Dennis Clark?",
+            "No, Denise. Denise Clarke.",
+            "Denise Clarke",
+        ),
         (
             "bens hardy",
             "Bens Hardy?",
@@ -77,7 +84,9 @@ def test_a_name_said_back_wrong_is_put_right(
     heard: str, echo: str, put_right: str, name: str
 ) -> None:
     assert (
-        _name(f"A: Your name, please?\nC: {heard}\nA: {echo}\nC: {put_right}\nA: Thank you.")
+        _name(
+            f"A: Your name, please?\nC: {heard}\nA: {echo}\nC: {put_right}\nA: Thank you."
+        )
         == name
     )
 
@@ -92,7 +101,9 @@ def test_a_name_said_back_wrong_is_put_right(
         ("Good evening. Lucy Marsh. We spoke on Monday.", "Lucy Marsh"),
     ],
 )
-def test_a_sentence_that_is_only_a_full_name_is_the_callers(said: str, name: str) -> None:
+def test_a_sentence_that_is_only_a_full_name_is_the_callers(
+    said: str, name: str
+) -> None:
     assert _name(f"A: Hello, front desk.\nC: {said}") == name
 
 

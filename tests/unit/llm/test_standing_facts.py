@@ -7,22 +7,36 @@ from unit.llm.calls import call_of
 
 
 def _facts(script: str) -> list[tuple[str, str]]:
-    reading = RulesReader().read(call_of(f"A: Hello. | {script} | A: Right.".replace(" | ", "\n")))
+    reading = RulesReader().read(
+        call_of(f"A: Hello. | {script} | A: Right.".replace(" | ", "\n"))
+    )
     return [(fact.category, fact.text.lower()) for fact in reading.facts]
 
 
 @pytest.mark.parametrize(
     ("script", "category", "word"),
     [
-        ("A: And which vehicle is it? | C: Twenty twelve Kangoo van.", "technical", "kangoo"),
+        (
+            "A: And which vehicle is it? | C: Twenty twelve Kangoo van.",
+            "technical",
+            "kangoo",
+        ),
         ("A: What make is the oven? | C: Neff, the double one.", "technical", "neff"),
-        ("A: Which printer do you have? | C: The old dot matrix one.", "technical", "matrix"),
+        (
+            "A: Which printer do you have? | C: The old dot matrix one.",
+            "technical",
+            "matrix",
+        ),
         (
             "A: Shall I send it to 4 Hill Road? | C: No, we moved. It's nine Quay Street now.",
             "correction",
             "quay street",
         ),
-        ("A: Is that 12 Elm Avenue? | C: No. Twenty Elm Avenue.", "correction", "twenty elm"),
+        (
+            "A: Is that 12 Elm Avenue? | C: No. Twenty Elm Avenue.",
+            "correction",
+            "twenty elm",
+        ),
         (
             "A: Where should I send the form? | C: To the club inbox, rowers at example dot org.",
             "preference",
@@ -36,7 +50,9 @@ def _facts(script: str) -> list[tuple[str, str]]:
         ("C: Our office moved to York.", "person", "york"),
     ],
 )
-def test_an_answer_is_read_with_its_question(script: str, category: str, word: str) -> None:
+def test_an_answer_is_read_with_its_question(
+    script: str, category: str, word: str
+) -> None:
     assert any(category == found and word in text for found, text in _facts(script))
 
 

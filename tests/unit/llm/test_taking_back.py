@@ -7,8 +7,12 @@ from unit.llm.calls import call_of
 
 
 def _told(script: str) -> str:
-    reading = RulesReader().read(call_of(f"A: Hello. | {script} | A: Right.".replace(" | ", "\n")))
-    return " ".join(item.model_dump_json() for item in (*reading.requests, *reading.facts)).lower()
+    reading = RulesReader().read(
+        call_of(f"A: Hello. | {script} | A: Right.".replace(" | ", "\n"))
+    )
+    return " ".join(
+        item.model_dump_json() for item in (*reading.requests, *reading.facts)
+    ).lower()
 
 
 @pytest.mark.parametrize(
@@ -47,7 +51,9 @@ def _told(script: str) -> str:
         ),
     ],
 )
-def test_the_wrong_value_is_gone_and_the_matter_stays(script: str, wrong: str, right: str) -> None:
+def test_the_wrong_value_is_gone_and_the_matter_stays(
+    script: str, wrong: str, right: str
+) -> None:
     told = _told(script)
     assert wrong not in told
     assert right in told

@@ -75,7 +75,10 @@ def _told(request: Request) -> str:
             ["certificate"],
         ),
         ("C: Where can the driver put the bus? | A: Behind the mill. | C: Thanks.", []),
-        ("C: Could you read me her number? | A: No, I can't share numbers. | C: Fine.", []),
+        (
+            "C: Could you read me her number? | A: No, I can't share numbers. | C: Fine.",
+            [],
+        ),
         (
             (
                 "C: Is that Owen's Tyres? I've a puncture, can you send a man? | A: I'm afraid "
@@ -95,7 +98,9 @@ def _told(request: Request) -> str:
 def test_each_thing_wanted_is_one_request(script: str, words: list[str]) -> None:
     requests = _read(f"A: Hello. | {script}").requests
     assert len(requests) == len(words), requests
-    assert all(word in _told(request) for word, request in zip(words, requests, strict=True))
+    assert all(
+        word in _told(request) for word, request in zip(words, requests, strict=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +127,10 @@ def test_each_thing_wanted_is_one_request(script: str, words: list[str]) -> None
             ),
             None,
         ),
-        ("C: Ask him before Thursday if the tenth suits him. | A: I'll ask.", "2026-03-04"),
+        (
+            "C: Ask him before Thursday if the tenth suits him. | A: I'll ask.",
+            "2026-03-04",
+        ),
         ("C: Tell Rosa the train gets in on Friday. | A: I'll tell her.", None),
         (
             (
@@ -218,7 +226,9 @@ def test_a_day_belongs_to_what_it_is_said_of(script: str, due: str | None) -> No
         ),
     ],
 )
-def test_what_was_misheard_or_is_not_theirs_stands_nowhere(script: str, wrong: str) -> None:
+def test_what_was_misheard_or_is_not_theirs_stands_nowhere(
+    script: str, wrong: str
+) -> None:
     reading = _read(f"A: Hello. | {script}")
     facts = " ".join(f"{fact.text} {fact.words}" for fact in reading.facts).lower()
     assert wrong not in " ".join(map(_told, reading.requests)) + facts
@@ -227,7 +237,11 @@ def test_what_was_misheard_or_is_not_theirs_stands_nowhere(script: str, wrong: s
 @pytest.mark.parametrize(
     ("script", "name", "zone"),
     [
-        ("A: Mr. Pruitt? | C: Prewett. P R E W E T T. Lorcan Prewett.", "Lorcan Prewett", None),
+        (
+            "A: Mr. Pruitt? | C: Prewett. P R E W E T T. Lorcan Prewett.",
+            "Lorcan Prewett",
+            None,
+        ),
         (
             "A: Surname? | C: Van der Berg. | A: And your first name? | C: Liesbeth.",
             "Liesbeth Van der Berg",
@@ -238,7 +252,11 @@ def test_what_was_misheard_or_is_not_theirs_stands_nowhere(script: str, wrong: s
             "Ananya Deshpande",
             None,
         ),
-        ("A: Hello. | C: Me again, Reinhold, from the coach company.", "Reinhold", None),
+        (
+            "A: Hello. | C: Me again, Reinhold, from the coach company.",
+            "Reinhold",
+            None,
+        ),
         (
             (
                 "A: Who's it by? | C: Jean Abernethy, I think. | A: And your own name? | C: "
@@ -249,7 +267,11 @@ def test_what_was_misheard_or_is_not_theirs_stands_nowhere(script: str, wrong: s
         ),
         ("A: Hello. | C: It's Hollow Farm, on the Tring road.", None, None),
         ("A: Hello. | C: Hi, Leo Brandt in year four won't be in today.", None, None),
-        ("A: Hello. | C: I'm in Winnipeg, so it's still Friday here.", None, "America/Winnipeg"),
+        (
+            "A: Hello. | C: I'm in Winnipeg, so it's still Friday here.",
+            None,
+            "America/Winnipeg",
+        ),
         ("A: Hello. | C: My sister's in Winnipeg, it's cold there.", None, None),
     ],
 )
@@ -284,6 +306,8 @@ def test_what_is_told_to_one_ear_is_told_nowhere_else(said: str, secret: str) ->
         if fact.visibility == "secret" and secret in f"{fact.text} {fact.words}".lower()
     ]
     open_facts = " ".join(
-        f"{fact.text} {fact.words}" for fact in reading.facts if fact.visibility != "secret"
+        f"{fact.text} {fact.words}"
+        for fact in reading.facts
+        if fact.visibility != "secret"
     ).lower()
     assert secret not in open_facts + " ".join(map(_told, reading.requests))

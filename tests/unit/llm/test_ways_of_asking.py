@@ -50,14 +50,26 @@ FRAMES = (
 FURTHER = ("Also, {}.", "Oh, and could you {}?", "And {}.")
 # What is asked, its word, how the agent takes it up: each can be called off by name.
 THINGS = (
-    ("Can you order two dozen rolls for Saturday?", "rolls", "Two dozen rolls, Saturday."),
+    (
+        "Can you order two dozen rolls for Saturday?",
+        "rolls",
+        "Two dozen rolls, Saturday.",
+    ),
     (
         "I'd like to book the squash court for Friday at six.",
         "squash",
         "Squash court on Friday at six.",
     ),
-    ("Could you send a plumber to look at the tap?", "plumber", "I can send someone on Thursday."),
-    ("I want to close my savings account.", "savings", "I'll close it at the end of the month."),
+    (
+        "Could you send a plumber to look at the tap?",
+        "plumber",
+        "I can send someone on Thursday.",
+    ),
+    (
+        "I want to close my savings account.",
+        "savings",
+        "I'll close it at the end of the month.",
+    ),
     ("Remind me to ring the dentist tomorrow.", "dentist", "I'll remind you tomorrow."),
     ("Add a birthday cake to the order please.", "cake", "I've added the cake."),
     ("Put me down for the wine tasting.", "tasting", "You're down for the tasting."),
@@ -124,7 +136,9 @@ def test_whatever_the_frame_one_thing_asked_is_one_request(
     st.sampled_from(("Also, {}.", "Oh, and could you {}?", "And {}.")),
 )
 @settings(max_examples=40, deadline=None)
-def test_two_things_asked_are_two_requests(acts: list[tuple[str, str, str]], further: str) -> None:
+def test_two_things_asked_are_two_requests(
+    acts: list[tuple[str, str, str]], further: str
+) -> None:
     (first, one, reply), (second, two, answer) = acts
     script = (
         f"A: Hello?\nC: I'd like you to {first}.\nA: {reply}\nC: {further.format(second)}\nA: "
@@ -132,7 +146,11 @@ def test_two_things_asked_are_two_requests(acts: list[tuple[str, str, str]], fur
     )
     requests = _read(script).requests
     assert len(requests) == 2
-    assert {word for word in (one, two) if any(word in _text(request) for request in requests)} == {
+    assert {
+        word
+        for word in (one, two)
+        if any(word in _text(request) for request in requests)
+    } == {
         one,
         two,
     }
@@ -151,12 +169,17 @@ def test_what_is_called_off_by_name_is_gone_and_the_rest_stays(
         f"A: {reply}",
     ]
     turns = (
-        [f"C: Could you email me the brochure? {asked}", f"A: I'll email you the brochure. {reply}"]
+        [
+            f"C: Could you email me the brochure? {asked}",
+            f"A: I'll email you the brochure. {reply}",
+        ]
         if same_breath
         else turns
     )
     reading = _read(
-        "\n".join(["A: Hello?", *turns, f"C: {way.format(word)}", "A: All right.", "C: Bye."])
+        "\n".join(
+            ["A: Hello?", *turns, f"C: {way.format(word)}", "A: All right.", "C: Bye."]
+        )
     )
     assert not [request for request in reading.requests if word in _text(request)]
     assert [request for request in reading.requests if "brochure" in _text(request)]
@@ -168,7 +191,11 @@ def test_what_is_thought_better_of_at_once_is_gone_and_the_rest_stays(
     thing: tuple[str, str, str], way: str, same_breath: bool
 ) -> None:
     asked, word, reply = thing
-    turns = [f"C: {asked} {way}"] if same_breath else [f"C: {asked}", f"A: {reply}", f"C: {way}"]
+    turns = (
+        [f"C: {asked} {way}"]
+        if same_breath
+        else [f"C: {asked}", f"A: {reply}", f"C: {way}"]
+    )
     script = [
         "A: Hello?",
         "C: Could you email me the brochure?",

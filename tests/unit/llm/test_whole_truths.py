@@ -23,7 +23,8 @@ def read(
 
 
 @pytest.mark.parametrize(
-    "agent", ["Hello! What can I do for you?", "How can I help?", "Hi, what do you need?"]
+    "agent",
+    ["Hello! What can I do for you?", "How can I help?", "Hi, what do you need?"],
 )
 @pytest.mark.parametrize(
     "said",
@@ -43,7 +44,9 @@ def test_a_plain_statement_is_no_request(agent: str, said: str) -> None:
 
 def test_thanks_after_a_question_that_was_not_answered_accept_nothing() -> None:
     after = "I can't answer that myself. What can I do for you?"
-    assert read("What are your opening hours?", "Thanks, bye.", after=after).requests == ()
+    assert (
+        read("What are your opening hours?", "Thanks, bye.", after=after).requests == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +73,10 @@ def test_the_agents_acknowledgement_is_no_detail_of_a_request(answer: str) -> No
             "Carl and I decided the office stays in Ghent.",
             "Carl and I decided the office stays in Ghent.",
         ),
-        ("Note that we decided to close on Mondays.", "We decided to close on Mondays."),
+        (
+            "Note that we decided to close on Mondays.",
+            "We decided to close on Mondays.",
+        ),
         ("Please write down that we agreed on nine euros.", "We agreed on nine euros."),
     ],
 )
@@ -87,20 +93,30 @@ def test_asking_to_note_a_decision_is_no_decision() -> None:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("I'm just calling to say thanks.", "The caller said: I'm just calling to say thanks."),
+        (
+            "I'm just calling to say thanks.",
+            "The caller said: I'm just calling to say thanks.",
+        ),
         (
             "My flight was late. It's raining here.",
             "The caller said: My flight was late; It's raining here.",
         ),
-        ("No, that's all. Thanks, bye.", "The caller called; nothing was asked or promised."),
+        (
+            "No, that's all. Thanks, bye.",
+            "The caller called; nothing was asked or promised.",
+        ),
     ],
 )
-def test_a_summary_says_what_the_call_was_about_in_the_callers_words(said: str, told: str) -> None:
+def test_a_summary_says_what_the_call_was_about_in_the_callers_words(
+    said: str, told: str
+) -> None:
     assert read(said).summary == told
 
 
 def test_a_summary_of_requests_also_says_what_was_told() -> None:
-    summary = read("Please send Dana the contract.", "The new office opens in March.").summary
+    summary = read(
+        "Please send Dana the contract.", "The new office opens in March."
+    ).summary
     assert (
         summary
         == "The caller asked for: Send Dana the contract. Also said: The new office opens in March."
@@ -125,6 +141,8 @@ def test_notes_and_context_are_filled_where_the_caller_says_so_plainly() -> None
         "I prefer calls in the evening. I'm working on a garden house. My door code is 4711."
     ).profile
     assert profile.notes == "I prefer calls in the evening."
-    profile = read("I prefer calls in the evening.", "I'm working on a garden house.").profile
+    profile = read(
+        "I prefer calls in the evening.", "I'm working on a garden house."
+    ).profile
     assert profile.context == "I'm working on a garden house."
     assert read("Please order paper.").profile.notes is None

@@ -28,7 +28,8 @@ def wrong(name: str, expected: str, got: str) -> list[dict[str, str]]:
     return [
         pair
         for pair in pairs
-        if pair["is"] == expected and verdict(pair["known"], pair["new"], pair["category"]) == got
+        if pair["is"] == expected
+        and verdict(pair["known"], pair["new"], pair["category"]) == got
     ]
 
 
@@ -106,20 +107,28 @@ def test_wordings(known: str, new: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), NOT_REPEATED)
-def test_a_reversed_denied_or_renumbered_fact_is_no_repetition(one: str, other: str) -> None:
+def test_a_reversed_denied_or_renumbered_fact_is_no_repetition(
+    one: str, other: str
+) -> None:
     for category in ("preference", "person", "routine"):
         assert verdict(one, other, category) != "same"
         assert verdict(other, one, category) != "same"
 
 
 @pytest.mark.parametrize(("one", "other"), REPEATED)
-def test_case_punctuation_fillers_and_contractions_leave_a_repetition(one: str, other: str) -> None:
+def test_case_punctuation_fillers_and_contractions_leave_a_repetition(
+    one: str, other: str
+) -> None:
     assert (verdict(one, other), verdict(other, one)) == ("same", "same")
 
 
 def test_an_appointment_does_not_replace_another_unless_it_says_so() -> None:
     assert (
-        verdict("I'll call the bank on Monday", "I'll call the bank on Friday", "action_item")
+        verdict(
+            "I'll call the bank on Monday",
+            "I'll call the bank on Friday",
+            "action_item",
+        )
         == "different"
     )
     assert (
@@ -144,10 +153,16 @@ def test_of_several_the_likest_is_taken_and_a_repetition_before_a_replacement() 
 
 def test_a_models_word_is_believed_only_where_both_may_speak_of_the_same_one() -> None:
     assert is_related(read_claim("I live in Lisbon"), read_claim("I live in Porto"))
-    assert is_related(read_claim("I've gone vegan"), read_claim("There is nothing I won't eat"))
-    assert not is_related(read_claim("I like jazz"), read_claim("My son is allergic to nuts"))
+    assert is_related(
+        read_claim("I've gone vegan"), read_claim("There is nothing I won't eat")
+    )
+    assert not is_related(
+        read_claim("I like jazz"), read_claim("My son is allergic to nuts")
+    )
     assert not is_related(read_claim("My daughter sings"), read_claim("My son sings"))
-    assert contradicts(read_claim("Bob reports to Alice"), read_claim("Alice reports to Bob"))
+    assert contradicts(
+        read_claim("Bob reports to Alice"), read_claim("Alice reports to Bob")
+    )
     assert contradicts(read_claim("I get up at six"), read_claim("I get up at seven"))
 
 
@@ -160,4 +175,8 @@ def test_any_text_is_a_claim_that_repeats_itself(text: str) -> None:
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_any_two_texts_can_be_compared(first: str, second: str) -> None:
-    assert compare(read_claim(first), read_claim(second)) in ("same", "update", "different")
+    assert compare(read_claim(first), read_claim(second)) in (
+        "same",
+        "update",
+        "different",
+    )

@@ -11,9 +11,14 @@ from drafts import draft
 
 
 def ground(
-    said: list[tuple[str, str]], text: str, words: str = "", turns: tuple[int, ...] = (1,)
+    said: list[tuple[str, str]],
+    text: str,
+    words: str = "",
+    turns: tuple[int, ...] = (1,),
 ) -> Evidence | None:
-    return EvidenceFinder(make_call(said)).find(draft(text, words=words or text, turns=turns))
+    return EvidenceFinder(make_call(said)).find(
+        draft(text, words=words or text, turns=turns)
+    )
 
 
 def test_words_are_found_whatever_their_case_and_points() -> None:
@@ -24,7 +29,10 @@ def test_words_are_found_whatever_their_case_and_points() -> None:
     )
     assert found is not None
     assert (found.first_turn, found.last_turn, found.is_confirmed) == (2, 2, False)
-    assert found.context == "agent (1): Hi\ncaller (2): Well... I LIVE, you know, in Porto!"
+    assert (
+        found.context
+        == "agent (1): Hi\ncaller (2): Well... I LIVE, you know, in Porto!"
+    )
 
 
 def test_wrong_turn_numbers_are_put_right() -> None:
@@ -37,7 +45,9 @@ def test_wrong_turn_numbers_are_put_right() -> None:
     assert found.first_turn == 2
 
 
-@pytest.mark.parametrize("words", ["", "  ", "...", "I live in Lisbon", "porto lisbon", "or"])
+@pytest.mark.parametrize(
+    "words", ["", "  ", "...", "I live in Lisbon", "porto lisbon", "or"]
+)
 def test_what_was_not_said_is_refused(words: str) -> None:
     assert (
         EvidenceFinder(make_call([("caller", "I live in Porto")])).find(
@@ -48,15 +58,23 @@ def test_what_was_not_said_is_refused(words: str) -> None:
 
 
 def test_words_that_have_nothing_to_do_with_the_fact_are_no_evidence() -> None:
-    assert ground([("caller", "Hello there, it rains")], "I own a yacht", "it rains") is None
+    assert (
+        ground([("caller", "Hello there, it rains")], "I own a yacht", "it rains")
+        is None
+    )
 
 
 def test_what_the_agent_read_out_is_no_evidence() -> None:
-    said = [("agent", "You live in Porto, I see."), ("caller", "What time do you close?")]
+    said = [
+        ("agent", "You live in Porto, I see."),
+        ("caller", "What time do you close?"),
+    ]
     assert ground(said, "lives in Porto", "You live in Porto") is None
 
 
-@pytest.mark.parametrize("answer", ["Yes.", "yeah, that's right", "Correct", "um, yes I do"])
+@pytest.mark.parametrize(
+    "answer", ["Yes.", "yeah, that's right", "Correct", "um, yes I do"]
+)
 def test_the_callers_yes_to_it_is(answer: str) -> None:
     found = ground(
         [("agent", "You live in Porto, right?"), ("caller", answer)],
@@ -82,7 +100,9 @@ def test_a_yes_that_takes_something_back_is_not(answer: str) -> None:
 
 
 def test_a_bare_yes_rests_on_the_question() -> None:
-    found = ground([("agent", "Still in Porto?"), ("caller", "Yes")], "lives in Porto", "Yes")
+    found = ground(
+        [("agent", "Still in Porto?"), ("caller", "Yes")], "lives in Porto", "Yes"
+    )
     assert found is not None
     assert (found.first_turn, found.is_confirmed) == (1, True)
 
@@ -100,14 +120,22 @@ def test_words_may_run_over_the_agents_mhm() -> None:
 def test_a_fact_is_no_surer_than_its_words_were_heard() -> None:
     call = make_call([("agent", "Hi"), ("caller", "I live in Porto")])
     badly = call.model_copy(
-        update={"turns": tuple(turn.model_copy(update={"confidence": 0.4}) for turn in call.turns)}
+        update={
+            "turns": tuple(
+                turn.model_copy(update={"confidence": 0.4}) for turn in call.turns
+            )
+        }
     )
     found = EvidenceFinder(badly).find(draft("I live in Porto"))
     assert found is not None
     assert found.transcript_confidence == 0.4
 
 
-@given(st.text(max_size=100), st.text(max_size=100), st.lists(st.integers(1, 50), max_size=4))
+@given(
+    st.text(max_size=100),
+    st.text(max_size=100),
+    st.lists(st.integers(1, 50), max_size=4),
+)
 def test_any_words_can_be_looked_up(said: str, words: str, turns: list[int]) -> None:
     found = EvidenceFinder(make_call([("agent", "Hi"), ("caller", said)])).find(
         draft("x y", words=words, turns=tuple(turns))

@@ -21,7 +21,9 @@ def say(number: int) -> str:
         return _TENS.split()[tens - 2] + (f"-{say(unit)}" if unit else "")
     scale, word = (1_000, "thousand") if number >= 1_000 else (100, "hundred")
     many, rest = divmod(number, scale)
-    return f"{say(many)} {word}" + (f"{' and' if rest < 100 else ''} {say(rest)}" if rest else "")
+    return f"{say(many)} {word}" + (
+        f"{' and' if rest < 100 else ''} {say(rest)}" if rest else ""
+    )
 
 
 @given(st.integers(0, 999_999))

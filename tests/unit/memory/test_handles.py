@@ -17,7 +17,9 @@ from aftercall.memory.slots import find_slots
 from aftercall.memory.telling import take_apart
 from aftercall.memory.wording import plain
 
-PAIRS = json.loads((Path(__file__).parents[3] / "bench" / "facts" / "tuned.json").read_text())
+PAIRS = json.loads(
+    (Path(__file__).parents[3] / "bench" / "facts" / "tuned.json").read_text()
+)
 LETTERS = st.sampled_from("abcdefghijklmnopqrstuvwxyz0123456789 '-@.+:_")
 SENTENCES = sorted({pair[side] for pair in PAIRS for side in ("new", "known")})
 PIECES = (
@@ -67,7 +69,9 @@ def test_every_labelled_pair_that_belongs_together_is_compared() -> None:
     assert sum(check(pair["new"], pair["known"]) for pair in PAIRS) > 100
 
 
-def test_of_all_pairs_of_sentences_those_that_matter_are_compared_and_most_are_not() -> None:
+def test_of_all_pairs_of_sentences_those_that_matter_are_compared_and_most_are_not() -> (
+    None
+):
     some = SENTENCES[::4]
     claims = {sentence: read_claim(sentence) for sentence in some}
     handles = CandidateIndex()
@@ -97,12 +101,17 @@ def test_a_secret_is_compared_with_everything() -> None:
 def test_what_a_frame_is_quickly_told_by_never_hides_what_it_fits() -> None:
     fitted = 0
     for sentence in map(plain, SENTENCES):
-        first = next((frame.attribute for frame in FRAMES if frame.pattern.search(sentence)), None)
+        first = next(
+            (frame.attribute for frame in FRAMES if frame.pattern.search(sentence)),
+            None,
+        )
         fitted += first is not None
         found = fitting(sentence)
         assert (found[0] if found else None) == first, sentence
     assert fitted > 100
-    assert next(iter(find_slots(take_apart("i live in porto")))).attribute == "residence"
+    assert (
+        next(iter(find_slots(take_apart("i live in porto")))).attribute == "residence"
+    )
 
 
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: frame.attribute)
@@ -112,4 +121,7 @@ def test_whatever_a_frame_fits_holds_one_of_the_words_it_is_told_by(
     frame: Frame, data: st.DataObject
 ) -> None:
     text = data.draw(st.from_regex(frame.pattern, alphabet=LETTERS))
-    assert any(need in text if need != FIGURE else re.search(r"\d", text) for need in frame.needs)
+    assert any(
+        need in text if need != FIGURE else re.search(r"\d", text)
+        for need in frame.needs
+    )

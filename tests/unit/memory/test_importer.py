@@ -62,13 +62,16 @@ def test_any_text_can_be_read_as_notes(text: str) -> None:
     assert all("\n" not in note for note in notes(text))
 
 
-def test_a_file_is_dated_by_its_name_and_else_by_its_last_change(tmp_path: Path) -> None:
+def test_a_file_is_dated_by_its_name_and_else_by_its_last_change(
+    tmp_path: Path,
+) -> None:
     named, other = tmp_path / "2026-01-05.md", tmp_path / "things.md"
     for file in (named, other):
         file.write_text("- I like tea\n")
     os.utime(other, (1_700_000_000, 1_700_000_000))
     dates = [
-        next(iter(to_calls(file, BILL, Settings(), START))).started_at for file in (named, other)
+        next(iter(to_calls(file, BILL, Settings(), START))).started_at
+        for file in (named, other)
     ]
     assert dates == [
         datetime(2026, 1, 5, 12, tzinfo=UTC),
@@ -82,13 +85,19 @@ def test_the_same_notes_of_the_same_caller_are_the_same_call(tmp_path: Path) -> 
     copy.write_text("- I like tea\n")
     sids = [
         next(iter(to_calls(path, who, Settings(), START))).sid
-        for path, who in ((file, BILL), (copy, BILL), (file, NoteOwner("main", "+15550101")))
+        for path, who in (
+            (file, BILL),
+            (copy, BILL),
+            (file, NoteOwner("main", "+15550101")),
+        )
     ]
     assert sids[0] == sids[1] != sids[2]
 
 
 def test_long_notes_become_several_calls_and_empty_ones_none(tmp_path: Path) -> None:
-    (tmp_path / "long.md").write_text("".join(f"- note number {n}\n" for n in range(450)))
+    (tmp_path / "long.md").write_text(
+        "".join(f"- note number {n}\n" for n in range(450))
+    )
     (tmp_path / "empty.md").write_text("# Only a title\n")
     long = list(to_calls(tmp_path / "long.md", BILL, Settings(), START))
     assert [len(call.turns) for call in long] == [202, 202, 52]
@@ -96,7 +105,9 @@ def test_long_notes_become_several_calls_and_empty_ones_none(tmp_path: Path) -> 
     assert list(to_calls(tmp_path / "empty.md", BILL, Settings(), START)) == []
 
 
-def test_of_an_agents_workspace_only_what_tells_of_its_user_is_taken(tmp_path: Path) -> None:
+def test_of_an_agents_workspace_only_what_tells_of_its_user_is_taken(
+    tmp_path: Path,
+) -> None:
     for name in (
         "AGENTS.md",
         "SOUL.md",
@@ -113,7 +124,9 @@ def test_of_an_agents_workspace_only_what_tells_of_its_user_is_taken(tmp_path: P
         "USER.md",
         "memory/2026-01-01.md",
     ]
-    assert find_note_files(tmp_path / "memory") == [tmp_path / "memory" / "2026-01-01.md"]
+    assert find_note_files(tmp_path / "memory") == [
+        tmp_path / "memory" / "2026-01-01.md"
+    ]
     with pytest.raises(NotFound):
         find_note_files(tmp_path / "nothing")
 
@@ -125,7 +138,10 @@ def test_notes_belong_to_somebody() -> None:
         resolve_note_owner(Settings(memory=MemorySettings(scope="shared")), None).caller
         == "client:import"
     )
-    for settings in (Settings(), Settings(memory=MemorySettings(scope="none"), owner="+15550100")):
+    for settings in (
+        Settings(),
+        Settings(memory=MemorySettings(scope="none"), owner="+15550100"),
+    ):
         with pytest.raises(ConfigError):
             resolve_note_owner(settings, None)
 

@@ -25,7 +25,10 @@ Scope = Literal["per_caller", "shared", "none"]
 def test_the_scope_decides_whose_memory_it_is(
     scope: Scope, caller: str | None, expected: MemoryKey | None
 ) -> None:
-    assert memory_key(Settings(memory=MemorySettings(scope=scope)), "main", caller) == expected
+    assert (
+        memory_key(Settings(memory=MemorySettings(scope=scope)), "main", caller)
+        == expected
+    )
 
 
 def test_what_is_no_caller_is_refused() -> None:

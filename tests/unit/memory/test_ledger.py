@@ -55,7 +55,9 @@ def sifted(text: str, day: float, heard: float = 1.0, **named: str) -> AcceptedD
 
 
 def note_all(said: list[tuple[str, int, float]]) -> FactLedger:
-    ledger = FactLedger(KEY, outlines=(), fetch=lambda fact_ids: (), vault=Vault(b"key"))
+    ledger = FactLedger(
+        KEY, outlines=(), fetch=lambda fact_ids: (), vault=Vault(b"key")
+    )
     for number, (text, day, heard) in enumerate(said):
         ledger.record(sifted(text, day, heard), f"call{number}", ReadingTrace("test"))
     return ledger
@@ -68,7 +70,9 @@ DOUBTED = [
     ("I live in Porto", 0, 1.0),
 ]
 calls = st.lists(
-    st.tuples(st.sampled_from(SENTENCES), st.integers(0, 9), st.sampled_from([1.0, 0.5])),
+    st.tuples(
+        st.sampled_from(SENTENCES), st.integers(0, 9), st.sampled_from([1.0, 0.5])
+    ),
     max_size=14,
 )
 
@@ -80,7 +84,9 @@ def test_chains_hold_together_whatever_comes_in_whatever_order(
 ) -> None:
     facts = note_all(said).facts
     for fact in facts.values():
-        assert (fact.valid_until is None) == fact.is_active == (fact.superseded_by is None)
+        assert (
+            (fact.valid_until is None) == fact.is_active == (fact.superseded_by is None)
+        )
         assert fact.valid_until is None or fact.valid_until >= fact.valid_from
         if fact.superseded_by:
             assert facts[fact.superseded_by].supersedes == fact.id
@@ -107,7 +113,8 @@ def test_a_restored_fact_stands_and_the_chains_still_hold(
     ledger = note_all(said)
     for fact in [fact for fact in ledger.facts.values() if not fact.is_active]:
         if not any(
-            other.is_active and other.identity == fact.identity for other in ledger.facts.values()
+            other.is_active and other.identity == fact.identity
+            for other in ledger.facts.values()
         ):
             ledger.restore(fact.id)
             assert ledger.facts[fact.id].is_active
@@ -125,7 +132,9 @@ def test_a_reversed_fact_is_kept_whatever_a_model_says_of_it(
     ledger = note_all([(known, 0, 1.0)])
     (known_id,) = ledger.facts
     came = ledger.record(
-        sifted(new, 1, 1.0, **({named: known_id} if named else {})), "later", ReadingTrace("test")
+        sifted(new, 1, 1.0, **({named: known_id} if named else {})),
+        "later",
+        ReadingTrace("test"),
     )
     assert came != "again"
     assert [fact.content for fact in ledger.facts.values()] == [known, new]
@@ -139,10 +148,14 @@ def test_a_models_valid_supersedes_is_not_overruled_by_word_overlap() -> None:
         ledger = note_all([(known, 0, 1.0)])
         (known_id,) = ledger.facts
         assert (
-            ledger.record(sifted(new, 1, supersedes=known_id), "later", ReadingTrace("test"))
+            ledger.record(
+                sifted(new, 1, supersedes=known_id), "later", ReadingTrace("test")
+            )
             == "update"
         )
-        assert [fact.content for fact in ledger.facts.values() if fact.is_active] == [new]
+        assert [fact.content for fact in ledger.facts.values() if fact.is_active] == [
+            new
+        ]
 
 
 def chains(facts: dict[str, Fact]) -> list[list[Fact]]:

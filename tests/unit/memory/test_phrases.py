@@ -22,7 +22,9 @@ def test_the_lists_of_claims_and_of_plain_wording_are_such_patterns() -> None:
 
 @pytest.mark.parametrize("name", sorted(ALL))
 @given(data=st.data())
-def test_whatever_matches_holds_one_of_the_words(name: str, data: st.DataObject) -> None:
+def test_whatever_matches_holds_one_of_the_words(
+    name: str, data: st.DataObject
+) -> None:
     phrases = ALL[name]
     text = data.draw(st.from_regex(phrases.pattern, alphabet=LETTERS))
     assert phrases.occur(text, set(wording._PIECE.findall(text)))

@@ -31,19 +31,28 @@ WINDOW = timedelta(days=60)
 LABELLED = sorted((Path(__file__).parents[3] / "bench" / "calls").glob("B*.json"))
 
 
-def hear(said: str, day: float = 0, own: Sequence[str] = (), **fields: str) -> SpokenTopic:
+def hear(
+    said: str, day: float = 0, own: Sequence[str] = (), **fields: str
+) -> SpokenTopic:
     talk = [
         ("agent", "Hello! I'm the assistant. What can I do for you?"),
         ("caller", said),
         ("agent", "I have noted that."),
     ]
-    call = make_call(talk, started_at=START + timedelta(days=day), sid=f"s{day}", **fields)
+    call = make_call(
+        talk, started_at=START + timedelta(days=day), sid=f"s{day}", **fields
+    )
     return read_topics(
-        call, MemorySettings(), named=RulesReader().summarise(call).value.topics, own_names=own
+        call,
+        MemorySettings(),
+        named=RulesReader().summarise(call).value.topics,
+        own_names=own,
     )
 
 
-def topics_in(calls: Sequence[SpokenTopic], common: frozenset[str] = frozenset()) -> list[Topic]:
+def topics_in(
+    calls: Sequence[SpokenTopic], common: frozenset[str] = frozenset()
+) -> list[Topic]:
     return find_topics(calls, 3, WINDOW, common)
 
 
@@ -59,7 +68,10 @@ def test_what_comes_back_in_three_calls_is_one_topic_named_after_it(thing: str) 
 def test_what_does_not_come_back_is_no_topic(thing: str) -> None:
     assert (
         topics_in(
-            [hear(said, day, own=["Ottoline Crabtree"]) for day, said in enumerate(PASSING[thing])]
+            [
+                hear(said, day, own=["Ottoline Crabtree"])
+                for day, said in enumerate(PASSING[thing])
+            ]
         )
         == []
     )
@@ -80,7 +92,10 @@ def test_what_came_up_too_long_ago_does_not_count() -> None:
     first, second, third = RECURRING["visa"]
     assert topics_in([hear(first, 0), hear(second, 61), hear(third, 62)]) == []
     assert (
-        find_topics([hear(first, 0), hear(second, 61), hear(third, 62)], 3, None, frozenset()) != []
+        find_topics(
+            [hear(first, 0), hear(second, 61), hear(third, 62)], 3, None, frozenset()
+        )
+        != []
     )
 
 
@@ -93,7 +108,9 @@ def test_what_other_callers_speak_of_as_well_is_nobodys_topic() -> None:
     clinic = [
         (
             f"caller {n}",
-            hear(f"I'm calling about my referral. Is the nurse in? Number {n}.", n).terms,
+            hear(
+                f"I'm calling about my referral. Is the nurse in? Number {n}.", n
+            ).terms,
         )
         for n in range(8)
     ]
@@ -108,7 +125,10 @@ def test_what_other_callers_speak_of_as_well_is_nobodys_topic() -> None:
 
 
 def test_a_word_that_a_few_of_many_callers_use_stays_a_topic() -> None:
-    others = [(f"caller {n}", frozenset({"visa"} if n < 3 else {"boiler"})) for n in range(100)]
+    others = [
+        (f"caller {n}", frozenset({"visa"} if n < 3 else {"boiler"}))
+        for n in range(100)
+    ]
     assert find_common_terms(others) == {"boiler"}
 
 
@@ -135,12 +155,21 @@ def test_a_sentence_with_a_secret_leaves_no_trace() -> None:
     assert [sentence.text for sentence in spoken.said] == ["It's about the visa."]
 
 
-def test_words_that_are_always_secret_and_what_memory_holds_as_secret_leave_none_either() -> None:
+def test_words_that_are_always_secret_and_what_memory_holds_as_secret_leave_none_either() -> (
+    None
+):
     call = make_call(
-        [("caller", "It's about project Nightingale. My affair with Robin is over. The visa came.")]
+        [
+            (
+                "caller",
+                "It's about project Nightingale. My affair with Robin is over. The visa came.",
+            )
+        ]
     )
     spoken = read_topics(
-        call, MemorySettings(secret_words=("Nightingale",)), confided=["affair with Robin"]
+        call,
+        MemorySettings(secret_words=("Nightingale",)),
+        confided=["affair with Robin"],
     )
     assert spoken.terms == {"visa"}
 
@@ -168,7 +197,9 @@ def test_strangers_calls_give_next_to_no_topics_even_as_one_callers() -> None:
     calls = [parse_call(json.loads(file.read_text())["call"]) for file in LABELLED]
     assert len(calls) == 36
     spoken = [
-        read_topics(call, MemorySettings(), named=RulesReader().summarise(call).value.topics)
+        read_topics(
+            call, MemorySettings(), named=RulesReader().summarise(call).value.topics
+        )
         for call in calls
     ]
     assert sum(len(each.central) for each in spoken) > 100
@@ -188,18 +219,25 @@ def test_strangers_calls_give_none_where_callers_can_be_compared() -> None:
 
 
 @given(st.lists(st.text(max_size=80), max_size=5), st.integers(1, 4))
-def test_any_words_are_read_and_no_everyday_word_is_a_topic(said: list[str], least: int) -> None:
+def test_any_words_are_read_and_no_everyday_word_is_a_topic(
+    said: list[str], least: int
+) -> None:
     calls = [hear(text or "…", day) for day, text in enumerate(said)]
     for topic in find_topics(calls, least, WINDOW, frozenset()):
         assert name_topic(topic.terms, calls)
-        assert len({call.conversation for call in calls if topic.terms[0] in call.terms}) >= least
+        assert (
+            len({call.conversation for call in calls if topic.terms[0] in call.terms})
+            >= least
+        )
         assert not any(is_weak(term) for term in topic.terms)
 
 
 @given(st.permutations(range(3)))
 def test_the_order_in_which_calls_are_read_does_not_matter(order: list[int]) -> None:
     calls = {day: hear(said, day) for day, said in enumerate(RECURRING["orlando"])}
-    assert [topic.terms[0] for topic in topics_in([calls[day] for day in order])] == ["orlando"]
+    assert [topic.terms[0] for topic in topics_in([calls[day] for day in order])] == [
+        "orlando"
+    ]
 
 
 def test_everyday_words_are_no_terms() -> None:

@@ -32,7 +32,9 @@ def test_a_rare_word_counts_more_than_a_common_one() -> None:
     assert max(scores, key=scores.__getitem__) == rare[0]
 
 
-def test_the_turn_after_a_word_counts_less_than_its_own_and_more_than_the_one_before() -> None:
+def test_the_turn_after_a_word_counts_less_than_its_own_and_more_than_the_one_before() -> (
+    None
+):
     turn = (1 << 15) + 100
     scores = score_words([[turn]], 15)
     assert scores[turn] > scores[turn + 1] > scores[turn - 1] > scores[turn - 2]
@@ -46,12 +48,17 @@ def test_facts_have_no_neighbours() -> None:
 
 
 def test_a_call_that_is_about_the_matter_lifts_its_turns() -> None:
-    scores = score_words([[(1 << 15) + 5, (1 << 15) + 50, (1 << 15) + 90, (3 << 15) + 5]], 15)
+    scores = score_words(
+        [[(1 << 15) + 5, (1 << 15) + 50, (1 << 15) + 90, (3 << 15) + 5]], 15
+    )
     assert scores[(1 << 15) + 5] > scores[(3 << 15) + 5]
 
 
 def test_no_more_than_a_pool_is_looked_at_closely() -> None:
-    assert len(score_words([[place * 8 for place in range(1, 1_000)]], 15)) == WEIGHTS.pool_size
+    assert (
+        len(score_words([[place * 8 for place in range(1, 1_000)]], 15))
+        == WEIGHTS.pool_size
+    )
     assert score_words([[], []], 15) == {}
 
 
@@ -60,9 +67,8 @@ def test_category_recency_and_frequency_each_count_for_facts() -> None:
     assert score(query, FACT._replace(category="correction")) > score(query, FACT)
     assert score(query, FACT) > score(query, FACT._replace(day=TODAY - 400))
     assert score(query, FACT._replace(mentions=3)) > score(query, FACT)
-    assert score(query, FACT._replace(day=TODAY + 400)) == score(
-        query, FACT
-    )  # a clock that was set back
+    # a clock that was set back
+    assert score(query, FACT._replace(day=TODAY + 400)) == score(query, FACT)
 
 
 def test_what_was_said_does_not_age() -> None:

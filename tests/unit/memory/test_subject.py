@@ -35,7 +35,9 @@ def subject(phrase: str) -> Subject:
 )
 def test_two_ways_to_call_somebody(mine: str, theirs: str, expected: str) -> None:
     assert (
-        relate(subject(mine), subject(theirs)) == relate(subject(theirs), subject(mine)) == expected
+        relate(subject(mine), subject(theirs))
+        == relate(subject(theirs), subject(mine))
+        == expected
     )
 
 
@@ -111,7 +113,9 @@ def test_nobodys_attribute_is_ever_retired_by_somebody_elses(lowered: bool) -> N
         for first, second in product(*(SAID["residence"],) * 2):
             before, after = _say(known, first, "Porto"), _say(new, second, "Lisbon")
             texts = [text.lower() if lowered else text for text in (before, after)]
-            verdict, _ = best(read_claim(texts[1]), [("known", read_claim(texts[0]))], "person")
+            verdict, _ = best(
+                read_claim(texts[1]), [("known", read_claim(texts[0]))], "person"
+            )
             assert verdict == ("update" if known == new else "different"), texts
             compared += 1
     assert compared == len(PEOPLE) ** 2 * 4

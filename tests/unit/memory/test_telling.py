@@ -14,7 +14,11 @@ from aftercall.memory.wording import plain
     [
         ("My sister Ann lives in Porto", "caller's sister ann|residence", "porto"),
         ("my sister ann moved to lisbon", "caller's sister ann|residence", "lisbon"),
-        ("Did I mention that our daughter has gone vegan?", "caller's daughter|diet", "vegan"),
+        (
+            "Did I mention that our daughter has gone vegan?",
+            "caller's daughter|diet",
+            "vegan",
+        ),
         ("Ann, my sister, works for Bosch", "caller's sister ann|employer", "bosch"),
         ("Dr Patel has moved to Leeds", "caller's patel|residence", "leeds"),
         ("Mum's number is 0791 555 010", "caller's mother|phone", "0791555010"),
@@ -31,20 +35,32 @@ from aftercall.memory.wording import plain
         ),
         ("My brother's a nurse", "caller's brother|job", "nurse"),
         ("My brother's started at Lidl", "caller's brother|employer", "lidl"),
-        ("My best friend Jo got married", "caller's friend jo|marital status", "married"),
+        (
+            "My best friend Jo got married",
+            "caller's friend jo|marital status",
+            "married",
+        ),
         (
             "You can reach my neighbour Pat on 0155 443 221",
             "caller's neighbour pat|phone",
             "0155443221",
         ),
         ("Evenings are best for my husband", "caller's husband|best time", "evenings"),
-        ("The best time to reach my mother is the evening", "caller's mother|best time", "evening"),
+        (
+            "The best time to reach my mother is the evening",
+            "caller's mother|best time",
+            "evening",
+        ),
         ("The best way to reach my wife is by email", "caller's wife|contact", "email"),
         ("My client wants emails", "caller's client|contact", "email"),
         ("My wife would like an aisle seat", "caller's wife|seat", "aisle"),
         ("Our office is now in Porto", "caller's office|residence", "porto"),
         ("The caller is a nurse", "caller|job", "nurse"),
-        ("The customer's daughter lives in Faro", "caller's daughter|residence", "faro"),
+        (
+            "The customer's daughter lives in Faro",
+            "caller's daughter|residence",
+            "faro",
+        ),
         ("I told my sister I moved to Lisbon", "caller|residence", "lisbon"),
         ("My sister Ann and I live in Porto", "caller|residence", "porto"),
         ("my bank is barclays", "caller|bank's name", "barclays"),
@@ -75,7 +91,9 @@ def test_whose_attribute_it_is(said: str, key: str, value: str) -> None:
         "my car is a bit noisy",
     ],
 )
-def test_what_belongs_to_nobody_or_says_nothing_for_good_has_no_attribute(said: str) -> None:
+def test_what_belongs_to_nobody_or_says_nothing_for_good_has_no_attribute(
+    said: str,
+) -> None:
     assert read_claim(said).slots == ()
 
 
@@ -110,5 +128,7 @@ def test_what_belongs_to_nobody_or_says_nothing_for_good_has_no_attribute(said: 
 )
 def test_any_words_can_be_taken_apart(words: list[str]) -> None:
     told = take_apart(plain(" ".join(words)))
-    assert list(told.tellings) == sorted(told.tellings, key=lambda telling: telling.start)
+    assert list(told.tellings) == sorted(
+        told.tellings, key=lambda telling: telling.start
+    )
     assert all(telling.told and telling.subject for telling in told.tellings)

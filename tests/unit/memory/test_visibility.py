@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.extraction import filter_drafts
-from aftercall.memory.visibility import LEVELS, classify, find_call_secrets, redact_turns
+from aftercall.memory.visibility import (
+    LEVELS,
+    classify,
+    find_call_secrets,
+    redact_turns,
+)
 from aftercall.model.reading import Visibility
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
@@ -47,14 +52,20 @@ def test_a_readers_level_is_never_lowered(text: str, said: Visibility) -> None:
     for settings in (
         MemorySettings(),
         MemorySettings(
-            visibility={"preference": "shared", "medical": "shared", "confided": "shared"}
+            visibility={
+                "preference": "shared",
+                "medical": "shared",
+                "confided": "shared",
+            }
         ),
     ):
         assert LEVELS.index(level(text, said, settings)) >= LEVELS.index(said)
 
 
 def test_settings_raise_a_category_or_name_words() -> None:
-    settings = MemorySettings(visibility={"preference": "private"}, secret_words=("Falcon",))
+    settings = MemorySettings(
+        visibility={"preference": "private"}, secret_words=("Falcon",)
+    )
     assert (
         level("I like tea", settings=settings),
         level("project falcon is late", settings=settings),
@@ -64,27 +75,40 @@ def test_settings_raise_a_category_or_name_words() -> None:
 
 def test_settings_can_say_that_a_topic_is_less_here() -> None:
     assert (
-        level("I'm on new medication", settings=MemorySettings(visibility={"medical": "private"}))
+        level(
+            "I'm on new medication",
+            settings=MemorySettings(visibility={"medical": "private"}),
+        )
         == "private"
     )
 
 
 def test_settings_are_read_from_the_environments_one_line() -> None:
     memory = MemorySettings.model_validate(
-        {"visibility": "routine=private, emotional=secret", "secret_words": "Falcon, Heron"}
+        {
+            "visibility": "routine=private, emotional=secret",
+            "secret_words": "Falcon, Heron",
+        }
     )
     assert memory.visibility == {"routine": "private", "emotional": "secret"}
     assert memory.secret_words == ("Falcon", "Heron")
 
 
 def test_a_fact_that_repeats_a_secret_of_the_call_is_secret() -> None:
-    call = say("The key safe code is four four one nine", "I told my neighbour 4 4 1 9 as well")
+    call = say(
+        "The key safe code is four four one nine", "I told my neighbour 4 4 1 9 as well"
+    )
     confided = find_call_secrets(call, ())
-    assert classify(draft("My neighbour knows 4419"), confided, MemorySettings()) == "secret"
+    assert (
+        classify(draft("My neighbour knows 4419"), confided, MemorySettings())
+        == "secret"
+    )
 
 
 def test_the_words_around_a_fact_show_no_secret() -> None:
-    call = say("My PIN is 4821, and I like tea in the morning", "The password is sunflower")
+    call = say(
+        "My PIN is 4821, and I like tea in the morning", "The password is sunflower"
+    )
     (kept,) = filter_drafts(
         call, [draft("I like tea", words="I like tea in the morning")], Settings()
     ).accepted
@@ -124,5 +148,7 @@ def test_the_rules_share_preferences_and_family_but_not_health_or_feelings(
     said: str, expected: Visibility
 ) -> None:
     call = say(said)
-    kept = filter_drafts(call, RulesReader().find_facts(call).value, Settings()).accepted
+    kept = filter_drafts(
+        call, RulesReader().find_facts(call).value, Settings()
+    ).accepted
     assert {fact.visibility for fact in kept} == {expected}

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from aftercall.memory import wording
 from aftercall.memory.wording import plain
 
-PAIRS = json.loads((Path(__file__).parents[3] / "bench" / "facts" / "tuned.json").read_text())
+PAIRS = json.loads(
+    (Path(__file__).parents[3] / "bench" / "facts" / "tuned.json").read_text()
+)
 SENTENCES = sorted({pair[side] for pair in PAIRS for side in ("new", "known")})
 WORDS = sorted({word for sentence in SENTENCES for word in sentence.split()})
 HUMS = [
@@ -45,7 +47,9 @@ def plain_the_long_way(text: str, patch: pytest.MonkeyPatch) -> str:
         return plain(text)
 
 
-def test_no_labelled_sentence_is_passed_over_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_labelled_sentence_is_passed_over_wrongly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert len(SENTENCES) > 100
     assert [plain(text) for text in SENTENCES] == [
         plain_the_long_way(text, monkeypatch) for text in SENTENCES

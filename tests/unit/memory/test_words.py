@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.memory.query import MAX_QUERY_CHARS, MAX_QUERY_TERMS, Day, find_days, parse_query
+from aftercall.memory.query import (
+    MAX_QUERY_CHARS,
+    MAX_QUERY_TERMS,
+    Day,
+    find_days,
+    parse_query,
+)
 from aftercall.memory.stemming import stem
 from aftercall.memory.words import split_words, to_terms
 
@@ -33,7 +39,8 @@ def test_forms_of_one_word_are_one_term(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("universe", "unicorn"), ("cat", "cart"), ("мир", "дом"), ("東", "京")]
+    ("one", "other"),
+    [("universe", "unicorn"), ("cat", "cart"), ("мир", "дом"), ("東", "京")],
 )
 def test_other_words_are_other_terms(one: str, other: str) -> None:
     assert to_terms(one) != to_terms(other)
@@ -47,13 +54,16 @@ def test_words_without_spaces_between_them_are_found_by_letter() -> None:
 def test_terms_are_plain_and_the_same_when_asked_as_when_kept(text: str) -> None:
     terms = to_terms(text)
     assert terms == "" or all(
-        term.isascii() and term.isalnum() and term == term.lower() for term in terms.split(" ")
+        term.isascii() and term.isalnum() and term == term.lower()
+        for term in terms.split(" ")
     )
     assert terms == " ".join(to_terms(word) for word in split_words(text))
 
 
 @given(st.text(alphabet="abcdeginorsty", min_size=1))
-def test_a_stem_is_never_empty_nor_longer_than_its_word_by_more_than_a_letter(word: str) -> None:
+def test_a_stem_is_never_empty_nor_longer_than_its_word_by_more_than_a_letter(
+    word: str,
+) -> None:
     assert 0 < len(stem(word)) <= len(word) + 1
 
 
@@ -84,7 +94,8 @@ def test_quotes_make_a_phrase_and_other_operators_are_words() -> None:
 
 def test_a_named_speaker_is_preferred_and_not_searched_for() -> None:
     query = parse_query(
-        "What did Bill say about Wren's garden?", {"Bill Howe": "caller", "Wren": "agent"}
+        "What did Bill say about Wren's garden?",
+        {"Bill Howe": "caller", "Wren": "agent"},
     )
     assert query.speakers == {"caller", "agent"}
     assert query.terms == ("sai", "garden")

@@ -26,7 +26,9 @@ class TwilioTape:
 
         form: list[tuple[str, str]] = []
         for name, value in rest["data"].items():
-            form += [(name, item) for item in (value if isinstance(value, list) else [value])]
+            form += [
+                (name, item) for item in (value if isinstance(value, list) else [value])
+            ]
         self.sent = (method, urlsplit(url).path, sorted(form))
         return Response(200, "{}")
 
@@ -48,16 +50,26 @@ def as_sent(request: ControlRequest) -> tuple[str, str, list[tuple[str, str]]]:
     )
 
 
-def test_twilio_is_asked_to_hang_up_as_its_sdk_would(twilio_sdk: tuple[Any, TwilioTape]) -> None:
+def test_twilio_is_asked_to_hang_up_as_its_sdk_would(
+    twilio_sdk: tuple[Any, TwilioTape],
+) -> None:
     client, tape = twilio_sdk
     client.calls(CALL).update(status="completed")
     assert as_sent(TWILIO.hang_up(CALL)) == tape.sent
 
 
-def test_twilio_is_asked_to_dial_as_its_sdk_would(twilio_sdk: tuple[Any, TwilioTape]) -> None:
+def test_twilio_is_asked_to_dial_as_its_sdk_would(
+    twilio_sdk: tuple[Any, TwilioTape],
+) -> None:
     client, tape = twilio_sdk
-    client.calls.create(to="+15550100", from_="+15550101", url="https://x.org/voice?call=1")
-    fields = {"To": "+15550100", "From": "+15550101", "Url": "https://x.org/voice?call=1"}
+    client.calls.create(
+        to="+15550100", from_="+15550101", url="https://x.org/voice?call=1"
+    )
+    fields = {
+        "To": "+15550100",
+        "From": "+15550101",
+        "Url": "https://x.org/voice?call=1",
+    }
     request = TWILIO.dial(fields)
     assert as_sent(request) == tape.sent
     assert not request.is_repeatable
@@ -67,7 +79,9 @@ def test_twilio_is_asked_to_send_a_message_as_its_sdk_would(
     twilio_sdk: tuple[Any, TwilioTape],
 ) -> None:
     client, tape = twilio_sdk
-    client.messages.create(from_="+15550101", to="+15550100", body="It is done & dusted.")
+    client.messages.create(
+        from_="+15550101", to="+15550100", body="It is done & dusted."
+    )
     request = TWILIO.send_message("+15550101", "+15550100", "It is done & dusted.")
     assert as_sent(request) == tape.sent
     assert not request.is_repeatable
@@ -77,7 +91,11 @@ def test_a_list_of_twilio_messages_is_asked_for_by_query() -> None:
     request = TWILIO.list_messages("+15550100", date(2026, 2, 13))
     path = f"/2010-04-01/Accounts/{ACCOUNT}/Messages.json"
     query = "To=%2B15550100&DateSent%3E=2026-02-13&PageSize=200"
-    assert (request.method, request.target, request.body) == ("GET", f"{path}?{query}", b"")
+    assert (request.method, request.target, request.body) == (
+        "GET",
+        f"{path}?{query}",
+        b"",
+    )
 
 
 def test_telnyx_is_asked_for_recordings_as_its_sdk_would() -> None:
@@ -96,7 +114,9 @@ def test_telnyx_is_asked_for_recordings_as_its_sdk_would() -> None:
     assert (recording.method, recording.path) == (sent[0].method, sent[0].url.path)
 
 
-def telnyx_sends(action: str, *words: str, **fields: Any) -> tuple[str, str, dict[str, Any]]:
+def telnyx_sends(
+    action: str, *words: str, **fields: Any
+) -> tuple[str, str, dict[str, Any]]:
     """What the SDK puts on the wire for an action with these fields."""
     import httpx
     import telnyx
@@ -119,7 +139,10 @@ def telnyx_sends(action: str, *words: str, **fields: Any) -> tuple[str, str, dic
         (
             "answer",
             TELNYX.answer(
-                LEG, cause="e1", stream_url="wss://x.org/telnyx/media", state={"token": "t"}
+                LEG,
+                cause="e1",
+                stream_url="wss://x.org/telnyx/media",
+                state={"token": "t"},
             ),
         ),
         ("answer", TELNYX.answer(LEG, cause="e1")),
@@ -130,11 +153,17 @@ def telnyx_sends(action: str, *words: str, **fields: Any) -> tuple[str, str, dic
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_telnyx_is_asked_as_its_sdk_would(action: str, request_: ControlRequest) -> None:
+def test_telnyx_is_asked_as_its_sdk_would(
+    action: str, request_: ControlRequest
+) -> None:
     """The SDK takes only fields that it knows, so a wrong name would fail here."""
     assert request_.json is not None
     method, path, body = telnyx_sends(action, LEG, **request_.json)
-    assert (request_.method, request_.path, json.loads(request_.body)) == (method, path, body)
+    assert (request_.method, request_.path, json.loads(request_.body)) == (
+        method,
+        path,
+        body,
+    )
     assert request_.content_type == "application/json"
 
 
@@ -148,11 +177,16 @@ def test_a_telnyx_stream_is_always_asked_for_as_raw_mu_law_of_the_caller_only() 
 
 
 def test_a_webhook_that_comes_twice_cannot_answer_twice() -> None:
-    first, again = TELNYX.answer(LEG, cause="event-1"), TELNYX.answer(LEG, cause="event-1")
+    first, again = (
+        TELNYX.answer(LEG, cause="event-1"),
+        TELNYX.answer(LEG, cause="event-1"),
+    )
     other = TELNYX.answer(LEG, cause="event-2")
     recording = TELNYX.start_recording(LEG, cause="event-1")
     ids = [
-        request.json["command_id"] for request in (first, again, other, recording) if request.json
+        request.json["command_id"]
+        for request in (first, again, other, recording)
+        if request.json
     ]
     assert ids[0] == ids[1]
     assert len(set(ids)) == 3
@@ -165,7 +199,9 @@ def test_words_for_ourselves_travel_as_base64() -> None:
 
 
 @pytest.mark.parametrize("control", [TWILIO, TELNYX], ids=["twilio", "telnyx"])
-def test_an_id_cannot_lead_to_another_path(control: TwilioControl | TelnyxControl) -> None:
+def test_an_id_cannot_lead_to_another_path(
+    control: TwilioControl | TelnyxControl,
+) -> None:
     path = control.hang_up("../../Accounts?x=1#y").path
     assert ".." not in path.split("/")
     assert not {"?", "#"} & set(path)

@@ -63,13 +63,19 @@ def mutate(rng: random.Random, carrier: Carrier, frame: str) -> str | bytes:
     if kind == 4:  # another event by name
         return json.dumps(
             json.loads(frame)
-            | {"event": rng.choice((*JUNK, "start", "media", "dtmf", "mark", "stop?", "clear"))}
+            | {
+                "event": rng.choice(
+                    (*JUNK, "start", "media", "dtmf", "mark", "stop?", "clear")
+                )
+            }
         )
     if kind == 5:  # nested beyond reason
         return frame.replace("{", "{" * rng.choice((2, 30_000)), 1)
     message = json.loads(frame)
     place = message
-    if kind > 6 and (inner := [value for value in message.values() if isinstance(value, dict)]):
+    if kind > 6 and (
+        inner := [value for value in message.values() if isinstance(value, dict)]
+    ):
         place = rng.choice(inner)
     if place:
         key = rng.choice(list(place))
@@ -133,14 +139,19 @@ def test_twenty_thousand_broken_frames_raise_nothing_and_mean_nothing_unknown(
 
 @pytest.mark.parametrize("carrier", CARRIERS, ids=lambda carrier: carrier.name)
 @given(frame=st.binary(max_size=300) | st.text(max_size=300))
-def test_any_bytes_and_any_text_are_only_odd(carrier: Carrier, frame: str | bytes) -> None:
-    assert all(isinstance(event, OddMessage) for event in started(carrier).receive(frame))
+def test_any_bytes_and_any_text_are_only_odd(
+    carrier: Carrier, frame: str | bytes
+) -> None:
+    assert all(
+        isinstance(event, OddMessage) for event in started(carrier).receive(frame)
+    )
 
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=8), inner, max_size=3)
     ),
     max_leaves=8,
 )
@@ -148,7 +159,9 @@ _JSON = st.recursive(
 
 @pytest.mark.parametrize("carrier", CARRIERS, ids=lambda carrier: carrier.name)
 @given(
-    event=st.sampled_from(["connected", "start", "media", "dtmf", "mark", "error", "stop"]),
+    event=st.sampled_from(
+        ["connected", "start", "media", "dtmf", "mark", "error", "stop"]
+    ),
     inner=_JSON,
     is_started=st.booleans(),
 )
@@ -156,5 +169,9 @@ def test_any_json_inside_any_event_is_survived(
     carrier: Carrier, event: str, inner: object, is_started: bool
 ) -> None:
     wire = started(carrier) if is_started else carrier.wire()
-    frame = json.loads(carrier.media(1)) | {"event": event, event: inner, "payload": inner}
+    frame = json.loads(carrier.media(1)) | {
+        "event": event,
+        event: inner,
+        "payload": inner,
+    }
     assert all(isinstance(item, KNOWN) for item in wire.receive(json.dumps(frame)))

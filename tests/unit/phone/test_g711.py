@@ -20,7 +20,9 @@ def test_the_table_is_that_of_the_standard_library() -> None:
 @pytest.mark.parametrize(
     ("alaw", "mulaw"), [(0xD5, 0xFF), (0x55, 0x7F), (0xAA, 0x80), (0x2A, 0x00)]
 )
-def test_silence_stays_silent_and_the_loudest_stays_loudest(alaw: int, mulaw: int) -> None:
+def test_silence_stays_silent_and_the_loudest_stays_loudest(
+    alaw: int, mulaw: int
+) -> None:
     assert abs(ALAW_TO_MULAW[alaw] - mulaw) <= 1
 
 

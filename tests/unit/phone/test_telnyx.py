@@ -44,7 +44,8 @@ def test_what_we_send_is_mu_law_whatever_the_leg_brings() -> None:
 def test_frames_to_telnyx_name_no_stream() -> None:
     wire = started(SIDE)
     frames = [
-        sent(wire.send(command)) for command in (AudioOut(b"\x00" * 162), Mark("u7"), Clear())
+        sent(wire.send(command))
+        for command in (AudioOut(b"\x00" * 162), Mark("u7"), Clear())
     ]
     assert frames == [
         {"event": "media", "media": {"payload": "A" * 216}},
@@ -65,16 +66,28 @@ def test_keys_sort_by_the_time_they_were_pressed_not_by_their_arrival() -> None:
         *wire.receive(SIDE.digit("1", 5, second=30)),
     ]
     digits = [event for event in events if isinstance(event, Digit)]
-    assert [event.digit for event in sorted(digits, key=lambda event: event.order)] == ["1", "2"]
+    assert [event.digit for event in sorted(digits, key=lambda event: event.order)] == [
+        "1",
+        "2",
+    ]
 
 
 @pytest.mark.parametrize(
     "occurred_at",
-    [None, "", "yesterday", pytest.param(10**400, id="huge"), {}, "2026-06-05T08:54:19"],
+    [
+        None,
+        "",
+        "yesterday",
+        pytest.param(10**400, id="huge"),
+        {},
+        "2026-06-05T08:54:19",
+    ],
 )
 def test_a_key_without_a_usable_time_still_counts(occurred_at: object) -> None:
     frame = json.loads(SIDE.digit("1", 5)) | {"occurred_at": occurred_at}
-    assert [type(event) for event in started(SIDE).receive(json.dumps(frame))] == [Digit]
+    assert [type(event) for event in started(SIDE).receive(json.dumps(frame))] == [
+        Digit
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,9 +107,15 @@ def test_a_complaint_of_the_carrier_is_passed_on_without_its_words(
 
 
 @pytest.mark.parametrize(
-    "custom", [{"token": "t"}, [{"name": "token", "value": "t"}, {"name": 3}, "x", {"value": "y"}]]
+    "custom",
+    [
+        {"token": "t"},
+        [{"name": "token", "value": "t"}, {"name": 3}, "x", {"value": "y"}],
+    ],
 )
-def test_words_for_ourselves_are_found_wherever_the_start_carries_them(custom: object) -> None:
+def test_words_for_ourselves_are_found_wherever_the_start_carries_them(
+    custom: object,
+) -> None:
     frame = json.loads(SIDE.start(parameters={"call": "c"}))
     frame["start"]["custom_parameters"] = custom
     event = TelnyxWire().receive(json.dumps(frame))[0]

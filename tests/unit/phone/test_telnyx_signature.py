@@ -9,7 +9,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from aftercall.clock import SystemClock
-from aftercall.phone.signature import MAX_AGE_S, SignatureFlaw, SignedRequest, TelnyxSignature
+from aftercall.phone.signature import (
+    MAX_AGE_S,
+    SignatureFlaw,
+    SignedRequest,
+    TelnyxSignature,
+)
 from aftercall.testing import VirtualClock
 
 SIGNER = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -32,7 +37,11 @@ def sign(body: bytes, timestamp: object = SIGNED_AT) -> dict[str, str]:
 
 
 def flaw(
-    body: bytes, headers: dict[str, str], *, now: float = SIGNED_AT, key: str | None = KEY
+    body: bytes,
+    headers: dict[str, str],
+    *,
+    now: float = SIGNED_AT,
+    key: str | None = KEY,
 ) -> SignatureFlaw | None:
     return TelnyxSignature(key, clock_at(now)).find_flaw(
         SignedRequest("/telnyx/events", headers, body)
@@ -41,7 +50,11 @@ def flaw(
 
 def test_the_known_answer_is_accepted() -> None:
     assert (
-        flaw(BODY, {"Telnyx-Timestamp": str(SIGNED_AT), "Telnyx-Signature-Ed25519": KNOWN}) is None
+        flaw(
+            BODY,
+            {"Telnyx-Timestamp": str(SIGNED_AT), "Telnyx-Signature-Ed25519": KNOWN},
+        )
+        is None
     )
 
 
@@ -98,9 +111,12 @@ def test_a_time_that_is_not_plain_seconds_is_malformed(timestamp: str) -> None:
         KNOWN[:40] + "\n" + KNOWN[40:],
     ],
 )
-def test_a_signature_that_is_not_64_bytes_of_base64_is_malformed(signature: str) -> None:
+def test_a_signature_that_is_not_64_bytes_of_base64_is_malformed(
+    signature: str,
+) -> None:
     assert (
-        flaw(BODY, sign(BODY) | {"telnyx-signature-ed25519": signature}) is SignatureFlaw.MALFORMED
+        flaw(BODY, sign(BODY) | {"telnyx-signature-ed25519": signature})
+        is SignatureFlaw.MALFORMED
     )
 
 
@@ -111,23 +127,30 @@ def test_a_missing_header_is_missing_and_a_doubled_one_malformed(name: str) -> N
         flaw(BODY, {key: value for key, value in headers.items() if key != name})
         is SignatureFlaw.MISSING
     )
-    assert flaw(BODY, headers | {name.title(): headers[name]}) is SignatureFlaw.MALFORMED
+    assert (
+        flaw(BODY, headers | {name.title(): headers[name]}) is SignatureFlaw.MALFORMED
+    )
 
 
 @pytest.mark.parametrize(
-    "key", [None, "", "x", KEY[:-4], KEY + "AAAA", "ÄÖ", base64.b64encode(bytes(64)).decode()]
+    "key",
+    [None, "", "x", KEY[:-4], KEY + "AAAA", "ÄÖ", base64.b64encode(bytes(64)).decode()],
 )
 def test_a_key_that_cannot_be_used_believes_nobody(key: str | None) -> None:
     assert flaw(BODY, sign(BODY), key=key) is SignatureFlaw.NO_KEY
 
 
 def test_another_key_believes_nobody_here() -> None:
-    other = base64.b64encode(Ed25519PrivateKey.generate().public_key().public_bytes_raw()).decode()
+    other = base64.b64encode(
+        Ed25519PrivateKey.generate().public_key().public_bytes_raw()
+    ).decode()
     assert flaw(BODY, sign(BODY), key=other) is SignatureFlaw.WRONG
 
 
 @given(body=st.binary(max_size=200), data=st.data())
-def test_any_change_of_body_time_or_signature_is_refused(body: bytes, data: st.DataObject) -> None:
+def test_any_change_of_body_time_or_signature_is_refused(
+    body: bytes, data: st.DataObject
+) -> None:
     headers = sign(body)
     part = data.draw(st.sampled_from(["body", "time", "signature"]))
     if part == "body":
@@ -144,7 +167,10 @@ def test_any_change_of_body_time_or_signature_is_refused(body: bytes, data: st.D
         raw = bytearray(base64.b64decode(headers["telnyx-signature-ed25519"]))
         raw[data.draw(st.integers(0, 63))] ^= 1 << data.draw(st.integers(0, 7))
         assert (
-            flaw(body, headers | {"telnyx-signature-ed25519": base64.b64encode(raw).decode()})
+            flaw(
+                body,
+                headers | {"telnyx-signature-ed25519": base64.b64encode(raw).decode()},
+            )
             is SignatureFlaw.WRONG
         )
 
@@ -169,5 +195,8 @@ def test_the_judge_and_we_agree() -> None:
         except ValueError:
             is_believed = False
         assert is_believed is (
-            TelnyxSignature(KEY, SystemClock()).find_flaw(SignedRequest("/", headers, body)) is None
+            TelnyxSignature(KEY, SystemClock()).find_flaw(
+                SignedRequest("/", headers, body)
+            )
+            is None
         )

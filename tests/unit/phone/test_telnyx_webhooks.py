@@ -51,7 +51,12 @@ def event(
 
 
 def ring(**fields: Any) -> RingNotice:
-    known = {"from": "+15550100", "to": "+15550101", "direction": "incoming", "state": "parked"}
+    known = {
+        "from": "+15550100",
+        "to": "+15550101",
+        "direction": "incoming",
+        "state": "parked",
+    }
     notice = read_event(event("call.initiated", **(known | fields)))
     assert isinstance(notice, RingNotice)
     return notice
@@ -89,14 +94,18 @@ def test_a_number_is_verified_only_by_a_validated_highest_attestation(
     attestation: object, validated: object, verified: bool
 ) -> None:
     assert (
-        ring(shaken_stir_attestation=attestation, shaken_stir_validated=validated).verified
+        ring(
+            shaken_stir_attestation=attestation, shaken_stir_validated=validated
+        ).verified
         is verified
     )
 
 
 @pytest.mark.parametrize("sent", ["anonymous", "", None, 7, ["+15550100"]])
 def test_a_withheld_number_is_nobody_and_verified_by_nothing(sent: object) -> None:
-    found = ring(**{"from": sent}, shaken_stir_attestation="A", shaken_stir_validated=True)
+    found = ring(
+        **{"from": sent}, shaken_stir_attestation="A", shaken_stir_validated=True
+    )
     assert (found.caller, found.verified) == (None, False)
 
 
@@ -121,7 +130,9 @@ def test_whoever_calls_the_call_can_be_opened(caller: str, name: str) -> None:
         ({}, CarrierCallState.COMPLETED),
     ],
 )
-def test_a_hang_up_is_final_whatever_its_cause(cause: object, state: CarrierCallState) -> None:
+def test_a_hang_up_is_final_whatever_its_cause(
+    cause: object, state: CarrierCallState
+) -> None:
     notice = read_event(event("call.hangup", hangup_cause=cause))
     assert isinstance(notice, CallProgress)
     assert (notice.state, notice.state.is_final) == (state, True)
@@ -134,7 +145,9 @@ def test_an_answer_is_progress() -> None:
 
 
 def test_an_event_delivered_twice_has_one_key() -> None:
-    first, again, other = (read_event(event("call.hangup", id=id)) for id in ("e1", "e1", "e2"))
+    first, again, other = (
+        read_event(event("call.hangup", id=id)) for id in ("e1", "e1", "e2")
+    )
     assert first is not None
     assert again is not None
     assert other is not None
@@ -162,14 +175,17 @@ def test_a_recording_without_an_address_is_absent(urls: object) -> None:
 
 
 def test_a_recording_that_failed_is_final() -> None:
-    notice = read_event(event("call.recording.error", reason="Failed to authorize with storage"))
+    notice = read_event(
+        event("call.recording.error", reason="Failed to authorize with storage")
+    )
     assert isinstance(notice, RecordingNotice)
     assert notice.state.is_final
 
 
 def test_a_stream_that_failed_is_told() -> None:
     assert isinstance(
-        read_event(event("streaming.failed", failure_reason="connection_failed")), StreamFailed
+        read_event(event("streaming.failed", failure_reason="connection_failed")),
+        StreamFailed,
     )
 
 
@@ -177,11 +193,16 @@ def test_what_the_caller_said_is_gathered_and_the_agents_voice_is_not() -> None:
     data = {"transcript": "I need an invoice", "confidence": 0.91, "is_final": True}
     notice = read_event(event("call.transcription", transcription_data=data))
     assert isinstance(notice, SpeechGathered)
-    assert (notice.text, notice.confidence, notice.is_final) == ("I need an invoice", 0.91, True)
+    assert (notice.text, notice.confidence, notice.is_final) == (
+        "I need an invoice",
+        0.91,
+        True,
+    )
     assert (
         read_event(
             event(
-                "call.transcription", transcription_data=data | {"transcription_track": "outbound"}
+                "call.transcription",
+                transcription_data=data | {"transcription_track": "outbound"},
             )
         )
         is None
@@ -223,7 +244,8 @@ def test_what_does_not_fit_is_refused_by_the_name_of_the_field(body: bytes) -> N
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=9),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
     ),
 )
 _TYPES = [
@@ -245,7 +267,9 @@ _FIELDS = [
 
 
 @given(kind=st.sampled_from(_TYPES), field=st.sampled_from(_FIELDS), value=_JSON)
-def test_any_value_in_any_field_is_read_or_refused(kind: str, field: str, value: Any) -> None:
+def test_any_value_in_any_field_is_read_or_refused(
+    kind: str, field: str, value: Any
+) -> None:
     try:
         notice: Notice | None = read_event(event(kind, **{field: value}))
     except RefusedInput:

@@ -42,7 +42,9 @@ def judge_signs(url: str, fields: Iterable[tuple[str, str]] = ()) -> str:
     return str(JUDGE.compute_signature(url, form))
 
 
-def posted(target: str, fields: Iterable[tuple[str, str]], signature: str) -> SignedRequest:
+def posted(
+    target: str, fields: Iterable[tuple[str, str]], signature: str
+) -> SignedRequest:
     return SignedRequest(
         target,
         {"X-Twilio-Signature": signature, "Content-Type": FORM_TYPE},
@@ -53,33 +55,44 @@ def posted(target: str, fields: Iterable[tuple[str, str]], signature: str) -> Si
 def flaw(
     request: SignedRequest, public_url: str | None = PUBLIC, token: str | None = TOKEN
 ) -> SignatureFlaw | None:
-    return TwilioSignature(SecretStr(token) if token is not None else None, public_url).find_flaw(
-        request
-    )
+    return TwilioSignature(
+        SecretStr(token) if token is not None else None, public_url
+    ).find_flaw(request)
 
 
 def test_the_known_answer_of_a_form_is_accepted() -> None:
     assert (
-        flaw(posted("/myapp.php?foo=1&bar=2", FORM.items(), "RSOYDt4T1cUTdK1PDd93/VVr8B8=")) is None
+        flaw(
+            posted(
+                "/myapp.php?foo=1&bar=2", FORM.items(), "RSOYDt4T1cUTdK1PDd93/VVr8B8="
+            )
+        )
+        is None
     )
 
 
 def test_the_known_answer_of_a_websocket_upgrade_is_accepted() -> None:
     request = SignedRequest(
-        "/twilio/media", {"x-twilio-signature": "Ko8aymfVk0cCegaxVKH0ZCvSyf4="}, is_upgrade=True
+        "/twilio/media",
+        {"x-twilio-signature": "Ko8aymfVk0cCegaxVKH0ZCvSyf4="},
+        is_upgrade=True,
     )
     assert flaw(request, "https://example.com") is None
 
 
 def test_an_upgrade_is_signed_over_wss_and_not_over_https() -> None:
     signature = judge_signs("https://example.com/twilio/media")
-    request = SignedRequest("/twilio/media", {"x-twilio-signature": signature}, is_upgrade=True)
+    request = SignedRequest(
+        "/twilio/media", {"x-twilio-signature": signature}, is_upgrade=True
+    )
     assert flaw(request, "https://example.com") is SignatureFlaw.WRONG
 
 
 def test_a_page_is_signed_over_https_and_not_over_wss() -> None:
     assert (
-        flaw(posted("/twilio/voice", (), judge_signs("wss://mycompany.com/twilio/voice")))
+        flaw(
+            posted("/twilio/voice", (), judge_signs("wss://mycompany.com/twilio/voice"))
+        )
         is SignatureFlaw.WRONG
     )
 
@@ -102,7 +115,11 @@ def test_the_address_is_the_configured_one_whatever_the_host_header_says() -> No
         judge_signs("https://evil.example/twilio/voice", FORM.items()),
     )
     assert (
-        flaw(SignedRequest(forged.target, {**forged.headers, "Host": "evil.example"}, forged.body))
+        flaw(
+            SignedRequest(
+                forged.target, {**forged.headers, "Host": "evil.example"}, forged.body
+            )
+        )
         is SignatureFlaw.WRONG
     )
 
@@ -122,7 +139,10 @@ def test_the_address_is_the_configured_one_whatever_the_host_header_says() -> No
 def test_a_port_may_be_named_or_left_out(public_url: str, signed_url: str) -> None:
     assert (
         flaw(
-            posted("/twilio/voice", FORM.items(), judge_signs(signed_url, FORM.items())), public_url
+            posted(
+                "/twilio/voice", FORM.items(), judge_signs(signed_url, FORM.items())
+            ),
+            public_url,
         )
         is None
     )
@@ -151,7 +171,9 @@ def test_another_address_is_another_signature(other: str) -> None:
     assert (
         flaw(
             posted(
-                "/twilio/voice", FORM.items(), judge_signs(f"{other}/twilio/voice", FORM.items())
+                "/twilio/voice",
+                FORM.items(),
+                judge_signs(f"{other}/twilio/voice", FORM.items()),
             )
         )
         is SignatureFlaw.WRONG
@@ -167,7 +189,8 @@ def test_a_field_that_twilio_adds_one_day_is_signed_like_the_others() -> None:
     fields = [*FORM.items(), ("BrandNew", "🎈 &=+%")]
     assert flaw(posted("/v", fields, judge_signs(f"{PUBLIC}/v", fields))) is None
     assert (
-        flaw(posted("/v", FORM.items(), judge_signs(f"{PUBLIC}/v", fields))) is SignatureFlaw.WRONG
+        flaw(posted("/v", FORM.items(), judge_signs(f"{PUBLIC}/v", fields)))
+        is SignatureFlaw.WRONG
     )
 
 
@@ -178,9 +201,18 @@ def test_repeated_fields_count_once_each_value() -> None:
 
 def test_a_get_is_signed_by_its_address_alone() -> None:
     target = "/v?CallSid=CA1&From=%2B15550100"
-    assert flaw(SignedRequest(target, {"x-twilio-signature": judge_signs(PUBLIC + target)})) is None
     assert (
-        flaw(SignedRequest(target + "0", {"x-twilio-signature": judge_signs(PUBLIC + target)}))
+        flaw(
+            SignedRequest(target, {"x-twilio-signature": judge_signs(PUBLIC + target)})
+        )
+        is None
+    )
+    assert (
+        flaw(
+            SignedRequest(
+                target + "0", {"x-twilio-signature": judge_signs(PUBLIC + target)}
+            )
+        )
         is SignatureFlaw.WRONG
     )
 
@@ -189,7 +221,10 @@ def json_request(body: bytes, hashed: bytes | None = None) -> SignedRequest:
     target = f"/v?bodySHA256={hashlib.sha256(body if hashed is None else hashed).hexdigest()}"
     return SignedRequest(
         target,
-        {"x-twilio-signature": judge_signs(PUBLIC + target), "content-type": "application/json"},
+        {
+            "x-twilio-signature": judge_signs(PUBLIC + target),
+            "content-type": "application/json",
+        },
         body,
     )
 
@@ -208,10 +243,17 @@ def test_a_json_body_that_was_changed_is_refused() -> None:
 
 
 def test_a_body_that_no_signature_covers_is_refused() -> None:
-    headers = {"x-twilio-signature": judge_signs(f"{PUBLIC}/v"), "content-type": "application/json"}
+    headers = {
+        "x-twilio-signature": judge_signs(f"{PUBLIC}/v"),
+        "content-type": "application/json",
+    }
     assert flaw(SignedRequest("/v", headers, b'{"a":1}')) is SignatureFlaw.WRONG
     assert (
-        flaw(SignedRequest("/v", {"x-twilio-signature": headers["x-twilio-signature"]}, b"a=1"))
+        flaw(
+            SignedRequest(
+                "/v", {"x-twilio-signature": headers["x-twilio-signature"]}, b"a=1"
+            )
+        )
         is SignatureFlaw.WRONG
     )
 
@@ -232,7 +274,9 @@ def test_without_a_key_or_an_address_nothing_is_believed(
     token: str | None, public_url: str | None
 ) -> None:
     request = posted(
-        "/v", FORM.items(), str(RequestValidator("").compute_signature(f"{PUBLIC}/v", FORM))
+        "/v",
+        FORM.items(),
+        str(RequestValidator("").compute_signature(f"{PUBLIC}/v", FORM)),
     )
     assert flaw(request, public_url, token) is SignatureFlaw.NO_KEY
 
@@ -242,7 +286,10 @@ def test_without_a_key_or_an_address_nothing_is_believed(
     [
         ({}, SignatureFlaw.MISSING),
         ({"x-twilio-signature": ""}, SignatureFlaw.MALFORMED),
-        ({"x-twilio-signature": "a", "X-Twilio-Signature": "b"}, SignatureFlaw.MALFORMED),
+        (
+            {"x-twilio-signature": "a", "X-Twilio-Signature": "b"},
+            SignatureFlaw.MALFORMED,
+        ),
         ({"x-twilio-signature": "ÄÖ\udcff"}, SignatureFlaw.WRONG),
         ({"x-twilio-signature": "x" * 100_000}, SignatureFlaw.WRONG),
     ],
@@ -254,17 +301,27 @@ def test_an_unreadable_signature_is_a_flaw_and_never_an_exception(
 
 
 @pytest.mark.parametrize(
-    "body", [b"\xff\xfe", b"a=%ff", b"&".join(b"a=1" for _ in range(600)), b"x" * 300_000]
+    "body",
+    [b"\xff\xfe", b"a=%ff", b"&".join(b"a=1" for _ in range(600)), b"x" * 300_000],
 )
-def test_a_form_that_cannot_be_read_is_a_flaw_and_never_an_exception(body: bytes) -> None:
+def test_a_form_that_cannot_be_read_is_a_flaw_and_never_an_exception(
+    body: bytes,
+) -> None:
     assert (
-        flaw(SignedRequest("/v", {"x-twilio-signature": "x", "content-type": FORM_TYPE}, body))
+        flaw(
+            SignedRequest(
+                "/v", {"x-twilio-signature": "x", "content-type": FORM_TYPE}, body
+            )
+        )
         is SignatureFlaw.MALFORMED
     )
 
 
 def test_a_target_that_cannot_be_written_down_is_a_flaw() -> None:
-    assert flaw(SignedRequest("/v\udcff", {"x-twilio-signature": "x"})) is SignatureFlaw.MALFORMED
+    assert (
+        flaw(SignedRequest("/v\udcff", {"x-twilio-signature": "x"}))
+        is SignatureFlaw.MALFORMED
+    )
 
 
 _fields = st.lists(
@@ -277,24 +334,33 @@ _fields = st.lists(
 
 
 @given(
-    fields=_fields, target=st.from_regex(r"/[a-z]{1,8}(\?[a-z]=[a-z0-9%]{0,5})?", fullmatch=True)
+    fields=_fields,
+    target=st.from_regex(r"/[a-z]{1,8}(\?[a-z]=[a-z0-9%]{0,5})?", fullmatch=True),
 )
-def test_whatever_the_judge_signs_is_accepted(fields: list[tuple[str, str]], target: str) -> None:
+def test_whatever_the_judge_signs_is_accepted(
+    fields: list[tuple[str, str]], target: str
+) -> None:
     assert flaw(posted(target, fields, judge_signs(PUBLIC + target, fields))) is None
 
 
 @given(data=st.data())
-def test_any_change_of_address_body_or_signature_is_refused(data: st.DataObject) -> None:
+def test_any_change_of_address_body_or_signature_is_refused(
+    data: st.DataObject,
+) -> None:
     """Values only: Twilio joins names and values without a mark between, so `a=bc` and `ab=c`
     sign alike.
 
     Of an address the judge drops an empty query or fragment and is milder than we are.
     """
     signature = judge_signs(f"{PUBLIC}/twilio/voice", FORM.items())
-    part = data.draw(st.sampled_from(["target", "value", "added", "removed", "signature", "token"]))
+    part = data.draw(
+        st.sampled_from(["target", "value", "added", "removed", "signature", "token"])
+    )
     target, fields, token = "/twilio/voice", dict(FORM), TOKEN
     if part == "target":
-        target += data.draw(st.text(st.characters(codec="ascii"), min_size=1, max_size=5))
+        target += data.draw(
+            st.text(st.characters(codec="ascii"), min_size=1, max_size=5)
+        )
     elif part == "value":
         name = data.draw(st.sampled_from(sorted(FORM)))
         fields[name] = data.draw(st.text(st.characters(codec="utf-8"), max_size=20))

@@ -34,7 +34,13 @@ def form(**fields: str) -> Fields:
     }
     return read_form(
         urlencode(
-            {**known, "From": "+15550100", "To": "+15550101", "Caller": "+15550100", **fields}
+            {
+                **known,
+                "From": "+15550100",
+                "To": "+15550101",
+                "Caller": "+15550100",
+                **fields,
+            }
         ).encode()
     )
 
@@ -90,7 +96,9 @@ def test_a_caller_in_no_known_form_counts_as_withheld_and_is_kept_as_sent() -> N
         ("", False),
     ],
 )
-def test_a_number_is_verified_only_by_the_highest_attestation(verstat: str, verified: bool) -> None:
+def test_a_number_is_verified_only_by_the_highest_attestation(
+    verstat: str, verified: bool
+) -> None:
     assert read_ring(form(StirVerstat=verstat)).verified is verified
 
 
@@ -101,7 +109,9 @@ def test_a_withheld_number_is_verified_by_nothing() -> None:
 
 
 def test_a_call_of_ours_is_outbound_and_proves_nothing_about_the_caller() -> None:
-    ring = read_ring(form(Direction="outbound-api", StirVerstat="TN-Validation-Passed-A"))
+    ring = read_ring(
+        form(Direction="outbound-api", StirVerstat="TN-Validation-Passed-A")
+    )
     assert (ring.direction, ring.verified) == ("outbound", False)
 
 
@@ -111,9 +121,20 @@ def test_a_call_without_an_id_is_refused_by_the_name_of_the_field(sid: str) -> N
         read_ring(form(CallSid=sid))
 
 
-@given(caller=st.text(max_size=400), callee=st.text(max_size=400), name=st.text(max_size=400))
-def test_whoever_calls_the_call_can_be_opened(caller: str, callee: str, name: str) -> None:
-    fields: Fields = (("CallSid", CALL), ("From", caller), ("To", callee), ("CallerName", name))
+@given(
+    caller=st.text(max_size=400),
+    callee=st.text(max_size=400),
+    name=st.text(max_size=400),
+)
+def test_whoever_calls_the_call_can_be_opened(
+    caller: str, callee: str, name: str
+) -> None:
+    fields: Fields = (
+        ("CallSid", CALL),
+        ("From", caller),
+        ("To", callee),
+        ("CallerName", name),
+    )
     live = read_ring(fields).open_call(NOW)
     live.model_dump_json().encode()
     assert (live.source, live.sid, live.started_at) == ("twilio", CALL, NOW)
@@ -121,7 +142,9 @@ def test_whoever_calls_the_call_can_be_opened(caller: str, callee: str, name: st
 
 def test_of_repeated_fields_the_first_counts() -> None:
     assert (
-        read_ring((("CallSid", CALL), ("From", "+15550100"), ("From", "+15550199"))).caller
+        read_ring(
+            (("CallSid", CALL), ("From", "+15550100"), ("From", "+15550199"))
+        ).caller
         == "+15550100"
     )
 
@@ -134,7 +157,10 @@ def test_of_repeated_fields_the_first_counts() -> None:
         ({"Confidence": "0.0"}, None),
         ({"Confidence": ""}, None),
     ]
-    + [({"Confidence": word}, None) for word in ("high", "nan", "inf", "-1", "1.5", "1e999")],
+    + [
+        ({"Confidence": word}, None)
+        for word in ("high", "nan", "inf", "-1", "1.5", "1e999")
+    ],
 )
 def test_a_confidence_that_twilio_does_not_know_is_none(
     confidence: dict[str, str], expected: float | None
@@ -151,7 +177,9 @@ def test_silence_is_an_answer_too() -> None:
     assert read_gathered(form(FinishedOnKey="")).text == ""
 
 
-def test_the_same_word_said_twice_is_told_from_one_told_twice_by_the_retry_token() -> None:
+def test_the_same_word_said_twice_is_told_from_one_told_twice_by_the_retry_token() -> (
+    None
+):
     assert (
         read_gathered(form(SpeechResult="yes"), "t1").key
         == read_gathered(form(SpeechResult="yes"), "t1").key
@@ -175,10 +203,14 @@ def test_the_same_word_said_twice_is_told_from_one_told_twice_by_the_retry_token
         ("canceled", CarrierCallState.CANCELLED),
     ],
 )
-def test_every_status_of_twilio_is_a_state_of_ours(status: str, state: CarrierCallState) -> None:
+def test_every_status_of_twilio_is_a_state_of_ours(
+    status: str, state: CarrierCallState
+) -> None:
     progress = read_progress(form(CallStatus=status))
     assert progress.state is state
-    assert progress.state.is_final is (status not in ("queued", "ringing", "in-progress"))
+    assert progress.state.is_final is (
+        status not in ("queued", "ringing", "in-progress")
+    )
 
 
 def test_two_states_of_one_call_are_two_notices_and_one_told_twice_is_one() -> None:
@@ -189,7 +221,9 @@ def test_two_states_of_one_call_are_two_notices_and_one_told_twice_is_one() -> N
     assert answered.key != completed.key
     assert (
         completed.key
-        == read_progress(form(CallStatus="completed", CallDuration="42", SequenceNumber="9")).key
+        == read_progress(
+            form(CallStatus="completed", CallDuration="42", SequenceNumber="9")
+        ).key
     )
 
 
@@ -211,7 +245,9 @@ def test_a_recording_that_is_absent_is_final_and_has_no_address(
     status: str, state: RecordingState, is_final: bool
 ) -> None:
     url = "https://api.twilio.com/2010-04-01/Accounts/AC/Recordings/RE"
-    recorded = read_recorded(form(RecordingSid=RECORDING, RecordingStatus=status, RecordingUrl=url))
+    recorded = read_recorded(
+        form(RecordingSid=RECORDING, RecordingStatus=status, RecordingUrl=url)
+    )
     assert (recorded.state, recorded.state.is_final, recorded.call_sids) == (
         state,
         is_final,

@@ -16,7 +16,9 @@ def same(ours: str, theirs: VoiceResponse) -> bool:
     return ElementTree.canonicalize(ours) == ElementTree.canonicalize(str(theirs))
 
 
-def test_a_stream_is_connected_as_twilio_would_write_it_and_ends_by_hanging_up() -> None:
+def test_a_stream_is_connected_as_twilio_would_write_it_and_ends_by_hanging_up() -> (
+    None
+):
     judge = VoiceResponse()
     connect = Connect()
     connect.stream(url=SOCKET).parameter(name="token", value="one & <two>")
@@ -26,9 +28,17 @@ def test_a_stream_is_connected_as_twilio_would_write_it_and_ends_by_hanging_up()
 
 
 @pytest.mark.parametrize(
-    "url", [f"{SOCKET}?token=1", f"{SOCKET}#x", "https://example.com/twilio/media", "example.com"]
+    "url",
+    [
+        f"{SOCKET}?token=1",
+        f"{SOCKET}#x",
+        "https://example.com/twilio/media",
+        "example.com",
+    ],
 )
-def test_a_stream_address_that_twilio_would_drop_or_refuse_is_never_written(url: str) -> None:
+def test_a_stream_address_that_twilio_would_drop_or_refuse_is_never_written(
+    url: str,
+) -> None:
     with pytest.raises(ValueError, match="wss://"):
         connect_stream(url, {})
 
@@ -57,7 +67,8 @@ def test_speech_is_gathered_as_twilio_would_write_it() -> None:
 
 def test_a_caller_who_says_nothing_is_not_left_on_an_open_line() -> None:
     verbs = [
-        verb.tag for verb in ElementTree.fromstring(gather_speech("Hello?", "https://x.org/a"))
+        verb.tag
+        for verb in ElementTree.fromstring(gather_speech("Hello?", "https://x.org/a"))
     ]
     assert verbs == ["Gather", "Hangup"]
 

@@ -14,17 +14,27 @@ from websockets.protocol import Protocol, Side, State
 from websockets.server import ServerProtocol
 from websockets.uri import parse_uri
 
-from aftercall.sockets.frames import FrameParser, Masks, Message, UnhandledBytes, make_frame
+from aftercall.sockets.frames import (
+    FrameParser,
+    Masks,
+    Message,
+    UnhandledBytes,
+    make_frame,
+)
 
 LARGEST = 2_000
-PAYLOADS = st.one_of(st.binary(max_size=140), st.integers(0, 40).map(lambda size: b"a" * 60 * size))
+PAYLOADS = st.one_of(
+    st.binary(max_size=140), st.integers(0, 40).map(lambda size: b"a" * 60 * size)
+)
 
 
 def protocol(side: Side) -> Protocol:
     """The library after its handshake."""
     made: Protocol = ServerProtocol(state=State.OPEN, max_size=LARGEST)
     if side is Side.CLIENT:
-        made = ClientProtocol(parse_uri("ws://localhost/"), state=State.OPEN, max_size=LARGEST)
+        made = ClientProtocol(
+            parse_uri("ws://localhost/"), state=State.OPEN, max_size=LARGEST
+        )
     return made
 
 
@@ -36,13 +46,17 @@ def heard(library: Protocol) -> list[tuple[int, bytes]]:
     ]
 
 
-def read_by_library(library: Protocol, chunks: Sequence[bytes]) -> list[tuple[int, bytes]]:
+def read_by_library(
+    library: Protocol, chunks: Sequence[bytes]
+) -> list[tuple[int, bytes]]:
     for chunk in chunks:
         library.receive_data(chunk)
     return heard(library)
 
 
-def read_by_cutter(library: Protocol, chunks: Sequence[bytes]) -> list[tuple[int, bytes]]:
+def read_by_cutter(
+    library: Protocol, chunks: Sequence[bytes]
+) -> list[tuple[int, bytes]]:
     """As the sockets do it: messages are taken while the connection is open, the rest is the
     library's.
     """
@@ -54,7 +68,9 @@ def read_by_cutter(library: Protocol, chunks: Sequence[bytes]) -> list[tuple[int
                 library.receive_data(piece.raw)
                 read += heard(library)
             elif library.state is State.OPEN:
-                read.append((Opcode.TEXT if piece.is_text else Opcode.BINARY, piece.payload))
+                read.append(
+                    (Opcode.TEXT if piece.is_text else Opcode.BINARY, piece.payload)
+                )
     return read
 
 
@@ -64,7 +80,14 @@ def frames(draw: st.DrawFn, side: Side) -> bytes:
     is_strange = draw(st.integers(0, 15)) == 0
     opcode = draw(
         st.sampled_from(
-            [Opcode.TEXT, Opcode.BINARY, Opcode.BINARY, Opcode.CONT, Opcode.PING, Opcode.PONG]
+            [
+                Opcode.TEXT,
+                Opcode.BINARY,
+                Opcode.BINARY,
+                Opcode.CONT,
+                Opcode.PING,
+                Opcode.PONG,
+            ]
         )
     )
     if is_strange and draw(st.booleans()):
@@ -80,11 +103,13 @@ def streams(draw: st.DrawFn) -> tuple[Side, list[bytes]]:
     side = draw(st.sampled_from(list(Side)))
     stream = b"".join(draw(st.lists(frames(side), max_size=12)))
     if draw(st.booleans()):
-        stream += Frame(Opcode.CLOSE, b"\x03\xe8").serialize(mask=side is Side.SERVER) + draw(
-            frames(side)
-        )
+        stream += Frame(Opcode.CLOSE, b"\x03\xe8").serialize(
+            mask=side is Side.SERVER
+        ) + draw(frames(side))
     cuts = draw(st.lists(st.integers(0, len(stream)), max_size=8))
-    return side, [stream[start:end] for start, end in pairwise(sorted({0, *cuts, len(stream)}))]
+    return side, [
+        stream[start:end] for start, end in pairwise(sorted({0, *cuts, len(stream)}))
+    ]
 
 
 @given(streams())
@@ -121,7 +146,9 @@ def test_what_is_answered_is_the_same_too(told: tuple[Side, list[bytes]]) -> Non
     ),
     st.booleans(),
 )
-def test_what_is_written_is_what_the_library_reads(message: str | bytes, is_client: bool) -> None:
+def test_what_is_written_is_what_the_library_reads(
+    message: str | bytes, is_client: bool
+) -> None:
     raw = make_frame(message, b"\x01\xf2\x03\xe4" if is_client else b"")
     library: Protocol = (
         ServerProtocol(state=State.OPEN)
@@ -130,29 +157,35 @@ def test_what_is_written_is_what_the_library_reads(message: str | bytes, is_clie
     )
     library.receive_data(raw)
     kind = Opcode.TEXT if isinstance(message, str) else Opcode.BINARY
-    assert heard(library) == [(kind, message.encode() if isinstance(message, str) else message)]
+    assert heard(library) == [
+        (kind, message.encode() if isinstance(message, str) else message)
+    ]
 
 
 def test_a_frame_that_comes_byte_by_byte_is_read_once_it_is_whole() -> None:
     cutter = FrameParser(is_masked=True, max_bytes=LARGEST)
     raw = make_frame(b"x" * 500, b"abcd")
     pieces = [piece for byte in raw for piece in cutter.feed(bytes((byte,)))]
-    assert [(piece.payload, piece.raw) for piece in pieces if isinstance(piece, Message)] == [
-        (b"x" * 500, raw)
-    ]
+    assert [
+        (piece.payload, piece.raw) for piece in pieces if isinstance(piece, Message)
+    ] == [(b"x" * 500, raw)]
 
 
 @pytest.mark.parametrize(
     "head", [b"\x82\xfe\xff\xff", b"\x82\xff" + b"\xff" * 8, b"\x82\x05", b"\x82\x00"]
 )
-def test_who_declares_too_much_or_wears_no_mask_is_the_librarys_at_once(head: bytes) -> None:
+def test_who_declares_too_much_or_wears_no_mask_is_the_librarys_at_once(
+    head: bytes,
+) -> None:
     library = protocol(Side.SERVER)
     assert read_by_cutter(library, [head, make_frame("hello", b"abcd")]) == []
     assert library.parser_exc is not None
 
 
 @pytest.mark.parametrize("side", list(Side))
-def test_a_head_is_not_taken_for_another_because_the_length_would_fit(side: Side) -> None:
+def test_a_head_is_not_taken_for_another_because_the_length_would_fit(
+    side: Side,
+) -> None:
     """127 stands for a length of eight bytes; a mask's flag is no length either."""
     flag = 0x80 if side is Side.SERVER else 0
     for head in (127 | flag, *((size | flag) ^ 0x80 for size in range(126))):

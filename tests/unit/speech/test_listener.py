@@ -29,7 +29,9 @@ def hear(
     return [
         event
         for at in range(0, len(sound), size)
-        for event in listener.receive_audio(sound[at : at + size], is_guarded=is_guarded)
+        for event in listener.receive_audio(
+            sound[at : at + size], is_guarded=is_guarded
+        )
     ]
 
 
@@ -41,7 +43,12 @@ def test_the_size_of_the_pieces_changes_nothing(size: int) -> None:
 
 def test_each_utterance_comes_once_whole_and_with_a_little_before_it() -> None:
     events = hear(SILENCE * 50 + VOICE * 40 + PAUSE + VOICE * 20 + PAUSE)
-    assert [type(event) for event in events] == [SpeechBegan, SpeechEnded, SpeechBegan, SpeechEnded]
+    assert [type(event) for event in events] == [
+        SpeechBegan,
+        SpeechEnded,
+        SpeechBegan,
+        SpeechEnded,
+    ]
     first = events[1]
     assert isinstance(first, SpeechEnded)
     assert first.sound.count(VOICE) == 40
@@ -62,7 +69,10 @@ def test_over_our_own_voice_a_cough_is_nobody_and_a_sentence_is() -> None:
     cough = SILENCE * 20 + VOICE * 6 + PAUSE
     assert [type(event) for event in hear(cough)] == [SpeechBegan, SpeechEnded]
     assert hear(cough, is_guarded=True) == []
-    assert [type(event) for event in hear(SILENCE * 20 + VOICE * 30 + PAUSE, is_guarded=True)] == [
+    assert [
+        type(event)
+        for event in hear(SILENCE * 20 + VOICE * 30 + PAUSE, is_guarded=True)
+    ] == [
         SpeechBegan,
         SpeechEnded,
     ]

@@ -15,7 +15,13 @@ import pytest
 from aftercall.errors import EngineLost
 from aftercall.speech import kit
 from aftercall.speech.child import serve
-from aftercall.speech.kit import Espeak, LocalSynthesiser, SpeechProcess, find_espeak, find_missing
+from aftercall.speech.kit import (
+    Espeak,
+    LocalSynthesiser,
+    SpeechProcess,
+    find_espeak,
+    find_missing,
+)
 from aftercall.speech.sound import SAMPLE_RATE_HZ, measure_loudness
 
 ECHO = """
@@ -54,7 +60,9 @@ async def test_a_failure_is_told_without_what_was_spoken_and_the_process_goes_on
     echo.close()
 
 
-async def test_a_process_that_died_is_replaced_when_the_next_one_asks(echo: SpeechProcess) -> None:
+async def test_a_process_that_died_is_replaced_when_the_next_one_asks(
+    echo: SpeechProcess,
+) -> None:
     before = int(await echo.ask(b"who"))
     with pytest.raises(EngineLost, match="died"):
         await echo.ask(b"die")
@@ -91,7 +99,9 @@ async def test_a_process_that_hangs_is_ended(
     echo.close()
 
 
-async def test_closing_ends_what_is_under_way_and_leaves_no_process(echo: SpeechProcess) -> None:
+async def test_closing_ends_what_is_under_way_and_leaves_no_process(
+    echo: SpeechProcess,
+) -> None:
     number = int(await echo.ask(b"who"))
     asking = asyncio.create_task(echo.ask(b"hang"))
     await asyncio.sleep(0)
@@ -130,12 +140,19 @@ def test_the_library_of_the_wheel_speaks_where_there_is_no_program(
     command = find_espeak()
     assert command is not None
     assert command[0] == sys.executable
-    assert 0.5 < len(Espeak(command, "en").speak("Hello there, how are you?")) / SAMPLE_RATE_HZ < 4
+    assert (
+        0.5
+        < len(Espeak(command, "en").speak("Hello there, how are you?")) / SAMPLE_RATE_HZ
+        < 4
+    )
 
 
-def test_what_is_missing_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_named_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(kit, "find_spec", lambda name: None)
     monkeypatch.setattr(kit, "find_espeak", lambda: None)
     assert (
-        find_missing() == "moonshine-voice and espeak-ng not installed; install aftercall[speech]"
+        find_missing()
+        == "moonshine-voice and espeak-ng not installed; install aftercall[speech]"
     )

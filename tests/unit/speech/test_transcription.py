@@ -39,7 +39,9 @@ async def hear(sound: bytes) -> str:
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app), base_url="http://lab"
     ) as http:
-        return (await transcribe(http, "http://lab/v1", SecretStr("sk-lab"), sound)).text
+        return (
+            await transcribe(http, "http://lab/v1", SecretStr("sk-lab"), sound)
+        ).text
 
 
 async def upload(name: str, sound: bytes) -> int:
@@ -58,7 +60,10 @@ async def upload(name: str, sound: bytes) -> int:
 
 
 async def test_the_emulated_one_takes_no_nameless_file_and_no_mulaw() -> None:
-    assert [await upload(name, write_wav(WORDS)) for name in ("call.wav", "call", "call.bin")] == [
+    assert [
+        await upload(name, write_wav(WORDS))
+        for name in ("call.wav", "call", "call.bin")
+    ] == [
         200,
         400,
         400,
@@ -70,7 +75,14 @@ async def test_a_recording_of_mulaw_is_sent_as_plain_samples() -> None:
     assert await hear(mulaw_wav(WORDS)) == "Hello"
     name, sent, _ = make_upload(mulaw_wav(WORDS))
     assert (name, read_wav(sent)) == ("call.wav", [WORDS])
-    assert len(read_wav(make_upload(mulaw_wav(WORDS[: len(WORDS) // 2 * 2], channels=2))[1])) == 2
+    assert (
+        len(
+            read_wav(
+                make_upload(mulaw_wav(WORDS[: len(WORDS) // 2 * 2], channels=2))[1]
+            )
+        )
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +96,9 @@ async def test_a_recording_of_mulaw_is_sent_as_plain_samples() -> None:
         (b"", "call.wav"),
     ],
 )
-def test_a_file_is_named_by_what_is_in_it_and_sent_unchanged(sound: bytes, name: str) -> None:
+def test_a_file_is_named_by_what_is_in_it_and_sent_unchanged(
+    sound: bytes, name: str
+) -> None:
     assert make_upload(sound)[:2] == (name, sound)
 
 
@@ -129,7 +143,10 @@ async def test_words_that_silence_brought_forth_are_left_out() -> None:
 def test_one_doubt_alone_takes_no_words_away(doubt: dict[str, float]) -> None:
     assert (
         parse_transcription(
-            {"text": "Yes.", "segments": [{"start": 0, "end": 1, "text": "Yes.", **doubt}]}
+            {
+                "text": "Yes.",
+                "segments": [{"start": 0, "end": 1, "text": "Yes.", **doubt}],
+            }
         ).text
         == "Yes."
     )

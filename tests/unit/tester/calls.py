@@ -8,7 +8,13 @@ from aftercall.tester.call_audio import Recognise
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.python import CallableAgent
 from aftercall.tester.drivers.text_agent import Interruption, TextAgentConnection
-from aftercall.tester.line import AgentAnswer, AgentConnection, DialedCall, TextAgent, TickPace
+from aftercall.tester.line import (
+    AgentAnswer,
+    AgentConnection,
+    DialedCall,
+    TextAgent,
+    TickPace,
+)
 from aftercall.tester.record import CallRecord
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.scenario_file import parse_scenarios
@@ -26,7 +32,9 @@ def make_pace() -> TickPace:
     return TickPace(SystemClock(), is_live=False)
 
 
-def end_of(agent: TextAgent, interruption: Interruption | None = None) -> AgentConnection:
+def end_of(
+    agent: TextAgent, interruption: Interruption | None = None
+) -> AgentConnection:
     return TextAgentConnection(
         agent,
         ToneVoice(350),
@@ -41,7 +49,9 @@ class LineAgent:
     """Says its lines one after the other, then nothing."""
 
     def __init__(
-        self, *lines: str | AgentAnswer | None, greeting: str | None = "Hello. How can I help you?"
+        self,
+        *lines: str | AgentAnswer | None,
+        greeting: str | None = "Hello. How can I help you?",
     ) -> None:
         self.heard: list[str] = []
         self.has_ended = False
@@ -57,7 +67,11 @@ class LineAgent:
         return (
             []
             if line is None
-            else [line if isinstance(line, AgentAnswer) else AgentAnswer(line, delay_s=0.5)]
+            else [
+                line
+                if isinstance(line, AgentAnswer)
+                else AgentAnswer(line, delay_s=0.5)
+            ]
         )
 
     async def press(self, digits: str) -> Sequence[AgentAnswer]:
@@ -98,7 +112,9 @@ async def try_practice(scenario: Scenario, *faults: str, run: int = 1) -> Scenar
 
 def kinds(scored: ScenarioScore) -> set[tuple[str, str]]:
     return {
-        (finding.kind, finding.who) for finding in scored.findings if finding.severity != "info"
+        (finding.kind, finding.who)
+        for finding in scored.findings
+        if finding.severity != "info"
     }
 
 

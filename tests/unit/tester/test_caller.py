@@ -27,7 +27,9 @@ def caller() -> Caller:
 
 async def test_the_opening_comes_first_and_once() -> None:
     ann = caller()
-    assert (await ann.respond("Thanks for calling. How can I help?")).text == "I need a refill."
+    assert (
+        await ann.respond("Thanks for calling. How can I help?")
+    ).text == "I need a refill."
     assert (await ann.respond("How can I help?")).text != "I need a refill."
 
 
@@ -66,7 +68,9 @@ async def test_asked_too_often_the_caller_gives_up() -> None:
 
 
 async def test_thanks_for_calling_in_the_first_sentence_ends_nothing() -> None:
-    assert (await caller().respond("Thank you for calling. Goodbye to waiting!")).kind == "say"
+    assert (
+        await caller().respond("Thank you for calling. Goodbye to waiting!")
+    ).kind == "say"
 
 
 async def test_stages_pick_the_reply_and_variants_follow_each_other() -> None:
@@ -80,7 +84,9 @@ async def test_what_was_not_asked_for_is_said_before_the_call_ends() -> None:
     ann = caller()
     await ann.respond("How can I help?")
     await ann.respond("Which dose?")
-    assert (await ann.respond("Your refill is on its way. Anything else?")).why == "stage:pharmacy"
+    assert (
+        await ann.respond("Your refill is on its way. Anything else?")
+    ).why == "stage:pharmacy"
     assert (await ann.respond("Sure. Anything else?")).why == "closing"
     assert (await ann.respond("Goodbye!")).kind == "hang_up"
 
@@ -116,7 +122,9 @@ class FakeModel:
 async def test_a_played_caller_uses_the_models_words_but_the_scripts_answers() -> None:
     model = FakeModel("I'd love a refill of my pills.", "Yes.", "I need")
     played = ModelCaller(CLINIC, CLINIC.calls[0], 1, model.complete)
-    assert (await played.respond("How can I help?")).text == "I'd love a refill of my pills."
+    assert (
+        await played.respond("How can I help?")
+    ).text == "I'd love a refill of my pills."
     assert (await played.respond("What is your name?")).text == "Ann Lee"
     assert (await played.respond("Are you well?")).text == "Yes."
     assert (await played.respond("Which dose?")).text == "Ten milligrams."
@@ -135,7 +143,11 @@ def test_the_prompt_holds_the_whole_script() -> None:
     prompt = write_prompt(CLINIC, CLINIC.calls[0])
     assert all(
         words in prompt
-        for words in ("May 1st, 1990", "Ten milligrams.", "You are the caller, never the agent")
+        for words in (
+            "May 1st, 1990",
+            "Ten milligrams.",
+            "You are the caller, never the agent",
+        )
     )
 
 
@@ -155,10 +167,16 @@ def test_patterns_match_words_not_pieces(pattern: str, text: str, found: bool) -
 
 def test_statements_ask_for_nothing() -> None:
     assert asked_fields("Your name is on the list. The pharmacy is closed.") == []
-    assert asked_fields("May I have your full name and phone number?") == ["name", "phone"]
+    assert asked_fields("May I have your full name and phone number?") == [
+        "name",
+        "phone",
+    ]
 
 
 def test_likeness_and_word_errors() -> None:
-    assert likeness("What is your date of birth?", "And your date of birth, please?") > 0.75
+    assert (
+        likeness("What is your date of birth?", "And your date of birth, please?")
+        > 0.75
+    )
     assert likeness("What is your name?", "Which day suits you?") < 0.5
     assert word_error_rate("one two three four", "one too three") == 0.5

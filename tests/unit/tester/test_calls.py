@@ -10,9 +10,24 @@ from aftercall.errors import LineFailed
 from aftercall.speech.sound import FRAME_BYTES, FRAME_S, tone
 from aftercall.tester.drivers.python import AudioAgentConnection, load_function
 from aftercall.tester.drivers.text_agent import Interruption
-from aftercall.tester.line import AgentAnswer, AgentTick, CallerTick, DialedCall, Kind, Outcome
+from aftercall.tester.line import (
+    AgentAnswer,
+    AgentTick,
+    CallerTick,
+    DialedCall,
+    Kind,
+    Outcome,
+)
 from aftercall.tester.score import score
-from unit.tester.calls import LineAgent, answering, end_of, hold, kinds, scenario_of, try_agent
+from unit.tester.calls import (
+    LineAgent,
+    answering,
+    end_of,
+    hold,
+    kinds,
+    scenario_of,
+    try_agent,
+)
 
 BOOK = scenario_of("""
 caller_context:
@@ -30,7 +45,9 @@ async def test_an_agent_that_never_speaks_is_found_out_and_left() -> None:
 
 
 async def test_an_agent_that_talks_without_end_is_cut_off_by_the_limit() -> None:
-    scored = await try_agent(LineAgent(greeting="And so on and on it goes, " * 60), BOOK)
+    scored = await try_agent(
+        LineAgent(greeting="And so on and on it goes, " * 60), BOOK
+    )
     assert {("monologue", "agent"), ("ran_on", "agent")} <= kinds(scored)
     assert scored.records[0].ended_by == "limit"
 
@@ -44,7 +61,11 @@ async def test_an_agent_that_echoes_is_told_so() -> None:
     scored = score(
         BOOK,
         1,
-        [await hold(answering(lambda text: AgentAnswer(text or "Hello.", delay_s=0.4)), BOOK)],
+        [
+            await hold(
+                answering(lambda text: AgentAnswer(text or "Hello.", delay_s=0.4)), BOOK
+            )
+        ],
     )
     assert ("echoes", "agent") in kinds(scored)
 
@@ -59,7 +80,9 @@ async def test_an_agent_that_breaks_is_a_line_that_broke_not_a_crash() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["busy", "no-answer", "failed", "voicemail"])
-async def test_a_call_that_is_not_answered_is_a_result_of_its_own(outcome: Outcome) -> None:
+async def test_a_call_that_is_not_answered_is_a_result_of_its_own(
+    outcome: Outcome,
+) -> None:
     class Unanswered:
         kind: Kind = "audio"
 
@@ -73,7 +96,9 @@ async def test_a_call_that_is_not_answered_is_a_result_of_its_own(outcome: Outco
             return
 
     scored = score(BOOK, 1, [await hold(Unanswered(), BOOK)])
-    assert [finding.kind for finding in scored.findings] == [f"outcome_{outcome.replace('-', '_')}"]
+    assert [finding.kind for finding in scored.findings] == [
+        f"outcome_{outcome.replace('-', '_')}"
+    ]
     assert scored.verdict == "inconclusive"
     assert scored.bugs == []
 
@@ -91,9 +116,9 @@ async def test_sound_in_stereo_at_44_kilohertz_is_heard_at_the_right_time() -> N
         if not 0 <= at < 50:
             return bytes(4 * size)
         return b"".join(
-            loud[(at * FRAME_BYTES + number * FRAME_BYTES // size) % len(loud)].to_bytes(
-                2, "little", signed=True
-            )
+            loud[
+                (at * FRAME_BYTES + number * FRAME_BYTES // size) % len(loud)
+            ].to_bytes(2, "little", signed=True)
             * 2
             for number in range(size)
         )
@@ -129,7 +154,10 @@ turns:
     caller, first = scored.records[0].caller_spans[0], scored.records[0].agent_spans[0]
     assert caller.start_s - first.start_s == pytest.approx(0.7, abs=0.05)
     assert first.is_cut
-    assert first.text != "This is a very long greeting that nobody ever wants to hear to its end."
+    assert (
+        first.text
+        != "This is a very long greeting that nobody ever wants to hear to its end."
+    )
     assert scored.measures[0]["barge_ins"] == 1
     assert 0 < scored.measures[0]["yield_s"][0] < 0.6
     assert kinds(scored) == set()
@@ -165,9 +193,9 @@ async def test_silence_of_the_caller_lasts_as_long_as_it_says() -> None:
             "turns: [{silence: 6}, {say: Here I am.}, {hang_up: true}]\nlimits: {max_silence_s: 20}"
         ),
     )
-    assert record.caller_spans[0].start_s - record.agent_spans[0].end_s == pytest.approx(
-        6.9, abs=0.3
-    )
+    assert record.caller_spans[0].start_s - record.agent_spans[
+        0
+    ].end_s == pytest.approx(6.9, abs=0.3)
 
 
 async def test_a_pause_in_the_agents_words_is_waited_out() -> None:
@@ -177,18 +205,25 @@ async def test_a_pause_in_the_agents_words_is_waited_out() -> None:
 
     class Pausing(LineAgent):
         async def start(self, dial: DialedCall) -> list[AgentAnswer]:
-            return [AgentAnswer("Let me see."), AgentAnswer("What is your name?", delay_s=0.8)]
+            return [
+                AgentAnswer("Let me see."),
+                AgentAnswer("What is your name?", delay_s=0.8),
+            ]
 
     record = await hold(end_of(Pausing("You are booked. Goodbye!")), BOOK)
     assert record.caller_spans[0].text == "Ann Lee"
     assert all(
-        span.segment.overlap_s(record.caller_spans[0].segment) == 0 for span in record.agent_spans
+        span.segment.overlap_s(record.caller_spans[0].segment) == 0
+        for span in record.agent_spans
     )
 
 
-async def test_an_agent_that_talks_over_the_caller_is_blamed_and_the_caller_is_not() -> None:
+async def test_an_agent_that_talks_over_the_caller_is_blamed_and_the_caller_is_not() -> (
+    None
+):
     end = end_of(
-        LineAgent("You are booked."), Interruption(0.6, "Let me stop you there for a second.")
+        LineAgent("You are booked."),
+        Interruption(0.6, "Let me stop you there for a second."),
     )
     scored = score(BOOK, 1, [await hold(end, BOOK)])
     assert ("talks_over_caller", "agent") in kinds(scored)
@@ -200,10 +235,15 @@ def test_a_function_that_is_not_there_is_named() -> None:
         load_function("nowhere:agent")
 
 
-async def test_an_agent_whose_words_nobody_recognised_is_judged_by_its_timing_alone() -> None:
+async def test_an_agent_whose_words_nobody_recognised_is_judged_by_its_timing_alone() -> (
+    None
+):
     ticks, sound = count(), tone(300, FRAME_S).tobytes()
     record = await hold(
-        AudioAgentConnection(lambda _: sound if next(ticks) % 300 < 50 else None, rate=8000), BOOK
+        AudioAgentConnection(
+            lambda _: sound if next(ticks) % 300 < 50 else None, rate=8000
+        ),
+        BOOK,
     )
     scored = score(BOOK, 1, [record])
     assert record.agent_spans

@@ -30,7 +30,11 @@ HELLO = scenario_of("caller_context: {opening: Good day.}\nsuccess: [{said: plea
 def agent_at(answer: Any) -> HttpAgent:
     def handle(request: httpx2.Request) -> httpx2.Response:
         reply = answer(json.loads(request.content))
-        return reply if isinstance(reply, httpx2.Response) else httpx2.Response(200, json=reply)
+        return (
+            reply
+            if isinstance(reply, httpx2.Response)
+            else httpx2.Response(200, json=reply)
+        )
 
     return HttpAgent(
         "http://agent/turn", httpx2.AsyncClient(transport=httpx2.MockTransport(handle))
@@ -47,17 +51,24 @@ async def test_an_http_agent_is_called() -> None:
         return {}
 
     record = await hold(end_of(agent_at(answer)), HELLO)
-    assert (record.ended_by, said_by_agent(record)) == ("agent", "Hello. A pleasure. Goodbye!")
+    assert (record.ended_by, said_by_agent(record)) == (
+        "agent",
+        "Hello. A pleasure. Goodbye!",
+    )
 
 
 @pytest.mark.parametrize(
     "reply",
     [
         httpx2.Response(500),
-        httpx2.Response(200, content=b"{", headers={"content-type": "application/json"}),
+        httpx2.Response(
+            200, content=b"{", headers={"content-type": "application/json"}
+        ),
     ],
 )
-async def test_an_http_agent_that_fails_is_a_failed_call(reply: httpx2.Response) -> None:
+async def test_an_http_agent_that_fails_is_a_failed_call(
+    reply: httpx2.Response,
+) -> None:
     record = await hold(end_of(agent_at(lambda body: reply)), HELLO)
     assert record.outcome == "failed"
     assert kinds(score(HELLO, 1, [record])) == {("outcome_failed", "line")}
@@ -102,7 +113,10 @@ async def test_a_socket_agent_in_our_own_form_is_called() -> None:
     )
     async with socket_agent(agent) as url:
         record = await hold(end_of(WebSocketAgent(url)), scenario)
-    assert seen == ["/browser/call?caller=%2B15550100", {"type": "say", "text": "Good day."}]
+    assert seen == [
+        "/browser/call?caller=%2B15550100",
+        {"type": "say", "text": "Good day."},
+    ]
     assert record.ended_by == "agent"
     assert kinds(score(scenario, 1, [record])) == {("duplicate_event", "line")}
 

@@ -70,7 +70,8 @@ TALKS: dict[str, tuple[LineAgent, Scenario]] = {
     ),
     "uses a short form of the name": (
         agent(
-            "May I have your name?", "Thanks, Luc! You're booked for Tuesday at ten. Anything else?"
+            "May I have your name?",
+            "Thanks, Luc! You're booked for Tuesday at ten. Anything else?",
         ),
         BOOK,
     ),
@@ -92,6 +93,9 @@ caller_context:
   verification: {name: Ann Lee, dob: "May 1st, 1990"}
 """)
     scored = await try_agent(
-        agent("Happy to help. What is your date of birth?", "Thank you. Anything else?"), scenario
+        agent(
+            "Happy to help. What is your date of birth?", "Thank you. Anything else?"
+        ),
+        scenario,
     )
     assert ("asks_again", "agent") in kinds(scored)

@@ -40,7 +40,10 @@ TOKEN = "12345"
 PUBLIC = "https://calls.example.org"
 API = "https://api.example.org"
 ACCOUNT = TwilioSettings(
-    account_sid="AC1", auth_token=SecretStr(TOKEN), phone_number="+15550199", api_url=API
+    account_sid="AC1",
+    auth_token=SecretStr(TOKEN),
+    phone_number="+15550199",
+    api_url=API,
 )
 BOOK = scenario_of("""
 caller_context:
@@ -77,7 +80,8 @@ class FakeTwilio:
     def recording(self) -> bytes:
         voice = ToneVoice()
         return write_wav(
-            voice.speak("one two").sound, b"\xff" * 8000 + voice.speak("three four").sound
+            voice.speak("one two").sound,
+            b"\xff" * 8000 + voice.speak("three four").sound,
         )
 
     async def post(self, url: str, **fields: str) -> str:
@@ -88,15 +92,22 @@ class FakeTwilio:
         async with httpx2.AsyncClient(
             transport=transport, base_url=PUBLIC, trust_env=False
         ) as http:
-            answer = await http.post(url, data=form, headers={"X-Twilio-Signature": signature})
+            answer = await http.post(
+                url, data=form, headers={"X-Twilio-Signature": signature}
+            )
             if self.twice:
-                again = await http.post(url, data=form, headers={"X-Twilio-Signature": signature})
+                again = await http.post(
+                    url, data=form, headers={"X-Twilio-Signature": signature}
+                )
                 assert again.text == answer.text
         self.statuses.append(answer.status_code)
         return answer.text
 
     async def play(self, form: dict[str, list[str]]) -> None:
-        status, recording = form["StatusCallback"][0], form["RecordingStatusCallback"][0]
+        status, recording = (
+            form["StatusCallback"][0],
+            form["RecordingStatusCallback"][0],
+        )
         if self.fate != "completed":
             await self.post(status, CallStatus=self.fate)
             return
@@ -112,7 +123,10 @@ class FakeTwilio:
             if not over and gather:
                 self.clock.move(5)
                 twiml = await self.post(
-                    gather, CallStatus="in-progress", SpeechResult=heard, Confidence="0.91"
+                    gather,
+                    CallStatus="in-progress",
+                    SpeechResult=heard,
+                    Confidence="0.91",
                 )
         callbacks = [(status, {"CallStatus": "completed", "CallDuration": "40"})]
         callbacks.append(
@@ -147,13 +161,17 @@ async def dialling(
         dialler = TwilioRest(ACCOUNT, twilio.clock, httpx2.MockTransport(twilio.rest))
         rest = TwilioDialer(http, dialler, ACCOUNT)
         desk = GatherCalls(rest, PUBLIC, "+15550101", purse, twilio.clock)
-        twilio.app = twilio_webhooks.DialerWebhooks(desk, TwilioSignature(SecretStr(TOKEN), PUBLIC))
+        twilio.app = twilio_webhooks.DialerWebhooks(
+            desk, TwilioSignature(SecretStr(TOKEN), PUBLIC)
+        )
         yield desk
         if twilio.task:
             await twilio.task
 
 
-async def ring(home: Path, twilio: FakeTwilio | None = None) -> tuple[CallRecord, FakeTwilio]:
+async def ring(
+    home: Path, twilio: FakeTwilio | None = None
+) -> tuple[CallRecord, FakeTwilio]:
     twilio = twilio or FakeTwilio(VirtualClock())
     async with dialling(twilio, home) as desk:
         record = await desk.call(Caller(BOOK, BOOK.calls[0], 1), BOOK, 1, 1)
@@ -161,7 +179,9 @@ async def ring(home: Path, twilio: FakeTwilio | None = None) -> tuple[CallRecord
 
 
 @pytest.mark.parametrize("recording_first", [False, True])
-async def test_a_call_is_held_scored_and_recorded(tmp_path: Path, recording_first: bool) -> None:
+async def test_a_call_is_held_scored_and_recorded(
+    tmp_path: Path, recording_first: bool
+) -> None:
     record, twilio = await ring(
         tmp_path, FakeTwilio(VirtualClock(), recording_first=recording_first)
     )
@@ -186,7 +206,12 @@ async def test_a_call_is_held_scored_and_recorded(tmp_path: Path, recording_firs
 
 @pytest.mark.parametrize(
     ("fate", "outcome"),
-    [("busy", "busy"), ("no-answer", "no-answer"), ("failed", "failed"), ("canceled", "no-answer")],
+    [
+        ("busy", "busy"),
+        ("no-answer", "no-answer"),
+        ("failed", "failed"),
+        ("canceled", "no-answer"),
+    ],
 )
 async def test_a_call_that_does_not_come_about_has_its_own_result(
     tmp_path: Path, fate: str, outcome: str
@@ -205,17 +230,27 @@ async def test_a_webhook_without_twilios_signature_is_refused(tmp_path: Path) ->
     twilio = FakeTwilio(VirtualClock())
     async with (
         dialling(twilio, tmp_path),
-        httpx2.AsyncClient(transport=httpx2.ASGITransport(twilio.app), base_url=PUBLIC) as http,
+        httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(twilio.app), base_url=PUBLIC
+        ) as http,
     ):
         refused = await http.post(
-            "/tester/voice?call=1", data={"CallSid": "CA1"}, headers={"X-Twilio-Signature": "x"}
+            "/tester/voice?call=1",
+            data={"CallSid": "CA1"},
+            headers={"X-Twilio-Signature": "x"},
         )
         missing = await http.post("/tester/voice?call=1", data={"CallSid": "CA1"})
         nowhere = await http.post("/tester/else")
-    assert (refused.status_code, missing.status_code, nowhere.status_code) == (403, 403, 404)
+    assert (refused.status_code, missing.status_code, nowhere.status_code) == (
+        403,
+        403,
+        404,
+    )
 
 
-async def test_a_recording_elsewhere_never_gets_the_accounts_token(tmp_path: Path) -> None:
+async def test_a_recording_elsewhere_never_gets_the_accounts_token(
+    tmp_path: Path,
+) -> None:
     asked: list[str] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -248,7 +283,9 @@ async def test_the_days_money_is_counted_over_commands(tmp_path: Path) -> None:
     assert SpendingLimit(path, 1.0, 0.1, clock).reserve(600) == pytest.approx(1.0)
 
 
-async def test_no_call_is_made_that_could_cost_more_than_is_left(tmp_path: Path) -> None:
+async def test_no_call_is_made_that_could_cost_more_than_is_left(
+    tmp_path: Path,
+) -> None:
     twilio = FakeTwilio(VirtualClock())
     async with dialling(twilio, tmp_path, limit=0.1) as desk:
         with pytest.raises(BudgetSpent):

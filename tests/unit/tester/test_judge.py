@@ -23,16 +23,22 @@ success: [{judged: The agent is polite.}]
 """)
 
 
-async def judged(answer: str, confidence: float | None = None, whisper: str | None = None) -> Any:
+async def judged(
+    answer: str, confidence: float | None = None, whisper: str | None = None
+) -> Any:
     record = await hold(end_of(LineAgent("You are most welcome here.")), POLITE)
     spans = tuple(replace(span, confidence=confidence) for span in record.spans)
-    record = replace(record, spans=spans, whisper=TranscribedAudio(whisper) if whisper else None)
+    record = replace(
+        record, spans=spans, whisper=TranscribedAudio(whisper) if whisper else None
+    )
     found = await judge(POLITE, [record], FakeModel(answer).complete)
     return score(POLITE, 1, [record], found)
 
 
 def verdict(met: bool, quote: str = "most welcome", turn: int = 3) -> str:
-    return "Sure: " + json.dumps({"met": met, "turn": turn, "quote": quote, "reason": "because"})
+    return "Sure: " + json.dumps(
+        {"met": met, "turn": turn, "quote": quote, "reason": "because"}
+    )
 
 
 async def test_a_verdict_with_a_true_quote_counts() -> None:
@@ -58,7 +64,9 @@ async def test_a_quote_that_is_not_there_proves_nothing(answer: str) -> None:
     assert scored.bugs == []
 
 
-async def test_a_verdict_on_words_that_were_hard_to_hear_asks_for_another_listen() -> None:
+async def test_a_verdict_on_words_that_were_hard_to_hear_asks_for_another_listen() -> (
+    None
+):
     assert (await judged(verdict(False), confidence=0.3)).verdict == "re-listen"
     assert (await judged(verdict(False), confidence=0.9)).verdict == "failed"
 
@@ -107,10 +115,19 @@ async def test_a_chat_server_is_asked_in_its_form() -> None:
         (200, {}),
         (200, {"choices": []}),
         (200, {"choices": [{"message": {"content": None}}]}),
-        (200, {"choices": [{"message": {"content": "I was cut"}, "finish_reason": "length"}]}),
+        (
+            200,
+            {
+                "choices": [
+                    {"message": {"content": "I was cut"}, "finish_reason": "length"}
+                ]
+            },
+        ),
     ],
 )
-async def test_a_model_that_gives_no_words_is_told_as_such(status: int, body: Any) -> None:
+async def test_a_model_that_gives_no_words_is_told_as_such(
+    status: int, body: Any
+) -> None:
     with pytest.raises(LineFailed):
         await chat(status, body).complete([ChatMessage("user", "Hello")], 100)
 
@@ -127,7 +144,13 @@ probes:
 success: [{probe: there}, {probe: missing}]
 """)
     found = await probe(scenario, SystemClock())
-    assert [item.state for item in found] == ["met", "missed", "missed", "missed", "missed"]
+    assert [item.state for item in found] == [
+        "met",
+        "missed",
+        "missed",
+        "missed",
+        "missed",
+    ]
     record = await hold(end_of(LineAgent("Hello.")), scenario)
     scored = score(scenario, 1, [record], found)
     assert [checked.state for checked in scored.criteria] == ["met", "missed"]

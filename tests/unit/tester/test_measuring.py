@@ -43,8 +43,12 @@ from aftercall.tester.voice import EspeakVoice, LineQualityFilter, ToneVoice, pr
     st.integers(SAMPLE_RATE_HZ // 10, SAMPLE_RATE_HZ),
     st.integers(0, SAMPLE_RATE_HZ),
 )
-def test_an_onset_is_found_within_milliseconds(before: int, length: int, after: int) -> None:
-    sound = b"\xff" * before + encode(tone(300, length / SAMPLE_RATE_HZ)) + b"\xff" * after
+def test_an_onset_is_found_within_milliseconds(
+    before: int, length: int, after: int
+) -> None:
+    sound = (
+        b"\xff" * before + encode(tone(300, length / SAMPLE_RATE_HZ)) + b"\xff" * after
+    )
     (segment,) = find_segments(sound, 0.5)
     assert segment.start_s == pytest.approx(before / SAMPLE_RATE_HZ, abs=0.004)
     assert segment.end_s == pytest.approx((before + length) / SAMPLE_RATE_HZ, abs=0.004)
@@ -55,7 +59,9 @@ def test_silence_and_noise_alone_are_nobody_speaking() -> None:
     assert find_segments(b"", 0.5) == []
     quality = LineQualityFilter(LineQuality(), LineNoise(kind="white", snr_db=40), 1)
     assert (
-        find_segments(b"".join(quality.apply(b"\xff" * 160, at * 0.02) for at in range(100)), 0.5)
+        find_segments(
+            b"".join(quality.apply(b"\xff" * 160, at * 0.02) for at in range(100)), 0.5
+        )
         == []
     )
 
@@ -94,9 +100,9 @@ def test_two_channels_survive_a_wav_file() -> None:
 
 def test_upsampling_keeps_the_loudness() -> None:
     samples = tone(300, 0.5)
-    assert cached_loudness(encode(resample(samples, SAMPLE_RATE_HZ, 16_000))) == pytest.approx(
-        cached_loudness(encode(samples)), rel=0.05
-    )
+    assert cached_loudness(
+        encode(resample(samples, SAMPLE_RATE_HZ, 16_000))
+    ) == pytest.approx(cached_loudness(encode(samples)), rel=0.05)
 
 
 def test_espeak_is_asked_once_for_each_sentence(tmp_path: Path) -> None:
@@ -118,11 +124,15 @@ def test_keys_sound_as_long_as_there_are_keys() -> None:
 
 
 @given(st.floats(0, 0.9), st.integers(1, 10), st.integers(0, 99))
-def test_the_same_seed_loses_the_same_frames(loss: float, burst: int, seed: int) -> None:
+def test_the_same_seed_loses_the_same_frames(
+    loss: float, burst: int, seed: int
+) -> None:
     frame = encode(tone(300, 0.02))
     runs = []
     for _ in range(2):
-        quality = LineQualityFilter(LineQuality(loss=loss, burst=burst), LineNoise(), seed)
+        quality = LineQualityFilter(
+            LineQuality(loss=loss, burst=burst), LineNoise(), seed
+        )
         runs.append([quality.apply(frame, at * 0.02) for at in range(100)])
     assert runs[0] == runs[1]
 
@@ -163,12 +173,16 @@ def test_pass_rates_are_what_counting_gives() -> None:
         (0, 0, 0.0, 1.0),
     ],
 )
-def test_a_rate_has_wilsons_interval(passed: int, runs: int, low: float, high: float) -> None:
+def test_a_rate_has_wilsons_interval(
+    passed: int, runs: int, low: float, high: float
+) -> None:
     assert wilson(passed, runs) == pytest.approx((low, high), abs=0.001)
 
 
 @given(st.integers(0, 200), st.integers(1, 200))
-def test_an_interval_holds_its_rate_and_is_never_a_point(passed: int, runs: int) -> None:
+def test_an_interval_holds_its_rate_and_is_never_a_point(
+    passed: int, runs: int
+) -> None:
     passed = min(passed, runs)
     low, high = wilson(passed, runs)
     assert 0.0 <= low <= passed / runs <= high <= 1.0
@@ -176,9 +190,13 @@ def test_an_interval_holds_its_rate_and_is_never_a_point(passed: int, runs: int)
 
 
 def test_a_paired_difference_keeps_its_width_when_no_pair_is_split() -> None:
-    low, high = paired_difference([(True, True)] * 36 + [(True, False)] * 12 + [(False, True)] * 2)
+    low, high = paired_difference(
+        [(True, True)] * 36 + [(True, False)] * 12 + [(False, True)] * 2
+    )
     assert -1.0 < low < -0.2 < high < 0.0
-    assert paired_difference([(True, True)] * 25) == pytest.approx((-0.133, 0.133), abs=0.001)
+    assert paired_difference([(True, True)] * 25) == pytest.approx(
+        (-0.133, 0.133), abs=0.001
+    )
     assert paired_difference([]) == (-1.0, 1.0)
 
 
@@ -193,7 +211,9 @@ def test_evidence_from_fair_coins_is_one_on_average(count: int) -> None:
     """What makes stopping early honest: whatever the length, fair coins give evidence of one on
     average.
     """
-    total = sum(comb(count, heads) * e_value(heads, count - heads) for heads in range(count + 1))
+    total = sum(
+        comb(count, heads) * e_value(heads, count - heads) for heads in range(count + 1)
+    )
     assert total / 2**count == pytest.approx(1.0, rel=1e-3)
 
 
@@ -201,7 +221,11 @@ def test_is_b_worse_than_a() -> None:
     worse = compare({f"s{number}": [(True, False)] for number in range(12)})
     same = compare({f"s{number}": [(True, True)] for number in range(25)})
     few = compare({"s": [(True, False), (True, True)]})
-    assert (worse.answer, same.answer, few.answer) == ("worse", "not worse", "undecided")
+    assert (worse.answer, same.answer, few.answer) == (
+        "worse",
+        "not worse",
+        "undecided",
+    )
     assert few.more_pairs
     assert "more pairs would decide it" in few.sentence
     assert "A 100 % (95 %: 87 to 100 %), B 100 % (95 %: 87 to 100 %)" in same.sentence

@@ -68,8 +68,13 @@ class FakeTwilio:
         self.closed: list[int] = []
 
     def rest(self, request: httpx2.Request) -> httpx2.Response:
-        form = {name: values[0] for name, values in parse_qs(request.content.decode()).items()}
-        self.task = asyncio.ensure_future(self.status(form) if self.fate else self.stream(form))
+        form = {
+            name: values[0]
+            for name, values in parse_qs(request.content.decode()).items()
+        }
+        self.task = asyncio.ensure_future(
+            self.status(form) if self.fate else self.stream(form)
+        )
         return httpx2.Response(201, json={"sid": "CA" + "1" * 32})
 
     def sign(self, url: str, form: dict[str, str]) -> str:
@@ -138,7 +143,11 @@ class FakeTwilio:
         send(
             "start",
             sequenceNumber="1",
-            start={"callSid": "CA1", "mediaFormat": media, "customParameters": parameters},
+            start={
+                "callSid": "CA1",
+                "mediaFormat": media,
+                "customParameters": parameters,
+            },
         )
         chunk = 0
         while (message := await outgoing.get())["type"] == "websocket.send":
@@ -149,7 +158,11 @@ class FakeTwilio:
             send(
                 "media",
                 sequenceNumber=str(chunk + 1),
-                media={"chunk": str(chunk), "timestamp": str(20 * chunk), "payload": payload},
+                media={
+                    "chunk": str(chunk),
+                    "timestamp": str(20 * chunk),
+                    "payload": payload,
+                },
             )
         self.closed.append(message["code"])
 
@@ -197,7 +210,9 @@ async def test_the_caller_really_interrupts_over_the_socket() -> None:
 
 
 async def test_a_call_that_is_busy_is_told_by_its_status() -> None:
-    assert (await ring(FakeTwilio(LineAgent(), fate="busy"), FakeRecogniser())).outcome == "busy"
+    assert (
+        await ring(FakeTwilio(LineAgent(), fate="busy"), FakeRecogniser())
+    ).outcome == "busy"
 
 
 async def test_a_socket_that_twilio_did_not_sign_is_refused() -> None:
@@ -221,9 +236,12 @@ def speaking(*sentences: str) -> AudioAgentConnection:
     whatever it hears.
     """
     sound = b"".join(
-        b"\xff" * 12_000 + ToneVoice(350).speak(sentence).sound for sentence in sentences
+        b"\xff" * 12_000 + ToneVoice(350).speak(sentence).sound
+        for sentence in sentences
     )
-    frames = iter([sound[at : at + FRAME_BYTES] for at in range(0, len(sound), FRAME_BYTES)])
+    frames = iter(
+        [sound[at : at + FRAME_BYTES] for at in range(0, len(sound), FRAME_BYTES)]
+    )
     return AudioAgentConnection(lambda frame: next(frames, None))
 
 
@@ -235,24 +253,35 @@ async def test_what_a_voice_says_is_recognised_when_it_pauses() -> None:
     recogniser = FakeRecogniser("How can I help?", "We are open.")
     end = speaking("How can I help?", "We are open.")
     record = await hold(end, scenario, recognise=recogniser.recognise)
-    assert [span.text for span in record.agent_spans] == ["How can I help?", "We are open."]
+    assert [span.text for span in record.agent_spans] == [
+        "How can I help?",
+        "We are open.",
+    ]
     assert record.caller_spans[0].text == "Good day."
     assert [len(sound) > 4000 for sound in recogniser.sounds] == [True, True]
 
 
 async def test_where_both_texts_are_known_the_recognisers_errors_are_counted() -> None:
-    scenario = scenario_of("caller_context: {opening: Good day.}\nlimits: {max_duration_s: 15}")
+    scenario = scenario_of(
+        "caller_context: {opening: Good day.}\nlimits: {max_duration_s: 15}"
+    )
     recogniser = FakeRecogniser("How can I kelp you?", "We are open now.")
     agent = LineAgent("We are open now.", greeting="How can I help you?")
     record = await hold(end_of(agent), scenario, recognise=recogniser.recognise)
     assert record.agent_spans[0].text == "How can I kelp you?"
-    assert score(scenario, 1, [record]).measures[0]["word_error_rate"] == round(1 / 9, 3)
+    assert score(scenario, 1, [record]).measures[0]["word_error_rate"] == round(
+        1 / 9, 3
+    )
 
 
 async def test_a_recogniser_that_fails_is_the_lines_doing() -> None:
-    scenario = scenario_of("caller_context: {opening: Good day.}\nlimits: {max_duration_s: 8}")
+    scenario = scenario_of(
+        "caller_context: {opening: Good day.}\nlimits: {max_duration_s: 8}"
+    )
     recogniser = FakeRecogniser(None)
-    record = await hold(speaking("Hello there."), scenario, recognise=recogniser.recognise)
+    record = await hold(
+        speaking("Hello there."), scenario, recognise=recogniser.recognise
+    )
     assert ("missing_event", "line") in kinds(score(scenario, 1, [record]))
 
 

@@ -12,7 +12,9 @@ LIBRARY = {scenario.name: scenario for scenario in list_scenarios()}
 
 
 @pytest.mark.parametrize("planted", FAULTS, ids=lambda planted: planted.name)
-async def test_a_planted_fault_is_found_and_blamed_on_the_right_side(planted: PlantedFault) -> None:
+async def test_a_planted_fault_is_found_and_blamed_on_the_right_side(
+    planted: PlantedFault,
+) -> None:
     scored = await try_practice(LIBRARY[planted.scenario], planted.name)
     assert (planted.finding, planted.who) in kinds(scored)
     assert {who for _, who in kinds(scored)} == {planted.who}
@@ -32,7 +34,11 @@ async def test_the_ledger_of_a_broken_agent_lists_exactly_its_faults() -> None:
     faults = ("asks_again", "unspeakable", "wrong_weekday")
     scored = await try_practice(LIBRARY["appointment_scheduling"], *faults)
     assert {finding.kind for finding in scored.bugs} == {"asks_again", "wrong_weekday"}
-    assert {kind for kind, _ in kinds(scored)} == {"asks_again", "wrong_weekday", "unspeakable"}
+    assert {kind for kind, _ in kinds(scored)} == {
+        "asks_again",
+        "wrong_weekday",
+        "unspeakable",
+    }
 
 
 async def test_the_same_seed_gives_the_same_call() -> None:

@@ -38,7 +38,18 @@ def hum(*spans: tuple[float, float], length_s: float = 60.0) -> bytes:
 def record_of(*spans: Span) -> CallRecord:
     now = datetime(2026, 3, 2, tzinfo=UTC)
     return CallRecord(
-        "1", ANY.name, 1, 1, "phone", None, now, 20.0, "answered", "agent", "hung up", spans
+        "1",
+        ANY.name,
+        1,
+        1,
+        "phone",
+        None,
+        now,
+        20.0,
+        "answered",
+        "agent",
+        "hung up",
+        spans,
     )
 
 
@@ -53,7 +64,9 @@ AGENT = ((0.5, 4.2), (10.5, 12.0))
 
 
 @pytest.mark.parametrize("is_swapped", [False, True])
-def test_times_are_the_recordings_whatever_the_webhooks_clock_said(is_swapped: bool) -> None:
+def test_times_are_the_recordings_whatever_the_webhooks_clock_said(
+    is_swapped: bool,
+) -> None:
     channels = (hum(*CALLER), hum(*AGENT))
     record = align_recording(
         record_of(*TALK), write_wav(*(reversed(channels) if is_swapped else channels))
@@ -73,7 +86,10 @@ def test_times_are_the_recordings_whatever_the_webhooks_clock_said(is_swapped: b
 def test_a_turn_spoken_with_long_pauses_is_one_turn() -> None:
     sound = write_wav(hum(*CALLER), hum((0.5, 1.5), (3.0, 4.6), (10.5, 12.0)))
     record = align_recording(record_of(*TALK), sound)
-    assert (round(record.spans[0].start_s, 1), round(record.spans[0].end_s, 1)) == (0.5, 4.6)
+    assert (round(record.spans[0].start_s, 1), round(record.spans[0].end_s, 1)) == (
+        0.5,
+        4.6,
+    )
 
 
 def test_a_turn_that_is_on_no_recording_keeps_an_estimate_and_is_not_measured() -> None:
@@ -92,14 +108,19 @@ def test_a_turn_that_is_on_no_recording_keeps_an_estimate_and_is_not_measured() 
 
 def test_sound_without_words_is_told_and_never_taken_for_silence() -> None:
     record = align_recording(record_of(), write_wav(hum(), hum((1.0, 4.6))))
-    assert [(event.kind, event.detail) for event in record.events] == [("unrecognised", "3.60")]
+    assert [(event.kind, event.detail) for event in record.events] == [
+        ("unrecognised", "3.60")
+    ]
     found = {finding.kind: finding.who for finding in score(ANY, 1, [record]).findings}
     assert found["not_understood"] == "unknown"
     assert "never_spoke" not in found
 
 
 def test_without_a_recording_nothing_is_measured_and_nothing_is_blamed() -> None:
-    spans = [replace(span, start_s=5.0 * at, end_s=5.0 * at + 4) for at, span in enumerate(TALK)]
+    spans = [
+        replace(span, start_s=5.0 * at, end_s=5.0 * at + 4)
+        for at, span in enumerate(TALK)
+    ]
     measured = measure(CallView(record_of(*spans), ANY))
     assert (
         measured["latency_s"],
@@ -111,7 +132,11 @@ def test_without_a_recording_nothing_is_measured_and_nothing_is_blamed() -> None
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["agent", "caller"]), st.integers(1, 20), st.floats(0.8, 1.2)),
+        st.tuples(
+            st.sampled_from(["agent", "caller"]),
+            st.integers(1, 20),
+            st.floats(0.8, 1.2),
+        ),
         min_size=1,
         max_size=12,
     ),
@@ -132,5 +157,6 @@ def test_turns_and_sounds_of_any_call_find_each_other_in_order(
     ]
     assert found.wordless == ()
     assert all(
-        one.end_s <= other.start_s for one, other in pairwise(item for item in found.found if item)
+        one.end_s <= other.start_s
+        for one, other in pairwise(item for item in found.found if item)
     )

@@ -55,7 +55,9 @@ async def test_every_report_is_there_and_nothing_private_leaves(tmp_path: Path) 
     raw = folder / "calls" / f"{run.scored[0].records[0].id}.json"
     assert "Lucas" in raw.read_text()
     assert raw.stat().st_mode & 0o077 == 0
-    assert (folder / "calls" / f"{run.scored[0].records[0].id}.wav").stat().st_size > 1000
+    assert (
+        folder / "calls" / f"{run.scored[0].records[0].id}.wav"
+    ).stat().st_size > 1000
 
 
 async def test_only_speech_is_redacted(tmp_path: Path) -> None:
@@ -82,7 +84,9 @@ async def test_what_an_agent_says_is_escaped_everywhere(tmp_path: Path) -> None:
         scenario_of("caller_context: {opening: Hi.}"),
     )
     results = RunResults(tmp_path)
-    folder = results.save(make_run(scored), BugLedger(tmp_path / "ledger.json"), Redactor())
+    folder = results.save(
+        make_run(scored), BugLedger(tmp_path / "ledger.json"), Redactor()
+    )
     assert "<script>" not in (folder / "report.html").read_text()
     ElementTree.parse(folder / "junit.xml")
 
@@ -90,10 +94,13 @@ async def test_what_an_agent_says_is_escaped_everywhere(tmp_path: Path) -> None:
 async def test_junit_counts_failures_and_what_is_undecided(tmp_path: Path) -> None:
     scenario = LIBRARY["appointment_scheduling"]
     scored = [
-        await try_practice(scenario, *faults) for faults in ((), ("asks_again",), ("line_breaks",))
+        await try_practice(scenario, *faults)
+        for faults in ((), ("asks_again",), ("line_breaks",))
     ]
     results = RunResults(tmp_path)
-    folder = results.save(make_run(*scored), BugLedger(tmp_path / "ledger.json"), Redactor())
+    folder = results.save(
+        make_run(*scored), BugLedger(tmp_path / "ledger.json"), Redactor()
+    )
     suite = ElementTree.parse(folder / "junit.xml").getroot()
     assert {name: suite.get(name) for name in ("tests", "failures", "skipped")} == {
         "tests": "3",
@@ -102,7 +109,9 @@ async def test_junit_counts_failures_and_what_is_undecided(tmp_path: Path) -> No
     }
 
 
-async def test_one_run_that_passed_is_little_evidence_in_every_report(tmp_path: Path) -> None:
+async def test_one_run_that_passed_is_little_evidence_in_every_report(
+    tmp_path: Path,
+) -> None:
     folder, _, _ = await keep(tmp_path)
     for name in ("BUG_REPORT.md", "report.html"):
         assert "Pass rate 100 % (95 %: 21 to 100 %)" in (folder / name).read_text()
@@ -116,7 +125,9 @@ async def test_turns_with_redacted_words_are_silent_on_the_page() -> None:
     name = next(span for span in record.caller_spans if span.why == "answer:name")
     opening = next(span for span in record.caller_spans if span.why == "opening")
     assert set(caller[int(name.start_s * 8000) : int(name.end_s * 8000)]) == {0xFF}
-    assert set(caller[int(opening.start_s * 8000) : int(opening.end_s * 8000)]) != {0xFF}
+    assert set(caller[int(opening.start_s * 8000) : int(opening.end_s * 8000)]) != {
+        0xFF
+    }
 
 
 @pytest.mark.parametrize(
@@ -124,10 +135,16 @@ async def test_turns_with_redacted_words_are_silent_on_the_page() -> None:
     [
         ("Call +1 (555) 123-4567 now", "Call [number] now"),
         ("five five five, zero one two", "[number]"),
-        ("born on 03/04/1990 or 4th of May 1990", "born on [date of birth] or [date of birth]"),
+        (
+            "born on 03/04/1990 or 4th of May 1990",
+            "born on [date of birth] or [date of birth]",
+        ),
         ("mail me at a.b@example.org", "mail me at [email]"),
         ("Thank you, Sharon.", "Thank you, [name]."),
-        ("My name is Ann Lee and it is 10 past 8", "My name is [name] and it is 10 past 8"),
+        (
+            "My name is Ann Lee and it is 10 past 8",
+            "My name is [name] and it is 10 past 8",
+        ),
         ("Tuesday at ten, room 12", "Tuesday at ten, room 12"),
     ],
 )
@@ -136,7 +153,9 @@ def test_what_looks_private_is_left_out(text: str, clean: str) -> None:
     assert Redactor(is_on=False).clean(text) == text
 
 
-async def test_the_same_bug_is_one_entry_over_runs_and_scenarios(tmp_path: Path) -> None:
+async def test_the_same_bug_is_one_entry_over_runs_and_scenarios(
+    tmp_path: Path,
+) -> None:
     ledger = BugLedger(tmp_path / "ledger.json")
     for name in ("appointment_scheduling", "reschedule_appointment"):
         ledger.add("practice", name, [await try_practice(LIBRARY[name], "asks_again")])

@@ -22,7 +22,9 @@ LIBRARY = {scenario.name: scenario for scenario in list_scenarios()}
 def begin(home: Path, *names: str) -> RunResults:
     results = RunResults(home)
     results.start_run(
-        StartedRun("01RUN", "practice", START, tuple(LIBRARY[name] for name in names), (), {})
+        StartedRun(
+            "01RUN", "practice", START, tuple(LIBRARY[name] for name in names), (), {}
+        )
     )
     return results
 
@@ -32,12 +34,17 @@ def make_target(*faults: str) -> PracticeTarget:
 
 
 @pytest.mark.parametrize(
-    "name", ["appointment_scheduling", "edge_barge_in", "edge_dtmf_menu", "edge_silence"]
+    "name",
+    ["appointment_scheduling", "edge_barge_in", "edge_dtmf_menu", "edge_silence"],
 )
-async def test_the_log_of_a_call_has_the_words_of_its_record(tmp_path: Path, name: str) -> None:
+async def test_the_log_of_a_call_has_the_words_of_its_record(
+    tmp_path: Path, name: str
+) -> None:
     results = begin(tmp_path, name)
     with results.open_log("01RUN") as log:
-        scored = await run_once(LIBRARY[name], make_target(), SuiteParts(SystemClock()), log=log)
+        scored = await run_once(
+            LIBRARY[name], make_target(), SuiteParts(SystemClock()), log=log
+        )
     (record,) = scored.records
     kept = results.read_call(record.id)
     assert kept is not None
@@ -47,7 +54,8 @@ async def test_the_log_of_a_call_has_the_words_of_its_record(tmp_path: Path, nam
         for who in ("agent", "caller")
     }
     assert {
-        who: " ".join(turn["text"] for turn in kept["turns"] if turn["who"] == who) for who in said
+        who: " ".join(turn["text"] for turn in kept["turns"] if turn["who"] == who)
+        for who in said
     } == said
 
 
@@ -55,7 +63,9 @@ async def test_a_finished_run_is_restored_as_it_was_scored(tmp_path: Path) -> No
     results = begin(tmp_path, "appointment_scheduling", "memory_across_calls")
     crew, target = SuiteParts(SystemClock()), make_target("asks_again")
     with results.open_log("01RUN") as log:
-        scored = await run_suite(log.started.scenarios, target, crew, parallel=1, log=log)
+        scored = await run_suite(
+            log.started.scenarios, target, crew, parallel=1, log=log
+        )
     with results.open_log("01RUN") as log:
         restored = [log.find(place, 1) for place in range(2)]
     assert restored == scored
@@ -65,12 +75,16 @@ async def test_a_line_that_was_being_written_is_dropped(tmp_path: Path) -> None:
     results = begin(tmp_path, "opening_hours", "opening_hours")
     crew, target = SuiteParts(SystemClock()), make_target()
     with results.open_log("01RUN") as log:
-        (first, _) = await run_suite(log.started.scenarios, target, crew, parallel=1, log=log)
+        (first, _) = await run_suite(
+            log.started.scenarios, target, crew, parallel=1, log=log
+        )
     path = tmp_path / "tests" / "01RUN" / "progress.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
     with results.open_log("01RUN") as log:
         assert list(log.finished) == [(0, 1)]
-        again, _ = await run_suite(log.started.scenarios, target, crew, parallel=1, log=log)
+        again, _ = await run_suite(
+            log.started.scenarios, target, crew, parallel=1, log=log
+        )
     assert again == first
     assert len(results.read_run("01RUN")["results"]) == 2
 
@@ -89,7 +103,9 @@ def test_a_run_is_worked_on_by_one_process_at_a_time(tmp_path: Path) -> None:
         results.find_unfinished("last")
 
 
-async def test_what_the_caller_says_is_on_disk_before_the_agent_hears_it(tmp_path: Path) -> None:
+async def test_what_the_caller_says_is_on_disk_before_the_agent_hears_it(
+    tmp_path: Path,
+) -> None:
     results = begin(tmp_path, "opening_hours")
     missing = []
 
@@ -102,5 +118,7 @@ async def test_what_the_caller_says_is_on_disk_before_the_agent_hears_it(tmp_pat
         "function", CallSetup(SystemClock()), lambda: CallableAgent(answer)
     )
     with results.open_log("01RUN") as log:
-        await run_once(LIBRARY["opening_hours"], target, SuiteParts(SystemClock()), log=log)
+        await run_once(
+            LIBRARY["opening_hours"], target, SuiteParts(SystemClock()), log=log
+        )
     assert missing == []

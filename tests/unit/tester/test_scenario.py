@@ -60,7 +60,10 @@ def test_a_whole_scenario_keeps_every_field() -> None:
         2,
     )
     assert call.caller_context.verification.answers["dob"].asked_as == ("born",)
-    assert [turn.after.event for turn in call.turns if turn.after] == ["agent_starts", "agent_says"]
+    assert [turn.after.event for turn in call.turns if turn.after] == [
+        "agent_starts",
+        "agent_says",
+    ]
 
 
 def test_words_stay_words_and_keys_keep_their_zeros() -> None:
@@ -82,9 +85,17 @@ def test_words_stay_words_and_keys_keep_their_zeros() -> None:
         ("runs: 3", "runs: 0", "runs: input should be greater"),
         ("seed: 4", "seed: -1", "seed: input should be greater"),
         ("  - dtmf: 012", "  - dtmf: 1x", "turns[1].dtmf: string should match"),
-        ("  - {silence: 2}", "  - {silence: long}", "turns[2].silence: is not a number"),
+        (
+            "  - {silence: 2}",
+            "  - {silence: long}",
+            "turns[2].silence: is not a number",
+        ),
         ("  - {silence: 2}", "  - {}", "turns[2]: does nothing"),
-        ("  - {hang_up: true}", "  - {hang_up: perhaps}", "turns[5].hang_up: is not true or false"),
+        (
+            "  - {hang_up: true}",
+            "  - {hang_up: perhaps}",
+            "turns[5].hang_up: is not true or false",
+        ),
         (
             "event: agent_starts, delay_ms: 300",
             "event: agent_sings",
@@ -95,9 +106,21 @@ def test_words_stay_words_and_keys_keep_their_zeros() -> None:
             "event: agent_says",
             "turns[4].after.words: belong to agent_says",
         ),
-        ("within_ms: 900", "within_ms: soon", "turns[0].expect.within_ms: is not a whole number"),
-        ("said: sure", "said: /(/", "turns[0].expect.said: has a pattern that cannot be read"),
-        ("  - {probe: table}", "  - {probe: chair}", "success[1].probe: there is no probe 'chair'"),
+        (
+            "within_ms: 900",
+            "within_ms: soon",
+            "turns[0].expect.within_ms: is not a whole number",
+        ),
+        (
+            "said: sure",
+            "said: /(/",
+            "turns[0].expect.said: has a pattern that cannot be read",
+        ),
+        (
+            "  - {probe: table}",
+            "  - {probe: chair}",
+            "success[1].probe: there is no probe 'chair'",
+        ),
         ("  - {probe: table}", "  - {name: empty}", "success[1]: needs exactly one of"),
         ("contains: [Lee]", "command: [ls]", "probes[0]: needs either http or command"),
         ("max_turns: 12", "max_turns: 0", "limits.max_turns: input should be greater"),
@@ -117,7 +140,9 @@ def test_words_stay_words_and_keys_keep_their_zeros() -> None:
         ),
     ],
 )
-def test_every_wrong_field_is_named_with_its_line(field: str, line: str, said: str) -> None:
+def test_every_wrong_field_is_named_with_its_line(
+    field: str, line: str, said: str
+) -> None:
     assert field in WHOLE
     text = WHOLE.replace(field, line)
     with pytest.raises(ScenarioRefused) as refused:
@@ -164,7 +189,10 @@ def test_a_scenario_in_which_nobody_speaks_is_refused() -> None:
         ("", "is empty"),
         ("- 3", "is not a mapping"),
         ("name: a\nname: b\n", "is there twice"),
-        ("name: a\ngoal: x\npatient_context: {}\ncaller_context: {}\n", "are the same; give one"),
+        (
+            "name: a\ngoal: x\npatient_context: {}\ncaller_context: {}\n",
+            "are the same; give one",
+        ),
         ("name: a\nturns: []\ncalls: []\n", "belongs into one of the calls"),
         ("a: &a [*a]", "is nested or repeated too often"),
     ],
@@ -242,7 +270,9 @@ def test_the_library_has_twenty_scenarios_and_the_default() -> None:
 
 
 def test_your_own_scenario_hides_the_librarys(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(f"name: {DEFAULT}\ndescription: mine\nnotes: talk\n")
+    (tmp_path / "mine.yaml").write_text(
+        f"name: {DEFAULT}\ndescription: mine\nnotes: talk\n"
+    )
     assert find_scenarios([DEFAULT], tmp_path).scenarios[0].description == "mine"
     assert len(find_scenarios(["all"], tmp_path).scenarios) == len(list_scenarios())
 
@@ -258,13 +288,19 @@ def test_your_own_scenario_hides_the_librarys(tmp_path: Path) -> None:
     ],
 )
 def test_a_goal_that_nothing_checks_is_refused(more: str) -> None:
-    with pytest.raises(ScenarioRefused, match=r"a\.yaml:2: goal: nothing checks it; add `success`"):
+    with pytest.raises(
+        ScenarioRefused, match=r"a\.yaml:2: goal: nothing checks it; add `success`"
+    ):
         parse_scenarios(f"name: a\ngoal: Book a table.\n{more}", "a.yaml")
 
 
 @pytest.mark.parametrize(
     "check",
-    ["success: [{said: booked}]", "turns: [{say: Hi., expect: {said: booked}}]", "outcome: busy"],
+    [
+        "success: [{said: booked}]",
+        "turns: [{say: Hi., expect: {said: booked}}]",
+        "outcome: busy",
+    ],
 )
 def test_a_goal_is_checked_by_success_expectations_or_outcome(check: str) -> None:
     assert parse_scenarios(f"name: a\ngoal: Book a table.\n{check}\n")[0].goal
@@ -277,7 +313,10 @@ def test_a_goal_is_checked_by_success_expectations_or_outcome(check: str) -> Non
             "limits: {max_turn: 3}",
             "limits.max_turn: is not a known field; did you mean 'max_turns'?",
         ),
-        ("turns: [{sya: Hi.}]", "turns[0].sya: is not a known field; did you mean 'say'?"),
+        (
+            "turns: [{sya: Hi.}]",
+            "turns[0].sya: is not a known field; did you mean 'say'?",
+        ),
         (
             "patient_context: {openning: Hi.}",
             "patient_context.openning: is not a known field; did you mean 'opening'?",
@@ -303,8 +342,12 @@ def test_a_broken_file_in_a_folder_hides_no_other(tmp_path: Path) -> None:
     found = find_scenarios(["all"], tmp_path)
     assert len(found.scenarios) == len(list_scenarios()) + 1
     assert [refusal.line for refusal in found.refused] == [1, 3]
-    assert [scenario.name for scenario in find_scenarios(["good"], tmp_path).scenarios] == ["good"]
-    assert [scenario.name for scenario in find_scenarios([f"{tmp_path}/"]).scenarios] == ["good"]
+    assert [
+        scenario.name for scenario in find_scenarios(["good"], tmp_path).scenarios
+    ] == ["good"]
+    assert [
+        scenario.name for scenario in find_scenarios([f"{tmp_path}/"]).scenarios
+    ] == ["good"]
     with pytest.raises(ScenarioRefused, match="not valid YAML"):
         find_scenarios([DEFAULT], tmp_path)
 
@@ -326,8 +369,16 @@ def test_the_schema_describes_every_field() -> None:
     schema = json_schema()
     assert json.loads(json.dumps(schema))["required"] == ["name"]
     nouns = [schema, *schema["$defs"].values()]
-    fields = [(name, field) for noun in nouns for name, field in noun.get("properties", {}).items()]
-    bare = [name for name, field in fields if "description" not in field and "$ref" not in field]
+    fields = [
+        (name, field)
+        for noun in nouns
+        for name, field in noun.get("properties", {}).items()
+    ]
+    bare = [
+        name
+        for name, field in fields
+        if "description" not in field and "$ref" not in field
+    ]
     assert set(bare) <= {"turns"}
 
 
@@ -360,7 +411,9 @@ def test_any_text_is_a_scenario_or_refused(text: str) -> None:
 
 
 def nest(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    return st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4)
+    return st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(KEYS), inner, max_size=4
+    )
 
 
 @given(st.recursive(st.none() | st.text(max_size=8), nest, max_leaves=12))

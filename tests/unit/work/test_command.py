@@ -65,7 +65,11 @@ print(json.dumps({"state": "done", "link": "https://x.example/7"}))
         ("raise SystemExit('no such printer')", "exit code 1: no such printer$", "1"),
         ("print('at line 7'); raise SystemExit(2)", "exit code 2: at line 7$", "2"),
         ("import os; os.kill(os.getpid(), 9)", "exit code -9", "-9"),
-        ("print('{\"state\": ]]] garbage'); print(b'\\xff')", "without a result line", "0"),
+        (
+            "print('{\"state\": ]]] garbage'); print(b'\\xff')",
+            "without a result line",
+            "0",
+        ),
         ("pass", "without a result line", "0"),
         (
             'print(\'{"state": "failed", "reason": "xylophones are sold out"}\')',
@@ -83,7 +87,9 @@ def test_a_command_that_crashes_or_prints_garbage_fails_with_its_reason_and_its_
     assert (kept(tmp_path) / "exit_code").read_text() == f"{code}\n"
 
 
-def test_a_command_that_hangs_is_ended_with_everything_it_started(tmp_path: Path) -> None:
+def test_a_command_that_hangs_is_ended_with_everything_it_started(
+    tmp_path: Path,
+) -> None:
     program = f"""
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -113,7 +119,9 @@ def test_a_command_that_is_not_there_is_tried_again(tmp_path: Path) -> None:
         AgentSink(AgentSettings(command=("/no/such/program",)), tmp_path).deliver(WORK)
 
 
-def test_a_reason_holds_the_last_lines_of_standard_error_and_no_more(tmp_path: Path) -> None:
+def test_a_reason_holds_the_last_lines_of_standard_error_and_no_more(
+    tmp_path: Path,
+) -> None:
     program = (
         "import sys; [print(f'{number:04} ' + 'x' * 50, file=sys.stderr) for number in "
         "range(1000)]; sys.exit(9)"
@@ -126,7 +134,9 @@ def test_a_reason_holds_the_last_lines_of_standard_error_and_no_more(tmp_path: P
     assert "0000" in (kept(tmp_path) / "errors.txt").read_text()
 
 
-def test_a_result_may_be_written_into_a_file_and_an_old_one_does_not_count(tmp_path: Path) -> None:
+def test_a_result_may_be_written_into_a_file_and_an_old_one_does_not_count(
+    tmp_path: Path,
+) -> None:
     program = """
 import os
 print('{"state": "done", "link": ' + chr(10) + '"https://wrapped.example"}')
@@ -137,10 +147,10 @@ open(os.environ["AFTERCALL_RESULT_FILE"], "w").write('{"state": "done", "link": 
         run(tmp_path, "pass")
 
 
-def test_the_last_result_counts_however_much_was_printed_before_it(tmp_path: Path) -> None:
-    program = (
-        'print(\'x\' * 3_000_000); print(\'{"state": "done", "link": "https://x.example/9"}\')'
-    )
+def test_the_last_result_counts_however_much_was_printed_before_it(
+    tmp_path: Path,
+) -> None:
+    program = 'print(\'x\' * 3_000_000); print(\'{"state": "done", "link": "https://x.example/9"}\')'
     assert run(tmp_path, program) == "https://x.example/9"
     assert (kept(tmp_path) / "output.txt").stat().st_size <= 1_000_000
 
@@ -157,7 +167,9 @@ print(json.dumps({{"request": chairs, "state": "failed", "reason": "no chairs"}}
 print(json.dumps({{"state": "done", "note": "the rest"}}), flush=True)
 {end}
 """
-    sink = AgentSink(AgentSettings(command=(sys.executable, "-c", program), timeout_s=5), tmp_path)
+    sink = AgentSink(
+        AgentSettings(command=(sys.executable, "-c", program), timeout_s=5), tmp_path
+    )
     paper, chairs, lamp = sink.deliver_all(
         [replace(WORK, key=f"{key}:agent") for key in ("a", "b", "c")]
     )
@@ -174,10 +186,16 @@ print(json.dumps({{"state": "done", "note": "the rest"}}), flush=True)
 @given(
     st.lists(
         st.text(max_size=30)
-        | st.dictionaries(st.text(max_size=5), st.integers(), max_size=2).map(json.dumps),
+        | st.dictionaries(st.text(max_size=5), st.integers(), max_size=2).map(
+            json.dumps
+        ),
         max_size=5,
     )
 )
 def test_any_output_is_read_without_trouble(lines: list[str]) -> None:
-    assert not read_results("\n".join(lines)) or any('"state"' in line for line in lines)
-    assert read_results("\n".join([*lines, '{"state": "done"}', "bye"]))[None] == {"state": "done"}
+    assert not read_results("\n".join(lines)) or any(
+        '"state"' in line for line in lines
+    )
+    assert read_results("\n".join([*lines, '{"state": "done"}', "bye"]))[None] == {
+        "state": "done"
+    }

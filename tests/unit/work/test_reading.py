@@ -61,7 +61,9 @@ def judged(draft: FollowUpDraft) -> JudgedDraft:
         "my code is four, seven, 1 1.",
     ],
 )
-def test_a_passcode_is_understood_however_it_is_spoken_and_leaves_no_trace(spoken: str) -> None:
+def test_a_passcode_is_understood_however_it_is_spoken_and_leaves_no_trace(
+    spoken: str,
+) -> None:
     call = make_call([("caller", spoken)])
     assert find_tries([call], "4711", 3).correct_leg_ids == {call.id}
     masked = PasscodeMask("4711")(spoken)
@@ -78,8 +80,13 @@ def test_a_passcode_that_was_asked_for_needs_no_word_before_it() -> None:
             ("caller", "Blue harvest."),
         ]
     )
-    assert find_tries([call], "blue harvest", 3) == find_tries([call], "Blue Harvest!", 3)
-    assert (find_tries([call], "blue harvest", 3).wrong, find_tries([call], "red", 3).wrong) == (
+    assert find_tries([call], "blue harvest", 3) == find_tries(
+        [call], "Blue Harvest!", 3
+    )
+    assert (
+        find_tries([call], "blue harvest", 3).wrong,
+        find_tries([call], "red", 3).wrong,
+    ) == (
         0,
         1,
     )
@@ -87,13 +94,20 @@ def test_a_passcode_that_was_asked_for_needs_no_word_before_it() -> None:
 
 def test_ordinary_numbers_are_no_try() -> None:
     call = make_call(
-        [("agent", "How many?"), ("caller", "4711 boxes."), ("caller", "My flight is 4711.")]
+        [
+            ("agent", "How many?"),
+            ("caller", "4711 boxes."),
+            ("caller", "My flight is 4711."),
+        ]
     )
     assert find_tries([call], "4711", 3) == find_tries([], "4711", 3)
 
 
 def test_after_too_many_wrong_tries_the_right_one_does_not_count() -> None:
-    calls = [make_call([("caller", f"my passcode is {code}")]) for code in ("0001", "0002", "4711")]
+    calls = [
+        make_call([("caller", f"my passcode is {code}")])
+        for code in ("0001", "0002", "4711")
+    ]
     assert find_tries(calls, "4711", 3).correct_leg_ids == {calls[2].id}
     assert find_tries(calls, "4711", 2).correct_leg_ids == frozenset()
 
@@ -139,14 +153,18 @@ def test_a_masked_reader_finds_nothing_of_what_is_hidden() -> None:
         (None, None),
     ],
 )
-def test_a_due_date_is_one_that_exists_and_has_not_passed(value: object, due: str | None) -> None:
+def test_a_due_date_is_one_that_exists_and_has_not_passed(
+    value: object, due: str | None
+) -> None:
     found, note = read_due(value, TODAY)
     assert found == due
     assert bool(note) == (due is None and value is not None)
 
 
 @given(st.text(), st.integers(min_value=2, max_value=50))
-def test_one_line_is_one_line_and_no_longer_than_allowed(text: str, longest: int) -> None:
+def test_one_line_is_one_line_and_no_longer_than_allowed(
+    text: str, longest: int
+) -> None:
     line = to_one_line(text, longest)
     assert len(line) <= longest
     assert len(line.splitlines()) <= 1
@@ -155,7 +173,11 @@ def test_one_line_is_one_line_and_no_longer_than_allowed(text: str, longest: int
 @pytest.mark.parametrize(
     ("first", "second", "same"),
     [
-        ("Open a bug about the broken thumbnails", "File a bug: broken thumbnails", True),
+        (
+            "Open a bug about the broken thumbnails",
+            "File a bug: broken thumbnails",
+            True,
+        ),
         ("Open a bug about thumbnails", "Open a bug about login", False),
         ("Remind me to call Anna", "Remind me to call Bob", False),
         ("Order paper", "order paper.", True),
@@ -171,7 +193,9 @@ def test_titles_that_name_one_thing_are_told_from_those_that_name_two(
 
 
 @given(st.lists(DRAFTS, max_size=8))
-def test_entering_the_same_conversation_again_changes_nothing(drafts: list[FollowUpDraft]) -> None:
+def test_entering_the_same_conversation_again_changes_nothing(
+    drafts: list[FollowUpDraft],
+) -> None:
     folded = merge_duplicates(drafts)
     first = plan_followups(folded, [], ORIGIN, judged, START)
     rows = {row.id: row for row in first.new_rows}
@@ -186,7 +210,8 @@ def test_a_key_is_made_of_conversation_kind_and_title_alone(
     kind: RequestKind, first: str, second: str
 ) -> None:
     assert (
-        key_of("K", "request", kind, first) == key_of("K", "request", kind, f"  {second.upper()}!")
+        key_of("K", "request", kind, first)
+        == key_of("K", "request", kind, f"  {second.upper()}!")
     ) == (first == second)
     assert key_of("K", "request", kind, first) != key_of("L", "request", kind, first)
 
@@ -214,7 +239,11 @@ def row(
         START,
     ).new_rows[0]
     return FollowUp(
-        **{**made.__dict__, "state": state, "link": "there" if state == "done" else None}
+        **{
+            **made.__dict__,
+            "state": state,
+            "link": "there" if state == "done" else None,
+        }
     )
 
 
@@ -283,4 +312,8 @@ def test_legs_are_one_transcript_and_every_turn_knows_where_it_was_said() -> Non
         (3, "Two."),
         (4, "Three."),
     ]
-    assert joined.to_spots((2, 3, 4, 99)) == ((first.id, 2), (second.id, 1), (second.id, 2))
+    assert joined.to_spots((2, 3, 4, 99)) == (
+        (first.id, 2),
+        (second.id, 1),
+        (second.id, 2),
+    )

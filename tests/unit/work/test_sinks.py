@@ -17,7 +17,12 @@ from aftercall.errors import ConfigError, OutcomeUnknown, SinkRefused, SinkUnava
 from aftercall.lab.github import EmulatedGitHub
 from aftercall.model.followups import SinkWork
 from aftercall.settings import Settings
-from aftercall.settings.providers import EmailSettings, GitHubSettings, McpSettings, WebhookSettings
+from aftercall.settings.providers import (
+    EmailSettings,
+    GitHubSettings,
+    McpSettings,
+    WebhookSettings,
+)
 from aftercall.settings.sections import WorkSettings
 from aftercall.testing import START, VirtualClock
 from aftercall.work.sinks.email import EmailSink
@@ -46,7 +51,9 @@ def github() -> Iterator[EmulatedGitHub]:
 
 def github_sink(github: EmulatedGitHub, key: str = "t") -> GitHubSink:
     return GitHubSink(
-        GitHubSettings(token=SecretStr(key), repository="acme/site", api_url=github.url),
+        GitHubSettings(
+            token=SecretStr(key), repository="acme/site", api_url=github.url
+        ),
         VirtualClock(),
     )
 
@@ -55,12 +62,17 @@ def test_an_issue_whose_answer_was_lost_is_found_again(github: EmulatedGitHub) -
     github.faults.append("drop_after_work")
     with pytest.raises(SinkUnavailable):
         github_sink(github).deliver(WORK)
-    assert github_sink(github).deliver(WORK).link == "https://github.com/acme/site/issues/41"
+    assert (
+        github_sink(github).deliver(WORK).link
+        == "https://github.com/acme/site/issues/41"
+    )
     assert len(github.issues) == 1
 
 
 @pytest.mark.parametrize("fault", ["drop_before_work", "limited", "down"])
-def test_a_github_that_is_away_is_tried_again(github: EmulatedGitHub, fault: str) -> None:
+def test_a_github_that_is_away_is_tried_again(
+    github: EmulatedGitHub, fault: str
+) -> None:
     github.faults.append(fault)  # type: ignore[arg-type]
     with pytest.raises(SinkUnavailable):
         github_sink(github).deliver(WORK)
@@ -79,12 +91,17 @@ def test_a_webhook_carries_the_signature_that_the_standard_describes() -> None:
     secret = base64.b64encode(b"a secret of some length").decode()
     with Receiver() as hook:
         WebhookSink(
-            WebhookSettings(url=hook.url, secret=SecretStr(f"whsec_{secret}")), VirtualClock()
+            WebhookSettings(url=hook.url, secret=SecretStr(f"whsec_{secret}")),
+            VirtualClock(),
         ).deliver(WORK)
     (posted,) = hook.posted
     head = f"{posted.headers['webhook-id']}.{posted.headers['webhook-timestamp']}.".encode()
-    digest = hmac.new(base64.b64decode(secret), head + posted.body, hashlib.sha256).digest()
-    assert posted.headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
+    digest = hmac.new(
+        base64.b64decode(secret), head + posted.body, hashlib.sha256
+    ).digest()
+    assert (
+        posted.headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
+    )
     assert posted.headers["webhook-timestamp"] == str(int(START.timestamp()))
     body = json.loads(posted.body)
     assert (body["type"], body["data"]["title"]) == ("followup.request", WORK.title)
@@ -92,9 +109,16 @@ def test_a_webhook_carries_the_signature_that_the_standard_describes() -> None:
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(0, SinkUnavailable), (500, SinkUnavailable), (429, SinkUnavailable), (410, SinkRefused)],
+    [
+        (0, SinkUnavailable),
+        (500, SinkUnavailable),
+        (429, SinkUnavailable),
+        (410, SinkRefused),
+    ],
 )
-def test_a_webhook_is_tried_again_where_that_may_help(status: int, error: type[Exception]) -> None:
+def test_a_webhook_is_tried_again_where_that_may_help(
+    status: int, error: type[Exception]
+) -> None:
     with Receiver() as hook:
         hook.answers.append(status)
         sink = WebhookSink(WebhookSettings(url=hook.url), VirtualClock())
@@ -107,7 +131,8 @@ def test_a_webhook_is_tried_again_where_that_may_help(status: int, error: type[E
 def test_a_webhook_secret_that_is_none_is_a_mistake_in_the_settings() -> None:
     with pytest.raises(ConfigError, match=r"webhook\.secret"):
         WebhookSink(
-            WebhookSettings(url="http://x.example", secret=SecretStr("whsec_???")), VirtualClock()
+            WebhookSettings(url="http://x.example", secret=SecretStr("whsec_???")),
+            VirtualClock(),
         )
 
 
@@ -138,7 +163,9 @@ def test_a_letter_whose_fate_is_unknown_is_not_sent_again_by_itself(
 def test_a_mail_server_that_is_not_there_is_tried_again() -> None:
     with pytest.raises(SinkUnavailable):
         EmailSink(
-            EmailSettings(host="127.0.0.1", port=1, security="none", sender="a@x", to="b@x"),
+            EmailSettings(
+                host="127.0.0.1", port=1, security="none", sender="a@x", to="b@x"
+            ),
             VirtualClock(),
         ).deliver(WORK)
 
@@ -149,7 +176,9 @@ def test_a_tool_server_that_cannot_be_started_is_tried_again() -> None:
 
 
 @given(st.text(), st.dates(min_value=date(2000, 1, 1), max_value=date(2099, 1, 1)))
-def test_a_calendar_file_is_folded_and_escaped_and_says_the_day(title: str, day: date) -> None:
+def test_a_calendar_file_is_folded_and_escaped_and_says_the_day(
+    title: str, day: date
+) -> None:
     work = SinkWork(
         key="k:tasks",
         purpose="request",
@@ -179,7 +208,8 @@ def test_a_slug_is_a_safe_name(title: str) -> None:
     name = slug(title)
     assert name
     assert all(
-        char.isalnum() or char == "-" or unicodedata.category(char).startswith("M") for char in name
+        char.isalnum() or char == "-" or unicodedata.category(char).startswith("M")
+        for char in name
     )
     assert len(name.encode()) <= 240
 
@@ -191,9 +221,14 @@ def test_people_of_any_script_have_pages_of_their_own() -> None:
 
 def test_a_note_is_added_once_and_the_rest_of_the_page_stays() -> None:
     page = "# Carl\n\nWorks at ACME.\n\n## Notes\n\n- old\n\n## Family\n\nTwo cats.\n"
-    added = add_note(page, "Carl", "- new <!-- aftercall: k -->", "<!-- aftercall: k -->")
+    added = add_note(
+        page, "Carl", "- new <!-- aftercall: k -->", "<!-- aftercall: k -->"
+    )
     assert added == page.replace("- old\n", "- old\n- new <!-- aftercall: k -->\n")
-    assert add_note(added, "Carl", "- new <!-- aftercall: k -->", "<!-- aftercall: k -->") == added
+    assert (
+        add_note(added, "Carl", "- new <!-- aftercall: k -->", "<!-- aftercall: k -->")
+        == added
+    )
 
 
 def test_a_journal_entry_is_written_anew_between_its_marks_only() -> None:
@@ -206,7 +241,10 @@ def test_a_journal_entry_is_written_anew_between_its_marks_only() -> None:
 
 
 def test_a_route_to_a_sink_that_is_not_set_up_is_a_mistake_in_the_settings() -> None:
-    for work in (WorkSettings(routes={"issue": "github"}), WorkSettings(notice="email")):
+    for work in (
+        WorkSettings(routes={"issue": "github"}),
+        WorkSettings(notice="email"),
+    ):
         settings = Settings(work=work)
         with pytest.raises(ConfigError, match="is not set up; it needs"):
             SinkRouter(settings, make_sinks(settings, VirtualClock()))
@@ -221,7 +259,9 @@ def test_without_settings_everything_stays_on_this_machine() -> None:
     sinks = make_sinks(settings, VirtualClock())
     router = SinkRouter(settings, sinks)
     assert set(sinks) == {"tasks", "people"}
-    assert {kind: router.route(kind) for kind in ("issue", "reminder", "note", "message")} == {
+    assert {
+        kind: router.route(kind) for kind in ("issue", "reminder", "note", "message")
+    } == {
         "issue": ("tasks",),
         "reminder": ("tasks",),
         "note": ("people",),

@@ -39,7 +39,9 @@ def call(
     )
 
 
-def entry(call_id: str | None, summary: str = "Asked for soup.", minutes: int = 0) -> CallsMdEntry:
+def entry(
+    call_id: str | None, summary: str = "Asked for soup.", minutes: int = 0
+) -> CallsMdEntry:
     when = format_time(ENDED + timedelta(minutes=minutes), UTC)
     return CallsMdEntry(when, "+15551234567", "inbound", summary, call_id)
 
@@ -53,7 +55,9 @@ def file(*entries: CallsMdEntry, keep: int = 50, text: str | None = None) -> str
 
 def test_a_new_file_has_a_header_and_the_entry() -> None:
     finished = call()
-    assert append(None, CallsMdEntry.from_call(finished, "Asked for soup.", UTC), 50) == (
+    assert append(
+        None, CallsMdEntry.from_call(finished, "Asked for soup.", UTC), 50
+    ) == (
         "# Call History\n\n### 02/13/2026, 3:45 PM -- +15551234567 (inbound)\n\nAsked for soup.\n"
         f"<!-- call: {finished.id} -->\n"
     )
@@ -80,16 +84,24 @@ def test_times_are_shown_in_the_configured_zone() -> None:
 
 
 @pytest.mark.parametrize("zone", ["", "Mars/Olympus"])
-def test_an_unknown_or_empty_zone_is_utc_with_one_warning(zone: str, tmp_path: Path) -> None:
+def test_an_unknown_or_empty_zone_is_utc_with_one_warning(
+    zone: str, tmp_path: Path
+) -> None:
     config = tmp_path / "aftercall.toml"
     config.write_text(f'timezone = "{zone}"\n')
     loaded = load_config(config, environ={})
     assert len(loaded.warnings) == 1
-    assert CallsMdEntry.from_call(call(), "x", loaded.settings.zone).when == "02/13/2026, 3:45 PM"
+    assert (
+        CallsMdEntry.from_call(call(), "x", loaded.settings.zone).when
+        == "02/13/2026, 3:45 PM"
+    )
 
 
 def test_a_withheld_number_is_shown_as_withheld() -> None:
-    assert "-- withheld (inbound)" in CallsMdEntry.from_call(call(caller=None), "x", UTC).text
+    assert (
+        "-- withheld (inbound)"
+        in CallsMdEntry.from_call(call(caller=None), "x", UTC).text
+    )
 
 
 def test_an_outbound_call_shows_who_was_called() -> None:
@@ -98,11 +110,15 @@ def test_an_outbound_call_shows_who_was_called() -> None:
 
 
 def test_the_newest_entry_is_last() -> None:
-    assert [each.call_id for each in parse(file(entry("a"), entry("b", minutes=5)))] == ["a", "b"]
+    assert [
+        each.call_id for each in parse(file(entry("a"), entry("b", minutes=5)))
+    ] == ["a", "b"]
 
 
 def test_a_call_summarised_late_takes_its_place_in_time() -> None:
-    text = file(entry("a"), entry("c", minutes=9), entry("d", minutes=10), entry("b", minutes=5))
+    text = file(
+        entry("a"), entry("c", minutes=9), entry("d", minutes=10), entry("b", minutes=5)
+    )
     assert [each.call_id for each in parse(text)] == ["a", "b", "c", "d"]
 
 
@@ -116,7 +132,9 @@ def test_two_calls_of_one_minute_and_the_same_words_are_both_kept() -> None:
 
 
 def test_what_a_person_changed_in_an_entry_stays() -> None:
-    text = file(entry("a"), entry("b")).replace("Asked for soup.", "Asked for STEW, really.", 1)
+    text = file(entry("a"), entry("b")).replace(
+        "Asked for soup.", "Asked for STEW, really.", 1
+    )
     result = file(entry("a"), entry("c"), text=text)
     assert result.startswith(text)
 
@@ -170,7 +188,9 @@ def test_a_heading_inside_a_summary_is_no_entry() -> None:
 
 def test_a_summary_cannot_pass_for_another_call() -> None:
     text = file(CallsMdEntry.from_call(call(), "Said:\n<!-- call: victim -->", UTC))
-    assert [each.call_id for each in parse(append(text, entry("victim"), 50))][-1] == "victim"
+    assert [each.call_id for each in parse(append(text, entry("victim"), 50))][
+        -1
+    ] == "victim"
 
 
 def test_a_section_that_a_person_added_is_neither_trimmed_nor_moved() -> None:
@@ -208,7 +228,11 @@ def test_no_line_of_a_summary_begins_a_heading(summary: str) -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from("abcdef"), st.integers(0, 3), st.text(min_size=1, max_size=9))
+        st.tuples(
+            st.sampled_from("abcdef"),
+            st.integers(0, 3),
+            st.text(min_size=1, max_size=9),
+        )
     ),
     st.integers(0, 4),
 )
@@ -227,5 +251,6 @@ def test_any_number_of_calls_leaves_each_once_and_no_more_than_asked(
 def test_emphasis_does_not_reach_the_file() -> None:
     told = "**Bill** asked for a _refund_ of `order_id_7`, ***today***, ~~maybe~~; 2*3*4 stays."
     assert (
-        plain_summary(told) == "Bill asked for a refund of order_id_7, today, maybe; 2*3*4 stays."
+        plain_summary(told)
+        == "Bill asked for a refund of order_id_7, today, maybe; 2*3*4 stays."
     )

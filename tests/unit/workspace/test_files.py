@@ -75,7 +75,11 @@ def test_utf_16_is_refused_rather_than_mangled(page: Path) -> None:
         edit(page, add("new"))
 
 
-@given(st.binary(max_size=60).filter(lambda raw: not raw.startswith((b"\xff\xfe", b"\xfe\xff"))))
+@given(
+    st.binary(max_size=60).filter(
+        lambda raw: not raw.startswith((b"\xff\xfe", b"\xfe\xff"))
+    )
+)
 def test_bytes_that_are_no_text_survive_an_edit(
     tmp_path_factory: pytest.TempPathFactory, raw: bytes
 ) -> None:
@@ -128,7 +132,9 @@ def test_the_mode_is_kept(page: Path) -> None:
     assert stat.S_IMODE(page.stat().st_mode) == 0o664
 
 
-def test_a_link_stays_a_link_and_its_target_is_edited(page: Path, tmp_path: Path) -> None:
+def test_a_link_stays_a_link_and_its_target_is_edited(
+    page: Path, tmp_path: Path
+) -> None:
     link = tmp_path / "elsewhere" / "USER.md"
     link.parent.mkdir()
     link.symlink_to("../USER.md")
@@ -154,7 +160,10 @@ def test_a_link_to_itself_is_a_clear_error(tmp_path: Path) -> None:
 
 def test_nothing_but_the_lock_is_left_beside_the_file(page: Path) -> None:
     edit(page, add("new"))
-    assert sorted(path.name for path in page.parent.iterdir()) == [".aftercall", "USER.md"]
+    assert sorted(path.name for path in page.parent.iterdir()) == [
+        ".aftercall",
+        "USER.md",
+    ]
 
 
 def test_a_change_that_fails_leaves_the_file_and_lets_go(page: Path) -> None:
@@ -184,7 +193,9 @@ def test_what_another_program_writes_between_our_read_and_our_rename_is_kept(
 
     def change(text: str | None) -> str:
         seen.append(text)
-        if 1 < len(seen) <= 1 + times:  # the first call only asks whether there is anything to do
+        if (
+            1 < len(seen) <= 1 + times
+        ):  # the first call only asks whether there is anything to do
             subprocess.run([sys.executable, "-c", OUTSIDE, str(page)], check=True)
         return (text or "") + "ours\n"
 
@@ -193,7 +204,9 @@ def test_what_another_program_writes_between_our_read_and_our_rename_is_kept(
     assert len(seen) == times + 2
 
 
-def test_a_file_removed_between_our_read_and_our_rename_is_edited_as_missing(page: Path) -> None:
+def test_a_file_removed_between_our_read_and_our_rename_is_edited_as_missing(
+    page: Path,
+) -> None:
     seen: list[str | None] = []
 
     def change(text: str | None) -> str:
@@ -229,7 +242,9 @@ for _ in range(25):
 def test_two_processes_editing_the_same_file_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "count"
     workers = [
-        subprocess.Popen([sys.executable, "-c", COUNT, str(path)], stdin=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", COUNT, str(path)], stdin=subprocess.PIPE, text=True
+        )
         for _ in range(2)
     ]
     for worker in workers:
@@ -309,7 +324,10 @@ def test_a_disk_that_refuses_is_a_clear_error_and_the_file_stays(
         edit(page, add("new"))
     assert caught.value.retryable is retryable
     assert page.read_text() == "old\n"
-    assert sorted(path.name for path in page.parent.iterdir()) == [".aftercall", "USER.md"]
+    assert sorted(path.name for path in page.parent.iterdir()) == [
+        ".aftercall",
+        "USER.md",
+    ]
 
 
 def test_a_write_protected_file_is_respected(page: Path) -> None:

@@ -34,11 +34,17 @@ def person(tmp_path: Path) -> WorkspacePerson:
     [
         ('"Hey Bill, how was the soup?"', "Hey Bill, how was the soup?"),
         ("“Welcome back!” 🎉", "Welcome back!"),
-        ("Hey Bill! How did the soup turn out? Tell me.", "Hey Bill, how did the soup turn out?"),
+        (
+            "Hey Bill! How did the soup turn out? Tell me.",
+            "Hey Bill, how did the soup turn out?",
+        ),
         ("Hi there. Anna said you'd call.", "Hi there, Anna said you'd call."),
         ("Good to hear you again. I have news.", "Good to hear you again."),
         ("Hey Dr. Brown, is it 20° yet? Yes.", "Hey Dr. Brown, is it 20° yet?"),
-        ("Shall we speak at 3 p.m. tomorrow? Or not?", "Shall we speak at 3 p.m. tomorrow?"),
+        (
+            "Shall we speak at 3 p.m. tomorrow? Or not?",
+            "Shall we speak at 3 p.m. tomorrow?",
+        ),
         ("It's the 'big day' 👩🏽‍🚀 today", "It's the big day today"),
         ("**Hello**", "Hello"),
         ("# Hello\n\nthere", "Hello there"),
@@ -72,7 +78,8 @@ def test_a_clean_greeting_always_obeys_its_rules(text: str) -> None:
     assert not set(clean) & set('"“”„«»`')
     assert not re.search(r"(^|\W)['’]|['’](\W|$)", clean)
     assert not any(
-        unicodedata.category(mark) in ("So", "Cc", "Cs") and mark != "°" for mark in clean
+        unicodedata.category(mark) in ("So", "Cc", "Cs") and mark != "°"
+        for mark in clean
     )
     assert not re.search("[\U0001f000-\U0001faff\ufe0f\u200d]", clean)
 
@@ -81,16 +88,20 @@ def test_a_clean_greeting_always_obeys_its_rules(text: str) -> None:
     st.lists(st.sampled_from(["hey", "Bill", "soup", "how", "we", "ate"]), min_size=1),
     st.lists(st.sampled_from(".!?…"), min_size=1),
 )
-def test_a_clean_greeting_is_never_two_sentences(words: list[str], ends: list[str]) -> None:
+def test_a_clean_greeting_is_never_two_sentences(
+    words: list[str], ends: list[str]
+) -> None:
     text = " ".join(
-        word + ends[at % len(ends)] if at % 3 == 2 else word for at, word in enumerate(words)
+        word + ends[at % len(ends)] if at % 3 == 2 else word
+        for at, word in enumerate(words)
     )
     assert not re.search(r"[.!?…]\s+\S", clean_greeting(text) or "")
 
 
 def test_a_greeting_is_used_once_and_gone(person: WorkspacePerson) -> None:
     assert (
-        save_greeting(person, "Hey Bill, how was the soup?", NOW) == "Hey Bill, how was the soup?"
+        save_greeting(person, "Hey Bill, how was the soup?", NOW)
+        == "Hey Bill, how was the soup?"
     )
     assert person.greeting.read_text() == "Hey Bill, how was the soup?\n"
     assert claim_greeting(person, NOW) == "Hey Bill, how was the soup?"
@@ -105,13 +116,17 @@ def test_nothing_is_left_where_nothing_is_to_be_said(person: WorkspacePerson) ->
     assert not person.folder.exists()
 
 
-def test_a_newer_greeting_takes_the_place_of_one_never_used(person: WorkspacePerson) -> None:
+def test_a_newer_greeting_takes_the_place_of_one_never_used(
+    person: WorkspacePerson,
+) -> None:
     save_greeting(person, "Old one.", NOW)
     save_greeting(person, "New one.", NOW)
     assert claim_greeting(person, NOW) == "New one."
 
 
-def test_a_greeting_expires_after_thirty_days_and_is_removed(person: WorkspacePerson) -> None:
+def test_a_greeting_expires_after_thirty_days_and_is_removed(
+    person: WorkspacePerson,
+) -> None:
     save_greeting(person, "Still fresh.", NOW)
     assert claim_greeting(person, NOW + timedelta(days=30)) == "Still fresh."
     save_greeting(person, "Stale.", NOW)
@@ -153,19 +168,27 @@ def test_the_order_is_what_was_left_then_the_name_then_the_configured_line() -> 
     profile = UserProfile(name="William", call_name="Bill")
     assert choose_greeting("Left for you.", profile, FALLBACK) == "Left for you."
     assert choose_greeting(None, profile, FALLBACK) == "Hey Bill!"
-    assert choose_greeting(None, UserProfile(name="William"), FALLBACK) == "Hey William!"
+    assert (
+        choose_greeting(None, UserProfile(name="William"), FALLBACK) == "Hey William!"
+    )
     assert choose_greeting(None, UserProfile(), FALLBACK) == FALLBACK
     assert choose_greeting(None, UserProfile(name="🎉"), FALLBACK) == FALLBACK
 
 
 def test_a_hello_by_name_is_speakable_and_short() -> None:
-    assert choose_greeting(None, UserProfile(call_name='"Bill" 🎉.'), FALLBACK) == "Hey Bill!"
     assert (
-        len(choose_greeting(None, UserProfile(name="Bill " * 99), FALLBACK)) <= MAX_GREETING_CHARS
+        choose_greeting(None, UserProfile(call_name='"Bill" 🎉.'), FALLBACK)
+        == "Hey Bill!"
+    )
+    assert (
+        len(choose_greeting(None, UserProfile(name="Bill " * 99), FALLBACK))
+        <= MAX_GREETING_CHARS
     )
 
 
-def test_a_call_opens_with_the_callers_own_greeting_and_nobody_elses(tmp_path: Path) -> None:
+def test_a_call_opens_with_the_callers_own_greeting_and_nobody_elses(
+    tmp_path: Path,
+) -> None:
     workspace = Workspace(tmp_path)
     bill, anna = workspace.find_person("+15550100"), workspace.find_person("+15550101")
     assert bill is not None

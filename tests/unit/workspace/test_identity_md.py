@@ -1,7 +1,13 @@
 import pytest
 
 from aftercall.model.people import is_generic_name
-from aftercall.workspace.identity_md import TEMPLATE, AgentIdentity, fill, fill_if_unset, parse
+from aftercall.workspace.identity_md import (
+    TEMPLATE,
+    AgentIdentity,
+    fill,
+    fill_if_unset,
+    parse,
+)
 
 OLDER = """\
 # IDENTITY.md
@@ -41,9 +47,9 @@ def test_a_new_page_is_the_template_filled() -> None:
 def test_the_avatar_is_read_but_never_written() -> None:
     assert parse("- **Avatar:** avatars/wren.png\n").avatar == "avatars/wren.png"
     assert fill(TEMPLATE, AgentIdentity(avatar="evil.png")) == TEMPLATE
-    assert AgentIdentity.from_answer({"name": "Wren", "avatar": "evil.png"}) == AgentIdentity(
-        name="Wren"
-    )
+    assert AgentIdentity.from_answer(
+        {"name": "Wren", "avatar": "evil.png"}
+    ) == AgentIdentity(name="Wren")
 
 
 def test_a_list_that_is_not_bold_does_not_lend_its_next_item() -> None:
@@ -89,7 +95,9 @@ def test_a_page_of_placeholders_is_not_begun() -> None:
 def test_a_generic_name_is_refused(name: str) -> None:
     assert is_generic_name(name)
     assert fill(TEMPLATE, AgentIdentity(name=name)) == TEMPLATE
-    assert "**Vibe:** calm" in (fill(TEMPLATE, AgentIdentity(name=name, vibe="calm")) or "")
+    assert "**Vibe:** calm" in (
+        fill(TEMPLATE, AgentIdentity(name=name, vibe="calm")) or ""
+    )
 
 
 @pytest.mark.parametrize("name", ["Wren", "The Botanist", "Agent Smith", "Aida", ""])
@@ -98,7 +106,10 @@ def test_a_name_of_ones_own_is_not_generic(name: str) -> None:
 
 
 def test_nothing_found_changes_nothing() -> None:
-    assert fill(TEMPLATE, AgentIdentity(name="_(pick something you like)_", vibe=" ")) is TEMPLATE
+    assert (
+        fill(TEMPLATE, AgentIdentity(name="_(pick something you like)_", vibe=" "))
+        is TEMPLATE
+    )
     assert fill(None, AgentIdentity()) is None
 
 

@@ -14,9 +14,16 @@ def test_a_page_that_is_only_read_is_the_same_text(text: str) -> None:
 
 
 def test_front_matter_counts_only_if_it_closes_and_holds_yaml() -> None:
-    assert kinds("---\ntitle: x\ntags:\n- a\n# note\n---\ntext")[:6] == [LineKind.FRONT_MATTER] * 6
+    assert (
+        kinds("---\ntitle: x\ntags:\n- a\n# note\n---\ntext")[:6]
+        == [LineKind.FRONT_MATTER] * 6
+    )
     assert kinds("---\ntitle: x\ntext")[0] is LineKind.RULE
-    assert kinds("---\nSome prose.\n---\n") == [LineKind.RULE, LineKind.TEXT, LineKind.RULE]
+    assert kinds("---\nSome prose.\n---\n") == [
+        LineKind.RULE,
+        LineKind.TEXT,
+        LineKind.RULE,
+    ]
     assert kinds("---\n- **Name:** Bill\n---\n")[1] is LineKind.TEXT
     assert kinds("---\n# Title\n- Name: Bill\n---\n")[1] is LineKind.HEADING
     assert kinds("---\n---\n") == [LineKind.RULE, LineKind.RULE]
@@ -29,11 +36,19 @@ def test_a_fence_is_closed_by_one_as_long() -> None:
 
 
 def test_an_open_fence_reaches_to_the_end() -> None:
-    assert kinds("a\n```\nb\n") == [LineKind.TEXT, LineKind.UNCLOSED_CODE, LineKind.UNCLOSED_CODE]
+    assert kinds("a\n```\nb\n") == [
+        LineKind.TEXT,
+        LineKind.UNCLOSED_CODE,
+        LineKind.UNCLOSED_CODE,
+    ]
 
 
 def test_a_comment_is_no_text_unless_it_never_closes() -> None:
-    assert kinds("<!-- a\nb -->\nc") == [LineKind.COMMENT, LineKind.COMMENT, LineKind.TEXT]
+    assert kinds("<!-- a\nb -->\nc") == [
+        LineKind.COMMENT,
+        LineKind.COMMENT,
+        LineKind.TEXT,
+    ]
     assert kinds("<!-- a\nb") == [LineKind.TEXT, LineKind.TEXT]
 
 

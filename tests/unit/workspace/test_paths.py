@@ -28,7 +28,10 @@ def settings(
     agent_id: str = "main",
 ) -> Settings:
     return Settings(
-        workspace=ROOT, owner=owner, memory=MemorySettings(scope=scope), agent_id=agent_id
+        workspace=ROOT,
+        owner=owner,
+        memory=MemorySettings(scope=scope),
+        agent_id=agent_id,
     )
 
 
@@ -39,14 +42,15 @@ def test_the_main_agent_lives_at_the_root_and_others_in_a_folder() -> None:
         == ROOT / "front-desk" / "IDENTITY.md"
     )
     assert (
-        Workspace.from_settings(settings(), agent_id="night").calls == ROOT / "night" / "CALLS.md"
+        Workspace.from_settings(settings(), agent_id="night").calls
+        == ROOT / "night" / "CALLS.md"
     )
 
 
 def test_without_a_setting_the_workspace_is_in_the_home() -> None:
-    assert Workspace.from_settings(Settings(home=Path("/srv/home"), agent_id="main")).root == Path(
-        "/srv/home/workspace"
-    )
+    assert Workspace.from_settings(
+        Settings(home=Path("/srv/home"), agent_id="main")
+    ).root == Path("/srv/home/workspace")
 
 
 @pytest.mark.parametrize(
@@ -92,9 +96,9 @@ def test_without_an_owner_a_withheld_caller_is_not_taken_for_one() -> None:
 
 def test_scope_none_remembers_nobody() -> None:
     assert (
-        Workspace.from_settings(settings(scope="none", owner="+15551234567")).find_person(
-            "+15551234567"
-        )
+        Workspace.from_settings(
+            settings(scope="none", owner="+15551234567")
+        ).find_person("+15551234567")
         is None
     )
 
@@ -122,7 +126,9 @@ def test_a_dot_at_the_end_is_kept_from_file_systems_that_drop_it() -> None:
 addresses = st.builds(
     lambda kind, user, host: f"{kind}:{user}" + (f"@{host}" if host else ""),
     st.sampled_from(["sip", "sips", "client", "web", "SIP"]),
-    st.text(st.characters() | st.sampled_from("./\\:%~+AaBb"), min_size=1, max_size=128),
+    st.text(
+        st.characters() | st.sampled_from("./\\:%~+AaBb"), min_size=1, max_size=128
+    ),
     st.text("abcXYZ019.-_[]:", max_size=128),
 )
 callers = addresses | st.from_regex(r"\A\+[1-9][0-9]{1,14}\Z")
@@ -150,7 +156,9 @@ def test_folder_names_are_safe_everywhere(caller: str) -> None:
 def test_no_two_callers_share_a_folder(one: str, other: str) -> None:
     assume(_is_caller(one) and _is_caller(other))
     same = normalise_caller(one) == normalise_caller(other)
-    assert (make_folder_name(one).casefold() == make_folder_name(other).casefold()) is same
+    assert (
+        make_folder_name(one).casefold() == make_folder_name(other).casefold()
+    ) is same
 
 
 def test_long_callers_that_differ_at_the_end_do_not_share_a_folder() -> None:

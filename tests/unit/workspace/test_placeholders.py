@@ -1,6 +1,10 @@
 import pytest
 
-from aftercall.workspace.markdown import IDENTITY_PLACEHOLDERS, USER_PLACEHOLDERS, is_placeholder
+from aftercall.workspace.markdown import (
+    IDENTITY_PLACEHOLDERS,
+    USER_PLACEHOLDERS,
+    is_placeholder,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,11 +42,15 @@ def test_a_placeholder_of_the_user_page_says_nothing_in_any_dress(value: str) ->
         "`not set yet`",
     ],
 )
-def test_a_placeholder_of_the_identity_page_says_nothing_in_any_dress(value: str) -> None:
+def test_a_placeholder_of_the_identity_page_says_nothing_in_any_dress(
+    value: str,
+) -> None:
     assert is_placeholder(value, IDENTITY_PLACEHOLDERS)
 
 
-@pytest.mark.parametrize("value", ["Bill", "optional extras", "(she/her)", "((optional))", "set"])
+@pytest.mark.parametrize(
+    "value", ["Bill", "optional extras", "(she/her)", "((optional))", "set"]
+)
 def test_words_of_a_person_are_no_placeholder(value: str) -> None:
     assert not is_placeholder(value, USER_PLACEHOLDERS)
 

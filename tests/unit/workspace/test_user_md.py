@@ -52,7 +52,10 @@ def test_a_placeholder_is_filled_on_its_own_line() -> None:
 
 def test_only_empty_fields_are_filled() -> None:
     text = "- **Name:** Bill\n- **Timezone:**\n"
-    assert filled(text, name="George", timezone="UTC") == "- **Name:** Bill\n- **Timezone:** UTC\n"
+    assert (
+        filled(text, name="George", timezone="UTC")
+        == "- **Name:** Bill\n- **Timezone:** UTC\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +114,9 @@ def test_emphasis_is_not_part_of_a_value() -> None:
 
 
 def test_a_value_on_the_next_indented_line_is_read_for_every_field() -> None:
-    text = "".join(f"- **{label}:**\n  value of {name}\n" for name, label in LABELS.items())
+    text = "".join(
+        f"- **{label}:**\n  value of {name}\n" for name, label in LABELS.items()
+    )
     profile = parse(text)
     assert all(getattr(profile, name) == f"value of {name}" for name in LABELS)
     assert fill(text, UserProfile(name="Bill", notes="x")) == text
@@ -131,7 +136,9 @@ def test_notes_of_several_lines_are_kept_whole() -> None:
     )
 
 
-def test_front_matter_unknown_fields_other_sections_and_text_after_a_rule_are_untouched() -> None:
+def test_front_matter_unknown_fields_other_sections_and_text_after_a_rule_are_untouched() -> (
+    None
+):
     text = (
         "---\nname: page\n---\n# Me\n\n- **Email:** a@b.c\n- **Name:**\n- **Phone:** 1\n\n## "
         "Links\n\n- x: y\n\n---\n\nfooter: here\n"
@@ -148,20 +155,33 @@ def test_a_missing_field_goes_after_the_last_field_line() -> None:
 
 def test_a_missing_field_takes_the_dress_of_its_neighbours() -> None:
     assert filled("Name: Bill\n", timezone="UTC") == "Name: Bill\nTimezone: UTC\n"
-    assert filled("* __Name:__ Bill\n", timezone="UTC") == "* __Name:__ Bill\n* __Timezone:__ UTC\n"
+    assert (
+        filled("* __Name:__ Bill\n", timezone="UTC")
+        == "* __Name:__ Bill\n* __Timezone:__ UTC\n"
+    )
 
 
 def test_without_field_lines_a_missing_field_goes_after_the_title() -> None:
-    assert filled("# Me\nProse.\n", name="Bill") == "# Me\n\n- **Name:** Bill\n\nProse.\n"
-    assert filled("Me\n==\n\nProse.\n", name="Bill") == "Me\n==\n\n- **Name:** Bill\n\nProse.\n"
+    assert (
+        filled("# Me\nProse.\n", name="Bill") == "# Me\n\n- **Name:** Bill\n\nProse.\n"
+    )
+    assert (
+        filled("Me\n==\n\nProse.\n", name="Bill")
+        == "Me\n==\n\n- **Name:** Bill\n\nProse.\n"
+    )
     assert filled("Prose.\n", name="Bill") == "- **Name:** Bill\n\nProse.\n"
-    assert filled("---\na: b\n---\n", name="Bill") == "---\na: b\n---\n\n- **Name:** Bill\n"
+    assert (
+        filled("---\na: b\n---\n", name="Bill")
+        == "---\na: b\n---\n\n- **Name:** Bill\n"
+    )
 
 
 def test_a_file_that_merely_begins_with_a_rule_keeps_everything() -> None:
     text = "---\n\n- **Name:** Bill\n- **Timezone:**\n\n---\nfooter\n"
     assert parse(text).name == "Bill"
-    assert filled(text, timezone="UTC") == text.replace("Timezone:**", "Timezone:** UTC")
+    assert filled(text, timezone="UTC") == text.replace(
+        "Timezone:**", "Timezone:** UTC"
+    )
 
 
 def test_fields_in_front_matter_are_not_fields() -> None:
@@ -176,7 +196,9 @@ def test_code_and_comments_are_left_alone() -> None:
 
 def test_code_within_notes_and_context_is_read_whole() -> None:
     text = "- **Notes:** a\n  ```\n  Name: x\n  ```\n\n## Context\n\n```\n# code\n```\n"
-    assert parse(text) == UserProfile(notes="a\n```\nName: x\n```", context="```\n# code\n```")
+    assert parse(text) == UserProfile(
+        notes="a\n```\nName: x\n```", context="```\n# code\n```"
+    )
     assert filled(text, context="New.") == text + "New.\n"
 
 
@@ -206,11 +228,15 @@ def test_line_endings_a_byte_order_mark_and_a_missing_last_newline_stay() -> Non
     )
 
 
-@pytest.mark.parametrize("end", ["## Other\n\nmine\n", "# Top\n", "---\nfooter\n", "***\n"])
+@pytest.mark.parametrize(
+    "end", ["## Other\n\nmine\n", "# Top\n", "---\nfooter\n", "***\n"]
+)
 def test_context_ends_at_the_next_section_or_rule(end: str) -> None:
     text = f"## Context\n\nLikes tea.\n\n### Still here\n\nyes\n\n{end}"
     assert parse(text).context == "Likes tea.\n\n### Still here\n\nyes"
-    assert filled(text, context="Has a boat.") == text.replace("yes\n", "yes\nHas a boat.\n")
+    assert filled(text, context="Has a boat.") == text.replace(
+        "yes\n", "yes\nHas a boat.\n"
+    )
 
 
 def test_nothing_in_the_context_is_a_field() -> None:
@@ -233,7 +259,9 @@ def test_context_that_is_a_list_goes_on_as_a_list() -> None:
 
 def test_a_context_placeholder_is_replaced_even_when_wrapped() -> None:
     wrapped = TEMPLATE.replace("working on? ", "working on?\n")
-    assert filled(wrapped, context="Runs a bakery.").endswith("## Context\n\nRuns a bakery.\n")
+    assert filled(wrapped, context="Runs a bakery.").endswith(
+        "## Context\n\nRuns a bakery.\n"
+    )
 
 
 def test_a_page_without_context_gets_it_before_the_next_section() -> None:
@@ -257,12 +285,17 @@ def test_what_is_added_cannot_bend_the_page() -> None:
 
 def test_nothing_found_changes_nothing() -> None:
     for text in ("", "whatever", TEMPLATE):
-        assert fill(text, UserProfile(name=" ", pronouns="optional", context="---")) is text
+        assert (
+            fill(text, UserProfile(name=" ", pronouns="optional", context="---"))
+            is text
+        )
     assert fill(None, UserProfile()) is None
 
 
 def test_a_profile_is_complete_without_pronouns() -> None:
-    assert UserProfile(name="a", call_name="b", timezone="c", notes="d", context="e").is_complete
+    assert UserProfile(
+        name="a", call_name="b", timezone="c", notes="d", context="e"
+    ).is_complete
 
 
 @pytest.mark.parametrize("name", ["name", "call_name", "timezone", "notes", "context"])
@@ -284,8 +317,12 @@ def test_a_readers_profile_is_taken_field_by_field() -> None:
     assert profile == UserProfile(name="Bill", call_name="B", notes="a, b", context="x")
 
 
-words = st.text(st.characters(codec="utf-8") | st.sampled_from("*_`:- #<!>\n\r"), max_size=30)
-profiles = st.builds(UserProfile, **{name: st.none() | words for name in (*LABELS, "context")})
+words = st.text(
+    st.characters(codec="utf-8") | st.sampled_from("*_`:- #<!>\n\r"), max_size=30
+)
+profiles = st.builds(
+    UserProfile, **{name: st.none() | words for name in (*LABELS, "context")}
+)
 pieces = st.sampled_from(
     [
         *(
@@ -356,7 +393,9 @@ def _bare(line: str) -> str:
 
 @quick
 @given(pages, profiles)
-def test_filling_never_loses_or_moves_another_line(text: str, found: UserProfile) -> None:
+def test_filling_never_loses_or_moves_another_line(
+    text: str, found: UserProfile
+) -> None:
     result = fill(text, found)
     after = [_bare(line) for line in (result or "").split("\n")]
     labels = tuple(label.lower() for label in LABELS.values())
@@ -376,7 +415,9 @@ def test_filling_twice_is_filling_once(text: str, found: UserProfile) -> None:
 
 @quick
 @given(pages, profiles)
-def test_what_was_set_before_is_read_the_same_after(text: str, found: UserProfile) -> None:
+def test_what_was_set_before_is_read_the_same_after(
+    text: str, found: UserProfile
+) -> None:
     before, after = parse(text), parse(fill(text, found))
     for name in LABELS:
         assert getattr(before, name) in (None, getattr(after, name))
@@ -386,9 +427,15 @@ def test_what_was_set_before_is_read_the_same_after(text: str, found: UserProfil
 @given(pages, profiles)
 def test_what_was_filled_is_read_back(text: str, found: UserProfile) -> None:
     before, after = parse(text), parse(fill(text, found))
-    for name, value in FORM.filter_usable({name: getattr(found, name) for name in LABELS}).items():
-        assert getattr(before, name) or strip_emphasis(value) in (getattr(after, name) or "")
-    known = {" ".join(line.split()).casefold() for line in (after.context or "").splitlines()}
+    for name, value in FORM.filter_usable(
+        {name: getattr(found, name) for name in LABELS}
+    ).items():
+        assert getattr(before, name) or strip_emphasis(value) in (
+            getattr(after, name) or ""
+        )
+    known = {
+        " ".join(line.split()).casefold() for line in (after.context or "").splitlines()
+    }
     for line in plain_lines(found.context or ""):
         assert (
             line.casefold() in known

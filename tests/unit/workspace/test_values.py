@@ -36,7 +36,10 @@ def test_plain_lines_hold_no_structure() -> None:
 
 
 def test_bytes_that_were_no_text_are_marked_when_read() -> None:
-    assert replace_undecodable(b"caf\xe9".decode("utf-8", "surrogateescape")) == "caf\ufffd"
+    assert (
+        replace_undecodable(b"caf\xe9".decode("utf-8", "surrogateescape"))
+        == "caf\ufffd"
+    )
 
 
 @given(st.text(st.characters(codec=None)))

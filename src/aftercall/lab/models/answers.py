@@ -37,9 +37,13 @@ def parse_call(data: str) -> Call:
     """The call that a transcript shows."""
     at = datetime(2026, 2, 13, tzinfo=UTC)
     if day := _DAY.search(data):
-        at = datetime.strptime(f"{day[1]} {day[2]}", "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
+        at = datetime.strptime(f"{day[1]} {day[2]}", "%Y-%m-%d %H:%M").replace(
+            tzinfo=UTC
+        )
     said = [
-        Turn.model_validate({"seq": seq, "speaker": speaker.lower(), "text": text, "at": at})
+        Turn.model_validate(
+            {"seq": seq, "speaker": speaker.lower(), "text": text, "at": at}
+        )
         for seq, (_, speaker, text) in enumerate(_TURN.findall(data), 1)
     ]
     return Call(source="lab", sid="lab", started_at=at, ended_at=at, turns=tuple(said))
@@ -51,7 +55,9 @@ def _summary(reading: Reading, _: ScriptedQuestion) -> dict[str, Any]:
 
 def _profile(reading: Reading, _: ScriptedQuestion) -> dict[str, Any]:
     topics = "; ".join(request.title for request in reading.requests)
-    return reading.profile.model_dump() | {"context": f"Asked for: {topics}" if topics else None}
+    return reading.profile.model_dump() | {
+        "context": f"Asked for: {topics}" if topics else None
+    }
 
 
 def _identity(reading: Reading, _: ScriptedQuestion) -> dict[str, Any]:
@@ -62,11 +68,17 @@ def _identity(reading: Reading, _: ScriptedQuestion) -> dict[str, Any]:
 def _greeting(reading: Reading, asked: ScriptedQuestion) -> dict[str, Any]:
     known = _KNOWN_NAME.search(asked.data)
     name = (known[1] if known else None) or reading.profile.spoken_name
-    return {"sentence": compose_greeting(name, [request.title for request in reading.requests])}
+    return {
+        "sentence": compose_greeting(
+            name, [request.title for request in reading.requests]
+        )
+    }
 
 
 def _requests(reading: Reading, _: ScriptedQuestion) -> dict[str, Any]:
-    return reading.model_dump(mode="json", include={"requests", "withdrawn", "promises"})
+    return reading.model_dump(
+        mode="json", include={"requests", "withdrawn", "promises"}
+    )
 
 
 def _facts(reading: Reading, _: ScriptedQuestion) -> dict[str, Any]:

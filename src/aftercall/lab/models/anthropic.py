@@ -19,7 +19,12 @@ NO_SAMPLING_VERSION = "2026-10-21"
 SAMPLING_FIELDS = {"temperature", "top_p", "top_k"}
 _PROMPT_FIELDS = {"model", "max_tokens", "messages", "system", "tools", "tool_choice"}
 _OPTION_FIELDS = {"metadata", "stop_sequences", "stream", "output_config", "thinking"}
-KNOWN_FIELDS = SAMPLING_FIELDS | _PROMPT_FIELDS | _OPTION_FIELDS | {"service_tier", "cache_control"}
+KNOWN_FIELDS = (
+    SAMPLING_FIELDS
+    | _PROMPT_FIELDS
+    | _OPTION_FIELDS
+    | {"service_tier", "cache_control"}
+)
 _FAULTS = {
     "rate_limit": (429, "rate_limit_error"),
     "quota": (402, "billing_error"),
@@ -41,32 +46,46 @@ def make_anthropic(script: ModelScript, key: str, models: tuple[str, ...]) -> St
 
 async def _read(api: ModelApi, request: Request) -> ScriptedQuestion:
     scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-    given = request.headers.get("x-api-key") or (bearer if scheme.lower() == "bearer" else "")
+    given = request.headers.get("x-api-key") or (
+        bearer if scheme.lower() == "bearer" else ""
+    )
     if not api.is_key(given):
         raise _refuse(401, "authentication_error", "invalid x-api-key")
     version = request.headers.get("anthropic-version")
     if version not in VERSIONS:
         raise api.refuse_invalid("anthropic-version: header is required")
     body = await api.read_json(request, "model", "max_tokens", "messages")
-    known = KNOWN_FIELDS - SAMPLING_FIELDS if version == NO_SAMPLING_VERSION else KNOWN_FIELDS
+    known = (
+        KNOWN_FIELDS - SAMPLING_FIELDS
+        if version == NO_SAMPLING_VERSION
+        else KNOWN_FIELDS
+    )
     for name in body:
         if name not in known:
             raise api.refuse_invalid(f"{name}: Extra inputs are not permitted")
     if body["model"] not in api.models:
         raise _refuse(404, "not_found_error", f"model: {body['model']}")
     if not isinstance(body["max_tokens"], int) or body["max_tokens"] < 1:
-        raise api.refuse_invalid("max_tokens: Input should be greater than or equal to 1")
-    messages = tuple((message["role"], _text(message["content"])) for message in body["messages"])
+        raise api.refuse_invalid(
+            "max_tokens: Input should be greater than or equal to 1"
+        )
+    messages = tuple(
+        (message["role"], _text(message["content"])) for message in body["messages"]
+    )
     if not messages or messages[0][0] != "user":
         raise api.refuse_invalid("messages: first message must use the user role")
     schema = body.get("output_config", {}).get("format", {}).get("schema")
-    return ScriptedQuestion(body["model"], _text(body.get("system", "")), messages, schema, body)
+    return ScriptedQuestion(
+        body["model"], _text(body.get("system", "")), messages, schema, body
+    )
 
 
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    return "".join(block.get("text", "") for block in content if block.get("type") == "text")
+    return "".join(
+        block.get("text", "") for block in content if block.get("type") == "text"
+    )
 
 
 def _respond(asked: ScriptedQuestion, said: str, fault: Fault | None) -> Response:

@@ -36,7 +36,9 @@ def make_openai(script: ModelScript, key: str, models: tuple[str, ...]) -> Starl
     async def post_chat(request: Request) -> Response:
         body = await _read(api, request, "messages")
         by_role = [(item["role"], _text(item["content"])) for item in body["messages"]]
-        system = "\n".join(text for role, text in by_role if role in ("system", "developer"))
+        system = "\n".join(
+            text for role, text in by_role if role in ("system", "developer")
+        )
         messages = tuple(item for item in by_role if item[0] in ("user", "assistant"))
         schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
         asked = ScriptedQuestion(body["model"], system, messages, schema, body)
@@ -80,7 +82,9 @@ async def _read(api: ModelApi, request: Request, required: str) -> dict[str, Any
         raise _refuse(404, "model_not_found", reason)
     if model.startswith(FIXED_TEMPERATURE_PREFIXES):
         if "max_tokens" in body:
-            raise _refuse(400, "unsupported_parameter", "Use 'max_completion_tokens' instead.")
+            raise _refuse(
+                400, "unsupported_parameter", "Use 'max_completion_tokens' instead."
+            )
         if body.get("temperature", 1) != 1:
             reason = "'temperature' does not support 0.0 with this model."
             raise _refuse(400, "unsupported_value", reason)
@@ -95,14 +99,21 @@ def _text(content: Any) -> str:
     return "".join(part.get("text", "") for part in content)
 
 
-def _respond_to_chat(asked: ScriptedQuestion, said: str, fault: Fault | None) -> Response:
+def _respond_to_chat(
+    asked: ScriptedQuestion, said: str, fault: Fault | None
+) -> Response:
     message = {
         "role": "assistant",
         "content": said or None,
         "refusal": REFUSAL_TEXT if fault == "refusal" else None,
     }
     finish_reason = "length" if fault == "cut_off" else "stop"
-    choice = {"index": 0, "message": message, "finish_reason": finish_reason, "logprobs": None}
+    choice = {
+        "index": 0,
+        "message": message,
+        "finish_reason": finish_reason,
+        "logprobs": None,
+    }
     prompt, completion = asked.token_count, len(said) // 4
     usage = {"prompt_tokens": prompt, "completion_tokens": completion}
     body = {
@@ -116,7 +127,9 @@ def _respond_to_chat(asked: ScriptedQuestion, said: str, fault: Fault | None) ->
     return _respond(body)
 
 
-def _respond_to_responses(asked: ScriptedQuestion, said: str, fault: Fault | None) -> Response:
+def _respond_to_responses(
+    asked: ScriptedQuestion, said: str, fault: Fault | None
+) -> Response:
     content: dict[str, Any] = {"type": "output_text", "text": said, "annotations": []}
     if fault == "refusal":
         content = {"type": "refusal", "refusal": REFUSAL_TEXT}
@@ -153,13 +166,17 @@ def _respond_to_responses(asked: ScriptedQuestion, said: str, fault: Fault | Non
     return _respond(body)
 
 
-def _respond_to_embeddings(asked: ScriptedQuestion, said: str, fault: Fault | None) -> Response:
+def _respond_to_embeddings(
+    asked: ScriptedQuestion, said: str, fault: Fault | None
+) -> Response:
     vectors = [
         {"object": "embedding", "index": index, "embedding": embed(text)}
         for index, (_, text) in enumerate(asked.messages)
     ]
     usage = {"prompt_tokens": asked.token_count, "total_tokens": asked.token_count}
-    return _respond({"object": "list", "data": vectors, "model": asked.model, "usage": usage})
+    return _respond(
+        {"object": "list", "data": vectors, "model": asked.model, "usage": usage}
+    )
 
 
 def embed(text: str) -> list[float]:
@@ -174,5 +191,10 @@ def _respond(body: dict[str, Any]) -> Response:
 
 
 def _refuse(status: int, kind: str, message: str) -> Refusal:
-    error = {"message": message, "type": "invalid_request_error", "param": None, "code": kind}
+    error = {
+        "message": message,
+        "type": "invalid_request_error",
+        "param": None,
+        "code": kind,
+    }
     return Refusal(JSONResponse({"error": error}, status))

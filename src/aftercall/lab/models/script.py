@@ -29,7 +29,8 @@ Fault = Literal[
     "no_schema",
 ]
 PROSE_ANSWER = (
-    "I would be glad to help you with this call! It seems to me that the caller was quite friendly."
+    "I would be glad to help you with this call! "
+    "It seems to me that the caller was quite friendly."
 )
 
 

@@ -99,7 +99,9 @@ def _named(settings: Settings, provider: Provider, name: str) -> ModelChoice:
             )
         key = key or SecretStr("none")  # self-hosted servers often need no key
     if not key:
-        raise ConfigError(f"model: {provider}:{name} needs a key; set {provider.upper()}_API_KEY")
+        raise ConfigError(
+            f"model: {provider}:{name} needs a key; set {provider.upper()}_API_KEY"
+        )
     if provider == "xai":
         url = url or XAI_URL
     return ModelChoice(provider, name, key, url, settings.reading)
@@ -125,7 +127,9 @@ class ModelClient:
     def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
         self._lock = Lock()
-        self._open: tuple[asyncio.AbstractEventLoop, Thread, ProviderClient] | None = None
+        self._open: tuple[asyncio.AbstractEventLoop, Thread, ProviderClient] | None = (
+            None
+        )
         self._is_closed = False
 
     @property
@@ -145,9 +149,15 @@ class ModelClient:
                 from aftercall.llm.model import provider_client  # noqa: PLC0415 - slow to load
 
                 loop = asyncio.new_event_loop()
-                thread = Thread(target=loop.run_forever, name="aftercall-model", daemon=True)
+                thread = Thread(
+                    target=loop.run_forever, name="aftercall-model", daemon=True
+                )
                 thread.start()
-                self._open = (loop, thread, provider_client.ProviderClient(self._choice))
+                self._open = (
+                    loop,
+                    thread,
+                    provider_client.ProviderClient(self._choice),
+                )
             return self._open[0], self._open[2]
 
     def ask(self, prompt: Prompt) -> Completion:
@@ -176,7 +186,9 @@ class ModelClient:
 
 async def _finish(client: "ProviderClient") -> None:
     """Cancels open questions: their steps run again."""
-    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    others = [
+        task for task in asyncio.all_tasks() if task is not asyncio.current_task()
+    ]
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)

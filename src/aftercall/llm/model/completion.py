@@ -22,7 +22,9 @@ class Prompt:
     data: str
     schema: dict[str, Any]
     name: str
-    repair: tuple[str, str] | None = None  # the invalid answer, and what was wrong with it
+    repair: tuple[str, str] | None = (
+        None  # the invalid answer, and what was wrong with it
+    )
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,9 @@ class QuestionAsker:
             if cached := self._answers.find(key):
                 return question.form.model_validate_json(cached.text), Usage()
             form, usage = ask_question(self._client, question, data)
-            self._answers.keep(key, call_id, CachedAnswer(form.model_dump_json(), usage))
+            self._answers.keep(
+                key, call_id, CachedAnswer(form.model_dump_json(), usage)
+            )
             return form, usage
 
     @contextmanager
@@ -131,7 +135,9 @@ class QuestionAsker:
                     self._flights[key] = (lock, waiting - 1)
 
 
-def ask_question(client: CompletionClient, question: Question[F], data: str) -> tuple[F, Usage]:
+def ask_question(
+    client: CompletionClient, question: Question[F], data: str
+) -> tuple[F, Usage]:
     """Asks once more with the reason if the first answer is invalid."""
     prompt = Prompt(question.prompt, data, question.schema, question.name)
     first = client.ask(prompt)
@@ -168,7 +174,9 @@ def parse_answer(completion: Completion, question: Question[F], name: str) -> F:
         return question.form.model_validate(find_json(completion.text))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidAnswer(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise InvalidAnswer(
+            f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        ) from None
 
 
 def find_json(text: str) -> object:

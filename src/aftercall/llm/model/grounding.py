@@ -22,7 +22,9 @@ from aftercall.model.reading import (
 from aftercall.model.turns import Speaker
 from aftercall.settings import find_zone
 
-_ALIKE = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "\u00a0": " "})
+_ALIKE = str.maketrans(
+    {"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "\u00a0": " "}
+)
 _WORD = re.compile(r"\w+")
 
 
@@ -70,7 +72,9 @@ def _find_words(words: str, text: str) -> str | None:
     pieces = words.translate(_ALIKE).strip(" .,!?\"'").split()
     if not pieces:
         return None
-    match = re.search(r"\s+".join(map(re.escape, pieces)), text.translate(_ALIKE), re.IGNORECASE)
+    match = re.search(
+        r"\s+".join(map(re.escape, pieces)), text.translate(_ALIKE), re.IGNORECASE
+    )
     return text[match.start() : match.end()] if match else None
 
 
@@ -106,7 +110,9 @@ def ground_request(form: questions.RequestForm, ground: Grounding) -> Request | 
     )
 
 
-def ground_withdrawn(form: questions.WithdrawnForm, ground: Grounding) -> WithdrawnRequest | None:
+def ground_withdrawn(
+    form: questions.WithdrawnForm, ground: Grounding
+) -> WithdrawnRequest | None:
     turns, title = ground.filter_turns(form.turns), form.title.strip()
     return WithdrawnRequest(title=title, turns=turns) if turns and title else None
 
@@ -118,7 +124,9 @@ def ground_promise(form: questions.PromiseForm, ground: Grounding) -> Promise | 
     return Promise(title=title, turns=found[1], words=found[0])
 
 
-def ground_fact(form: questions.FactForm, ground: Grounding, known: set[str]) -> FactDraft | None:
+def ground_fact(
+    form: questions.FactForm, ground: Grounding, known: set[str]
+) -> FactDraft | None:
     found = ground.find(form.words, form.turns, "caller")
     if found is None or not form.text.strip():
         return None

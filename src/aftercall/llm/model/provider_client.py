@@ -5,16 +5,31 @@ import json
 import httpx2
 from pydantic_ai import exceptions as theirs
 from pydantic_ai.direct import model_request
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    UserPromptPart,
+)
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 
-from aftercall.errors import ModelDeclined, ModelError, ModelOffForm, ModelRefused, ModelUnavailable
+from aftercall.errors import (
+    ModelDeclined,
+    ModelError,
+    ModelOffForm,
+    ModelRefused,
+    ModelUnavailable,
+)
 from aftercall.llm.model.client import ModelChoice
 from aftercall.llm.model.completion import Completion, Finish, Prompt, Usage
 
-_FINISHES: dict[str | None, Finish] = {"length": "cut_off", "content_filter": "declined"}
+_FINISHES: dict[str | None, Finish] = {
+    "length": "cut_off",
+    "content_filter": "declined",
+}
 
 
 class ProviderClient:
@@ -47,7 +62,11 @@ class ProviderClient:
                 model_request_parameters=self._parameters(prompt),
             )
         except theirs.AgentRunError as error:
-            if self._is_openai_compatible and self._takes_schema and _is_plain_rejection(error):
+            if (
+                self._is_openai_compatible
+                and self._takes_schema
+                and _is_plain_rejection(error)
+            ):
                 self._takes_schema = False  # not every compatible server takes a schema
                 return await self.ask(prompt, timeout_s)
             # Their text may hold the prompt, and so speech.
@@ -61,7 +80,9 @@ class ProviderClient:
     def _messages(self, prompt: Prompt) -> list[ModelMessage]:
         instructions = prompt.instructions
         if self._is_openai_compatible or not self._takes_schema:
-            instructions += f"\n\nThe answer is JSON of this schema:\n{json.dumps(prompt.schema)}"
+            instructions += (
+                f"\n\nThe answer is JSON of this schema:\n{json.dumps(prompt.schema)}"
+            )
         messages: list[ModelMessage] = [
             ModelRequest(parts=[UserPromptPart(prompt.data)], instructions=instructions)
         ]
@@ -69,9 +90,12 @@ class ProviderClient:
             wrong, why = prompt.repair
             messages.append(ModelResponse(parts=[TextPart(wrong)]))
             again = (
-                f"That answer does not fit: {why}. Answer again, with nothing but the JSON object."
+                f"That answer does not fit: {why}. "
+                "Answer again, with nothing but the JSON object."
             )
-            messages.append(ModelRequest(parts=[UserPromptPart(again)], instructions=instructions))
+            messages.append(
+                ModelRequest(parts=[UserPromptPart(again)], instructions=instructions)
+            )
         return messages
 
     def _parameters(self, prompt: Prompt) -> ModelRequestParameters:
@@ -94,7 +118,9 @@ def _connect_anthropic(choice: ModelChoice, http: httpx2.AsyncClient) -> Model:
     from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - the same
 
     key = choice.api_key.get_secret_value()
-    provider = AnthropicProvider(api_key=key, base_url=choice.base_url, http_client=http)
+    provider = AnthropicProvider(
+        api_key=key, base_url=choice.base_url, http_client=http
+    )
     return AnthropicModel(choice.model, provider=provider)
 
 
@@ -115,7 +141,9 @@ def _is_plain_rejection(error: theirs.AgentRunError) -> bool:
 
 
 def _text(response: ModelResponse) -> str:
-    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    return "".join(
+        part.content for part in response.parts if isinstance(part, TextPart)
+    )
 
 
 def _usage(response: ModelResponse) -> Usage:
@@ -137,11 +165,17 @@ def to_model_error(error: theirs.AgentRunError, name: str) -> ModelError:
         case theirs.ModelRateLimitError():
             return ModelUnavailable(f"{name}: is rate-limited", error.retry_after)
         case theirs.ModelTimeoutError() | theirs.ModelRequestTimeout():
-            return ModelUnavailable(f"{name}: gave no answer in time (reading.timeout_s)")
+            return ModelUnavailable(
+                f"{name}: gave no answer in time (reading.timeout_s)"
+            )
         case theirs.ModelConnectionError():
-            return ModelUnavailable(f"{name}: cannot be reached; check network and address")
+            return ModelUnavailable(
+                f"{name}: cannot be reached; check network and address"
+            )
         case theirs.ModelAuthenticationError():
-            return ModelRefused(f"{name}: refuses the key; check it and its permissions")
+            return ModelRefused(
+                f"{name}: refuses the key; check it and its permissions"
+            )
         case theirs.ModelNotFoundError():
             return ModelRefused(
                 f"{name}: there is no such model at this address; check AFTERCALL_MODEL"
@@ -156,7 +190,9 @@ def to_model_error(error: theirs.AgentRunError, name: str) -> ModelError:
                 "for this version"
             )
         case theirs.ModelAPIError():
-            return ModelUnavailable(f"{name}: has a problem{_status(error)}", error.retry_after)
+            return ModelUnavailable(
+                f"{name}: has a problem{_status(error)}", error.retry_after
+            )
         case theirs.ContentFilterError():
             return ModelDeclined(
                 f"{name}: declines to answer for this call; use another model, or rules"
@@ -165,4 +201,8 @@ def to_model_error(error: theirs.AgentRunError, name: str) -> ModelError:
 
 
 def _status(error: theirs.ModelAPIError) -> str:
-    return f" (HTTP {error.status_code})" if isinstance(error, theirs.ModelHTTPError) else ""
+    return (
+        f" (HTTP {error.status_code})"
+        if isinstance(error, theirs.ModelHTTPError)
+        else ""
+    )

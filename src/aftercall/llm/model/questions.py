@@ -14,7 +14,13 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from aftercall.model.calls import Call
-from aftercall.model.reading import Category, RequestKind, Sentiment, Visibility, strip_markdown
+from aftercall.model.reading import (
+    Category,
+    RequestKind,
+    Sentiment,
+    Visibility,
+    strip_markdown,
+)
 from aftercall.model.turns import Turn
 
 
@@ -41,7 +47,9 @@ def _as_list(value: Any) -> Any:
 
 Text = Annotated[str, BeforeValidator(_as_text)]
 Texts = Annotated[list[Text], BeforeValidator(_as_list)]
-Maybe = Annotated[str | None, BeforeValidator(_blank_is_none), BeforeValidator(_as_text)]
+Maybe = Annotated[
+    str | None, BeforeValidator(_blank_is_none), BeforeValidator(_as_text)
+]
 
 
 class _Form(BaseModel):
@@ -52,7 +60,9 @@ class SummaryForm(_Form):
     text: Text = Field(description="three to six plain sentences, no markdown")
     topics: Texts = Field(description="main subjects")
     decisions: Texts = Field(description="what was decided")
-    actions: Texts = Field(description="what is to be done, and by when if that was said")
+    actions: Texts = Field(
+        description="what is to be done, and by when if that was said"
+    )
     facts: Texts = Field(
         description="names, dates, numbers and facts worth remembering, never a secret"
     )
@@ -123,8 +133,12 @@ class FactForm(_Form):
     confidence: float
     sentiment: Sentiment
     turns: list[int]
-    words: str = Field(description="the words it rests on, copied exactly from one turn")
-    supersedes: Maybe = Field(description="the id of a known fact that this one replaces")
+    words: str = Field(
+        description="the words it rests on, copied exactly from one turn"
+    )
+    supersedes: Maybe = Field(
+        description="the id of a known fact that this one replaces"
+    )
     duplicate_of: Maybe = Field(description="the id of a known fact that says the same")
 
 
@@ -133,7 +147,9 @@ class FactsForm(_Form):
 
 
 class SpokenForm(_Form):
-    say: Text = Field(description="what the caller hears now: one to three short spoken sentences")
+    say: Text = Field(
+        description="what the caller hears now: one to three short spoken sentences"
+    )
     ends_call: bool = Field(
         description="true only after the caller said goodbye or wants nothing more"
     )
@@ -151,7 +167,9 @@ def fence(name: str, text: str) -> str:
     return f"{FENCE_NOTICE}\n=== {name} {mark}\n{text}\n=== end of {name} {mark}"
 
 
-def format_call_data(call: Call, part: Sequence[str], extra: Sequence[tuple[str, str]] = ()) -> str:
+def format_call_data(
+    call: Call, part: Sequence[str], extra: Sequence[tuple[str, str]] = ()
+) -> str:
     """The data of a question: the call, the transcript, and what else it needs."""
     other = call.callee if call.direction == "outbound" else call.caller
     about = (
@@ -195,7 +213,9 @@ class Question(Generic[F]):
     def prompt(self) -> str:
         folder = files("aftercall.llm") / "prompts"
         names = ("rules", self.name)
-        return "\n\n".join((folder / f"{name}.md").read_text("utf-8").strip() for name in names)
+        return "\n\n".join(
+            (folder / f"{name}.md").read_text("utf-8").strip() for name in names
+        )
 
     @cached_property
     def schema(self) -> dict[str, Any]:

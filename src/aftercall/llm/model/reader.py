@@ -99,7 +99,9 @@ log = get_logger("model")
 
 
 class ModelReader:
-    def __init__(self, client: CompletionClient, answers: AnswerCache | None = None) -> None:
+    def __init__(
+        self, client: CompletionClient, answers: AnswerCache | None = None
+    ) -> None:
         self._client = client
         self._asker = QuestionAsker(client, answers or NullAnswerCache())
 
@@ -114,9 +116,12 @@ class ModelReader:
         if len(parts) > 1:
             question = questions.SUMMARY_OF_PARTS
             lines = [
-                f"Part {number}: {part.model_dump_json()}" for number, part in enumerate(parts, 1)
+                f"Part {number}: {part.model_dump_json()}"
+                for number, part in enumerate(parts, 1)
             ]
-            whole, more = self._asker.ask(question, format_call_data(call, lines), call.id)
+            whole, more = self._asker.ask(
+                question, format_call_data(call, lines), call.id
+            )
             usage += more
         summary = Summary.model_validate(whole.model_dump())
         masked = SecretMask(call).mask_fields(summary, *Summary.model_fields)
@@ -125,7 +130,9 @@ class ModelReader:
     def find_profile(self, call: Call) -> ReadingResult[Profile]:
         parts, usage = self._ask_parts(questions.PROFILE, call)
         ground = Grounding(call)
-        found = grounding.merge_profiles([grounding.ground_profile(part, ground) for part in parts])
+        found = grounding.merge_profiles(
+            [grounding.ground_profile(part, ground) for part in parts]
+        )
         masked = SecretMask(call).mask_fields(found, "notes", "context")
         return ReadingResult(masked, self._trace(questions.PROFILE, usage))
 
@@ -152,12 +159,15 @@ class ModelReader:
         self, call: Call, known: Sequence[KnownFact] = ()
     ) -> ReadingResult[tuple[FactDraft, ...]]:
         listed = "\n".join(
-            f"{fact.id} ({fact.category}): {' '.join(fact.text.split())}" for fact in known
+            f"{fact.id} ({fact.category}): {' '.join(fact.text.split())}"
+            for fact in known
         )
         parts, usage = self._ask_parts(questions.FACTS, call, [("known facts", listed)])
         ids, ground = {fact.id for fact in known}, Grounding(call)
         ground_fact = partial(grounding.ground_fact, ground=ground, known=ids)
-        grounded = [_drop_ungrounded(part.facts, ground_fact, "facts") for part in parts]
+        grounded = [
+            _drop_ungrounded(part.facts, ground_fact, "facts") for part in parts
+        ]
         facts = SecretMask(call).mark_secret_facts(grounding.merge_facts(grounded))
         return ReadingResult(facts, self._trace(questions.FACTS, usage))
 
@@ -171,8 +181,12 @@ class ModelReader:
             asked = grounding.merge_asked([asked, _ground_asked(form, ground)])
             usage += cost
         masked = RequestsReading(
-            requests=tuple(mask.mask_fields(item, "title", "details") for item in asked.requests),
-            withdrawn=tuple(mask.mask_fields(item, "title") for item in asked.withdrawn),
+            requests=tuple(
+                mask.mask_fields(item, "title", "details") for item in asked.requests
+            ),
+            withdrawn=tuple(
+                mask.mask_fields(item, "title") for item in asked.withdrawn
+            ),
             promises=tuple(mask.mask_fields(item, "title") for item in asked.promises),
         )
         return ReadingResult(masked, self._trace(questions.ASKED, usage))
@@ -203,11 +217,17 @@ class ModelReader:
             self._asker.ask(question, format_call_data(call, part, extra), call.id)
             for part in split_transcript(call, self._client.part_chars)
         ]
-        return [form for form, _ in answers], sum((usage for _, usage in answers), Usage())
+        return [form for form, _ in answers], sum(
+            (usage for _, usage in answers), Usage()
+        )
 
     def _trace(self, question: Question[F], usage: Usage) -> ReadingTrace:
         return ReadingTrace(
-            self.name, question.hash, usage.input_tokens, usage.output_tokens, usage.cost
+            self.name,
+            question.hash,
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cost,
         )
 
 
@@ -217,7 +237,9 @@ def _ground_asked(form: questions.AskedForm, ground: Grounding) -> RequestsReadi
             form.requests, partial(grounding.ground_request, ground=ground), "requests"
         ),
         withdrawn=_drop_ungrounded(
-            form.withdrawn, partial(grounding.ground_withdrawn, ground=ground), "withdrawn"
+            form.withdrawn,
+            partial(grounding.ground_withdrawn, ground=ground),
+            "withdrawn",
         ),
         promises=_drop_ungrounded(
             form.promises, partial(grounding.ground_promise, ground=ground), "promises"

@@ -76,10 +76,14 @@ def says_how_to_reach(trigger: Trigger, said: str, before: list[Clause]) -> bool
 @remember
 def is_slight(body: str) -> bool:
     """Whether words near a request add nothing to it."""
-    return bool(cues.SMALL_TALK.search(body) or cues.SLIGHT.match(body)) or not stems(body)
+    return bool(cues.SMALL_TALK.search(body) or cues.SLIGHT.match(body)) or not stems(
+        body
+    )
 
 
-def replaces(current: Ask, trigger: Trigger, clause: Clause, before: list[Clause]) -> bool:
+def replaces(
+    current: Ask, trigger: Trigger, clause: Clause, before: list[Clause]
+) -> bool:
     """ "The small car won't do.
 
     Give me a seven seater.": what was asked for gives way to another thing of its kind.
@@ -94,7 +98,8 @@ def replaces(current: Ask, trigger: Trigger, clause: Clause, before: list[Clause
     unfit = [
         match["what"]
         for other in spoken
-        if (match := cues.UNFIT.search(other.text)) and stems(match["what"]) & stems(current.act)
+        if (match := cues.UNFIT.search(other.text))
+        and stems(match["what"]) & stems(current.act)
     ]
     if not unfit and not cues.INSTEAD.search(clause.whole):
         return False

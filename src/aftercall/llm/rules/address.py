@@ -3,7 +3,15 @@
 import itertools
 
 from aftercall.llm.rules.cue import Caseless, Cue
-from aftercall.llm.rules.names import END, NOT_NAMES, PART, TITLE, Named, asks_name, clean_name
+from aftercall.llm.rules.names import (
+    END,
+    NOT_NAMES,
+    PART,
+    TITLE,
+    Named,
+    asks_name,
+    clean_name,
+)
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.model.turns import Turn
 
@@ -59,9 +67,13 @@ _CALLED_BESIDE_NAME = tuple(
     )
 )
 _TITLED = Cue(r"\b(?:Mr|Mrs|Ms|Miss|Mister|Dr)\b\.? [A-Z]", 0)
-_JUST = Cue(rf"^(?i:oh,? |no,? |just |it['’]s |please,? )*(?P<name>{PART})(?i:,? please)?[.!]$", 0)
+_JUST = Cue(
+    rf"^(?i:oh,? |no,? |just |it['’]s |please,? )*(?P<name>{PART})(?i:,? please)?[.!]$",
+    0,
+)
 _CALLED_LOWER = Cue(
-    r"\b(?:everyone|everybody|people|friends|folks) calls? me (?P<name>[a-zà-ÿ]{2,})\b", 0
+    r"\b(?:everyone|everybody|people|friends|folks) calls? me (?P<name>[a-zà-ÿ]{2,})\b",
+    0,
 )
 _PRONOUN = r"(?:she|he|they|ze|xe|it|her|him|them|zir|hir|xem|its|hers|his|theirs)"
 _PRONOUNS = Cue(
@@ -108,13 +120,17 @@ def find_call_name(turns: tuple[Turn, ...], named: Named) -> str | None:
             asked = asks_name(turn.text) or bool(_TITLED.search(turn.text))
             continue
         for sentence in split_sentences(turn.text):
-            if (_MAY_CALL.occurs(sentence) and (name := _called(sentence, _CALLED))) or (
+            if (
+                _MAY_CALL.occurs(sentence) and (name := _called(sentence, _CALLED))
+            ) or (
                 (turn.seq in given or asked)
                 and (name := _called(sentence, _CALLED_BESIDE_NAME))
                 and _is_form_of(name, named.parts)
             ):
                 return name
-            if (match := _CALLED_LOWER.search(sentence)) and match["name"] not in NOT_NAMES:
+            if (match := _CALLED_LOWER.search(sentence)) and match[
+                "name"
+            ] not in NOT_NAMES:
                 return match["name"].capitalize()
     return None
 
@@ -134,7 +150,11 @@ def _is_form_of(name: str, parts: set[str]) -> bool:
 def put_right(turns: tuple[Turn, ...], known: set[str]) -> str | None:
     """Addressed by title, the caller answers with the short form: "Mr. Rowe?", "Jim, please." """
     for said, answered in itertools.pairwise(turns):
-        if said.speaker == "agent" and answered.speaker == "caller" and _TITLED.search(said.text):
+        if (
+            said.speaker == "agent"
+            and answered.speaker == "caller"
+            and _TITLED.search(said.text)
+        ):
             first = next(iter(split_sentences(answered.text)), "")
             if (
                 (match := _JUST.match(first))
@@ -158,7 +178,10 @@ def find_pronouns(texts: list[str]) -> str | None:
         if not _MAY_TELL.occurs(text):
             continue
         if match := _PRONOUNS.search(text):
-            first, second = (match["a"] or match["c"]).lower(), (match["b"] or match["d"]).lower()
+            first, second = (
+                (match["a"] or match["c"]).lower(),
+                (match["b"] or match["d"]).lower(),
+            )
             return f"{first}/{second}" if first != second else None
         if match := _ONE_PRONOUN.search(text):
             first = match["a"].lower()

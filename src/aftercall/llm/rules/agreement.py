@@ -22,7 +22,8 @@ class Agreement(Hearing):
         """
         seq = clauses[0].seq
         demurs = any(
-            clause.is_question or cues.DEMURS.search(clause.text) for clause in clauses[:2]
+            clause.is_question or cues.DEMURS.search(clause.text)
+            for clause in clauses[:2]
         )
         if answer is None and not demurs and self._repeats_slot(clauses):
             answer = "yes"
@@ -51,9 +52,13 @@ class Agreement(Hearing):
     def _is_for(self, proposal: Proposal, ask: Ask) -> bool:
         if not takes_day(ask) or cues.CONTENT_DATED.match(ask.act):
             return False
-        if cues.NOT_FREE.search(proposal.sentence) and not proposal.sentence.endswith("?"):
+        if cues.NOT_FREE.search(proposal.sentence) and not proposal.sentence.endswith(
+            "?"
+        ):
             return False
-        return ask.kind != "issue" or bool(self._question or cues.SLOT.search(proposal.sentence))
+        return ask.kind != "issue" or bool(
+            self._question or cues.SLOT.search(proposal.sentence)
+        )
 
     def _is_taken(
         self,
@@ -89,7 +94,9 @@ class Agreement(Hearing):
             and not cues.NO_SLOT.search(proposal.sentence)
         )
         return bool(put) and not any(
-            mention.day != day for clause in clauses for mention in self._days_in(clause)
+            mention.day != day
+            for clause in clauses
+            for mention in self._days_in(clause)
         )
 
     def _picked(self, proposal: Proposal, clauses: list[Clause]) -> date | None:
@@ -97,7 +104,9 @@ class Agreement(Hearing):
         number or weekday alone.
         """
         offered = [mention.day for mention in (proposal.mention, *proposal.others)]
-        for said in (mention for clause in clauses[:2] for mention in self._days_in(clause)):
+        for said in (
+            mention for clause in clauses[:2] for mention in self._days_in(clause)
+        ):
             for day in offered:
                 if (
                     said.day == day
@@ -129,7 +138,10 @@ class Agreement(Hearing):
         """The request a day is put forward for: the one named before it, or the only one it can
         be.
         """
-        before, about = stems(proposal.sentence[: proposal.mention.start]), stems(proposal.sentence)
+        before, about = (
+            stems(proposal.sentence[: proposal.mention.start]),
+            stems(proposal.sentence),
+        )
         named = [ask for ask in self.asks if stems(ask.act) & before] or [
             ask for ask in self.asks if stems(ask.act) & about
         ]
@@ -164,7 +176,9 @@ class Agreement(Hearing):
         said = [clause for clause in clauses[:4] if not clause.is_question]
         return bool(days) and any(
             cues.TIME_ONLY.match(clause.body)
-            or any(mention.day in days for mention in find_dates(clause.text, self.today))
+            or any(
+                mention.day in days for mention in find_dates(clause.text, self.today)
+            )
             for clause in said
         )
 

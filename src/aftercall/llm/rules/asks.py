@@ -57,7 +57,9 @@ _TAILS = (
     ),
     *("so", "or", "an", "to", "of", "is", "oh", "a"),
 )
-_POINTS = re.compile(r"\b(?:it|that|them|this|those|these|him|her|one|note|message)\b", re.I)
+_POINTS = re.compile(
+    r"\b(?:it|that|them|this|those|these|him|her|one|note|message)\b", re.I
+)
 _DANGLING = re.compile(
     r"(?:(?:^|\s+)(?:not|no|the|a|an|instead of|rather than|for|on|at|in|with|by|from|to|of"
     "|about|and|or|but|is|"
@@ -67,11 +69,11 @@ _DANGLING = re.compile(
 _DOUBLED = re.compile(r"\b(?:for|on|by|at) (?=(?:at|on|in|for|by|with)\b)", re.I)
 _DENIES = re.compile(r"\b(?:not|instead of|rather than)(?: \w+)?\s*$", re.I)
 _LISTED = re.compile(r",? (?:and|plus|with) (?:also )?|, ", re.I)
-_CLOCK = re.compile(rf"\bat (?:{NUMBER_WORD}|\d)", re.I)  # then a bare number may be the hour
+# then a bare number may be the hour
+_CLOCK = re.compile(rf"\bat (?:{NUMBER_WORD}|\d)", re.I)
 _FILLERS = Cue(r"(?:,\s*)?\b(?:umm?|uhh?|er+m|you know|i mean|sort of|kind of)\b,?\s*")
-_STUTTER = re.compile(
-    rf"\b(?!{NUMBER_WORD}\b|\d|\w\b)(\w+)(?:, | )\1\b", re.I
-)  # figures and letters are said twice on purpose
+# figures and letters are said twice on purpose
+_STUTTER = re.compile(rf"\b(?!{NUMBER_WORD}\b|\d|\w\b)(\w+)(?:, | )\1\b", re.I)
 
 
 @dataclass(slots=True)
@@ -128,7 +130,9 @@ class Ask:
         text = tidy(text)
         self.denied += self._outnumbered(text)
         if TIME_ONLY.match(text):
-            self.details = [(at, known) for at, known in self.details if not TIME_ONLY.match(known)]
+            self.details = [
+                (at, known) for at, known in self.details if not TIME_ONLY.match(known)
+            ]
         if (
             text
             and text.lower() not in self.act.lower()
@@ -141,7 +145,10 @@ class Ask:
         """ "Ten people" once "twelve people" was said."""
         new = quantities(text)
         told = (
-            [quantities(earlier) for earlier in (self.act, *(known for _, known in self.details))]
+            [
+                quantities(earlier)
+                for earlier in (self.act, *(known for _, known in self.details))
+            ]
             if new
             else []
         )
@@ -156,7 +163,10 @@ class Ask:
         """Whether the agent's words have another number than the caller's for the same things."""
         theirs = quantities(text)
         ours = (
-            [quantities(told) for told in (self.act, *(known for _, known in self.details))]
+            [
+                quantities(told)
+                for told in (self.act, *(known for _, known in self.details))
+            ]
             if theirs
             else []
         )
@@ -189,7 +199,11 @@ class Ask:
 
     def replace_act(self, act: str, words: str, seq: int) -> None:
         """Another thing is wanted in place of the one asked for; what was agreed about it stays."""
-        verb = self.act.split(" ", 1)[0] if not act.lower().startswith(("the ", "that ")) else ""
+        verb = (
+            self.act.split(" ", 1)[0]
+            if not act.lower().startswith(("the ", "that "))
+            else ""
+        )
         self.act, self.words = (
             f"{verb} {act}"
             if verb.isalpha() and verb.lower() not in ("a", "an", "the", "my")
@@ -208,7 +222,9 @@ class Ask:
         kept = [
             (seq, text)
             for seq, text in self.details
-            if not re.search(rf"\b{re.escape(verb)} (?:it|them|that|this)\b", text, re.I)
+            if not re.search(
+                rf"\b{re.escape(verb)} (?:it|them|that|this)\b", text, re.I
+            )
         ]
         dropped = len(kept) < len(self.details)
         self.details = kept
@@ -219,7 +235,9 @@ class Ask:
         stays.
         """
         pieces = _LISTED.split(self.act)
-        left = [piece for piece in pieces if not stems(piece) or not stems(piece) <= about]
+        left = [
+            piece for piece in pieces if not stems(piece) or not stems(piece) <= about
+        ]
         if (
             len(left) == len(pieces)
             or not any(stems(piece) - about for piece in left)
@@ -238,10 +256,24 @@ class Ask:
 
     def as_request(self) -> Request:
         title = self._title()
-        details = [kept for _, text in self.details if (kept := tidy(self._without_denied(text)))]
-        said = [text for _, text in self.heard_back[-_HEARD_BACK:] if not self._disputes(text)]
-        heard_back = [kept for text in said if (kept := tidy(self._without_denied(text)))]
-        persons = (self.words, *details, *(heard_back if self.kind == "message" else ()))
+        details = [
+            kept
+            for _, text in self.details
+            if (kept := tidy(self._without_denied(text)))
+        ]
+        said = [
+            text
+            for _, text in self.heard_back[-_HEARD_BACK:]
+            if not self._disputes(text)
+        ]
+        heard_back = [
+            kept for text in said if (kept := tidy(self._without_denied(text)))
+        ]
+        persons = (
+            self.words,
+            *details,
+            *(heard_back if self.kind == "message" else ()),
+        )
         return Request(
             kind=self.kind,
             title=title,
@@ -255,14 +287,20 @@ class Ask:
         )
 
     def _noted(self) -> str | None:
-        return person_noted(erase(self.act, self.denied)) if self.kind == "note" else None
+        return (
+            person_noted(erase(self.act, self.denied)) if self.kind == "note" else None
+        )
 
     def _ground(self) -> str:
         """The caller's words, cut before anything they took back."""
         words = self._verbatim(visible(self.words)) or longest_without(
             visible(self.words), self.denied
         )
-        return words[: repaired.start()].strip(" ,") if (repaired := find_repair(words)) else words
+        return (
+            words[: repaired.start()].strip(" ,")
+            if (repaired := find_repair(words))
+            else words
+        )
 
     def as_withdrawn(self) -> WithdrawnRequest:
         return WithdrawnRequest(title=self._title(), turns=tuple(self.turns))
@@ -287,27 +325,43 @@ class Ask:
             if not found:
                 kept.append(piece)
             elif any(_DENIES.search(piece[: match.start()]) for match in found):
-                kept.append(_DANGLING.sub("", piece[: min(match.start() for match in found)]))
+                kept.append(
+                    _DANGLING.sub("", piece[: min(match.start() for match in found)])
+                )
                 break
-            elif stems(left := _DOUBLED.sub("", _DANGLING.sub("", erase(piece, self.denied)))):
+            elif stems(
+                left := _DOUBLED.sub("", _DANGLING.sub("", erase(piece, self.denied)))
+            ):
                 kept.append(left)
         return ", ".join(filter(None, kept)).strip(" ,")
 
     def _verbatim(self, text: str) -> str:
         """The beginning of a text, up to what was taken back."""
         found = [match.start() for match in _mentions(text, self.denied)]
-        return _DANGLING.sub("", text[: min(found)]).strip(" ,") if found else text.strip(" ,")
+        return (
+            _DANGLING.sub("", text[: min(found)]).strip(" ,")
+            if found
+            else text.strip(" ,")
+        )
 
 
 def _mentions(text: str, words: list[str]) -> list[re.Match[str]]:
     low = text.lower()
     said = (word for word in words if word.lower() in low)
-    return [match for word in said if (match := re.search(rf"\b{re.escape(word)}\b", text, re.I))]
+    return [
+        match
+        for word in said
+        if (match := re.search(rf"\b{re.escape(word)}\b", text, re.I))
+    ]
 
 
 def visible(text: str) -> str:
     """The longest piece of a text that no secret touches."""
-    return max(re.split(f"{MASK}+", text), key=len).strip(" ,;:") if MASK in text else text.strip()
+    return (
+        max(re.split(f"{MASK}+", text), key=len).strip(" ,;:")
+        if MASK in text
+        else text.strip()
+    )
 
 
 @remember
@@ -327,7 +381,9 @@ def _without_tail(text: str) -> str:
     while True:
         text = text.rstrip(" \n\t,;:.!?…-")
         low = text.lower().replace("’", "'")
-        tail = next((tail for tail in _TAILS if low == tail or low.endswith(f" {tail}")), "")
+        tail = next(
+            (tail for tail in _TAILS if low == tail or low.endswith(f" {tail}")), ""
+        )
         if not tail:
             return text
         text = text[: -len(tail)]
@@ -343,8 +399,12 @@ def title_of(act: str) -> str:
 
 def as_caller(act: str) -> str:
     """An offer in the mouth of the one who accepts it."""
-    return re.sub(r"\byour\b", "my", re.sub(r"\byou\b", "me", act, flags=re.I), flags=re.I)
+    return re.sub(
+        r"\byour\b", "my", re.sub(r"\byou\b", "me", act, flags=re.I), flags=re.I
+    )
 
 
 def is_worth_keeping(ask: Ask) -> bool:
-    return bool(tidy(ask.act)) and (bool(ask.stems) or ask.kind in ("message", "reminder"))
+    return bool(tidy(ask.act)) and (
+        bool(ask.stems) or ask.kind in ("message", "reminder")
+    )

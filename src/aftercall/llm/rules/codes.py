@@ -57,12 +57,12 @@ _UNIT_AFTER = re.compile(
     r"close|row|gardens|hill|place|terrace|grove))\b",
     re.I,
 )
-_STRONG = Cue(
-    r"(?:pin|pass ?code|cvv|cvc|combination)\b"
-)  # whatever else is named, these own the figures
+# whatever else is named, these own the figures
+_STRONG = Cue(r"(?:pin|pass ?code|cvv|cvc|combination)\b")
 # "The PIN for the phone line is …": what it is for does not own the figures.
 _BESIDES = re.compile(
-    r"\b(?:for|on|of|to|in|at|by|with|from) (?:the |my |our |his |her |your |a )?(?:\w+ )?$", re.I
+    r"\b(?:for|on|of|to|in|at|by|with|from) (?:the |my |our |his |her |your |a )?(?:\w+ )?$",
+    re.I,
 )
 _HOUR_BEFORE = re.compile(
     r"\b(?:at|by|until|till|from|before|after|around|about|past|between)\s*$", re.I
@@ -73,7 +73,9 @@ _RUN = re.compile(
     rf"|wait,? no|i mean)[, ]+){_TOKEN})*\b",
     re.I,
 )
-_POINTS = re.compile(r"(?:and |um |uh |so |yes |yeah )*(?:it|that|this|mine|they)\b", re.I)
+_POINTS = re.compile(
+    r"(?:and |um |uh |so |yes |yeah )*(?:it|that|this|mine|they)\b", re.I
+)
 _BARE_NOUNS = (
     "code",
     "the code",
@@ -117,8 +119,12 @@ _GOES_ON = re.compile(
     r"|could|that)|because|so|anyway)\b",
     re.I,
 )
-_NEXT_MATTER = re.compile(r"\s+(?:and|but|so|can|could|please|then)\b(?= \w+ \w+ \w+)", re.I)
-_TRAILS_OFF = re.compile(r"(?:[,\s]+(?:oh|ah|oops|uh|um|er|sorry|wait|well|right|please))+$", re.I)
+_NEXT_MATTER = re.compile(
+    r"\s+(?:and|but|so|can|could|please|then)\b(?= \w+ \w+ \w+)", re.I
+)
+_TRAILS_OFF = re.compile(
+    r"(?:[,\s]+(?:oh|ah|oops|uh|um|er|sorry|wait|well|right|please))+$", re.I
+)
 _LONGEST_PASSWORD = 12
 # The agent says that this should not have been said.
 _REBUKE = re.compile(
@@ -173,7 +179,9 @@ def _asked_for(question: str) -> str:
     nouns = list(SECRET_NOUN.finditer(question))
     plain = list(_PLAIN_NOUN.finditer(question))
     asks = "?" in question or re.search(
-        r"\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", question, re.I
+        r"\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b",
+        question,
+        re.I,
     )
     if not nouns or not asks or (plain and plain[-1].start() > nouns[-1].start()):
         return ""
@@ -217,8 +225,12 @@ def _governor(
     before, after = sentence[: run.start()], sentence[run.end() :]
     if _UNIT_AFTER.match(after) or _HOUR_BEFORE.search(before):
         return ""
-    secret = max(SECRET_NOUN.finditer(before), key=lambda match: match.start(), default=None)
-    plain = max(_PLAIN_NOUN.finditer(before), key=lambda match: match.start(), default=None)
+    secret = max(
+        SECRET_NOUN.finditer(before), key=lambda match: match.start(), default=None
+    )
+    plain = max(
+        _PLAIN_NOUN.finditer(before), key=lambda match: match.start(), default=None
+    )
     if secret and _STRONG.match(secret.group()):
         plain = None
     if (
@@ -231,7 +243,11 @@ def _governor(
     if plain and (secret is None or plain.start() >= secret.end()):
         return ""
     if secret:
-        return secret.group().strip() if not is_pair or run.start() - secret.end() <= _NEAR else ""
+        return (
+            secret.group().strip()
+            if not is_pair or run.start() - secret.end() <= _NEAR
+            else ""
+        )
     return _later_noun(after, asked or ("" if is_pair else noun_before))
 
 
@@ -265,9 +281,9 @@ def _password(said: str) -> str:
     pieces = re.split(r"(,\s+)", said.strip(" .,!?\"'"))
     kept = list(itertools.takewhile(lambda piece: not _GOES_ON.search(piece), pieces))
     kept[-1:] = [_NEXT_MATTER.split(kept[-1])[0]] if kept else []
-    value = _TRAILS_OFF.sub("", "".join(kept).strip(" .,!?\"'")) or _GOES_ON.split(pieces[0])[
-        0
-    ].strip(" .,")
+    value = _TRAILS_OFF.sub("", "".join(kept).strip(" .,!?\"'")) or _GOES_ON.split(
+        pieces[0]
+    )[0].strip(" .,")
     return (
         ""
         if not value or _NO_VALUE.match(value) or len(value.split()) > _LONGEST_PASSWORD

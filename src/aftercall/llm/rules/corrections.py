@@ -66,10 +66,14 @@ _NO_DENIAL = vocabulary(
 def denied_words(text: str) -> list[str]:
     """What a correction says it is not."""
     denied = [
-        match["word"] for match in _DENIED.finditer(text) if match["word"].lower() not in _NO_DENIAL
+        match["word"]
+        for match in _DENIED.finditer(text)
+        if match["word"].lower() not in _NO_DENIAL
     ]
     others = (
-        match["word"] for cue in (_OUTDATED, _THE_OTHER, _PLAINLY) for match in cue.finditer(text)
+        match["word"]
+        for cue in (_OUTDATED, _THE_OTHER, _PLAINLY)
+        for match in cue.finditer(text)
     )
     return [*denied, *others]
 
@@ -88,7 +92,8 @@ def new_number(text: str) -> str | None:
     first = re.split(r"[ -]", new)[0]
     return (
         new
-        if new and (first == new or first in TENS or "hundred" in new or "thousand" in new)
+        if new
+        and (first == new or first in TENS or "hundred" in new or "thousand" in new)
         else None
     )
 
@@ -152,7 +157,9 @@ def settle_repairs(text: str) -> str:
     return (
         text
         if not _MAY_REPAIR.search(text)
-        else _WITHIN.sub(lambda match: f"{match['old'].rpartition(' ')[0]} ".lstrip(), text)
+        else _WITHIN.sub(
+            lambda match: f"{match['old'].rpartition(' ')[0]} ".lstrip(), text
+        )
     )
 
 

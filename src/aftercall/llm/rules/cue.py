@@ -14,9 +14,8 @@ from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.needs import PREFIX, needed_words, prefix_of
 
 _WORD = re.compile(r"\w+")
-_SAME = str.maketrans(
-    {"ſ": "s", "ı": "i", "İ": "i"}
-)  # letters that a pattern takes for plain ones, and lower case does not
+# letters that a pattern takes for plain ones, and lower case does not
+_SAME = str.maketrans({"ſ": "s", "ı": "i", "İ": "i"})
 Entry = TypeVar("Entry")
 
 
@@ -28,7 +27,9 @@ def lowered(text: str) -> str:
 @remember
 def words_of(text: str) -> frozenset[str]:
     """Its words, and the beginnings of those long enough to have one."""
-    words = set(_WORD.findall(lowered(text if text.isascii() else text.translate(_SAME))))
+    words = set(
+        _WORD.findall(lowered(text if text.isascii() else text.translate(_SAME)))
+    )
     words |= {prefix_of(word) for word in words if len(word) >= PREFIX}
     return frozenset(words)
 
@@ -82,7 +83,9 @@ class Cue:
             else self._compiled.finditer(text)
         )
 
-    def sub(self, new: str | Callable[[re.Match[str]], str], text: str, count: int = 0) -> str:
+    def sub(
+        self, new: str | Callable[[re.Match[str]], str], text: str, count: int = 0
+    ) -> str:
         needs = self.needs
         return (
             text

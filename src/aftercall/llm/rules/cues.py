@@ -26,14 +26,18 @@ TELLS_ONLY = Cue(
     r"(?-i:[A-Z])\w+)?(?: know)?"
     r"(?:,? (?:still )?(?:today|tonight|tomorrow|by \w+))?\W*$"
 )
-MOVES = Cue(r"^(?:move|reschedule|change|push|switch|shift|postpone|rebook|bump|bring forward)\b")
+MOVES = Cue(
+    r"^(?:move|reschedule|change|push|switch|shift|postpone|rebook|bump|bring forward)\b"
+)
 ENDS = Cue(r"^(?:cancel|stop|skip)\b")
 MOVED_TO = Cue(r"\b(?:to|for|until|till|instead)\b[^,]{0,20}$")
 THEN = Cue(
     r"\bthen\b(?=[?.!]*$)|\b(?:by|for|before) (?:then|that (?:day|date))\b|\bthat (?:day"
     r"|morning|afternoon|evening)\b"
 )
-AND_ALSO = Cue(r",? and (?=(?:on |in |the |next |this |tomorrow|tonight|by )[\w ]{0,25}?\bto \w+)")
+AND_ALSO = Cue(
+    r",? and (?=(?:on |in |the |next |this |tomorrow|tonight|by )[\w ]{0,25}?\bto \w+)"
+)
 INSTRUCTS = Cue(
     "^(?:ring|press|use|knock|leave|deliver|wrap|charge|include|put|write|make|park|ask for"
     r"|come|mention)\b"
@@ -104,14 +108,18 @@ DICTATES = Cue(
 )
 THEN_ALSO = Cue(r"(?:and |oh |um+ |uh+ )*(?:then|also|second|third|next|plus)\b")
 NEW_POINT = Cue(r"^(?:and|also|then|oh|plus|okay|so)\b")
-CALL_BACK = Cue(r"\b(?:call|ring|phone|speak|talk|human|call ?back|go through|contact)\b")
+CALL_BACK = Cue(
+    r"\b(?:call|ring|phone|speak|talk|human|call ?back|go through|contact)\b"
+)
 STARTS_NEW = Cue(
     r"^(?:and|also|oh|then|plus|can|could|would)\b|^(?:yes|yeah|okay|no)[, ]+(?:and|can|could)\b"
 )
 WISH = Cue(
     r"^(?:(?:i|we)(?:['’]d)? (?:like|want|need|prefer)|(?:can|could|may) (?:i|we) (?:have|get))\b"
 )
-ASKS_FOR = Cue(r"\b(?:what|which|who|where|when|why|how|name|number|address|spell|anything|or)\b")
+ASKS_FOR = Cue(
+    r"\b(?:what|which|who|where|when|why|how|name|number|address|spell|anything|or)\b"
+)
 REACHES = Cue(r"\b(?:call|ring|phone|text|email|contact|touch|message|write)\b")
 SEND_SOMEONE = Cue(
     "^(?:send (?:someone|somebody|a |an )|come (?:out|and|over|round|by|have)|have (?:someone"
@@ -164,7 +172,9 @@ REFUSES = Cue(
     r"have)?(?: to)? [^.?!]*\b(?:himself|herself|"
     r"themselves)\b",
 )
-WITH_PERSON = Cue(r"(?:have|get) (?-i:[A-Z][\w'’-]+)(?: again| this time| please| instead)*\W*")
+WITH_PERSON = Cue(
+    r"(?:have|get) (?-i:[A-Z][\w'’-]+)(?: again| this time| please| instead)*\W*"
+)
 IF_NOT_REACHED = Cue(
     r"\bif (?:you|they|he|she) (?:can['’]?t|cannot|don['’]?t) (?:get|reach|find|raise)\b"
 )
@@ -174,7 +184,9 @@ STATES = Cue(
     r"|right|all|it)\W*$)|"
     r"(?-i:[A-Z][a-z]+(?:['’]s)? [a-z]+|(?:[A-Z][\w'’]+ )?[A-Z][\w'’]+, )"
 )
-INTRODUCES = Cue(r"(?:it['’]s|it is|this is|i['’]m|i am|my name(?:['’]s| is)) (?-i:[A-Z])")
+INTRODUCES = Cue(
+    r"(?:it['’]s|it is|this is|i['’]m|i am|my name(?:['’]s| is)) (?-i:[A-Z])"
+)
 TAKES_OFF = Cue(r"\btake (?:me|us|him|her|them|it|that) off (?:it|that|the|this)\b")
 # Asking what is free is not yet asking for it; with the agent's offer and a yes it becomes a
 # booking.
@@ -360,7 +372,9 @@ ASKS_HOURS = Cue(
     r"\b(?:what time|how late|till when|until when|are you (?:open|closed|there)|do you "
     r"(?:open|close|shut))\b"
 )
-TO_THEM = Cue(r"^(?:tell|ask|let|call|ring|text|email|give|warn|write(?: to)?) (?:him|her|them)\b")
+TO_THEM = Cue(
+    r"^(?:tell|ask|let|call|ring|text|email|give|warn|write(?: to)?) (?:him|her|them)\b"
+)
 KEEPS = Cue(
     (
         "^(?:(?:no|nah|actually|wait|hang on|hold on|please|then|just|leave (?:it"
@@ -430,7 +444,9 @@ NEW_TOPIC = Cue(
     r"finally|lastly|one more thing|number (?:two|three|four))\b[,:.]?(?! (?:one|time|of|week"
     "|day|month|year|floor))",
 )
-AND_ANOTHER = Cue(r"^(?:and|also|plus|oh,? and|another thing)\b,? (?:also )?(?:the|my|our|there)\b")
+AND_ANOTHER = Cue(
+    r"^(?:and|also|plus|oh,? and|another thing)\b,? (?:also )?(?:the|my|our|there)\b"
+)
 BOOKED = Cue(
     r"\b(?:appointment|booking|reservation|delivery|order|meeting|table|slot|session|visit"
     "|lesson|class|flight|"
@@ -448,7 +464,9 @@ ADD_ON = Cue(
     r"message|candles?|label|sticker|receipt|tag)\b",
 )
 ON_FILE = Cue(r"\b(?:file|account|record|chart|notes|system)\b")
-ON_LIST = Cue(r"\b(?:on|to) (?:the|a|your|my) (?:\w+[ -])?(?:list|rota|register|calendar|system)\b")
+ON_LIST = Cue(
+    r"\b(?:on|to) (?:the|a|your|my) (?:\w+[ -])?(?:list|rota|register|calendar|system)\b"
+)
 SEES_TO = Cue(
     r"\b(?:look(?:ed)? at|fix(?:ed)?|repair(?:ed)?|come|check(?:ed)?|servic\w+|someone"
     "|somebody|engineer|plumber|"

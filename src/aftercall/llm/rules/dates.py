@@ -65,7 +65,9 @@ _FEASTS = {
 Resolve = Callable[[re.Match[str], date], date | None]
 
 
-def _upcoming_day(number: int | None, today: date, month: int | None = None) -> date | None:
+def _upcoming_day(
+    number: int | None, today: date, month: int | None = None
+) -> date | None:
     """The next such day of a month strictly to come (the day itself if the month is named)."""
     if number is None:
         return None
@@ -91,7 +93,9 @@ def _week_after(name: str, today: date) -> date:
 
 
 def _month_number(name: str) -> int:
-    return next(index for index, full in enumerate(_MONTHS, 1) if full[:3] == name[:3].lower())
+    return next(
+        index for index, full in enumerate(_MONTHS, 1) if full[:3] == name[:3].lower()
+    )
 
 
 def _in_units(match: re.Match[str], today: date) -> date | None:
@@ -125,7 +129,9 @@ def _with_day_number(match: re.Match[str], today: date) -> date | None:
 
 def _month_day(match: re.Match[str], today: date) -> date | None:
     number = (
-        day_number(match["ordinal"]) if not match["ordinal"].isdecimal() else int(match["ordinal"])
+        day_number(match["ordinal"])
+        if not match["ordinal"].isdecimal()
+        else int(match["ordinal"])
     )
     if number is None or not 1 <= number <= 31:
         return None
@@ -197,7 +203,11 @@ _AT_AN_HOUR = re.compile(
 
 def _in_the_morning(match: re.Match[str], today: date) -> date | None:
     """Tomorrow, unless an hour or a day before it says that another morning is meant."""
-    return None if _AT_AN_HOUR.search(match.string[: match.start()]) else today + timedelta(days=1)
+    return (
+        None
+        if _AT_AN_HOUR.search(match.string[: match.start()])
+        else today + timedelta(days=1)
+    )
 
 
 def _weekend(match: re.Match[str], today: date) -> date:
@@ -262,10 +272,19 @@ _PATTERNS: Table[Resolve] = Table(
             r"\bthis time next week\b|\bwithin (?:the|a|one) week\b",
             lambda _, today: today + timedelta(days=7),
         ),
-        (r"\bin half a year\b|\bin six months\b", lambda _, today: later(today, 6, "month")),
+        (
+            r"\bin half a year\b|\bin six months\b",
+            lambda _, today: later(today, 6, "month"),
+        ),
         (rf"\bthe (?P<ordinal>{ORDINAL}) of next month\b", _of_next_month),
-        (rf"\b(?P<ordinal>{ORDINAL}|\d{{1,2}}) (?:of )?(?P<month>{_MONTH})", _month_day),
-        (rf"\b(?P<month>{_MONTH}) (?:the )?(?P<ordinal>{ORDINAL}|\d{{1,2}}\b(?!:))", _month_day),
+        (
+            rf"\b(?P<ordinal>{ORDINAL}|\d{{1,2}}) (?:of )?(?P<month>{_MONTH})",
+            _month_day,
+        ),
+        (
+            rf"\b(?P<month>{_MONTH}) (?:the )?(?P<ordinal>{ORDINAL}|\d{{1,2}}\b(?!:))",
+            _month_day,
+        ),
         (
             (
                 r"\b(?:(?:the )?end of (?:the |this )?(?:day|business)|eod)\b(?! (?:on "
@@ -281,7 +300,9 @@ _PATTERNS: Table[Resolve] = Table(
         ),
         (
             r"\b(?:the )?end of (?:the|this) (?:working )?week\b",
-            lambda _, today: today if today.weekday() == 4 else _next_weekday("friday", today),
+            lambda _, today: (
+                today if today.weekday() == 4 else _next_weekday("friday", today)
+            ),
         ),
         (r"\b(?:the )?end of next month\b", lambda _, today: month_end(today, 1)),
         (
@@ -310,7 +331,8 @@ _PATTERNS: Table[Resolve] = Table(
                 rf"|\b(?P<earlier>{WEEKDAY}) (?:of )?the week after next\b"
             ),
             lambda match, today: (
-                _week_after(match["weekday"] or match["earlier"], today) + timedelta(weeks=1)
+                _week_after(match["weekday"] or match["earlier"], today)
+                + timedelta(weeks=1)
             ),
         ),
         (
@@ -328,7 +350,10 @@ _PATTERNS: Table[Resolve] = Table(
             _weekend,
         ),
         (r"\b(?:first thing )?in the morning\b", _in_the_morning),
-        (rf"\btomorrow(?: {_DAYPART})?\b|\btomorow\b", lambda _, today: today + timedelta(days=1)),
+        (
+            rf"\btomorrow(?: {_DAYPART})?\b|\btomorow\b",
+            lambda _, today: today + timedelta(days=1),
+        ),
         (rf"\b(?:today|tonight|this {_DAYPART})\b", lambda _, today: today),
         (
             (
@@ -353,7 +378,10 @@ _PATTERNS: Table[Resolve] = Table(
             _bare_ordinal,
         ),
         # "Twenty-third, please.": an answer; "first, …" counts up.
-        (rf"^(?!(?:first|second|third)\b)(?P<ordinal>{ORDINAL_WORD})\b(?=[,.!]|$)", _bare_ordinal),
+        (
+            rf"^(?!(?:first|second|third)\b)(?P<ordinal>{ORDINAL_WORD})\b(?=[,.!]|$)",
+            _bare_ordinal,
+        ),
     )
 )
 _WEEKDAY_ONLY = Cue(rf"(?:this )?{WEEKDAY}")
@@ -366,9 +394,8 @@ _NOT_MEANT = Cue(
     r"every(?: other| second| single)?|each|after)"
     r"(?: (?:this|the|on|for|past))?\s*$",
 )
-_NEGATED = Cue(
-    r"\b(?:not|isn't)(?: (?:this|the|on|for))?\s*$"
-)  # "not today, today is a holiday" names no today at all
+# "not today, today is a holiday" names no today at all
+_NEGATED = Cue(r"\b(?:not|isn't)(?: (?:this|the|on|for))?\s*$")
 _REFUSED_AFTER = Cue(
     "^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|here|over here|for me|already here"
     "|taken|full|bad|tricky|gone|"
@@ -400,7 +427,9 @@ def find_dates(text: str, today: date, anchor: date | None = None) -> list[Menti
     apart = [
         mention
         for mention in named
-        if not any(mention.start < other.end and other.start < mention.end for other in around)
+        if not any(
+            mention.start < other.end and other.start < mention.end for other in around
+        )
     ]
     return sorted((*apart, *around), key=lambda mention: mention.start)
 
@@ -440,7 +469,9 @@ _NAMED_MONTH = Cue(
 def named_month(text: str, today: date) -> str | None:
     """The month a text speaks of, unless it is more likely one gone by."""
     found = [match["month"] or match["dated"] for match in _NAMED_MONTH.finditer(text)]
-    ahead = [month for month in found if (_month_number(month) - today.month) % 12 <= _SOON]
+    ahead = [
+        month for month in found if (_month_number(month) - today.month) % 12 <= _SOON
+    ]
     return ahead[-1].strip(" .") if ahead else None
 
 
@@ -455,7 +486,8 @@ def in_month(text: str, month: str) -> str:
     if _NAMED_MONTH.search(text):
         return _ONE_OR_OTHER.sub(r"\g<one> of \g<month>\g<rest>", text)
     return _NTH_BARE.sub(
-        rf"\g<0> of {month}", _BARE_ORDINAL.sub(lambda match: f"{match.group()} of {month}", text)
+        rf"\g<0> of {month}",
+        _BARE_ORDINAL.sub(lambda match: f"{match.group()} of {month}", text),
     )
 
 
@@ -464,7 +496,10 @@ def _find_dates(text: str, today: date) -> tuple[Mention, ...]:
     taken: list[tuple[int, int]] = []
     mentions: list[Mention] = []
     refused: set[date] = set()
-    for pattern, resolve in (*(((_WRITTEN, _iso),) if "-" in text else ()), *_PATTERNS.of(text)):
+    for pattern, resolve in (
+        *(((_WRITTEN, _iso),) if "-" in text else ()),
+        *_PATTERNS.of(text),
+    ):
         for match in pattern.finditer(text):
             if any(match.start() < end and start < match.end() for start, end in taken):
                 continue
@@ -475,11 +510,17 @@ def _find_dates(text: str, today: date) -> tuple[Mention, ...]:
                 refused.add(mention.day)
             else:
                 mentions.append(mention)
-    meant = (mention for mention in mentions if mention.day >= today and mention.day not in refused)
+    meant = (
+        mention
+        for mention in mentions
+        if mention.day >= today and mention.day not in refused
+    )
     return tuple(sorted(meant, key=lambda mention: mention.start))
 
 
-def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> Mention | None:
+def _mention(
+    text: str, match: re.Match[str], resolve: Resolve, today: date
+) -> Mention | None:
     before = text[: match.start()]
     shifted = SHIFTED.search(before)
     if not shifted and (

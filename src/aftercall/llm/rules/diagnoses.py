@@ -89,7 +89,9 @@ def may_name(text: str) -> bool:
 
 
 def _may_be_ill(text: str) -> bool:
-    return _MAY_NAME.occurs(text) or any(word.endswith(_ENDINGS) for word in words_of(text))
+    return _MAY_NAME.occurs(text) or any(
+        word.endswith(_ENDINGS) for word in words_of(text)
+    )
 
 
 def find_diagnoses(text: str) -> Iterator[str]:
@@ -99,7 +101,11 @@ def find_diagnoses(text: str) -> Iterator[str]:
     match = _DIAGNOSED.search(text) or (
         _CONDITION.search(text) if _OF_SOMEONE.occurs(text) else None
     )
-    if match and not _NO_ILLNESS.search(text) and match["value"].lower() not in _NO_DISEASE:
+    if (
+        match
+        and not _NO_ILLNESS.search(text)
+        and match["value"].lower() not in _NO_DISEASE
+    ):
         yield match["value"].strip()
 
 

@@ -65,9 +65,7 @@ _CONTENT_BEGINS = Cue(
     "|we|he|she|they|it['’]?s?|my|our|the|"
     r"(?-i:[A-Z])\w*)\b"
 )
-_FIRST_WORDS = (
-    4  # characters a day may stand behind the start and still open the clause: "on ", "by "
-)
+_FIRST_WORDS = 4  # characters a day may stand behind the start and still open the clause: "on ", "by "
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,9 @@ class Proposal:
     others: tuple[Mention, ...] = ()
 
 
-def find_proposals(seq: int, text: str, today: date, anchor: date | None) -> list[Proposal]:
+def find_proposals(
+    seq: int, text: str, today: date, anchor: date | None
+) -> list[Proposal]:
     """The last day of each of an agent's sentences, promises left out: a day promised is not a
     day agreed.
     """
@@ -91,11 +91,15 @@ def find_proposals(seq: int, text: str, today: date, anchor: date | None) -> lis
     ]
 
 
-def _put_forward(sentence: str, mentions: list[Mention]) -> tuple[Mention, tuple[Mention, ...]]:
+def _put_forward(
+    sentence: str, mentions: list[Mention]
+) -> tuple[Mention, tuple[Mention, ...]]:
     """The last day of a sentence, or the first of a stretch of days: "from the third to the
     tenth".
     """
-    lasts = len(mentions) > 1 and _STRETCH.search(sentence[mentions[-2].end : mentions[-1].start])
+    lasts = len(mentions) > 1 and _STRETCH.search(
+        sentence[mentions[-2].end : mentions[-1].start]
+    )
     chosen = mentions[-2 if lasts else -1]
     return chosen, tuple(mention for mention in mentions if mention is not chosen)
 
@@ -122,15 +126,22 @@ def opening_day(
     mentions = find_dates(text, today, anchor)
     if cues.CONTENT_DATED.match(ask.act):
         return next(
-            (mention.day for mention in mentions if _is_before_content(text, mention)), None
+            (mention.day for mention in mentions if _is_before_content(text, mention)),
+            None,
         )
     if cues.MOVES.match(ask.act):
-        mentions = [mention for mention in mentions if cues.MOVED_TO.search(text[: mention.start])][
-            -1:
-        ]
+        mentions = [
+            mention
+            for mention in mentions
+            if cues.MOVED_TO.search(text[: mention.start])
+        ][-1:]
     if mentions:
         return mentions[0].day
-    earlier = [mention.day for clause in before[-2:] for mention in find_dates(clause.text, today)]
+    earlier = [
+        mention.day
+        for clause in before[-2:]
+        for mention in find_dates(clause.text, today)
+    ]
     then = cues.THEN.search(text)
     return (
         earlier[0] - timedelta(days=then.group().lower().startswith("before"))
@@ -144,7 +155,8 @@ def _is_before_content(text: str, mention: Mention) -> bool:
     second is what is asked.
     """
     return bool(
-        _TO_SOMEBODY.search(text[: mention.start]) and _CONTENT_BEGINS.match(text[mention.end :])
+        _TO_SOMEBODY.search(text[: mention.start])
+        and _CONTENT_BEGINS.match(text[mention.end :])
     )
 
 
@@ -153,7 +165,11 @@ def is_about_request(body: str, today: date, anchor: date | None = None) -> bool
     doings.
     """
     mentions = find_dates(body, today, anchor)
-    if not mentions or cues.MINE.match(body) or _OWN_PLAN.search(body[: mentions[0].start]):
+    if (
+        not mentions
+        or cues.MINE.match(body)
+        or _OWN_PLAN.search(body[: mentions[0].start])
+    ):
         return False
     if _MUST_BE.match(body):
         return True
@@ -187,7 +203,9 @@ def later_day(
     text = settle_repairs(text)
     mentions = find_dates(text, today, anchor)
     if not asked and cues.CONTENT_DATED.match(ask.act) and not must_be(text):
-        mentions = [mention for mention in mentions if _is_before_content(text, mention)]
+        mentions = [
+            mention for mention in mentions if _is_before_content(text, mention)
+        ]
     if not mentions:
         return None
     chosen = mentions[-1] if REPLACES.search(text) else mentions[0]

@@ -20,13 +20,17 @@ _BARE_OFFER = 2  # stems below which an offer says what is done, not to what
 class Exchange(Agreement):
     def _mishears(self, answer: Stance | None, clauses: list[Clause]) -> None:
         """A caller who objects to what the agent said back takes it out again."""
-        self.misheard += misheard(self._question, " ".join(clause.text for clause in clauses))
+        self.misheard += misheard(
+            self._question, " ".join(clause.text for clause in clauses)
+        )
         if (answer == "no" and "?" not in self._said) or any(
             REPAIRS.match(clause.text) for clause in clauses[:2]
         ):
             for ask in self.asks:
                 ask.heard_back = [
-                    (seq, text) for seq, text in ask.heard_back if seq != self._agent_seq
+                    (seq, text)
+                    for seq, text in ask.heard_back
+                    if seq != self._agent_seq
                 ]
 
     def _answer_recheck(self, answer: Stance | None, seq: int) -> None:
@@ -81,10 +85,16 @@ class Exchange(Agreement):
             self._supplant(self._current, offer, seq)
             return
         if answer == "no":
-            replies = offer.stated and known is not None and offer.seq - 1 in known.turns
+            replies = (
+                offer.stated and known is not None and offer.seq - 1 in known.turns
+            )
             restated = (
                 known
-                if known and (replies or overlap_coefficient(stems(offer.act), known.stems) >= SAME)
+                if known
+                and (
+                    replies
+                    or overlap_coefficient(stems(offer.act), known.stems) >= SAME
+                )
                 else None
             )
             self._declined = restated is None
@@ -99,14 +109,19 @@ class Exchange(Agreement):
             known.cite(seq)
             if cues.ABOUT_TIME.search(offer.act):
                 known.from_fault, self._asked_when = False, True
-            known.due = known.due or (self._first_day(offer.act) if takes_day(known) else None)
+            known.due = known.due or (
+                self._first_day(offer.act) if takes_day(known) else None
+            )
             self._current = known
         elif (
             stems(offer.act) or kind_of(as_caller(offer.act)) in ("message", "reminder")
         ) and not any(find_call_off(clause.text) for clause in clauses[:3]):
             act = as_caller(offer.act)
             ask = Ask(
-                "booking" if offer.stands else kind_of(act), act, clauses[0].text, [offer.seq, seq]
+                "booking" if offer.stands else kind_of(act),
+                act,
+                clauses[0].text,
+                [offer.seq, seq],
             )
             ask.due = self._first_day(offer.act)
             for told in self._prompts(offer):
@@ -139,7 +154,11 @@ class Exchange(Agreement):
         if len(stems(offer.act)) >= _BARE_OFFER:
             return told
         hearsay = [clause for clause in self._hearsay if clause.seq == offer.seq - 1]
-        matter = [self._matter] if self._matter and self._matter not in told and not hearsay else []
+        matter = (
+            [self._matter]
+            if self._matter and self._matter not in told and not hearsay
+            else []
+        )
         return [*matter, *hearsay, *told]
 
     def _names_time(self, clauses: list[Clause]) -> bool:
@@ -161,7 +180,8 @@ class Exchange(Agreement):
         points = cues.POINTS_IN_OFFER.match(offer.act)
         ask = (
             known
-            if known and (points or known.act.lower().startswith(act.partition(" ")[0].lower()))
+            if known
+            and (points or known.act.lower().startswith(act.partition(" ")[0].lower()))
             else Ask(
                 kind_of(act),
                 act,
@@ -194,7 +214,11 @@ class Exchange(Agreement):
         after.
         """
         after = self._asked_after
-        if after is None or after.seq != offer.seq - 1 or not cues.MEANS_IT.search(offer.act):
+        if (
+            after is None
+            or after.seq != offer.seq - 1
+            or not cues.MEANS_IT.search(offer.act)
+        ):
             return None
         thing = cues.ASKED_AFTER.sub("", after.body, count=1).strip(" ,.?")
         is_slot = (
@@ -208,7 +232,9 @@ class Exchange(Agreement):
     def _meant(self, offer: Offer) -> Ask | None:
         """The request that an offer takes up, if it is none of its own."""
         current = self._current
-        if cues.LETS_YOU_KNOW.match(offer.act) and not (current and current.kind == "message"):
+        if cues.LETS_YOU_KNOW.match(offer.act) and not (
+            current and current.kind == "message"
+        ):
             return None
         if current and not current.is_stop:
             if cues.ANAPHOR.match(offer.act) or cues.POINTS_IN_OFFER.match(offer.act):
@@ -216,20 +242,32 @@ class Exchange(Agreement):
             seen_to = current in self._faults or (
                 current.turns[-1] == offer.seq - 1 and cues.SEES_TO.search(current.act)
             )
-            if seen_to and (cues.SEND_SOMEONE.match(offer.act) or cues.VISITS.search(offer.act)):
+            if seen_to and (
+                cues.SEND_SOMEONE.match(offer.act) or cues.VISITS.search(offer.act)
+            ):
                 return current
-            call_back = kind_of(as_caller(offer.act)) == "message" and cues.CALL_BACK.search(
-                offer.act
-            )
-            if current.kind == "message" and call_back and cues.CALL_BACK.search(current.act):
+            call_back = kind_of(
+                as_caller(offer.act)
+            ) == "message" and cues.CALL_BACK.search(offer.act)
+            if (
+                current.kind == "message"
+                and call_back
+                and cues.CALL_BACK.search(current.act)
+            ):
                 return current
-            if current.is_question and current.turns[-1] == offer.seq - 1 and offer.stated:
+            if (
+                current.is_question
+                and current.turns[-1] == offer.seq - 1
+                and offer.stated
+            ):
                 current.add_detail(offer.seq, offer.act)
                 return current
         known = self._overlapping(stems(offer.act))
         return (
             None
-            if known and known.kind != "reminder" and kind_of(as_caller(offer.act)) == "reminder"
+            if known
+            and known.kind != "reminder"
+            and kind_of(as_caller(offer.act)) == "reminder"
             else known
         )
 
@@ -257,7 +295,8 @@ class Exchange(Agreement):
         slots = (
             put
             for put in reversed(self._proposals)
-            if cues.SLOT.search(put.sentence) or (bargained and put.mention.start <= OPENS)
+            if cues.SLOT.search(put.sentence)
+            or (bargained and put.mention.start <= OPENS)
         )
         slot = next(slots, None)
         timed = self._repeats_slot(clauses)
@@ -266,7 +305,8 @@ class Exchange(Agreement):
             and cues.HAS_FREE.search(slot.sentence)
             and any(cues.SUITS.search(clause.text) for clause in clauses[:2])
         )
-        read_back = slot and slot.mention.start <= OPENS and bargained  # "Monday afternoon then."
+        # "Monday afternoon then."
+        read_back = slot and slot.mention.start <= OPENS and bargained
         asks = slot and (
             timed
             or taken
@@ -289,10 +329,20 @@ class Exchange(Agreement):
             return
         seq = clauses[0].seq
         ask = Ask(
-            "booking", matter.body, clauses[0].text, sorted({matter.seq, self._agent_seq, seq})
+            "booking",
+            matter.body,
+            clauses[0].text,
+            sorted({matter.seq, self._agent_seq, seq}),
         )
-        for told in (*self._told, *(clause for clause in self._before if clause.seq < seq)):
-            if told is not matter and not told.is_question and len(told.body.split()) > 2:
+        for told in (
+            *self._told,
+            *(clause for clause in self._before if clause.seq < seq),
+        ):
+            if (
+                told is not matter
+                and not told.is_question
+                and len(told.body.split()) > 2
+            ):
                 ask.add_detail(told.seq, told.text)
         if slot:
             for at, sentence in self._bargain:
@@ -306,7 +356,11 @@ class Exchange(Agreement):
     def _confirm(self, answer: Stance | None, seq: int) -> None:
         """What the agent asked back and the caller affirmed is part of the request."""
         ask = self._current
-        asked = [sentence for sentence in split_sentences(self._question) if sentence.endswith("?")]
+        asked = [
+            sentence
+            for sentence in split_sentences(self._question)
+            if sentence.endswith("?")
+        ]
         if (
             answer == "yes"
             and ask

@@ -347,7 +347,10 @@ class Heard:
 def find_facts(turns: list[Heard], misheard: list[str]) -> list[FactDraft]:
     found: list[FactDraft] = []
     denied = misheard + [
-        word for heard in turns for clause in heard.clauses for word in values_denied(clause.text)
+        word
+        for heard in turns
+        for clause in heard.clauses
+        for word in values_denied(clause.text)
     ]
     for heard in turns:
         for draft in _of_turn(heard):
@@ -377,7 +380,11 @@ def draft(
     clean.
     """
     words = _evidence(clause, siblings)
-    text = _decided(words) if category == "decision" else tidy(_DENIAL.sub("", clause.text))
+    text = (
+        _decided(words)
+        if category == "decision"
+        else tidy(_DENIAL.sub("", clause.text))
+    )
     if len(text.split()) < 2:
         return None
     if _POINTS_BACK.match(text) and (matter := _matter(clause, siblings)):
@@ -399,7 +406,9 @@ def draft(
 
 def _decided(words: str) -> str:
     """A decision is told as the sentence it was said in, without the request to note it."""
-    return tidy(told.group() if find_trigger(words) and (told := _WE.search(words)) else words)
+    return tidy(
+        told.group() if find_trigger(words) and (told := _WE.search(words)) else words
+    )
 
 
 def _matter(clause: Clause, siblings: list[Clause]) -> str:
@@ -434,7 +443,9 @@ def _of_turn(heard: Heard) -> Iterator[FactDraft]:
         for category, confidence in _readings(clause, heard, answered):
             made = draft(clause, heard.clauses, category, confidence)
             if made and not (
-                category == "decision" and len(made.text.split()) < 3 and "stay" not in made.text
+                category == "decision"
+                and len(made.text.split()) < 3
+                and "stay" not in made.text
             ):
                 yield made
 
@@ -447,7 +458,9 @@ def _is_theirs(clause: Clause, clauses: list[Clause]) -> bool:
     before = clauses[: clauses.index(clause)][-1:]
     if _NEIGHBOURS.match(clause.body) and FAULT.occurs(clause.text):
         return True
-    return bool(_OF_THEM.match(clause.body)) and any(is_others_wish(other.text) for other in before)
+    return bool(_OF_THEM.match(clause.body)) and any(
+        is_others_wish(other.text) for other in before
+    )
 
 
 def _readings(
@@ -463,7 +476,8 @@ def _readings(
         yield "person", 0.85
     for rule in (*_RULES, _EMOTIONAL):
         if rule.category not in seen and (
-            rule.pattern.occurs(text) or (rule.category == "person" and _tells_place(text))
+            rule.pattern.occurs(text)
+            or (rule.category == "person" and _tells_place(text))
         ):
             seen.add(rule.category)
             yield rule.category, rule.confidence
@@ -471,7 +485,9 @@ def _readings(
         seen.add("preference")
         yield "preference", 0.7
     if not seen:
-        yield from ((category, 0.6) for category in find_standing(clause, heard.question))
+        yield from (
+            (category, 0.6) for category in find_standing(clause, heard.question)
+        )
 
 
 def _tells_place(text: str) -> bool:
@@ -491,7 +507,9 @@ def _corrects(clause: Clause, heard: Heard) -> bool:
     if _PUTS_RIGHT.search(clause.text):
         return True
     agrees = re.match(
-        r"(?:yes|yeah|yep|correct|right|that['’]s (?:right|correct|it))\b", clause.text, re.I
+        r"(?:yes|yeah|yep|correct|right|that['’]s (?:right|correct|it))\b",
+        clause.text,
+        re.I,
     )
     told = _WITH_NUMBER.search(clause.text) or re.search(r"\bdot\b|@", clause.text)
     asked_back = _STILL.search(question) or (
@@ -517,11 +535,14 @@ def _answer(heard: Heard) -> Clause | None:
 def _is_taken_back(clause: Clause, clauses: list[Clause]) -> bool:
     after = list(clauses[clauses.index(clause) + 1 :])[:1]
     return (
-        any(REPAIRS.match(other.text) for other in after) and len(clause.text.split()) < 8
+        any(REPAIRS.match(other.text) for other in after)
+        and len(clause.text.split()) < 8
     ) or bool(
         find_call_off(clause.text)
         and not any(
-            rule.pattern.occurs(clause.text) for rule in _RULES if rule.category == "preference"
+            rule.pattern.occurs(clause.text)
+            for rule in _RULES
+            if rule.category == "preference"
         )
         and not is_about_someone(clause.text)
     )
@@ -529,7 +550,9 @@ def _is_taken_back(clause: Clause, clauses: list[Clause]) -> bool:
 
 def _evidence(clause: Clause, siblings: list[Clause]) -> str:
     sentence = [
-        other for other in siblings if other.sentence == clause.sentence and other.seq == clause.seq
+        other
+        for other in siblings
+        if other.sentence == clause.sentence and other.seq == clause.seq
     ]
     clean = not any(
         not is_real(other) or find_call_off(other.text) or other.is_masked

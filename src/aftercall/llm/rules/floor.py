@@ -16,7 +16,13 @@ from aftercall.llm.rules.additions import (
 from aftercall.llm.rules.asks import Ask
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words, outnumbered
 from aftercall.llm.rules.dates import month_only, named_month
-from aftercall.llm.rules.due import is_about_request, must_be, opening_day, own_days, takes_day
+from aftercall.llm.rules.due import (
+    is_about_request,
+    must_be,
+    opening_day,
+    own_days,
+    takes_day,
+)
 from aftercall.llm.rules.faults import is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.matters import is_bare_thing
@@ -41,7 +47,9 @@ class Floor(Yielding):
         if any(cues.WRONG_NUMBER.search(clause.text) for clause in clauses):
             self._forget_everything()
         self._agreed = None
-        self._asks_house = any(cues.IS_THAT.match(clause.whole) for clause in clauses[:3])
+        self._asks_house = any(
+            cues.IS_THAT.match(clause.whole) for clause in clauses[:3]
+        )
         answer = stance(clauses)
         if clauses:
             self._mishears(answer, clauses)
@@ -52,11 +60,18 @@ class Floor(Yielding):
             self._answer_recheck(answer, clauses[0].seq)
             self._answer_proposal(answer, clauses)
             self._confirm(answer, clauses[0].seq)
-        self._own_days = {day for clause in clauses for day in own_days(clause.body, self.today)}
+        self._own_days = {
+            day for clause in clauses for day in own_days(clause.body, self.today)
+        }
         for index, clause in enumerate(clauses):
             self._used = False
             self._month = named_month(clause.text, self.today) or self._month
-            if index and answer and not self._asked_openly and cues.GOES_ON.match(clause.text):
+            if (
+                index
+                and answer
+                and not self._asked_openly
+                and cues.GOES_ON.match(clause.text)
+            ):
                 self._question = ""  # it has been answered
             if self._departs(clause, self._current):
                 self._current, self._topic = None, clause
@@ -76,7 +91,10 @@ class Floor(Yielding):
                     and not cues.CONDITION.match(clause.body)
                 )
                 if not (
-                    self._declined or asks or is_slight(clause.body) or find_call_off(clause.text)
+                    self._declined
+                    or asks
+                    or is_slight(clause.body)
+                    or find_call_off(clause.text)
                 ):
                     self._sound.setdefault(clause.seq, []).append(clause)
         keeps_open = (
@@ -85,7 +103,13 @@ class Floor(Yielding):
             and (clauses[-1].is_question or self._echoes_offer(clauses))
         )
         self._offer = self._offer if keeps_open else None
-        self._proposals, self._question, self._declined, self._agent_dated, self._asked_when = (
+        (
+            self._proposals,
+            self._question,
+            self._declined,
+            self._agent_dated,
+            self._asked_when,
+        ) = (
             [],
             "",
             False,
@@ -134,20 +158,23 @@ class Floor(Yielding):
             if self._current:
                 self._add(self._current, clause)
             return
-        if self._is_muted(clause) or (asks_name(self._said) and cues.CALL_ME.match(clause.body)):
+        if self._is_muted(clause) or (
+            asks_name(self._said) and cues.CALL_ME.match(clause.body)
+        ):
             return
         if (stop := cues.STOP.match(clause.body)) and not (
             self._current and self._is_of_the_current(clause)
         ):
-            self._raise(Ask("other", stop["what"], clause.text, [clause.seq], is_stop=True))
+            self._raise(
+                Ask("other", stop["what"], clause.text, [clause.seq], is_stop=True)
+            )
             return
         if self._negates(clause) or is_confided(clause.text):
             return
         if self._thinks_better(clause, after):
             return
-        tells = cues.ADDRESSED.match(
-            clause.body
-        )  # "tell the team there's no meeting": what is off is their matter
+        # "tell the team there's no meeting": what is off is their matter
+        tells = cues.ADDRESSED.match(clause.body)
         if (
             not tells
             and (call_off := find_call_off(clause.text))
@@ -165,7 +192,9 @@ class Floor(Yielding):
         ):
             self._correct(self._current, clause)
         elif trigger and says_how_to_reach(
-            trigger, self._said, [other for other in self._before if other.seq == clause.seq]
+            trigger,
+            self._said,
+            [other for other in self._before if other.seq == clause.seq],
         ):
             self._fill_in(clause, after)
         elif trigger and any(is_own_doing(other.text) for other in after[:1]):
@@ -191,7 +220,9 @@ class Floor(Yielding):
             and not clause.is_question
         ):
             self._report(clause)
-        elif self._current is None and not trigger and self._names_matter(clause, after):
+        elif (
+            self._current is None and not trigger and self._names_matter(clause, after)
+        ):
             self._name(clause)
         else:
             self._fill_in(clause, after)
@@ -202,22 +233,31 @@ class Floor(Yielding):
         """
         about = find_call_off(clause.text)
         return bool(
-            about and self._current and (not about.stems or about.stems & self._current.stems)
+            about
+            and self._current
+            and (not about.stems or about.stems & self._current.stems)
         )
 
     def _changes_standing(self, clause: Clause) -> bool:
         """ "I've an appointment tomorrow at four. Could you make it later?" """
         told = [other for other in self._before if other.seq == clause.seq]
         standing = [
-            other for other in told if cues.BOOKED.search(other.body) or other is self._topic
+            other
+            for other in told
+            if cues.BOOKED.search(other.body) or other is self._topic
         ]
         if not standing or not (
-            clause.is_question or cues.BIDS.match(clause.body) or cues.WISH.match(clause.body)
+            clause.is_question
+            or cues.BIDS.match(clause.body)
+            or cues.WISH.match(clause.body)
         ):
             return False
         booked = any(cues.BOOKED.search(other.body) for other in standing)
         ask = Ask(
-            "booking" if booked else kind_of(clause.body), clause.body, clause.text, [clause.seq]
+            "booking" if booked else kind_of(clause.body),
+            clause.body,
+            clause.text,
+            [clause.seq],
         )
         for other in standing:
             ask.add_detail(other.seq, other.text)
@@ -258,8 +298,12 @@ class Floor(Yielding):
             other.sentence == clause.sentence and cues.PRONOUN.match(other.text)
             for other in after[:1]
         )
-        is_plain = not (clause.is_question or goes_on or cues.SMALL_TALK.search(clause.text))
-        return bool(matter and is_plain and is_bare_thing(clause.body.strip(" .,!"), matter))
+        is_plain = not (
+            clause.is_question or goes_on or cues.SMALL_TALK.search(clause.text)
+        )
+        return bool(
+            matter and is_plain and is_bare_thing(clause.body.strip(" .,!"), matter)
+        )
 
     def _ask(self, trigger: Trigger, clause: Clause) -> None:
         """Something is asked for: it changes or repeats what was asked before, or it is new."""
@@ -272,7 +316,8 @@ class Floor(Yielding):
         ):
             self._accept_changed(self._offer, clause)
         elif current and (
-            cues.WITH_PERSON.fullmatch(trigger.act) or self._tells_another(current, trigger, clause)
+            cues.WITH_PERSON.fullmatch(trigger.act)
+            or self._tells_another(current, trigger, clause)
         ):
             self._correct(current, clause)
         elif says_where_to(trigger, self._said) and not (
@@ -289,12 +334,14 @@ class Floor(Yielding):
         ):
             self._correct(known, clause)
         elif (
-            cues.ALL_DONE.match(trigger.act) and self.asks and (day := self._first_day(clause.text))
+            cues.ALL_DONE.match(trigger.act)
+            and self.asks
+            and (day := self._first_day(clause.text))
         ):
             self._date_all(day, clause.seq)
-        elif (current and self._points_elsewhere(current, trigger, clause)) or not self._asks_on(
-            trigger, clause
-        ):
+        elif (
+            current and self._points_elsewhere(current, trigger, clause)
+        ) or not self._asks_on(trigger, clause):
             self._open(trigger, clause)
 
     def _tells_another(self, current: Ask, trigger: Trigger, clause: Clause) -> bool:
@@ -329,7 +376,9 @@ class Floor(Yielding):
 
     def _open(self, trigger: Trigger, clause: Clause) -> None:
         kind = kind_of(trigger.act)
-        first, *others = cues.AND_ALSO.split(trigger.act) if kind == "reminder" else [trigger.act]
+        first, *others = (
+            cues.AND_ALSO.split(trigger.act) if kind == "reminder" else [trigger.act]
+        )
         ask = Ask(
             kind,
             first,
@@ -347,7 +396,9 @@ class Floor(Yielding):
             ask.kind = (
                 kind
                 if kind != "task"
-                else kind_of(" ".join((trigger.act, *(text for _, text in ask.details[:2]))))
+                else kind_of(
+                    " ".join((trigger.act, *(text for _, text in ask.details[:2])))
+                )
             )
         else:
             for other in self._leading_up(clause):
@@ -363,14 +414,24 @@ class Floor(Yielding):
         self._raise(ask)
         for further in others:
             self._raise(
-                Ask(kind, further, trigger.words, [clause.seq], due=self._first_day(further))
+                Ask(
+                    kind,
+                    further,
+                    trigger.words,
+                    [clause.seq],
+                    due=self._first_day(further),
+                )
             )
 
     def _day_around(self, ask: Ask, clause: Clause) -> date | None:
         """The day of the occasion it is for, of what the agent asked about, or of the question
         just before.
         """
-        if takes_day(ask) and ask.kind != "reminder" and (day := self._day_of_occasion(clause)):
+        if (
+            takes_day(ask)
+            and ask.kind != "reminder"
+            and (day := self._day_of_occasion(clause))
+        ):
             return day
         if (
             takes_day(ask)
@@ -430,9 +491,15 @@ class Floor(Yielding):
             return bool(
                 told
                 or someone
-                or (brought and current.kind != "message" and not person_in(current.all_said))
+                or (
+                    brought
+                    and current.kind != "message"
+                    and not person_in(current.all_said)
+                )
             )
-        return bool(told and told[-1] is self._before[-1] and cues.ANAPHOR.match(trigger.act))
+        return bool(
+            told and told[-1] is self._before[-1] and cues.ANAPHOR.match(trigger.act)
+        )
 
     def _leading_up(self, clause: Clause) -> list[Clause]:
         """What the caller told in the same breath before asking: "I've got a sofa on order.
@@ -441,7 +508,11 @@ class Floor(Yielding):
         """
         told: list[Clause] = []
         for other in reversed(self._before):
-            if other.seq != clause.seq or find_trigger(other.text) or find_call_off(other.text):
+            if (
+                other.seq != clause.seq
+                or find_trigger(other.text)
+                or find_call_off(other.text)
+            ):
                 break
             names = cues.CONTEXT.search(other.body) or cues.NEW_TOPIC.match(other.text)
             if not other.is_question and len(other.body.split()) > 2 and names:
@@ -511,9 +582,17 @@ class Floor(Yielding):
             return
         fault = is_fault(clause.body)
         ask = Ask(
-            "issue" if fault else "task", clause.body, clause.body, [clause.seq], from_fault=True
+            "issue" if fault else "task",
+            clause.body,
+            clause.body,
+            [clause.seq],
+            from_fault=True,
         )
-        ask.due = None if fault else self._first_day(clause.text) or self._first_day(clause.whole)
+        ask.due = (
+            None
+            if fault
+            else self._first_day(clause.text) or self._first_day(clause.whole)
+        )
         if re.match(r"(?:it|she|he|they|that|this)\b", clause.body, re.I):
             self._lean_back(ask, clause)
         self._faults.append(ask)
@@ -525,7 +604,9 @@ class Floor(Yielding):
         if ask.renumber(clause.text, clause.seq):
             self._current = ask
             return
-        ask.denied += denied_words(clause.text) + outnumbered(clause.text, self._said, ask.all_said)
+        ask.denied += denied_words(clause.text) + outnumbered(
+            clause.text, self._said, ask.all_said
+        )
         self._move(ask, clause.text)
         self._add(ask, clause)
         self._current = ask
@@ -538,7 +619,11 @@ class Floor(Yielding):
         ):
             self._current = None
         ask = self._current
-        if self._leads_on(clause, after) or ask is None or (ask.is_stop and not self._question):
+        if (
+            self._leads_on(clause, after)
+            or ask is None
+            or (ask.is_stop and not self._question)
+        ):
             return
         if REPAIRS.match(clause.text):
             ask.drop_details(clause.seq)
@@ -575,7 +660,9 @@ class Floor(Yielding):
             return False
         body = clause.body
         asked_when = self._agent_dated or self._asked_when
-        told_of_else = not asked_when and not self._question and self._brought_up(clause, ask)
+        told_of_else = (
+            not asked_when and not self._question and self._brought_up(clause, ask)
+        )
         if cues.ASKS_HOURS.search(body) or (told_of_else and not must_be(body)):
             return False
         if (
@@ -605,9 +692,15 @@ class Floor(Yielding):
         short = len(body.split()) <= _SHORT
         if ask.due is None:
             return short or not clause.is_question
-        answers = ask.turns[-1] == clause.seq or bool(self._question) or self._agent_dated
+        answers = (
+            ask.turns[-1] == clause.seq or bool(self._question) or self._agent_dated
+        )
         return answers and (
-            short or (not clause.is_question and bool(cues.HEAD.match(body) or self._asked_when))
+            short
+            or (
+                not clause.is_question
+                and bool(cues.HEAD.match(body) or self._asked_when)
+            )
         )
 
     def _leads_on(self, clause: Clause, after: list[Clause]) -> bool:

@@ -24,7 +24,8 @@ _FRESH = 3  # turns within which the agent's words are still about the request t
 SAME = 0.75  # how much of an offer must be the caller's own request for a no to call that off
 
 
-_ADDRESSES = Cue(r"(?:\w+ ?){0,2},? ?(?:mr|mrs|ms|miss|dr)\b\.? \w+\W*")  # "Thanks, Ms. Haddad."
+# "Thanks, Ms. Haddad."
+_ADDRESSES = Cue(r"(?:\w+ ?){0,2},? ?(?:mr|mrs|ms|miss|dr)\b\.? \w+\W*")
 
 
 class Hearing(Ledger):
@@ -52,14 +53,18 @@ class Hearing(Ledger):
         """The request whose day the caller has just taken as the agent put it."""
 
     def hear_agent(self, turn: Turn, text: str) -> None:
-        if cues.WRONG_NUMBER.search(text) or (self._asks_house and cues.NOT_THAT.match(text)):
+        if cues.WRONG_NUMBER.search(text) or (
+            self._asks_house and cues.NOT_THAT.match(text)
+        ):
             self._forget_everything()
         self._asks_house = False
         offer = find_offer(turn, text)
         self._month = named_month(text, self.today) or self._month
         self._proposals = [
             found
-            for found in find_proposals(turn.seq, self._dated(text), self.today, self._anchor())
+            for found in find_proposals(
+                turn.seq, self._dated(text), self.today, self._anchor()
+            )
             if not self._only_answers(found)
         ]
         self._bargain += [(found.seq, found.sentence) for found in self._proposals]
@@ -114,7 +119,11 @@ class Hearing(Ledger):
             is_promise(said) or cues.CONFIRMS.search(said) or cues.WILL_DO.match(said)
             for said in split_sentences(text)
         ):
-            self.asks = [ask for ask in self.asks if not (ask.is_soft and ask.turns[-1] == seq - 1)]
+            self.asks = [
+                ask
+                for ask in self.asks
+                if not (ask.is_soft and ask.turns[-1] == seq - 1)
+            ]
             self._current = self._current if self._current in self.asks else None
 
     def _only_answers(self, proposal: Proposal) -> bool:
@@ -137,7 +146,9 @@ class Hearing(Ledger):
         """What the agent says it takes down, in its own words."""
         for sentence in split_sentences(text):
             current = (
-                self._current if self._current and self._current.turns[-1] >= seq - _FRESH else None
+                self._current
+                if self._current and self._current.turns[-1] >= seq - _FRESH
+                else None
             )
             if sentence.endswith("?") or cues.REFUSES.search(sentence):
                 continue
@@ -156,7 +167,8 @@ class Hearing(Ledger):
             if ask and not ask.is_stop:
                 ask.heard_back.append((seq, sentence))
                 ask.is_done = ask.is_done or (
-                    not is_promise(sentence) and stem(ask.act.partition(" ")[0]) in stems(sentence)
+                    not is_promise(sentence)
+                    and stem(ask.act.partition(" ")[0]) in stems(sentence)
                 )
 
     def _echoes(self, ask: Ask, sentence: str) -> bool:
@@ -174,7 +186,9 @@ class Hearing(Ledger):
         )
         about = stems(sentence)
         others = any(
-            about & stems(other.act) - ask.stems for other in self.asks if other is not ask
+            about & stems(other.act) - ask.stems
+            for other in self.asks
+            if other is not ask
         )
         return (
             bool(about & said)
@@ -187,11 +201,19 @@ class Hearing(Ledger):
         """The agent asks on about one of several requests: what the caller answers belongs to
         that one.
         """
-        asked = [sentence for sentence in split_sentences(text) if sentence.endswith("?")]
+        asked = [
+            sentence for sentence in split_sentences(text) if sentence.endswith("?")
+        ]
         about = stems(asked[-1]) if asked else frozenset()
-        if self._current and about and not about & self._current.stems and not is_offer(asked[-1]):
+        if (
+            self._current
+            and about
+            and not about & self._current.stems
+            and not is_offer(asked[-1])
+        ):
             self._current = next(
-                (ask for ask in reversed(self.asks) if about & stems(ask.act)), self._current
+                (ask for ask in reversed(self.asks) if about & stems(ask.act)),
+                self._current,
             )
 
     def _keep_offer(self, sentence: str) -> Ask | None:
@@ -216,7 +238,10 @@ class Hearing(Ledger):
     def _take_up(self, seq: int, sentence: str) -> Ask | None:
         """The agent acts on what the caller has told, though nobody heard it as a wish."""
         told = [clause for clause in self._told if not cues.OWN_PLAN.match(clause.body)]
-        if not (told or self._hearsay) or seq - 1 in (self._declined_at, self._called_off_at):
+        if not (told or self._hearsay) or seq - 1 in (
+            self._declined_at,
+            self._called_off_at,
+        ):
             return None
         about = stems(sentence)
         told += [
@@ -232,10 +257,17 @@ class Hearing(Ledger):
             or about <= stems(" ".join(clause.body for clause in told))
         )
         if not named and not (
-            context and points and told[-1].seq == seq - 1 and cues.TAKES_UP.search(sentence)
+            context
+            and points
+            and told[-1].seq == seq - 1
+            and cues.TAKES_UP.search(sentence)
         ):
             return None
-        titles = [clause for clause in named or context if not cues.INTRODUCES.match(clause.body)]
+        titles = [
+            clause
+            for clause in named or context
+            if not cues.INTRODUCES.match(clause.body)
+        ]
         clause = max(
             titles or named or context,
             key=lambda clause: (
@@ -254,7 +286,9 @@ class Hearing(Ledger):
             if other is not clause:
                 ask.add_detail(other.seq, other.text)
         if ask.kind != "issue":
-            pressing = (self._first_day(other.text) for other in told if must_be(other.body))
+            pressing = (
+                self._first_day(other.text) for other in told if must_be(other.body)
+            )
             ask.due = next(filter(None, pressing), None) or opening_day(
                 ask, self._dated(clause.text), self.today, self._anchor(), []
             )

@@ -124,4 +124,6 @@ def kind_of(act: str) -> RequestKind:
     """The kind of an act told by its verb and nouns; `task` when nothing speaks for another."""
     if re.search(r"\bas (?:a|an) (?:to[- ]?do|task|action)\b", act, re.I):
         return "task"
-    return next((kind for pattern, kind in _KINDS.of(act) if pattern.search(act)), "task")
+    return next(
+        (kind for pattern, kind in _KINDS.of(act) if pattern.search(act)), "task"
+    )

@@ -83,6 +83,9 @@ def detect_language(texts: Iterable[str]) -> str:
             if letters and len(script.findall(text)) > letters * 0.3:
                 return language
     words = Counter(_WORD.findall(text.lower()))
-    hits = {language: sum(words[word] for word in small) for language, small in _SETS.items()}
+    hits = {
+        language: sum(words[word] for word in small)
+        for language, small in _SETS.items()
+    }
     best = max(hits, key=lambda language: hits[language])
     return best if hits[best] >= _ENOUGH and hits[best] > hits["en"] * 1.3 else "en"

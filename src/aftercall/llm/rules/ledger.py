@@ -89,7 +89,9 @@ class Ledger:
 
     def _add(self, ask: Ask, clause: Clause) -> None:
         self._used = True
-        if len(ask.details) < _MAX_DETAILS and (len(clause.body.split()) > 1 or stems(clause.body)):
+        if len(ask.details) < _MAX_DETAILS and (
+            len(clause.body.split()) > 1 or stems(clause.body)
+        ):
             ask.add_detail(clause.seq, clause.text)
         else:
             ask.cite(clause.seq)
@@ -110,7 +112,9 @@ class Ledger:
                     if other is not ask
                 )
             ]
-            for clause in (clause for seq in alone for clause in self._sound.get(seq, [])):
+            for clause in (
+                clause for seq in alone for clause in self._sound.get(seq, [])
+            ):
                 if (
                     len(ask.details) < _MAX_DETAILS
                     and ask.words not in clause.text
@@ -134,7 +138,9 @@ class Ledger:
         told = [
             other
             for other in self._before
-            if not find_trigger(other.text) and stems(other.body) and len(other.body.split()) > 1
+            if not find_trigger(other.text)
+            and stems(other.body)
+            and len(other.body.split()) > 1
         ]
         here = [other for other in told if other.seq == clause.seq][-2:]
         if not here and (named := self._put_up()):
@@ -156,7 +162,9 @@ class Ledger:
             and ask.kind != "message"
             and takes_day(ask)
         ):
-            ask.due = next((day for other in matter if (day := self._first_day(other.text))), None)
+            ask.due = next(
+                (day for other in matter if (day := self._first_day(other.text))), None
+            )
 
     def _put_up(self) -> tuple[int, str] | None:
         """What the agent has just named without asking: "it" may well be that."""
@@ -169,7 +177,11 @@ class Ledger:
 
     def _move(self, ask: Ask, text: str) -> None:
         if day := later_day(
-            ask, self._dated(text), self.today, self._anchor(ask), asked=self._asked_when
+            ask,
+            self._dated(text),
+            self.today,
+            self._anchor(ask),
+            asked=self._asked_when,
         ):
             ask.move(day)
 
@@ -188,7 +200,9 @@ class Ledger:
         dated = [ask for ask in self.asks if ask.due]
         bookings = [ask for ask in dated if ask.kind == "booking"] or dated
         return (
-            self._here or (apart and apart.due) or (bookings[-1].due if bookings else self._lately)
+            self._here
+            or (apart and apart.due)
+            or (bookings[-1].due if bookings else self._lately)
         )
 
     def _keep_day(self, text: str) -> date | None:
@@ -197,7 +211,11 @@ class Ledger:
         named = find_dates(self._dated(text), self.today, known)
         if not named:
             return None
-        fits = named[-1].weekday_only and known and known.weekday() == named[-1].day.weekday()
+        fits = (
+            named[-1].weekday_only
+            and known
+            and known.weekday() == named[-1].day.weekday()
+        )
         self._lately = known if fits else named[-1].day
         return self._lately
 
@@ -276,7 +294,9 @@ class Ledger:
             (
                 ask
                 for ask in reversed(self.asks)
-                if _asks_again(ask, kind, thing or about, same_turn=ask.turns[-1] == clause.seq)
+                if _asks_again(
+                    ask, kind, thing or about, same_turn=ask.turns[-1] == clause.seq
+                )
             ),
             None,
         )
@@ -305,7 +325,9 @@ class Ledger:
         self._told = []
 
 
-def _asks_again(ask: Ask, kind: RequestKind, about: frozenset[str], *, same_turn: bool) -> bool:
+def _asks_again(
+    ask: Ask, kind: RequestKind, about: frozenset[str], *, same_turn: bool
+) -> bool:
     """Whether an act is the same request in other words: "shut the account, close the account"."""
     if kind == "reminder" or (kind != ask.kind and not {kind, ask.kind} <= _OF_WORK):
         return False
@@ -314,4 +336,6 @@ def _asks_again(ask: Ask, kind: RequestKind, about: frozenset[str], *, same_turn
     known = stems(ask.act)
     if about - _CONTAINERS and known - _CONTAINERS:
         about, known = about - _CONTAINERS, known - _CONTAINERS
-    return overlap_coefficient(about, known) >= (0.5 if kind == ask.kind or same_turn else 0.75)
+    return overlap_coefficient(about, known) >= (
+        0.5 if kind == ask.kind or same_turn else 0.75
+    )

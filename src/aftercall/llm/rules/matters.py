@@ -52,7 +52,9 @@ _NO_THING = Cue(
     "|things|advice|please hold|moment|second|morning|"
     r"afternoon|evening)\b",
 )
-_DETERMINED = Cue(r"^(?:an?|the|some|two|three|four|five|six|\d+|my|new|another|one|half)\b")
+_DETERMINED = Cue(
+    r"^(?:an?|the|some|two|three|four|five|six|\d+|my|new|another|one|half)\b"
+)
 _LONGEST = 14
 
 _STILL = re.compile(
@@ -107,5 +109,7 @@ def find_recheck(text: str) -> Recheck | None:
         if not sentence.endswith("?"):
             continue
         if (match := _STILL.search(sentence)) or (match := _DROPPED.match(sentence)):
-            return Recheck(re.findall(r"[^\W\d_]+", match["what"]), match.re is _DROPPED)
+            return Recheck(
+                re.findall(r"[^\W\d_]+", match["what"]), match.re is _DROPPED
+            )
     return None

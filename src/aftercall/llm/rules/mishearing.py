@@ -34,7 +34,9 @@ def misheard(said: str, reply: str) -> list[str]:
     asked = [sentence for sentence in split_sentences(said) if sentence.endswith("?")]
     back = asked[-1] if asked else ""
     spelled = spelled_words(back)
-    if not spelled and (not back or len(back.split()) > _SAYS_BACK or _ASKS.search(back)):
+    if not spelled and (
+        not back or len(back.split()) > _SAYS_BACK or _ASKS.search(back)
+    ):
         return []
     answered = {word.lower() for word in _WORD.findall(reply)}
     answered |= {word.lower() for word in spelled_words(reply)}

@@ -17,7 +17,9 @@ from aftercall.model.turns import Turn
 _UPPER = "A-ZÀ-ÖØ-ÞĆČĎĐĞİŁŃŇŐŒŘŚŞŠŤŮŰŹŻŽ"
 _LOW = r"[^\W\d_A-Z]"
 PART = rf"(?:(?:al|el|ben|bin)-)?[{_UPPER}]{_LOW}*(?:['’\-][^\W\d_]+|[A-Z]{_LOW}+)*"
-_PARTICLE = r"(?:de|da|di|del|della|der|den|van|von|zu|la|le|el|al|bin|ibn|dos|du|ter|ten)"
+_PARTICLE = (
+    r"(?:de|da|di|del|della|der|den|van|von|zu|la|le|el|al|bin|ibn|dos|du|ter|ten)"
+)
 NAME = rf"{PART}(?: (?:{_PARTICLE} ){{0,2}}{PART}){{0,3}}"
 TITLE = (
     "(?:(?:Mr|Mrs|Ms|Miss|Mister|Doctor|Dr|Professor|Prof|Sir|Madam|Father|Sister|Sergeant"
@@ -167,7 +169,8 @@ _NAMED_PART = Cue(
 )
 # A sentence that is nothing but a full name.
 _BARE = Cue(
-    rf"(?:{TITLE}(?P<name>{PART} (?:{_PARTICLE} ){{0,2}}{PART}(?: {PART})?))(?: is)?[.!,]?", 0
+    rf"(?:{TITLE}(?P<name>{PART} (?:{_PARTICLE} ){{0,2}}{PART}(?: {PART})?))(?: is)?[.!,]?",
+    0,
 )
 _ABOUT_ONESELF = Cue(
     "(?:(?:hi|hello|hey|yes|yeah|yep|um+|uh+|oh|right|so|well|okay|good|morning|afternoon"
@@ -230,7 +233,9 @@ _ASKED_OTHER = Cue(
     r"file|user|model|product)(?:['’]?s)? (?:full |last |first )?name|\bhis name|\bher name"
     r"|\btheir name|\busername)",
 )
-_ASKING = Cue(r"\?|\bname,? please\b|\bmay i\b|\bcan i\b|\bi(?:['’]ll| just)? need\b|\btell me\b")
+_ASKING = Cue(
+    r"\?|\bname,? please\b|\bmay i\b|\bcan i\b|\bi(?:['’]ll| just)? need\b|\btell me\b"
+)
 _SURNAME = Cue(r"\b(?:last name|surname|family name)\b")
 _FIRST_NAME = Cue(r"\bfirst name\b")
 _ANSWER = Cue(
@@ -261,7 +266,8 @@ _SECOND_CALLER = Cue(
     r"took the phone)\b",
 )
 _TWO = Cue(
-    rf"\b(?i:we['’]re|we are|this is|it['’]s) (?P<one>{NAME}) (?i:and) (?P<two>{NAME}){END}", 0
+    rf"\b(?i:we['’]re|we are|this is|it['’]s) (?P<one>{NAME}) (?i:and) (?P<two>{NAME}){END}",
+    0,
 )
 
 
@@ -284,7 +290,9 @@ class Named:
 
     @property
     def parts(self) -> set[str]:
-        return {part for candidate in self.candidates for part in candidate.name.split()}
+        return {
+            part for candidate in self.candidates for part in candidate.name.split()
+        }
 
 
 def read_names(turns: tuple[Turn, ...]) -> Named:
@@ -292,7 +300,9 @@ def read_names(turns: tuple[Turn, ...]) -> Named:
     together = _together(turns, candidates)
     name = None if together else _fullest(_settle(candidates), turns)
     return Named(
-        respell(name, (turn.text for turn in turns if turn.speaker == "caller")) if name else None,
+        respell(name, (turn.text for turn in turns if turn.speaker == "caller"))
+        if name
+        else None,
         tuple(candidates),
         together,
     )
@@ -334,7 +344,9 @@ def clean_name(words: str) -> str | None:
             kept.append(word)
     while kept and kept[-1].islower():
         kept.pop()
-    if (len(kept) > 1 and kept[-1].lower() in _PLACES) or all(len(word) == 1 for word in kept):
+    if (len(kept) > 1 and kept[-1].lower() in _PLACES) or all(
+        len(word) == 1 for word in kept
+    ):
         return None
     return " ".join(kept) or None
 
@@ -365,9 +377,8 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[Candidate]:
         spells = bool(spelled_words(turn.text)) and not (
             _ASKED_OTHER.search(said) or _ASKED_WHICH.search(said)
         )
-        opening = (
-            caller_turns <= _OPENING_TURNS or asked or spells
-        )  # who spells a word is giving a name
+        # who spells a word is giving a name
+        opening = caller_turns <= _OPENING_TURNS or asked or spells
         found = list(_introduced(turn, opening=opening))
         if asked and all(candidate.part for candidate in found):
             found = [*_answered(turn, part), *found]
@@ -377,13 +388,19 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[Candidate]:
             and not _ASKED_WHICH.search(said)
         ):
             found += _bare(turn)
-        yield from (replace(candidate, corrects=True) for candidate in found) if echoed else found
+        yield from (
+            (replace(candidate, corrects=True) for candidate in found)
+            if echoed
+            else found
+        )
 
 
 @remember
 def asks_name(text: str) -> bool:
     return (
-        bool(_ASKED.search(text)) and not _ASKED_OTHER.search(text) and bool(_ASKING.search(text))
+        bool(_ASKED.search(text))
+        and not _ASKED_OTHER.search(text)
+        and bool(_ASKING.search(text))
     )
 
 
@@ -404,7 +421,9 @@ def _bare(turn: Turn) -> Iterator[Candidate]:
 
 
 def _leads_to_name(before: str) -> bool:
-    return not before or bool(_ABOUT_ONESELF.match(before) and not _OTHER_PERSON.search(before))
+    return not before or bool(
+        _ABOUT_ONESELF.match(before) and not _OTHER_PERSON.search(before)
+    )
 
 
 def _introduced(turn: Turn, *, opening: bool) -> Iterator[Candidate]:
@@ -412,7 +431,9 @@ def _introduced(turn: Turn, *, opening: bool) -> Iterator[Candidate]:
     text = without_spelling(turn.text)
     for sentence in (text,) if text.islower() else _with_next(text):
         for pattern, _ in patterns.of(sentence):
-            if (match := pattern.search(sentence)) and (name := clean_name(match["name"])):
+            if (match := pattern.search(sentence)) and (
+                name := clean_name(match["name"])
+            ):
                 fuller = _FULLER.match(sentence[match.end("name") :])
                 if (
                     fuller
@@ -428,7 +449,9 @@ def _introduced(turn: Turn, *, opening: bool) -> Iterator[Candidate]:
                     bool(_SECOND_CALLER.search(turn.text)),
                 )
                 break
-        if _is_uncased(sentence) and (name := find_uncased(sentence, asked=False, opening=opening)):
+        if _is_uncased(sentence) and (
+            name := find_uncased(sentence, asked=False, opening=opening)
+        ):
             yield Candidate(turn.seq, name, False)
     yield from _in_parts(turn.seq, text)
 
@@ -438,7 +461,10 @@ def _in_parts(seq: int, text: str) -> Iterator[Candidate]:
     for match in _NAMED_PART.finditer(text) if "name" in lowered(text) else ():
         if name := clean_name(match["name"]):
             yield Candidate(
-                seq, name, False, part="first" if match["which"].lower() == "first" else "last"
+                seq,
+                name,
+                False,
+                part="first" if match["which"].lower() == "first" else "last",
             )
 
 
@@ -496,8 +522,12 @@ def _settle(candidates: list[Candidate]) -> str | None:
         parts, known = _parts(candidate.name), _parts(name or "")
         if name is None or candidate.corrects:
             keeps_more = name and parts < known
-            name, part = (name, part) if keeps_more else (candidate.name, candidate.part)
-        elif parts > known or (" " in candidate.name and " " not in name and not candidate.second):
+            name, part = (
+                (name, part) if keeps_more else (candidate.name, candidate.part)
+            )
+        elif parts > known or (
+            " " in candidate.name and " " not in name and not candidate.second
+        ):
             name = candidate.name
         elif (
             candidate.part
@@ -516,7 +546,9 @@ def _parts(name: str) -> set[str]:
     return set(name.lower().split())
 
 
-def _together(turns: tuple[Turn, ...], candidates: list[Candidate]) -> tuple[tuple[int, str], ...]:
+def _together(
+    turns: tuple[Turn, ...], candidates: list[Candidate]
+) -> tuple[tuple[int, str], ...]:
     for turn in turns:
         if turn.speaker == "caller" and (match := _TWO.search(turn.text)):
             one, two = clean_name(match["one"]), clean_name(match["two"])
@@ -524,7 +556,8 @@ def _together(turns: tuple[Turn, ...], candidates: list[Candidate]) -> tuple[tup
                 one
                 and two
                 and not re.search(
-                    rf"{re.escape(two)}(?: {PART})* (?i:is|are|has|needs|wants)", turn.text
+                    rf"{re.escape(two)}(?: {PART})* (?i:is|are|has|needs|wants)",
+                    turn.text,
                 )
             ):
                 return ((turn.seq, one), (turn.seq, two))

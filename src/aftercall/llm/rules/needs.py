@@ -56,20 +56,30 @@ class _Ways:
 
     def letter(self, letter: str) -> "_Ways":
         return _Ways(
-            {(piece + letter, clean): said for (piece, clean), said in self.places.items()}
+            {
+                (piece + letter, clean): said
+                for (piece, clean), said in self.places.items()
+            }
         )
 
     def border(self) -> "_Ways":
         after = _Ways({})
         for (piece, clean), said in self.places.items():
-            after.put(("", True), _better(said, frozenset({piece})) if piece and clean else said)
+            after.put(
+                ("", True),
+                _better(said, frozenset({piece})) if piece and clean else said,
+            )
         return after
 
     def anything(self) -> "_Ways":
         """Some letter or other: of the word begun, only its first letters are known."""
         after = _Ways({})
         for (piece, clean), said in self.places.items():
-            begun = frozenset({prefix_of(piece)}) if clean and len(piece) >= PREFIX else None
+            begun = (
+                frozenset({prefix_of(piece)})
+                if clean and len(piece) >= PREFIX
+                else None
+            )
             after.put(("", False), _better(said, begun))
         return after
 

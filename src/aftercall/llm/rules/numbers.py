@@ -86,7 +86,11 @@ COUNT = (
 _DIGIT_WORDS = {"oh": "0", "o": "0", "zero": "0"} | {
     word: str(number) for number, word in enumerate(UNITS, 1)
 }
-NUMBER_WORD = "(?:zero|oh|" + "|".join((*UNITS, *TEENS, *TENS)) + "|hundred|thousand|double|triple)"
+NUMBER_WORD = (
+    "(?:zero|oh|"
+    + "|".join((*UNITS, *TEENS, *TENS))
+    + "|hundred|thousand|double|triple)"
+)
 ALL_NUMBERS = re.compile(rf"(?:(?:{NUMBER_WORD}|\d+|uh|um|er|then|and)[\s,\-]*)+", re.I)
 
 
@@ -94,7 +98,8 @@ _NUMBERS = frozenset(
     (*UNITS, *TEENS, *TENS, "zero", "oh", "hundred", "thousand", "double", "triple")
 )
 _QUANTITY = re.compile(
-    rf"\b(?P<number>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})?|\d+) (?P<noun>[a-z]{{3,}})\b", re.I
+    rf"\b(?P<number>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})?|\d+) (?P<noun>[a-z]{{3,}})\b",
+    re.I,
 )
 
 
@@ -102,7 +107,10 @@ def quantities(text: str) -> dict[str, str]:
     """How many of what: "twelve people" is `people: twelve`."""
     if not any(word in _NUMBERS or word.isdecimal() for word in words_of(text)):
         return {}
-    return {match["noun"].lower(): match["number"].lower() for match in _QUANTITY.finditer(text)}
+    return {
+        match["noun"].lower(): match["number"].lower()
+        for match in _QUANTITY.finditer(text)
+    }
 
 
 def day_number(ordinal: str) -> int | None:
@@ -148,7 +156,9 @@ def figures_of(words: str) -> str:
 
 def paired_pattern(figures: str) -> str:
     """The same figures said two by two: "nineteen eighty-four"."""
-    pairs = [_in_words(int(figures[at : at + 2])) for at in range(0, len(figures) - 1, 2)]
+    pairs = [
+        _in_words(int(figures[at : at + 2])) for at in range(0, len(figures) - 1, 2)
+    ]
     return r"[\s,\-]+".join(pairs) if len(figures) % 2 == 0 and all(pairs) else ""
 
 
@@ -167,4 +177,6 @@ def digit_pattern(figures: str) -> str:
         figure: [word for word, value in _DIGIT_WORDS.items() if value == figure]
         for figure in "0123456789"
     }
-    return r"[\s,\-]*".join(f"(?:{'|'.join([figure, *spoken[figure]])})" for figure in figures)
+    return r"[\s,\-]*".join(
+        f"(?:{'|'.join([figure, *spoken[figure]])})" for figure in figures
+    )

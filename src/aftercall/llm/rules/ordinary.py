@@ -90,6 +90,7 @@ MAKES = vocabulary(
 def has_descriptive_word(words: Sequence[str]) -> bool:
     """Whether one of them describes."""
     return any(
-        word in _PLAIN or (word.endswith(_ENDINGS) and word not in _YET_NAMES and len(word) > 4)
+        word in _PLAIN
+        or (word.endswith(_ENDINGS) and word not in _YET_NAMES and len(word) > 4)
         for word in words
     )

@@ -76,10 +76,16 @@ def _first_name(text: str, patterns: tuple[Cue, ...]) -> str | None:
                 for word in match["name"].removesuffix("'s").removesuffix("’s").split()
                 if _can_be_name(word)
             ]
-            if words and words[0] == match["name"].split()[0].removesuffix("'s").removesuffix("’s"):
+            if words and words[0] == match["name"].split()[0].removesuffix(
+                "'s"
+            ).removesuffix("’s"):
                 return " ".join(words)
     return None
 
 
 def _can_be_name(word: str) -> bool:
-    return word.lower() not in NOT_NAMES and word.lower() not in _NO_PERSON and len(word) > 1
+    return (
+        word.lower() not in NOT_NAMES
+        and word.lower() not in _NO_PERSON
+        and len(word) > 1
+    )

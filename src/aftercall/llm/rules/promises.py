@@ -66,7 +66,9 @@ def is_promise(sentence: str) -> bool:
     return any(True for _ in _acts(sentence))
 
 
-def find_promises(spoken: Iterable[tuple[int, str]], withdrawn: list[Ask]) -> list[Promise]:
+def find_promises(
+    spoken: Iterable[tuple[int, str]], withdrawn: list[Ask]
+) -> list[Promise]:
     """From the agent's turns; a promise repeated is one promise, and one that was called off
     with its request is none.
     """
@@ -92,7 +94,12 @@ def _with_matter(sentences: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     before = ""
     for sentence in sentences:
         for words, act in _acts(sentence):
-            yield words, f"{act.strip(' .!')}: {before}" if before and _POINTS.match(act) else act
+            yield (
+                words,
+                f"{act.strip(' .!')}: {before}"
+                if before and _POINTS.match(act)
+                else act,
+            )
         before = "" if sentence.endswith("?") else sentence
 
 
@@ -102,7 +109,9 @@ def _acts(sentence: str) -> Iterator[tuple[str, str]]:
     for piece in _NEXT.split(sentence):
         match = _PROMISE.search(piece)
         if match and not _is_idle(match["who"], match["act"]):
-            owner = match["who"] if not match["who"].lower().startswith(_OURSELVES) else ""
+            owner = (
+                match["who"] if not match["who"].lower().startswith(_OURSELVES) else ""
+            )
             yield piece.strip(), f"{owner} {match['act']}".strip()
 
 
@@ -113,14 +122,19 @@ def _is_idle(who: str, act: str) -> bool:
     if who.lower().startswith(_OURSELVES):
         return bool(_NO_PROMISE.match(act) or _STAND_IN.match(act))
     return bool(
-        re.match(r"(?:be (?:happy|able|closed|open|fine|glad)|need|want|not|never)\b", act, re.I)
+        re.match(
+            r"(?:be (?:happy|able|closed|open|fine|glad)|need|want|not|never)\b",
+            act,
+            re.I,
+        )
     )
 
 
 def _is_called_off(promise: Promise, withdrawn: list[Ask]) -> bool:
     about = stems(promise.title)
     return any(
-        promise.turns[0] <= ask.turns[-1] and overlap_coefficient(about, stems(ask.act)) >= 0.6
+        promise.turns[0] <= ask.turns[-1]
+        and overlap_coefficient(about, stems(ask.act)) >= 0.6
         for ask in withdrawn
     )
 
@@ -128,6 +142,7 @@ def _is_called_off(promise: Promise, withdrawn: list[Ask]) -> bool:
 def _is_repeated(promise: Promise, earlier: list[Promise]) -> bool:
     about = stems(promise.words)
     return any(
-        jaccard_similarity(about, stems(other.words)) >= 0.75 and promise.turns != other.turns
+        jaccard_similarity(about, stems(other.words)) >= 0.75
+        and promise.turns != other.turns
         for other in earlier
     )

@@ -24,7 +24,13 @@ from aftercall.llm.rules.names import Named, read_names
 from aftercall.llm.rules.promises import find_promises
 from aftercall.llm.rules.reality import is_real
 from aftercall.llm.rules.reckoning import WEEKDAY, weekday_of
-from aftercall.llm.rules.secrets import Secret, find_secrets, is_confided, mask, secret_facts
+from aftercall.llm.rules.secrets import (
+    Secret,
+    find_secrets,
+    is_confided,
+    mask,
+    secret_facts,
+)
 from aftercall.llm.rules.sentences import Clause, split_clauses
 from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.summary import summarise, summarise_foreign
@@ -42,20 +48,25 @@ _PASSING = (
     "action_item",
 )  # told by words that a refused offer may have as well
 _DECLINES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.I)
-_WEEKDAY_HERE = Cue(rf"\bit(?:['’]s| is) (?:still|already|only) (?P<weekday>{WEEKDAY})\b")
+_WEEKDAY_HERE = Cue(
+    rf"\bit(?:['’]s| is) (?:still|already|only) (?P<weekday>{WEEKDAY})\b"
+)
 _WHAT_WAS_DECIDED = re.compile(
     r"\bwhat (?:we|i|they|was|is)\b.*\b(?:decided|agreed|settled)\b|\b(?:the|our) (?:decision"
     r"|agreement)s?\b",
     re.I,
 )
-_STANDS_ALONE = re.compile(r"(?:I|we|my|our)\b(?!.*\b(?:it|that|this|them|him|her|one)\b)", re.I)
+_STANDS_ALONE = re.compile(
+    r"(?:I|we|my|our)\b(?!.*\b(?:it|that|this|them|him|her|one)\b)", re.I
+)
 _CARES = re.compile(
     r"(?:I|we|my|our)\b.{0,30}\b(?:working on|building|planning|training for|care about|love"
     r"|hate)\b",
     re.I,
 )
 _EMPTY = re.compile(
-    r"\bif\b|^(?:thanks?|bye|good ?bye|have a|that['’]s (?:all|it|fine|great)|sounds)\b", re.I
+    r"\bif\b|^(?:thanks?|bye|good ?bye|have a|that['’]s (?:all|it|fine|great)|sounds)\b",
+    re.I,
 )
 _PLAINLY = 0.8
 _MOST_NOTES, _MOST_TOLD = 3, 3  # sentences
@@ -84,7 +95,9 @@ def _read(call: Call) -> Reading:
     call = _with_texts(call, {seq: restore(text) for seq, text in spoken.items()})
     language = detect_language(turn.text for turn in call.turns)
     secrets = find_secrets(call.turns)
-    call = _with_texts(call, {turn.seq: mask(turn.text, secrets) for turn in call.turns})
+    call = _with_texts(
+        call, {turn.seq: mask(turn.text, secrets) for turn in call.turns}
+    )
     named = read_names(call.turns)
     if language != "en":
         profile = Profile(name=named.name)
@@ -96,7 +109,9 @@ def _read(call: Call) -> Reading:
             facts=facts,
         )
     texts = {turn.seq: turn.text for turn in call.turns}
-    clauses = {turn.seq: split_clauses(turn) for turn in call.turns if turn.speaker == "caller"}
+    clauses = {
+        turn.seq: split_clauses(turn) for turn in call.turns if turn.speaker == "caller"
+    }
     zone = _zone(call, clauses)
     floor = _walk(call, texts, clauses, _today(call, zone, clauses))
     requests = [ask.as_request() for ask in floor.asks if is_worth_keeping(ask)]
@@ -117,9 +132,13 @@ def _read(call: Call) -> Reading:
     profile = _profile(call, named, zone, told, matters)
     return Reading(
         language=language,
-        summary=summarise(profile, requests, withdrawn, promises, facts_told, matters[:_MOST_TOLD]),
+        summary=summarise(
+            profile, requests, withdrawn, promises, facts_told, matters[:_MOST_TOLD]
+        ),
         profile=profile,
-        identity=read_identity(texts[turn.seq] for turn in call.turns if turn.speaker == "agent"),
+        identity=read_identity(
+            texts[turn.seq] for turn in call.turns if turn.speaker == "agent"
+        ),
         requests=_grounded(requests, spoken),
         withdrawn=tuple(withdrawn),
         promises=_grounded(promises, spoken),
@@ -136,7 +155,9 @@ def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
     decided = [fact for fact in facts if fact.category == "decision"]
     named = [fact for fact in decided if request.person and request.person in fact.text]
     near = [
-        fact for fact in decided if any(abs(seq - fact.turns[0]) <= _NEAR for seq in request.turns)
+        fact
+        for fact in decided
+        if any(abs(seq - fact.turns[0]) <= _NEAR for seq in request.turns)
     ]
     found = [fact.text for fact in named or near]
     known = [
@@ -147,7 +168,9 @@ def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
     details = ". ".join((*known, *found))
     title = request.title.partition(": ")[0] if details else request.title
     turns = tuple(sorted({*request.turns, *(fact.turns[0] for fact in named or near)}))
-    return request.model_copy(update={"title": title, "details": details, "turns": turns})
+    return request.model_copy(
+        update={"title": title, "details": details, "turns": turns}
+    )
 
 
 def _with_texts(call: Call, texts: dict[int, str]) -> Call:
@@ -159,7 +182,9 @@ def _with_texts(call: Call, texts: dict[int, str]) -> Call:
         return call
     return call.model_copy(
         update={
-            "turns": tuple(turn.model_copy(update={"text": texts[turn.seq]}) for turn in call.turns)
+            "turns": tuple(
+                turn.model_copy(update={"text": texts[turn.seq]}) for turn in call.turns
+            )
         }
     )
 
@@ -182,11 +207,19 @@ def _ground(item: Cited, spoken: dict[int, str]) -> Cited:
 
 
 def _profile(
-    call: Call, named: Named, zone: str | None, facts: list[FactDraft], matters: list[str]
+    call: Call,
+    named: Named,
+    zone: str | None,
+    facts: list[FactDraft],
+    matters: list[str],
 ) -> Profile:
     said = [turn.text for turn in call.turns if turn.speaker == "caller"]
     call_name = find_call_name(call.turns, named) or put_right(call.turns, named.parts)
-    plain = [fact for fact in facts if fact.visibility != "secret" and fact.confidence >= _PLAINLY]
+    plain = [
+        fact
+        for fact in facts
+        if fact.visibility != "secret" and fact.confidence >= _PLAINLY
+    ]
     return Profile(
         name=named.name,
         call_name=call_name if call_name != named.name else None,
@@ -202,7 +235,10 @@ def _profile(
 
 
 def _join(texts: Iterable[str]) -> str | None:
-    return " ".join(as_sentence(text) for text in list(dict.fromkeys(texts))[:_MOST_NOTES]) or None
+    return (
+        " ".join(as_sentence(text) for text in list(dict.fromkeys(texts))[:_MOST_NOTES])
+        or None
+    )
 
 
 def _matters(
@@ -214,7 +250,9 @@ def _matters(
         tidy(clause.whole)
         for seq, spoken in clauses.items()
         if seq not in hidden
-        and not any(REPAIRS.match(clause.text) or denied_words(clause.text) for clause in spoken)
+        and not any(
+            REPAIRS.match(clause.text) or denied_words(clause.text) for clause in spoken
+        )
         for clause in spoken
         if _tells(clause) and not stems(clause.text) & refused
     ]
@@ -222,7 +260,12 @@ def _matters(
 
 
 def _tells(clause: Clause) -> bool:
-    if clause.is_masked or clause.is_question or not is_real(clause) or is_confided(clause.whole):
+    if (
+        clause.is_masked
+        or clause.is_question
+        or not is_real(clause)
+        or is_confided(clause.whole)
+    ):
         return False
     if (
         find_trigger(clause.whole)
@@ -231,18 +274,32 @@ def _tells(clause: Clause) -> bool:
     ):
         return False
     is_sentence = (
-        len(clause.body.split()) >= _LEAST_TOLD and len(clause.whole.split()) <= _LONGEST_TOLD
+        len(clause.body.split()) >= _LEAST_TOLD
+        and len(clause.whole.split()) <= _LONGEST_TOLD
     )
-    return is_sentence and not _EMPTY.search(clause.body) and not cues.SLIGHT.match(clause.body)
+    return (
+        is_sentence
+        and not _EMPTY.search(clause.body)
+        and not cues.SLIGHT.match(clause.body)
+    )
 
 
 def _zone(call: Call, clauses: dict[int, list[Clause]]) -> str | None:
     """The last zone the caller claims."""
     spoken = [
-        clause for turn in call.turns if turn.speaker == "caller" for clause in clauses[turn.seq]
+        clause
+        for turn in call.turns
+        if turn.speaker == "caller"
+        for clause in clauses[turn.seq]
     ]
-    zones = [zone for clause in spoken if is_real(clause) and (zone := stated_zone(clause.text))]
-    placed = (zone_of_place(turn.text) for turn in call.turns if turn.speaker == "caller")
+    zones = [
+        zone
+        for clause in spoken
+        if is_real(clause) and (zone := stated_zone(clause.text))
+    ]
+    placed = (
+        zone_of_place(turn.text) for turn in call.turns if turn.speaker == "caller"
+    )
     return zones[-1] if zones else next(filter(None, placed), None)
 
 
@@ -258,7 +315,9 @@ def _today(call: Call, zone: str | None, clauses: dict[int, list[Clause]]) -> da
         if (match := _WEEKDAY_HERE.search(clause.text))
     ]
     near = [today + timedelta(days=days) for days in (0, -1, 1)]
-    return next((day for day in near if said and day.weekday() == weekday_of(said[-1])), today)
+    return next(
+        (day for day in near if said and day.weekday() == weekday_of(said[-1])), today
+    )
 
 
 def _walk(
@@ -275,7 +334,9 @@ def _walk(
     return floor
 
 
-def _heard(call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]]) -> list[Heard]:
+def _heard(
+    call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]]
+) -> list[Heard]:
     heard: list[Heard] = []
     question = ""
     for turn in call.turns:
@@ -289,8 +350,12 @@ def _heard(call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]]) 
 def _facts(heard: list[Heard], named: Named, misheard: list[str]) -> list[FactDraft]:
     facts = [*find_facts(heard, misheard), *find_todos(heard)]
     for seq, name in named.together:
-        spoken = [clause for turn in heard for clause in turn.clauses if clause.seq == seq]
+        spoken = [
+            clause for turn in heard for clause in turn.clauses if clause.seq == seq
+        ]
         clause = next((clause for clause in spoken if name in clause.text), spoken[0])
         if made := draft(clause, [clause], "person", 0.8):
-            facts.append(made.model_copy(update={"text": f"{name} was on the line: {made.text}"}))
+            facts.append(
+                made.model_copy(update={"text": f"{name} was on the line: {made.text}"})
+            )
     return facts

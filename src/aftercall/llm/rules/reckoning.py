@@ -12,7 +12,15 @@ from aftercall.llm.rules.cue import Cue, words_of
 from aftercall.llm.rules.numbers import COUNT, count
 from aftercall.llm.rules.vocabulary import vocabulary
 
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_WEEKDAYS = (
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+)
 WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _DAYS_OF = {"week": 7, "fortnight": 14, "year": 365}
 _SHIFT = (
@@ -58,13 +66,17 @@ class Mention:
 
 
 def weekday_of(name: str) -> int:
-    return next(index for index, full in enumerate(_WEEKDAYS) if full[:3] == name[:3].lower())
+    return next(
+        index for index, full in enumerate(_WEEKDAYS) if full[:3] == name[:3].lower()
+    )
 
 
 def month_end(day: date, offset: int = 0) -> date:
     year, month_index = divmod(day.month - 1 + offset, 12)
     return date(
-        day.year + year, month_index + 1, calendar.monthrange(day.year + year, month_index + 1)[1]
+        day.year + year,
+        month_index + 1,
+        calendar.monthrange(day.year + year, month_index + 1)[1],
     )
 
 
@@ -82,11 +94,18 @@ def shift(day: date, match: re.Match[str]) -> date:
     """The day so far before or after another."""
     said = match.groupdict()
     number = count(said["count"] or said.get("number") or "a") or 1
-    ahead = said["which"] is None or said["which"].lower().startswith(("after", "later"))
-    return later(day, number if ahead else -number, (said["unit"] or said["of"]).lower()) or day
+    ahead = said["which"] is None or said["which"].lower().startswith(
+        ("after", "later")
+    )
+    return (
+        later(day, number if ahead else -number, (said["unit"] or said["of"]).lower())
+        or day
+    )
 
 
-def reckon(text: str, named: Iterable[Mention], anchor: date | None) -> Iterator[Mention]:
+def reckon(
+    text: str, named: Iterable[Mention], anchor: date | None
+) -> Iterator[Mention]:
     """Days told from the last one named before them in the text, or else from `anchor`."""
     if _TELLING.isdisjoint(words_of(text)):
         return
@@ -98,7 +117,8 @@ def reckon(text: str, named: Iterable[Mention], anchor: date | None) -> Iterator
     ):
         for match in cue.finditer(text):
             if any(
-                mention.start <= match.start() < mention.end and mention.end > match.end()
+                mention.start <= match.start() < mention.end
+                and mention.end > match.end()
                 for mention in named
             ):
                 continue

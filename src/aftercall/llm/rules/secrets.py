@@ -71,9 +71,8 @@ _MAY_CONFIDE = Caseless(
     "hush|quiet|ears|from me|stay|discreet|record|n['’]?t g|not g|not for|announce|rather no"
     "|write|put"
 )
-_DENIAL = re.compile(
-    rf",? not (?:{NUMBER_WORD}|\d)[\w ]*\W*$", re.I
-)  # "eight one six now, not six one eight"
+# "eight one six now, not six one eight"
+_DENIAL = re.compile(rf",? not (?:{NUMBER_WORD}|\d)[\w ]*\W*$", re.I)
 _TELLING = Cue(r"\b(?:tell|telling|mention|share|say|let)\b")
 _TO_WHOM = Cue(
     r"^\W*(?:anyone|anybody|the \w+|my \w+|him|her|them|everyone|people"
@@ -93,7 +92,9 @@ _WHEN = Cue(r"(?:and |so |but )*(?:if|when|yet|until|because)\b")
 _TOO_SHORT = 12
 _TELLING_STEM = 6
 _JUST = 2  # clauses that a plea for silence reaches back over
-_OF_ONESELF = Cue(r"\b(?:i|i['’]\w+|we|we['’]\w+|my|our|he|she|he['’]s|she['’]s|they['’]\w+)\b")
+_OF_ONESELF = Cue(
+    r"\b(?:i|i['’]\w+|we|we['’]\w+|my|our|he|she|he['’]s|she['’]s|they['’]\w+)\b"
+)
 _FEWEST = 3  # figures worth hunting for elsewhere in the call
 _LONG = 6  # figures that are read out in groups
 
@@ -153,8 +154,12 @@ def _may_tell(text: str) -> bool:
 
 def mask(text: str, secrets: list[Secret]) -> str:
     """The text with every secret's value blotted out, letter for letter."""
-    for pattern in (pattern for secret in secrets for pattern in _patterns(secret.value)):
-        text = re.sub(pattern, lambda match: MASK * len(match.group()), text, flags=re.I)
+    for pattern in (
+        pattern for secret in secrets for pattern in _patterns(secret.value)
+    ):
+        text = re.sub(
+            pattern, lambda match: MASK * len(match.group()), text, flags=re.I
+        )
     return text
 
 
@@ -201,12 +206,22 @@ def _patterns(value: str) -> list[str]:
             *(rf"(?<!\d){digit_pattern(group)}(?!\d)" for group in (figures, *groups)),
         ]
     telling = (
-        [words[at : at + 3] for at in range(len(words) - 2) if _tells(words[at : at + 3])]
+        [
+            words[at : at + 3]
+            for at in range(len(words) - 2)
+            if _tells(words[at : at + 3])
+        ]
         if len(words) > 3
         else []
     )
     return (
-        [whole, *(r"(?<!\w)" + r"\W+".join(map(re.escape, run)) + r"(?!\w)" for run in telling)]
+        [
+            whole,
+            *(
+                r"(?<!\w)" + r"\W+".join(map(re.escape, run)) + r"(?!\w)"
+                for run in telling
+            ),
+        ]
         if words
         else []
     )
@@ -221,7 +236,9 @@ def _illnesses(clauses: list[Clause], spoken: str) -> Iterator[Secret]:
     for clause in clauses:
         if not clause.is_question:
             named = (*find_diagnoses(clause.text), *find_medicines(clause.text, spoken))
-            yield from (Secret(clause.seq, clause.text, value, "person") for value in named)
+            yield from (
+                Secret(clause.seq, clause.text, value, "person") for value in named
+            )
 
 
 def _beside(clauses: list[Clause], index: int) -> str:
@@ -256,7 +273,9 @@ def _just_told(clauses: list[Clause]) -> list[Clause]:
     personal = [
         clause
         for clause in last
-        if _OF_ONESELF.search(clause.text) and len(clause.text) >= _TOO_SHORT and stems(clause.body)
+        if _OF_ONESELF.search(clause.text)
+        and len(clause.text) >= _TOO_SHORT
+        and stems(clause.body)
     ]
     return [
         clause
@@ -280,20 +299,26 @@ def _confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[Secre
             continue
         before = clause.text[: match.start()].strip(" ,;:-")
         rest = clause.text[match.end() :]
-        after = (_TO_WHOM.sub("", rest, count=1) if _TELLING.search(match.group()) else rest).strip(
-            " ,;:-"
-        )
+        after = (
+            _TO_WHOM.sub("", rest, count=1) if _TELLING.search(match.group()) else rest
+        ).strip(" ,;:-")
         sides = (
             words
             for words in (before, after)
-            if len(LEAD_IN.sub("", words, count=1)) >= _TOO_SHORT and not _WHEN.match(words)
+            if len(LEAD_IN.sub("", words, count=1)) >= _TOO_SHORT
+            and not _WHEN.match(words)
         )
         if (
             (told := next(sides, "") or _beside(clauses, index))
             and len(told) >= _TOO_SHORT
             and not is_asking(told)
         ):
-            yield Secret(clause.seq, told, told, "emotional" if FEELING.occurs(told) else "person")
+            yield Secret(
+                clause.seq,
+                told,
+                told,
+                "emotional" if FEELING.occurs(told) else "person",
+            )
         for other in _just_told(clauses[:index] or earlier):
             if other.text not in told:
                 yield Secret(
@@ -345,6 +370,8 @@ FEELING = Caseless(
 def _once(secrets: list[Secret]) -> list[Secret]:
     kept: list[Secret] = []
     for secret in secrets:
-        if all(secret.seq != other.seq or secret.words not in other.words for other in kept):
+        if all(
+            secret.seq != other.seq or secret.words not in other.words for other in kept
+        ):
             kept.append(secret)
     return kept

@@ -22,7 +22,9 @@ _ABBREVIATED = re.compile(
 _ABBREVIATION = 14  # characters that can matter before a full stop
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)]*(?=\s|$)|\n+|\s[—–]\s")
 
-_SUBJECT = r"(?:i|we|he|she|they|it|you|there|that|this|my|our)(?:['’](?:d|ll|m|ve|re|s))?\b"
+_SUBJECT = (
+    r"(?:i|we|he|she|they|it|you|there|that|this|my|our)(?:['’](?:d|ll|m|ve|re|s))?\b"
+)
 _ASKING = (
     "(?:can|could|would|will|should|shall) (?:you|i|we|they|he|she|somebody|someone|anybody"
     r"|anyone)\b|please\b|kindly\b|remind me\b|"
@@ -172,7 +174,9 @@ def _sentences(text: str) -> Iterator[str]:
 def split_clauses(turn: Turn, text: str | None = None) -> list[Clause]:
     """The clauses of a turn; `text` stands in for the turn's own where secrets are masked."""
     clauses: list[Clause] = []
-    for index, sentence in enumerate(split_sentences(turn.text if text is None else text)):
+    for index, sentence in enumerate(
+        split_sentences(turn.text if text is None else text)
+    ):
         pieces = _pieces(sentence)
         clauses += [
             Clause(
@@ -218,7 +222,9 @@ def _cut(sentence: str) -> Iterator[str]:
     start = 0
     for end, after in itertools.zip_longest(edges, edges[1:]):
         piece = sentence[start:end].strip(" ,;:")
-        if after and (_FALSE_START.fullmatch(piece) or _starts_over(piece, sentence[end:after])):
+        if after and (
+            _FALSE_START.fullmatch(piece) or _starts_over(piece, sentence[end:after])
+        ):
             continue
         if piece:
             yield piece

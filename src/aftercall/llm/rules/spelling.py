@@ -22,7 +22,8 @@ def spelled_words(text: str) -> list[str]:
     plain = _AS_IN.sub(r"\1", text)
     return [
         "".join(
-            letter * (2 if double else 1) for double, letter in _LETTER.findall(match.group())
+            letter * (2 if double else 1)
+            for double, letter in _LETTER.findall(match.group())
         ).capitalize()
         for match in _LETTERS.finditer(plain)
     ]
@@ -53,10 +54,19 @@ def _respelled(part: str, spelled: str) -> str:
     if part.lower().replace("-", "") == spelled.lower():
         return part
     halves = [half for half in part.split("-") if half]
-    fits = [half[0].lower() == spelled[0].lower() and _alike(half, spelled) for half in halves]
+    fits = [
+        half[0].lower() == spelled[0].lower() and _alike(half, spelled)
+        for half in halves
+    ]
     if len(halves) > 1 and any(fits):
-        return "-".join(spelled if fit else half for half, fit in zip(halves, fits, strict=True))
-    return spelled if part[0].lower() == spelled[0].lower() and _alike(part, spelled) else part
+        return "-".join(
+            spelled if fit else half for half, fit in zip(halves, fits, strict=True)
+        )
+    return (
+        spelled
+        if part[0].lower() == spelled[0].lower() and _alike(part, spelled)
+        else part
+    )
 
 
 def _alike(first: str, second: str) -> bool:

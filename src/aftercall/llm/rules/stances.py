@@ -84,7 +84,9 @@ _STARTED = Cue(
     r"you down for|you booked|you in for)\b(?P<act>.*)",
 )
 # After a line that dropped the agent says what it had taken down so far.
-_RESUMED = Cue(r"\b(?:welcome back|(?:hello|hi) again|we (?:were|got) cut off|where were we)\b")
+_RESUMED = Cue(
+    r"\b(?:welcome back|(?:hello|hi) again|we (?:were|got) cut off|where were we)\b"
+)
 _SO_FAR = Cue(
     r"\b(?:i (?:have|had)|i['’](?:ve|d) got|we (?:have|had|were (?:doing|on)))\b(?: (?:down"
     "|you down for|noted))? (?P<act>.*)"
@@ -147,7 +149,9 @@ def stance(clauses: list[Clause]) -> Stance | None:
         if _HOLD.search(clause.text) or _NO.match(clause.text):
             found = "no"
         elif _YES.match(clause.text) or (index == 0 and _YES_INSIDE.match(clause.text)):
-            found = "yes" if found is None or _YES_AFTER_ALL.match(clause.text) else found
+            found = (
+                "yes" if found is None or _YES_AFTER_ALL.match(clause.text) else found
+            )
     return found
 
 
@@ -176,7 +180,9 @@ def find_offer(turn: Turn, text: str) -> Offer | None:
         ):
             continue
         act = _OFFER_HEAD.sub("", match.group(), count=1)
-        if (sentence.endswith("?") or _STATED.match(match.group())) and not _ON_THE_CALL.match(act):
+        if (
+            sentence.endswith("?") or _STATED.match(match.group())
+        ) and not _ON_THE_CALL.match(act):
             found = Offer(
                 turn.seq,
                 act,
@@ -185,9 +191,14 @@ def find_offer(turn: Turn, text: str) -> Offer | None:
             )
     if found is None and _RESUMED.search(text) and (so_far := _SO_FAR.search(text)):
         return Offer(
-            turn.seq, next(iter(split_sentences(so_far["act"])), so_far["act"]), stands=True
+            turn.seq,
+            next(iter(split_sentences(so_far["act"])), so_far["act"]),
+            stands=True,
         )
     if found is None and _RIGHT.search(text) and (started := _STARTED.search(text)):
-        act = next(iter(split_sentences(started["act"].strip(" ,:"))), "") or started.group()
+        act = (
+            next(iter(split_sentences(started["act"].strip(" ,:"))), "")
+            or started.group()
+        )
         found = Offer(turn.seq, act, stands="order" not in started.group())
     return found

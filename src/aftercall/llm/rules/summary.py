@@ -5,7 +5,13 @@ and told.
 from collections.abc import Iterable
 
 from aftercall.llm.rules.language import NAMES
-from aftercall.model.reading import FactDraft, Profile, Promise, Request, WithdrawnRequest
+from aftercall.model.reading import (
+    FactDraft,
+    Profile,
+    Promise,
+    Request,
+    WithdrawnRequest,
+)
 
 _MOST = 5
 
@@ -44,13 +50,15 @@ def summarise(
 
 def summarise_foreign(language: str, profile: Profile) -> str:
     who = profile.name or "The caller"
-    return (
-        f"{who} called and spoke {NAMES.get(language, language)}; the words are in the transcript."
-    )
+    return f"{who} called and spoke {NAMES.get(language, language)}; the words are in the transcript."
 
 
 def _dated(request: Request) -> str:
-    return f"{request.title} (by {request.due.isoformat()})" if request.due else request.title
+    return (
+        f"{request.title} (by {request.due.isoformat()})"
+        if request.due
+        else request.title
+    )
 
 
 def _sentence(opening: str, items: Iterable[str]) -> str:

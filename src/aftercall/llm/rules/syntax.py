@@ -151,7 +151,11 @@ class _Reader:
         letters = list(dict.fromkeys(members))
         if letters == [Border()]:
             return Border()
-        return Either(tuple((letter,) for letter in letters)) if len(letters) <= FEW else Anything()
+        return (
+            Either(tuple((letter,) for letter in letters))
+            if len(letters) <= FEW
+            else Anything()
+        )
 
     def _read_member(self, members: list[Node]) -> bool:
         """Whether it is a range, whose letters are not followed.
@@ -173,7 +177,9 @@ class _Reader:
         if counted and (counted[1] or counted[2]):
             self._at = counted.end()
             most = counted[3] if counted[2] else counted[1]
-            repeated = Repeated(nodes, not int(counted[1] or 0), not most or int(most) > 1)
+            repeated = Repeated(
+                nodes, not int(counted[1] or 0), not most or int(most) > 1
+            )
         elif not self.is_at_end and self._pattern[self._at] in "*+?":
             sign = self._next()
             repeated = Repeated(nodes, sign != "+", sign != "?")

@@ -79,6 +79,9 @@ def _is_todo(clause: Clause, after: list[Clause]) -> bool:
         and not _NO_TODO.match(match["act"])
         and (
             claimed
-            or (find_trigger(text) is None and re.search(r"\b(?:to|must|gotta|should)\b", text))
+            or (
+                find_trigger(text) is None
+                and re.search(r"\b(?:to|must|gotta|should)\b", text)
+            )
         )
     )

@@ -406,7 +406,9 @@ _OWN_DOING = Cue(
     r"online)\b",
 )
 
-_HESITATES = re.compile(r"(?<=\w)(?:[,…]|\.\.\.)? (?:u+h+m?|u+m+|e+r+m?)\b[,…]? (?=\w)", re.I)
+_HESITATES = re.compile(
+    r"(?<=\w)(?:[,…]|\.\.\.)? (?:u+h+m?|u+m+|e+r+m?)\b[,…]? (?=\w)", re.I
+)
 _FILLERS = frozenset(("uh", "um", "er", "erm", "uhm", "umm", "uhh"))
 _HESITATION = re.compile(r"(?:u+h+m?|u+m+|e+r+m?)[,…]?", re.I)
 _EMPHATIC = Cue(rf"^(?:do|one|two|three|four|five|number \w+)[,:]? (?={IMPERATIVE}\b)")
@@ -445,13 +447,17 @@ def find_trigger(text: str) -> Trigger | None:
     fluent = _HESITATES.sub(" ", text)
     if fluent == text or not (found := _wish_in(fluent)):
         return None
-    return replace(found, act=_as_said(found.act, text), words=_as_said(found.words, text))
+    return replace(
+        found, act=_as_said(found.act, text), words=_as_said(found.words, text)
+    )
 
 
 def _as_said(words: str, text: str) -> str:
     """The end of a text from so many words on, hesitation put back."""
     spoken = [
-        piece for piece in re.finditer(r"\S+", text) if not _HESITATION.fullmatch(piece.group())
+        piece
+        for piece in re.finditer(r"\S+", text)
+        if not _HESITATION.fullmatch(piece.group())
     ]
     count = len(words.split())
     return (
@@ -470,7 +476,9 @@ def _wish_in(text: str) -> Trigger | None:
         return None
     if (order := _ORDER.match(body)) and not _is_none(order["act"]):
         return Trigger(order["act"], body, is_order=True)
-    if found := _in_frame(body) or (_in_frame(f"I {body}", 2) if _NO_SUBJECT.match(body) else None):
+    if found := _in_frame(body) or (
+        _in_frame(f"I {body}", 2) if _NO_SUBJECT.match(body) else None
+    ):
         return found
     if (
         lead
@@ -484,7 +492,12 @@ def _wish_in(text: str) -> Trigger | None:
             else Trigger(more["act"], body, is_order=False)
         )
     if fragment := _FRAGMENT.match(body):
-        act = fragment["act"] or fragment["taken"] or fragment["plain"] or fragment["after"]
+        act = (
+            fragment["act"]
+            or fragment["taken"]
+            or fragment["plain"]
+            or fragment["after"]
+        )
         return (
             None
             if _PRICE_OR_FACT.match(act)

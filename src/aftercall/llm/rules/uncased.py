@@ -115,9 +115,14 @@ def _answer(text: str) -> str | None:
     plain = without_spelling(text)
     match = _ANSWER.match(plain)
     first = _named(match["name"]) if match else None
-    words = [word for word in re.findall(_WORD, _LEAD.sub("", plain)) if word not in _COMMON]
+    words = [
+        word for word in re.findall(_WORD, _LEAD.sub("", plain)) if word not in _COMMON
+    ]
     # "grant. tully t u l l y grant tully": said in pieces, spelled, then said whole.
-    again = len(words) == _MOST and words[0] == words[-1]  # "under abernathy wendell abernathy"
-    if again or (len(words) > _MOST and words[-2] in words[:-2] and words[-1] in words[:-1]):
+    # "under abernathy wendell abernathy"
+    again = len(words) == _MOST and words[0] == words[-1]
+    if again or (
+        len(words) > _MOST and words[-2] in words[:-2] and words[-1] in words[:-1]
+    ):
         return _named(" ".join(words[-2:]))
     return first

@@ -258,7 +258,9 @@ _STANDING = Cue(
 
 
 # "The sunglasses I asked about, leave those off": the thing meant stands in front.
-_FRONTED = Cue(r"(?:(?:and|oh|also|but|so|actually|then),? )*(?:the|my|those|that|our) [\w '’-]+$")
+_FRONTED = Cue(
+    r"(?:(?:and|oh|also|but|so|actually|then),? )*(?:the|my|those|that|our) [\w '’-]+$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,10 +278,14 @@ def find_call_off(text: str) -> CallOff | None:
         return None
     body = body_of(text)
     for pattern, opens in _CALL_OFF.of(text):
-        match = pattern.search(text) or (pattern.search(body) if opens and body != text else None)
+        match = pattern.search(text) or (
+            pattern.search(body) if opens and body != text else None
+        )
         if not match:
             continue
-        what = (match.groupdict().get("what") or match.groupdict().get("other") or "").strip()
+        what = (
+            match.groupdict().get("what") or match.groupdict().get("other") or ""
+        ).strip()
         fronted = text[: match.start()].strip(" ,") if _ONLY_PRONOUN.match(what) else ""
         if _FRONTED.match(fronted) and stems(fronted):
             return CallOff(
@@ -291,7 +297,9 @@ def find_call_off(text: str) -> CallOff | None:
             )
         standing = bool(_STANDING.search(text))
         if _ALL.search(match.group()):
-            return CallOff("all", stems(what), what, bool(_EARLIER.search(text)), standing)
+            return CallOff(
+                "all", stems(what), what, bool(_EARLIER.search(text)), standing
+            )
         if (
             what
             and not stems(what)
@@ -301,8 +309,12 @@ def find_call_off(text: str) -> CallOff | None:
         ):
             return None
         if not what or _ONLY_PRONOUN.match(what) or not stems(what):
-            return CallOff("last", frozenset(), what, bool(_EARLIER.search(text)), standing)
-        return CallOff("named", stems(what), what, bool(_EARLIER.search(text)), standing)
+            return CallOff(
+                "last", frozenset(), what, bool(_EARLIER.search(text)), standing
+            )
+        return CallOff(
+            "named", stems(what), what, bool(_EARLIER.search(text)), standing
+        )
     return None
 
 
@@ -316,7 +328,11 @@ _NEGATED = Cue(
 def find_negated(text: str) -> tuple[str, frozenset[str]] | None:
     """ "Don't tell him anything": the verb not to be done, and what it would be done to."""
     match = _NEGATED.match(text)
-    return (match["verb"].lower(), stems(match["rest"].partition(",")[0])) if match else None
+    return (
+        (match["verb"].lower(), stems(match["rest"].partition(",")[0]))
+        if match
+        else None
+    )
 
 
 def find_earlier(text: str) -> bool:

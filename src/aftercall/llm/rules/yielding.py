@@ -68,7 +68,12 @@ class Yielding(Dictation):
     def _thinks_better(self, clause: Clause, after: list[Clause]) -> bool:
         """ "Well, hang on, no.", with nothing put in its place."""
         ask = self._current
-        if ask is None or ask.is_stop or self._question or not cues.HALTS.fullmatch(clause.text):
+        if (
+            ask is None
+            or ask.is_stop
+            or self._question
+            or not cues.HALTS.fullmatch(clause.text)
+        ):
             return False
         if any(
             find_trigger(other.text)
@@ -105,10 +110,16 @@ class Yielding(Dictation):
     def _keeps(self, clause: Clause) -> bool:
         """ "Cancel the review. No, keep it." """
         ask = self._current
-        if ask is None or not cues.ENDS.match(ask.act) or ask.turns[-1] < clause.seq - 2:
+        if (
+            ask is None
+            or not cues.ENDS.match(ask.act)
+            or ask.turns[-1] < clause.seq - 2
+        ):
             return False
         kept = cues.KEEPS.search(clause.body)
-        if not kept or (stems(kept["what"]) and not stems(kept["what"]) & stems(ask.act)):
+        if not kept or (
+            stems(kept["what"]) and not stems(kept["what"]) & stems(ask.act)
+        ):
             return False
         self._withdraw(ask, clause.seq)
         return True
@@ -118,33 +129,40 @@ class Yielding(Dictation):
         if call_off.scope != "last" or not self._before:
             return call_off
         before = self._before[-1]
-        if (before.seq, before.sentence) != (clause.seq, clause.sentence) or find_trigger(
-            before.text
-        ):
+        if (before.seq, before.sentence) != (
+            clause.seq,
+            clause.sentence,
+        ) or find_trigger(before.text):
             return call_off
         earlier = find_earlier(before.text)
         if cues.CONDITION.match(before.body):
             return call_off
         if earlier or any(stems(before.text) & stems(ask.act) for ask in self.asks):
             return CallOff(
-                "named", stems(before.text), tidy(before.text), earlier, call_off.cancels_standing
+                "named",
+                stems(before.text),
+                tidy(before.text),
+                earlier,
+                call_off.cancels_standing,
             )
         return call_off
 
     def _call_off(self, call_off: CallOff, clause: Clause) -> bool:
         """Whether the words called something off, or at least ask for nothing."""
-        ends = cues.CANCELS.search(
-            clause.text
-        )  # "cancel Tellix" says once more what was asked, if that was to cancel it
+        # "cancel Tellix" says once more what was asked, if that was to cancel it
+        ends = cues.CANCELS.search(clause.text)
         standing = [
-            ask for ask in self.asks if not ask.is_stop and not (ends and cues.ENDS.match(ask.act))
+            ask
+            for ask in self.asks
+            if not ask.is_stop and not (ends and cues.ENDS.match(ask.act))
         ]
         if call_off.scope == "all":
             for ask in standing:
                 self._withdraw(ask, clause.seq)
             return bool(standing)
         if call_off.scope == "last" and (
-            self._repeats_call_off(clause) or self._muted == (clause.seq, clause.sentence)
+            self._repeats_call_off(clause)
+            or self._muted == (clause.seq, clause.sentence)
         ):
             return True
         if call_off.scope == "last":
@@ -198,18 +216,30 @@ class Yielding(Dictation):
             return True
         if named:
             self._withdraw(
-                max(named, key=lambda ask: (len(stems(ask.act) & call_off.stems), ask.turns[-1])),
+                max(
+                    named,
+                    key=lambda ask: (
+                        len(stems(ask.act) & call_off.stems),
+                        ask.turns[-1],
+                    ),
+                ),
                 clause.seq,
             )
             return True
         if call_off.names_earlier:
-            self._withdraw(Ask("other", call_off.what, call_off.what, [clause.seq]), clause.seq)
+            self._withdraw(
+                Ask("other", call_off.what, call_off.what, [clause.seq]), clause.seq
+            )
             return True
         for ask in standing:
             ask.details = [
-                (seq, text) for seq, text in ask.details if not stems(text) & call_off.stems
+                (seq, text)
+                for seq, text in ask.details
+                if not stems(text) & call_off.stems
             ]
-        return find_trigger(clause.text) is None or clause.body.lower().startswith(_LETS_BE)
+        return find_trigger(clause.text) is None or clause.body.lower().startswith(
+            _LETS_BE
+        )
 
     def _turned_to_else(self, clause: Clause, target: Ask) -> bool:
         """ "The Frankfurt trip, I don't know yet.
@@ -219,9 +249,12 @@ class Yielding(Dictation):
         fronted = [
             other
             for other in self._before
-            if other.seq == clause.seq > target.told_at and cues.FRONTED.fullmatch(other.text)
+            if other.seq == clause.seq > target.told_at
+            and cues.FRONTED.fullmatch(other.text)
         ]
-        topic = [self._topic] if self._topic and self._topic.seq > target.turns[-1] else []
+        topic = (
+            [self._topic] if self._topic and self._topic.seq > target.turns[-1] else []
+        )
         return any(
             stems(other.text) and not stems(other.text) & target.stems
             for other in (*fronted, *topic)
@@ -232,14 +265,24 @@ class Yielding(Dictation):
         or the one talked of.
         """
         current = self._current
-        fresh = current in standing and current is not None and current.turns[-1] == clause.seq
+        fresh = (
+            current in standing
+            and current is not None
+            and current.turns[-1] == clause.seq
+        )
         for about in (stems(clause.whole), frozenset() if fresh else stems(self._said)):
             named = [ask for ask in standing if stems(ask.act) & about]
             if self._current in named:
                 return self._current
             if named:
-                return max(named, key=lambda ask: (len(stems(ask.act) & about), ask.turns[-1]))
-        return self._current if self._current in standing else (standing[-1] if standing else None)
+                return max(
+                    named, key=lambda ask: (len(stems(ask.act) & about), ask.turns[-1])
+                )
+        return (
+            self._current
+            if self._current in standing
+            else (standing[-1] if standing else None)
+        )
 
     def _repeats_call_off(self, clause: Clause) -> bool:
         """ "So leave the flight?" "Yeah, leave it.": it is off already."""
@@ -256,7 +299,9 @@ class Yielding(Dictation):
     def _refuses_suggestion(self, ask: Ask) -> bool:
         """ "Don't do that" to a suggestion of the agent's own leaves the request alone."""
         last = split_sentences(self._said)[-1:]
-        suggests = any(sentence.endswith("?") or is_promise(sentence) for sentence in last)
+        suggests = any(
+            sentence.endswith("?") or is_promise(sentence) for sentence in last
+        )
         return (
             suggests
             and bool(stems(last[0]))

@@ -168,13 +168,19 @@ _TIME_THERE = Cue(
 def zone_of_place(turn: str) -> str | None:
     """The zone of the city a caller says they are in, where they also speak of the time there."""
     based = _BASED.search(turn) if _TIME_THERE.search(turn) else None
-    place = (based["place"] or based["here"] or based["in"] or based["from"]) if based else ""
+    place = (
+        (based["place"] or based["here"] or based["in"] or based["from"])
+        if based
+        else ""
+    )
     return _cities().get(place.lower()) if place else None
 
 
 @cache
 def _cities() -> dict[str, str]:
-    names = (name for name in sorted(available_timezones()) if name.startswith(_REGIONS))
+    names = (
+        name for name in sorted(available_timezones()) if name.startswith(_REGIONS)
+    )
     return {name.rsplit("/", 1)[1].replace("_", " ").lower(): name for name in names}
 
 

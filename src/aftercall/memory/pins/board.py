@@ -78,7 +78,9 @@ class PinBoard:
         )
         names: list[str] = []
         if topics.are_names:
-            names = [title for title in topics.titles if not is_confidential(title, memory)]
+            names = [
+                title for title in topics.titles if not is_confidential(title, memory)
+            ]
         with self.database.write() as connection:
             store.lock(connection, key)
             store.save_spoken_topic(connection, key, spoken)
@@ -97,7 +99,9 @@ class PinBoard:
         changed, after = 0, ("", "")
         while True:
             with self.database.read() as connection:
-                keys = store.list_quiet_memories(connection, self.clock.now() - quiet, after)
+                keys = store.list_quiet_memories(
+                    connection, self.clock.now() - quiet, after
+                )
             for key in keys:
                 changed += self.refresh(key)
             if not keys:
@@ -109,12 +113,17 @@ class PinBoard:
             store.lock(connection, key)
             return len(self._refresh(connection, key))
 
-    def list_pages(self, key: MemoryKey, *, state: PinState | None = None) -> list[PinPage]:
+    def list_pages(
+        self, key: MemoryKey, *, state: PinState | None = None
+    ) -> list[PinPage]:
         """Every pin of a memory with its page, pinned ones first."""
         with self.database.read() as connection:
             found = store.list_pins(connection, key, state=state)
             items = page.add_terms(store.list_items(connection, key)) if found else []
-        return [page.make_page(pin, items, self.settings.zone) for pin in self._redact(found)]
+        return [
+            page.make_page(pin, items, self.settings.zone)
+            for pin in self._redact(found)
+        ]
 
     def get(self, pin_id: str) -> PinPage:
         with self.database.read() as connection:
@@ -130,7 +139,11 @@ class PinBoard:
             each
             for each in self.list_pages(key, state="pinned")
             if each.pin.title != HIDDEN_TITLE
-            and (each.pin.is_decided_by_hand or oldest is None or each.pin.last_at >= oldest)
+            and (
+                each.pin.is_decided_by_hand
+                or oldest is None
+                or each.pin.last_at >= oldest
+            )
         ]
         return tuple(
             BriefingPin(
@@ -142,7 +155,9 @@ class PinBoard:
             for each in fresh[:MAX_BRIEFED_PINS]
         )
 
-    def pin_topic(self, key: MemoryKey, topic: str, audit: Write = lambda connection: None) -> Pin:
+    def pin_topic(
+        self, key: MemoryKey, topic: str, audit: Write = lambda connection: None
+    ) -> Pin:
         """Pin a topic by hand. A known pin with these words is pinned again."""
         title = " ".join(topic.split())
         terms = tuple(sorted(dict.fromkeys(iter_terms(title)), key=is_weak))
@@ -157,7 +172,17 @@ class PinBoard:
             store.lock(connection, key)
             known = _match(terms, store.list_pins(connection, key))
             pin = known or Pin(
-                new_id(), key, terms, title, "pinned", "", (), now, now, now, is_titled_by_hand=True
+                new_id(),
+                key,
+                terms,
+                title,
+                "pinned",
+                "",
+                (),
+                now,
+                now,
+                now,
+                is_titled_by_hand=True,
             )
             decided = _with_state(pin, "pinned", now)
             store.save_pin(connection, decided)
@@ -170,7 +195,9 @@ class PinBoard:
     ) -> Pin:
         """Pin or unpin by hand; the program never changes the state again."""
         with self.database.write() as connection:
-            decided = _with_state(self._get_locked(connection, pin_id), state, self.clock.now())
+            decided = _with_state(
+                self._get_locked(connection, pin_id), state, self.clock.now()
+            )
             store.save_pin(connection, decided)
             audit(connection)
         return decided
@@ -189,7 +216,9 @@ class PinBoard:
         An empty note removes it.
         """
         if len(note) > MAX_NOTE_CHARS or len(title) > MAX_TITLE_CHARS:
-            raise RefusedInput("note" if len(note) > MAX_NOTE_CHARS else "title", "is too long")
+            raise RefusedInput(
+                "note" if len(note) > MAX_NOTE_CHARS else "title", "is too long"
+            )
         with self.database.write() as connection:
             pin = self._get_locked(connection, pin_id)
             if was is not None and was != hash_note(pin):
@@ -213,7 +242,9 @@ class PinBoard:
         memory, now = self.settings.memory, self.clock.now()
         spoken = store.list_spoken_topics(connection, key)
         common = find_common_terms(store.sample_other_callers(connection, key))
-        window = timedelta(days=memory.pin_stale_days) if memory.pin_stale_days else None
+        window = (
+            timedelta(days=memory.pin_stale_days) if memory.pin_stale_days else None
+        )
         known = store.list_pins(connection, key)
         wanted = {pin.id: pin for pin in known}
         for topic in find_topics(spoken, memory.pin_after, window, common):
@@ -227,9 +258,13 @@ class PinBoard:
         changed = []
         for pin in wanted.values():
             fresh = replace(pin, history=page.make_history(pin, spoken))
-            fresh = replace(fresh, last_at=fresh.history[-1].at if fresh.history else fresh.last_at)
+            fresh = replace(
+                fresh, last_at=fresh.history[-1].at if fresh.history else fresh.last_at
+            )
             if not fresh.is_decided_by_hand:
-                state, reason = page.choose_state(fresh, spoken, items, now, memory.pin_stale_days)
+                state, reason = page.choose_state(
+                    fresh, spoken, items, now, memory.pin_stale_days
+                )
                 if set(fresh.terms) <= common:
                     state, reason = "unpinned", page.COMMON_REASON
                 fresh = replace(fresh, state=state, reason=reason)
@@ -274,7 +309,18 @@ def _match(terms: Sequence[str], known: Iterable[Pin]) -> Pin | None:
 
 
 def _make_pin(key: MemoryKey, topic: Topic, title: str, now: datetime) -> Pin:
-    return Pin(new_id(), key, topic.terms, title, "pinned", "", (), topic.since, topic.since, now)
+    return Pin(
+        new_id(),
+        key,
+        topic.terms,
+        title,
+        "pinned",
+        "",
+        (),
+        topic.since,
+        topic.since,
+        now,
+    )
 
 
 def _with_state(pin: Pin, state: PinState, now: datetime) -> Pin:

@@ -147,11 +147,15 @@ envelope
 
 
 def _terms(text: str) -> frozenset[str]:
-    return frozenset(to_term(part) for word in vocabulary(text) for part in split_words(word))
+    return frozenset(
+        to_term(part) for word in vocabulary(text) for part in split_words(word)
+    )
 
 
 EMPTY_TERMS = (
-    _terms(_EMPTY) | {to_term(word) for word in STOP_WORDS} | {to_term(word) for word in OPENERS}
+    _terms(_EMPTY)
+    | {to_term(word) for word in STOP_WORDS}
+    | {to_term(word) for word in OPENERS}
 )
 """Words that name no thing."""
 WEAK_TERMS = _terms(_WEAK) - EMPTY_TERMS

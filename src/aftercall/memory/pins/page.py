@@ -8,7 +8,14 @@ from typing import Any
 
 from aftercall.clock import format_instant
 from aftercall.memory.pins.topics import iter_terms
-from aftercall.model.facts import Pin, PinItem, PinMention, PinPage, PinState, SpokenTopic
+from aftercall.model.facts import (
+    Pin,
+    PinItem,
+    PinMention,
+    PinPage,
+    PinState,
+    SpokenTopic,
+)
 
 OPEN_STATES = ("open", "held", "doing", "failed", "unknown", "broken")
 QUIET_PERIOD = timedelta(days=14)
@@ -60,7 +67,9 @@ def choose_state(
     stale_days: int,
 ) -> tuple[PinState, str]:
     """State and reason, from stored data alone: computing it again changes nothing."""
-    telling = [call for call in spoken if is_central(call, pin) or is_settled(call, pin)]
+    telling = [
+        call for call in spoken if is_central(call, pin) or is_settled(call, pin)
+    ]
     last_at = pin.history[-1].at if pin.history else pin.last_at
     own = list_pin_items(pin, items)
     is_open = any(item.state in OPEN_STATES for item in own)

@@ -26,7 +26,12 @@ MAX_CALLS = 100  # calls of one memory, newest first
 SAMPLE_CALLS = 400  # calls of others that a topic is compared with
 MAX_ITEMS = 100
 BATCH_SIZE = 500
-_NESTED = ("key", "terms", "history")  # fields of a pin that are not columns as they are
+# fields of a pin that are not columns as they are
+_NESTED = (
+    "key",
+    "terms",
+    "history",
+)
 
 
 def lock(connection: Connection, key: MemoryKey) -> None:
@@ -34,11 +39,14 @@ def lock(connection: Connection, key: MemoryKey) -> None:
     if connection.dialect.name == "postgresql":
         name = "\n".join(("pins", *key))
         connection.execute(
-            text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))"), {"key": name}
+            text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))"),
+            {"key": name},
         )
 
 
-def save_spoken_topic(connection: Connection, key: MemoryKey, spoken: SpokenTopic) -> None:
+def save_spoken_topic(
+    connection: Connection, key: MemoryKey, spoken: SpokenTopic
+) -> None:
     """Add or replace the topics of a call."""
     values = {
         "agent_id": key.agent_id,
@@ -81,7 +89,9 @@ def sample_other_callers(
     )
     return [
         (row.caller, frozenset(row.terms.split()))
-        for row in connection.execute(query.order_by(known.at.desc()).limit(SAMPLE_CALLS))
+        for row in connection.execute(
+            query.order_by(known.at.desc()).limit(SAMPLE_CALLS)
+        )
     ]
 
 
@@ -97,12 +107,18 @@ def list_items(connection: Connection, key: MemoryKey) -> list[tuple[PinItem, st
 
 def _to_item(row: Any) -> PinItem:
     standing = describe_state(row.state, row.kind, row.request_kind, row.sink)
-    return PinItem(row.id, row.title, row.state, row.due, row.changed_at, standing=standing)
+    return PinItem(
+        row.id, row.title, row.state, row.due, row.changed_at, standing=standing
+    )
 
 
-def list_pins(connection: Connection, key: MemoryKey, *, state: str | None = None) -> list[Pin]:
+def list_pins(
+    connection: Connection, key: MemoryKey, *, state: str | None = None
+) -> list[Pin]:
     """Pinned ones first, then by their last mention, newest first."""
-    query = select(pins).where(pins.c.agent_id == key.agent_id, pins.c.caller == key.caller)
+    query = select(pins).where(
+        pins.c.agent_id == key.agent_id, pins.c.caller == key.caller
+    )
     if state:
         query = query.where(pins.c.state == state)
     ordered = query.order_by(pins.c.state, pins.c.last_at.desc(), pins.c.id)
@@ -133,9 +149,14 @@ def list_quiet_memories(
     query = select(known.agent_id, known.caller).where(
         known.state == "pinned", known.last_at < before, ~known.is_decided_by_hand
     )
-    later = (known.agent_id > after[0]) | ((known.agent_id == after[0]) & (known.caller > after[1]))
+    later = (known.agent_id > after[0]) | (
+        (known.agent_id == after[0]) & (known.caller > after[1])
+    )
     rows = connection.execute(
-        query.where(later).distinct().order_by(known.agent_id, known.caller).limit(BATCH_SIZE)
+        query.where(later)
+        .distinct()
+        .order_by(known.agent_id, known.caller)
+        .limit(BATCH_SIZE)
     )
     return [MemoryKey(row.agent_id, row.caller) for row in rows]
 
@@ -143,7 +164,9 @@ def list_quiet_memories(
 def clear_pins(connection: Connection) -> None:
     """Delete what can be made again from the archive; what a person wrote or decided stays."""
     connection.execute(delete(call_topics))
-    is_ours = ~pins.c.is_titled_by_hand & ~pins.c.is_decided_by_hand & pins.c.note.is_(None)
+    is_ours = (
+        ~pins.c.is_titled_by_hand & ~pins.c.is_decided_by_hand & pins.c.note.is_(None)
+    )
     connection.execute(delete(pins).where(is_ours))
     connection.execute(update(pins).values(history=[]))
 
@@ -155,7 +178,9 @@ def strip_calls(connection: Connection, call_ids: Iterable[str]) -> list[str]:
     """
     removed = set(call_ids)
     left_empty = []
-    for row in connection.execute(select(pins).where(pins.c.caller == SHARED_CALLER)).all():
+    for row in connection.execute(
+        select(pins).where(pins.c.caller == SHARED_CALLER)
+    ).all():
         left = [mention for mention in row.history if mention["call"] not in removed]
         if len(left) == len(row.history):
             continue
@@ -166,7 +191,11 @@ def strip_calls(connection: Connection, call_ids: Iterable[str]) -> list[str]:
 
 
 def _columns(pin: Pin) -> dict[str, Any]:
-    plain = {name: getattr(pin, name) for name in Pin.__dataclass_fields__ if name not in _NESTED}
+    plain = {
+        name: getattr(pin, name)
+        for name in Pin.__dataclass_fields__
+        if name not in _NESTED
+    }
     history = [
         {
             "call": each.call_id,
@@ -186,21 +215,33 @@ def _columns(pin: Pin) -> dict[str, Any]:
 
 
 def _to_pin(row: Row[Any]) -> Pin:
-    fields = {name: row._mapping[name] for name in Pin.__dataclass_fields__ if name not in _NESTED}
+    fields = {
+        name: row._mapping[name]
+        for name in Pin.__dataclass_fields__
+        if name not in _NESTED
+    }
     history = tuple(
-        PinMention(each["call"], each["conversation"], parse_instant(each["at"]), each["words"])
+        PinMention(
+            each["call"], each["conversation"], parse_instant(each["at"]), each["words"]
+        )
         for each in row.history
     )
     return Pin(
-        key=MemoryKey(row.agent_id, row.caller), terms=tuple(row.terms), history=history, **fields
+        key=MemoryKey(row.agent_id, row.caller),
+        terms=tuple(row.terms),
+        history=history,
+        **fields,
     )
 
 
 def _to_spoken(row: Row[Any]) -> SpokenTopic:
     said = tuple(
-        Sentence(each["text"], tuple(each["terms"]), tuple(each["runs"])) for each in row.said
+        Sentence(each["text"], tuple(each["terms"]), tuple(each["runs"]))
+        for each in row.said
     )
     terms, central, settled = (
         frozenset(value.split()) for value in (row.terms, row.central, row.settled)
     )
-    return SpokenTopic(row.call_id, row.conversation, row.at, terms, central, settled, said)
+    return SpokenTopic(
+        row.call_id, row.conversation, row.at, terms, central, settled, said
+    )

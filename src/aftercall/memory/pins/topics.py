@@ -16,7 +16,12 @@ from itertools import combinations
 from aftercall.llm.rules.language import detect_language
 from aftercall.llm.rules.memo import clear_caches
 from aftercall.llm.rules.sentences import split_sentences
-from aftercall.memory.pins.everyday import EMPTY_TERMS, OPENERS, TOPIC_PREPOSITIONS, WEAK_TERMS
+from aftercall.memory.pins.everyday import (
+    EMPTY_TERMS,
+    OPENERS,
+    TOPIC_PREPOSITIONS,
+    WEAK_TERMS,
+)
 from aftercall.memory.visibility import (
     REDACTION_CHAR,
     find_sensitive_topics,
@@ -118,7 +123,9 @@ def _read_topics(
     )
     for turn in by_caller:
         for sentence in split_sentences(turn.text):
-            if REDACTION_CHAR not in sentence and not is_confidential(sentence, settings):
+            if REDACTION_CHAR not in sentence and not is_confidential(
+                sentence, settings
+            ):
                 topics.add_sentence(sentence, turn.seq)
     return SpokenTopic(
         call_id=call.id,
@@ -194,7 +201,9 @@ def is_confidential(text: str, settings: MemorySettings) -> bool:
     if any(get_level(topic, settings) == "secret" for topic in topics):
         return True
     words = set(split_words(text))
-    return any(set(split_words(secret)) <= words for secret in settings.secret_words if secret)
+    return any(
+        set(split_words(secret)) <= words for secret in settings.secret_words if secret
+    )
 
 
 def iter_terms(text: str) -> Iterator[str]:
@@ -259,7 +268,8 @@ def find_settled_clauses(sentence: str) -> list[str]:
     return [
         clause
         for clause in clauses
-        if _OVER.search(clause) or (_SETTLED.search(clause) and not _NOT_YET.search(clause))
+        if _OVER.search(clause)
+        or (_SETTLED.search(clause) and not _NOT_YET.search(clause))
     ]
 
 
@@ -307,9 +317,13 @@ def find_topics(
         and not is_weak(term)
     }
     topics = []
-    for group in _join(strong, recent, min(MIN_SHARED_CONVERSATIONS, min_conversations)):
+    for group in _join(
+        strong, recent, min(MIN_SHARED_CONVERSATIONS, min_conversations)
+    ):
         terms = _sort_terms(group, held, recent)
-        topics.append(Topic(terms, _find_since(held[terms[0]], recent, min_conversations)))
+        topics.append(
+            Topic(terms, _find_since(held[terms[0]], recent, min_conversations))
+        )
     return sorted(topics, key=lambda topic: (topic.since, topic.terms))
 
 
@@ -323,7 +337,9 @@ def _group_conversations(
     return found
 
 
-def _join(strong: set[str], spoken: Sequence[SpokenTopic], least: int) -> list[set[str]]:
+def _join(
+    strong: set[str], spoken: Sequence[SpokenTopic], least: int
+) -> list[set[str]]:
     """Terms that share sentences in several conversations are one topic."""
     shared: dict[tuple[str, str], set[str]] = defaultdict(set)
     for call in spoken:
@@ -348,7 +364,9 @@ def _sort_terms(
         for sentence in call.said:
             for term in sentence.terms:
                 first.setdefault(term, len(first))
-    ordered = sorted(group, key=lambda term: (-len(held[term]), first.get(term, 0), term))
+    ordered = sorted(
+        group, key=lambda term: (-len(held[term]), first.get(term, 0), term)
+    )
     return tuple(ordered[:MAX_TOPIC_TERMS])
 
 

@@ -53,7 +53,12 @@ class MediaSession:
     spending_limit: SpendingLimit
 
     async def call(
-        self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
+        self,
+        caller: Caller,
+        scenario: Scenario,
+        number: int,
+        run: int,
+        log: CallLog | None = None,
     ) -> CallRecord:
         limit_s = scenario.limits.max_duration_s
         line = ConnectionSession(
@@ -74,11 +79,20 @@ class GatherSession:
     calls: GatherCalls
 
     async def call(
-        self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
+        self,
+        caller: Caller,
+        scenario: Scenario,
+        number: int,
+        run: int,
+        log: CallLog | None = None,
     ) -> CallRecord:
         record = await self.calls.call(caller, scenario, number, run, log)
         openai = self.settings.openai
-        if not self.settings.tester.whisper or openai.api_key is None or not record.agent_sound:
+        if (
+            not self.settings.tester.whisper
+            or openai.api_key is None
+            or not record.agent_sound
+        ):
             return record
         wav, url = write_wav(record.agent_sound), openai.base_url or OPENAI_URL
         try:
@@ -102,7 +116,9 @@ async def open_phone(
             "and AFTERCALL_PUBLIC_URL"
         )
     path = settings.home / "tests" / "spent.json"
-    limit = SpendingLimit(path, tester.spend_limit, tester.price_per_minute, setup.clock)
+    limit = SpendingLimit(
+        path, tester.spend_limit, tester.price_per_minute, setup.clock
+    )
     signature = TwilioSignature(twilio.auth_token, url)
     rest = TwilioRest(twilio, setup.clock)
     async with AsyncExitStack() as stack:
@@ -112,13 +128,17 @@ async def open_phone(
         calls: MediaCalls | GatherCalls
         session: TargetSession
         if tester.phone_mode == "media":
-            live = replace(setup, is_live=True, recognise=make_recogniser(settings, http))
+            live = replace(
+                setup, is_live=True, recognise=make_recogniser(settings, http)
+            )
             calls = MediaCalls(dialer, url, to, setup.clock)
             session = MediaSession(live, calls, limit)
         else:
             calls = GatherCalls(dialer, url, to, limit, setup.clock)
             session = GatherSession(settings, http, calls)
-        await stack.enter_async_context(_serve(DialerWebhooks(calls, signature), tester.port))
+        await stack.enter_async_context(
+            _serve(DialerWebhooks(calls, signature), tester.port)
+        )
         yield PhoneTarget(to, session)
 
 
@@ -138,13 +158,17 @@ def make_recogniser(settings: Settings, http: httpx2.AsyncClient) -> Recognise:
 @asynccontextmanager
 async def _serve(webhooks: DialerWebhooks, port: int) -> AsyncIterator[None]:
     server = uvicorn.Server(
-        uvicorn.Config(webhooks, host="127.0.0.1", port=port, log_level="warning", lifespan="off")
+        uvicorn.Config(
+            webhooks, host="127.0.0.1", port=port, log_level="warning", lifespan="off"
+        )
     )
     task = asyncio.create_task(server.serve())
     try:
         while not server.started:
             if task.done():
-                raise ConfigError(f"tester.port: {port} cannot be listened on; choose another")
+                raise ConfigError(
+                    f"tester.port: {port} cannot be listened on; choose another"
+                )
             await asyncio.sleep(0.02)
         yield
     finally:

@@ -7,7 +7,14 @@ from typing import Any
 
 from aftercall.errors import LineFailed
 from aftercall.speech.sound import FRAME_BYTES, from_pcm
-from aftercall.tester.line import AgentAnswer, AgentTick, CallerTick, DialedCall, Kind, Outcome
+from aftercall.tester.line import (
+    AgentAnswer,
+    AgentTick,
+    CallerTick,
+    DialedCall,
+    Kind,
+    Outcome,
+)
 
 Answer = str | AgentAnswer | Sequence[str | AgentAnswer] | None
 TextFunction = Callable[[str], Answer | Awaitable[Answer]]
@@ -17,7 +24,9 @@ def as_replies(answer: Answer) -> list[AgentAnswer]:
     if answer is None:
         return []
     items = [answer] if isinstance(answer, str | AgentAnswer) else list(answer)
-    return [item if isinstance(item, AgentAnswer) else AgentAnswer(item) for item in items]
+    return [
+        item if isinstance(item, AgentAnswer) else AgentAnswer(item) for item in items
+    ]
 
 
 class CallableAgent:
@@ -54,7 +63,11 @@ class AudioAgentConnection:
     """
 
     def __init__(
-        self, function: Callable[[bytes], bytes | None], *, rate: int = 0, channels: int = 1
+        self,
+        function: Callable[[bytes], bytes | None],
+        *,
+        rate: int = 0,
+        channels: int = 1,
     ) -> None:
         self._function = function
         self._rate = rate
@@ -74,7 +87,11 @@ class AudioAgentConnection:
         # the agent under test: any error in it is a result of the test
         except Exception as error:
             raise LineFailed(f"the agent broke ({type(error).__name__})") from error
-        self._rest += from_pcm(sound, self._rate, self._channels) if self._rate and sound else sound
+        self._rest += (
+            from_pcm(sound, self._rate, self._channels)
+            if self._rate and sound
+            else sound
+        )
         frame, self._rest = self._rest[:FRAME_BYTES], self._rest[FRAME_BYTES:]
         return AgentTick(frame.ljust(FRAME_BYTES, b"\xff"))
 

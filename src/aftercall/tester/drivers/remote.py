@@ -51,11 +51,18 @@ class HttpAgent:
         await self._post("end", "")
 
     async def _post(self, event: str, text: str) -> Sequence[AgentAnswer]:
-        body = {"call": self._call, "caller": self._caller, "event": event, "text": text}
+        body = {
+            "call": self._call,
+            "caller": self._caller,
+            "event": event,
+            "text": text,
+        }
         try:
             answer = await self._http.post(self._url, json=body)
         except httpx2.HTTPError as error:
-            raise LineFailed(f"{self._url}: no answer ({type(error).__name__})") from None
+            raise LineFailed(
+                f"{self._url}: no answer ({type(error).__name__})"
+            ) from None
         if answer.status_code >= 400:
             raise LineFailed(f"{self._url}: answered {answer.status_code}")
         if "json" not in answer.headers.get("content-type", ""):
@@ -110,7 +117,9 @@ class WebSocketAgent:
         try:
             self._socket = await connect(url, open_timeout=OPEN_TIMEOUT_S, proxy=None)
         except (OSError, WebSocketException, TimeoutError) as error:
-            raise LineFailed(f"{self._url}: no connection ({type(error).__name__})") from None
+            raise LineFailed(
+                f"{self._url}: no connection ({type(error).__name__})"
+            ) from None
         return await self._collect(GREETING_TIMEOUT_S)
 
     async def respond(self, text: str) -> Sequence[AgentAnswer]:
@@ -155,7 +164,9 @@ class WebSocketAgent:
                 self._has_ended = True
                 replies.append(AgentAnswer("", ends_call=True))
                 break
-            replies += self._read(raw if isinstance(raw, str) else raw.decode("utf-8", "replace"))
+            replies += self._read(
+                raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
+            )
             timeout_s = FOLLOW_UP_TIMEOUT_S
         return replies
 
@@ -173,7 +184,9 @@ class WebSocketAgent:
                 return [AgentAnswer("", note="duplicate_event")]
             self._ids.add(identity)
         if data.get("type") == "refused":
-            raise LineFailed(f"{self._url}: refused ({data.get('reason', 'no reason given')})")
+            raise LineFailed(
+                f"{self._url}: refused ({data.get('reason', 'no reason given')})"
+            )
         if data.get("type") == "ended":
             self._has_ended = True
             return [AgentAnswer("", ends_call=True)]

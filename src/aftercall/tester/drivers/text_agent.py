@@ -96,10 +96,14 @@ class TextAgentConnection:
 
     async def _listen(self, near: CallerTick) -> None:
         is_loud = self._meter.is_loud(near.frame)
-        self._loud_s = self._loud_s + FRAME_S if is_loud else max(0.0, self._loud_s - FRAME_S / 2)
+        self._loud_s = (
+            self._loud_s + FRAME_S if is_loud else max(0.0, self._loud_s - FRAME_S / 2)
+        )
         self._quiet_ticks = 0 if is_loud or self._queue else self._quiet_ticks + 1
         self._silent_ticks = 0 if is_loud else self._silent_ticks + 1
-        is_talking = is_loud or (self._talking_ticks and self._silent_ticks < _BREATH_TICKS)
+        is_talking = is_loud or (
+            self._talking_ticks and self._silent_ticks < _BREATH_TICKS
+        )
         self._talking_ticks = self._talking_ticks + 1 if is_talking else 0
         self._interrupt()
         seconds, rest = divmod(self._quiet_ticks, _TICKS_A_SECOND)
@@ -112,7 +116,11 @@ class TextAgentConnection:
 
     def _interrupt(self) -> None:
         fault = self._interruption
-        if fault is None or self._queue or self._talking_ticks <= round(fault.after_s / FRAME_S):
+        if (
+            fault is None
+            or self._queue
+            or self._talking_ticks <= round(fault.after_s / FRAME_S)
+        ):
             return
         self._enqueue([AgentAnswer(fault.text, is_stubborn=True)])
         self._interruption = None

@@ -56,7 +56,9 @@ def answer_move(move: CallerMove | None, listen_at: str, wait_s: float) -> str:
             speechTimeout=str(SPEECH_TIMEOUT_S),
             actionOnEmptyResult="true",
         )
-    return '<?xml version="1.0" encoding="UTF-8"?>' + tostring(response, encoding="unicode")
+    return '<?xml version="1.0" encoding="UTF-8"?>' + tostring(
+        response, encoding="unicode"
+    )
 
 
 _OVER: dict[str, Outcome] = {
@@ -97,7 +99,11 @@ class GatherCall:
     recorded: asyncio.Event = field(default_factory=asyncio.Event)
 
     def at_s(self) -> float:
-        return self.clock.monotonic() - self.answered_s if self.answered_s is not None else 0.0
+        return (
+            self.clock.monotonic() - self.answered_s
+            if self.answered_s is not None
+            else 0.0
+        )
 
     def last_s(self) -> float:
         return self.spans[-1].end_s if self.spans else 0.0
@@ -122,7 +128,12 @@ class GatherCalls:
         self._calls: dict[str, GatherCall] = {}
 
     async def call(
-        self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
+        self,
+        caller: Caller,
+        scenario: Scenario,
+        number: int,
+        run: int,
+        log: CallLog | None = None,
     ) -> CallRecord:
         call_id = log.call_id if log else new_id()
         call = GatherCall(call_id, caller, scenario, number, self._clock, log)
@@ -131,7 +142,9 @@ class GatherCalls:
         reserved = self._spending_limit.reserve(limits.max_duration_s)
         try:
             times = {"ring_s": limits.ring_s, "limit_s": limits.max_duration_s}
-            call.sid = await self._dialer.dial(self._to, self._address, call.id, **times)
+            call.sid = await self._dialer.dial(
+                self._to, self._address, call.id, **times
+            )
             if log is not None:
                 await log.add(sid=call.sid)
             await self._wait(call.over, limits.ring_s + limits.max_duration_s + GRACE_S)
@@ -140,7 +153,9 @@ class GatherCalls:
         except LineFailed as error:
             call.outcome, call.ended_by, call.end_why = "failed", "line", str(error)
         finally:
-            self._spending_limit.refund_unused(reserved, max(call.at_s(), call.carrier_s))
+            self._spending_limit.refund_unused(
+                reserved, max(call.at_s(), call.carrier_s)
+            )
             del self._calls[call.id]
         return self._record(call, run, started_at)
 
@@ -180,7 +195,9 @@ class GatherCalls:
         call = self._calls.get(call_id)
         if call is None:
             is_asked = page in ("voice", "agent")
-            return answer_move(CallerMove("hang_up"), "", wait_s=1) if is_asked else None
+            return (
+                answer_move(CallerMove("hang_up"), "", wait_s=1) if is_asked else None
+            )
         if page == "status":
             self._on_status(call, form)
             return None
@@ -191,7 +208,9 @@ class GatherCalls:
         if body == call.last_body and call.last_answer:
             call.events.append(LineEvent(call.at_s(), "duplicate_event", page))
             return call.last_answer
-        twiml = self._begin(call, form) if page == "voice" else await self._hear(call, form)
+        twiml = (
+            self._begin(call, form) if page == "voice" else await self._hear(call, form)
+        )
         call.last_body, call.last_answer = body, twiml
         await self._write_turns(call)
         return twiml
@@ -215,7 +234,9 @@ class GatherCalls:
             call.silences += 1
             call.events.append(LineEvent(call.at_s(), "dead_air"))
             is_first = not call.spans
-            move = await (call.caller.open() if is_first else call.caller.nudge(call.silences))
+            move = await (
+                call.caller.open() if is_first else call.caller.nudge(call.silences)
+            )
         else:
             call.silences = 0
             call.spans.append(_agent_span(call, text, form.get("Confidence")))
@@ -244,13 +265,17 @@ class GatherCalls:
 
     async def _on_recording(self, call: GatherCall, form: Form) -> None:
         """Comes before or after the end of the call; a missing recording is final."""
-        if form.get("RecordingStatus", "completed") == "completed" and form.get("RecordingUrl"):
+        if form.get("RecordingStatus", "completed") == "completed" and form.get(
+            "RecordingUrl"
+        ):
             try:
                 call.recording = await self._dialer.download(form["RecordingUrl"])
             except LineFailed as error:
                 call.events.append(LineEvent(call.at_s(), "missing_event", str(error)))
         else:
-            call.events.append(LineEvent(call.at_s(), "missing_event", "there is no recording"))
+            call.events.append(
+                LineEvent(call.at_s(), "missing_event", "there is no recording")
+            )
         call.recorded.set()
 
 
@@ -270,7 +295,9 @@ def _agent_span(call: GatherCall, text: str, confidence: str | None) -> Span:
     """Ended when the carrier's silence began, but not before there was time to say it."""
     seconds, sure = expected_s(text), _read_confidence(confidence)
     end_s = max(call.at_s() - SPEECH_TIMEOUT_S, call.last_s() + seconds)
-    return Span("agent", end_s - seconds, end_s, text, confidence=sure, is_estimated=True)
+    return Span(
+        "agent", end_s - seconds, end_s, text, confidence=sure, is_estimated=True
+    )
 
 
 def _read_confidence(text: str | None) -> float | None:

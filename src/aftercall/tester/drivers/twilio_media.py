@@ -22,7 +22,14 @@ from aftercall.phone.wire import (
 )
 from aftercall.speech.sound import FRAME_BYTES
 from aftercall.tester.drivers.twilio_rest import TwilioDialer
-from aftercall.tester.line import AgentTick, CallerTick, DialedCall, Kind, Outcome, TickPace
+from aftercall.tester.line import (
+    AgentTick,
+    CallerTick,
+    DialedCall,
+    Kind,
+    Outcome,
+    TickPace,
+)
 
 MAX_BUFFER_BYTES = 100 * FRAME_BYTES  # two seconds; a line further behind has stalled
 LAB_FRAME_TIMEOUT_S = 1.0
@@ -56,7 +63,9 @@ class MediaCall:
         if isinstance(event, StreamStarted):
             self.set_outcome("answered")
         elif isinstance(event, AudioIn):
-            self.lost += max(0, event.sequence - self.last_chunk - 1) if self.last_chunk else 0
+            self.lost += (
+                max(0, event.sequence - self.last_chunk - 1) if self.last_chunk else 0
+            )
             self.last_chunk = event.sequence
             self.incoming += event.payload
             del self.incoming[:-MAX_BUFFER_BYTES]
@@ -72,7 +81,9 @@ class MediaCall:
 class MediaCalls:
     """Dials, and routes sockets and webhooks to their calls."""
 
-    def __init__(self, rest: TwilioDialer, public_url: str, to: str, clock: Clock) -> None:
+    def __init__(
+        self, rest: TwilioDialer, public_url: str, to: str, clock: Clock
+    ) -> None:
         self._rest = rest
         self._address = public_url.rstrip("/") + "/tester"
         self._to = to
@@ -81,7 +92,9 @@ class MediaCalls:
 
     async def dial(self, call: MediaCall, dial: DialedCall, limit_s: float) -> Outcome:
         self._calls[call.id] = call
-        await self._rest.dial(self._to, self._address, call.id, ring_s=dial.ring_s, limit_s=limit_s)
+        await self._rest.dial(
+            self._to, self._address, call.id, ring_s=dial.ring_s, limit_s=limit_s
+        )
         alarm = asyncio.get_running_loop().create_task(
             self._clock.sleep(dial.ring_s + CONNECT_TIMEOUT_S)
         )
@@ -96,13 +109,19 @@ class MediaCalls:
     def find(self, call_id: str) -> MediaCall | None:
         return self._calls.get(call_id)
 
-    async def answer(self, page: str, call_id: str, form: Mapping[str, str]) -> str | None:
+    async def answer(
+        self, page: str, call_id: str, form: Mapping[str, str]
+    ) -> str | None:
         """TwiML that sends the call's sound to our socket; other webhooks report how it went."""
         call = self._calls.get(call_id)
         if page == "voice":
             socket = self._address.replace("http", "ws", 1) + "/media"
             return connect_stream(socket, {"call": call_id})
-        if call is not None and page == "status" and form.get("CallStatus", "") in _OVER:
+        if (
+            call is not None
+            and page == "status"
+            and form.get("CallStatus", "") in _OVER
+        ):
             call.set_outcome(_OVER[form["CallStatus"]])
             call.stopped = call.stopped or StopReason.ENDED
             call.arrived.set()
@@ -132,11 +151,15 @@ class MediaConnection:
         if not self._pace.is_live:
             await self._wait_for_frame()
         if len(call.incoming) < FRAME_BYTES and call.stopped is not None:
-            return AgentTick(ended="agent" if call.stopped is StopReason.ENDED else "line")
+            return AgentTick(
+                ended="agent" if call.stopped is StopReason.ENDED else "line"
+            )
         frame = bytes(call.incoming[:FRAME_BYTES]).ljust(FRAME_BYTES, b"\xff")
         del call.incoming[:FRAME_BYTES]
         lost, call.lost = call.lost, 0
-        return AgentTick(frame, events=(("missing_event", f"{lost} frames"),) if lost else ())
+        return AgentTick(
+            frame, events=(("missing_event", f"{lost} frames"),) if lost else ()
+        )
 
     async def _wait_for_frame(self) -> None:
         """At lab pace the carrier sets the beat."""

@@ -59,12 +59,17 @@ class TwilioDialer:
             answer = await self._http.get(
                 f"{url}.wav",
                 params={"RequestedChannels": "2"},
-                auth=(settings.account_sid or "", token.get_secret_value() if token else ""),
+                auth=(
+                    settings.account_sid or "",
+                    token.get_secret_value() if token else "",
+                ),
                 follow_redirects=False,
             )
         except httpx2.HTTPError as error:
             reason = type(error).__name__
             raise LineFailed(f"the recording could not be fetched ({reason})") from None
         if answer.status_code != 200 or len(answer.content) > MAX_RECORDING_BYTES:
-            raise LineFailed(f"the recording could not be fetched (HTTP {answer.status_code})")
+            raise LineFailed(
+                f"the recording could not be fetched (HTTP {answer.status_code})"
+            )
         return answer.content

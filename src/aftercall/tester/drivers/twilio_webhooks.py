@@ -25,7 +25,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class DialerWebhooks:
-    def __init__(self, receiver: GatherCalls | MediaCalls, signature: TwilioSignature) -> None:
+    def __init__(
+        self, receiver: GatherCalls | MediaCalls, signature: TwilioSignature
+    ) -> None:
         self._receiver = receiver
         self._signature = signature
 
@@ -44,7 +46,9 @@ class DialerWebhooks:
         if body is None or not self._is_signed(scope, body, is_upgrade=False):
             await _reply(send, 403, b"")
             return
-        call = parse_qs(scope["query_string"].decode("ascii", "replace")).get("call", [""])[0]
+        call = parse_qs(scope["query_string"].decode("ascii", "replace")).get(
+            "call", [""]
+        )[0]
         try:
             form = dict(read_form(body))
         except RefusedInput:
@@ -57,9 +61,12 @@ class DialerWebhooks:
         query = scope["query_string"].decode("ascii", "replace")
         target = f"{scope['path']}?{query}" if query else scope["path"]
         headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in scope["headers"]
         }
-        request = SignedRequest(target=target, headers=headers, body=body, is_upgrade=is_upgrade)
+        request = SignedRequest(
+            target=target, headers=headers, body=body, is_upgrade=is_upgrade
+        )
         return self._signature.find_flaw(request) is None
 
     async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,7 +82,9 @@ class DialerWebhooks:
         await send({"type": "websocket.accept"})
         wire, call, sender = TwilioWire(), None, None
         while (message := await receive())["type"] == "websocket.receive":
-            for event in wire.receive(message.get("text") or message.get("bytes") or ""):
+            for event in wire.receive(
+                message.get("text") or message.get("bytes") or ""
+            ):
                 if isinstance(event, StreamStarted):
                     call = self._receiver.find(event.parameters.get("call", ""))
                     if call is not None:
@@ -113,6 +122,9 @@ async def _read(receive: Receive) -> bytes | None:
 async def _reply(send: Send, status: int, body: bytes) -> None:
     headers = []
     if body:
-        headers = [(b"content-type", b"text/xml"), (b"content-length", str(len(body)).encode())]
+        headers = [
+            (b"content-type", b"text/xml"),
+            (b"content-length", str(len(body)).encode()),
+        ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

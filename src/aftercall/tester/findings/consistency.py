@@ -18,7 +18,9 @@ _DATED = re.compile(
     re.IGNORECASE,
 )
 _DAY = re.compile(rf"\b({'|'.join(_DAYS)})\b", re.IGNORECASE)
-_BOOKED = ("booked|scheduled|confirmed|all set|see you|you're down|put you down|appointment is",)
+_BOOKED = (
+    "booked|scheduled|confirmed|all set|see you|you're down|put you down|appointment is",
+)
 _DENIED = re.compile(
     r"\b(?:no|don't (?:have|see) (?:any|a)?|there (?:is|are) no|have no|couldn't find (?:any"
     r"|a)?)\s+"
@@ -50,7 +52,9 @@ def _weekdays(view: CallView) -> Iterator[Finding]:
     for number, span in view.agent_turns():
         for day, month, day_number, year in _DATED.findall(span.text):
             month_number = _MONTHS.index(month.lower()) + 1
-            meant = _date(month_number, int(day_number), int(year) if year else None, today)
+            meant = _date(
+                month_number, int(day_number), int(year) if year else None, today
+            )
             if meant is not None and _DAYS[meant.weekday()] != day.lower():
                 true = _DAYS[meant.weekday()].capitalize()
                 text = f"{month} {day_number} is a {true}, not a {day.capitalize()}"
@@ -96,11 +100,18 @@ def _slots(view: CallView) -> Iterator[Finding]:
         if span.who == "caller":
             if len(set(days)) == 1 and not _OTHER_DAY.search(text):
                 wanted = (number, days[0])
-            elif was_offered and (span.why.startswith("filler:yes") or _YES.match(text)):
+            elif was_offered and (
+                span.why.startswith("filler:yes") or _YES.match(text)
+            ):
                 wanted = None
             continue
         is_booked = bool(days) and find_any(_BOOKED, span.text) is not None
-        if wanted and is_booked and wanted[1] not in days and not _is_asked(span.text, days[0]):
+        if (
+            wanted
+            and is_booked
+            and wanted[1] not in days
+            and not _is_asked(span.text, days[0])
+        ):
             booked, asked = days[0].capitalize(), wanted[1].capitalize()
             text = f"confirmed {booked}; the caller had asked for {asked}"
             who = view.blame(wanted[0])

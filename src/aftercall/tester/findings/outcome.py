@@ -40,7 +40,13 @@ def is_met(view: CallView, criterion: Criterion) -> bool:
 def name_of(criterion: Criterion) -> str:
     said = " / ".join(criterion.said)
     unsaid = f"never {' / '.join(criterion.not_said)}" if criterion.not_said else ""
-    return criterion.name or said or unsaid or criterion.judged or f"probe {criterion.probe}"
+    return (
+        criterion.name
+        or said
+        or unsaid
+        or criterion.judged
+        or f"probe {criterion.probe}"
+    )
 
 
 def missed(view: CallView, criterion: Criterion) -> Finding:
@@ -52,7 +58,9 @@ def missed(view: CallView, criterion: Criterion) -> Finding:
         return view.finding("forbidden_words", text, found[0], who=who, detail=name)
     turns = [number for number, _ in view.agent_turns()][-2:]
     who = blame_ending(view)
-    return view.finding("goal_missed", f"not shown: {name}", *turns, who=who, detail=name)
+    return view.finding(
+        "goal_missed", f"not shown: {name}", *turns, who=who, detail=name
+    )
 
 
 def blame_ending(view: CallView) -> Who:
@@ -60,7 +68,9 @@ def blame_ending(view: CallView) -> Who:
     if view.record.ended_by == "line" or view.record.outcome in ("failed", "no-answer"):
         return "line"
     callers = view.record.caller_spans
-    if callers and sum(not view.was_heard(span) for span in callers) * 3 >= len(callers):
+    if callers and sum(not view.was_heard(span) for span in callers) * 3 >= len(
+        callers
+    ):
         return "line"
     return _blame_caller(view)
 
@@ -77,14 +87,21 @@ def _expectations(view: CallView) -> Iterator[Finding]:
             continue
         expect = view.plan.turns[int(why.removeprefix("turn:")) - 1].expect
         if expect is not None:
-            yield from _check(view, expect, exchange.caller, exchange.agent, exchange.latency_s)
+            yield from _check(
+                view, expect, exchange.caller, exchange.agent, exchange.latency_s
+            )
 
 
 def _silent_expectations(view: CallView) -> Iterator[Finding]:
     """In turns where the caller only listens: what the agent says until the caller speaks again."""
     turn_of = {span.why: at for at, span in reversed(list(view.caller_turns()))}
     for number, turn in enumerate(view.plan.turns, 1):
-        if turn.expect is None or turn.say is not None or turn.dtmf is not None or turn.hang_up:
+        if (
+            turn.expect is None
+            or turn.say is not None
+            or turn.dtmf is not None
+            or turn.hang_up
+        ):
             continue
         after = turn_of.get(f"turn:{number - 1}", 0)
         before = turn_of.get(f"turn:{number + 1}", len(view.spans) + 1)
@@ -93,7 +110,11 @@ def _silent_expectations(view: CallView) -> Iterator[Finding]:
 
 
 def _check(
-    view: CallView, expect: Expect, caller: int, answers: tuple[int, ...], latency_s: float | None
+    view: CallView,
+    expect: Expect,
+    caller: int,
+    answers: tuple[int, ...],
+    latency_s: float | None,
 ) -> Iterator[Finding]:
     turns = ([caller] if caller else []) + list(answers[:2])
     who = view.blame(*turns)
@@ -105,7 +126,9 @@ def _check(
     if latency_s is None or latency_s * 1000 > expect.within_ms:
         took = "no answer" if latency_s is None else f"{latency_s * 1000:.0f} ms"
         text = f"answered within {expect.within_ms} ms: {took}"
-        yield view.finding("expectation_missed", text, *turns, who=who, detail="within_ms")
+        yield view.finding(
+            "expectation_missed", text, *turns, who=who, detail="within_ms"
+        )
 
 
 def _unmet(view: CallView, expect: Expect, heard: str) -> Iterator[tuple[str, str]]:
@@ -119,7 +142,9 @@ def _unmet(view: CallView, expect: Expect, heard: str) -> Iterator[tuple[str, st
             yield f"said {pattern!r}", f"not said {pattern}"
     if expect.asks and not view.is_wordless:
         asked, fields = " ".join(questions_of(heard)), asked_fields(heard)
-        if not any(find_any((pattern,), asked) or pattern in fields for pattern in expect.asks):
+        if not any(
+            find_any((pattern,), asked) or pattern in fields for pattern in expect.asks
+        ):
             yield f"did not ask {' or '.join(expect.asks)}", f"asks {expect.asks[0]}"
 
 
@@ -147,7 +172,11 @@ def _hung_up(view: CallView) -> Iterator[Finding]:
 def _stages(view: CallView) -> Iterator[Finding]:
     said = {span.why for span in view.record.caller_spans}
     stages = view.plan.caller_context.response_stages
-    names = [stage.name or str(place) for place, stage in enumerate(stages, 1) if stage.needed]
+    names = [
+        stage.name or str(place)
+        for place, stage in enumerate(stages, 1)
+        if stage.needed
+    ]
     left = [name for name in names if f"stage:{name}" not in said]
     if left:
         text = f"the call never came to: {', '.join(left)}"
@@ -171,7 +200,9 @@ def _line_faults(view: CallView) -> Iterator[Finding]:
     spoken_s = sum(span.seconds for span in record.caller_spans)
     if spoken_s and lost_s / spoken_s > MAX_LOST_SHARE:
         share = f"{100 * lost_s / spoken_s:.0f} %"
-        yield view.finding("sound_lost", f"{share} of what the caller said was lost on the line")
+        yield view.finding(
+            "sound_lost", f"{share} of what the caller said was lost on the line"
+        )
     for kind, text in (
         ("duplicate_event", "came twice"),
         ("missing_event", "never came"),

@@ -50,7 +50,10 @@ def _asks_again(view: CallView) -> Iterator[Finding]:
                 if set(words_of(item.answer)) <= words:
                     answered[name] = number
             if span.why.startswith(("turn:", "stage:", "opening")):
-                asked = [(question, turn, answer or number) for question, turn, answer in asked]
+                asked = [
+                    (question, turn, answer or number)
+                    for question, turn, answer in asked
+                ]
             continue
         for question in questions_of(span.text):
             fields = [name for name in asked_fields(question, ways) if name in answers]
@@ -67,7 +70,9 @@ def _asks_again(view: CallView) -> Iterator[Finding]:
 def _reads_back(question: str, answer: str) -> bool:
     """A question that holds the answer asks for a yes."""
     known = set(content_words(answer))
-    return bool(known) and len(known & set(content_words(question))) >= min(2, len(known))
+    return bool(known) and len(known & set(content_words(question))) >= min(
+        2, len(known)
+    )
 
 
 def _repeated_question(
@@ -113,16 +118,26 @@ def _group_sentences(view: CallView) -> list[tuple[str, list[int]]]:
 
 
 def _blame_between(view: CallView, turns: list[int]) -> Who:
-    between = [number for number, _ in view.caller_turns() if turns[0] < number < turns[-1]]
+    between = [
+        number for number, _ in view.caller_turns() if turns[0] < number < turns[-1]
+    ]
     return view.blame(*between[:4])
 
 
 def _stalls(view: CallView) -> Iterator[Finding]:
     run: list[int] = []
     for number, span in [*view.agent_turns(), (0, None)]:
-        if span is not None and run and find_any(("still there|are you there",), span.text):
+        if (
+            span is not None
+            and run
+            and find_any(("still there|are you there",), span.text)
+        ):
             continue
-        if span is not None and find_any(_STALLING, span.text) and len(words_of(span.text)) <= 14:
+        if (
+            span is not None
+            and find_any(_STALLING, span.text)
+            and len(words_of(span.text)) <= 14
+        ):
             run.append(number)
             continue
         if len(run) >= MIN_REPEATS:
@@ -140,7 +155,12 @@ def _echoes(view: CallView) -> Iterator[Finding]:
             continue
         said += 1
         answer = words_of(view.spans[exchange.agent[0] - 1].text)
-        if answer and len(set(caller) & set(answer)) / len(set(caller) | set(answer)) > 0.8:
+        if (
+            answer
+            and len(set(caller) & set(answer)) / len(set(caller) | set(answer)) > 0.8
+        ):
             echoed += [exchange.caller, exchange.agent[0]]
     if len(echoed) >= 4 or (echoed and said == 1):
-        yield view.finding("echoes", "the agent says the caller's own words back", *echoed)
+        yield view.finding(
+            "echoes", "the agent says the caller's own words back", *echoed
+        )

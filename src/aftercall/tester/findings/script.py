@@ -9,7 +9,16 @@ from aftercall.tester.phrases import asked_fields, find_any, likeness, words_of
 from aftercall.tester.record import Span
 
 _NUMBER = re.compile(r"\d+")
-_FREE = ("filler:", "nudge", "goodbye", "gave_up", "opening", "closing", "hold", "model")
+_FREE = (
+    "filler:",
+    "nudge",
+    "goodbye",
+    "gave_up",
+    "opening",
+    "closing",
+    "hold",
+    "model",
+)
 _MAY_REPEAT = ("filler:", "nudge", "answer:", "turn:", "goodbye", "closing")
 
 
@@ -40,14 +49,20 @@ def _off_script(view: CallView, span: Span) -> str:
         wanted = turn.say or f"[keys {turn.dtmf}]"
         return "" if span.text == wanted else "said other words than the script's"
     if kind == "answer":
-        asked = [field for field in name.split(",") if field in context.verification.answers]
+        asked = [
+            field for field in name.split(",") if field in context.verification.answers
+        ]
         left = [field for field in asked if not _answers(view, span, field)]
         return f"gave another answer for {left[0]} than the script's" if left else ""
     if kind == "stage":
-        return "" if _is_staged(view, span, name) else "said other words than the stage's"
+        return (
+            "" if _is_staged(view, span, name) else "said other words than the stage's"
+        )
     if kind == "model":
         return _invented(view, span)
-    return "" if span.why.startswith(_FREE) else "said something that is not in the script"
+    return (
+        "" if span.why.startswith(_FREE) else "said something that is not in the script"
+    )
 
 
 def _is_staged(view: CallView, span: Span, name: str) -> bool:
@@ -64,10 +79,16 @@ def _answers(view: CallView, span: Span, field: str) -> bool:
 
 def _invented(view: CallView, span: Span) -> str:
     """A model may choose the words, but not invent numbers."""
-    earlier = [other.text for _, other in view.agent_turns() if other.start_s < span.start_s]
+    earlier = [
+        other.text for _, other in view.agent_turns() if other.start_s < span.start_s
+    ]
     known = view.scenario.model_dump_json() + " ".join(earlier)
     strange = [number for number in _NUMBER.findall(span.text) if number not in known]
-    return f"gave a number that is not in the script ({len(strange)} of them)" if strange else ""
+    return (
+        f"gave a number that is not in the script ({len(strange)} of them)"
+        if strange
+        else ""
+    )
 
 
 def _ignored_questions(view: CallView) -> Iterator[Finding]:
@@ -98,7 +119,9 @@ def _repeats(view: CallView) -> Iterator[Finding]:
         seen.append((number, span.text))
         if not before or number < 2:
             continue
-        asked_again = find_any((r"/\?/", "repeat|again|catch|sorry"), view.spans[number - 2].text)
+        asked_again = find_any(
+            (r"/\?/", "repeat|again|catch|sorry"), view.spans[number - 2].text
+        )
         if not asked_again:
             text = "the caller said the same again without being asked"
             yield view.finding("caller_repeats", text, before[0], number)
@@ -115,5 +138,11 @@ def _unsaid_opening(view: CallView) -> Iterator[Finding]:
 def _left_early(view: CallView) -> Iterator[Finding]:
     record = view.record
     has_closed = any(span.why == "closing" for span in record.caller_spans)
-    if record.ended_by == "caller" and record.end_why in ("", "closing") and not has_closed:
-        yield view.finding("caller_left_early", "the caller hung up before the script was over")
+    if (
+        record.ended_by == "caller"
+        and record.end_why in ("", "closing")
+        and not has_closed
+    ):
+        yield view.finding(
+            "caller_left_early", "the caller hung up before the script was over"
+        )

@@ -43,7 +43,9 @@ def _language(view: CallView) -> Iterator[Finding]:
     for number, span in view.agent_turns():
         words = re.findall(r"\w+", span.text.lower())
         english = sum(word in _ENGLISH for word in words)
-        foreign = sum(word in _OTHER_LANGUAGES and word not in _ENGLISH for word in words)
+        foreign = sum(
+            word in _OTHER_LANGUAGES and word not in _ENGLISH for word in words
+        )
         foreign += sum(not word.isascii() for word in words)
         if len(words) >= 4 and foreign >= 2 and foreign > english:
             yield view.finding("other_language", "answers in another language", number)
@@ -58,7 +60,9 @@ def _pace(view: CallView) -> Iterator[Finding]:
             words += count
             seconds += span.seconds
     if words >= 20 and not SLOW_WPM <= 60 * words / seconds <= FAST_WPM:
-        yield view.finding("wrong_pace", f"speaks {60 * words / seconds:.0f} words a minute")
+        yield view.finding(
+            "wrong_pace", f"speaks {60 * words / seconds:.0f} words a minute"
+        )
 
 
 def _clipping(view: CallView) -> Iterator[Finding]:

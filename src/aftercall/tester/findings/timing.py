@@ -37,7 +37,9 @@ def _monologues(view: CallView) -> Iterator[Finding]:
 def _no_words(view: CallView) -> Finding:
     """The agent is not to blame where the recording has a voice without words."""
     heard_s = sum(
-        float(event.detail) for event in view.record.events if event.kind == "unrecognised"
+        float(event.detail)
+        for event in view.record.events
+        if event.kind == "unrecognised"
     )
     if heard_s:
         text = f"the agent spoke for {heard_s:.1f} s, but no words were recognised"
@@ -58,7 +60,9 @@ def _late_answers(view: CallView) -> Iterator[Finding]:
         if not exchange.agent:
             yield from _unanswered(view, exchange.caller)
         elif exchange.latency_s is not None and exchange.latency_s > limit_s:
-            severity: Severity = "major" if exchange.latency_s > 1.5 * limit_s else "minor"
+            severity: Severity = (
+                "major" if exchange.latency_s > 1.5 * limit_s else "minor"
+            )
             text = f"the answer came after {exchange.latency_s:.2f} s"
             turns = (exchange.caller, exchange.agent[0])
             who = view.blame(exchange.caller)
@@ -74,7 +78,9 @@ def _unanswered(view: CallView, turn: int) -> Iterator[Finding]:
         return
     if is_last and view.record.ended_by == "caller" and not _waited(view, span.end_s):
         return
-    following = [other for _, other in view.caller_turns() if other.start_s > span.end_s]
+    following = [
+        other for _, other in view.caller_turns() if other.start_s > span.end_s
+    ]
     if following and following[0].is_planned_overlap:
         return
     who = view.blame(turn)
@@ -85,7 +91,10 @@ def _unanswered(view: CallView, turn: int) -> Iterator[Finding]:
 
 
 def _waited(view: CallView, since_s: float) -> bool:
-    return any(event.kind == "dead_air" and event.at_s >= since_s for event in view.record.events)
+    return any(
+        event.kind == "dead_air" and event.at_s >= since_s
+        for event in view.record.events
+    )
 
 
 def find_overlaps(view: CallView) -> Iterator[Finding]:
@@ -102,14 +111,23 @@ def _talked_over(view: CallView) -> Iterator[Finding]:
             if agent.is_estimated or caller.is_estimated or both_s < MIN_OVERLAP_S:
                 continue
             text = f"{both_s:.1f} s of both speaking at once"
-            if caller.start_s + SAME_MOMENT_S < agent.start_s < caller.end_s - NEAR_END_S:
+            if (
+                caller.start_s + SAME_MOMENT_S
+                < agent.start_s
+                < caller.end_s - NEAR_END_S
+            ):
                 who: Who = "unknown" if caller.is_planned_overlap else "agent"
                 severity: Severity = "minor" if caller.is_planned_overlap else "major"
                 yield view.finding(
                     "talks_over_caller", text, number, other, who=who, severity=severity
                 )
-            elif not caller.is_planned_overlap and agent.start_s <= caller.start_s + SAME_MOMENT_S:
-                yield view.finding("collision", f"both began to speak: {text}", other, number)
+            elif (
+                not caller.is_planned_overlap
+                and agent.start_s <= caller.start_s + SAME_MOMENT_S
+            ):
+                yield view.finding(
+                    "collision", f"both began to speak: {text}", other, number
+                )
 
 
 def _did_not_yield(view: CallView) -> Iterator[Finding]:
@@ -120,7 +138,9 @@ def _did_not_yield(view: CallView) -> Iterator[Finding]:
             went_on_s = agent.end_s - caller.start_s
             if agent.start_s < caller.start_s < agent.end_s and went_on_s > limit_s:
                 text = f"interrupted, the agent went on for {went_on_s:.1f} s"
-                yield view.finding("does_not_yield", text, other, number, who=view.blame(number))
+                yield view.finding(
+                    "does_not_yield", text, other, number, who=view.blame(number)
+                )
 
 
 def _broke_off(view: CallView) -> Iterator[Finding]:
@@ -130,7 +150,12 @@ def _broke_off(view: CallView) -> Iterator[Finding]:
         return
     for number, span in turns:
         text = span.text.rstrip()
-        if not text or text.endswith(_ENDINGS) or span.is_cut or _was_interrupted(view, span):
+        if (
+            not text
+            or text.endswith(_ENDINGS)
+            or span.is_cut
+            or _was_interrupted(view, span)
+        ):
             continue
         following = view.spans[number : number + 1]
         if following and following[0].who == "agent":
@@ -147,5 +172,6 @@ def _broke_off(view: CallView) -> Iterator[Finding]:
 
 def _was_interrupted(view: CallView, span: Span) -> bool:
     return any(
-        span.start_s < caller.start_s < span.end_s + NEAR_END_S for _, caller in view.caller_turns()
+        span.start_s < caller.start_s < span.end_s + NEAR_END_S
+        for _, caller in view.caller_turns()
     )

@@ -43,8 +43,12 @@ def _skipped_verification(view: CallView) -> Iterator[Finding]:
         left = [name for name in wanted.required if name not in known]
         if left and (said := find_any(deeds, span.text)):
             text = f"said {said!r} without having asked for {', '.join(left)}"
-            who = view.blame(*(turn for turn, _ in view.caller_turns() if turn < number))
-            yield view.finding("verification_skipped", text, number, who=who, detail=",".join(left))
+            who = view.blame(
+                *(turn for turn, _ in view.caller_turns() if turn < number)
+            )
+            yield view.finding(
+                "verification_skipped", text, number, who=who, detail=",".join(left)
+            )
             return
 
 
@@ -75,12 +79,16 @@ def _wrong_name(view: CallView) -> Iterator[Finding]:
     ]
     if not wrong:
         return
-    corrections = (number for number, span in view.caller_turns() if _CORRECTION.match(span.text))
+    corrections = (
+        number for number, span in view.caller_turns() if _CORRECTION.match(span.text)
+    )
     corrected = next(corrections, None)
     after = [number for number in wrong if corrected and number > corrected]
     if corrected and after:
         text = "still uses the wrong name after it was put right"
-        yield view.finding("wrong_name", text, corrected, after[0], who=view.blame(corrected))
+        yield view.finding(
+            "wrong_name", text, corrected, after[0], who=view.blame(corrected)
+        )
     else:
         text = "calls the caller by a wrong name"
         yield view.finding("wrong_name", text, wrong[0], severity="minor")

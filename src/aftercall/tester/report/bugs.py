@@ -5,7 +5,12 @@ from collections.abc import Iterator, Sequence
 from aftercall.tester.bug_ledger import Bug, fingerprint
 from aftercall.tester.finding import Finding
 from aftercall.tester.redact import Redactor
-from aftercall.tester.report.run import RunReport, rates_of, speak_calibration, speak_latency
+from aftercall.tester.report.run import (
+    RunReport,
+    rates_of,
+    speak_calibration,
+    speak_latency,
+)
 from aftercall.tester.score import ScenarioScore
 
 _ORDER = {"critical": 0, "major": 1, "minor": 2, "info": 3}
@@ -18,7 +23,9 @@ def bug_report(run: RunReport, bugs: Sequence[Bug], redactor: Redactor) -> str:
 
 def bugs_of(run: RunReport, bugs: Sequence[Bug]) -> list[Bug]:
     """The ledger's entries that this run saw, worst first."""
-    seen = {fingerprint(run.target, finding) for item in run.scored for finding in item.bugs}
+    seen = {
+        fingerprint(run.target, finding) for item in run.scored for finding in item.bugs
+    }
     return sorted(
         (bug for bug in bugs if bug.fingerprint in seen),
         key=lambda bug: (_ORDER[bug.severity], bug.kind, bug.fingerprint),
@@ -45,7 +52,10 @@ def _entry(number: int, bug: Bug, run: RunReport, redactor: Redactor) -> Iterato
     record = item.record_of(finding)
     yield f"## {number}. {redactor.clean(finding.text)}"
     yield ""
-    severity, mark = f"**severity:** {bug.severity}", f"**fingerprint:** `{bug.fingerprint}`"
+    severity, mark = (
+        f"**severity:** {bug.severity}",
+        f"**fingerprint:** `{bug.fingerprint}`",
+    )
     yield f"- **Category:** {bug.category} (`{bug.kind}`), {severity}, {mark}"
     times = f"{bug.seen} times in {bug.runs} run{'s' * (bug.runs != 1)}"
     scenarios = ", ".join(bug.scenarios)
@@ -75,8 +85,16 @@ def _example(bug: Bug, run: RunReport) -> tuple[Finding, ScenarioScore]:
 def _others(run: RunReport, redactor: Redactor) -> Iterator[str]:
     """Findings that are no bugs of the agent: other causes, and remarks."""
     findings = [(item, finding) for item in run.scored for finding in item.findings]
-    others = [pair for pair in findings if pair[1].who != "agent" and pair[1].severity != "info"]
-    remarks = [pair for pair in findings if pair[1].who == "agent" and pair[1].severity == "minor"]
+    others = [
+        pair
+        for pair in findings
+        if pair[1].who != "agent" and pair[1].severity != "info"
+    ]
+    remarks = [
+        pair
+        for pair in findings
+        if pair[1].who == "agent" and pair[1].severity == "minor"
+    ]
     for title, listed in (("Not the agent's doing", others), ("Remarks", remarks)):
         if not listed:
             continue

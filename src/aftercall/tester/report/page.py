@@ -11,7 +11,12 @@ from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.record import CallRecord
 from aftercall.tester.redact import Redactor
 from aftercall.tester.report.bugs import bugs_of
-from aftercall.tester.report.run import RunReport, rates_of, speak_calibration, speak_latency
+from aftercall.tester.report.run import (
+    RunReport,
+    rates_of,
+    speak_calibration,
+    speak_latency,
+)
 from aftercall.tester.score import ScenarioScore
 
 WIDTH = 1000
@@ -22,8 +27,12 @@ FULL_SCALE_LEVEL = 6000.0
 
 def waveform_svg(record: CallRecord, marks: Sequence[float] = ()) -> str:
     total_s = max(record.duration_s, 0.001)
-    caller = _path(record.caller_sound, total_s, up=True) or _blocks(record, "caller", total_s)
-    agent = _path(record.agent_sound, total_s, up=False) or _blocks(record, "agent", total_s)
+    caller = _path(record.caller_sound, total_s, up=True) or _blocks(
+        record, "caller", total_s
+    )
+    agent = _path(record.agent_sound, total_s, up=False) or _blocks(
+        record, "agent", total_s
+    )
     lines = seconds = ""
     for at_s in marks:
         x = f"{WIDTH * at_s / total_s:.0f}"
@@ -134,7 +143,10 @@ class _Page:
         head = "".join(f"<th>{title}</th>" for title in titles)
         yield f"<h2>Bugs</h2><table><tr>{head}</tr>"
         for bug in self._bugs:
-            steps = self.text("; ".join(bug.steps)) or '<span class="pale">not looked for</span>'
+            steps = (
+                self.text("; ".join(bug.steps))
+                or '<span class="pale">not looked for</span>'
+            )
             runs = f"{bug.runs} run{'s' * (bug.runs != 1)}"
             since = f"since <span class=time>{escape(bug.first_seen[:10])}</span>"
             seen = f"{bug.seen} × in {runs}<br>{since}"
@@ -162,10 +174,14 @@ class _Page:
         turns = ", ".join(str(turn) for turn in finding.turns)
         place = f"call {finding.call}"
         if turns:
-            place = f"turn{'s' * (len(finding.turns) > 1)} {turns}, {finding.at_s:.1f} s"
+            place = (
+                f"turn{'s' * (len(finding.turns) > 1)} {turns}, {finding.at_s:.1f} s"
+            )
         shade = "failed" if finding.is_bug else "pale"
         about = f"{finding.severity} · {finding.who} · {escape(finding.kind)}"
-        return f'<div class="{shade}">{about}: {self.text(finding.text)} ({place})</div>'
+        return (
+            f'<div class="{shade}">{about}: {self.text(finding.text)} ({place})</div>'
+        )
 
     def _call(
         self, view: CallView, findings: Sequence[Finding], *, has_sound: bool
@@ -174,11 +190,17 @@ class _Page:
         yield f'<p class="pale">Call {record.number} <code>{record.id}</code>: '
         yield f"{record.outcome}, {record.duration_s:.1f} s, "
         yield f"ended by {record.ended_by} ({self.text(record.end_why)})</p>"
-        bugs = [finding for finding in findings if finding.call == record.number and finding.is_bug]
+        bugs = [
+            finding
+            for finding in findings
+            if finding.call == record.number and finding.is_bug
+        ]
         yield waveform_svg(record, [finding.at_s for finding in bugs])
         if has_sound and record.agent_sound:
             yield self._player(record)
-        yield from self._turns(view, {turn for finding in bugs for turn in finding.turns})
+        yield from self._turns(
+            view, {turn for finding in bugs for turn in finding.turns}
+        )
 
     def _turns(self, view: CallView, marked: set[int]) -> Iterator[str]:
         """Every turn with its times; for answers, how long the caller waited."""
@@ -196,7 +218,11 @@ class _Page:
             yield f'<tr class="{span.who}{shade}"><td class=pale>{number}</td><td>{span.who}</td>'
             yield f"<td class='pale time'>{about}{span.start_s:.2f}–{span.end_s:.2f}</td>"
             has_wait = number in waits
-            yield f"<td class='pale time'>{waits[number]}</td>" if has_wait else "<td></td>"
+            yield (
+                f"<td class='pale time'>{waits[number]}</td>"
+                if has_wait
+                else "<td></td>"
+            )
             yield f"<td>{self.text(span.text)}"
             if span.confidence is not None:
                 yield f" <span class=pale>{span.confidence:.2f}</span>"
@@ -219,10 +245,16 @@ class _Page:
 
 
 def silence_redacted(record: CallRecord, redactor: Redactor) -> tuple[bytes, bytes]:
-    channels = {"caller": bytearray(record.caller_sound), "agent": bytearray(record.agent_sound)}
+    channels = {
+        "caller": bytearray(record.caller_sound),
+        "agent": bytearray(record.agent_sound),
+    }
     for span in record.spans:
         if redactor.clean(span.text) != span.text:
-            start, end = int(span.start_s * SAMPLE_RATE_HZ), int(span.end_s * SAMPLE_RATE_HZ) + 1
+            start, end = (
+                int(span.start_s * SAMPLE_RATE_HZ),
+                int(span.end_s * SAMPLE_RATE_HZ) + 1,
+            )
             channel = channels[span.who]
             end = min(end, len(channel))
             channel[start:end] = b"\xff" * max(0, end - start)

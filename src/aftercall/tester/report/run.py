@@ -38,7 +38,9 @@ class RunReport:
 
     def by_scenario(self) -> list[tuple[str, list[ScenarioScore]]]:
         grouped: dict[str, list[ScenarioScore]] = {}
-        for item in sorted(self.scored, key=lambda item: (item.scenario.name, item.run)):
+        for item in sorted(
+            self.scored, key=lambda item: (item.scenario.name, item.run)
+        ):
             grouped.setdefault(item.scenario.name, []).append(item)
         return list(grouped.items())
 
@@ -77,7 +79,10 @@ def rates_of(run: RunReport) -> PassRates | None:
             counted.append((passed, decided))
     if not counted:
         return None
-    passed, decided = sum(passed for passed, _ in counted), sum(runs for _, runs in counted)
+    passed, decided = (
+        sum(passed for passed, _ in counted),
+        sum(runs for _, runs in counted),
+    )
     low, high = wilson(passed, decided)
     k = min(runs for _, runs in counted)
     at_k = sum(pass_at_k(runs, passed, k) for passed, runs in counted) / len(counted)
@@ -90,7 +95,9 @@ def speak_latency(run: RunReport) -> str:
     if not values:
         return "no answers measured"
     p50, p95 = percentile(values, 0.5), percentile(values, 0.95)
-    return f"response latency p50 {p50:.2f} s, p95 {p95:.2f} s over {len(values)} answers"
+    return (
+        f"response latency p50 {p50:.2f} s, p95 {p95:.2f} s over {len(values)} answers"
+    )
 
 
 def speak_calibration(run: RunReport) -> str:
@@ -135,7 +142,9 @@ def _scored_json(run: RunReport, item: ScenarioScore) -> dict[str, Any]:
         "verdict": item.verdict,
         "criteria": [asdict(checked) for checked in item.criteria],
         "findings": findings,
-        "calls": [record_json(record) | {"measures": measures} for record, measures in calls],
+        "calls": [
+            record_json(record) | {"measures": measures} for record, measures in calls
+        ],
     }
 
 
@@ -157,20 +166,30 @@ def junit_xml(run: RunReport, redactor: Redactor) -> str:
     SubElement(properties, "property", name="calibration", value=speak_calibration(run))
     for item in run.scored:
         _add_case(suite, item, redactor)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(suites, encoding="unicode")
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(
+        suites, encoding="unicode"
+    )
 
 
 def _add_case(suite: Element, item: ScenarioScore, redactor: Redactor) -> None:
     seconds = sum(record.duration_s for record in item.records)
-    about = {"classname": item.scenario.name, "name": f"run {item.run}", "time": f"{seconds:.3f}"}
+    about = {
+        "classname": item.scenario.name,
+        "name": f"run {item.run}",
+        "time": f"{seconds:.3f}",
+    }
     case = SubElement(suite, "testcase", about)
     if item.verdict == "failed":
         first = item.bugs[0]
         lines = []
         for finding in item.findings:
-            lines.append(f"[{finding.who}] {finding.severity} {finding.kind}: {finding.text}")
+            lines.append(
+                f"[{finding.who}] {finding.severity} {finding.kind}: {finding.text}"
+            )
             lines.append(f"    {finding.quote}")
-        failure = SubElement(case, "failure", message=_clean(first.text, redactor), type=first.kind)
+        failure = SubElement(
+            case, "failure", message=_clean(first.text, redactor), type=first.kind
+        )
         failure.text = _clean("\n".join(lines), redactor)
     elif item.verdict != "passed":
         message = f"{item.verdict}: not the agent's doing, or not to be told"

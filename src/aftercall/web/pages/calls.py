@@ -2,6 +2,7 @@
 
 import json
 from datetime import date, datetime, time, timedelta
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -30,7 +31,9 @@ def make_router(context: PageContext) -> APIRouter:
     change = [Depends(context.view.auth.require_change_access)]
 
     @router.get("", response_class=HTMLResponse)
-    def get_calls(request: Request, asked: Annotated[CallListQuery, Depends()]) -> HTMLResponse:
+    def get_calls(
+        request: Request, asked: Annotated[CallListQuery, Depends()]
+    ) -> HTMLResponse:
         rows: list[CallRow] = []
         wanted, problem = asked.to_filter(context)
         if not problem:
@@ -70,12 +73,8 @@ def make_router(context: PageContext) -> APIRouter:
     @router.get("/{call_id}/recordings/{recording_id}")
     def get_recording(call_id: str, recording_id: str) -> FileResponse:
         """The audio; range requests are supported."""
-        for recording in context.app.recordings.list_for_call(call_id):
-            if recording.id == recording_id and recording.path:
-                file = context.app.settings.home / recording.path
-                if file.is_file():
-                    return FileResponse(file, headers={"Cache-Control": "private, no-store"})
-        raise NotFound("there is no such recording; `aftercall calls show` shows its state")
+        file = _find_recording(context.app, call_id, recording_id)
+        return FileResponse(file, headers={"Cache-Control": "private, no-store"})
 
     @router.post("/{call_id}/rerun/{step}", dependencies=change)
     async def post_rerun(call_id: str, step: str) -> RedirectResponse:
@@ -83,6 +82,15 @@ def make_router(context: PageContext) -> APIRouter:
         return RedirectResponse(f"/calls/{call_id}#steps", 303)
 
     return router
+
+
+def _find_recording(app: App, call_id: str, recording_id: str) -> Path:
+    for recording in app.recordings.list_for_call(call_id):
+        if recording.id == recording_id and recording.path:
+            file = app.settings.home / recording.path
+            if file.is_file():
+                return file
+    raise NotFound("there is no such recording; `aftercall calls show` shows its state")
 
 
 class CallListQuery:
@@ -98,7 +106,12 @@ class CallListQuery:
         until: str = "",
         before: str = "",
     ) -> None:
-        self.q, self.caller, self.source, self.state = q.strip(), caller.strip(), source, state
+        self.q, self.caller, self.source, self.state = (
+            q.strip(),
+            caller.strip(),
+            source,
+            state,
+        )
         self.since, self.until, self.before = since, until, before
 
     def to_filter(self, context: PageContext) -> tuple[CallFilter, str]:
@@ -115,14 +128,20 @@ class CallListQuery:
             source=self.source or None,
             state=self.state or None,
             since=datetime.combine(since, time(), zone) if since else None,
-            until=datetime.combine(until + timedelta(days=1), time(), zone) if until else None,
+            until=datetime.combine(until + timedelta(days=1), time(), zone)
+            if until
+            else None,
             ids=self._find_call_ids(context, caller) if self.q else None,
         )
         return wanted, ""
 
-    def _find_call_ids(self, context: PageContext, caller: str | None) -> tuple[str, ...]:
+    def _find_call_ids(
+        self, context: PageContext, caller: str | None
+    ) -> tuple[str, ...]:
         """Calls whose turns or summary match the words."""
-        where = SearchScope(context.app.settings.agent_id, caller, kinds=("turn", "summary"))
+        where = SearchScope(
+            context.app.settings.agent_id, caller, kinds=("turn", "summary")
+        )
         hits = context.app.search.find(self.q, where, limit=MAX_SEARCH_HITS, context=0)
         return tuple(dict.fromkeys(str(hit.passage.call_id) for hit in hits))
 
@@ -153,7 +172,11 @@ def _call_values(context: PageContext, row: CallRow) -> dict[str, Any]:
     return {
         "line": line,
         "row": row,
-        "legs": [leg for leg in context.store.list_legs(conversation) if leg.live.id != call_id],
+        "legs": [
+            leg
+            for leg in context.store.list_legs(conversation)
+            if leg.live.id != call_id
+        ],
         "events": events,
         "turns": redact_turns(turns, secrets),
         "late": redact_turns(late, secrets),

@@ -85,7 +85,9 @@ class TemplateRenderer:
         text = self.render_fragment(template, values)
         headers = _HEADERS | {"Content-Security-Policy": _make_content_policy(request)}
         response = HTMLResponse(text, status, headers=headers)
-        self.auth.set_session_cookie(response, session, is_https=request.url.scheme == "https")
+        self.auth.set_session_cookie(
+            response, session, is_https=request.url.scheme == "https"
+        )
         return response
 
     def render_fragment(self, template: str, values: Mapping[str, Any]) -> str:
@@ -118,20 +120,31 @@ class PageContext:
 
     def find_name(self, caller: str | None) -> str | None:
         """What the caller likes to be called, from their USER.md."""
-        person = Workspace.from_settings(self.app.settings).find_person(caller) if caller else None
-        profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
+        person = (
+            Workspace.from_settings(self.app.settings).find_person(caller)
+            if caller
+            else None
+        )
+        profile = (
+            user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
+        )
         return profile.call_name or profile.name
 
     def find_other_speakers(self, number: str) -> list[tuple[str, str]]:
         """Other persons who call from this number: each as a party, and by name."""
         persons = Workspace.from_settings(self.app.settings).list_other_persons(number)
         parties = [join_party(number, person) for person in persons]
-        return [(party, self.find_name(party) or split_party(party)[1]) for party in parties]
+        return [
+            (party, self.find_name(party) or split_party(party)[1]) for party in parties
+        ]
 
     def make_listings(self, rows: list[CallRow]) -> list["CallListing"]:
         steps = self.store.list_steps([row.live.id for row in rows])
         names = {party: self.find_name(party) for party in {row.party for row in rows}}
-        return [CallListing(row, names[row.party], tuple(steps[row.live.id])) for row in rows]
+        return [
+            CallListing(row, names[row.party], tuple(steps[row.live.id]))
+            for row in rows
+        ]
 
 
 @dataclass(frozen=True)

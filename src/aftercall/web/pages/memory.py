@@ -25,7 +25,9 @@ def make_router(context: PageContext) -> APIRouter:
     change = [Depends(context.view.auth.require_change_access)]
 
     @router.get("", response_class=HTMLResponse)
-    def get_memory(request: Request, asked: Annotated[MemoryQuery, Depends()]) -> HTMLResponse:
+    def get_memory(
+        request: Request, asked: Annotated[MemoryQuery, Depends()]
+    ) -> HTMLResponse:
         try:
             found = asked.search(context)
         except RefusedInput as error:
@@ -88,7 +90,9 @@ class MemoryQuery:
         return {"facts": app.facts.page(wanted), "hits": [], "problem": ""}
 
 
-def _show(context: PageContext, request: Request, fact_id: str, *, reveal: bool) -> HTMLResponse:
+def _show(
+    context: PageContext, request: Request, fact_id: str, *, reveal: bool
+) -> HTMLResponse:
     fact = whole_fact_json(context.app.facts, fact_id, reveal=reveal)
     chain = context.app.facts.get_history(fact_id)
     return context.view.render_page(

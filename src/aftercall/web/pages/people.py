@@ -42,13 +42,23 @@ def make_router(context: PageContext) -> APIRouter:
     def get_people(
         request: Request, page: Annotated[int, Query(ge=1, le=10_000)] = 1
     ) -> HTMLResponse:
-        people = context.store.list_people(limit=PAGE_SIZE, offset=(page - 1) * PAGE_SIZE)
+        people = context.store.list_people(
+            limit=PAGE_SIZE, offset=(page - 1) * PAGE_SIZE
+        )
         named = [
-            (person, context.find_name(person.caller), context.find_other_speakers(person.caller))
+            (
+                person,
+                context.find_name(person.caller),
+                context.find_other_speakers(person.caller),
+            )
             for person in people
         ]
         return context.view.render_page(
-            request, "people.html", people=named, page=page, is_last=len(people) < PAGE_SIZE
+            request,
+            "people.html",
+            people=named,
+            page=page,
+            is_last=len(people) < PAGE_SIZE,
         )
 
     @router.get("/{caller}", response_class=HTMLResponse)
@@ -64,16 +74,25 @@ def _make_change_router(context: PageContext) -> APIRouter:
 
     @router.post("/{caller}/profile")
     async def post_profile(
-        request: Request, caller: str, text: Annotated[str, Form()], was: Annotated[str, Form()]
+        request: Request,
+        caller: str,
+        text: Annotated[str, Form()],
+        was: Annotated[str, Form()],
     ) -> Response:
         """Saves the markdown; if the file has changed meanwhile, saves nothing and shows both."""
         known = _parse_known_party(caller)
         person = _find_files(context, known)
-        is_saved = await run_in_threadpool(_save_profile, person, text.replace("\r\n", "\n"), was)
+        is_saved = await run_in_threadpool(
+            _save_profile, person, text.replace("\r\n", "\n"), was
+        )
         if not is_saved:
-            return await run_in_threadpool(_show_person, context, request, known, typed=text)
+            return await run_in_threadpool(
+                _show_person, context, request, known, typed=text
+            )
         await run_in_threadpool(app.audit.record, WHO, "edited", "a profile")
-        return RedirectResponse(request.url_for("get_person", caller=known).path + "?saved=1", 303)
+        return RedirectResponse(
+            request.url_for("get_person", caller=known).path + "?saved=1", 303
+        )
 
     @router.post("/{caller}/export")
     async def post_export(caller: str) -> Response:
@@ -83,11 +102,15 @@ def _make_change_router(context: PageContext) -> APIRouter:
         return Response(packed, media_type="application/zip", headers=headers)
 
     @router.post("/{caller}/erase")
-    async def post_erase(request: Request, caller: str, typed: Annotated[str, Form()]) -> Response:
+    async def post_erase(
+        request: Request, caller: str, typed: Annotated[str, Form()]
+    ) -> Response:
         """Needs the number typed as confirmation."""
         known = _parse_number(caller)
         if parse_caller(typed) != known:
-            raise RefusedInput("typed", "is not the number of this caller; nothing was erased")
+            raise RefusedInput(
+                "typed", "is not the number of this caller; nothing was erased"
+            )
         receipt = await run_in_threadpool(app.eraser.erase, known)
         return context.view.render_page(request, "erased.html", receipt=receipt)
 
@@ -99,14 +122,20 @@ def _make_pins_router(context: PageContext) -> APIRouter:
     router = APIRouter(dependencies=[Depends(context.view.auth.require_change_access)])
 
     @router.post("/{caller}/pins")
-    async def post_pin(request: Request, caller: str, topic: Annotated[str, Form()]) -> Response:
+    async def post_pin(
+        request: Request, caller: str, topic: Annotated[str, Form()]
+    ) -> Response:
         known = _parse_known_party(caller)
         audit = app.audit.make_writer(WHO, "edited", "a pin")
-        await run_in_threadpool(pins.pin_topic, _require_key(context, known), topic, audit)
+        await run_in_threadpool(
+            pins.pin_topic, _require_key(context, known), topic, audit
+        )
         return _redirect_to_pins(request, known)
 
     @router.post("/{caller}/pins/{pin_id}/{decision}")
-    async def post_decision(request: Request, caller: str, pin_id: str, decision: str) -> Response:
+    async def post_decision(
+        request: Request, caller: str, pin_id: str, decision: str
+    ) -> Response:
         known = _parse_known_party(caller)
         if decision not in ("pinned", "unpinned"):
             raise RefusedInput("decision", "is not pinned or unpinned")
@@ -130,7 +159,9 @@ def _make_pins_router(context: PageContext) -> APIRouter:
         await run_in_threadpool(_check_pin, context, known, pin_id)
         typed = note.replace("\r\n", "\n")
         audit = app.audit.make_writer(WHO, "edited", pin_id)
-        saved = await run_in_threadpool(pins.edit, pin_id, typed, title=title, was=was, audit=audit)
+        saved = await run_in_threadpool(
+            pins.edit, pin_id, typed, title=title, was=was, audit=audit
+        )
         if saved is None:
             return await run_in_threadpool(
                 _show_person, context, request, known, pin_typed={pin_id: typed}
@@ -156,7 +187,9 @@ def _show_person(
     key = memory_key(settings, settings.agent_id, caller)
     facts, pages = [], []
     if key is not None:
-        wanted = FactFilter(key=key, include_retired=True, limit=MAX_FACTS, include_group=True)
+        wanted = FactFilter(
+            key=key, include_retired=True, limit=MAX_FACTS, include_group=True
+        )
         facts, pages = app.facts.page(wanted), app.pins.list_pages(key)
     party = caller if person else None
     return context.view.render_page(
@@ -168,7 +201,9 @@ def _show_person(
         number=number,
         others=[] if person else context.find_other_speakers(number),
         facts=facts,
-        followups=app.work.followups.page(limit=MAX_FOLLOWUPS, caller=number, party=party),
+        followups=app.work.followups.page(
+            limit=MAX_FOLLOWUPS, caller=number, party=party
+        ),
         profile=profile,
         mark=_hash_text(profile),
         typed=typed,
@@ -183,7 +218,9 @@ def _show_person(
 def _pack_export(context: PageContext, caller: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         made = context.app.exporter.export(caller, Path(folder) / "caller")
-        return Path(shutil.make_archive(f"{folder}/packed", "zip", made.folder)).read_bytes()
+        return Path(
+            shutil.make_archive(f"{folder}/packed", "zip", made.folder)
+        ).read_bytes()
 
 
 def _save_profile(person: WorkspacePerson, text: str, was: str) -> bool:

@@ -42,7 +42,9 @@ def _make_login_router(context: PageContext) -> APIRouter:
 
     @router.get("/login", response_class=HTMLResponse)
     def get_login(request: Request, to: str = "/") -> HTMLResponse:
-        return context.view.render_page(request, "login.html", to=_to_own_path(to), problem="")
+        return context.view.render_page(
+            request, "login.html", to=_to_own_path(to), problem=""
+        )
 
     @router.post("/login", dependencies=[Depends(auth.check_csrf)])
     async def post_login(
@@ -59,7 +61,9 @@ def _make_login_router(context: PageContext) -> APIRouter:
                 request, "login.html", status=401, to=target, problem=problem
             )
         response = RedirectResponse(target, 303)
-        auth.set_session_cookie(response, session, is_https=request.url.scheme == "https")
+        auth.set_session_cookie(
+            response, session, is_https=request.url.scheme == "https"
+        )
         return response
 
     @router.post("/logout", dependencies=[Depends(auth.check_csrf)])
@@ -74,7 +78,9 @@ def _make_login_router(context: PageContext) -> APIRouter:
 def _make_site_router(context: PageContext, server: FastAPI) -> APIRouter:
     router = context.make_router()
     settings = context.app.settings
-    loaded = context.loaded or LoadedConfig(settings, describe_settings(settings, {}), ())
+    loaded = context.loaded or LoadedConfig(
+        settings, describe_settings(settings, {}), ()
+    )
 
     @router.get("/settings", response_class=HTMLResponse)
     def get_settings(request: Request) -> HTMLResponse:
@@ -85,14 +91,18 @@ def _make_site_router(context: PageContext, server: FastAPI) -> APIRouter:
             "settings.html",
             audit=context.app.audit.list_recent(),
             sections=[(name, list(values)) for name, values in sections],
-            webhooks=[(name, public + path) for name, path in _WEBHOOKS] if public else [],
+            webhooks=[(name, public + path) for name, path in _WEBHOOKS]
+            if public
+            else [],
             checks=list(run_checks(loaded)),
         )
 
     @router.get("/phone", response_class=HTMLResponse)
     def get_phone(request: Request) -> HTMLResponse:
         """A softphone in the page, over `WS /browser/call`."""
-        return context.view.render_page(request, "phone.html", owner=settings.owner or "")
+        return context.view.render_page(
+            request, "phone.html", owner=settings.owner or ""
+        )
 
     @router.get("/docs", response_class=HTMLResponse)
     def get_docs(request: Request) -> HTMLResponse:

@@ -50,19 +50,30 @@ def make_router(context: PageContext) -> APIRouter:
         request: Request, a: Annotated[str, Query()], b: Annotated[str, Query()]
     ) -> HTMLResponse:
         runs = [_read(folder, a), _read(folder, b)]
-        sides = [{outcome.scenario: outcome for outcome in _outcomes(run)} for run in runs]
+        sides = [
+            {outcome.scenario: outcome for outcome in _outcomes(run)} for run in runs
+        ]
         names = sorted({*sides[0], *sides[1]})
         rows = [(name, sides[0].get(name), sides[1].get(name)) for name in names]
-        return context.view.render_page(request, "comparison.html", runs=runs, rows=rows)
+        return context.view.render_page(
+            request, "comparison.html", runs=runs, rows=rows
+        )
 
     @router.get("/{run_id}", response_class=HTMLResponse)
     def get_run(request: Request, run_id: str) -> HTMLResponse:
         run = _read(folder, run_id)
         outcomes = list(_outcomes(run))
-        longest = max((outcome.latency_s or 0.0 for outcome in outcomes), default=0.0) or 1.0
+        longest = (
+            max((outcome.latency_s or 0.0 for outcome in outcomes), default=0.0) or 1.0
+        )
         others = [name for name in _names(folder)[:PAGE_SIZE] if name != run_id]
         return context.view.render_page(
-            request, "run.html", run=run, outcomes=outcomes, longest=longest, others=others
+            request,
+            "run.html",
+            run=run,
+            outcomes=outcomes,
+            longest=longest,
+            others=others,
         )
 
     @router.get("/{run_id}/report")

@@ -29,7 +29,9 @@ def make_router(context: PageContext) -> APIRouter:
     @router.get("/", response_class=HTMLResponse)
     def get_today(request: Request) -> HTMLResponse:
         app = context.app
-        sealed = context.store.list_calls(CallFilter(state="sealed"), limit=MAX_RECENT_ROWS)
+        sealed = context.store.list_calls(
+            CallFilter(state="sealed"), limit=MAX_RECENT_ROWS
+        )
         waiting = [
             row
             for state in WAITING_STATES
@@ -67,7 +69,9 @@ def make_router(context: PageContext) -> APIRouter:
 
 
 def _stream(events: AsyncIterator[str]) -> StreamingResponse:
-    return StreamingResponse(events, media_type="text/event-stream", headers=STREAM_HEADERS)
+    return StreamingResponse(
+        events, media_type="text/event-stream", headers=STREAM_HEADERS
+    )
 
 
 def _list_live(context: PageContext) -> list[dict[str, object]]:
@@ -92,7 +96,9 @@ async def _stream_all_calls(context: PageContext) -> AsyncIterator[str]:
             yield _format_sse("live", html)
 
 
-async def _stream_call(context: PageContext, call_id: str, seen: int) -> AsyncIterator[str]:
+async def _stream_call(
+    context: PageContext, call_id: str, seen: int
+) -> AsyncIterator[str]:
     """The turns of one call, each once, and `over` when it has ended."""
     async for event in _live_events(context):
         if event is None:
@@ -139,7 +145,9 @@ async def _live_events(context: PageContext) -> AsyncIterator[LiveEvent | None]:
 
 def _turn_event(context: PageContext, call_id: str, turn: Turn) -> str:
     (redacted,) = redact_turns((turn,))
-    html = context.view.render_fragment("parts/turn.html", {"turn": redacted, "start": None})
+    html = context.view.render_fragment(
+        "parts/turn.html", {"turn": redacted, "start": None}
+    )
     return _format_sse(f"turn-{call_id}", html, turn.seq)
 
 

@@ -39,7 +39,10 @@ def make_router(context: PageContext) -> APIRouter:
             shelves = {shelf: _read_shelf(work.followups, shelf, PAGE_ROWS, before)}
         else:
             shelf = ""
-            shelves = {name: _read_shelf(work.followups, name, PREVIEW_ROWS) for name in SHELVES}
+            shelves = {
+                name: _read_shelf(work.followups, name, PREVIEW_ROWS)
+                for name in SHELVES
+            }
         dead, names = work.deliveries.dead(), list(SHELVES)
         return context.view.render_page(
             request, "work.html", shelves=shelves, names=names, shelf=shelf, dead=dead
@@ -65,7 +68,9 @@ def make_router(context: PageContext) -> APIRouter:
 
     @router.post("/{followup_id}/{decision}", dependencies=change)
     async def post_decision(
-        followup_id: str, decision: Decision, back: Annotated[str, Form()] = "/followups"
+        followup_id: str,
+        decision: Decision,
+        back: Annotated[str, Form()] = "/followups",
     ) -> RedirectResponse:
         await run_in_threadpool(getattr(deliver, decision), work, followup_id, WHO)
         to = back if back in ("/", "/followups") else f"/followups/{followup_id}"
@@ -82,11 +87,15 @@ class FollowUpPage:
     rest: str
 
 
-def _read_shelf(followups: FollowUpStore, shelf: str, limit: int, before: str = "") -> FollowUpPage:
+def _read_shelf(
+    followups: FollowUpStore, shelf: str, limit: int, before: str = ""
+) -> FollowUpPage:
     found = [
         item
         for state in SHELVES[shelf]
         for item in followups.page(limit=limit + 1, state=state, before=before or None)
     ]
     found.sort(key=lambda item: item.id, reverse=True)
-    return FollowUpPage(found[:limit], found[limit - 1].id if len(found) > limit else "")
+    return FollowUpPage(
+        found[:limit], found[limit - 1].id if len(found) > limit else ""
+    )

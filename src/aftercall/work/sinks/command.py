@@ -117,14 +117,17 @@ class AgentSink:
         if result is None and ended.code is None:
             limit = f"{self._settings.timeout_s:g} s"
             return _refuse(
-                f"the command was still running after {limit} and was ended", ended.errors
+                f"the command was still running after {limit} and was ended",
+                ended.errors,
             )
         if result is None and ended.code != 0:
             reason = f"the command ended with exit code {ended.code}"
             return _refuse(reason, ended.errors or ended.output)
         result = result or ended.results.get(None)
         if result is None:
-            reason = "the command ended without a result line; it must write one JSON object"
+            reason = (
+                "the command ended without a result line; it must write one JSON object"
+            )
             return _refuse(reason, ended.errors)
         if result.get("state") != "done":
             reason = "the command says that it could not be done"

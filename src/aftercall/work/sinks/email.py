@@ -69,7 +69,9 @@ class EmailSink:
             if self._settings.security == "starttls":
                 server.starttls(context=ssl.create_default_context())
             if self._settings.username and self._settings.password:
-                server.login(self._settings.username, self._settings.password.get_secret_value())
+                server.login(
+                    self._settings.username, self._settings.password.get_secret_value()
+                )
         except smtplib.SMTPAuthenticationError:
             server.close()
             raise SinkRefused(
@@ -96,7 +98,10 @@ class EmailSink:
         lines.append("")
         if work.due:
             lines.append(f"Due: {work.due}")
-        lines += [f"Caller: {work.caller or 'withheld'} ({work.trust})", f"Call: {work.call_id}"]
+        lines += [
+            f"Caller: {work.caller or 'withheld'} ({work.trust})",
+            f"Call: {work.call_id}",
+        ]
         message.set_content("\n".join(lines))
         return message
 

@@ -26,7 +26,10 @@ class GitHubSink:
     can_repeat = True
 
     def __init__(
-        self, settings: GitHubSettings, clock: Clock, transport: httpx2.BaseTransport | None = None
+        self,
+        settings: GitHubSettings,
+        clock: Clock,
+        transport: httpx2.BaseTransport | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -47,9 +50,14 @@ class GitHubSink:
     def deliver(self, work: SinkWork) -> SinkReceipt:
         """Looks first: an earlier request whose answer was lost may have opened the issue."""
         mark = make_mark(work)
-        found = next((issue for issue in self._recent() if mark in (issue.get("body") or "")), None)
+        found = next(
+            (issue for issue in self._recent() if mark in (issue.get("body") or "")),
+            None,
+        )
         issue = found or self._open(work, mark)
-        return SinkReceipt(link=str(issue["html_url"]), response=f"number {issue['number']}")
+        return SinkReceipt(
+            link=str(issue["html_url"]), response=f"number {issue['number']}"
+        )
 
     def _open(self, work: SinkWork, mark: str) -> dict[str, Any]:
         labels = list(self._settings.labels)
@@ -82,7 +90,9 @@ class GitHubSink:
         except ValueError:
             found = None
         if not isinstance(found, kind):
-            raise SinkUnavailable("github: its answer cannot be read; it is tried again")
+            raise SinkUnavailable(
+                "github: its answer cannot be read; it is tried again"
+            )
         return found
 
 

@@ -40,7 +40,10 @@ def send(
     """A successful answer. A missing answer says nothing about what the server did."""
     try:
         with httpx2.Client(
-            timeout=TIMEOUT_S, trust_env=False, transport=transport, follow_redirects=False
+            timeout=TIMEOUT_S,
+            trust_env=False,
+            transport=transport,
+            follow_redirects=False,
         ) as http:
             answer = http.request(
                 request.method,
@@ -53,7 +56,9 @@ def send(
             )
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.InvalidURL) as error:
         cause = describe_network_error(error)
-        raise SinkUnavailable(f"{sink}: its address cannot be reached ({cause})") from None
+        raise SinkUnavailable(
+            f"{sink}: its address cannot be reached ({cause})"
+        ) from None
     except httpx2.HTTPError as error:
         no_answer = f"{sink}: gave no answer ({describe_network_error(error)})"
         if can_repeat:

@@ -29,7 +29,9 @@ _MAX_ICS_LINE_OCTETS = 75
 def slug(text: str) -> str:
     """A file name of lower-case letters and digits of any script: no path, no dot."""
     plain = unicodedata.normalize("NFKC", text).casefold()
-    return _NOT_WORDS.sub("-", plain).strip("-")[:MAX_SLUG_CHARS].strip("-") or "untitled"
+    return (
+        _NOT_WORDS.sub("-", plain).strip("-")[:MAX_SLUG_CHARS].strip("-") or "untitled"
+    )
 
 
 def quote(text: str) -> str:
@@ -60,7 +62,9 @@ class TasksSink:
         self._clock = clock
 
     def describe_dry_run(self, work: SinkWork) -> str:
-        return f"would write {self._path(work).name}" + (" and an .ics" if work.due else "")
+        return f"would write {self._path(work).name}" + (
+            " and an .ics" if work.due else ""
+        )
 
     def deliver(self, work: SinkWork) -> SinkReceipt:
         """Leaves a file that exists as it is: its owner may have edited it."""
@@ -71,7 +75,10 @@ class TasksSink:
         files.edit(path, lambda text: page if text is None else text)
         if work.due:
             calendar = make_calendar(work, now)
-            files.edit(path.with_suffix(".ics"), lambda text: calendar if text is None else text)
+            files.edit(
+                path.with_suffix(".ics"),
+                lambda text: calendar if text is None else text,
+            )
         return SinkReceipt(link=str(path.relative_to(self._root(work))))
 
     def _root(self, work: SinkWork) -> Path:
@@ -97,7 +104,9 @@ def _task_page(work: SinkWork, zone: str, today: str) -> str:
     }
     # A JSON string is a YAML string with nothing left to interpret.
     values = [
-        f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in front.items() if value
+        f"{name}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in front.items()
+        if value
     ]
     lines = ["---", *values, "---", f"# {escape(work.title)}"]
     if work.details:
@@ -178,7 +187,9 @@ class PeopleSink:
         details = " ".join(work.details.splitlines())
         note = ": ".join(part for part in (work.title, details) if part)
         line = f"- {day}: {escape(note)} (call {work.call_id}) {mark}"
-        files.edit(path, lambda text: add_note(text, work.person or "Notes", line, mark))
+        files.edit(
+            path, lambda text: add_note(text, work.person or "Notes", line, mark)
+        )
         return SinkReceipt(link=str(path.relative_to(self._workspace(work).root)))
 
     def _workspace(self, work: SinkWork) -> Workspace:
@@ -223,9 +234,16 @@ def write_entry(
     """
     workspace = Workspace.from_settings(settings, legs[0].agent_id)
     began = legs[0].started_at.astimezone(settings.zone)
-    path = workspace.root / "journal" / f"{began:%Y-%m-%d}" / f"{began:%H%M}-{conversation}.md"
+    path = (
+        workspace.root
+        / "journal"
+        / f"{began:%Y-%m-%d}"
+        / f"{began:%H%M}-{conversation}.md"
+    )
     entry = "\n".join(_entry_lines(legs, archives, rows, settings.zone))
-    title = f"# {began:%H:%M} Call with {escape(legs[-1].caller or 'a withheld number')}"
+    title = (
+        f"# {began:%H:%M} Call with {escape(legs[-1].caller or 'a withheld number')}"
+    )
     files.edit(path, lambda text: replace_block(text, title, entry))
 
 
@@ -235,11 +253,16 @@ def replace_block(text: str | None, title: str, entry: str) -> str:
         return f"{title}\n\n{block}\n"
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
-    return f"{before}{block}{after}" if begin and end else f"{text.rstrip()}\n\n{block}\n"
+    return (
+        f"{before}{block}{after}" if begin and end else f"{text.rstrip()}\n\n{block}\n"
+    )
 
 
 def _entry_lines(
-    legs: Sequence[Call], archives: Sequence[str], rows: Sequence[FollowUp], zone: tzinfo
+    legs: Sequence[Call],
+    archives: Sequence[str],
+    rows: Sequence[FollowUp],
+    zone: tzinfo,
 ) -> list[str]:
     lines = ["Calls:"]
     for leg, archive in zip(legs, archives, strict=False):

@@ -67,7 +67,9 @@ class McpSink:
                 f"mcp: {self._settings.tool} answered with an error; `aftercall followups "
                 "show` has its deliveries"
             )
-        texts = [text for item in result.content if (text := getattr(item, "text", None))]
+        texts = [
+            text for item in result.content if (text := getattr(item, "text", None))
+        ]
         return SinkReceipt(response=" ".join(texts)[:MAX_ANSWER_CHARS])
 
     async def _arguments(self, client: "Client", work: SinkWork) -> dict[str, Any]:
@@ -79,9 +81,13 @@ class McpSink:
                 f"mcp: the server has no tool {self._settings.tool}; it has "
                 f"{', '.join(sorted(tools)) or 'none'}"
             )
-        have = {name: value for name, value in work.to_json().items() if value is not None}
+        have = {
+            name: value for name, value in work.to_json().items() if value is not None
+        }
         takes = tool.input_schema.get("properties", {})
-        missing = [name for name in tool.input_schema.get("required", []) if name not in have]
+        missing = [
+            name for name in tool.input_schema.get("required", []) if name not in have
+        ]
         if missing:
             raise SinkRefused(
                 f"mcp: {tool.name} needs {', '.join(missing)}, which a request does not have"
@@ -92,9 +98,13 @@ class McpSink:
         try:
             from mcp import Client, StdioServerParameters  # noqa: PLC0415 - an optional extra
         except ImportError:
-            raise ConfigError("mcp: its library is missing; install aftercall[mcp]") from None
+            raise ConfigError(
+                "mcp: its library is missing; install aftercall[mcp]"
+            ) from None
         if self._settings.url:
-            return Client(self._settings.url, read_timeout_seconds=self._settings.timeout_s)
+            return Client(
+                self._settings.url, read_timeout_seconds=self._settings.timeout_s
+            )
         command, *arguments = self._settings.command
         return Client(
             StdioServerParameters(command=command, args=arguments),

@@ -9,7 +9,12 @@ import httpx2
 
 from aftercall.carrier.control import TwilioRest
 from aftercall.clock import Clock, SystemClock
-from aftercall.errors import CarrierError, CarrierUnreachable, SinkRefused, SinkUnavailable
+from aftercall.errors import (
+    CarrierError,
+    CarrierUnreachable,
+    SinkRefused,
+    SinkUnavailable,
+)
 from aftercall.model.followups import SinkReceipt, SinkWork
 from aftercall.settings import Settings
 from aftercall.settings.providers import TelnyxSettings, TwilioSettings
@@ -63,14 +68,19 @@ class TwilioMessages:
         except CarrierUnreachable as error:
             raise SinkUnavailable(f"message: {error}; it is tried again") from None
         except CarrierError as error:
-            raise SinkRefused(f"message: {error}; check the account and its token") from None
+            raise SinkRefused(
+                f"message: {error}; check the account and its token"
+            ) from None
 
 
 class TelnyxMessages:
     can_repeat = False  # Telnyx has no list of sent messages
 
     def __init__(
-        self, settings: TelnyxSettings, sender: str, transport: httpx2.BaseTransport | None = None
+        self,
+        settings: TelnyxSettings,
+        sender: str,
+        transport: httpx2.BaseTransport | None = None,
     ) -> None:
         key = settings.api_key.get_secret_value() if settings.api_key else ""
         self._headers = {"Authorization": f"Bearer {key}"}
@@ -114,7 +124,9 @@ class MessageSink:
 def _write(work: SinkWork) -> str:
     """The reference makes each text unique, so a sent message is found again."""
     reference = f" (ref {work.key[:8]})"
-    content = f"{work.title}. {work.details}" if work.purpose == "notice" else work.title
+    content = (
+        f"{work.title}. {work.details}" if work.purpose == "notice" else work.title
+    )
     text = " ".join(content.split())
     room = MAX_MESSAGE_CHARS - len(reference)
     return (text if len(text) <= room else text[: room - 1] + "…") + reference
@@ -124,7 +136,12 @@ def make_carrier(settings: Settings) -> MessageSender | None:
     """The configured carrier, else the one whose keys are set."""
     chosen, twilio, telnyx = settings.message.carrier, settings.twilio, settings.telnyx
     sender = settings.message.sender or twilio.phone_number
-    if chosen in (None, "twilio") and twilio.account_sid and twilio.auth_token and sender:
+    if (
+        chosen in (None, "twilio")
+        and twilio.account_sid
+        and twilio.auth_token
+        and sender
+    ):
         return TwilioMessages(twilio, sender)
     if chosen in (None, "telnyx") and telnyx.api_key and settings.message.sender:
         return TelnyxMessages(telnyx, settings.message.sender)

@@ -52,7 +52,9 @@ class SinkRouter:
             for name in split_names(names):
                 if name not in sinks:
                     needed = NEEDED_SETTINGS[name]
-                    raise ConfigError(f"work.{setting}: {name} is not set up; it needs {needed}")
+                    raise ConfigError(
+                        f"work.{setting}: {name} is not set up; it needs {needed}"
+                    )
 
     def route(self, kind: str) -> tuple[str, ...]:
         return split_names(self._routes.get(kind, "")) or (self._default(kind),)

@@ -23,10 +23,17 @@ class WebhookSink:
     can_repeat = True
 
     def __init__(
-        self, settings: WebhookSettings, clock: Clock, transport: httpx2.BaseTransport | None = None
+        self,
+        settings: WebhookSettings,
+        clock: Clock,
+        transport: httpx2.BaseTransport | None = None,
     ) -> None:
         self._url = settings.url or ""
-        self._key = _read_secret(settings.secret.get_secret_value()) if settings.secret else None
+        self._key = (
+            _read_secret(settings.secret.get_secret_value())
+            if settings.secret
+            else None
+        )
         self._clock = clock
         self._transport = transport
 
@@ -54,7 +61,9 @@ class WebhookSink:
         signed = {"webhook-id": identity, "webhook-timestamp": str(timestamp)}
         if self._key is None:
             return signed
-        digest = hmac.digest(self._key, f"{identity}.{timestamp}.".encode() + body, "sha256")
+        digest = hmac.digest(
+            self._key, f"{identity}.{timestamp}.".encode() + body, "sha256"
+        )
         return signed | {"webhook-signature": f"v1,{b64encode(digest).decode()}"}
 
 
