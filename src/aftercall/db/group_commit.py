@@ -6,16 +6,11 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from sqlalchemy import Connection
-
-from aftercall.db.connect import Database
 from aftercall.errors import JournalClosed
 
 MAX_BATCH_ENTRIES = 1_000
-MAX_BATCH_ACTIONS = 32  # other writers wait for the database meanwhile
 T = TypeVar("T")
 E = TypeVar("E")
 
@@ -117,48 +112,3 @@ def _resolve(pending: list[PendingWrite], error: Exception | None) -> None:
             one.set_result(None)
         else:
             one.set_exception(error)
-
-
-@dataclass
-class _Action:
-    run: Callable[[Connection], Any]
-    result: Any = None
-
-
-class GroupCommitter:
-    """Runs actions of many tasks in shared transactions.
-
-    An action may run twice, if the transaction fails, and must only affect its connection.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._group = GroupCommit[_Action](
-            "group-commit", self._write, max_batch=MAX_BATCH_ACTIONS
-        )
-
-    async def write(
-        self,
-        action: Callable[[Connection], T],
-        after_commit: Callable[[T], T] | None = None,
-    ) -> T:
-        """Returns the action's result once it is on disk; raises what the action raises.
-
-        `after_commit` replaces the result, in a thread.
-        """
-        entry = _Action(action)
-        await self._group.submit(entry)
-        result: T = entry.result
-        return (
-            result
-            if after_commit is None
-            else await asyncio.to_thread(after_commit, result)
-        )
-
-    def close(self) -> None:
-        self._group.close()
-
-    def _write(self, batch: Sequence[_Action]) -> None:
-        with self._database.write() as connection:
-            for action in batch:
-                action.result = action.run(connection)

@@ -1,6 +1,6 @@
 """Marks prepared briefings stale, in the transaction that changes what they rest on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from secrets import randbits
 from typing import Any, NamedTuple
 
@@ -31,22 +31,6 @@ def invalidate_briefing(
             (agent_id, caller, "outdated"),
             lambda last: _OF_ONE.invalidate(last, {"agent": agent_id, "whose": caller}),
         )
-    _invalidate_shared(connection, agent_id)
-
-
-def invalidate_all_briefings(
-    connection: Connection, agent_id: str, callers: Sequence[str]
-) -> None:
-    """The same for several callers of one agent.
-
-    The only invalidation in its transaction: rows are locked in one order.
-    """
-    values = {"agent": agent_id, "callers": sorted(set(callers))}
-    before_commit(
-        connection,
-        (agent_id, "", "outdated"),
-        lambda last: _OF_SEVERAL.invalidate(last, values),
-    )
     _invalidate_shared(connection, agent_id)
 
 

@@ -175,16 +175,6 @@ def replace_call(
     _replace(connection, [call_id], fresh, kinds)
 
 
-def replace_summaries(connection: Connection, fresh: Sequence[Passage]) -> None:
-    """Replace the summaries of several calls at once."""
-    _replace(
-        connection,
-        sorted(str(passage.call_id) for passage in fresh),
-        fresh,
-        ["summary"],
-    )
-
-
 def _replace(
     connection: Connection,
     call_ids: Sequence[str],
