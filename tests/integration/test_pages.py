@@ -102,7 +102,7 @@ def test_calls_are_found_by_caller_day_line_and_state(
     app.journal.ingest(make_call(caller="+15550199", sid="two"))
     assert CALLER in client.get("/calls", params={"caller": CALLER}).text
     assert "+15550199" not in client.get("/calls", params={"caller": CALLER}).text
-    assert "No call fits" in client.get("/calls", params={"since": "2030-01-01"}).text
+    assert "No calls match" in client.get("/calls", params={"since": "2030-01-01"}).text
     assert (
         CALLER
         in client.get(
