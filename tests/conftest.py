@@ -24,7 +24,7 @@ from aftercall.journal import record
 from aftercall.settings import Settings
 from aftercall.settings.sections import BriefingSettings, DatabaseSettings
 from aftercall.testing import VirtualClock
-from outlets import Locked, Outlet, Stopped
+from database_switches import Locked, Outlet, Stopped
 
 hypothesis.settings.register_profile(
     "suite",

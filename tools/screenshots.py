@@ -66,7 +66,7 @@ PAGES: tuple[tuple[str, str, int, str], ...] = (
 
 
 def main() -> None:
-    from serving import serving
+    from server_process import serving
 
     path = find_chromium()
     if path is None:

@@ -15,7 +15,15 @@ from aftercall.lab.engine import EmulatedEngine
 from aftercall.lab.media import MediaPhone
 from aftercall.lab.script import reply_in_order
 from aftercall.settings.sections import ReceptionistSettings
-from voice import Stage, emulate, noted, open_stream, serving, telnyx_network, told
+from voice_server import (
+    Stage,
+    emulate,
+    noted,
+    open_stream,
+    serving,
+    telnyx_network,
+    told,
+)
 
 GREETING = ReceptionistSettings().greeting
 CALLER = "+15550100"

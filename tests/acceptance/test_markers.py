@@ -15,7 +15,7 @@ from aftercall.model.people import split_party
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import VirtualClock
-from markers import BEA, TOM, Hall, Who, ring_by_turns, ring_by_voice
+from marked_callers import BEA, TOM, Hall, Who, ring_by_turns, ring_by_voice
 
 PEOPLE = [
     Who("main", TOM, "Tom", "Zeltor"),

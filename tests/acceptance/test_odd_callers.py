@@ -9,8 +9,16 @@ from aftercall.lab.script import reply_in_order
 from aftercall.model.calls import Call
 from aftercall.settings.sections import ReceptionistSettings
 from aftercall.web.uvicorn_server import MAX_FRAME_BYTES
-from patience import until
-from voice import Stage, emulate, noted, open_stream, serving, telnyx_network, told
+from voice_server import (
+    Stage,
+    emulate,
+    noted,
+    open_stream,
+    serving,
+    telnyx_network,
+    told,
+)
+from waiting import until
 
 GREETING = ReceptionistSettings().greeting
 KINDS = {

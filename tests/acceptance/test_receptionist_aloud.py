@@ -12,7 +12,7 @@ from aftercall.errors import EngineLost
 from aftercall.lab.speech import LabSynthesiser, make_lab_speech_kit
 from aftercall.settings.sections import ReceptionistSettings
 from aftercall.speech.kit import SpeechKit
-from voice import noted, serving_aloud, told
+from voice_server import noted, serving_aloud, told
 
 GREETING = ReceptionistSettings().greeting
 

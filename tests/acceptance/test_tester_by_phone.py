@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from aftercall.cli.main import program
-from boxes import listening
+from loopback_server import listening
 
 # five commands are started, each of which loads everything
 pytestmark = pytest.mark.timeout(300)

@@ -28,7 +28,7 @@ from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings.sections import ReceptionistSettings
 from aftercall.testing import make_call, make_live_call
-from voice import ENGINES, SPEED, emulate, noted, serving, told
+from voice_server import ENGINES, SPEED, emulate, noted, serving, told
 
 GREETING = ReceptionistSettings().greeting
 LONG = (

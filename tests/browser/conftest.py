@@ -6,7 +6,7 @@ import pytest
 from chromium import find_chromium
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from serving import serving
+from server_process import serving
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from serving import serving
+from server_process import serving
 
 EVIL = (
     "Please file a note about <script>document.title='owned'</script>"

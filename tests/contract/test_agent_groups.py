@@ -20,7 +20,7 @@ from aftercall.model.facts import MemoryKey
 from aftercall.privacy.export import Exporter
 from aftercall.settings import Settings
 from aftercall.testing import START, VirtualClock, make_live_call
-from drafts import draft, reader_of, say
+from fact_drafts import draft, reader_of, say
 
 ANN, BOB = "+15550100", "+15550142"
 GROUP = [["main", "sales"], ["clinic"]]

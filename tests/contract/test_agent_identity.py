@@ -11,7 +11,7 @@ from aftercall.model.turns import Turn
 from aftercall.testing import FakeReader, make_call, make_live_call
 from aftercall.workspace import files
 from aftercall.workspace.paths import Workspace
-from working import later
+from followup_work import later
 
 SAID = (("agent", "Hi, this is Wren."), ("caller", "Hello Wren."))
 

@@ -18,7 +18,7 @@ from aftercall.lab.leg import Leg
 from aftercall.lab.rest import REFUSALS
 from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
 from aftercall.settings.providers import TelnyxSettings, TwilioSettings
-from towns import until
+from telnyx_setup import until
 
 ACCOUNT, TOKEN, KEY = "AC" + "0" * 32, "token", "KEY"
 NOWHERE = httpx2.MockTransport(lambda request: httpx2.Response(200))

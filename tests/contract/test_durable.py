@@ -16,7 +16,7 @@ from aftercall.app import App
 from aftercall.errors import UNEXPECTED, SinkRefused
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from patience import until
+from waiting import until
 
 QUEUE = "test.durable"
 DEAD = "a-process-that-is-gone"

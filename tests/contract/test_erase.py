@@ -23,7 +23,7 @@ from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import make_call, make_live_call
-from patience import until
+from waiting import until
 
 GOES, STAYS = "+15550142", "+15550199"
 MARKERS = (b"15550142", b"Quillfeather", b"zanzibarium", b"Xylograph")

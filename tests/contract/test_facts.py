@@ -26,7 +26,7 @@ from aftercall.model.facts import Extraction, Fact, MemoryKey
 from aftercall.model.passages import SearchScope
 from aftercall.settings.sections import ExtractionSettings
 from aftercall.testing import FakeReader
-from drafts import draft, each, on, reader_of, say
+from fact_drafts import draft, each, on, reader_of, say
 
 BILL = MemoryKey("main", "+15550100")
 

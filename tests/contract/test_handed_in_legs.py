@@ -13,7 +13,7 @@ from aftercall.journal.record import ingest_call
 from aftercall.journal.store import CallRow
 from aftercall.model.calls import Call
 from aftercall.testing import VirtualClock, make_call
-from working import follow, later, states
+from followup_work import follow, later, states
 
 BUG = [
     ("agent", "Hello!"),

@@ -26,7 +26,7 @@ from aftercall.postcall.rerun import UNENDED, rerun
 from aftercall.postcall.runner import StepRunner
 from aftercall.postcall.steps import list_steps
 from aftercall.testing import FakeReader, VirtualClock, make_call
-from stepping import run_late_steps, run_steps
+from step_stages import run_late_steps, run_steps
 
 SUMMARY = "The caller wants the gutter mended."
 FOUND = Reading(

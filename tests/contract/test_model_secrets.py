@@ -19,7 +19,7 @@ from aftercall.memory.visibility import redact_call
 from aftercall.model.passages import SearchScope
 from aftercall.model.reading import Profile, Reading
 from aftercall.testing import FakeReader, make_call
-from drafts import draft
+from fact_drafts import draft
 
 CANARY = "Zwingli"
 SAID = [

@@ -20,7 +20,7 @@ from aftercall.postcall.rerun import rerun
 from aftercall.postcall.runner import StepRunner
 from aftercall.settings.sections import ReadingSettings
 from aftercall.testing import make_call
-from stepping import run_steps
+from step_stages import run_steps
 
 SAID = (
     ("agent", "Hello!"),

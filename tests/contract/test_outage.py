@@ -32,7 +32,7 @@ from aftercall.testing import (
     VirtualClock,
     make_live_call,
 )
-from outlets import Outlet
+from database_switches import Outlet
 from voice_rig import Rig
 
 T = TypeVar("T")

@@ -23,8 +23,8 @@ from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
 from aftercall.testing import START, VirtualClock, make_call
 from aftercall.work.store import FollowUpTransition
-from drafts import draft, reader_of
-from stories import RECURRING
+from fact_drafts import draft, reader_of
+from recurring_callers import RECURRING
 
 CALLER, OTHER = "+15550142", "+15550199"
 KEY = MemoryKey("main", CALLER)

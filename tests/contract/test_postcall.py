@@ -30,7 +30,7 @@ from aftercall.settings import Settings
 from aftercall.settings.providers import RememSettings
 from aftercall.settings.sections import WorkSettings
 from aftercall.testing import FakeReader, make_call
-from stepping import run_steps
+from step_stages import run_steps
 
 ASKED = Reading(
     language="en",

@@ -9,7 +9,7 @@ import pytest
 from aftercall.app import App
 from aftercall.model.followups import FollowUp
 from aftercall.testing import FakePhone
-from working import follow
+from followup_work import follow
 
 
 async def ring(app: App, *said: str) -> tuple[list[str], Sequence[FollowUp]]:

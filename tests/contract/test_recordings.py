@@ -26,7 +26,7 @@ from aftercall.settings.providers import OpenAISettings, TelnyxSettings, TwilioS
 from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import make_call
 from aftercall.web.carrier import store_recording_notice
-from boxes import ACCOUNT, KEY, TOKEN, lab_box
+from loopback_server import ACCOUNT, KEY, TOKEN, lab_box
 
 CALL = "CA" + "0" * 32
 

@@ -11,7 +11,7 @@ from aftercall.app import App
 from aftercall.postcall.store import StepStore
 from aftercall.running import running
 from aftercall.work.workflow import QUEUE, follow_up, run_id
-from working import hold_call
+from followup_work import hold_call
 
 
 class SlowStart(StepStore):

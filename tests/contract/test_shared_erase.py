@@ -17,7 +17,7 @@ from aftercall.model.calls import Call
 from aftercall.model.passages import SearchScope
 from aftercall.settings import Settings
 from aftercall.testing import VirtualClock
-from drafts import each, say
+from fact_drafts import each, say
 
 GOES, STAYS = "+15550142", "+15550199"
 BOTH = "The boiler is in the cellar"

@@ -11,7 +11,7 @@ from aftercall.testing import VirtualClock, make_call, make_live_call
 from aftercall.web.page_store import PageStore
 from aftercall.workspace import files, greeting
 from aftercall.workspace.paths import Workspace
-from working import follow, later
+from followup_work import follow, later
 
 CALLER = "+15550100"
 REAL = [

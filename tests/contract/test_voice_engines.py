@@ -45,7 +45,7 @@ from aftercall.model.turns import Turn
 from aftercall.settings.providers import DeepgramSettings, OpenAISettings
 from aftercall.speech.sound import SILENCE
 from aftercall.testing import START
-from voice import ENGINES, KEY, emulate, receive_until
+from voice_server import ENGINES, KEY, emulate, receive_until
 
 OPENING = EngineOpening("Be brief.", "Hello there!")
 PAUSE = 40 * SILENCE

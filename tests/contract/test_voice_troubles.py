@@ -32,8 +32,8 @@ from aftercall.settings.providers import DeepgramSettings, OpenAISettings
 from aftercall.settings.sections import ReceptionistSettings
 from aftercall.speech.sound import FRAME_BYTES, SILENCE
 from aftercall.testing import VirtualClock
-from voice import ENGINES, KEY, emulate
 from voice_rig import Rig
+from voice_server import ENGINES, KEY, emulate
 
 GREETING, APOLOGY, HOLD_ON = (
     ReceptionistSettings().greeting,

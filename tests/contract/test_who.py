@@ -31,8 +31,8 @@ from aftercall.testing import (
     make_live_call,
 )
 from aftercall.who.register import CallerRegister
-from patience import until
 from voice_rig import Rig
+from waiting import until
 
 PHONE, OWNER = "+15550100", "+15550142"
 ANNA = f"{PHONE}#anna"

@@ -14,8 +14,8 @@ from aftercall.cli.main import program
 from aftercall.config import load_config
 from aftercall.errors import NotFound, NotWaiting, RefusedInput
 from aftercall.web.server import make_server
-from receiver import Receiver
-from working import follow, hold_call
+from followup_work import follow, hold_call
+from webhook_receiver import Receiver
 
 BUG = "Open a bug about the broken thumbnails"
 

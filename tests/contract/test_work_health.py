@@ -22,8 +22,8 @@ from aftercall.testing import VirtualClock, make_live_call
 from aftercall.work import deliver
 from aftercall.work.health import HealthReport, report, report_json
 from aftercall.work.sweep import import_missing_files, sweep, sweep_if_due
-from patience import until
-from working import RecordingSink, follow, hold_call, later, with_sink
+from followup_work import RecordingSink, follow, hold_call, later, with_sink
+from waiting import until
 
 
 def finish_steps(app: App, call_id: str) -> None:

@@ -20,7 +20,7 @@ from aftercall.work.context import WorkContext
 from aftercall.work.sinks.command import AgentSink
 from aftercall.work.store import FollowUpTransition
 from aftercall.work.sweep import break_overdue, expire
-from working import (
+from followup_work import (
     THREE_ASKS,
     RecordingSink,
     attempt,

@@ -37,8 +37,8 @@ from aftercall.work.sinks.markdown import PeopleSink, TasksSink
 from aftercall.work.sinks.mcp import McpSink
 from aftercall.work.sinks.message import MessageSink, TelnyxMessages, TwilioMessages
 from aftercall.work.sinks.webhook import WebhookSink
-from postman import Postman
-from receiver import Receiver
+from mail_server import Postman
+from webhook_receiver import Receiver
 
 OWNER = "+15550109"
 KEY = "0123456789abcdef0123456789abcdef"

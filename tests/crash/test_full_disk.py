@@ -6,7 +6,7 @@ import multiprocessing
 
 from aftercall.app import App
 from aftercall.journal.verify import verify_archive
-from crash import filling
+from crash import full_disk_process
 
 spawner = multiprocessing.get_context("forkserver")
 
@@ -15,7 +15,7 @@ def test_no_word_is_lost_while_the_system_lets_no_file_grow(app: App) -> None:
     spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     ours, theirs = spawner.Pipe()
     process = spawner.Process(
-        target=filling.talk,
+        target=full_disk_process.talk,
         args=(str(app.settings.home), app.settings.database_url, theirs),
     )
     process.start()

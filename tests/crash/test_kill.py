@@ -14,7 +14,7 @@ from aftercall import faults
 from aftercall.app import App
 from aftercall.journal.record import recover
 from aftercall.journal.verify import verify_archive
-from crash import workload
+from crash import call_process
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 RUNS = 200 if SOAK else 28
@@ -44,7 +44,7 @@ def kill_once(app: App, acknowledged: Path, luck: random.Random, run: int) -> No
         CALLS,
         TURNS,
     )
-    process = spawner.Process(target=workload.run, args=arguments)
+    process = spawner.Process(target=call_process.run, args=arguments)
     process.start()
     if not point:
         time.sleep(luck.uniform(0.0, 0.4))  # no named point: any moment will do

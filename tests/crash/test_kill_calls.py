@@ -15,9 +15,9 @@ from aftercall.model.calls import Call
 from aftercall.settings import Settings
 from aftercall.settings.providers import TelnyxSettings
 from aftercall.settings.sections import DatabaseSettings, ReceptionistSettings
-from crash.mortal import MortalServer
-from patience import until
-from voice import KEY, SPEED, TOKEN, open_stream, telnyx_network, told
+from crash.killable_server import MortalServer
+from voice_server import KEY, SPEED, TOKEN, open_stream, telnyx_network, told
+from waiting import until
 
 GREETING = ReceptionistSettings().greeting
 ON_TWILIO, ON_TELNYX = "+15550100", "+15550111"

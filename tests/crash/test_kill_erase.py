@@ -9,7 +9,7 @@ from typing import Any
 from aftercall.app import build
 from aftercall.settings import Settings
 from aftercall.testing import make_call
-from crash import erasing
+from crash import erase_process
 
 spawner = multiprocessing.get_context("forkserver")
 
@@ -28,11 +28,13 @@ def test_acknowledged_words_outlive_an_erasure_another_process_and_kill_9(
     app.close()
     place = (str(settings.home), settings.database_url)
     ours, theirs = spawner.Pipe()
-    server = spawner.Process(target=erasing.erase_and_write, args=(*place, theirs))
+    server = spawner.Process(
+        target=erase_process.erase_and_write, args=(*place, theirs)
+    )
     server.start()
     assert receive(ours) == "erased"
     for _ in range(2):
-        other = spawner.Process(target=erasing.use, args=place)
+        other = spawner.Process(target=erase_process.use, args=place)
         other.start()
         other.join(60)
         assert other.exitcode == 0
@@ -41,7 +43,7 @@ def test_acknowledged_words_outlive_an_erasure_another_process_and_kill_9(
     server.kill()
     server.join(60)
     app = build(settings)
-    assert len(app.store.list_entries(call_id)) == erasing.TURNS
+    assert len(app.store.list_entries(call_id)) == erase_process.TURNS
     if app.database.dialect == "sqlite":
         with app.database.read() as connection:
             assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"

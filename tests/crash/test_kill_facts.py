@@ -11,7 +11,7 @@ from aftercall import faults
 from aftercall.app import App
 from aftercall.db.tables import fact_occurrences
 from aftercall.memory.fact_store import FactFilter
-from crash import remembering
+from crash import facts_process
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 RUNS = 200 if SOAK else 8
@@ -22,7 +22,7 @@ spawner = multiprocessing.get_context("forkserver")
 
 def remember(app: App, fault: str, count: int) -> int | None:
     arguments = (str(app.settings.home), app.settings.database_url, fault, count)
-    process = spawner.Process(target=remembering.run, args=arguments)
+    process = spawner.Process(target=facts_process.run, args=arguments)
     process.start()
     process.join()
     return process.exitcode
@@ -51,7 +51,7 @@ def test_every_mind_is_changed_whole_and_everything_said_counts_once(app: App) -
     ]
     chain = app.facts.get_history(living[-1].id)
     assert [fact.content for fact in chain] == [
-        f"I live in {remembering.PLACES[n % 4]}" for n in range(RUNS)
+        f"I live in {facts_process.PLACES[n % 4]}" for n in range(RUNS)
     ]
     others = [
         fact

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from aftercall.app import App
 from aftercall.db.tables import passages
 from aftercall.postcall.rerun import UNENDED
-from crash import belated
+from crash import late_summary_process
 
 spawner = multiprocessing.get_context("forkserver")
 
@@ -60,18 +60,28 @@ def assert_each_stands_once(app: App, count: int) -> None:
 
 
 def test_what_waited_for_a_late_summary_is_made_once(app: App) -> None:
-    assert start(app, belated.run, "step.after_late_summary:1", ["first"], 1) == -9
     assert (
-        start(app, belated.run, "postcall.after_finish:9", ["first", "second"], 1) == -9
+        start(app, late_summary_process.run, "step.after_late_summary:1", ["first"], 1)
+        == -9
     )
-    assert start(app, belated.run, "", ["first", "second"], 0) == 0
+    assert (
+        start(
+            app,
+            late_summary_process.run,
+            "postcall.after_finish:9",
+            ["first", "second"],
+            1,
+        )
+        == -9
+    )
+    assert start(app, late_summary_process.run, "", ["first", "second"], 0) == 0
     assert_each_stands_once(app, 2)
 
 
 def test_a_late_summary_by_hand_that_was_cut_off_is_made_whole_by_hand(
     app: App,
 ) -> None:
-    assert start(app, belated.run_by_hand, "", "thing", declines=True) == 0
+    assert start(app, late_summary_process.run_by_hand, "", "thing", declines=True) == 0
     (row,) = app.store.list_page(limit=2)
     assert {step.name: step.state for step in app.steps.of_call(row.live.id)} == {
         "summary": "failed",
@@ -81,11 +91,17 @@ def test_a_late_summary_by_hand_that_was_cut_off_is_made_whole_by_hand(
     }
     assert (
         start(
-            app, belated.run_by_hand, "postcall.after_finish:1", "thing", declines=False
+            app,
+            late_summary_process.run_by_hand,
+            "postcall.after_finish:1",
+            "thing",
+            declines=False,
         )
         == -9
     )
-    assert start(app, belated.run_by_hand, "", "thing", declines=False) == 0
+    assert (
+        start(app, late_summary_process.run_by_hand, "", "thing", declines=False) == 0
+    )
     assert_each_stands_once(app, 1)
 
 
@@ -93,12 +109,19 @@ def test_a_late_summary_by_hand_that_was_cut_off_is_made_whole_by_hand(
 def test_a_step_by_hand_that_was_cut_off_shows_at_once_and_is_taken_by_the_next_try(
     app: App, point: str
 ) -> None:
-    assert start(app, belated.run_by_hand, "", "thing", declines=True) == 0
-    assert start(app, belated.run_by_hand, f"{point}:1", "thing", declines=False) == -9
+    assert start(app, late_summary_process.run_by_hand, "", "thing", declines=True) == 0
+    assert (
+        start(
+            app, late_summary_process.run_by_hand, f"{point}:1", "thing", declines=False
+        )
+        == -9
+    )
     (row,) = app.store.list_page(limit=2)
     (summary,) = [
         step for step in app.steps.of_call(row.live.id) if step.name == "summary"
     ]
     assert (summary.state, summary.reason) == ("failed", UNENDED)
-    assert start(app, belated.run_by_hand, "", "thing", declines=False) == 0
+    assert (
+        start(app, late_summary_process.run_by_hand, "", "thing", declines=False) == 0
+    )
     assert_each_stands_once(app, 1)

@@ -15,15 +15,15 @@ from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import START, make_live_call
-from crash import ringing
-from outlets import Outlet
+from crash import outage_process
+from database_switches import Outlet
 
 spawner = multiprocessing.get_context("forkserver")
 
 
 def run_tidy(app: App, fault: str) -> int | None:
     process = spawner.Process(
-        target=ringing.tidy,
+        target=outage_process.tidy,
         args=(str(app.settings.home), app.settings.database_url, fault),
     )
     process.start()
@@ -38,7 +38,8 @@ def test_a_call_whose_process_died_in_an_outage_is_imported_at_the_next_start(
     spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     ours, theirs = spawner.Pipe()
     process = spawner.Process(
-        target=ringing.ring, args=(str(home), outlet.url, "spill.after_line:5", theirs)
+        target=outage_process.ring,
+        args=(str(home), outlet.url, "spill.after_line:5", theirs),
     )
     process.start()
     assert ours.poll(60)

@@ -7,14 +7,14 @@ import pytest
 from aftercall.app import App
 from aftercall.lab.remem import EmulatedRemem, make_remem
 from aftercall.lab.rest import serve_on_loopback
-from crash import paperwork
+from crash import document_process
 
 spawner = multiprocessing.get_context("forkserver")
 
 
 def work(app: App, fault: str, sid: str, remem_url: str) -> int | None:
     process = spawner.Process(
-        target=paperwork.run,
+        target=document_process.run,
         args=(str(app.settings.home), app.settings.database_url, fault, sid, remem_url),
     )
     process.start()

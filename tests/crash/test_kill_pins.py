@@ -13,19 +13,19 @@ from aftercall import faults
 from aftercall.app import App
 from aftercall.db.tables import call_topics
 from aftercall.model.facts import MemoryKey
-from crash import pinning
+from crash import pins_process
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 RUNS = 100 if SOAK else 6
 POINTS = [point for point in faults.POINTS if point.startswith("pins.")]
-KEY = MemoryKey("main", pinning.CALLER)
+KEY = MemoryKey("main", pins_process.CALLER)
 
 spawner = multiprocessing.get_context("forkserver")
 
 
 def keep_pins(app: App, fault: str, count: int) -> int | None:
     process = spawner.Process(
-        target=pinning.run,
+        target=pins_process.run,
         args=(str(app.settings.home), app.settings.database_url, fault, count),
     )
     process.start()

@@ -16,7 +16,7 @@ from aftercall.app import App
 from aftercall.db.tables import passages
 from aftercall.journal.verify import verify_archive
 from aftercall.postcall.store import are_finished
-from crash import afterwork
+from crash import postcall_process
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 RUNS = 100 if SOAK else 6
@@ -37,7 +37,7 @@ spawner = multiprocessing.get_context("forkserver")
 
 def work(app: App, fault: str, sids: list[str]) -> int | None:
     process = spawner.Process(
-        target=afterwork.run,
+        target=postcall_process.run,
         args=(str(app.settings.home), app.settings.database_url, fault, sids),
     )
     process.start()

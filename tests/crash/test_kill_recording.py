@@ -12,8 +12,8 @@ from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings
 from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import make_call
-from boxes import ACCOUNT, TOKEN, lab_box
-from crash import fetching
+from crash import recording_process
+from loopback_server import ACCOUNT, TOKEN, lab_box
 
 POINTS = [point for point in faults.POINTS if point.startswith("recording")]
 
@@ -21,7 +21,7 @@ spawner = multiprocessing.get_context("forkserver")
 
 
 def work(settings: Settings, fault: str) -> int | None:
-    process = spawner.Process(target=fetching.run, args=(settings, fault))
+    process = spawner.Process(target=recording_process.run, args=(settings, fault))
     process.start()
     process.join()
     return process.exitcode

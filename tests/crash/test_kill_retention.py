@@ -11,14 +11,14 @@ from aftercall.app import App
 from aftercall.journal.verify import verify_archive
 from aftercall.postcall.steps import STEPS
 from aftercall.testing import make_call
-from crash import letting_go
+from crash import retention_process
 
 spawner = multiprocessing.get_context("forkserver")
 
 
 def let_go(app: App, fault: str) -> int | None:
     process = spawner.Process(
-        target=letting_go.run,
+        target=retention_process.run,
         args=(str(app.settings.home), app.settings.database_url, fault),
     )
     process.start()

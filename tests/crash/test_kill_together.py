@@ -16,8 +16,8 @@ import pytest
 from aftercall.app import App
 from aftercall.lab.github import EmulatedGitHub
 from aftercall.testing import make_call
-from crash import doing
-from receiver import Receiver
+from crash import work_process
+from webhook_receiver import Receiver
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 CALLS, PROCESSES, ROUNDS = (300, 3, 12) if SOAK else (24, 2, 3)
@@ -26,25 +26,25 @@ spawner = multiprocessing.get_context("forkserver")
 
 
 @pytest.fixture
-def place(app: App) -> Iterator[tuple[doing.Place, EmulatedGitHub]]:
-    with EmulatedGitHub(doing.TOKEN) as github, Receiver() as hook:
+def place(app: App) -> Iterator[tuple[work_process.Place, EmulatedGitHub]]:
+    with EmulatedGitHub(work_process.TOKEN) as github, Receiver() as hook:
         yield (
-            doing.Place(
+            work_process.Place(
                 str(app.settings.home), app.settings.database_url, github.url, hook.url
             ),
             github,
         )
 
 
-def start(place: doing.Place) -> ForkServerProcess:
-    process = spawner.Process(target=doing.serve, args=(place,), daemon=True)
+def start(place: work_process.Place) -> ForkServerProcess:
+    process = spawner.Process(target=work_process.serve, args=(place,), daemon=True)
     process.start()
     return process
 
 
 @pytest.mark.timeout(3600 if SOAK else 240)
 def test_every_issue_is_made_once_however_the_processes_end(
-    app: App, place: tuple[doing.Place, EmulatedGitHub]
+    app: App, place: tuple[work_process.Place, EmulatedGitHub]
 ) -> None:
     spawner.set_forkserver_preload(
         ["aftercall.running", "aftercall.testing", "psycopg"]
@@ -52,7 +52,7 @@ def test_every_issue_is_made_once_however_the_processes_end(
     luck = random.Random(20260213)
     where, github = place
     calls = [
-        make_call(doing.SAID, sid=f"call{number}", caller=f"+1555010{number:04}")
+        make_call(work_process.SAID, sid=f"call{number}", caller=f"+1555010{number:04}")
         for number in range(CALLS)
     ]
     for call in calls:

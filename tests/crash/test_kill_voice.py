@@ -13,7 +13,7 @@ from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.script import Act, ScriptSay, ScriptToolCall, reply_in_order
 from aftercall.lab.twilio import EmulatedTwilio
 from aftercall.settings import Settings
-from voice import KEY, TOKEN, told
+from voice_server import KEY, TOKEN, told
 
 
 async def test_a_streamed_call_and_its_request_survive_the_death_of_the_server(

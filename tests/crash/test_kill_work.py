@@ -15,8 +15,8 @@ import pytest
 from aftercall import faults
 from aftercall.app import App
 from aftercall.lab.github import EmulatedGitHub
-from crash import doing
-from receiver import Receiver
+from crash import work_process
+from webhook_receiver import Receiver
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 WORKING = [point for point in faults.POINTS if point.startswith("work.")]
@@ -33,7 +33,7 @@ spawner = multiprocessing.get_context("forkserver")
 
 @pytest.fixture
 def github() -> Iterator[EmulatedGitHub]:
-    with EmulatedGitHub(doing.TOKEN) as github:
+    with EmulatedGitHub(work_process.TOKEN) as github:
         yield github
 
 
@@ -44,9 +44,12 @@ def hook() -> Iterator[Receiver]:
 
 
 def work(
-    place: doing.Place, fault: str, sids: list[str], kill_after_s: float | None = None
+    place: work_process.Place,
+    fault: str,
+    sids: list[str],
+    kill_after_s: float | None = None,
 ) -> int | None:
-    process = spawner.Process(target=doing.run, args=(place, fault, sids))
+    process = spawner.Process(target=work_process.run, args=(place, fault, sids))
     process.start()
     if kill_after_s is not None:
         time.sleep(kill_after_s)
@@ -75,7 +78,7 @@ def test_each_effect_happens_exactly_once(
         ["aftercall.running", "aftercall.testing", "psycopg"]
     )
     luck = random.Random(20260213)
-    place = doing.Place(
+    place = work_process.Place(
         str(app.settings.home), app.settings.database_url, github.url, hook.url
     )
     dialect = app.database.dialect

@@ -13,7 +13,7 @@ from aftercall.model.followups import FollowUp
 from aftercall.testing import make_live_call
 from aftercall.web.server import make_server
 from aftercall.work import deliver
-from working import follow, hold_call
+from followup_work import follow, hold_call
 
 CALLER = "+15550100"
 BUG = [

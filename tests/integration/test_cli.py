@@ -17,7 +17,7 @@ from aftercall.cli.main import COMMANDS, load_command, program
 from aftercall.journal.archive import encode_call
 from aftercall.lab.github import EmulatedGitHub
 from aftercall.testing import make_call
-from patience import until
+from waiting import until
 
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from boxes import ACCOUNT, TOKEN, lab_box
-from serving import serving
+from loopback_server import ACCOUNT, TOKEN, lab_box
+from server_process import serving
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "howto").glob("*.md"))]

@@ -15,7 +15,7 @@ from aftercall.memory.fact_store import FactFilter
 from aftercall.model.facts import MemoryKey
 from aftercall.model.turns import BRIEFED_EVENT, Event
 from aftercall.web.server import make_server
-from drafts import draft, on, reader_of, say
+from fact_drafts import draft, on, reader_of, say
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from aftercall.lab.exchange import LabNumber, parse_number
 from aftercall.settings import Settings
 from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 from aftercall.web.server import make_server
-from boxes import listening, serve
+from loopback_server import listening, serve
 
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
 

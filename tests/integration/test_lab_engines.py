@@ -23,8 +23,8 @@ from aftercall.lab.speech import ToneDetector, utter
 from aftercall.model.turns import Turn
 from aftercall.settings.providers import DeepgramSettings, OpenAISettings
 from aftercall.testing import START
-from vendors import PAUSE, converse_with_realtime
-from voice import KEY
+from vendor_clients import PAUSE, converse_with_realtime
+from voice_server import KEY
 
 HISTORY = [
     Turn(seq=1, speaker="agent", text="Hello!", at=START),

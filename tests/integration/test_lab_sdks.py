@@ -13,7 +13,7 @@ import pytest
 from aftercall.lab.exchange import LabNumber
 from aftercall.lab.server import Lab
 from aftercall.lab.telnyx import EmulatedTelnyx
-from boxes import ACCOUNT, KEY, TOKEN, lab_box
+from loopback_server import ACCOUNT, KEY, TOKEN, lab_box
 
 TWIML = "<Response><Say>Hello, this is a test.</Say><Pause length='3'/></Response>"
 

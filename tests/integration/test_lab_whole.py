@@ -18,9 +18,9 @@ from websockets.sync.client import connect
 
 from aftercall.lab.speech import ToneDetector, utter
 from aftercall.speech.sound import write_wav
-from boxes import listening
-from serving import serving_on
-from vendors import PAUSE, converse_with_realtime
+from loopback_server import listening
+from server_process import serving_on
+from vendor_clients import PAUSE, converse_with_realtime
 
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
 HI: list[Any] = [{"role": "user", "content": "Hi"}]

@@ -17,7 +17,7 @@ from aftercall.settings.sections import PagesSettings
 from aftercall.testing import VirtualClock, make_call
 from aftercall.web.auth import MAX_LOGIN_FAILURES
 from aftercall.web.server import make_server
-from working import follow, hold_call
+from followup_work import follow, hold_call
 
 CALLER = "+15550142"
 EVIL = "<script>alert('x')</script>"

@@ -20,7 +20,7 @@ from aftercall.tester.results import RunResults, StartedRun
 from aftercall.tester.suite import SuiteParts, run_once
 from aftercall.tester.target import CallSetup
 from aftercall.testing import VirtualClock
-from unit.tester.test_gather import BOOK, FakeTwilio
+from unit.tester.test_twilio_gather import BOOK, FakeTwilio
 
 
 def free_port() -> int:

@@ -14,7 +14,7 @@ from aftercall.cli.main import program
 from aftercall.settings import Settings
 from aftercall.testing import START, VirtualClock, make_call
 from aftercall.web.server import make_server
-from stories import RECURRING
+from recurring_callers import RECURRING
 
 CALLER = "+15550142"
 EVIL = "<script>alert('x')</script>"

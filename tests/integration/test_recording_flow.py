@@ -23,7 +23,7 @@ from aftercall.settings import Settings
 from aftercall.settings.providers import OpenAISettings, TwilioSettings
 from aftercall.settings.sections import RecordingsSettings
 from aftercall.web.server import make_server
-from boxes import ACCOUNT, TOKEN, lab_box, listening, serve
+from loopback_server import ACCOUNT, TOKEN, lab_box, listening, serve
 
 AGENT_NUMBER = "+15550101"
 

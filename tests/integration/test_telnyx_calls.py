@@ -23,7 +23,15 @@ from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings
 from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import VirtualClock
-from towns import EVENTS, Line, TelnyxTown, reach, telnyx_settings, telnyx_town, until
+from telnyx_setup import (
+    EVENTS,
+    Line,
+    TelnyxTown,
+    reach,
+    telnyx_settings,
+    telnyx_town,
+    until,
+)
 
 CALLER = "+15550100"
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from aftercall.cli.main import program
 from aftercall.lab.models.openai import make_openai
 from aftercall.lab.models.script import ModelScript, ScriptedQuestion
-from boxes import listening, serve
+from loopback_server import listening, serve
 
 SCENARIO = """
 name: refill

@@ -17,7 +17,7 @@ from aftercall.lab.models.openai import make_openai
 from aftercall.lab.models.script import ModelScript, ScriptedQuestion
 from aftercall.lab.rest import serve_on_loopback
 from aftercall.testing import VirtualClock
-from working import follow, hold_call
+from followup_work import follow, hold_call
 
 GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "follow-ups.md"
 KEY = "sk-lab"

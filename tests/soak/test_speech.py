@@ -14,7 +14,7 @@ from aftercall.settings.providers import TwilioSettings
 from aftercall.settings.sections import BridgeSettings, ReceptionistSettings
 from aftercall.speech.kit import find_missing
 from aftercall.tester.phrases import word_error_rate
-from voice import TOKEN, noted, staged, told
+from voice_server import TOKEN, noted, staged, told
 
 pytestmark = [
     pytest.mark.skipif(

@@ -17,7 +17,7 @@ from aftercall.memory.vault import Vault
 from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.reading import ReadingTrace
 from aftercall.testing import START
-from drafts import draft
+from fact_drafts import draft
 
 KEY = MemoryKey("main", "+15550100")
 NOT_REPEATED = json.loads((Path(__file__).parent / "repetitions.json").read_text())[

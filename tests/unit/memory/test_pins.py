@@ -25,7 +25,7 @@ from aftercall.model.calls import parse_call
 from aftercall.model.facts import SpokenTopic
 from aftercall.settings.sections import MemorySettings
 from aftercall.testing import START, make_call
-from stories import NOT_SETTLED, PASSING, RECURRING, SETTLED
+from recurring_callers import NOT_SETTLED, PASSING, RECURRING, SETTLED
 
 WINDOW = timedelta(days=60)
 LABELLED = sorted((Path(__file__).parents[3] / "bench" / "calls").glob("B*.json"))

@@ -16,7 +16,7 @@ from aftercall.model.reading import Visibility
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
 from aftercall.testing import make_call
-from drafts import draft, say
+from fact_drafts import draft, say
 
 
 def level(

@@ -31,8 +31,8 @@ from aftercall.work.sinks.markdown import add_note, make_calendar, replace_block
 from aftercall.work.sinks.mcp import McpSink
 from aftercall.work.sinks.router import SinkRouter, make_sinks
 from aftercall.work.sinks.webhook import WebhookSink
-from postman import Postman
-from receiver import Receiver
+from mail_server import Postman
+from webhook_receiver import Receiver
 
 WORK = SinkWork(
     key="0" * 32 + ":x",

@@ -18,7 +18,7 @@ from aftercall.sockets.server import (
     open_media_socket,
 )
 from aftercall.web.uvicorn_server import MAX_FRAME_BYTES
-from voice import listening
+from voice_server import listening
 
 Meet = Callable[[AsgiMediaSocket], Awaitable[None]]
 

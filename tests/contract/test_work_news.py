@@ -9,7 +9,7 @@ from aftercall.work import deliver
 from aftercall.work.deliver import notice_work
 from aftercall.work.view import FollowUpNews, followup_json
 from aftercall.workspace.paths import Workspace
-from working import RecordingSink, follow, hold_call, with_sink
+from followup_work import RecordingSink, follow, hold_call, with_sink
 
 
 def test_what_was_done_and_what_waits_is_told_to_the_caller_who_asked_and_to_no_other(

@@ -43,7 +43,7 @@ from aftercall.settings.sections import (
 from aftercall.speech.kit import SpeechKit
 from aftercall.web.server import make_server
 from aftercall.web.uvicorn_server import make_uvicorn_server
-from patience import until
+from waiting import until
 
 TOKEN = "twilio-token"
 KEY = "engine-key"

@@ -37,7 +37,7 @@ from aftercall.model.turns import Turn
 from aftercall.speech.kit import SpeechKit
 from aftercall.speech.sound import SILENCE, encode, tone
 from aftercall.testing import START, FakeEngine
-from voice import receive_until
+from voice_server import receive_until
 
 PAUSE = SILENCE * 40
 NOISE = encode(tone(300, 0.4)) + PAUSE

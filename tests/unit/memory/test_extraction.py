@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from aftercall.memory.extraction import EvidenceFinder
 from aftercall.memory.ledger import Evidence
 from aftercall.testing import make_call
-from drafts import draft
+from fact_drafts import draft
 
 
 def ground(

@@ -15,7 +15,7 @@ from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import ExtractionSettings
 from aftercall.testing import FakeReader
-from drafts import each, say
+from fact_drafts import each, say
 
 
 @pytest.fixture(params=["from the first start", "set later"])

@@ -24,7 +24,7 @@ from aftercall.settings import Settings
 from aftercall.testing import FakePhone, VirtualClock, make_call, make_live_call
 from aftercall.work import deliver
 from aftercall.workspace.paths import Workspace
-from working import RecordingSink, follow, hold_call, with_sink
+from followup_work import RecordingSink, follow, hold_call, with_sink
 
 ANN, BOB = "+15550100", "+15550142"
 

@@ -11,7 +11,7 @@ from aftercall.privacy.retention_workflow import start_retention
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from patience import until
+from waiting import until
 
 
 def settings_for(home: str, database_url: str) -> Settings:

@@ -7,7 +7,7 @@ from aftercall.app import build
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import START, VirtualClock
-from drafts import draft, reader_of, say
+from fact_drafts import draft, reader_of, say
 
 PLACES = ("Porto", "Lisbon", "Braga", "Faro")
 

@@ -14,7 +14,7 @@ from aftercall.journal.record import recover
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import make_live_call
-from patience import until
+from waiting import until
 
 
 def talk(home: str, database_url: str, pipe: Connection) -> None:
