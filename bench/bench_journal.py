@@ -123,9 +123,8 @@ async def measure_appends(app: App, folder: Path) -> None:
     thread: list[float] = []
     ours: list[float] = []
     gains = []
-    for _ in range(
-        ROUNDS
-    ):  # interleaved, so that a busy moment of the machine hits all
+    for _ in range(ROUNDS):
+        # interleaved, so that a busy moment of the machine hits all
         bare += time_bare(folder, 400)
         thread += await time_bare_off_the_loop(folder, 400)
         ours += await time_appends(alone, 400)

@@ -54,12 +54,13 @@ EXCHANGES = (
         "Great, texts are best for me. My sister Lena picks it up, she's got a key.",
     ),
 )
+# no round repeats another
 THINGS = (
     ("bike", "Saturday"),
     ("tandem", "Sunday"),
     ("scooter", "Monday"),
     ("trailer", "Tuesday"),
-)  # no round repeats another
+)
 READS = 200
 
 

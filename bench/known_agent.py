@@ -57,9 +57,8 @@ class KnownAgent:
     def tick(self, is_loud: bool) -> bytes | None:
         self._quiet = 0 if is_loud else self._quiet + 1
         self._was_loud = self._was_loud or is_loud
-        if self._was_loud and self._quiet == 1 + round(
-            DELAY_S / FRAME_S
-        ):  # this frame follows so many quiet ones
+        if self._was_loud and self._quiet == 1 + round(DELAY_S / FRAME_S):
+            # this frame follows so many quiet ones
             self._was_loud = False
             self._frames = iter(
                 self._reply[at : at + self._frame]

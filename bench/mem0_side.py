@@ -52,9 +52,8 @@ def open_memory(folder: str) -> Any:
         "embedding_model_dims": SIZE,
         "on_disk": True,
     }
-    memory = importlib.import_module(
-        "mem0"
-    ).Memory.from_config(  # only there in mem0's own environment
+    # only there in mem0's own environment
+    memory = importlib.import_module("mem0").Memory.from_config(
         {
             "vector_store": {"provider": "qdrant", "config": store},
             "llm": {

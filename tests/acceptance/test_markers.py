@@ -137,7 +137,8 @@ async def test_the_check_finds_a_broken_key(
         80,
         120,
         160,
-    ):  # on a busy machine a briefing may come too late to give anything away
+    ):
+        # on a busy machine a briefing may come too late to give anything away
         await hold_calls(hall, count, spoken=0.1)
         if any(hall.leaks()):
             break

@@ -204,9 +204,8 @@ def test_a_fact_that_was_retired_or_hidden_behind_our_back_is_not_told_all_the_s
     prepare_all(app)
     first, *_ = app.composer.preview(ANN).facts
     for change in ({"is_active": False}, {"is_active": True, "visibility": "secret"}):
-        with (
-            app.database.write() as connection
-        ):  # somebody with a database client: no mark is left
+        with app.database.write() as connection:
+            # somebody with a database client: no mark is left
             connection.execute(
                 update(facts).where(facts.c.id == first.id).values(change)
             )

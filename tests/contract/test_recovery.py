@@ -71,9 +71,8 @@ async def test_a_process_on_another_machine_is_dead_after_long_silence(
 ) -> None:
     with crashed(app) as other:
         record = await other.journal.open(make_live_call())
-        other.presence._path(
-            other.presence.process
-        ).unlink()  # another machine's home is not ours to see
+        # another machine's home is not ours to see
+        other.presence._path(other.presence.process).unlink()
     assert recover(app.journal).sealed == ()
     clock.move(HEARTBEAT_TIMEOUT_S + 1)
     assert recover(app.journal).sealed == (record.call.id,)

@@ -75,9 +75,8 @@ def test_the_api_lists_pins_edits_unpins_and_pins(client: TestClient, app: App) 
         ).status_code
         == 422
     )
-    assert [line.deed for line in app.audit.list_recent()] == [
-        "edited"
-    ] * 4  # a refused one is none
+    # a refused one is none
+    assert [line.deed for line in app.audit.list_recent()] == ["edited"] * 4
 
 
 def test_a_callers_page_shows_pins_and_takes_changes_from_our_own_form_only(

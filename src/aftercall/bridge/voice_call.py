@@ -207,9 +207,8 @@ class VoiceCall:
     async def _engine_ready(self, state: ResumeState | None) -> None:
         """The caller hears the agent: only now is the call connected."""
         await self._signal(CallSignal.ENGINE_READY)
-        if (
-            self._caller.has_new_caller
-        ):  # the caller spoke during the greeting, or before it
+        if self._caller.has_new_caller:
+            # the caller spoke during the greeting, or before it
             self._change_session()
         if state is not None:
             joining = join_call(

@@ -73,9 +73,8 @@ class _BriefingRows(NamedTuple):
         )
 
     def invalidate(self, connection: Connection, values: Mapping[str, Any]) -> None:
-        if (
-            connection.dialect.name == "postgresql"
-        ):  # an update locks its rows in no fixed order
+        if connection.dialect.name == "postgresql":
+            # an update locks its rows in no fixed order
             self.lock.fetch(connection, values)
         self.update.execute(connection, values)
 

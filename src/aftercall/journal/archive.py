@@ -295,9 +295,8 @@ class Archive:
                 self._append_link(sealed, owner)
                 return sealed
             existing = self.place.read(name)
-            if (
-                json.loads(existing).get("id") == owner
-            ):  # sealed before, by a process that crashed
+            if json.loads(existing).get("id") == owner:
+                # sealed before, by a process that crashed
                 sealed = SealedFile(name, hash_bytes(existing))
                 self._link_once(sealed, owner)
                 return sealed

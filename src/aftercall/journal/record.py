@@ -282,9 +282,8 @@ class Journal:
         except DatabaseUnreachable as error:
             await self._spill_end(record, end_reason, ended_at, error)
             raise
-        except (
-            StorageFull
-        ):  # in the archive; recovery seals the call when there is room
+        except StorageFull:
+            # in the archive; recovery seals the call when there is room
             self._remove_recorder(record)
             raise
         self._remove_recorder(record)

@@ -218,9 +218,8 @@ class DeepgramConnection(EngineConnection):
         if message["type"] == "Settings":
             raise _Refusal("SETTINGS_ALREADY_APPLIED")
         is_strict = self._behaviour is EngineBehaviour.STRICT
-        if (
-            is_strict and message["type"] == "InjectUserMessage"
-        ):  # seen on some real sessions
+        if is_strict and message["type"] == "InjectUserMessage":
+            # seen on some real sessions
             raise _Refusal("UNPARSABLE_CLIENT_MESSAGE")
         try:
             CLIENT_MESSAGES[message["type"]].model_validate(message)

@@ -258,9 +258,8 @@ class EmulatedTelnyx(EmulatedCarrier):
             "call_session_id": call.session_id,
         }
         whole["connection_id"] = CONNECTION
-        if not kind.startswith(
-            "call.recording"
-        ):  # those name the leg and the session only
+        if not kind.startswith("call.recording"):
+            # those name the leg and the session only
             whole["call_control_id"] = call.control_id
         if kind in ("call.initiated", "call.answered", "call.hangup"):
             whole |= {"from": call.caller, "to": call.callee}

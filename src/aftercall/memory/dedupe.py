@@ -344,9 +344,8 @@ def _has_another_value(new: Claim, known: Claim) -> bool:
         new.words, known.words
     ) < ALIKE_BUT_FOR_A_VALUE and not _tells_only_where(new.words ^ known.words):
         return False
-    if (
-        bool(new.slots) != bool(known.slots) and not new.corrects
-    ):  # "I have three sons", "my son is seven"
+    if bool(new.slots) != bool(known.slots) and not new.corrects:
+        # "I have three sons", "my son is seven"
         return False
     return _bounds(new) == _bounds(known) and _differ(
         new.numbers, known.numbers

@@ -108,9 +108,8 @@ class FactStore:
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 return self._update_once(key, work, log, audit)
-            except (
-                IntegrityError
-            ):  # another writer added the same fact: the next attempt sees it
+            except IntegrityError:
+                # another writer added the same fact: the next attempt sees it
                 if attempt == MAX_ATTEMPTS:
                     raise
         raise AssertionError("unreachable")

@@ -461,9 +461,8 @@ def _parse_claim(fact: Fact, vault: Vault) -> Claim | None:
         return read_claim(fact.content)
     try:
         return read_secret_claim(vault.open(fact.content))
-    except (
-        SecretUnreadable
-    ):  # sealed with another key: it stays and is compared with nothing
+    except SecretUnreadable:
+        # sealed with another key: it stays and is compared with nothing
         return None
 
 

@@ -143,9 +143,9 @@ def _relate_alone(mine: Subject, theirs: Subject) -> Kinship:
     named = mine.name and theirs.name
     if named and not _is_one_name(mine.name, theirs.name):
         return "other"
-    if (
-        mine.role != theirs.role
-    ):  # "Ann" may be my sister Ann; that "Ann" is my sister cannot be told from "my sister"
+    if mine.role != theirs.role:
+        # "Ann" may be my sister Ann; that "Ann" is my sister cannot be told from "my
+        # sister"
         return (
             "maybe"
             if named and mine.name == theirs.name and "" in (mine.role, theirs.role)

@@ -108,9 +108,8 @@ class StepRunner:
                     for name, pause_s in pauses.items()
                 }
             ours = to_step_error(cause, call=call_id, step=", ".join(outcomes))
-            if (
-                ours.retryable and not outcomes
-            ):  # a repeated redaction has no step to record it
+            if ours.retryable and not outcomes:
+                # a repeated redaction has no step to record it
                 raise
             errors |= dict.fromkeys(outcomes, ours)
         pauses: dict[str, float] = {}
@@ -208,9 +207,8 @@ class StepRunner:
             return
         try:
             embed_missing(self.context.database, self.context.embedder)
-        except (
-            AftercallError
-        ) as error:  # the words still find it; the next call embeds it
+        except AftercallError as error:
+            # the words still find it; the next call embeds it
             log.warning("the summary has no vector yet", call=call_id, error=error.code)
 
 

@@ -113,7 +113,8 @@ def _search(path: Path, needles: frozenset[bytes]) -> tuple[frozenset[bytes], in
     with (
         suppress(FileNotFoundError),
         path.open("rb") as opened,
-    ):  # a deleted file holds nothing
+    ):
+        # a deleted file holds nothing
         tail = b""
         while block := opened.read(BLOCK_BYTES):
             data = tail + block

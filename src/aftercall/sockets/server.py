@@ -144,7 +144,8 @@ class AsgiMediaSocket:
                 OSError,
                 RuntimeError,
                 WebSocketDisconnect,
-            ):  # `receive` reports the end
+            ):
+                # `receive` reports the end
                 break
         self._unsent.clear()
 

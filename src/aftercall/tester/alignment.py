@@ -185,9 +185,8 @@ def align_recording(record: CallRecord, wav: bytes) -> CallRecord:
     caller, agent = channels[0], channels[1]
     best = align(record.spans, _hear(caller, agent))
     other = align(record.spans, _hear(agent, caller))
-    if (
-        other.cost_s < best.cost_s
-    ):  # which leg is on which channel differs between kinds of calls
+    if other.cost_s < best.cost_s:
+        # which leg is on which channel differs between kinds of calls
         caller, agent, best = agent, caller, other
     events = sorted(
         (*record.events, *_unrecognised(best)), key=lambda event: event.at_s

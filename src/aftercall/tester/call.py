@@ -120,9 +120,8 @@ async def _talk(
         while not side.ended_by:
             at_s = tick * FRAME_S
             near = side.send()
-            if (
-                log is not None
-            ):  # before the agent hears the turn: its answer may take long
+            if log is not None:
+                # before the agent hears the turn: its answer may take long
                 await log.add(*side.audio.pop_ended_turns(None))
             far = await connection.tick(at_s, side.degrade(near, quality, at_s))
             if transcriber is not None:
@@ -302,9 +301,8 @@ class _CallerSide:
     def _speak_when_due(self, at_s: float) -> None:
         if self._next is None:
             return
-        if (
-            self._listener.is_speaking
-        ):  # the agent goes on: decide again when it is done
+        if self._listener.is_speaking:
+            # the agent goes on: decide again when it is done
             if self._heard is not None:
                 self._caller.undo_response()
                 self._listener.restore_turn(self._heard, at_s)

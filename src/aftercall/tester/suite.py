@@ -123,9 +123,8 @@ async def run_suite(
                 for place, scenario in enumerate(scenarios)
                 for run in range(1, (runs or scenario.runs) + 1)
             ]
-    except* (
-        AftercallError
-    ) as errors:  # the first says what to do; it stopped the others
+    except* AftercallError as errors:
+        # the first says what to do; it stopped the others
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]
 

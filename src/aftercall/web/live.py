@@ -91,9 +91,8 @@ class LiveFeed:
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(POLL_INTERVAL_S)
-            with suppress(
-                AftercallError
-            ):  # after a database outage the next poll catches up
+            with suppress(AftercallError):
+                # after a database outage the next poll catches up
                 await self._poll_once()
 
     async def _poll_once(self) -> None:

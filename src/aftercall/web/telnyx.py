@@ -213,9 +213,8 @@ class TelnyxCalls:
             sid
         ):
             return []
-        if (
-            not notice.is_final
-        ):  # the caller is still speaking: restart the silence timer
+        if not notice.is_final:
+            # the caller is still speaking: restart the silence timer
             self._silence.restart(sid)
             return []
         make_call = await self._call_factory(sid)

@@ -84,9 +84,8 @@ def test_steady_noise_is_nobody_and_speech_over_it_is() -> None:
         encode(array("h", (int(noise.gauss(0, 300)) for _ in range(FRAME_BYTES))))
         for _ in range(250)
     ]
-    assert [type(event) for event in hear(b"".join(hiss))].count(
-        SpeechBegan
-    ) <= 1  # it takes a moment to know the line
+    # it takes a moment to know the line
+    assert [type(event) for event in hear(b"".join(hiss))].count(SpeechBegan) <= 1
     events = hear(b"".join(hiss) + VOICE * 40 + b"".join(hiss[:60]))
     assert isinstance(events[-1], SpeechEnded)
     assert events[-1].sound.count(VOICE) == 40

@@ -193,9 +193,8 @@ def test_what_another_program_writes_between_our_read_and_our_rename_is_kept(
 
     def change(text: str | None) -> str:
         seen.append(text)
-        if (
-            1 < len(seen) <= 1 + times
-        ):  # the first call only asks whether there is anything to do
+        if 1 < len(seen) <= 1 + times:
+            # the first call only asks whether there is anything to do
             subprocess.run([sys.executable, "-c", OUTSIDE, str(page)], check=True)
         return (text or "") + "ours\n"
 

@@ -25,12 +25,13 @@ _CONTAINERS = stems(
     "bug ticket issue fault complaint note request message appointment booking report case "
     "job file list open raise log put"
 )
+# kinds that a request may be taken for before it is clear
 _OF_WORK = {
     "issue",
     "task",
     "booking",
     "other",
-}  # kinds that a request may be taken for before it is clear
+}
 _TELLING = 3  # stems without which words only point to something said before
 
 

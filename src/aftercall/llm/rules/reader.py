@@ -41,12 +41,13 @@ from aftercall.llm.rules.zones import stated_zone, zone_of_place
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Profile, Promise, Reading, Request
 
+# told by words that a refused offer may have as well
 _PASSING = (
     "technical",
     "preference",
     "routine",
     "action_item",
-)  # told by words that a refused offer may have as well
+)
 _DECLINES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.I)
 _WEEKDAY_HERE = Cue(
     rf"\bit(?:['’]s| is) (?:still|already|only) (?P<weekday>{WEEKDAY})\b"
