@@ -55,9 +55,10 @@ def all_words() -> set[str]:
 
 
 def noun_of(class_name: str) -> str:
-    return re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+", class_name)[
-        -1
-    ].lower()
+    words: list[str] = re.findall(
+        r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+", class_name
+    )
+    return words[-1].lower()
 
 
 def singular(noun: str) -> set[str]:
