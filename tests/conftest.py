@@ -20,7 +20,7 @@ from aftercall.app import App, build
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import upgrade
 from aftercall.ids import new_id
-from aftercall.journal import record
+from aftercall.journal import journal
 from aftercall.settings import Settings
 from aftercall.settings.sections import BriefingSettings, DatabaseSettings
 from aftercall.testing import VirtualClock
@@ -169,13 +169,13 @@ def patient_disk(
     minutes pass, or the machine is busy.
     """
     if not {"outlet", "usual_patience"} & set(request.fixturenames):
-        monkeypatch.setattr(record, "DATABASE_TIMEOUT_S", 30 * 24 * 3600.0)
+        monkeypatch.setattr(journal, "DATABASE_TIMEOUT_S", 30 * 24 * 3600.0)
 
 
 @pytest.fixture
 def usual_patience() -> float:
     """For tests of a disk that hangs."""
-    return record.DATABASE_TIMEOUT_S
+    return journal.DATABASE_TIMEOUT_S
 
 
 @pytest.fixture

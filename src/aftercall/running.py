@@ -11,8 +11,8 @@ from aftercall.briefing import compose
 from aftercall.change_trigger import ChangeTrigger
 from aftercall.db.connect import TableChanges
 from aftercall.errors import AftercallError
+from aftercall.journal.journal import RECOVERY_INTERVAL_S, recover
 from aftercall.journal.presence import HEARTBEAT_INTERVAL_S
-from aftercall.journal.record import RECOVERY_INTERVAL_S, recover
 from aftercall.memory.pins import board
 from aftercall.postcall.recordings import open_recordings, start_due_recordings
 from aftercall.postcall.workflow import close_postcall, open_postcall, start_due

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from aftercall.app import App
-from aftercall.journal.record import ingest_call
+from aftercall.journal.journal import ingest_call
 from aftercall.model.reading import Identity, Reading
 from aftercall.model.turns import Turn
 from aftercall.testing import FakeReader, make_call, make_live_call

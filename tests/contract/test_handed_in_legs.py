@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aftercall.app import App
-from aftercall.journal.record import ingest_call
+from aftercall.journal.journal import ingest_call
 from aftercall.journal.store import CallRow
 from aftercall.model.calls import Call
 from aftercall.testing import VirtualClock, make_call

@@ -13,7 +13,7 @@ from aftercall.app import App, build
 from aftercall.bridge.turn_call import TurnCall
 from aftercall.engine.voice import CallerBegan, CallerSaid
 from aftercall.errors import RefusedInput
-from aftercall.journal.record import recover
+from aftercall.journal.journal import recover
 from aftercall.journal.replay import JournalEntry
 from aftercall.journal.spill import (
     SpillFolder,

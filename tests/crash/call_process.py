@@ -10,7 +10,7 @@ from pathlib import Path
 from aftercall import faults
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
-from aftercall.journal.record import recover
+from aftercall.journal.journal import recover
 from aftercall.model.turns import Turn
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings

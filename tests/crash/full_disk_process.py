@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aftercall.app import App, build
 from aftercall.bridge.turn_call import TurnCall
-from aftercall.journal.record import recover
+from aftercall.journal.journal import recover
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import make_live_call

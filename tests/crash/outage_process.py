@@ -10,7 +10,7 @@ from aftercall import faults
 from aftercall.app import build
 from aftercall.bridge.turn_call import TurnCallParts
 from aftercall.briefing.compose import fill_cache
-from aftercall.journal.record import recover
+from aftercall.journal.journal import recover
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import FakePhone

@@ -12,7 +12,7 @@ import pytest
 
 from aftercall import faults
 from aftercall.app import App
-from aftercall.journal.record import recover
+from aftercall.journal.journal import recover
 from aftercall.journal.verify import verify_archive
 from crash import call_process
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aftercall.app import App, build
-from aftercall.journal.record import recover
+from aftercall.journal.journal import recover
 from aftercall.journal.replay import JournalEntry
 from aftercall.journal.spill import SpillFolder, call_entry
 from aftercall.journal.verify import verify_archive

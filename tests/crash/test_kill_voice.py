@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from aftercall.app import build
-from aftercall.journal.record import recover
+from aftercall.journal.journal import recover
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.script import Act, ScriptSay, ScriptToolCall, reply_in_order
 from aftercall.lab.twilio import EmulatedTwilio

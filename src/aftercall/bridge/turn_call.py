@@ -23,7 +23,7 @@ from aftercall.bridge.state import NOT_WRITTEN_GOODBYE
 from aftercall.clock import Clock
 from aftercall.engine.session import AgentReply, TurnEngine, TurnSession, attempt
 from aftercall.errors import AftercallError, EngineLost
-from aftercall.journal.record import Journal
+from aftercall.journal.journal import Journal
 from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.resume import ResumeStates
 from aftercall.log import get_logger

@@ -36,7 +36,7 @@ from aftercall.clock import Clock
 from aftercall.engine.session import attempt
 from aftercall.engine.voice import EngineOpening, VoiceEngine
 from aftercall.errors import AftercallError
-from aftercall.journal.record import Journal
+from aftercall.journal.journal import Journal
 from aftercall.journal.resume import ResumeState, ResumeStates
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing

@@ -25,7 +25,7 @@ from aftercall.clock import parse_instant
 from aftercall.compose.reading import make_model_client
 from aftercall.errors import NotFound, NotWaiting, RefusedInput
 from aftercall.ids import new_id
-from aftercall.journal.record import ingest_json
+from aftercall.journal.journal import ingest_json
 from aftercall.journal.recording_files import recordings_json
 from aftercall.journal.view import call_json, row_json
 from aftercall.llm.model.reader import ModelReader

@@ -27,7 +27,7 @@ from aftercall.cli.context import (
     wait_for_steps,
 )
 from aftercall.errors import RefusedInput
-from aftercall.journal.record import ingest_call
+from aftercall.journal.journal import ingest_call
 from aftercall.memory.importer import (
     NoteOwner,
     find_note_files,

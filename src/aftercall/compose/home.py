@@ -8,8 +8,8 @@ from aftercall.db.upgrade import check_durable_engine, claim_home, prepare_datab
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive, ArchiveFolder
 from aftercall.journal.inserter import JournalInserter
+from aftercall.journal.journal import Journal
 from aftercall.journal.presence import Presence
-from aftercall.journal.record import Journal
 from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore
 from aftercall.settings import Settings

@@ -21,7 +21,7 @@ from aftercall.engine.receptionist import ModelReceptionist, Receptionist
 from aftercall.engine.spoken_turns import SpokenTurnEngine
 from aftercall.engine.voice import VoiceEngine
 from aftercall.errors import ConfigError
-from aftercall.journal.record import Journal
+from aftercall.journal.journal import Journal
 from aftercall.journal.resume import ResumeState, ResumeStates
 from aftercall.keys import load_key
 from aftercall.llm.model.client import ModelClient

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from aftercall.app import App
 from aftercall.briefing.render import briefing_json
 from aftercall.errors import RefusedInput
-from aftercall.journal.record import ingest_json
+from aftercall.journal.journal import ingest_json
 from aftercall.journal.recording_files import recordings_json
 from aftercall.journal.view import call_json, row_json
 from aftercall.memory.fact_store import FactFilter

@@ -10,7 +10,7 @@ from aftercall.app import App
 from aftercall.briefing.render import briefing_variables
 from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
 from aftercall.hosted.platform import Platform, parse_event
-from aftercall.journal.record import ingest_call
+from aftercall.journal.journal import ingest_call
 from aftercall.log import get_logger
 from aftercall.web.queries import read_body
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from aftercall import durable
 from aftercall.errors import AftercallError, error_code
-from aftercall.journal.record import Journal
+from aftercall.journal.journal import Journal
 from aftercall.log import get_logger
 from aftercall.work.context import DAY, WorkContext
 from aftercall.work.health import REPORT_HOURS, HealthStore
