@@ -17,9 +17,8 @@ from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
-from aftercall.journal.journal import Journal
+from aftercall.journal.journal import DATABASE_TIMEOUT_S, Journal
 from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence, ProcessStore
-from aftercall.journal.record import DATABASE_TIMEOUT_S
 from aftercall.journal.recording_files import RecordingStore
 from aftercall.journal.resume import ResumeStates
 from aftercall.journal.store import CallStore

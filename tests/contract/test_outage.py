@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from aftercall.journal.record import DATABASE_TIMEOUT_S
 
 from aftercall.app import App
 from aftercall.bridge.turn_call import TurnCall
 from aftercall.engine.voice import CallerBegan, CallerSaid
 from aftercall.errors import RefusedInput
-from aftercall.journal.journal import recover
+from aftercall.journal.journal import DATABASE_TIMEOUT_S, recover
 from aftercall.journal.replay import JournalEntry
 from aftercall.journal.spill import (
     SpillFolder,

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from aftercall.journal.record import DATABASE_TIMEOUT_S
 
 from aftercall.app import App
 from aftercall.bridge.turn_call import (
@@ -28,6 +27,7 @@ from aftercall.errors import (
 )
 from aftercall.journal import spill
 from aftercall.journal.inserter import JournalInserter
+from aftercall.journal.journal import DATABASE_TIMEOUT_S
 from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.replay import JournalEntry
 from aftercall.journal.resume import ResumeState
