@@ -6,8 +6,8 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 
 import hypothesis
@@ -17,14 +17,15 @@ from sqlalchemy.engine import make_url
 
 import aftercall
 from aftercall.app import App, build
+from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import upgrade
 from aftercall.ids import new_id
-from aftercall.journal import journal
 from aftercall.settings import Settings
 from aftercall.settings.sections import BriefingSettings, DatabaseSettings
 from aftercall.testing import VirtualClock
 from database_switches import Locked, Outlet, Stopped
+from opened_apps import DISK_PATIENCE_S, OpenApp, OpenDatabase
 
 hypothesis.settings.register_profile(
     "suite",
@@ -115,6 +116,12 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 
 @pytest.fixture
+def other_postgres(postgres_url: str) -> Iterator[str]:
+    """An upgraded database of its own, whatever `database_url` is."""
+    yield from _postgres_database(postgres_url, "template_aftercall")
+
+
+@pytest.fixture
 def empty_postgres(postgres_url: str) -> Iterator[str]:
     yield from _postgres_database(postgres_url, "template1")
 
@@ -161,28 +168,39 @@ def clock() -> VirtualClock:
     return VirtualClock()
 
 
-@pytest.fixture(autouse=True)
-def patient_disk(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The disk keeps its own time: nobody loses patience with it because a test lets virtual
-    minutes pass, or the machine is busy.
-    """
-    if not {"outlet", "usual_patience"} & set(request.fixturenames):
-        monkeypatch.setattr(journal, "DATABASE_TIMEOUT_S", 30 * 24 * 3600.0)
+@pytest.fixture
+def open_database() -> Iterator[OpenDatabase]:
+    with ExitStack() as stack:
+
+        def open_database(url: str) -> Database:
+            database = Database(url)
+            stack.callback(database.close)
+            return database
+
+        yield open_database
 
 
 @pytest.fixture
-def usual_patience() -> float:
-    """For tests of a disk that hangs."""
-    return journal.DATABASE_TIMEOUT_S
+async def open_app() -> AsyncIterator[OpenApp]:
+    async with AsyncExitStack() as stack:
+
+        def open_app(
+            settings: Settings,
+            clock: Clock | None = None,
+            *,
+            database_timeout_s: float = DISK_PATIENCE_S,
+        ) -> App:
+            app = build(settings, clock, database_timeout_s=database_timeout_s)
+            stack.callback(app.close)
+            stack.push_async_callback(app.journal.close)
+            return app
+
+        yield open_app
 
 
 @pytest.fixture
-def app(settings: Settings, clock: VirtualClock) -> Iterator[App]:
-    app = build(settings, clock)
-    yield app
-    app.close()
+def app(settings: Settings, clock: VirtualClock, open_app: OpenApp) -> App:
+    return open_app(settings, clock)
 
 
 def _postgres_database(server: str, template: str) -> Iterator[str]:

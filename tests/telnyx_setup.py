@@ -26,12 +26,15 @@ EVENTS = f"{PUBLIC}/telnyx/events"
 
 @dataclass
 class TelnyxTown:
-    """`lab` is the carrier, `app` the agent, `answers` what the carrier's REST address answered."""
+    """`lab` is the carrier, `app` the agent, `answers` what the carrier's REST address answered;
+    the carrier reaches the agent by `to_agent`.
+    """
 
     lab: EmulatedTelnyx
     app: App
     server: FastAPI
     answers: list[int]
+    to_agent: "Line"
 
 
 class Line(httpx2.AsyncBaseTransport):
@@ -79,7 +82,7 @@ async def telnyx_town(
         line.inner = httpx2.ASGITransport(carrier)
         server = make_server(app)
         to_agent.inner = httpx2.ASGITransport(server)
-        yield TelnyxTown(lab, app, server, line.answers)
+        yield TelnyxTown(lab, app, server, line.answers, to_agent)
         await app.phone.close()
 
 

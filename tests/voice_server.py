@@ -43,6 +43,7 @@ from aftercall.settings.sections import (
 from aftercall.speech.kit import SpeechKit
 from aftercall.web.server import make_server
 from aftercall.web.uvicorn_server import make_uvicorn_server
+from opened_apps import DISK_PATIENCE_S
 from waiting import until
 
 TOKEN = "twilio-token"
@@ -129,7 +130,9 @@ async def serving(
         engine,
         staged(
             lambda address: build(
-                voice_settings(home, address, engine, **options), SystemClock()
+                voice_settings(home, address, engine, **options),
+                SystemClock(),
+                database_timeout_s=DISK_PATIENCE_S,
             ),
             speed,
         ) as stage,
@@ -158,6 +161,7 @@ async def serving_aloud(
                 bridge=bridge,
             ),
             SystemClock(),
+            database_timeout_s=DISK_PATIENCE_S,
         )
         return replace(app, speech_kit=organs)
 

@@ -17,7 +17,7 @@ from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
-from aftercall.journal.journal import Journal
+from aftercall.journal.journal import DATABASE_TIMEOUT_S, Journal
 from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence, ProcessStore
 from aftercall.journal.recording_files import RecordingStore
 from aftercall.journal.resume import ResumeStates
@@ -258,11 +258,16 @@ class App:
 
 
 def build(
-    settings: Settings, clock: Clock | None = None, *, claims_home: bool = True
+    settings: Settings,
+    clock: Clock | None = None,
+    *,
+    claims_home: bool = True,
+    database_timeout_s: float = DATABASE_TIMEOUT_S,
 ) -> App:
     """Connect the parts and prepare the database. An AftercallError says what to do.
 
     Without `claims_home` the database may belong to another home: for commands that only read.
+    A live call waits `database_timeout_s` for the database before it goes on without.
     """
     clock = clock or SystemClock()
     check_engine(settings)
@@ -287,7 +292,9 @@ def build(
         recordings=RecordingStore(database),
         archive=archive,
         presence=presence,
-        journal=build_journal(settings, store, database, archive, presence, clock),
+        journal=build_journal(
+            settings, store, database, archive, presence, clock, database_timeout_s
+        ),
         resume=resume,
         reader=make_reader(settings, model_client, database, clock, vault),
         briefings=briefings,

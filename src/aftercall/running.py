@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
+from functools import partial
 
 from aftercall import durable
 from aftercall.app import App
@@ -107,9 +108,6 @@ def _triggered_jobs(
 ) -> list[Coroutine[None, None, None]]:
     trigger = ChangeTrigger(changes, app.clock)
 
-    async def start_postcall() -> None:
-        await start_due(app.step_runner)
-
     async def start_work() -> datetime | None:
         await work.start_due(app.work)
         return await work.next_due(app.work)
@@ -122,7 +120,7 @@ def _triggered_jobs(
 
     run = app.upkeep.run_repeatedly
     return [
-        run("post-call work", POSTCALL_INTERVAL_S, trigger.wrap(start_postcall)),
+        run("post-call work", POSTCALL_INTERVAL_S, trigger.wrap(partial(start_due, app.step_runner))),
         run("follow-up work", DUE_WORK_INTERVAL_S, trigger.wrap(start_work)),
         run("recordings", DUE_WORK_INTERVAL_S, trigger.wrap(start_recordings)),
         run("briefings", compose.FILL_INTERVAL_S, trigger.wrap(prepare_briefings)),

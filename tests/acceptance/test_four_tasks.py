@@ -114,7 +114,7 @@ def office(tmp_path: Path) -> Iterator[Office]:
         yield Office(tmp_path, claude, remem, environment)
 
 
-def test_the_four_files_stand_and_a_second_call_adds_without_touching_what_people_wrote(
+def test_the_four_files_are_written_and_a_second_call_keeps_what_people_wrote(
     office: Office,
 ) -> None:
     steps = office.ingest(FIRST, "CA1")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import MemoryKey
 from aftercall.model.people import split_party
@@ -16,6 +16,7 @@ from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import VirtualClock
 from marked_callers import BEA, TOM, Hall, Who, ring_by_turns, ring_by_voice
+from opened_apps import OpenApp
 
 PEOPLE = [
     Who("main", TOM, "Tom", "Zeltor"),
@@ -29,12 +30,14 @@ PEOPLE = [
 ]
 
 
-def open_hall(settings: Settings, clock: VirtualClock, seed: int) -> Hall:
+def open_hall(
+    open_app: OpenApp, settings: Settings, clock: VirtualClock, seed: int
+) -> Hall:
     def app_of(scope: str) -> App:
         changed = settings.model_copy(
             update={"memory": settings.memory.model_copy(update={"scope": scope})}
         )
-        return build(changed, clock)
+        return open_app(changed, clock)
 
     return Hall(
         {scope: app_of(scope) for scope in ("per_caller", "shared", "none")},
@@ -78,40 +81,37 @@ async def hold_calls(hall: Hall, count: int, spoken: float) -> None:
         hall.clock.move(dice.choice([5, 60, 4_000, 90_000]))
 
 
-async def close(hall: Hall) -> None:
-    for app in hall.apps.values():
-        await app.journal.close()
-        app.close()
-
-
 async def test_no_word_of_one_caller_is_ever_sent_to_the_engine_of_another(
-    tmp_path: Path, clock: VirtualClock
+    tmp_path: Path, clock: VirtualClock, open_app: OpenApp
 ) -> None:
-    hall = open_hall(Settings(home=tmp_path), clock, seed=6)
+    hall = open_hall(open_app, Settings(home=tmp_path), clock, seed=6)
     await hold_calls(hall, 200, spoken=0.15)
-    await close(hall)
     assert list(hall.leaks()) == []
     assert hall.tally["own words"] > 200  # memory was at work
     assert hall.tally["lookups"] > 50
 
 
 async def test_no_word_strays_on_a_database_server(
-    empty_postgres: str, tmp_path: Path, clock: VirtualClock
+    empty_postgres: str, tmp_path: Path, clock: VirtualClock, open_app: OpenApp
 ) -> None:
     hall = open_hall(
+        open_app,
         Settings(home=tmp_path, database=DatabaseSettings(url=empty_postgres)),
         clock,
         seed=7,
     )
     await hold_calls(hall, 30, spoken=0.2)
-    await close(hall)
     assert list(hall.leaks()) == []
     assert hall.tally["own words"] > 20
 
 
 @pytest.mark.parametrize("broken", ["caller", "agent", "person"])
 async def test_the_check_finds_a_broken_key(
-    tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, broken: str
+    tmp_path: Path,
+    clock: VirtualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    broken: str,
+    open_app: OpenApp,
 ) -> None:
     def wrong(settings: Settings, agent_id: str, party: str | None) -> MemoryKey | None:
         key = memory_key(settings, agent_id, party)
@@ -131,7 +131,7 @@ async def test_the_check_finds_a_broken_key(
         "aftercall.briefing.compose",
     ):
         monkeypatch.setattr(f"{module}.memory_key", wrong)
-    hall = open_hall(Settings(home=tmp_path), clock, seed=8)
+    hall = open_hall(open_app, Settings(home=tmp_path), clock, seed=8)
     for count in (
         40,
         80,
@@ -142,5 +142,4 @@ async def test_the_check_finds_a_broken_key(
         await hold_calls(hall, count, spoken=0.1)
         if any(hall.leaks()):
             break
-    await close(hall)
     assert list(hall.leaks()) != []

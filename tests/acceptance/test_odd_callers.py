@@ -81,9 +81,10 @@ async def test_callers_of_every_kind_are_greeted_and_kept_as_who_they_are(
     )
 
 
-async def test_a_stream_out_of_order_with_a_second_start_goes_on_and_says_so_in_the_archive(
+async def test_a_stream_out_of_order_goes_on_and_the_archive_says_so(
     tmp_path: Path,
 ) -> None:
+    """A second start is out of order, too."""
     async with serving(
         tmp_path, emulate("deepgram", reply_in_order("Noted."))
     ) as stage:

@@ -46,7 +46,7 @@ async def test_a_caller_is_heard_answered_and_let_go(
     assert "dentist" not in shown.out + shown.err
 
 
-async def test_a_caller_who_interrupts_stops_the_voice_and_the_transcript_says_what_was_heard(
+async def test_an_interrupted_voice_stops_and_the_transcript_has_what_was_heard(
     tmp_path: Path,
 ) -> None:
     async with serving_aloud(tmp_path, make_lab_speech_kit(), speed=3.0) as stage:

@@ -25,6 +25,7 @@ from aftercall.settings.sections import WorkSettings
 from aftercall.web.server import make_server
 from aftercall.work import deliver
 from aftercall.work.health import report
+from opened_apps import DISK_PATIENCE_S
 
 PUBLIC = "https://calls.example"
 TOKEN = "the-lab's-own-token"
@@ -90,7 +91,7 @@ class Phone:
 
 @asynccontextmanager
 async def line(settings: Settings) -> AsyncIterator[tuple[App, Phone]]:
-    app = build(settings, Watch())
+    app = build(settings, Watch(), database_timeout_s=DISK_PATIENCE_S)
     transport = httpx2.ASGITransport(app=make_server(app))
     async with running(app), EmulatedTwilio(TOKEN, transport=transport) as twilio:
         yield app, Phone(app, twilio)

@@ -1,19 +1,16 @@
 """What tests of streamed calls stand on."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.settings import Settings
 from aftercall.testing import VirtualClock
+from opened_apps import OpenApp
 
 
 @pytest.fixture
-async def rigged(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[App]:
+def rigged(tmp_path: Path, clock: VirtualClock, open_app: OpenApp) -> App:
     """An app whose time is ours."""
-    app = build(Settings(home=tmp_path / "home"), clock)
-    yield app
-    await app.journal.close()
-    app.close()
+    return open_app(Settings(home=tmp_path / "home"), clock)

@@ -3,13 +3,12 @@ who heard it.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.briefing.compose import fill_cache
 from aftercall.briefing.render import render
 from aftercall.memory.extraction import Extractor
@@ -21,33 +20,30 @@ from aftercall.privacy.export import Exporter
 from aftercall.settings import Settings
 from aftercall.testing import START, VirtualClock, make_live_call
 from fact_drafts import draft, reader_of, say
+from opened_apps import OpenApp
 
 ANN, BOB = "+15550100", "+15550142"
 GROUP = [["main", "sales"], ["clinic"]]
 
 
-def as_agent(app: App, agent_id: str) -> App:
+def as_agent(open_app: OpenApp, app: App, agent_id: str) -> App:
     """The same database, as another agent's process opens it."""
-    return build(app.settings.model_copy(update={"agent_id": agent_id}), app.clock)
+    return open_app(app.settings.model_copy(update={"agent_id": agent_id}), app.clock)
 
 
 @pytest.fixture
-def main(settings: Settings, clock: VirtualClock) -> Iterator[App]:
-    app = build(
+def main(settings: Settings, clock: VirtualClock, open_app: OpenApp) -> App:
+    return open_app(
         Settings.model_validate(
             settings.model_dump(exclude={"briefing"}) | {"memory": {"agents": GROUP}}
         ),
         clock,
     )
-    yield app
-    app.close()
 
 
 @pytest.fixture
-def sales(main: App) -> Iterator[App]:
-    app = as_agent(main, "sales")
-    yield app
-    app.close()
+def sales(main: App, open_app: OpenApp) -> App:
+    return as_agent(open_app, main, "sales")
 
 
 def hear(
@@ -124,16 +120,15 @@ def test_what_is_private_or_secret_another_callers_or_only_said_stays_with_its_a
 
 
 def test_agents_outside_the_group_and_without_the_setting_know_nothing(
-    main: App, sales: App
+    main: App, sales: App, open_app: OpenApp
 ) -> None:
     hear(sales, "I prefer oat milk")
-    clinic = as_agent(main, "clinic")
-    alone = build(
+    clinic = as_agent(open_app, main, "clinic")
+    alone = open_app(
         main.settings.model_copy(update={"memory": Settings().memory}), main.clock
     )
     for app in (clinic, alone):
         assert (told(app), listed(app), found(app, "milk")) == ({}, {}, set())
-        app.close()
 
 
 def test_of_what_two_agents_heard_of_one_attribute_the_last_said_is_told(

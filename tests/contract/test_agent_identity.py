@@ -51,7 +51,6 @@ async def test_a_call_that_the_agent_answered_names_that_agent_alone(app: App) -
         files.read(Workspace.from_settings(app.settings, "other").identity) or ""
     )
     assert files.read(Workspace.from_settings(app.settings).identity) is None
-    await app.journal.close()
 
 
 async def test_a_caller_whose_name_is_said_back_does_not_name_the_agent(
@@ -71,4 +70,3 @@ async def test_a_caller_whose_name_is_said_back_does_not_name_the_agent(
         )
     await app.journal.seal(record, end_reason="caller_hung_up")
     assert run_identity_step(app, record.call.id)[0] == "skipped"
-    await app.journal.close()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import select, update
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.briefing.cache import BriefingCache
 from aftercall.briefing.compose import brief_ring, fill_cache
 from aftercall.briefing.render import briefing_variables, render
@@ -25,6 +25,7 @@ from aftercall.testing import FakePhone, VirtualClock, make_call, make_live_call
 from aftercall.work import deliver
 from aftercall.workspace.paths import Workspace
 from followup_work import RecordingSink, follow, hold_call, with_sink
+from opened_apps import OpenApp
 
 ANN, BOB = "+15550100", "+15550142"
 
@@ -141,9 +142,9 @@ def test_whatever_a_briefing_rests_on_is_seen_at_the_next_ring(
 
 
 def test_a_shared_memory_tells_of_other_numbers_calls_with_whose_they_were(
-    settings: Settings, clock: VirtualClock
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
 ) -> None:
-    shared = build(
+    shared = open_app(
         settings.model_copy(
             update={"memory": settings.memory.model_copy(update={"scope": "shared"})}
         ),
@@ -170,7 +171,6 @@ def test_a_shared_memory_tells_of_other_numbers_calls_with_whose_they_were(
     )
     shared.eraser.erase(BOB)
     assert [call.whose for call in shared.composer.preview(ANN).recent] == [""]
-    shared.close()
 
 
 def test_a_page_edited_by_hand_is_seen_at_once(app: App) -> None:
@@ -244,9 +244,9 @@ def test_erasing_takes_the_prepared_briefing_too(app: App) -> None:
 
 @pytest.mark.parametrize(("scope", "stays"), [("per_caller", True), ("shared", False)])
 def test_another_callers_news_changes_nothing_unless_memory_is_shared(
-    settings: Settings, clock: VirtualClock, scope: str, stays: bool
+    settings: Settings, clock: VirtualClock, scope: str, stays: bool, open_app: OpenApp
 ) -> None:
-    app = build(
+    app = open_app(
         settings.model_copy(
             update={"memory": settings.memory.model_copy(update={"scope": scope})}
         ),
@@ -258,20 +258,18 @@ def test_another_callers_news_changes_nothing_unless_memory_is_shared(
     assert is_prepared(app) is stays
     prepare_all(app)
     assert is_prepared(app)
-    app.close()
 
 
 def test_under_other_settings_a_prepared_briefing_is_of_no_use(
-    app: App, clock: VirtualClock
+    app: App, clock: VirtualClock, open_app: OpenApp
 ) -> None:
     work(app, ANN, "I prefer tea.", "I live in Porto.", "Thanks.")
     prepare_all(app)
     fewer = app.settings.briefing.model_copy(update={"facts": 1})
-    other = build(app.settings.model_copy(update={"briefing": fewer}), clock)
+    other = open_app(app.settings.model_copy(update={"briefing": fewer}), clock)
     assert len(other.composer.preview(ANN).facts) == 1
     other.briefings.invalidate_other_forms(other.composer.settings_hash)
     assert len(other.briefings.list_stale(10)) == 1
-    other.close()
 
 
 async def test_a_slow_database_costs_the_memory_and_not_the_call(
@@ -321,7 +319,6 @@ async def test_a_call_that_rings_back_hears_what_the_last_one_was_about(
     await asyncio.to_thread(prepare_all, app)
     _, heard = await phone.ring("Hello, what did we talk about last time?")
     assert "Tesla" in heard[1]
-    await app.journal.close()
 
 
 def test_a_prepare_that_was_cut_off_is_still_due(

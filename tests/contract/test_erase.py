@@ -4,13 +4,12 @@ nothing comes back.
 
 import sqlite3
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.db.tables import metadata
 from aftercall.errors import CallErased, RefusedInput
@@ -23,6 +22,7 @@ from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import make_call, make_live_call
+from opened_apps import OpenApp
 from waiting import until
 
 GOES, STAYS = "+15550142", "+15550199"
@@ -53,10 +53,10 @@ def call_of(caller: str, name: str, marker: str) -> Call:
 
 
 @pytest.fixture
-def live(settings: Settings) -> Iterator[App]:
-    app = build(settings.model_copy(update={"reconnect_window_s": 0}), SystemClock())
-    yield app
-    app.close()
+def live(settings: Settings, open_app: OpenApp) -> App:
+    return open_app(
+        settings.model_copy(update={"reconnect_window_s": 0}), SystemClock()
+    )
 
 
 def is_worked_off(app: App, call: Call) -> bool:
@@ -121,7 +121,7 @@ async def test_nothing_of_an_erased_caller_is_left_and_others_keep_theirs(
 
 
 async def test_what_the_owners_own_command_was_given_goes_too(
-    settings: Settings,
+    settings: Settings, open_app: OpenApp
 ) -> None:
     told = {
         "command": [
@@ -139,7 +139,7 @@ async def test_what_the_owners_own_command_was_given_goes_too(
         },
         "policy": {"unknown": "do"},
     }
-    app = build(
+    app = open_app(
         Settings.model_validate(
             settings.model_dump(exclude={"briefing"})
             | {"reconnect_window_s": 0, "agent": told, "work": routed}
@@ -153,7 +153,6 @@ async def test_what_the_owners_own_command_was_given_goes_too(
     )
     assert app.eraser.erase(GOES).scan.traces == ()
     assert all(b"zanzibarium" not in data for data in raw_files(app).values())
-    app.close()
 
 
 async def test_what_was_erased_does_not_come_back(live: App) -> None:
@@ -173,7 +172,6 @@ async def test_nobody_is_erased_while_on_the_phone(live: App) -> None:
     with pytest.raises(RefusedInput, match="on the phone"):
         live.eraser.erase(GOES)
     await live.journal.seal(record, end_reason="caller_hung_up")
-    await live.journal.close()
     assert live.eraser.erase(GOES).calls == 1
 
 
@@ -232,9 +230,11 @@ def test_deleted_words_linger_in_a_database_that_was_not_scrubbed(
     assert scan_for_traces([tmp_path], frozenset({b"zanzibarium"})).traces == ("x.db",)
 
 
-def test_a_database_outside_the_home_is_searched_too(tmp_path: Path) -> None:
+def test_a_database_outside_the_home_is_searched_too(
+    tmp_path: Path, open_app: OpenApp
+) -> None:
     file = tmp_path / "elsewhere" / "calls.sqlite"
-    app = build(
+    app = open_app(
         Settings(
             home=tmp_path / "home", database=DatabaseSettings(url=f"sqlite:///{file}")
         )
@@ -244,4 +244,3 @@ def test_a_database_outside_the_home_is_searched_too(tmp_path: Path) -> None:
         connection.exec_driver_sql("CREATE TABLE forgotten (number TEXT)")
         connection.exec_driver_sql("INSERT INTO forgotten VALUES (?)", (GOES,))
     assert app.eraser.erase(GOES).scan.traces == ("calls.sqlite",)
-    app.close()

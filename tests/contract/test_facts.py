@@ -262,7 +262,7 @@ def test_a_model_cannot_retire_what_has_nothing_to_do_with_it(app: App) -> None:
     assert believed(app) == ["My son is allergic to nuts", "I like jazz"]
 
 
-def test_one_id_given_to_several_facts_is_replaced_once_and_the_rest_find_their_place(
+def test_several_facts_that_replace_the_same_one_follow_each_other(
     app: App,
 ) -> None:
     learn(app, say("I live in Porto"))

@@ -5,13 +5,13 @@ are sealed without a restart.
 import asyncio
 import errno
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.bridge.turn_call import NOT_WRITTEN, TurnCall
 from aftercall.db.connect import Database
 from aftercall.engine.voice import CallerBegan, CallerSaid
@@ -22,6 +22,7 @@ from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
 from aftercall.settings import Settings
 from aftercall.testing import FakePhone, FakeVoiceEngine, VirtualClock, make_live_call
+from opened_apps import OpenApp
 from voice_rig import Rig
 
 
@@ -67,13 +68,10 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 @pytest.fixture
-async def house(
-    settings: Settings, clock: VirtualClock, disk: Disk
-) -> AsyncIterator[App]:
-    app = build(settings, clock)
-    yield app
-    await app.journal.close()
-    app.close()
+def house(
+    settings: Settings, clock: VirtualClock, disk: Disk, open_app: OpenApp
+) -> App:
+    return open_app(settings, clock)
 
 
 async def sealed(app: App, clock: VirtualClock, call_id: str) -> Call:

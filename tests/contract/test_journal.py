@@ -9,14 +9,20 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event as engine_event
 
-from aftercall.app import App, build
-from aftercall.errors import CallNotLive, JournalConflict, JournalGap
+from aftercall.app import App
+from aftercall.errors import (
+    CallNotLive,
+    JournalClosed,
+    JournalConflict,
+    JournalGap,
+)
 from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.replay import to_entry
 from aftercall.journal.verify import verify_archive
 from aftercall.model.turns import Event, Turn
 from aftercall.running import running
 from aftercall.testing import START, VirtualClock, make_live_call
+from opened_apps import OpenApp
 
 
 def turn(seq: int, text: str = "hello", speaker: str = "caller") -> Turn:
@@ -39,16 +45,14 @@ async def open_call(app: App, **fields: object) -> CallRecorder:
 
 
 async def test_an_appended_turn_is_in_the_database_when_append_returns(
-    app: App,
+    app: App, open_app: OpenApp
 ) -> None:
     record = await open_call(app)
     await record.append(turn(1, "the canary sings"))
-    other = build(app.settings, app.clock)
+    other = open_app(app.settings, app.clock)
     assert other.store.list_entries(record.call.id) == [
         to_entry(record.call.id, turn(1, "the canary sings"))
     ]
-    other.close()
-    await app.journal.close()
 
 
 async def test_the_same_append_twice_is_one_entry(app: App) -> None:
@@ -56,7 +60,6 @@ async def test_the_same_append_twice_is_one_entry(app: App) -> None:
     await record.append(turn(1))
     await record.append(turn(1))
     assert len(app.store.list_entries(record.call.id)) == 1
-    await app.journal.close()
 
 
 async def test_a_skipped_number_is_an_error_that_shows(app: App) -> None:
@@ -64,7 +67,6 @@ async def test_a_skipped_number_is_an_error_that_shows(app: App) -> None:
     await record.append(turn(1))
     with pytest.raises(JournalGap, match="turn 3 came where 2 is next"):
         await record.append(turn(3))
-    await app.journal.close()
 
 
 async def test_a_number_cannot_be_used_twice_for_different_words(app: App) -> None:
@@ -72,7 +74,6 @@ async def test_a_number_cannot_be_used_twice_for_different_words(app: App) -> No
     await record.append(turn(1, "yes"))
     with pytest.raises(JournalConflict):
         await record.append(turn(1, "no"))
-    await app.journal.close()
 
 
 async def test_turns_and_events_are_numbered_apart_and_both_sealed(app: App) -> None:
@@ -85,7 +86,6 @@ async def test_turns_and_events_are_numbered_apart_and_both_sealed(app: App) -> 
     assert [t.seq for t in call.turns] == [1, 2]
     assert [e.kind for e in call.events] == ["tool"]
     assert late == ()
-    await app.journal.close()
 
 
 async def test_many_calls_appending_at_once_all_find_their_words_sealed(
@@ -102,14 +102,12 @@ async def test_many_calls_appending_at_once_all_find_their_words_sealed(
         call, _ = app.archive.read(name)
         assert [t.text for t in call.turns] == said
     assert verify_archive(app.archive.place, app.store).faults == ()
-    await app.journal.close()
 
 
 async def test_opening_a_call_twice_gives_the_same_record(app: App) -> None:
     call = make_live_call()
     first, second = await asyncio.gather(app.journal.open(call), app.journal.open(call))
     assert first is second is await app.journal.open(call)
-    await app.journal.close()
 
 
 async def test_a_call_that_was_sealed_cannot_be_opened_again(app: App) -> None:
@@ -117,7 +115,6 @@ async def test_a_call_that_was_sealed_cannot_be_opened_again(app: App) -> None:
     await app.journal.seal(record, end_reason="caller_hung_up")
     with pytest.raises(CallNotLive):
         await open_call(app, sid="S1")
-    await app.journal.close()
 
 
 async def test_nothing_is_appended_to_an_ended_call(app: App) -> None:
@@ -125,7 +122,6 @@ async def test_nothing_is_appended_to_an_ended_call(app: App) -> None:
     await app.journal.seal(record, end_reason="caller_hung_up")
     with pytest.raises(CallNotLive):
         await record.append(turn(1))
-    await app.journal.close()
 
 
 async def test_a_call_with_no_turns_is_archived_too(app: App) -> None:
@@ -134,7 +130,6 @@ async def test_a_call_with_no_turns_is_archived_too(app: App) -> None:
     call, _ = app.archive.read(sealed.name)
     assert call.turns == ()
     assert app.store.get(call.id).state == "sealed"
-    await app.journal.close()
 
 
 async def test_a_cancelled_append_keeps_the_numbering_whole(app: App) -> None:
@@ -149,7 +144,6 @@ async def test_a_cancelled_append_keeps_the_numbering_whole(app: App) -> None:
     call, _ = app.archive.read(sealed.name)
     assert [t.text for t in call.turns][-1] == "next"
     assert [t.seq for t in call.turns] == list(range(1, len(call.turns) + 1))
-    await app.journal.close()
 
 
 async def test_sealing_goes_on_when_whoever_asked_for_it_is_cancelled(app: App) -> None:
@@ -199,7 +193,6 @@ async def test_a_database_without_room_costs_no_turn_and_gets_them_all_when_ther
     call, _ = app.archive.read(sealed.name)
     assert len(call.turns) == written + 1
     assert call.turns[-1].text == "there is room again"
-    await app.journal.close()
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
@@ -214,7 +207,6 @@ async def test_a_connection_that_the_server_dropped_costs_no_turn(app: App) -> N
     await record.append(turn(2))
     await app.journal.seal(record, end_reason="caller_hung_up")
     assert app.store.get(record.call.id).turn_count == 2
-    await app.journal.close()
 
 
 async def test_late_words_become_an_addendum_and_the_sealed_file_stays_as_it_is(
@@ -233,7 +225,6 @@ async def test_late_words_become_an_addendum_and_the_sealed_file_stays_as_it_is(
     assert [t.text for t in late] == ["one more thing", "and another"]
     assert app.store.get(record.call.id).addenda == 2
     assert verify_archive(app.archive.place, app.store).faults == ()
-    await app.journal.close()
 
 
 async def test_two_calls_of_one_caller_in_the_same_millisecond_make_two_files(
@@ -246,7 +237,6 @@ async def test_two_calls_of_one_caller_in_the_same_millisecond_make_two_files(
     }
     assert len(names) == 2
     assert set(app.archive.place.list_names()) == names
-    await app.journal.close()
 
 
 async def test_calls_still_live_at_shutdown_are_sealed(app: App) -> None:
@@ -262,4 +252,14 @@ async def test_the_journal_lets_go_of_sealed_calls(app: App) -> None:
     await record.append(turn(1))
     await app.journal.seal(record, end_reason="caller_hung_up")
     assert app.store.list_entries(record.call.id) == []
+
+
+async def test_the_journal_can_be_closed_twice_and_takes_nothing_afterwards(
+    app: App,
+) -> None:
+    record = await open_call(app)
+    await record.append(turn(1))
     await app.journal.close()
+    await app.journal.close()
+    with pytest.raises(JournalClosed):
+        await record.append(turn(2))

@@ -1,24 +1,22 @@
 """What is spoken reaches those who look on, on both databases, whichever process keeps the call."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.model.turns import Turn
 from aftercall.settings import Settings
 from aftercall.testing import START, make_live_call
 from aftercall.web.live import MAX_BACKLOG_EVENTS, LiveCallsChanged, LiveFeed, TurnSaid
 from aftercall.web.page_store import PageStore
+from opened_apps import OpenApp
 
 
 @pytest.fixture
-def live(settings: Settings) -> Iterator[App]:
-    app = build(settings, SystemClock())
-    yield app
-    app.close()
+def live(settings: Settings, open_app: OpenApp) -> App:
+    return open_app(settings, SystemClock())
 
 
 def turn(seq: int, text: str) -> Turn:
@@ -48,7 +46,6 @@ async def test_every_turn_is_seen_once_from_the_moment_one_looks(live: App) -> N
     assert await anext(watching) == LiveCallsChanged(frozenset())
     await watching.aclose()
     assert feed.is_idle
-    await live.journal.close()
 
 
 async def test_one_who_cannot_keep_up_is_let_go(live: App) -> None:

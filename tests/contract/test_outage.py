@@ -3,17 +3,17 @@ back. A real Postgres is stopped.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.bridge.turn_call import TurnCall
 from aftercall.engine.voice import CallerBegan, CallerSaid
 from aftercall.errors import RefusedInput
-from aftercall.journal.journal import recover
+from aftercall.journal.journal import DATABASE_TIMEOUT_S, recover
 from aftercall.journal.replay import JournalEntry
 from aftercall.journal.spill import (
     SpillFolder,
@@ -33,22 +33,21 @@ from aftercall.testing import (
     make_live_call,
 )
 from database_switches import Outlet
+from opened_apps import OpenApp
 from voice_rig import Rig
 
 T = TypeVar("T")
 
 
 @pytest.fixture
-async def house(
-    outlet: Outlet, tmp_path: Path, clock: VirtualClock
-) -> AsyncIterator[App]:
-    app = build(
+def house(
+    outlet: Outlet, tmp_path: Path, clock: VirtualClock, open_app: OpenApp
+) -> App:
+    return open_app(
         Settings(home=tmp_path / "home", database=DatabaseSettings(url=outlet.url)),
         clock,
+        database_timeout_s=DATABASE_TIMEOUT_S,
     )
-    yield app
-    await app.journal.close()
-    app.close()
 
 
 async def live(clock: VirtualClock, work: Awaitable[T]) -> T:

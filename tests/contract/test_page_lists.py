@@ -69,4 +69,3 @@ async def test_live_and_sealed_calls_are_told_apart(app: App) -> None:
     ] == [BILL]
     await app.journal.seal(record, end_reason="caller_hung_up")
     assert store.list_live_ids() == []
-    await app.journal.close()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.briefing.render import render
 from aftercall.db.tables import call_topics, pins
 from aftercall.errors import NotFound, RefusedInput
@@ -24,6 +24,7 @@ from aftercall.settings.sections import MemorySettings
 from aftercall.testing import START, VirtualClock, make_call
 from aftercall.work.store import FollowUpTransition
 from fact_drafts import draft, reader_of
+from opened_apps import OpenApp
 from recurring_callers import RECURRING
 
 CALLER, OTHER = "+15550142", "+15550199"
@@ -325,9 +326,9 @@ def test_pins_go_with_their_caller_and_others_keep_theirs(app: App) -> None:
 
 
 def test_of_a_shared_memory_only_the_erased_callers_words_go(
-    settings: Settings, clock: VirtualClock
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
 ) -> None:
-    app = build(
+    app = open_app(
         settings.model_copy(update={"memory": MemorySettings(scope="shared")}), clock
     )
     shared = MemoryKey("main", "*")
@@ -344,7 +345,6 @@ def test_of_a_shared_memory_only_the_erased_callers_words_go(
         "The Orlando sale again.",
     ]
     assert "consulate" not in str(rows(app))
-    app.close()
 
 
 def test_an_export_holds_them(app: App, tmp_path: Path) -> None:
@@ -394,9 +394,9 @@ def test_a_rebuild_makes_ours_again_and_keeps_what_people_wrote(app: App) -> Non
 
 
 def test_a_memory_of_nobody_keeps_no_topics(
-    settings: Settings, clock: VirtualClock
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
 ) -> None:
-    app = build(
+    app = open_app(
         settings.model_copy(update={"memory": MemorySettings(scope="none")}), clock
     )
     call_id = ring(app, ORLANDO[0], 0)
@@ -408,4 +408,3 @@ def test_a_memory_of_nobody_keeps_no_topics(
             connection.execute(select(func.count()).select_from(call_topics)).scalar()
             == 0
         )
-    app.close()

@@ -2,13 +2,13 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import Connection
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.errors import (
     UNEXPECTED,
@@ -30,6 +30,7 @@ from aftercall.settings import Settings
 from aftercall.settings.providers import RememSettings
 from aftercall.settings.sections import WorkSettings
 from aftercall.testing import FakeReader, make_call
+from opened_apps import OpenApp
 from step_stages import run_steps
 
 ASKED = Reading(
@@ -49,13 +50,11 @@ SAID = (
 
 
 @pytest.fixture
-async def live(settings: Settings) -> AsyncIterator[App]:
+def live(settings: Settings, open_app: OpenApp) -> App:
     # which has tests of its own
-    app = build(
+    return open_app(
         settings.model_copy(update={"work": WorkSettings(enabled=False)}), SystemClock()
     )
-    yield app
-    app.close()
 
 
 def with_reader(app: App, reader: Reader) -> App:

@@ -18,6 +18,7 @@ from aftercall.postcall.rerun import rerun
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import VirtualClock, make_call
+from opened_apps import OpenApp
 
 CALLER = "+15550142"
 TALKS = (
@@ -94,13 +95,13 @@ def test_a_memory_made_anew_is_the_same(app: App) -> None:
 
 
 def test_a_memory_is_made_from_the_archive_into_an_empty_database(
-    tmp_path: Path, clock: VirtualClock
+    tmp_path: Path, clock: VirtualClock, open_app: OpenApp
 ) -> None:
     first = build(Settings(home=tmp_path), clock)
     take_in(first)
     before = memory_of(first)
     first.close()
-    second = build(
+    second = open_app(
         Settings(
             home=tmp_path,
             database=DatabaseSettings(url=f"sqlite:///{tmp_path / 'other.db'}"),
@@ -118,7 +119,6 @@ def test_a_memory_is_made_from_the_archive_into_an_empty_database(
         second.store.is_handed_in(call_id)
         for call_id in second.store.list_sealed_files()
     )
-    second.close()
 
 
 class Halting(RulesReader):

@@ -1,7 +1,6 @@
 """A limit a minute is a queue: later calls wait their turn, and none is lost."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -16,12 +15,13 @@ from aftercall.settings import Settings
 from aftercall.settings.sections import ExtractionSettings
 from aftercall.testing import FakeReader
 from fact_drafts import each, say
+from opened_apps import OpenApp
 
 
 @pytest.fixture(params=["from the first start", "set later"])
 async def live(
-    settings: Settings, request: pytest.FixtureRequest
-) -> AsyncIterator[App]:
+    settings: Settings, request: pytest.FixtureRequest, open_app: OpenApp
+) -> App:
     if request.param == "set later":
         unlimited = build(settings, SystemClock())
         async with running(unlimited):
@@ -30,9 +30,7 @@ async def live(
     limited = settings.model_copy(
         update={"extraction": ExtractionSettings(max_per_minute=1)}
     )
-    app = build(limited, SystemClock())
-    yield app
-    app.close()
+    return open_app(limited, SystemClock())
 
 
 async def test_calls_beyond_the_limit_wait_and_are_searched_later(

@@ -15,7 +15,6 @@ from followup_work import follow
 async def ring(app: App, *said: str) -> tuple[list[str], Sequence[FollowUp]]:
     """What the caller heard, and the requests that are stored afterwards."""
     call, heard = await FakePhone(app.phone.turn_parts).ring(*said)
-    await app.journal.close()
     rows = follow(app.work, call.call.conversation)
     return heard, [row for row in rows if row.kind == "request"]
 

@@ -16,6 +16,7 @@ from aftercall.journal.replay import JournalEntry
 from aftercall.journal.verify import verify_archive
 from aftercall.model.turns import Event, Turn
 from aftercall.testing import START, VirtualClock, make_call, make_live_call
+from opened_apps import OpenApp
 
 
 def turn(seq: int, text: str = "hello") -> Turn:
@@ -29,9 +30,7 @@ def crashed(app: App) -> Iterator[App]:
     """
     other = build(app.settings, app.clock)
     yield other
-    import os
-
-    os.close(other.presence._lock)
+    other.presence.release_lock()
     other.database.close()
 
 
@@ -53,12 +52,13 @@ async def test_a_call_a_crash_left_open_is_sealed_as_interrupted(app: App) -> No
     assert verify_archive(app.archive.place, app.store).faults == ()
 
 
-async def test_a_call_of_a_living_process_is_left_alone(app: App) -> None:
-    other = build(app.settings, app.clock)
+async def test_a_call_of_a_living_process_is_left_alone(
+    app: App, open_app: OpenApp
+) -> None:
+    other = open_app(app.settings, app.clock)
     record = await other.journal.open(make_live_call())
     assert recover(app.journal).sealed == ()
     assert app.store.get(record.call.id).state == "live"
-    other.close()
 
 
 async def test_our_own_live_calls_are_left_alone(app: App) -> None:
@@ -71,8 +71,7 @@ async def test_a_process_on_another_machine_is_dead_after_long_silence(
 ) -> None:
     with crashed(app) as other:
         record = await other.journal.open(make_live_call())
-        # another machine's home is not ours to see
-        other.presence._path(other.presence.process).unlink()
+        other.presence.lock_path.unlink()  # another machine's home is not ours to see
     assert recover(app.journal).sealed == ()
     clock.move(HEARTBEAT_TIMEOUT_S + 1)
     assert recover(app.journal).sealed == (record.call.id,)
@@ -127,7 +126,6 @@ async def test_words_written_after_another_process_sealed_the_call_become_addend
     assert [t.text for t in late] == ["still here"]
     assert app.store.list_late_calls() == []
     assert verify_archive(app.archive.place, app.store).faults == ()
-    await app.journal.close()
 
 
 async def test_a_gap_in_the_journal_is_written_into_the_archive_not_papered_over(
@@ -170,7 +168,6 @@ async def test_a_full_disk_while_sealing_loses_nothing_and_recovery_goes_on(
     assert recover(app.journal).sealed == (record.call.id,)
     row = app.store.get(record.call.id)
     assert (row.end_reason, row.turn_count) == ("caller_hung_up", 1)
-    await app.journal.close()
 
 
 def test_a_call_taken_in_but_not_archived_is_finished_by_recovery(
@@ -192,7 +189,7 @@ def test_a_call_taken_in_but_not_archived_is_finished_by_recovery(
 
 def test_traces_of_dead_processes_are_swept_away(app: App, clock: VirtualClock) -> None:
     with crashed(app) as other:
-        dead = other.presence.process
+        dead = other.presence
     recover(app.journal)
-    assert not app.presence._path(dead).exists()
-    assert ProcessStore(app.database).get_last_heartbeat(dead) is None
+    assert not dead.lock_path.exists()
+    assert ProcessStore(app.database).get_last_heartbeat(dead.process) is None

@@ -68,7 +68,6 @@ async def test_consuming_joins_the_new_call_to_the_conversation(app: App) -> Non
     call, _ = app.archive.read(sealed.name)
     assert (call.resumes, call.conversation) == (dropped, dropped)
     assert app.store.get(call.id).live.conversation == dropped
-    await app.journal.close()
 
 
 async def test_a_third_leg_continues_the_same_conversation(app: App) -> None:
@@ -87,7 +86,6 @@ async def test_a_third_leg_continues_the_same_conversation(app: App) -> None:
         )
         legs.append(record.call.id)
     assert {app.store.get(leg).live.conversation for leg in legs} == {first}
-    await app.journal.close()
 
 
 async def test_of_two_calls_that_try_one_wins(app: App) -> None:
@@ -101,7 +99,6 @@ async def test_of_two_calls_that_try_one_wins(app: App) -> None:
         )
     assert sum(call is not None for call in joined) == 1
     assert app.resume.peek(ring_back(6)) is None
-    await app.journal.close()
 
 
 def test_an_older_call_sealed_late_does_not_replace_a_newer_one(app: App) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, select, text
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.db.tables import (
     answers,
     calls,
@@ -31,6 +31,7 @@ from aftercall.postcall.steps import STEPS
 from aftercall.privacy.retention import KINDS
 from aftercall.settings import Settings
 from aftercall.testing import VirtualClock, make_call
+from opened_apps import OpenApp
 
 DAYS = {
     "recordings_days": 90,
@@ -41,8 +42,10 @@ DAYS = {
 CALLER = "+15550142"
 
 
-def build_with(settings: Settings, clock: VirtualClock, **retention: Any) -> App:
-    return build(
+def open_with(
+    open_app: OpenApp, settings: Settings, clock: VirtualClock, **retention: Any
+) -> App:
+    return open_app(
         Settings.model_validate(
             settings.model_dump(exclude={"briefing"}) | {"retention": retention}
         ),
@@ -140,9 +143,11 @@ def test_by_default_only_old_recordings_go(app: App, clock: VirtualClock) -> Non
 
 @pytest.mark.parametrize("action", ["delete", "archive"])
 def test_what_is_past_its_time_is_gone_from_every_place_and_the_rest_stays(
-    settings: Settings, clock: VirtualClock, action: str
+    settings: Settings, clock: VirtualClock, action: str, open_app: OpenApp
 ) -> None:
-    app = build_with(settings, clock, **DAYS, action=dict.fromkeys(KINDS, action))
+    app = open_with(
+        open_app, settings, clock, **DAYS, action=dict.fromkeys(KINDS, action)
+    )
     old = take_in(app, "juniper", "c1")
     path = record(app, old)
     clock.move(timedelta(days=100).total_seconds())
@@ -182,13 +187,14 @@ def test_what_is_past_its_time_is_gone_from_every_place_and_the_rest_stays(
     ] == []
     assert app.store.list_page(limit=5) == []
     assert new.id != old.id
-    app.close()
 
 
 def test_what_was_archived_can_be_read_and_secrets_stay_sealed(
-    settings: Settings, clock: VirtualClock
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
 ) -> None:
-    app = build_with(settings, clock, facts_days=30, action={"facts": "archive"})
+    app = open_with(
+        open_app, settings, clock, facts_days=30, action={"facts": "archive"}
+    )
     call = make_call(
         [
             ("agent", "Hello!"),
@@ -208,25 +214,23 @@ def test_what_was_archived_can_be_read_and_secrets_stay_sealed(
     ]
     assert any("Carl" in json.loads(one)["content"] for one in kept)
     assert "4471" not in "".join(kept)
-    app.close()
 
 
 def test_a_fact_that_is_said_again_stays(
-    settings: Settings, clock: VirtualClock
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
 ) -> None:
-    app = build_with(settings, clock, facts_days=30)
+    app = open_with(open_app, settings, clock, facts_days=30)
     take_in(app, "juniper", "c1")
     clock.move(timedelta(days=20).total_seconds())
     take_in(app, "juniper", "c2")
     clock.move(timedelta(days=20).total_seconds())
     assert app.retention.apply()["facts"] == []
-    app.close()
 
 
 def test_facts_outlive_the_words_they_rest_on_and_a_rebuild(
-    settings: Settings, clock: VirtualClock
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
 ) -> None:
-    app = build_with(settings, clock, transcripts_days=30)
+    app = open_with(open_app, settings, clock, transcripts_days=30)
     take_in(app, "juniper", "c1")
     clock.move(timedelta(days=31).total_seconds())
     take_in(app, "cardamom", "c2")
@@ -246,7 +250,6 @@ def test_facts_outlive_the_words_they_rest_on_and_a_rebuild(
         == believed
     )
     assert verify_archive(app.archive.place, app.store).faults == ()
-    app.close()
 
 
 def _any_fact(app: App) -> str:
@@ -255,9 +258,9 @@ def _any_fact(app: App) -> str:
 
 
 def test_a_call_whose_work_is_not_done_stays(
-    settings: Settings, clock: VirtualClock
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
 ) -> None:
-    app = build_with(settings, clock, transcripts_days=30)
+    app = open_with(open_app, settings, clock, transcripts_days=30)
     row, _ = app.journal.ingest(make_call(caller=CALLER))
     clock.move(timedelta(days=31).total_seconds())
     assert app.retention.find_expired()["transcripts"] == []
@@ -268,4 +271,3 @@ def test_a_call_whose_work_is_not_done_stays(
             ).scalar()
             is not None
         )
-    app.close()

@@ -1,6 +1,6 @@
 """Searching, on both databases: what is found, for whom, and as of when."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from sqlalchemy import select, text
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.db.connect import Database
 from aftercall.db.tables import passages
 from aftercall.errors import ConfigError, ModelUnavailable
@@ -31,6 +31,7 @@ from aftercall.model.passages import Passage, SearchHit, SearchScope
 from aftercall.settings import Settings
 from aftercall.settings.providers import OpenAISettings
 from aftercall.testing import START, VirtualClock, make_call
+from opened_apps import OpenApp, OpenDatabase
 
 BILL, ANN = "+15550100", "+15550199"
 OURS = SearchScope("main", BILL)
@@ -265,7 +266,7 @@ def test_a_fact_told_often_and_lately_comes_first(
     assert refs(search.find("milk", OURS)) == ["F1"]
 
 
-def test_a_fact_said_several_times_at_once_is_one_passage_with_all_the_words_around_it(
+def test_a_fact_said_several_times_is_one_passage_with_all_the_words_around_it(
     app: App, search: MemorySearch
 ) -> None:
     keep(app, fact("F1", "likes tea", at=START - timedelta(days=9)))
@@ -392,10 +393,10 @@ def test_with_an_embedder_what_is_near_in_meaning_is_found_within_the_callers_ro
 
 
 def test_an_embedder_serves_searches_of_all_callers_and_of_a_shared_memory(
-    settings: Settings, clock: VirtualClock
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
 ) -> None:
     memory = settings.memory.model_copy(update={"scope": "shared"})
-    app = build(settings.model_copy(update={"memory": memory}), clock)
+    app = open_app(settings.model_copy(update={"memory": memory}), clock)
     keep(
         app,
         fact("F1", "loves an espresso", "*"),
@@ -411,7 +412,6 @@ def test_an_embedder_serves_searches_of_all_callers_and_of_a_shared_memory(
         "main", BILL, "verified", "favourite beverage"
     )
     assert any("espresso" in line for line in lines)
-    app.close()
 
 
 class Away(Topics):
@@ -441,23 +441,13 @@ SAID = st.text(alphabet=st.sampled_from("ab c'\"*-é东😀AND"), max_size=12)
 
 @pytest.fixture
 def both(
-    tmp_path: Path, postgres_url: str, request: pytest.FixtureRequest
-) -> Iterator[list[Database]]:
+    tmp_path: Path, other_postgres: str, open_database: OpenDatabase
+) -> list[Database]:
     from aftercall.db.upgrade import prepare_database
 
-    lite = Database(f"sqlite:///{tmp_path / 'both.db'}")
+    lite = open_database(f"sqlite:///{tmp_path / 'both.db'}")
     prepare_database(lite)
-    found = [lite, Database(request.getfixturevalue("other_postgres"))]
-    yield found
-    for database in found:
-        database.close()
-
-
-@pytest.fixture
-def other_postgres(postgres_url: str) -> Iterator[str]:
-    from conftest import _postgres_database
-
-    yield from _postgres_database(postgres_url, "template_aftercall")
+    return [lite, open_database(other_postgres)]
 
 
 def ask(
@@ -517,10 +507,12 @@ def test_no_text_breaks_a_search(app: App, search: MemorySearch) -> None:
         assert isinstance(search.find(query, OURS), list)
 
 
-def test_full_text_holds_exactly_the_rows(tmp_path: Path) -> None:
+def test_full_text_holds_exactly_the_rows(
+    tmp_path: Path, open_database: OpenDatabase
+) -> None:
     from aftercall.db.upgrade import prepare_database
 
-    database = Database(f"sqlite:///{tmp_path / 'a.db'}")
+    database = open_database(f"sqlite:///{tmp_path / 'a.db'}")
     prepare_database(database)
     with database.write() as connection:
         add(connection, [fact("F1", "tea"), fact("F2", "coffee", around="beans")])
@@ -531,4 +523,3 @@ def test_full_text_holds_exactly_the_rows(tmp_path: Path) -> None:
                 "INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)"
             )
         )
-    database.close()

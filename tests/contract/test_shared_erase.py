@@ -3,13 +3,12 @@ kept; what others said too stays.
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.db.tables import fact_occurrences, facts, passages
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.fact_store import FactFilter
@@ -18,23 +17,22 @@ from aftercall.model.passages import SearchScope
 from aftercall.settings import Settings
 from aftercall.testing import VirtualClock
 from fact_drafts import each, say
+from opened_apps import OpenApp
 
 GOES, STAYS = "+15550142", "+15550199"
 BOTH = "The boiler is in the cellar"
 
 
 @pytest.fixture
-def shared(settings: Settings, clock: VirtualClock) -> Iterator[App]:
+def shared(settings: Settings, clock: VirtualClock, open_app: OpenApp) -> App:
     kept = {"facts_days": 30, "action": {"facts": "archive"}}
-    app = build(
+    return open_app(
         Settings.model_validate(
             settings.model_dump(exclude={"briefing"})
             | {"memory": {"scope": "shared"}, "retention": kept}
         ),
         clock,
     )
-    yield app
-    app.close()
 
 
 def tell(app: App, caller: str, *sentences: str, day: float = 0) -> Call:

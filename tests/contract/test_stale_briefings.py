@@ -50,7 +50,7 @@ def test_a_transaction_that_falls_outdates_nothing(app: App) -> None:
     assert versions(app) == before
 
 
-def test_two_that_outdate_the_same_callers_in_opposite_order_do_not_wait_for_each_other(
+def test_outdating_the_same_callers_in_opposite_order_does_not_deadlock(
     app: App,
 ) -> None:
     if app.database.dialect == "sqlite":

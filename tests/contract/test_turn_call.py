@@ -27,13 +27,16 @@ from aftercall.errors import (
 )
 from aftercall.journal import spill
 from aftercall.journal.inserter import JournalInserter
+from aftercall.journal.journal import DATABASE_TIMEOUT_S
 from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.replay import JournalEntry
 from aftercall.journal.resume import ResumeState
 from aftercall.journal.store import CallStore
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
+from aftercall.settings import Settings
 from aftercall.testing import FakeEngine, FakePhone, VirtualClock, make_live_call
+from opened_apps import OpenApp
 
 
 def parts_of(app: App, engine: FakeEngine) -> TurnCallParts:
@@ -78,7 +81,6 @@ async def test_the_archive_holds_exactly_what_was_said_in_order(app: App) -> Non
     ]
     assert app.store.get(call.call.id).end_reason == "caller_hung_up"
     assert engine.is_closed
-    await app.journal.close()
 
 
 async def test_a_request_is_on_disk_before_the_agent_says_so(app: App) -> None:
@@ -90,7 +92,6 @@ async def test_a_request_is_on_disk_before_the_agent_says_so(app: App) -> None:
     (event,) = archived.events
     assert (event.kind, event.data) == ("request.taken", taken)
     assert event.at <= archived.turns[-1].at
-    await app.journal.close()
 
 
 async def test_the_agent_may_hang_up(app: App) -> None:
@@ -99,7 +100,6 @@ async def test_the_agent_may_hang_up(app: App) -> None:
     ).ring("That's all", "never said")
     assert heard == ["Hello!", "Goodbye!"]
     assert app.store.get(call.call.id).end_reason == "agent_hung_up"
-    await app.journal.close()
 
 
 async def test_what_the_caller_said_is_durable_before_the_engine_is_asked(
@@ -117,7 +117,6 @@ async def test_what_the_caller_said_is_durable_before_the_engine_is_asked(
     await call.answer("hello")
     assert seen == [2]
     await call.end("caller_hung_up")
-    await app.journal.close()
 
 
 @pytest.mark.parametrize("fault", [EngineLost("gone"), ValueError("broken")])
@@ -132,7 +131,6 @@ async def test_an_engine_that_breaks_once_is_asked_again_and_twice_ends_the_call
     assert (row.state, row.end_reason) == ("sealed", "engine_lost")
     archived, _ = app.archive.read(str(row.archive_name))
     assert [event.kind for event in archived.events] == ["engine.lost", "engine.lost"]
-    await app.journal.close()
 
 
 async def test_an_engine_that_recovers_goes_on(app: App) -> None:
@@ -140,7 +138,6 @@ async def test_an_engine_that_recovers_goes_on(app: App) -> None:
         parts_of(app, FakeEngine(EngineLost("gone"), "Back again.", EngineLost("gone")))
     ).ring("a", "b", "c")
     assert heard == ["Hello!", SORRY.text, "Back again.", SORRY.text]
-    await app.journal.close()
 
 
 async def test_an_engine_that_never_answers_is_given_its_time_and_no_more(
@@ -157,7 +154,6 @@ async def test_an_engine_that_never_answers_is_given_its_time_and_no_more(
     await clock.advance(0.1)
     assert await hearing == SORRY
     await call.end("caller_hung_up")
-    await app.journal.close()
 
 
 async def test_an_engine_that_refuses_at_once_still_lets_the_caller_hear_something(
@@ -168,7 +164,6 @@ async def test_an_engine_that_refuses_at_once_still_lets_the_caller_hear_somethi
     ).ring()
     assert heard == [SORRY.text]
     assert app.store.get(call.call.id).state == "sealed"
-    await app.journal.close()
 
 
 async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_the_call(
@@ -195,13 +190,15 @@ async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_
             "Hello, stranger!"
         ]
         await call.end("caller_hung_up")
-    await app.journal.close()
 
 
-@pytest.mark.usefixtures("usual_patience")
 async def test_a_database_that_hangs_costs_the_caller_a_moment_and_no_turn(
-    app: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+    settings: Settings,
+    clock: VirtualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    open_app: OpenApp,
 ) -> None:
+    app = open_app(settings, clock, database_timeout_s=DATABASE_TIMEOUT_S)
     goes_on, real = threading.Event(), JournalInserter.write
     goes_on.set()
 
@@ -227,7 +224,6 @@ async def test_a_database_that_hangs_costs_the_caller_a_moment_and_no_turn(
         ("agent", "Anything else?"),
     ]
     assert app.journal.spill.list_files() == []
-    await app.journal.close()
 
 
 async def test_a_full_disk_in_the_middle_of_a_call_is_told_to_the_caller(
@@ -244,7 +240,6 @@ async def test_a_full_disk_in_the_middle_of_a_call_is_told_to_the_caller(
         assert await call.answer("hello") == NOT_WRITTEN
     await call.end("caller_hung_up")
     assert sealed(app, call) == [("agent", "Hello!")]
-    await app.journal.close()
 
 
 async def test_when_neither_the_database_nor_the_disk_takes_anything_the_caller_is_told(
@@ -257,7 +252,6 @@ async def test_when_neither_the_database_nor_the_disk_takes_anything_the_caller_
     monkeypatch.setattr(spill, "MAX_WAITING_BYTES", 0)
     _, heard = await FakePhone(parts_of(app, FakeEngine())).ring("hello")
     assert heard == [NOT_WRITTEN.text]
-    await app.journal.close()
 
 
 async def test_ringing_back_inside_the_window_continues_the_conversation(
@@ -274,4 +268,3 @@ async def test_ringing_back_inside_the_window_continues_the_conversation(
         first.call.id,
     )
     assert (third.call.resumes, third.call.conversation) == (None, third.call.id)
-    await app.journal.close()

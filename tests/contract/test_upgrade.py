@@ -1,5 +1,6 @@
 """The schema: built twice and compared; never downgraded by accident."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,15 +29,18 @@ from aftercall.errors import (
 )
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
+from opened_apps import OpenDatabase
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    return Database(
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    database = Database(
         f"sqlite:///{tmp_path / 'new.db'}"
         if request.param == "sqlite"
         else request.getfixturevalue("empty_postgres")
     )
+    yield database
+    database.close()
 
 
 def describe(database: Database) -> dict[str, object]:
@@ -82,7 +86,6 @@ def test_migrations_lead_to_exactly_the_tables(empty: Database) -> None:
         options = {"compare_server_default": True, "include_object": is_ours}
         context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, metadata) == []
-    empty.close()
 
 
 def test_every_migration_is_known() -> None:
@@ -95,7 +98,6 @@ def test_preparing_builds_a_new_database_and_does_it_once(empty: Database) -> No
     prepare_database(empty)
     with empty.read() as connection:
         assert current_revision(connection) == NEWEST_REVISION
-    empty.close()
 
 
 def test_an_upgrade_that_fails_leaves_nothing_behind(empty: Database) -> None:
@@ -109,7 +111,6 @@ def test_an_upgrade_that_fails_leaves_nothing_behind(empty: Database) -> None:
         connection.execute(text("DROP TABLE steps"))
     upgrade(empty)
     assert "calls" in describe(empty)
-    empty.close()
 
 
 def test_a_database_newer_than_us_is_refused(empty: Database) -> None:
@@ -119,29 +120,28 @@ def test_a_database_newer_than_us_is_refused(empty: Database) -> None:
     for attempt in (prepare_database, upgrade):
         with pytest.raises(DatabaseNewer, match="9999"):
             attempt(empty)
-    empty.close()
 
 
 def test_an_outdated_postgres_waits_for_db_upgrade(
-    empty_postgres: str, monkeypatch: pytest.MonkeyPatch
+    empty_postgres: str, monkeypatch: pytest.MonkeyPatch, open_database: OpenDatabase
 ) -> None:
-    database = Database(empty_postgres)
+    database = open_database(empty_postgres)
     upgrade(database)
     monkeypatch.setattr("aftercall.db.upgrade.NEWEST_REVISION", "0002-to-come")
     with pytest.raises(DatabaseOutdated, match="aftercall db upgrade"):
         prepare_database(database)
-    database.close()
 
 
-def test_sqlite_writes_ahead_syncs_fully_and_keeps_foreign_keys(tmp_path: Path) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'a.db'}")
+def test_sqlite_writes_ahead_syncs_fully_and_keeps_foreign_keys(
+    tmp_path: Path, open_database: OpenDatabase
+) -> None:
+    database = open_database(f"sqlite:///{tmp_path / 'a.db'}")
     with database.read() as connection:
         found = [
             connection.exec_driver_sql(f"PRAGMA {name}").scalar()
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         ]
     assert found == ["wal", 2, 1, 30_000]
-    database.close()
 
 
 @pytest.mark.parametrize(
@@ -158,15 +158,15 @@ def test_a_database_address_we_cannot_use_is_a_clear_error(url: str, said: str) 
         Database(url)
 
 
-def test_a_database_that_is_not_there_says_so(tmp_path: Path) -> None:
+def test_a_database_that_is_not_there_says_so(
+    tmp_path: Path, open_database: OpenDatabase
+) -> None:
     url = f"postgresql+psycopg://nobody@localhost/none?host={tmp_path}"
-    database = Database(Settings(database=DatabaseSettings(url=url)).database_url)
+    database = open_database(Settings(database=DatabaseSettings(url=url)).database_url)
     with pytest.raises(DatabaseUnreachable, match="no connection to the database"):
         prepare_database(database)
-    database.close()
 
 
 def test_a_table_that_is_gone_is_told_as_damage(empty: Database) -> None:
     with pytest.raises(DatabaseDamaged, match="calls"), empty.read() as connection:
         connection.execute(text("SELECT id FROM calls"))
-    empty.close()

@@ -31,6 +31,7 @@ from aftercall.testing import (
     make_live_call,
 )
 from aftercall.who.register import CallerRegister
+from opened_apps import OpenApp
 from voice_rig import Rig
 from waiting import until
 
@@ -82,7 +83,6 @@ async def test_another_name_opens_that_persons_memory_and_not_the_owners(
     home = app.settings.home / "workspace" / "people" / PHONE
     assert "Anna" in (home / "anna" / "USER.md").read_text()
     assert "Anna" not in (home / "USER.md").read_text()
-    await app.journal.close()
 
 
 async def test_the_owner_by_a_short_name_is_still_the_owner(app: App) -> None:
@@ -95,7 +95,6 @@ async def test_the_owner_by_a_short_name_is_still_the_owner(app: App) -> None:
         )
         == PHONE
     )
-    await app.journal.close()
 
 
 async def test_who_is_named_first_at_a_number_owns_it(app: App) -> None:
@@ -103,7 +102,6 @@ async def test_who_is_named_first_at_a_number_owns_it(app: App) -> None:
     assert "morning" in told(app, PHONE)
     assert app.store.list_page(limit=1)[0].live.caller == PHONE
     assert app.store.get_decided_party(app.store.list_page(limit=1)[0].live.id) == PHONE
-    await app.journal.close()
 
 
 def test_two_people_on_one_line_have_a_memory_that_neither_opens(app: App) -> None:
@@ -143,7 +141,6 @@ async def test_a_dropped_call_of_a_guest_is_picked_up_when_they_say_who_they_are
     assert "Anna" in heard[-1]
     anew = app.composer.recompose(again.call, ANNA, "unknown", call.call.id)
     assert anew.pick_up is not None
-    await app.journal.close()
 
 
 async def test_the_agents_words_to_the_owner_are_not_kept_in_a_guests_memory(
@@ -156,7 +153,6 @@ async def test_the_agents_words_to_the_owner_are_not_kept_in_a_guests_memory(
         app.recall.find("main", ANNA, "unknown", "sister Lucy Porto")
     )
     assert "Lucy" not in told(app, ANNA)
-    await app.journal.close()
 
 
 async def test_a_streamed_call_goes_on_in_a_session_that_knows_nothing_of_the_owner(
@@ -188,7 +184,6 @@ async def test_a_streamed_call_goes_on_in_a_session_that_knows_nothing_of_the_ow
         (event.kind, event.data) for event in call.events
     ]
     assert app.register.find_party(call) == ANNA
-    await app.journal.close()
 
 
 async def test_where_nobody_can_say_who_is_calling_no_memory_stays_open(
@@ -204,13 +199,12 @@ async def test_where_nobody_can_say_who_is_calling_no_memory_stays_open(
         "Hello, this is Anna.", "What did we talk about last time?"
     )
     assert "nothing from an earlier call" in heard[2]
-    await app.journal.close()
 
 
 @pytest.fixture
-def guarded(settings: Settings, clock: VirtualClock) -> App:
+def guarded(settings: Settings, clock: VirtualClock, open_app: OpenApp) -> App:
     work = {"passcode": "blue harbour", "passcode_tries": 2}
-    return build(
+    return open_app(
         Settings.model_validate(
             settings.model_dump(exclude={"briefing"}) | {"owner": OWNER, "work": work}
         ),
@@ -232,8 +226,6 @@ async def test_a_withheld_number_is_remembered_by_nobody_without_the_passcode(
     assert "nothing from an earlier call" in heard[2]
     assert "noon" not in told(guarded, OWNER)
     assert guarded.recall.find("main", None, "unknown", "noon") == []
-    await guarded.journal.close()
-    guarded.close()
 
 
 async def test_the_passcode_opens_the_owners_memory_and_keeps_the_call_in_it(
@@ -256,11 +248,9 @@ async def test_the_passcode_opens_the_owners_memory_and_keeps_the_call_in_it(
         guarded.recall.find("main", OWNER, "unknown", "passcode blue harbour")
     ) + told(guarded, OWNER)
     assert guarded.eraser.erase(OWNER).calls == 2
-    await guarded.journal.close()
-    guarded.close()
 
 
-async def test_with_the_passcode_another_name_opens_that_persons_memory_at_the_owners_number(
+async def test_with_the_passcode_another_name_opens_its_own_memory_at_the_owners_number(
     guarded: App,
 ) -> None:
     await ring(guarded, *TOM_SAYS, caller=OWNER)
@@ -273,8 +263,6 @@ async def test_with_the_passcode_another_name_opens_that_persons_memory_at_the_o
     )
     assert guarded.register.find_party(archived(guarded)) == join_party(OWNER, "anna")
     assert "noon" not in told(guarded, OWNER)
-    await guarded.journal.close()
-    guarded.close()
 
 
 async def test_after_too_many_wrong_tries_the_right_passcode_opens_nothing(
@@ -291,8 +279,6 @@ async def test_after_too_many_wrong_tries_the_right_passcode_opens_nothing(
     assert "nothing from an earlier call" in heard[3]
     assert [event.kind for event in archived(guarded).events] == ["passcode.wrong"]
     assert guarded.register.find_party(archived(guarded)) is None
-    await guarded.journal.close()
-    guarded.close()
 
 
 def archived(app: App) -> Call:
@@ -301,14 +287,14 @@ def archived(app: App) -> Call:
     return call
 
 
-async def test_what_is_private_is_told_to_verified_callers_only_in_briefing_and_lookup_alike(
-    settings: Settings, clock: VirtualClock
+async def test_private_facts_reach_only_verified_callers_in_briefing_and_lookup(
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
 ) -> None:
     strict = {
         "memory": {"release": "shared", "visibility": {"preference": "private"}},
         "work": {"trusted": [PHONE]},
     }
-    app = build(
+    app = open_app(
         Settings.model_validate(settings.model_dump(exclude={"briefing"}) | strict),
         clock,
     )
@@ -344,8 +330,6 @@ async def test_what_is_private_is_told_to_verified_callers_only_in_briefing_and_
             fact.id
             in {told.id for told in app.composer.make_briefing(call, found).facts}
         ) is is_told
-    await app.journal.close()
-    app.close()
 
 
 levels = st.sampled_from(["shared", "private", "secret"])
@@ -461,4 +445,3 @@ async def test_an_erased_number_takes_everybody_at_it_along_and_an_export_tells_
     assert (receipt.calls, receipt.scan.traces) == (2, ())
     assert not (app.settings.home / "workspace" / "people" / PHONE).exists()
     assert "saffron" not in told(app, ANNA) + told(app, PHONE)
-    await app.journal.close()

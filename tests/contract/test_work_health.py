@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import delete, update
 
 from aftercall import durable
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.db.tables import calls, followup_runs, steps
 from aftercall.errors import SinkRefused, StorageFull
@@ -23,6 +23,7 @@ from aftercall.work import deliver
 from aftercall.work.health import HealthReport, report, report_json
 from aftercall.work.sweep import import_missing_files, sweep, sweep_if_due
 from followup_work import RecordingSink, follow, hold_call, later, with_sink
+from opened_apps import OpenApp
 from waiting import until
 
 
@@ -195,7 +196,7 @@ async def test_the_sweep_sets_going_what_fell_through_and_then_finds_nothing(
     assert look(engine).counts.swept_at == clock.now()
 
 
-def test_a_sealed_file_that_the_database_lost_is_taken_in_again_and_its_work_is_not_done_twice(
+def test_a_sealed_file_the_database_lost_is_imported_and_its_work_not_repeated(
     app: App,
 ) -> None:
     call = hold_call(app)
@@ -254,7 +255,7 @@ def test_a_running_process_that_cannot_even_say_so_is_failing(
 
 
 async def test_upkeep_that_fails_here_is_told_by_a_running_app(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, open_app: OpenApp
 ) -> None:
     is_broken = True
 
@@ -264,10 +265,9 @@ async def test_upkeep_that_fails_here_is_told_by_a_running_app(
 
     monkeypatch.setattr(PinBoard, "sweep", sweep_pins)
     monkeypatch.setattr("aftercall.memory.pins.board.SWEEP_INTERVAL_S", 0.01)
-    app = build(settings, SystemClock())
+    app = open_app(settings, SystemClock())
     async with running(app):
         await until(lambda: app.report_health().status == "failing")
         assert "no room for pins (storage.full)" in app.report_health().reasons[0]
         is_broken = False
         await until(lambda: app.report_health().status == "ok")
-    app.close()

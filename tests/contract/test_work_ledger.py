@@ -30,6 +30,7 @@ from followup_work import (
     states,
     with_sink,
 )
+from opened_apps import OpenApp
 
 OWNER = "+15550100"
 BUG, MARKUS, CARL = (
@@ -269,11 +270,9 @@ def test_a_request_is_trusted_as_far_as_the_leg_it_was_made_in(app: App) -> None
 
 
 @pytest.fixture
-def guarded(settings: Settings, clock: VirtualClock) -> Any:
+def guarded(settings: Settings, clock: VirtualClock, open_app: OpenApp) -> App:
     work = settings.work.model_copy(update={"passcode": SecretStr("blue harvest 47")})
-    app = build(settings.model_copy(update={"work": work}), clock)
-    yield app
-    app.close()
+    return open_app(settings.model_copy(update={"work": work}), clock)
 
 
 def spoken(words: str) -> list[tuple[str, str]]:
@@ -309,7 +308,7 @@ def test_a_spoken_passcode_verifies_and_is_nowhere_in_what_is_read(
     assert "harvest" not in " ".join(workspace(guarded).values()).lower()
 
 
-def test_wrong_passcodes_are_counted_over_calls_and_then_even_the_right_one_does_not_help(
+def test_after_wrong_passcodes_in_several_calls_the_right_one_does_not_help(
     guarded: App,
 ) -> None:
     desk = with_sink(guarded, RecordingSink())

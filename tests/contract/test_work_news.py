@@ -12,7 +12,7 @@ from aftercall.workspace.paths import Workspace
 from followup_work import RecordingSink, follow, hold_call, with_sink
 
 
-def test_what_was_done_and_what_waits_is_told_to_the_caller_who_asked_and_to_no_other(
+def test_only_the_caller_who_asked_is_told_what_was_done_and_what_waits(
     app: App, clock: VirtualClock
 ) -> None:
     desk = with_sink(

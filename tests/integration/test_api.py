@@ -7,11 +7,12 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.journal.archive import encode_call
 from aftercall.settings import Settings
 from aftercall.testing import VirtualClock, make_call
 from aftercall.web.server import make_server
+from opened_apps import OpenApp
 
 LOOPBACK = ("127.0.0.1", 50_000)
 
@@ -138,9 +139,11 @@ def test_without_a_token_only_this_machine_is_served(
 
 
 def test_with_a_token_nothing_else_opens(
-    settings: Settings, clock: VirtualClock
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
 ) -> None:
-    app = build(settings.model_copy(update={"api_token": SecretStr("s3cret")}), clock)
+    app = open_app(
+        settings.model_copy(update={"api_token": SecretStr("s3cret")}), clock
+    )
     client = TestClient(
         make_server(app), base_url="https://calls.example", client=("192.0.2.7", 1)
     )
@@ -157,4 +160,3 @@ def test_with_a_token_nothing_else_opens(
         client.get("/api/calls", headers={"Authorization": "Bearer s3cret"}).status_code
         == 200
     )
-    app.close()

@@ -110,7 +110,6 @@ async def test_an_erasure_is_recorded_with_the_rows_it_removes(
     await app.journal.seal(record, end_reason="caller_hung_up")
     assert client.post(f"/people/{CALLER}/erase", data=csrf).status_code == 200
     assert [deed for deed, _ in deeds(app)] == ["erased"]
-    await app.journal.close()
 
 
 def test_an_export_that_fails_is_not_recorded(app: App, tmp_path: Path) -> None:

@@ -7,17 +7,16 @@ import pytest
 from fastapi.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.settings import Settings
 from aftercall.web.server import make_server
+from opened_apps import OpenApp
 
 
 @pytest.fixture
-def live(settings: Settings) -> Iterator[App]:
-    app = build(settings, SystemClock())
-    yield app
-    app.close()
+def live(settings: Settings, open_app: OpenApp) -> App:
+    return open_app(settings, SystemClock())
 
 
 @pytest.fixture

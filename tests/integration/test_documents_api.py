@@ -1,19 +1,20 @@
 """Document memory as clients of Remem see it, on both databases."""
 
-from collections.abc import Iterator
 from typing import Any
 
+import httpx2
 import pytest
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.memory.remem import RememClient
 from aftercall.model.passages import Document, make_document_id
 from aftercall.settings import Settings
 from aftercall.settings.providers import RememSettings
 from aftercall.testing import START, VirtualClock
 from aftercall.web.server import make_server
+from opened_apps import OpenApp
 
 KEY = {"Idempotency-Key": "7f1b0a52-5c2f-4b61-9f5c-0d1f8f7c3a11"}
 
@@ -208,12 +209,13 @@ def test_bytes_that_are_no_document_are_refused(client: TestClient, raw: bytes) 
 
 
 @pytest.fixture
-def guarded(settings: Settings, clock: VirtualClock) -> Iterator[TestClient]:
-    app = build(settings.model_copy(update={"api_token": SecretStr("s3cret")}), clock)
-    yield TestClient(
+def guarded(settings: Settings, clock: VirtualClock, open_app: OpenApp) -> TestClient:
+    app = open_app(
+        settings.model_copy(update={"api_token": SecretStr("s3cret")}), clock
+    )
+    return TestClient(
         make_server(app), base_url="https://calls.example", client=("192.0.2.7", 1)
     )
-    app.close()
 
 
 def test_either_header_of_a_client_opens_and_nothing_else(guarded: TestClient) -> None:
@@ -251,7 +253,7 @@ def test_our_own_client_can_write_here(client: TestClient) -> None:
             RememSettings.model_validate(
                 {"api_key": "x", "api_url": "http://127.0.0.1:8080", "dialect": dialect}
             ),
-            client._transport,
+            httpx2.MockTransport(client.send),
         )
         assert remem.send(page) == remem.send(page)
     assert len(find(client, query="bees")) == 1

@@ -3,7 +3,6 @@
 import hmac
 import json
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.errors import DatabaseUnreachable
 from aftercall.postcall.rerun import rerun
@@ -21,20 +20,19 @@ from aftercall.settings import Settings
 from aftercall.settings.providers import ElevenLabsSettings
 from aftercall.testing import make_call
 from aftercall.web.server import make_server
+from opened_apps import OpenApp
 
 SECRET = "wsec_test"
 
 
 @pytest.fixture
-def live(settings: Settings) -> Iterator[App]:
-    app = build(
+def live(settings: Settings, open_app: OpenApp) -> App:
+    return open_app(
         settings.model_copy(
             update={"elevenlabs": ElevenLabsSettings(webhook_secret=SecretStr(SECRET))}
         ),
         SystemClock(),
     )
-    yield app
-    app.close()
 
 
 def post(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.cli import lab as command
 from aftercall.errors import ConfigError, RefusedInput
 from aftercall.lab.control_api import make_exports
@@ -19,6 +19,7 @@ from aftercall.settings import Settings
 from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 from aftercall.web.server import make_server
 from loopback_server import listening, serve
+from opened_apps import OpenApp
 
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
 
@@ -30,7 +31,7 @@ def port() -> int:
 
 
 @pytest.fixture
-def agent(tmp_path: Path, port: int) -> Iterator[tuple[App, str]]:
+def agent(tmp_path: Path, port: int, open_app: OpenApp) -> Iterator[tuple[App, str]]:
     """An agent pointed at a lab on `port`, with exactly what the lab says to set."""
     box = command.configure_lab(
         f"http://127.0.0.1:{port}",
@@ -55,10 +56,9 @@ def agent(tmp_path: Path, port: int) -> Iterator[tuple[App, str]]:
                 api_url=told["AFTERCALL_TELNYX_API_URL"],
             ),
         )
-        app = build(settings)
+        app = open_app(settings)
         for _ in serve(make_server(app), listener, address):
             yield app, address
-        app.close()
 
 
 def run(*words: str) -> tuple[int, str]:

@@ -18,6 +18,7 @@ from aftercall.settings.sections import ReceptionistSettings
 from aftercall.web.carrier import TELNYX_MEDIA, TWILIO_MEDIA, get_stream_url
 from aftercall.web.media import MAX_FRAMES_BEFORE_START
 from aftercall.web.server import make_server
+from opened_apps import OpenApp
 
 
 def test_where_the_receptionist_speaks_no_stream_is_taken(app: App) -> None:
@@ -44,21 +45,23 @@ def voiced(tmp_path: Path) -> Settings:
         [TelnyxSide("v3:a").stop()],
     ],
 )
-def test_who_brings_no_pass_is_sent_away(voiced: Settings, frames: list[str]) -> None:
-    app = build(voiced)
+def test_who_brings_no_pass_is_sent_away(
+    voiced: Settings, frames: list[str], open_app: OpenApp
+) -> None:
+    app = open_app(voiced)
     with TestClient(make_server(app)).websocket_connect(TELNYX_MEDIA) as socket:
         for frame in frames:
             socket.send_text(frame)
         with pytest.raises(WebSocketDisconnect) as gone:
             socket.receive_text()
         assert gone.value.code == 1008
-    app.close()
 
 
-def test_a_stream_comes_to_the_public_address_as_a_socket(voiced: Settings) -> None:
-    app = build(voiced)
+def test_a_stream_comes_to_the_public_address_as_a_socket(
+    voiced: Settings, open_app: OpenApp
+) -> None:
+    app = open_app(voiced)
     assert get_stream_url(app, TELNYX_MEDIA) == "wss://calls.example/base/telnyx/media"
-    app.close()
 
 
 def test_an_engine_without_its_key_is_said_at_start(tmp_path: Path) -> None:
@@ -69,7 +72,7 @@ def test_an_engine_without_its_key_is_said_at_start(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "missing", ["moonshine-voice not installed; install aftercall[speech]", None]
 )
-def test_without_the_extra_the_receptionist_speaks_through_the_carrier_and_the_doctor_says_so(
+def test_without_the_extra_the_carrier_speaks_and_the_doctor_says_so(
     tmp_path: Path, missing: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("aftercall.compose.phone", "aftercall.doctor"):
@@ -88,8 +91,10 @@ def test_without_the_extra_the_receptionist_speaks_through_the_carrier_and_the_d
     )
 
 
-def test_own_speech_is_nobodys_where_another_engine_speaks(tmp_path: Path) -> None:
-    app = build(
+def test_own_speech_is_nobodys_where_another_engine_speaks(
+    tmp_path: Path, open_app: OpenApp
+) -> None:
+    app = open_app(
         Settings(
             home=tmp_path,
             deepgram=DeepgramSettings(api_key=SecretStr("x")),
@@ -97,4 +102,3 @@ def test_own_speech_is_nobodys_where_another_engine_speaks(tmp_path: Path) -> No
         )
     )
     assert app.speech_kit is None
-    app.close()

@@ -2,14 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 from argon2 import PasswordHasher
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.model.turns import Event
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
@@ -18,6 +17,7 @@ from aftercall.testing import VirtualClock, make_call
 from aftercall.web.auth import MAX_LOGIN_FAILURES
 from aftercall.web.server import make_server
 from followup_work import follow, hold_call
+from opened_apps import OpenApp
 
 CALLER = "+15550142"
 EVIL = "<script>alert('x')</script>"
@@ -34,21 +34,20 @@ def client(app: App) -> TestClient:
 
 
 @pytest.fixture
-def locked(settings: Settings, clock: VirtualClock) -> Iterator[TestClient]:
+def locked(settings: Settings, clock: VirtualClock, open_app: OpenApp) -> TestClient:
     pages = PagesSettings(
         password_hash=SecretStr(PasswordHasher(1, 8, 1).hash("open sesame"))
     )
-    app = build(
+    app = open_app(
         settings.model_copy(update={"api_token": SecretStr("t0ken"), "pages": pages}),
         clock,
     )
-    yield TestClient(
+    return TestClient(
         make_server(app),
         base_url="https://calls.example",
         client=("192.0.2.7", 1),
         follow_redirects=False,
     )
-    app.close()
 
 
 def csrf_of(page: str) -> str:

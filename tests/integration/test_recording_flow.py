@@ -15,7 +15,7 @@ import pytest
 from pydantic import SecretStr
 from twilio.twiml.voice_response import Start, VoiceResponse
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.lab.exchange import LabNumber
 from aftercall.lab.server import Lab
 from aftercall.phone import twiml
@@ -24,6 +24,7 @@ from aftercall.settings.providers import OpenAISettings, TwilioSettings
 from aftercall.settings.sections import RecordingsSettings
 from aftercall.web.server import make_server
 from loopback_server import ACCOUNT, TOKEN, lab_box, listening, serve
+from opened_apps import OpenApp
 
 AGENT_NUMBER = "+15550101"
 
@@ -102,12 +103,11 @@ def ring(lab: Lab, address: str) -> None:
 
 
 @pytest.fixture
-def recorded(tmp_path: Path, lab: Lab) -> Iterator[tuple[App, str]]:
+def recorded(tmp_path: Path, lab: Lab, open_app: OpenApp) -> Iterator[tuple[App, str]]:
     with listening() as (listener, address):
-        app = build(settings_for(tmp_path / "home", lab, address))
+        app = open_app(settings_for(tmp_path / "home", lab, address))
         for _ in serve(make_server(app), listener, address):
             yield app, address
-        app.close()
 
 
 def test_a_recorded_call_ends_with_its_audio_and_its_transcript_in_the_home(

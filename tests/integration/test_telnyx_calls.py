@@ -4,14 +4,14 @@ Telnyx.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 import pytest
 from pydantic import SecretStr
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.errors import DatabaseUnreachable
 from aftercall.lab.carrier import DeliveryFaults
@@ -23,6 +23,7 @@ from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings
 from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import VirtualClock
+from opened_apps import OpenApp
 from telnyx_setup import (
     EVENTS,
     Line,
@@ -42,17 +43,14 @@ def line() -> Line:
 
 
 @pytest.fixture
-def live(settings: Settings, line: Line) -> Iterator[App]:
-    app = build(telnyx_settings(settings), SystemClock())
-    yield reach(app, line)
-    app.close()
+def live(settings: Settings, line: Line, open_app: OpenApp) -> App:
+    return reach(open_app(telnyx_settings(settings), SystemClock()), line)
 
 
 @pytest.fixture
 async def town(live: App, line: Line) -> AsyncIterator[TelnyxTown]:
     async with telnyx_town(live, line) as town:
         yield town
-    await live.journal.close()
 
 
 async def sealed(app: App) -> list[tuple[str, str]]:
@@ -143,7 +141,6 @@ async def test_events_that_come_twice_change_nothing(
         said = await sealed(live)
     assert [speaker for speaker, _ in said] == ["agent", "caller", "agent"]
     assert call.actions == ["answer", "transcription_start", "speak", "speak"]
-    await live.journal.close()
 
 
 async def test_an_answer_told_after_the_hang_up_begins_nothing_and_the_missed_call_is_kept(
@@ -199,10 +196,10 @@ async def test_what_is_said_is_in_no_log(
 
 
 async def test_a_silent_caller_is_asked_twice_and_then_let_go(
-    settings: Settings, line: Line
+    settings: Settings, line: Line, open_app: OpenApp
 ) -> None:
     clock = VirtualClock()
-    app = reach(build(telnyx_settings(settings), clock), line)
+    app = reach(open_app(telnyx_settings(settings), clock), line)
     async with telnyx_town(app, line, clock=clock) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)
         while not call.is_over:
@@ -212,14 +209,13 @@ async def test_a_silent_caller_is_asked_twice_and_then_let_go(
         assert len(call.heard) == 4
         await town.lab.wait_delivered(call)
         await sealed(app)
-    app.close()
 
 
 async def test_a_caller_who_speaks_for_long_is_not_taken_for_silent(
-    settings: Settings, line: Line
+    settings: Settings, line: Line, open_app: OpenApp
 ) -> None:
     clock = VirtualClock()
-    app = reach(build(telnyx_settings(settings), clock), line)
+    app = reach(open_app(telnyx_settings(settings), clock), line)
     async with telnyx_town(app, line, clock=clock) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)
         assert call.has_interim_results
@@ -238,7 +234,6 @@ async def test_a_caller_who_speaks_for_long_is_not_taken_for_silent(
         assert len(call.heard) == 1
         await town.lab.hang_up(call)
         assert [speaker for speaker, _ in await sealed(app)] == ["agent"]
-    app.close()
 
 
 async def until_said(call: TelnyxCall, clock: VirtualClock) -> None:
@@ -249,17 +244,17 @@ async def until_said(call: TelnyxCall, clock: VirtualClock) -> None:
 
 
 async def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
-    settings: Settings, line: Line
+    settings: Settings, line: Line, open_app: OpenApp
 ) -> None:
-    before = reach(build(telnyx_settings(settings), SystemClock()), line)
+    before = reach(open_app(telnyx_settings(settings), SystemClock()), line)
     async with telnyx_town(before, line) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)
         await town.lab.say(call, "Please call the plumber.")
         for record in before.journal.live_recorders:
             await before.journal.seal(record, end_reason="server_stopped")
-        after = reach(build(telnyx_settings(settings), SystemClock()), line)
-        restarted = httpx2.ASGITransport(route_server(after))
-        town.lab.http._transport.inner = restarted  # type: ignore[attr-defined] # the same number, another process
+        after = reach(open_app(telnyx_settings(settings), SystemClock()), line)
+        # the same number, another process
+        town.to_agent.inner = httpx2.ASGITransport(route_server(after))
         await town.lab.say(call, "And remind me to water the plants.")
         assert "water the plants" in call.heard[-1]
         await town.lab.hang_up(call)
@@ -270,10 +265,6 @@ async def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
         assert (second.live.resumes, second.live.caller) == (first.live.id, CALLER)
         assert second.live.metadata["call_sid"] == call.control_id
         await after.phone.close()
-    await before.journal.close()
-    await after.journal.close()
-    before.close()
-    after.close()
 
 
 def route_server(app: App) -> Any:
@@ -283,15 +274,16 @@ def route_server(app: App) -> Any:
 
 
 @pytest.fixture
-def streamed(settings: Settings, line: Line) -> Iterator[App]:
+def streamed(settings: Settings, line: Line, open_app: OpenApp) -> App:
     """An app with a voice engine, which takes its calls by the media socket."""
     engine = {
         "engine": "deepgram",
         "deepgram": DeepgramSettings(api_key=SecretStr("x")),
     }
-    app = build(telnyx_settings(settings).model_copy(update=engine), SystemClock())
-    yield reach(app, line)
-    app.close()
+    return reach(
+        open_app(telnyx_settings(settings).model_copy(update=engine), SystemClock()),
+        line,
+    )
 
 
 async def test_a_voice_engine_gets_the_stream_with_its_token_and_the_end(
@@ -314,7 +306,6 @@ async def test_a_voice_engine_gets_the_stream_with_its_token_and_the_end(
     (row,) = streamed.store.list_page(limit=5)
     assert (row.live.sid, row.live.caller) == (call.control_id, CALLER)
     assert (row.state, row.end_reason) == ("sealed", "stream_failed")
-    await streamed.journal.close()
 
 
 async def test_a_stream_that_cannot_be_registered_leaves_the_call_to_the_receptionist(
@@ -332,16 +323,15 @@ async def test_a_stream_that_cannot_be_registered_leaves_the_call_to_the_recepti
         )
         await town.lab.hang_up(call)
         await sealed(streamed)
-    await streamed.journal.close()
 
 
 async def test_recording_is_asked_for_when_it_is_wanted_and_never_in_the_way(
-    settings: Settings, line: Line
+    settings: Settings, line: Line, open_app: OpenApp
 ) -> None:
     wanted = telnyx_settings(settings).model_copy(
         update={"recordings": RecordingsSettings(enabled=True)}
     )
-    app = reach(build(wanted, SystemClock()), line)
+    app = reach(open_app(wanted, SystemClock()), line)
     async with telnyx_town(app, line) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)
         assert call.actions == [
@@ -352,7 +342,6 @@ async def test_recording_is_asked_for_when_it_is_wanted_and_never_in_the_way(
         ]
         await town.lab.hang_up(call)
         await sealed(app)
-    app.close()
 
 
 async def test_what_telnyx_did_not_sign_is_refused(town: TelnyxTown) -> None:

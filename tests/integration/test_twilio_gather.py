@@ -15,6 +15,7 @@ from aftercall.clock import SystemClock
 from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings
 from aftercall.web.server import make_server
+from opened_apps import DISK_PATIENCE_S, OpenApp
 
 TOKEN = "twilio-token"
 PUBLIC = "https://calls.example"
@@ -82,10 +83,8 @@ def phone_settings(settings: Settings) -> Settings:
 
 
 @pytest.fixture
-def live(phone_settings: Settings) -> Iterator[App]:
-    app = build(phone_settings, SystemClock())
-    yield app
-    app.close()
+def live(phone_settings: Settings, open_app: OpenApp) -> App:
+    return open_app(phone_settings, SystemClock())
 
 
 @pytest.fixture
@@ -182,16 +181,16 @@ def test_a_silent_caller_is_asked_twice_and_then_let_go(
 
 
 def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
-    phone_settings: Settings,
+    phone_settings: Settings, open_app: OpenApp
 ) -> None:
-    before = build(phone_settings, SystemClock())
+    before = build(phone_settings, SystemClock(), database_timeout_s=DISK_PATIENCE_S)
     with TestClient(make_server(before), base_url="http://10.0.0.7") as client:
         twilio = Twilio(client)
         twilio.say()
         twilio.say("Please call the plumber.")
         question = twilio.next
     before.close()
-    after = build(phone_settings, SystemClock())
+    after = open_app(phone_settings, SystemClock())
     with TestClient(make_server(after), base_url="http://10.0.0.7") as client:
         twilio = Twilio(client)
         twilio.next = question
@@ -203,7 +202,6 @@ def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
         first.live.id,
     )
     assert second.live.metadata["call_sid"] == SID
-    after.close()
 
 
 @pytest.mark.parametrize(

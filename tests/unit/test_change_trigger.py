@@ -7,8 +7,9 @@ import pytest
 from sqlalchemy import text
 
 from aftercall.change_trigger import ChangeTrigger
-from aftercall.db.connect import Database, TableChanges
+from aftercall.db.connect import TableChanges
 from aftercall.testing import VirtualClock
+from opened_apps import OpenDatabase
 
 
 class Stone(TableChanges):
@@ -97,11 +98,11 @@ async def test_a_look_that_fails_is_made_again() -> None:
 
 
 def test_what_anybody_commits_changes_the_mark_and_reading_does_not(
-    tmp_path: Path,
+    tmp_path: Path, open_database: OpenDatabase
 ) -> None:
     database, elsewhere = (
-        Database(f"sqlite:///{tmp_path}/x.db"),
-        Database(f"sqlite:///{tmp_path}/x.db"),
+        open_database(f"sqlite:///{tmp_path}/x.db"),
+        open_database(f"sqlite:///{tmp_path}/x.db"),
     )
     with database.write() as connection:
         connection.execute(text("CREATE TABLE t (x)"))
@@ -117,14 +118,12 @@ def test_what_anybody_commits_changes_the_mark_and_reading_does_not(
         assert changes.read_version() == marks[-1]
     assert len(set(marks)) == 3
     changes.close()
-    database.close()
-    elsewhere.close()
 
 
 def test_whoever_cannot_know_whether_something_was_written_looks(
-    tmp_path: Path,
+    tmp_path: Path, open_database: OpenDatabase
 ) -> None:
-    database = Database(f"sqlite:///{tmp_path}/x.db")
+    database = open_database(f"sqlite:///{tmp_path}/x.db")
     changes = TableChanges(database)
     changes.read_version()
     (tmp_path / "x.db").write_bytes(b"not a database at all, " * 500)
@@ -132,4 +131,3 @@ def test_whoever_cannot_know_whether_something_was_written_looks(
         (tmp_path / f"x.db{suffix}").unlink(missing_ok=True)
     changes.close()
     assert changes.read_version() != changes.read_version()
-    database.close()

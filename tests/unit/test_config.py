@@ -26,7 +26,7 @@ def test_defaults_need_nothing() -> None:
     assert loaded.warnings == ()
 
 
-def test_the_environment_goes_before_the_file_and_each_value_tells_where_it_came_from(
+def test_the_environment_goes_before_the_file_and_each_value_names_its_origin(
     tmp_path: Path,
 ) -> None:
     file = write(

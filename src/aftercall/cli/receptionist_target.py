@@ -26,6 +26,10 @@ from aftercall.tester.record import CallLog, CallRecord
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.target import CallSetup, ConnectionSession, TargetSession
 
+DATABASE_TIMEOUT_S = (
+    60.0  # nobody is on the phone: a busy machine changes no test's result
+)
+
 
 class SkippingClock(SystemClock):
     """Real time, but pauses between two calls can be skipped."""
@@ -82,7 +86,10 @@ class ReceptionistTarget:
             clock = SkippingClock()
             shutil.copytree(self.template, home, dirs_exist_ok=True)
             app = await asyncio.to_thread(
-                build, _settings(self.settings, Path(home)), clock
+                build,
+                _settings(self.settings, Path(home)),
+                clock,
+                database_timeout_s=DATABASE_TIMEOUT_S,
             )
             try:
                 yield _ReceptionistSession(self.setup, app, clock)

@@ -49,6 +49,7 @@ def build_journal(
     archive: Archive,
     presence: Presence,
     clock: Clock,
+    database_timeout_s: float,
 ) -> Journal:
     return Journal(
         store,
@@ -58,4 +59,5 @@ def build_journal(
         clock,
         SpillFolder(settings.home / "spill"),
         timedelta(seconds=settings.reconnect_window_s),
+        database_timeout_s,
     )

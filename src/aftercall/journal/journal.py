@@ -51,9 +51,7 @@ from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall, has_caller_words, parse_call_json
 from aftercall.model.turns import Event, Turn
 
-DATABASE_TIMEOUT_S = (
-    1.0  # after this the database counts as away: the caller is on the phone
-)
+DATABASE_TIMEOUT_S = 1.0  # so long a write may take: the caller is on the phone
 RECOVERY_INTERVAL_S = 60.0
 MAX_CLOCK_SKEW = timedelta(days=1)  # of another machine's clock
 
@@ -73,7 +71,9 @@ class Journal:
         clock: Clock,
         spill: SpillFolder,
         reconnect_window: timedelta,
+        database_timeout_s: float = DATABASE_TIMEOUT_S,
     ) -> None:
+        """After `database_timeout_s` the database counts as away."""
         self.store = store
         self.reconnect_window = reconnect_window
         self.spill = spill
@@ -81,6 +81,7 @@ class Journal:
         self.archive = archive
         self.presence = presence
         self.clock = clock
+        self._database_timeout_s = database_timeout_s
         self._inserter = inserter
         self._writer: GroupCommit[JournalEntry] | None = None
         self._spiller: GroupCommit[JournalEntry] | None = None
@@ -186,7 +187,7 @@ class Journal:
             return False
         try:
             opening = asyncio.to_thread(self.store.open, call, self.presence.process)
-            is_new = await with_timeout(self.clock, DATABASE_TIMEOUT_S, opening)
+            is_new = await with_timeout(self.clock, self._database_timeout_s, opening)
         except TimeoutError as error:
             self.outage.start(DatabaseUnreachable(f"the database: {error}"))
             return False
@@ -207,8 +208,9 @@ class Journal:
                 write, close = self._inserter.write, self._inserter.close
                 self._writer = GroupCommit("journal", write, on_close=close)
             written = self._writer.submit(entry)
-            alarm = asyncio.ensure_future(self.clock.sleep(DATABASE_TIMEOUT_S))
-            alarm.add_done_callback(partial(_time_out_write, written))
+            timeout_s = self._database_timeout_s
+            alarm = asyncio.ensure_future(self.clock.sleep(timeout_s))
+            alarm.add_done_callback(partial(_time_out_write, written, timeout_s))
             try:
                 await written
             except AftercallError as error:
@@ -359,11 +361,13 @@ class Journal:
             self._sealing.discard(call_id)
 
 
-def _time_out_write(written: PendingWrite, alarm: "asyncio.Future[None]") -> None:
+def _time_out_write(
+    written: PendingWrite, timeout_s: float, alarm: "asyncio.Future[None]"
+) -> None:
     """An entry that is written later all the same is there twice; replay ignores the second."""
     if not alarm.cancelled() and not written.done():
         written.set_exception(
-            DatabaseUnreachable(f"not written within {DATABASE_TIMEOUT_S:g} s")
+            DatabaseUnreachable(f"not written within {timeout_s:g} s")
         )
 
 

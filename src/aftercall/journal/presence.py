@@ -65,8 +65,12 @@ class Presence:
         self._folder = folder
         self._store = store
         self._clock = clock
-        self._lock = create_locked(self._path(self.process))
+        self._lock = create_locked(self.lock_path)
         self.send_heartbeat()
+
+    @property
+    def lock_path(self) -> Path:
+        return self._path(self.process)
 
     def send_heartbeat(self, failures: Sequence[dict[str, str]] | None = None) -> None:
         self._store.record_heartbeat(self.process, self._clock.now(), failures)
@@ -100,6 +104,10 @@ class Presence:
 
     def close(self) -> None:
         self._remove(self.process)
+        self.release_lock()
+
+    def release_lock(self) -> None:
+        """From here on other processes of this machine take this one for dead."""
         os.close(self._lock)
 
     def _remove(self, process: str) -> None:

@@ -219,9 +219,10 @@ class DatabaseOutage:
             self._watch = asyncio.create_task(self._wait_for_database())
 
     async def close(self) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-            await asyncio.gather(self._watch, return_exceptions=True)
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
 
     async def _wait_for_database(self) -> None:
         logged_code = ""

@@ -202,6 +202,11 @@ class StreamTokens:
         self._clock = clock
         self._used: dict[str, int] = {}
 
+    @property
+    def remembered_count(self) -> int:
+        """How many used tokens are remembered, so that they open nothing again."""
+        return len(self._used)
+
     def issue(self, call_sid: str) -> str:
         claim = f"{self._now() + TOKEN_LIFETIME_S}.{token_urlsafe(9)}"
         return f"{claim}.{self._sign(call_sid, claim)}"

@@ -61,36 +61,38 @@ async def after_call(call_id: str, names: list[str], rationed: list[str]) -> Non
 @workflow("aftercall.rationed_step")
 async def rationed_step(call_id: str, name: str) -> None:
     with _forgetting(call_id):
-        await run_or_retry(call_id, [name], 1)
+        await run_stages(call_id, [name])
 
 
 @workflow("aftercall.step_again")
 async def retry_step(call_id: str, name: str, attempt: int) -> None:
     with _forgetting(call_id):
-        is_ended = await run_or_retry(call_id, [name], attempt)
+        is_ended = await run_stages(call_id, [name], attempt)
         if name == SUMMARY and is_ended:
             await run_stages(call_id, await list_late_steps(call_id), again=True)
 
 
-async def run_stages(call_id: str, names: list[str], *, again: bool = False) -> None:
+async def run_stages(
+    call_id: str, names: list[str], attempt: int = 1, *, again: bool = False
+) -> bool:
+    """Run steps stage by stage; schedule the next attempt of those that need one.
+
+    True if all have ended.
+    """
+    have_ended = True
     for stage in STAGES:
         in_stage = [name for name in stage if name in names]
-        if in_stage:
-            await run_or_retry(call_id, in_stage, 1, again=again)
-
-
-async def run_or_retry(
-    call_id: str, names: list[str], attempt: int, *, again: bool = False
-) -> bool:
-    """Run steps and schedule the next attempt of those that need one. True if all have ended."""
-    pauses = await run_steps(call_id, names, attempt, again)
-    for name, pause_s in pauses.items():
-        retry_id = f"{call_id}:{name}:{attempt + 1}"
-        with SetWorkflowID(retry_id), SetEnqueueOptions(delay_seconds=pause_s):
-            await DBOS.enqueue_workflow_async(
-                QUEUE, retry_step, call_id, name, attempt + 1
-            )
-    return not pauses
+        if not in_stage:
+            continue
+        pauses = await run_steps(call_id, in_stage, attempt, again)
+        for name, pause_s in pauses.items():
+            retry_id = f"{call_id}:{name}:{attempt + 1}"
+            with SetWorkflowID(retry_id), SetEnqueueOptions(delay_seconds=pause_s):
+                await DBOS.enqueue_workflow_async(
+                    QUEUE, retry_step, call_id, name, attempt + 1
+                )
+        have_ended = have_ended and not pauses
+    return have_ended
 
 
 @step("aftercall.take_steps", ATTEMPTS)

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -78,7 +78,10 @@ class LocalRecogniser:
     """Several processes; a request goes to the one with the shortest queue."""
 
     def __init__(self, processes: int) -> None:
-        self._processes = [SpeechProcess("recogniser") for _ in range(processes)]
+        self._processes = [
+            SpeechProcess("recogniser", child_command("recogniser"))
+            for _ in range(processes)
+        ]
 
     async def recognise(self, sound: bytes) -> str:
         chosen = min(self._processes, key=lambda process: process.queue_length)
@@ -95,7 +98,9 @@ class LocalRecogniser:
 
 class LocalSynthesiser:
     def __init__(self, voice: str) -> None:
-        self._process = SpeechProcess("synthesiser", voice)
+        self._process = SpeechProcess(
+            "synthesiser", child_command("synthesiser", voice)
+        )
         self.open = self._process.open
         self.close = self._process.close
 
@@ -103,12 +108,18 @@ class LocalSynthesiser:
         return await self._process.ask(text.encode())
 
 
-class SpeechProcess:
-    """A child process (`child.py`), asked from an event loop that must not wait for it."""
+def child_command(kind: str, *options: str) -> list[str]:
+    return [sys.executable, "-m", "aftercall.speech.child", kind, *options]
 
-    def __init__(self, kind: str, *options: str) -> None:
+
+class SpeechProcess:
+    """A child process that answers as `child.py` does, asked from an event loop that must not
+    wait for it.
+    """
+
+    def __init__(self, kind: str, command: Sequence[str]) -> None:
         self._kind = kind
-        self._command = [sys.executable, "-m", "aftercall.speech.child", kind, *options]
+        self._command = command
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"aftercall-{kind}")
         self._process: subprocess.Popen[bytes] | None = None
         self.queue_length = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.briefing.render import CLOSING_TAG, OPENING_TAG, render
 from aftercall.memory.extraction import list_briefed_facts
 from aftercall.model.briefing import Briefing, RecentCall, ResumedCall
@@ -16,6 +16,7 @@ from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.testing import START, FakePhone, VirtualClock, make_call
+from opened_apps import OpenApp
 
 words = st.text(max_size=80)
 
@@ -52,10 +53,10 @@ def work(app: App, caller: str, *lines: str) -> None:
 
 
 def test_a_preview_tells_what_the_call_will_be_told_and_uses_nothing_up(
-    tmp_path: Path,
+    tmp_path: Path, open_app: OpenApp
 ) -> None:
     clock = VirtualClock()
-    app = build(Settings.model_validate({"home": tmp_path}), clock)
+    app = open_app(Settings.model_validate({"home": tmp_path}), clock)
     work(app, "+15550100", "This is Bill. Please call the plumber.")
     clock.move(3_600)
     first, second = app.composer.preview("+15550100"), app.composer.preview("+15550100")
@@ -69,14 +70,13 @@ def test_a_preview_tells_what_the_call_will_be_told_and_uses_nothing_up(
     assert app.composer.preview("+15550199") == Briefing(
         app.settings.receptionist.greeting, at=clock.now()
     )
-    app.close()
 
 
 def test_inside_the_window_the_dropped_call_is_told_and_later_not(
-    tmp_path: Path,
+    tmp_path: Path, open_app: OpenApp
 ) -> None:
     clock = VirtualClock()
-    app = build(Settings.model_validate({"home": tmp_path}), clock)
+    app = open_app(Settings.model_validate({"home": tmp_path}), clock)
     work(app, "+15550100", "Please call the plumber.")
     clock.move(10)
     told = app.composer.preview("+15550100")
@@ -84,24 +84,26 @@ def test_inside_the_window_the_dropped_call_is_told_and_later_not(
     assert "Caller: Please call the plumber." in render(told, UTC)
     clock.move(3_600)
     assert app.composer.preview("+15550100").pick_up is None
-    app.close()
 
 
-def test_an_old_greeting_is_no_greeting_any_more(tmp_path: Path) -> None:
+def test_an_old_greeting_is_no_greeting_any_more(
+    tmp_path: Path, open_app: OpenApp
+) -> None:
     clock = VirtualClock()
-    app = build(Settings.model_validate({"home": tmp_path}), clock)
+    app = open_app(Settings.model_validate({"home": tmp_path}), clock)
     work(app, "+15550100", "This is Bill. Please call the plumber.")
     left = tmp_path / "workspace" / "people" / "+15550100" / "NEXT_GREETING.txt"
     long_ago = (START - timedelta(days=60)).timestamp()
     os.utime(left, (long_ago, long_ago))
     clock.move(3_600)
     assert app.composer.preview("+15550100").greeting == "Hey Bill!"
-    app.close()
 
 
-def test_facts_are_told_with_their_day_and_secrets_never(tmp_path: Path) -> None:
+def test_facts_are_told_with_their_day_and_secrets_never(
+    tmp_path: Path, open_app: OpenApp
+) -> None:
     clock = VirtualClock()
-    app = build(Settings.model_validate({"home": tmp_path}), clock)
+    app = open_app(Settings.model_validate({"home": tmp_path}), clock)
     work(
         app,
         "+15550100",
@@ -116,14 +118,13 @@ def test_facts_are_told_with_their_day_and_secrets_never(tmp_path: Path) -> None
     assert "evening" in text
     assert "4471" not in text
     assert app.composer.preview("+15550199").facts == ()
-    app.close()
 
 
 def test_what_a_call_was_told_is_kept_with_it_and_repeating_it_is_no_news(
-    tmp_path: Path,
+    tmp_path: Path, open_app: OpenApp
 ) -> None:
     clock = VirtualClock()
-    app = build(Settings.model_validate({"home": tmp_path}), clock)
+    app = open_app(Settings.model_validate({"home": tmp_path}), clock)
     work(
         app,
         "+15550100",
@@ -136,9 +137,7 @@ def test_what_a_call_was_told_is_kept_with_it_and_repeating_it_is_no_news(
 
     async def ring() -> str:
         call, _ = await FakePhone(app.phone.turn_parts).ring("Hello again.")
-        await app.journal.close()
         return call.call.id
 
     kept, _ = app.archive.read(str(app.store.get(asyncio.run(ring())).archive_name))
     assert list_briefed_facts(kept) == set(told) != set()
-    app.close()

@@ -88,9 +88,7 @@ def test_better_facts_stay_longer_than_others() -> None:
     assert [fact.id for fact in told.facts] == ["f0", "f1", "f2", "f3", "f4"]
 
 
-def test_a_dropped_calls_last_words_are_told_whatever_else_goes_and_the_first_ones_are_not() -> (
-    None
-):
+def test_of_a_dropped_call_the_last_words_stay_and_the_first_ones_go() -> None:
     turns = make_call([("caller", f"line {n} {'word ' * 30}") for n in range(40)]).turns
     text = render(
         trim(

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from aftercall.bridge.tools import list_tools
-from aftercall.clock import SystemClock
+from aftercall.clock import Clock, SystemClock
 from aftercall.engine.session import AgentReply
 from aftercall.engine.spoken_turns import (
     NOT_TAKEN,
@@ -36,7 +36,7 @@ from aftercall.model.briefing import Briefing, RecentCall
 from aftercall.model.turns import Turn
 from aftercall.speech.kit import SpeechKit
 from aftercall.speech.sound import SILENCE, encode, tone
-from aftercall.testing import START, FakeEngine
+from aftercall.testing import START, FakeEngine, VirtualClock
 from voice_server import receive_until
 
 PAUSE = SILENCE * 40
@@ -60,9 +60,12 @@ async def session_of(
     engine: FakeEngine,
     ear: LabRecogniser | None = None,
     opening: EngineOpening | None = None,
+    clock: Clock | None = None,
 ) -> AsyncIterator[SpokenTurnSession]:
     aloud = SpokenTurnEngine(
-        engine, SpeechKit(ear or LabRecogniser(), LabSynthesiser()), SystemClock()
+        engine,
+        SpeechKit(ear or LabRecogniser(), LabSynthesiser()),
+        clock or SystemClock(),
     )
     session = await aloud.connect(opening or EngineOpening("", "Hello!"), list_tools())
     assert isinstance(session, SpokenTurnSession)
@@ -109,9 +112,10 @@ async def test_what_a_noise_cut_off_is_said_again() -> None:
 
 
 async def test_a_noise_after_our_words_is_asked_about() -> None:
-    async with session_of(FakeEngine(greeting="Hi")) as session:
+    clock = VirtualClock()
+    async with session_of(FakeEngine(greeting="Hi"), clock=clock) as session:
         await receive_until(session, AgentDone)
-        session._speaking_until_s = 0.0  # it has been heard to its end
+        clock.move(60)  # it has been heard to its end
         session.send_audio(NOISE)
         assert text_of(await receive_until(session, AgentDone)) == PARDON
 

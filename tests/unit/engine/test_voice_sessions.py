@@ -77,9 +77,8 @@ BEGAN = {"type": "UserStartedSpeaking"}
 DONE = {"type": "AgentAudioDone"}
 
 
-async def test_audio_of_an_interrupted_deepgram_speech_is_dropped_until_something_new_begins() -> (
-    None
-):
+async def test_late_audio_of_an_interrupted_deepgram_speech_is_dropped() -> None:
+    """It is dropped until something new begins."""
     events = await deepgram(
         text("assistant", "Hello."),
         b"a",

@@ -121,7 +121,7 @@ def test_who_a_message_is_for_may_change_and_the_message_stays() -> None:
         "C: Don't ring me. Text me, I never hear the phone. | A: We'll text.",
     ],
 )
-def test_nothing_is_asked_where_it_is_denied_broken_off_quoted_or_only_a_way_to_be_reached(
+def test_what_is_denied_broken_off_quoted_or_only_a_way_to_be_reached_is_no_request(
     script: str,
 ) -> None:
     assert not _read(script).requests

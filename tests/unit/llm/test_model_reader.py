@@ -207,7 +207,7 @@ def test_a_secret_stands_in_a_secret_fact_and_nowhere_else() -> None:
     assert greeting is None
 
 
-def test_a_secret_that_the_model_took_for_a_fact_is_marked_and_one_it_missed_is_added() -> (
+def test_a_secret_the_model_took_for_a_fact_is_marked_and_a_missed_one_is_added() -> (
     None
 ):
     marked = (

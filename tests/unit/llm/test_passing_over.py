@@ -40,6 +40,6 @@ def test_secrets_are_the_same_whether_turns_are_passed_over_or_not(
 ) -> None:
     told = spoken()
     quickly = find_all(told)
-    monkeypatch.setattr(secrets, "_may_tell", lambda _text: True)
+    monkeypatch.setattr(secrets, "may_tell", lambda _text: True)
     assert quickly == find_all(told)
     assert sum(map(bool, quickly)) > 50

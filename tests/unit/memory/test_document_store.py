@@ -73,9 +73,7 @@ def test_what_was_said_cannot_begin_a_section() -> None:
     assert page.content.count("\n### ") == 1
 
 
-def test_a_section_with_nothing_to_say_is_left_out_and_the_summary_stands_for_the_topics() -> (
-    None
-):
+def test_an_empty_section_is_left_out_and_the_summary_stands_for_the_topics() -> None:
     page = make_call_document(
         make_call(caller=None),
         Summary(text="Somebody called."),

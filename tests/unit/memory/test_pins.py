@@ -155,9 +155,7 @@ def test_a_sentence_with_a_secret_leaves_no_trace() -> None:
     assert [sentence.text for sentence in spoken.said] == ["It's about the visa."]
 
 
-def test_words_that_are_always_secret_and_what_memory_holds_as_secret_leave_none_either() -> (
-    None
-):
+def test_secret_words_and_what_was_confided_become_no_topic() -> None:
     call = make_call(
         [
             (

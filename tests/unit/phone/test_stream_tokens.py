@@ -48,7 +48,7 @@ def test_used_passes_are_forgotten_when_they_would_no_longer_hold() -> None:
     for _ in range(20):
         assert passes.redeem("CA1", passes.issue("CA1"))
         clock.move(TOKEN_LIFETIME_S / 2)
-    assert len(passes._used) <= 3
+    assert passes.remembered_count <= 3
 
 
 @given(st.none() | st.text(max_size=120))

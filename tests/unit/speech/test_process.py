@@ -6,9 +6,12 @@ import asyncio
 import io
 import os
 import signal
+import stat
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -37,17 +40,16 @@ serve(work, sys.stdin.buffer, sys.stdout.buffer)
 
 
 @pytest.fixture
-def echo() -> SpeechProcess:
-    made = SpeechProcess("recogniser")
-    made._command = [sys.executable, "-c", ECHO]
-    return made
+def echo() -> Iterator[SpeechProcess]:
+    made = SpeechProcess("recogniser", [sys.executable, "-c", ECHO])
+    yield made
+    made.close()
 
 
 async def test_answers_come_to_those_who_asked(echo: SpeechProcess) -> None:
     bodies = [bytes([number]) * 50_000 for number in range(20)]
     assert await asyncio.gather(*(echo.ask(body) for body in bodies)) == bodies
     assert echo.queue_length == 0
-    echo.close()
 
 
 async def test_a_failure_is_told_without_what_was_spoken_and_the_process_goes_on(
@@ -57,7 +59,6 @@ async def test_a_failure_is_told_without_what_was_spoken_and_the_process_goes_on
     with pytest.raises(EngineLost, match=r"the recogniser failed \(ValueError\)"):
         await echo.ask(b"fail")
     assert await echo.ask(b"who") == before
-    echo.close()
 
 
 async def test_a_process_that_died_is_replaced_when_the_next_one_asks(
@@ -70,21 +71,30 @@ async def test_a_process_that_died_is_replaced_when_the_next_one_asks(
     with suppress(EngineLost):  # this one may meet the dead process
         await echo.ask(b"who")
     assert int(await echo.ask(b"who")) != before
-    echo.close()
 
 
 async def test_a_process_found_dead_is_replaced_and_its_pipes_are_closed(
     echo: SpeechProcess,
 ) -> None:
-    await echo.ask(b"who")
-    dead = echo._process
-    assert dead is not None
-    dead.kill()
-    dead.wait()
+    before = find_open_pipes()
+    process = int(await echo.ask(b"who"))
+    pipes = find_open_pipes() - before
+    assert len(pipes) == 2
+    os.kill(process, signal.SIGKILL)
+    await asyncio.to_thread(os.waitid, os.P_PID, process, os.WEXITED | os.WNOWAIT)
     assert await echo.ask(b"again") == b"again"
-    assert dead.stdin is not None and dead.stdin.closed  # noqa: PT018 - one pipe
-    assert dead.stdout is not None and dead.stdout.closed  # noqa: PT018 - the other
-    echo.close()
+    assert not pipes & find_open_pipes()
+
+
+def find_open_pipes() -> set[int]:
+    """The inodes of the pipes that this process has open."""
+    found = set()
+    for file in Path("/dev/fd").iterdir():
+        with suppress(OSError):  # the one that lists the folder is closed again
+            status = os.fstat(int(file.name))
+            if stat.S_ISFIFO(status.st_mode):
+                found.add(status.st_ino)
+    return found
 
 
 async def test_a_process_that_hangs_is_ended(
@@ -96,7 +106,6 @@ async def test_a_process_that_hangs_is_ended(
         await echo.ask(b"hang")
     monkeypatch.undo()
     assert await echo.ask(b"again") == b"again"
-    echo.close()
 
 
 async def test_closing_ends_what_is_under_way_and_leaves_no_process(

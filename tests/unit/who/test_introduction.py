@@ -87,7 +87,7 @@ def test_what_is_no_introduction_opens_nothing(said: str) -> None:
 
 
 @pytest.mark.parametrize("said", ["It's Anna.", "Hi, I'm Anna.", "it's anna speaking"])
-def test_a_short_introduction_counts_at_the_beginning_and_in_answer_to_the_question_only(
+def test_a_short_introduction_counts_only_at_the_beginning_or_when_asked_for(
     said: str,
 ) -> None:
     assert find_introduction(said, is_opening=True)

@@ -38,9 +38,10 @@ def kept(home: Path) -> Path:
     return home / "agent" / "abc-agent"
 
 
-def test_it_gets_the_request_and_all_archives_on_input_and_in_a_file_and_nothing_of_our_environment(
+def test_it_gets_the_request_and_the_archives_but_not_our_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Both come on its input and in a file."""
     monkeypatch.setenv("GITHUB_TOKEN", "canary")
     monkeypatch.setenv("MY_TOOL", "yes")
     program = """
@@ -79,9 +80,10 @@ print(json.dumps({"state": "done", "link": "https://x.example/7"}))
         ("print('[' * 100000)", "without a result line", "0"),
     ],
 )
-def test_a_command_that_crashes_or_prints_garbage_fails_with_its_reason_and_its_output_is_kept(
+def test_a_command_that_crashes_or_prints_garbage_fails_with_its_reason(
     tmp_path: Path, program: str, said: str, code: str
 ) -> None:
+    """Its exit code is kept."""
     with pytest.raises(SinkRefused, match=said):
         run(tmp_path, program)
     assert (kept(tmp_path) / "exit_code").read_text() == f"{code}\n"

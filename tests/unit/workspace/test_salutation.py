@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.app import build
 from aftercall.model.briefing import Briefing, KnownCaller, ResumedCall
 from aftercall.model.people import find_greeted_name, form_of_address, spoken_name
 from aftercall.postcall.rerun import rerun
@@ -16,6 +15,7 @@ from aftercall.settings import Settings
 from aftercall.testing import START, VirtualClock, make_call
 from aftercall.workspace.greeting import choose_greeting
 from aftercall.workspace.user_md import UserProfile
+from opened_apps import OpenApp
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_a_dropped_call_is_picked_up_by_the_given_name() -> None:
 
 
 def test_after_a_call_the_page_has_the_whole_name_and_the_greeting_the_given_one(
-    tmp_path: Path,
+    tmp_path: Path, open_app: OpenApp
 ) -> None:
     clock = VirtualClock()
-    app = build(Settings.model_validate({"home": tmp_path}), clock)
+    app = open_app(Settings.model_validate({"home": tmp_path}), clock)
     call = make_call(
         [
             ("agent", "Hello!"),
@@ -107,7 +107,6 @@ def test_after_a_call_the_page_has_the_whole_name_and_the_greeting_the_given_one
         "- **Name:** Bill Harker"
         in (tmp_path / "workspace" / "people" / "+15550100" / "USER.md").read_text()
     )
-    app.close()
 
 
 @pytest.mark.parametrize(

@@ -136,9 +136,8 @@ def test_notes_of_several_lines_are_kept_whole() -> None:
     )
 
 
-def test_front_matter_unknown_fields_other_sections_and_text_after_a_rule_are_untouched() -> (
-    None
-):
+def test_front_matter_unknown_fields_and_other_sections_are_untouched() -> None:
+    """So is the text after a rule."""
     text = (
         "---\nname: page\n---\n# Me\n\n- **Email:** a@b.c\n- **Name:**\n- **Phone:** 1\n\n## "
         "Links\n\n- x: y\n\n---\n\nfooter: here\n"

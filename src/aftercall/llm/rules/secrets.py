@@ -134,7 +134,7 @@ def find_secrets(turns: tuple[Turn, ...]) -> list[Secret]:
             else ""
         )
         secrets += _codes(turn, question, reply)
-        if _may_tell(turn.text.rstrip(" .!?")):
+        if may_tell(turn.text.rstrip(" .!?")):
             clauses = split_clauses(turn)
             secrets += [
                 *_illnesses(clauses, spoken),
@@ -145,7 +145,7 @@ def find_secrets(turns: tuple[Turn, ...]) -> list[Secret]:
 
 
 @remember
-def _may_tell(text: str) -> bool:
+def may_tell(text: str) -> bool:
     """Most turns hold no word of confidence or illness, and need not be taken apart to be sure
     of it.
     """
