@@ -2,6 +2,7 @@
 brings along.
 """
 
+import asyncio
 import os
 import sys
 import tempfile
@@ -182,7 +183,7 @@ def open_database() -> Iterator[OpenDatabase]:
 
 @pytest.fixture
 async def open_app() -> AsyncIterator[OpenApp]:
-    async with AsyncExitStack() as stack:
+    async with AsyncExitStack() as apps, AsyncExitStack() as journals:
 
         def open_app(
             settings: Settings,
@@ -191,10 +192,14 @@ async def open_app() -> AsyncIterator[OpenApp]:
             database_timeout_s: float = DISK_PATIENCE_S,
         ) -> App:
             app = build(settings, clock, database_timeout_s=database_timeout_s)
-            stack.callback(app.close)
-            stack.push_async_callback(app.journal.close)
+            apps.callback(app.close)
+            journals.push_async_callback(app.journal.close)
             return app
 
+        # Last of the journals' stack, before any database closes: a thread that still reads
+        # would lose its connection.
+        threads = asyncio.get_running_loop().shutdown_default_executor
+        journals.push_async_callback(threads)
         yield open_app
 
 
