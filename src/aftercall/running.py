@@ -34,21 +34,16 @@ SWEEP_CHECK_INTERVAL_S = 10.0  # how often to check whether the hourly sweep is 
 
 @asynccontextmanager
 async def running(app: App) -> AsyncIterator[App]:
-    runner = app.step_runner
     await asyncio.to_thread(app.warm_up)
     await asyncio.to_thread(recover, app.journal)
     await asyncio.to_thread(
         app.briefings.invalidate_other_forms, app.composer.settings_hash
     )
-    open_postcall(runner)
+    open_postcall(app.step_runner)
     work.open_work(app.work)
     open_recordings(app.recording_fetcher)
     open_retention(app.retention)
     await durable.launch(app.settings, app.presence.process)
-    await start_due(runner)
-    await work.start_due(app.work)
-    await start_due_recordings(app.recording_fetcher)
-    await _requeue_orphans(app)
     changes = TableChanges(app.database)
     upkeep = [
         asyncio.create_task(job)
@@ -120,7 +115,11 @@ def _triggered_jobs(
 
     run = app.upkeep.run_repeatedly
     return [
-        run("post-call work", POSTCALL_INTERVAL_S, trigger.wrap(partial(start_due, app.step_runner))),
+        run(
+            "post-call work",
+            POSTCALL_INTERVAL_S,
+            trigger.wrap(partial(start_due, app.step_runner)),
+        ),
         run("follow-up work", DUE_WORK_INTERVAL_S, trigger.wrap(start_work)),
         run("recordings", DUE_WORK_INTERVAL_S, trigger.wrap(start_recordings)),
         run("briefings", compose.FILL_INTERVAL_S, trigger.wrap(prepare_briefings)),

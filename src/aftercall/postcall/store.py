@@ -36,6 +36,7 @@ from aftercall.model.steps import OPEN_STATES, Step, StepOutcome, StepState
 
 KEY = ["call_id", "name"]
 START_LOCK_TIMEOUT_S = 30
+START_BATCH_SIZE = 25  # so many calls a busy machine starts before the lock times out
 SUMMARY = "summary"  # the next call is briefed with its result
 
 
@@ -43,7 +44,7 @@ class StepStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def list_due(self, limit: int = 100) -> list[str]:
+    def list_due(self, limit: int = START_BATCH_SIZE) -> list[str]:
         """Sealed calls whose work has not been started, oldest first."""
         query = (
             select(calls.c.id)

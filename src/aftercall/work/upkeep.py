@@ -54,10 +54,6 @@ class Upkeep:
         self, job: str, pause_s: float, do: Callable[[], Awaitable[object]]
     ) -> None:
         while True:
-            failure = self._failures.get(job)
-            await self._clock.sleep(
-                max(pause_s, failure.pause_s) if failure else pause_s
-            )
             try:
                 await do()
             except Exception as error:  # noqa: BLE001 - the edge: an error must not end the loop
@@ -65,6 +61,10 @@ class Upkeep:
             else:
                 if self._failures.pop(job, None):
                     log.warning("upkeep works again", job=job)
+            failure = self._failures.get(job)
+            await self._clock.sleep(
+                max(pause_s, failure.pause_s) if failure else pause_s
+            )
 
     def _note(self, job: str, error: Exception) -> None:
         before = self._failures.get(job)
