@@ -273,10 +273,15 @@ def test_without_settings_everything_stays_on_this_machine() -> None:
 
 
 def test_messages_go_out_from_the_number_of_the_carrier_whose_keys_are_set() -> None:
-    telnyx = TelnyxSettings(api_key="KEY0123", phone_number="+15550100001")
+    telnyx = TelnyxSettings(api_key=SecretStr("KEY0123"), phone_number="+15550100001")
     assert isinstance(make_carrier(Settings(telnyx=telnyx)), TelnyxMessages)
     twilio = TwilioSettings(
-        account_sid="AC" + "0" * 32, auth_token="secret", phone_number="+15550100002"
+        account_sid="AC" + "0" * 32,
+        auth_token=SecretStr("secret"),
+        phone_number="+15550100002",
     )
     assert isinstance(make_carrier(Settings(twilio=twilio)), TwilioMessages)
-    assert make_carrier(Settings(telnyx=TelnyxSettings(api_key="KEY0123"))) is None
+    assert (
+        make_carrier(Settings(telnyx=TelnyxSettings(api_key=SecretStr("KEY0123"))))
+        is None
+    )
