@@ -403,6 +403,20 @@ class LineFailed(TesterError):
     retryable = True
 
 
+class AgentBroke(LineFailed):
+    """The agent under test failed: an exception, an HTTP error, an answer that is not valid."""
+
+    code = "tester.agent"
+    retryable = False
+
+
+class AgentRefused(LineFailed):
+    """The address is not an agent's, or it wants credentials: the test is set up wrong."""
+
+    code = "tester.address"
+    retryable = False
+
+
 class DatabaseError(AftercallError):
     """The database refused or could not be used."""
 

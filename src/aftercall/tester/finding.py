@@ -31,6 +31,10 @@ KINDS: dict[str, tuple[str, Severity, Who]] = {
     "refusal_loop": ("repetition", "major", "agent"),
     "stalls": ("repetition", "major", "agent"),
     "echoes": ("repetition", "major", "agent"),
+    "answers_alike": ("repetition", "critical", "agent"),
+    "says_twice": ("repetition", "major", "agent"),
+    "agent_error": ("outcome", "critical", "agent"),
+    "goes_on": ("outcome", "major", "agent"),
     "goal_missed": ("outcome", "critical", "agent"),
     "hung_up_early": ("outcome", "critical", "agent"),
     "expectation_missed": ("outcome", "major", "agent"),
@@ -45,9 +49,14 @@ KINDS: dict[str, tuple[str, Severity, Who]] = {
     "contradiction": ("consistency", "major", "agent"),
     "slot_changed": ("consistency", "major", "agent"),
     "unspeakable": ("speech", "minor", "agent"),
+    "reads_markup": ("speech", "major", "agent"),
     "other_language": ("speech", "critical", "agent"),
     "wrong_pace": ("speech", "minor", "agent"),
-    "clipping": ("speech", "minor", "agent"),
+    "clipping": ("sound", "major", "agent"),
+    "choppy": ("sound", "major", "agent"),
+    "noisy": ("sound", "major", "agent"),
+    "cut_onset": ("sound", "major", "agent"),
+    "garbled": ("sound", "major", "agent"),
     "outcome_answered": ("line", "major", "agent"),
     "outcome_busy": ("line", "major", "unknown"),
     "outcome_no_answer": ("line", "major", "unknown"),
@@ -58,7 +67,9 @@ KINDS: dict[str, tuple[str, Severity, Who]] = {
     "duplicate_event": ("line", "minor", "line"),
     "missing_event": ("line", "minor", "line"),
     "late_event": ("line", "minor", "line"),
-    "not_understood": ("line", "major", "unknown"),
+    "not_understood": ("line", "major", "line"),
+    "not_reached": ("line", "major", "tester"),
+    "not_in_script": ("line", "major", "tester"),
     "stages_unsaid": ("line", "info", "unknown"),
     "collision": ("line", "info", "tester"),
     "caller_off_script": ("line", "major", "tester"),
@@ -66,6 +77,29 @@ KINDS: dict[str, tuple[str, Severity, Who]] = {
     "caller_left_early": ("line", "major", "tester"),
     "pause_skipped": ("line", "major", "tester"),
     "not_interrupted": ("line", "major", "tester"),
+}
+
+# doubt: what would have to be true for a finding to be wrong, and who is then its cause
+DOUBTS: dict[str, tuple[str, Who]] = {
+    "misheard": ("the recogniser misheard the agent", "line"),
+    "unheard": ("the line lost what the caller said", "line"),
+    "broken": ("the line broke before the agent was done", "line"),
+    "late": ("the tester itself was late at that moment", "tester"),
+    "off_script": ("the caller left its script", "tester"),
+    "unanswered": ("the caller had no answer to what the agent asked", "tester"),
+    "left": ("the caller ended the call too early", "tester"),
+}
+# category: the doubts about its findings, in the order in which they are checked
+DOUBTS_OF: dict[str, tuple[str, ...]] = {
+    "timing": ("unheard", "late"),
+    "turn taking": ("late",),
+    "repetition": ("misheard", "unheard", "off_script", "unanswered"),
+    "outcome": ("broken", "unheard", "off_script", "left", "unanswered", "misheard"),
+    "trust": ("misheard", "unheard", "off_script"),
+    "consistency": ("misheard", "unheard", "off_script"),
+    "speech": ("misheard",),
+    "sound": (),
+    "line": (),
 }
 
 
@@ -84,6 +118,16 @@ class Finding:
     @property
     def category(self) -> str:
         return KINDS[self.kind][0]
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Names in DOUBTS: what would have to be true for the finding to be wrong."""
+        return DOUBTS_OF[self.category] if self.who == "agent" else ()
+
+    @property
+    def wrong_if(self) -> tuple[str, ...]:
+        """The same in words; each was checked before the finding was reported."""
+        return tuple(DOUBTS[name][0] for name in self.doubts)
 
     @property
     def is_bug(self) -> bool:

@@ -8,20 +8,37 @@ from itertools import pairwise
 
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 _SENTENCE = re.compile(r"[^.?!]+[.?!]*")
-_ASKING = re.compile(
-    r"^(?:and |so |okay,? |ok,? |well,? |great,? |sure,? |alright,? |thanks?(?: you)?,? )*"
-    r"(?:what|when|where|who|which|why|how|can (?:i|you|we)|could (?:i|you|we)|may i|do you|does"
-    r"|did you|would you|will you|is (?:that|this|there|it)|are you|have you"
-    r"|please (?:tell|give|say|spell|provide|confirm|state)"
-    r"|i(?:'ll| will)? need (?:your|to know)|tell me)\b"
+_ABBREVIATION = re.compile(
+    r"\b(dr|mr|mrs|ms|st|prof|no|[ap]\.m|[ap](?=\.m\b)|\d+(?=\.\d))\.(?=\s?\S)",
+    re.IGNORECASE,
 )
+_ASKING = re.compile(
+    r"^(?:(?:and|so|okay|ok|well|great|sure|alright|all right|thanks?|thank you|perfect|lovely|now"
+    r"|right|good|got it|no problem|of course|certainly|absolutely|first|also|then|before i do"
+    r"|just|wonderful|fine)\b,? ?)*"
+    r"(?:what|what's|when|where|who|who's|whom|which|why|how|can (?:i|you|we)|could (?:i|you|we)"
+    r"|may i|might i|do you|does|did you|would you|will you|is (?:that|this|there|it)|are you"
+    r"|have you|please (?:tell|give|say|spell|provide|confirm|state|share)|kindly"
+    r"|(?:i|i'll|we|we'll|i will|we will|i'd|i would)(?: just| also| still)? "
+    r"need (?:your|to know|a|the|to (?:have|get|take|verify|confirm))"
+    r"|i(?:'ll| will)(?: just)? (?:take|grab|have) your|let me (?:get|have|take|grab) (?:your|a)"
+    r"|let's start with|tell me|give me|go ahead and (?:tell|give)|your (?:\w+ ){0,3}please)\b"
+)
+_REQUEST_END = re.compile(r"\b(?:please|for me)\W*$")
 _FIELDS: dict[str, str] = {
-    "name": r"\b(?:(?:full|first|last|your|patient'?s?|caller'?s?) name|who am i speaking|who is "
-    "(?:this|calling)|who's calling"
-    r"|(?:may|can) i (?:have|get) your name|name please|spell (?:it|that|your))",
-    "dob": r"\b(?:date of birth|birth ?date|birthday|d\.?o\.?b\.?|when were you born|born on)\b",
-    "phone": r"\b(?:(?:phone|telephone|mobile|cell|contact|callback|call back) number"
-    r"|number (?:to|can we|should we)? ?reach|best number)\b",
+    "name": r"(?:^\W*name\W*$|\bname\?)"
+    r"|\b(?:(?:full|first|last|your|patient'?s?|caller'?s?|family|a) name(?! of)|surname"
+    r"|who am i|who(?:m)? (?:do i have|is (?:this|calling|it|speaking)|are you|'s (?:this|calling))"
+    r"|whom am i|who's (?:this|calling|speaking)|and you are\b|your good name"
+    r"|(?:what|which) name|name (?:please|for the|on the|under|should|shall|do i|can i|may i)"
+    r"|name,? (?:please|and)|(?:have|get|take|grab|ask|need) (?:a|your|the) name(?! of)"
+    r"|spell (?:it|that|your|the))",
+    "dob": r"\b(?:dates? of birth|birth ?(?:date|day)|d\.?o\.?b\b|when were you born|were you born"
+    r"|born on|year of birth|day you were born)",
+    "phone": r"\b(?:(?:phone|telephone|mobile|cell|contact|callback|call back|call-back) ?number"
+    r"|number (?:to|can we|should we|can i|should i|do we|we can|i can|for you|where)"
+    r"|(?:your|a good|the best|best|what|good) number|cell ?phone|reach you (?:at|on)"
+    r"|(?:how|where) (?:can|do|should|could) (?:we|i) (?:best )?(?:reach|contact|call))\b",
     "email": r"\be-?mail(?: address)?\b",
     "address": r"\b(?:home |street |mailing |billing )address\b",
     "zip": r"\b(?:zip|postal|post) ?code\b",
@@ -30,6 +47,16 @@ _FIELDS: dict[str, str] = {
     "account": r"\b(?:account|customer|order|reference|confirmation|member) (?:number|id)\b",
     "passcode": r"\b(?:pass ?code|pin|password|security (?:code|question|word))\b",
 }
+
+
+ANYTHING_ELSE = (
+    "anything else|something else|what else|anything more|any other questions|anything further",
+    "something more|something further|further assistance|need more help|else today",
+    r"/\b(?:how|what) (?:else )?(?:can|may|could) (?:i|we) (?:do|help|assist|be)/",
+    r"/\b(?:may|can|could) i (?:help|assist) you (?:further|with)/",
+    r"/\b(?:is|was|will|would) (?:that|there|this) (?:be )?(?:all|everything|it)\b/",
+    r"/^\W*(?:else|more|next|further|yes|anything)\?$/",
+)
 
 
 def word_set(words: str) -> frozenset[str]:
@@ -78,16 +105,22 @@ def find_any(patterns: Iterable[str], text: str) -> str | None:
 
 
 def sentences_of(text: str) -> list[str]:
+    """Split at the ends of sentences, not at titles and hours."""
+    whole = _ABBREVIATION.sub("\\1\u2024", " ".join(text.split()))
     return [
-        part.strip()
-        for part in _SENTENCE.findall(" ".join(text.split()))
+        part.strip().replace("\u2024", ".")
+        for part in _SENTENCE.findall(whole)
         if words_of(part)
     ]
 
 
 def is_question(sentence: str) -> bool:
     plain = " ".join(sentence.lower().replace("’", "'").split())
-    return plain.endswith("?") or _ASKING.match(plain) is not None
+    if plain.endswith("?") or _ASKING.match(plain) is not None:
+        return True
+    return _REQUEST_END.search(plain) is not None and any(
+        re.search(pattern, plain) for pattern in _FIELDS.values()
+    )
 
 
 def questions_of(text: str) -> list[str]:

@@ -1,9 +1,12 @@
 """Scores a run of a scenario: rules over every call, criteria with evidence, one verdict."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from aftercall.tester.criterion import Criterion
+from aftercall.tester.doubt import check_doubts
+from aftercall.tester.evidence import weigh_criterion
 from aftercall.tester.finding import CallView, Finding, Rule
 from aftercall.tester.findings import (
     consistency,
@@ -16,7 +19,7 @@ from aftercall.tester.findings import (
 )
 from aftercall.tester.measures import measure
 from aftercall.tester.record import CallRecord
-from aftercall.tester.scenario import Criterion, Scenario
+from aftercall.tester.scenario import Scenario
 
 RULES: tuple[Rule, ...] = (
     timing.find,
@@ -29,6 +32,8 @@ RULES: tuple[Rule, ...] = (
 Verdict = Literal["passed", "failed", "inconclusive", "re-listen"]
 CriterionState = Literal["met", "missed", "re-listen", "unknown"]
 _CUTS_SHORT = (
+    "agent_error",
+    "answers_alike",
     "never_spoke",
     "hung_up_early",
     "line_broke",
@@ -36,6 +41,10 @@ _CUTS_SHORT = (
     "refusal_loop",
     "stalls",
 )
+_FOLLOWS_FAILURE = (
+    *("never_spoke", "no_answer", "hung_up_early", "expectation_missed", "broken_off"),
+)
+_REASONS = {"tester": 0, "line": 1, "unknown": 2}
 # a finding of the kind on the left is dropped for one on the right about the same turns
 _SHADOWS = {
     "forbidden_words": ("leak",),
@@ -75,6 +84,8 @@ class ScenarioScore:
     measures: tuple[dict[str, Any], ...]
     verdict: Verdict
     judged: tuple[JudgedExpectation, ...] = ()
+    reason: str = ""
+    """Why the run is neither passed nor failed."""
 
     @property
     def bugs(self) -> list[Finding]:
@@ -99,12 +110,15 @@ def score(
     findings = [finding for view in views for finding in view.tester_faults]
     findings += [finding for view in views for rule in RULES for finding in rule(view)]
     criteria = []
-    for criterion in (*scenario.success, *_judged_turns(scenario)):
+    for criterion in all_criteria(scenario):
         checked, fault = _check(criterion, views, judged)
         criteria.append(checked)
         if fault is not None:
             findings.append(fault)
-    findings = _without_echoes(findings)
+    by_number = {view.record.number: view for view in views}
+    findings = [check_doubts(by_number[item.call], item) for item in findings]
+    findings = _without_echoes(_without_gaps(findings, criteria))
+    verdict, reason = _decide(findings, criteria)
     return ScenarioScore(
         scenario,
         run,
@@ -112,14 +126,31 @@ def score(
         tuple(findings),
         tuple(criteria),
         tuple(measure(view) for view in views),
-        _verdict(findings, criteria),
+        verdict,
         tuple(judged),
+        reason,
     )
 
 
-def _judged_turns(scenario: Scenario) -> list[Criterion]:
-    """Expectations of single turns that a model judges."""
+def _without_gaps(
+    findings: list[Finding], criteria: list[CheckedCriterion]
+) -> list[Finding]:
+    """A question without an answer in the script does no harm where all criteria were met."""
+    if not criteria or any(item.state != "met" for item in criteria):
+        return findings
     return [
+        replace(item, severity="info") if item.kind == "not_in_script" else item
+        for item in findings
+    ]
+
+
+def all_criteria(scenario: Scenario) -> list[Criterion]:
+    """Success, probes that no criterion names, and turns that a model judges."""
+    named = {criterion.probe for criterion in scenario.success}
+    probes = [
+        Criterion(probe=item.name) for item in scenario.probes if item.name not in named
+    ]
+    return [*scenario.success, *probes] + [
         Criterion(judged=sentence, call=number)
         for number, plan in enumerate(scenario.calls, 1)
         for turn in plan.turns
@@ -131,23 +162,45 @@ def _judged_turns(scenario: Scenario) -> list[Criterion]:
 def _check(
     criterion: Criterion, views: list[CallView], judged: Sequence[JudgedExpectation]
 ) -> tuple[CheckedCriterion, Finding | None]:
+    """Deeds decide before words: a probe or a tool call, then a model, then the matcher."""
     name = outcome.name_of(criterion)
     chosen = [view for view in views if criterion.call in (None, view.record.number)]
-    if criterion.probe is not None or criterion.judged is not None:
-        return _check_judged(criterion, name, chosen, judged)
-    if not chosen or all(view.record.outcome != "answered" for view in chosen):
+    if criterion.probe is None and all(
+        view.record.outcome != "answered" for view in chosen
+    ):
         return CheckedCriterion(name, "unknown", "the call did not take place"), None
+    if criterion.probe is not None:
+        return _check_judged(criterion, name, chosen or views, judged)
+    if called := outcome.find_tool_call(chosen, criterion):
+        return CheckedCriterion(name, "met", called), None
+    if criterion.tool is not None:
+        fault = outcome.missed(chosen[-1], criterion, "the agent did not call it")
+        return CheckedCriterion(name, "missed"), fault
     if all(view.is_wordless for view in chosen):
         evidence = "the agent's words were not recognised, only its timing"
         return CheckedCriterion(name, "unknown", evidence), None
-    met = [outcome.is_met(view, criterion) for view in chosen]
-    if all(met) if criterion.not_said else any(met):
-        quotes = (
-            found[1] for view in chosen if (found := view.find_said(criterion.said))
-        )
-        return CheckedCriterion(name, "met", next(quotes, "")), None
-    failing = chosen[met.index(False)]
-    return CheckedCriterion(name, "missed"), outcome.missed(failing, criterion)
+    has_verdict = any(
+        item.criterion == criterion.judged and item.state != "unknown"
+        for item in judged
+    )
+    if criterion.judged is not None and (has_verdict or criterion.deed is None):
+        return _check_judged(criterion, name, chosen, judged)
+    return _check_words(criterion, name, chosen)
+
+
+def _check_words(
+    criterion: Criterion, name: str, views: list[CallView]
+) -> tuple[CheckedCriterion, Finding | None]:
+    """The best call counts; what must not be said must be unsaid in every call."""
+    weighed = [(weigh_criterion(view, criterion), view) for view in views]
+    order = ("missed", "unknown", "met")
+    if not criterion.not_said:
+        order = ("met", "unknown", "missed")
+    best, view = min(weighed, key=lambda pair: order.index(pair[0].state))
+    if best.state != "missed":
+        return CheckedCriterion(name, best.state, best.quote or best.reason), None
+    fault = outcome.missed(view, criterion, best.reason, best.turns)
+    return CheckedCriterion(name, "missed", best.reason), fault
 
 
 def _check_judged(
@@ -159,8 +212,9 @@ def _check_judged(
     key = criterion.probe or criterion.judged
     verdict = next((item for item in judged if item.criterion == key), None)
     if verdict is None:
-        return CheckedCriterion(name, "unknown", "it was not judged"), None
-    if verdict.state in ("unknown", "re-listen") or not views:
+        reason = "no model is set to judge it; give `deed` and `details`, or a probe"
+        return CheckedCriterion(name, "unknown", reason), None
+    if verdict.state in ("unknown", "re-listen"):
         return CheckedCriterion(name, verdict.state, verdict.reason), None
     if verdict.state == "met":
         return CheckedCriterion(name, "met", verdict.quote or verdict.reason), None
@@ -168,9 +222,8 @@ def _check_judged(
         (item for item in views if item.record.number == verdict.call), views[-1]
     )
     kind = "probe_failed" if criterion.probe else "judged_missed"
-    who = outcome.blame_ending(view)
     text = f"{name}: {verdict.reason}"
-    fault = view.finding(kind, text, *verdict.turns, who=who, detail=name)
+    fault = view.finding(kind, text, *verdict.turns, detail=name)
     return CheckedCriterion(name, "missed", verdict.reason), fault
 
 
@@ -180,7 +233,10 @@ def _without_echoes(findings: list[Finding]) -> list[Finding]:
     kept: list[Finding] = []
     for finding in findings:
         cut_short = any((finding.call, kind) in causes for kind in _CUTS_SHORT)
-        if finding.kind == "goal_missed" and cut_short:
+        if finding.kind in ("goal_missed", "stages_unsaid") and cut_short:
+            continue
+        has_failed = (finding.call, "agent_error") in causes
+        if finding.kind in _FOLLOWS_FAILURE and has_failed:
             continue
         if finding.kind == "says_again" and (finding.call, "echoes") in causes:
             continue
@@ -199,15 +255,24 @@ def _is_shadow(finding: Finding, other: Finding) -> bool:
     return is_same_place and other.kind in _SHADOWS.get(finding.kind, ())
 
 
-def _verdict(findings: list[Finding], criteria: list[CheckedCriterion]) -> Verdict:
+def _decide(
+    findings: list[Finding], criteria: list[CheckedCriterion]
+) -> tuple[Verdict, str]:
     """Only the agent's faults fail a run; faults of the line or the tester leave it open."""
-    states = {item.state for item in criteria}
     if any(finding.is_bug for finding in findings):
-        return "failed"
-    if "re-listen" in states:
-        return "re-listen"
-    is_spoilt = any(
-        finding.who != "agent" and finding.severity in ("critical", "major")
+        return "failed", ""
+    heard_badly = [item for item in criteria if item.state == "re-listen"]
+    if heard_badly:
+        return "re-listen", f"{heard_badly[0].name}: {heard_badly[0].evidence}"
+    spoilt = [
+        finding
         for finding in findings
-    )
-    return "inconclusive" if is_spoilt or states & {"missed", "unknown"} else "passed"
+        if finding.who != "agent" and finding.severity in ("critical", "major")
+    ]
+    if spoilt:
+        first = min(spoilt, key=lambda item: _REASONS.get(item.who, 3))
+        return "inconclusive", f"{first.text} ({first.who})"
+    left = [item for item in criteria if item.state in ("missed", "unknown")]
+    if left:
+        return "inconclusive", f"{left[0].name}: {left[0].evidence or left[0].state}"
+    return "passed", ""

@@ -66,12 +66,19 @@ async def test_an_http_agent_is_called() -> None:
         ),
     ],
 )
-async def test_an_http_agent_that_fails_is_a_failed_call(
+async def test_an_http_error_or_broken_json_is_the_agents_failure(
     reply: httpx2.Response,
 ) -> None:
     record = await hold(end_of(agent_at(lambda body: reply)), HELLO)
-    assert record.outcome == "failed"
-    assert kinds(score(HELLO, 1, [record])) == {("outcome_failed", "line")}
+    assert kinds(score(HELLO, 1, [record])) == {("agent_error", "agent")}
+
+
+async def test_an_address_that_is_no_agents_is_the_testers_mistake() -> None:
+    agent = agent_at(lambda body: httpx2.Response(404))
+    scored = score(HELLO, 1, [await hold(end_of(agent), HELLO)])
+    assert kinds(scored) == {("not_reached", "tester")}
+    assert scored.verdict == "inconclusive"
+    assert "answered 404" in scored.reason
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,11 @@ def test_words_stay_words_and_keys_keep_their_zeros() -> None:
             "success[1].probe: there is no probe 'chair'",
         ),
         ("  - {probe: table}", "  - {name: empty}", "success[1]: needs exactly one of"),
-        ("contains: [Lee]", "command: [ls]", "probes[0]: needs either http or command"),
+        (
+            "contains: [Lee]",
+            "command: [ls]",
+            "probes[0]: needs one of http, command, file, sqlite",
+        ),
         ("max_turns: 12", "max_turns: 0", "limits.max_turns: input should be greater"),
         (
             "max_duration_s: 60",
@@ -284,7 +288,6 @@ def test_your_own_scenario_hides_the_librarys(tmp_path: Path) -> None:
         "caller_context: {opening: Hi.}\n",
         "turns: [{say: Hi.}]\n",
         "turns: [{say: Hi., expect: {}}]\n",
-        "probes: [{name: p, command: [ls]}]\n",
     ],
 )
 def test_a_goal_that_nothing_checks_is_refused(more: str) -> None:

@@ -4,23 +4,18 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
+from aftercall.tester.criterion import Deed
+from aftercall.tester.evidence import says_done
 from aftercall.tester.finding import CallView, Finding
-from aftercall.tester.phrases import content_words, find_any
+from aftercall.tester.phrases import (
+    content_words,
+    is_question,
+    questions_of,
+    sentences_of,
+)
+from aftercall.tester.record import Span
+from aftercall.tester.slots import DAYS, MONTHS, Slots, find_dated_days, find_slots
 
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-_DATED = re.compile(
-    rf"\b({'|'.join(_DAYS)}),? (?:the )?({'|'.join(_MONTHS)}) (\d{{1,2}})"
-    r"(?:st|nd|rd|th)?(?:,? (\d{4}))?",
-    re.IGNORECASE,
-)
-_DAY = re.compile(rf"\b({'|'.join(_DAYS)})\b", re.IGNORECASE)
-_BOOKED = (
-    "booked|scheduled|confirmed|all set|see you|you're down|put you down|appointment is",
-)
 _DENIED = re.compile(
     r"\b(?:no|don't (?:have|see) (?:any|a)?|there (?:is|are) no|have no|couldn't find (?:any"
     r"|a)?)\s+"
@@ -31,7 +26,18 @@ _DONE = re.compile(
     r"|submitted)\b(.{3,60})"
 )
 _OTHER_DAY = re.compile(r"\b(?:not|can't|cannot|instead of|rather than|from)\b")
-_YES = re.compile(r"\W*(?:yes|sure|okay|that works|fine)\b")
+_YES = re.compile(r"\W*(?:yes|sure|okay|that works|fine|the first one)\b")
+_DEEDS: tuple[Deed, ...] = ("book", "move")
+_ASIDE = re.compile(
+    r"\b(?:open|opening|hours|closed|close|was|were|from|instead of|old|previous|earlier"
+    r"|cancel\w*|reminder|remind|call you|before|until|arrive|by|between|taken|full|available)\b"
+)
+_PARTS = re.compile(r"[,;.!?]| but ")
+_TAKEN = re.compile(
+    r"\b(?:taken|full|booked up|unavailable|not|no|gone|closed|can't)\b"
+)
+_ACCEPTS = ("filler:yes", "filler:choice")
+_BIRTH = re.compile(r"\b(?:birth|born)\b")
 _SYNONYMS = {
     "medication": "drug",
     "prescription": "drug",
@@ -50,26 +56,12 @@ def find(view: CallView) -> Iterator[Finding]:
 def _weekdays(view: CallView) -> Iterator[Finding]:
     today = view.record.started_at.date()
     for number, span in view.agent_turns():
-        for day, month, day_number, year in _DATED.findall(span.text):
-            month_number = _MONTHS.index(month.lower()) + 1
-            meant = _date(
-                month_number, int(day_number), int(year) if year else None, today
-            )
-            if meant is not None and _DAYS[meant.weekday()] != day.lower():
-                true = _DAYS[meant.weekday()].capitalize()
-                text = f"{month} {day_number} is a {true}, not a {day.capitalize()}"
+        for day, meant in find_dated_days(span.text, today):
+            true = DAYS[meant.weekday()]
+            if true != day:
+                said = f"{MONTHS[meant.month - 1].capitalize()} {meant.day}"
+                text = f"{said} is a {true.capitalize()}, not a {day.capitalize()}"
                 yield view.finding("wrong_weekday", text, number)
-
-
-def _date(month: int, day: int, year: int | None, today: date) -> date | None:
-    """Without a year, the next such day."""
-    try:
-        if year:
-            return date(year, month, day)
-        meant = date(today.year, month, day)
-        return meant if meant >= today else date(today.year + 1, month, day)
-    except ValueError:
-        return None
 
 
 def _contradictions(view: CallView) -> Iterator[Finding]:
@@ -91,34 +83,74 @@ def _stems(text: str) -> set[str]:
 
 
 def _slots(view: CallView) -> Iterator[Finding]:
-    """The day that is confirmed against the day that was asked for last."""
-    wanted: tuple[int, str] | None = None
-    was_offered = False
+    """The day and time that the agent confirms against those that were agreed on last."""
+    today = view.record.started_at.date()
+    agreed, said_at = Slots(frozenset(), frozenset()), 0
+    offered = agreed
     for number, span in enumerate(view.spans, 1):
-        days = [day.lower() for day in _DAY.findall(span.text)]
-        text = span.text.lower()
         if span.who == "caller":
-            if len(set(days)) == 1 and not _OTHER_DAY.search(text):
-                wanted = (number, days[0])
-            elif was_offered and (
-                span.why.startswith("filler:yes") or _YES.match(text)
-            ):
-                wanted = None
+            agreed, changed = _agree(span, agreed, offered, today)
+            said_at = number if changed else said_at
             continue
-        is_booked = bool(days) and find_any(_BOOKED, span.text) is not None
-        if (
-            wanted
-            and is_booked
-            and wanted[1] not in days
-            and not _is_asked(span.text, days[0])
-        ):
-            booked, asked = days[0].capitalize(), wanted[1].capitalize()
-            text = f"confirmed {booked}; the caller had asked for {asked}"
-            who = view.blame(wanted[0])
-            yield view.finding("slot_changed", text, wanted[0], number, who=who)
-            return
-        was_offered = bool(days) and span.text.rstrip().endswith("?")
+        for sentence in sentences_of(span.text):
+            confirmed = _confirmed(sentence, today)
+            other = _differs(agreed, confirmed)
+            if said_at and other:
+                text = f"confirmed {other}; the caller had agreed to {_speak(agreed)}"
+                detail = "day" if confirmed.days - agreed.days else "time"
+                turns = (said_at, number)
+                yield view.finding("slot_changed", text, *turns, detail=detail)
+                return
+        offered = _offered(span.text, today)
 
 
-def _is_asked(text: str, day: str) -> bool:
-    return "?" in text.split(day)[-1][:40]
+def _agree(
+    span: Span, agreed: Slots, offered: Slots, today: date
+) -> tuple[Slots, bool]:
+    """What is agreed on after the caller's turn, and whether the turn changed it."""
+    plain = span.text.lower()
+    own = find_slots(span.text, today)
+    if _BIRTH.search(plain) or span.why.startswith(("answer:", "gap", "check")):
+        return agreed, False
+    if own and not _OTHER_DAY.search(plain):
+        if len(own.days) > 1 or len(own.times) > 1:
+            return Slots(frozenset(), frozenset()), True
+        return Slots(own.days or agreed.days, own.times or agreed.times), True
+    if offered and (span.why.startswith(_ACCEPTS) or _YES.match(plain)):
+        several = len(offered.days) > 1 or len(offered.times) > 1
+        if several:
+            return Slots(frozenset(), frozenset()), True
+        taken = Slots(offered.days or agreed.days, offered.times or agreed.times)
+        return taken, taken != agreed
+    return agreed, False
+
+
+def _offered(text: str, today: date) -> Slots:
+    """The day and time that a yes would agree to: what is asked, or what is said to be free."""
+    asked = find_slots(" ".join(questions_of(text)), today)
+    if asked:
+        return asked
+    free = [part for part in _PARTS.split(text) if not _TAKEN.search(part.lower())]
+    return find_slots(" . ".join(free), today)
+
+
+def _confirmed(sentence: str, today: date) -> Slots:
+    """The day and time of a sentence that says that something is booked."""
+    plain = sentence.lower().replace("’", "'")
+    is_done = any(says_done(deed, plain) for deed in _DEEDS)
+    if is_question(sentence) or not is_done or _ASIDE.search(plain):
+        return Slots(frozenset(), frozenset())
+    return find_slots(sentence, today)
+
+
+def _differs(agreed: Slots, confirmed: Slots) -> str:
+    if agreed.days and confirmed.days and not agreed.days & confirmed.days:
+        return _speak(confirmed)
+    if agreed.times and confirmed.times and not agreed.times & confirmed.times:
+        return _speak(confirmed)
+    return ""
+
+
+def _speak(slots: Slots) -> str:
+    days = [DAYS[day].capitalize() for day in sorted(slots.days)]
+    return " at ".join([*days[:1], *sorted(slots.times)[:1]]) or "nothing"

@@ -3,13 +3,15 @@
 Evidence is the agent's words or a probe, never the caller's words.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 from aftercall.speech.sound import FRAME_S
+from aftercall.tester.criterion import Criterion, Expect
+from aftercall.tester.evidence import names_all, says, weigh_criterion
 from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.phrases import asked_fields, find_any, questions_of
-from aftercall.tester.scenario import Criterion, Expect, Who
 
 MAX_LOST_SHARE = 0.05
 _OUTCOMES = {
@@ -30,13 +32,6 @@ def find(view: CallView) -> Iterator[Finding]:
     yield from _line_faults(view)
 
 
-def is_met(view: CallView, criterion: Criterion) -> bool:
-    """Whether this call shows a criterion of words."""
-    if criterion.said:
-        return view.find_said(criterion.said) is not None
-    return view.find_said(criterion.not_said) is None
-
-
 def name_of(criterion: Criterion) -> str:
     said = " / ".join(criterion.said)
     unsaid = f"never {' / '.join(criterion.not_said)}" if criterion.not_said else ""
@@ -45,39 +40,39 @@ def name_of(criterion: Criterion) -> str:
         or said
         or unsaid
         or criterion.judged
+        or (f"calls {criterion.tool}" if criterion.tool else "")
         or f"probe {criterion.probe}"
     )
 
 
-def missed(view: CallView, criterion: Criterion) -> Finding:
+def missed(
+    view: CallView, criterion: Criterion, reason: str, turns: tuple[int, ...] = ()
+) -> Finding:
     """The finding for a criterion that this call should have met."""
     name = name_of(criterion)
-    if criterion.not_said and (found := view.find_said(criterion.not_said)):
+    if criterion.not_said:
         text = f"said what must not be said: {name}"
-        who = view.blame(found[0])
-        return view.finding("forbidden_words", text, found[0], who=who, detail=name)
-    turns = [number for number, _ in view.agent_turns()][-2:]
-    who = blame_ending(view)
-    return view.finding(
-        "goal_missed", f"not shown: {name}", *turns, who=who, detail=name
-    )
+        return view.finding("forbidden_words", text, *turns, detail=name)
+    turns = turns or tuple(number for number, _ in view.agent_turns())[-2:]
+    text = f"not reached: {name} ({reason})"
+    return view.finding("goal_missed", text, *turns, detail=name)
 
 
-def blame_ending(view: CallView) -> Who:
-    """Who kept the call from reaching its goal."""
-    if view.record.ended_by == "line" or view.record.outcome in ("failed", "no-answer"):
-        return "line"
-    callers = view.record.caller_spans
-    if callers and sum(not view.was_heard(span) for span in callers) * 3 >= len(
-        callers
-    ):
-        return "line"
-    return _blame_caller(view)
-
-
-def _blame_caller(view: CallView) -> Who:
-    has_fault = any(fault.severity != "info" for fault in view.tester_faults)
-    return "tester" if has_fault else "agent"
+def find_tool_call(views: list[CallView], criterion: Criterion) -> str:
+    """A tool call that the agent reported and that shows the criterion; empty without one."""
+    for view in views:
+        today = view.record.started_at.date()
+        for event in view.record.events:
+            if event.kind != "tool_call":
+                continue
+            name, _, arguments = event.detail.partition(" ")
+            has_details = names_all(criterion.details, arguments, today)
+            if criterion.tool is not None:
+                if find_any((criterion.tool,), name) and has_details:
+                    return f"called {name}"
+            elif criterion.deed and criterion.details and has_details:
+                return f"called {name}"
+    return ""
 
 
 def _expectations(view: CallView) -> Iterator[Finding]:
@@ -135,7 +130,7 @@ def _unmet(view: CallView, expect: Expect, heard: str) -> Iterator[tuple[str, st
     """Words that were expected and did not come: a text for people, and a stable detail."""
     if not view.is_wordless:
         for pattern in expect.said:
-            if not find_any((pattern,), heard):
+            if not says(view, pattern, heard):
                 yield f"did not say {pattern!r}", f"said {pattern}"
     for pattern in expect.not_said:
         if find_any((pattern,), heard):
@@ -156,7 +151,9 @@ def _hung_up(view: CallView) -> Iterator[Finding]:
     if any(why in ("closing", "goodbye") or "gave_up" in why for why in reasons):
         return
     has_open_criteria = any(
-        item.said and item.call in (None, record.number) and not is_met(view, item)
+        item.call in (None, record.number)
+        and (item.said or item.deed)
+        and weigh_criterion(view, item).state != "met"
         for item in view.scenario.success
     )
     has_unsaid_turns = any(
@@ -186,6 +183,17 @@ def _stages(view: CallView) -> Iterator[Finding]:
 def _line_faults(view: CallView) -> Iterator[Finding]:
     """Calls that were not answered, broken lines, lost sound, events repeated or missing."""
     record = view.record
+    for event in record.events:
+        if event.kind == "agent_error":
+            last = [number for number, _ in enumerate(view.spans, 1)][-1:]
+            text = f"the agent failed: {event.detail}"
+            detail = re.sub(r"https?://\S+|wss?://\S+", "", event.detail)
+            yield view.finding("agent_error", text, *last, detail=detail)
+            return
+        if event.kind == "not_reached":
+            text = f"the agent was not reached: {event.detail}"
+            yield view.finding("not_reached", text)
+            return
     if record.outcome != view.scenario.outcome:
         kind = f"outcome_{record.outcome.replace('-', '_')}"
         yield view.finding(kind, _OUTCOMES[record.outcome], detail=record.outcome)
@@ -194,7 +202,7 @@ def _line_faults(view: CallView) -> Iterator[Finding]:
         yield view.finding("line_broke", f"the line broke: {record.end_why}")
     if record.ended_by == "limit":
         text = f"the call ran into its limit ({record.end_why})"
-        yield view.finding("ran_on", text, who=_blame_caller(view))
+        yield view.finding("ran_on", text, severity="major")
     counts = Counter(event.kind for event in record.events)
     lost_s = counts["frame_lost"] * FRAME_S
     spoken_s = sum(span.seconds for span in record.caller_spans)

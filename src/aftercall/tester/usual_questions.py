@@ -1,0 +1,158 @@
+"""What agents ask every caller, and how a caller answers without inventing a fact.
+
+The script's own answers come first. A question that neither knows is a gap in the script: the
+caller says so, and the run says so.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aftercall.tester.phrases import find_any, questions_of
+from aftercall.tester.slots import Slots
+
+STILL_THERE = ("still there|are you there|can you hear me|still on the line",)
+CONFIRM = (
+    (
+        r"/\b(?:is that (?:correct|right|ok|okay|all right|fine)|does that (?:work|sound|suit)"
+        r"|(?:right|correct|yes|okay|ok|alright|all right|yeah)\?)/"
+    ),
+    (
+        r"/\b(?:shall i|should i|shall we|would you like|do you want|want me to|can i go ahead"
+        r"|may i go ahead|ready to|good to go|sound (?:good|right|ok)|have i got that|did i get)\b/"
+    ),
+    r"/\b(?:would that|will that|is this|does this) (?:work|suit|be|okay|correct|right)/",
+    r"/\b(?:to confirm|just to be sure|just checking|let me confirm)\b/",
+)
+_ASKS_SLOT = (
+    r"/\b(?:which|what|any|preferred|best|good|particular) (?:\w+ )?(?:day|date|time|slot)s?\b/",
+    r"/^\W*(?:and )?when\?$/",
+    r"/\bwhen (?:would|do|should|can|are|were|is|will|did|might)\b/",
+    r"/\b(?:morning|afternoon|evening)s? or (?:\w+ )?(?:morning|afternoon|evening)/",
+    (
+        r"/\b(?:prefer|works? (?:best )?for you|suits? you|convenient|what time|day and time"
+        r"|days? and times?)\b/"
+    ),
+)
+_OFFERS = (
+    (
+        r"/\b(?:taken|full|booked up|fully booked|not available|unavailable|no openings|instead"
+        r"|how about|what about|next available|earliest|closest|nearest|we have|i have|there's"
+        r"|there is|free|open(?:ing)?s?|could do|can do|can offer|offer you|available)\b/"
+    ),
+)
+_CHOICE = re.compile(r"\bor\b|\bwhich (?:one|of)|\beither\b")
+_USUAL: tuple[tuple[str, str], ...] = (
+    (
+        (
+            r"been (?:here|to|with|seen|in)\b|(?:new|existing|returning|current|registered)"
+            r" (?:patient|customer|client|caller)|first (?:visit|time)|visited|have you (?:ever )?"
+            r"(?:called|used|booked)|seen (?:by )?us|on file|in our system"
+        ),
+        "I have been there before.",
+    ),
+    (
+        (
+            r"\bfor (?:yourself|someone else|somebody else|another)|is (?:this|it|that) for you\b"
+            r"|on behalf|are you the patient|calling for"
+        ),
+        "It's for me.",
+    ),
+    (
+        (
+            r"(?:number|line) (?:that )?(?:you're|you are) calling|(?:this|same) number"
+            r"|number (?:on|we have)|reach you (?:at|on) (?:this|the)"
+        ),
+        "Yes, this number is fine.",
+    ),
+    (
+        (
+            r"(?:which|any|preferred|particular|specific|usual) (?:doctor|provider|dentist|stylist"
+            r"|physician|therapist|clinician|staff|location|office|branch)|anyone in particular"
+            r"|preference"
+        ),
+        "I have no preference.",
+    ),
+    (
+        r"\b(?:emergency|urgent|life.threatening|chest pain|severe)\b",
+        "No, it's not urgent.",
+    ),
+    (r"\b(?:recorded|recording|consent|privacy|terms)\b", "Yes, that's fine."),
+    (
+        r"\b(?:text|email|e-mail|sms|reminder|confirmation|newsletter|survey|feedback)\b",
+        "No, thank you, that's not needed.",
+    ),
+    (r"\bhow are you\b|how's (?:it going|your day)", "I'm fine, thank you."),
+    (
+        (
+            r"\b(?:did i|have i) (?:hear|get|understand|catch)|do you mean|you mean\b|you said\b"
+            r"|you're (?:calling|looking|asking)"
+        ),
+        "Yes, that's right.",
+    ),
+    (r"\b(?:insurance|member id|policy|coverage)\b", "I don't have the card at hand."),
+    (
+        r"\b(?:allerg|medication|medicine|pregnan|surgery|smok)",
+        "No, nothing like that.",
+    ),
+)
+_USUAL_ANSWERS = tuple((re.compile(pattern), answer) for pattern, answer in _USUAL)
+
+
+@dataclass(frozen=True)
+class WantedSlot:
+    """The day and time that the caller asked for last, in the script's words."""
+
+    words: str
+    slots: Slots
+
+
+def answer_usual(
+    text: str, asked: Slots, wanted: WantedSlot | None, reasons: Sequence[str]
+) -> tuple[str, str] | None:
+    """The kind of the answer and its words; None if nobody would know what to say.
+
+    `asked` is the day and time that the agent named, `reasons` what the caller rang up for.
+    """
+    questions = " ".join(questions_of(text)).lower().replace("’", "'")
+    if find_any(STILL_THERE, questions):
+        return "here", "Yes, I'm here."
+    if wanted is not None and (slot := _answer_slot(text, questions, asked, wanted)):
+        return slot
+    for pattern, answer in _USUAL_ANSWERS:
+        if pattern.search(questions):
+            return "usual", answer
+    if find_any(CONFIRM, questions):
+        return "yes", "Yes, please."
+    if reasons and re.search(
+        r"\b(?:reason|what (?:is|was|are) (?:it|this|that|the|your)|what's (?:it|this|that|the"
+        r"|your|going)|brings you|calling about|how (?:can|may|could) (?:i|we)"
+        r"|what (?:can|could|would|do) (?:i|we|you)|tell me (?:more|about)|repeat|say that again"
+        r"|pardon|catch that|come again|didn't (?:get|hear)|rephrase|for what)\b",
+        f"{questions} {text.lower()}",
+    ):
+        return "reason", reasons[0]
+    return None
+
+
+def _answer_slot(
+    text: str, questions: str, asked: Slots, wanted: WantedSlot
+) -> tuple[str, str] | None:
+    fits_day = not asked.days or bool(asked.days & wanted.slots.days)
+    fits_time = not asked.times or bool(asked.times & wanted.slots.times)
+    is_offer = find_any(_OFFERS, text) is not None
+    if asked and _CHOICE.search(questions):
+        if asked.days & wanted.slots.days or asked.times & wanted.slots.times:
+            return "slot", f"{wanted.words}, please."
+        return "choice", "The first one, please."
+    if asked and find_any(CONFIRM, questions):
+        if (fits_day and fits_time) or is_offer:
+            return "yes", "Yes, please."
+        return "correct", f"No, {wanted.words}."
+    if asked and (questions.endswith("?") and not find_any(_ASKS_SLOT, questions)):
+        if (fits_day and fits_time) or is_offer:
+            return "yes", "Yes, please."
+        return "correct", f"No, {wanted.words}."
+    if find_any(_ASKS_SLOT, questions):
+        return "slot", f"{wanted.words}, please."
+    return None
