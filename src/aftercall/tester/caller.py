@@ -13,7 +13,7 @@ from datetime import date
 from typing import Literal
 
 from aftercall.tester.criterion import Criterion
-from aftercall.tester.evidence import guess_deed, names_detail, promises_answer
+from aftercall.tester.evidence import guess_deed, is_settled, promises_answer
 from aftercall.tester.phrases import (
     ANYTHING_ELSE,
     asked_fields,
@@ -83,6 +83,12 @@ class _CallerState:
     has_opened: bool = False
     is_closing: bool = False
 
+    def remember(self, text: str) -> None:
+        """What the caller said last, and the day it named last."""
+        self.last_words = text
+        if slots := list(_SLOT.finditer(text)):
+            self.slot = slots[-1].group(0)
+
 
 class Caller:
     def __init__(
@@ -129,7 +135,7 @@ class Caller:
         why = f"turn:{state.turn}"
         if turn.say is not None:
             state.own_turns += 1
-            self._remember(turn.say)
+            state.remember(turn.say)
             return CallerMove("say", turn.say, why, clip=turn.clip)
         if turn.dtmf is not None:
             state.own_turns += 1
@@ -279,12 +285,12 @@ class Caller:
         if asks and not _offers_more(text):
             return self._answer_question(text)
         is_done = state.turn >= len(self._plan.turns) and pending is None
-        return self._close() if is_done else self._say_okay()
+        return self._close() if is_done else self._say_in_turn(_OKAY, "filler:okay")
 
-    def _say_okay(self) -> CallerMove:
-        used = self._state.fillers["okay"]
-        self._state.fillers["okay"] += 1
-        return self._say(_OKAY[used % len(_OKAY)], "filler:okay")
+    def _say_in_turn(self, lines: tuple[str, ...], why: str) -> CallerMove:
+        used = self._state.fillers[why]
+        self._state.fillers[why] += 1
+        return self._say(lines[used % len(lines)], why)
 
     def _answer_question(self, text: str) -> CallerMove:
         """The script has no answer: what anybody would say, or plainly that there is none."""
@@ -298,9 +304,7 @@ class Caller:
         asked = find_slots(" ".join(questions_of(text)), self._today)
         found = answer_usual(text, asked, wanted, list(reasons))
         if found is None:
-            used = state.fillers["gap"]
-            state.fillers["gap"] += 1
-            return self._say(_NOT_UNDERSTOOD[used % len(_NOT_UNDERSTOOD)], "gap")
+            return self._say_in_turn(_NOT_UNDERSTOOD, "gap")
         return self._say(found[1], f"filler:{found[0]}")
 
     def _pending_stage(self) -> ScenarioStage | None:
@@ -329,7 +333,7 @@ class Caller:
     def _check_details(self) -> CallerMove | None:
         """Asks an open question about what the agent should have named and has not."""
         state = self._state
-        if state.is_closing or state.agent_turns < 2:
+        if state.is_closing or state.own_turns == 0:
             return None
         number = self._scenario.calls.index(self._plan) + 1
         for criterion in self._scenario.success:
@@ -337,9 +341,8 @@ class Caller:
             times = state.fillers[f"check {question}"]
             if not question or criterion.call not in (None, number):
                 continue
-            details = criterion.details or criterion.said
             if times >= MAX_CHECKS or any(
-                names_detail(details, text, self._today)
+                is_settled(criterion, text, self._today)
                 or (criterion.deed == "answer" and promises_answer(text))
                 for text in state.heard
             ):
@@ -351,13 +354,8 @@ class Caller:
 
     def _say(self, text: str, why: str) -> CallerMove:
         self._state.own_turns += 1
-        self._remember(text)
+        self._state.remember(text)
         return CallerMove("say", text, why)
-
-    def _remember(self, text: str) -> None:
-        self._state.last_words = text
-        if slots := list(_SLOT.finditer(text)):
-            self._state.slot = slots[-1].group(0)
 
 
 def _offers_more(text: str) -> bool:

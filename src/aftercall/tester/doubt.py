@@ -42,25 +42,30 @@ def _is_misheard(view: CallView, finding: Finding) -> bool:
 
     A goal that was missed rests on all words: a stretch without any may hold it.
     """
-    spans = [view.spans[turn - 1] for turn in finding.turns]
+    again = view.record.whisper
     if finding.kind in _BY_WORDS:
-        spans = view.record.agent_spans
-        if any(not words_of(span.text) and span.seconds > 1.0 for span in spans):
-            return True
-        if any(event.kind == "unrecognised" for event in view.record.events):
-            return True
-    heard_again = view.record.whisper
-    if heard_again is not None and finding.kind in _BY_WORDS:
-        said = " ".join(span.text for span in spans)
-        return word_error_rate(heard_again.text, said) > MAX_WORD_ERROR_RATE
-    for span in spans:
-        if span.who != "agent":
-            continue
+        said = " ".join(span.text for span in view.record.agent_spans)
+        is_other = again is not None and (
+            word_error_rate(again.text, said) > MAX_WORD_ERROR_RATE
+        )
+        return is_other or _has_lost_words(view)
+    spans = [view.spans[turn - 1] for turn in finding.turns]
+    for span in (span for span in spans if span.who == "agent"):
         if span.confidence is not None and span.confidence < MIN_CONFIDENCE:
             return True
-        if heard_again is not None and not is_confirmed(span.text, heard_again.text):
+        if again is not None and not is_confirmed(span.text, again.text):
             return True
     return False
+
+
+def _has_lost_words(view: CallView) -> bool:
+    """Stretches of the agent's voice without words, or with words that are unsure."""
+    spans = view.record.agent_spans
+    return (
+        any(event.kind == "unrecognised" for event in view.record.events)
+        or any(not words_of(span.text) and span.seconds > 1.0 for span in spans)
+        or any((span.confidence or 1.0) < MIN_CONFIDENCE for span in spans)
+    )
 
 
 def _is_unheard(view: CallView, finding: Finding) -> bool:

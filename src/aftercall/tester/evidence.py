@@ -109,6 +109,14 @@ _OPEN = re.compile(
     r"|check|look)|i can (?:book|make|move|cancel|schedule|offer)|we can (?:book|offer)"
     r"|you can (?:also|book)|would you|could you|shall i|should i|do you want|whether)\b"
 )
+_RESTATED = re.compile(
+    r"\b(?:you (?:said|want|wanted|would like|asked|need|mentioned|are (?:looking|asking|calling))"
+    r"|you'd like|you're (?:looking|asking|calling)|i (?:heard|hear|understand|see))\b"
+)
+_ASSENT = re.compile(
+    r"\W*(?:yes|yeah|yep|sure|of course|absolutely|certainly|okay|ok|definitely|no problem"
+    r"|right|indeed|totally)\b"
+)
 _TAG = re.compile(r",? (?:ok|okay|alright|all right|right|yes|yeah|cool|great)\?$")
 _CLAUSES = re.compile(r"[,;:–—]| but | although | though ")
 _POLITE = word_set("""
@@ -223,31 +231,73 @@ def says(view: CallView, pattern: str, heard: str) -> bool:
 def weigh(view: CallView, criterion: Criterion) -> Weighed:
     """What one call shows about a criterion with a deed."""
     deed = criterion.deed or "answer"
-    today = view.record.started_at.date()
+    sentences = _sentences_about(view, deed)
+    detailed = _detailed(view, criterion, sentences)
+    if deed == "answer":
+        return _weigh_answer(view, sentences, detailed)
+    statements = [item for item in sentences if item.is_statement]
+    done = [item for item in statements if says_done(deed, item.text)]
+    refused = [item for item in statements if is_refusal(item.text)]
+    if done and (detailed or not criterion.details):
+        shown = (detailed or done)[-1]
+        turns = tuple(sorted({done[-1].turn, shown.turn}))
+        return Weighed("met", "said so, and named it", turns, shown.text)
+    if refused and not done:
+        return Weighed("missed", "the agent refused", (refused[-1].turn,))
+    named = _answers_check(view, detailed) or _stated(view, criterion, statements)
+    if named is not None and not refused:
+        return Weighed("met", "named it", (named.turn,), named.text)
+    return _weigh_rest(view, sentences, bool(done))
+
+
+def _sentences_about(view: CallView, deed: Deed) -> list[AgentSentence]:
+    """A goodbye counts in the answer to the script's last turn only."""
     sentences = list(agent_sentences(view))
-    detailed = [
+    if deed != "part":
+        return sentences
+    return [item for item in sentences if item.turn in _last_answers(view)]
+
+
+def _detailed(
+    view: CallView, criterion: Criterion, sentences: list[AgentSentence]
+) -> list[AgentSentence]:
+    today = view.record.started_at.date()
+    return [
         item
         for item in sentences
         if not item.is_echo and names_detail(criterion.details, item.text, today)
     ]
-    if deed == "answer":
-        return _weigh_answer(view, criterion, sentences, detailed)
-    if deed == "part":
-        sentences = [item for item in sentences if item.turn in _last_answers(view)]
-    done = [
-        item for item in sentences if item.is_statement and says_done(deed, item.text)
-    ]
-    if done and (detailed or not criterion.details):
-        quote = detailed[-1].text if detailed else done[-1].text
-        turns = tuple(sorted({done[-1].turn, *(item.turn for item in detailed[-1:])}))
-        return Weighed("met", "said so, and named it", turns, quote)
-    answered = _answers_check(view, criterion, detailed)
-    if answered is not None and not _refuses(sentences):
-        return Weighed("met", "named it when asked", (answered.turn,), answered.text)
-    if _refuses(sentences) and not done:
-        turn = next(item.turn for item in reversed(sentences) if is_refusal(item.text))
-        return Weighed("missed", "the agent refused", (turn,))
-    return _weigh_rest(view, criterion, sentences, bool(done))
+
+
+def _stated(
+    view: CallView, criterion: Criterion, sentences: list[AgentSentence]
+) -> AgentSentence | None:
+    """A statement with every detail; not what the agent only heard, or would need."""
+    today = view.record.started_at.date()
+    found = (
+        item for item in sentences if states_all(criterion.details, item.text, today)
+    )
+    return next(found, None)
+
+
+def states_all(details: tuple[str, ...], text: str, today: date) -> bool:
+    plain = text.lower().replace("’", "'")
+    is_open = _OPEN.search(plain) or _RESTATED.search(plain) or _NEGATED.search(plain)
+    return len(details) > 1 and not is_open and names_all(details, plain, today)
+
+
+def is_settled(criterion: Criterion, text: str, today: date) -> bool:
+    """Whether a turn names a detail and says that it is done, or names all of them."""
+    details = criterion.details or criterion.said
+    if not names_detail(details, text, today):
+        return False
+    deed = criterion.deed or guess_deed(criterion.said)
+    if deed is None or deed == "answer":
+        return True
+    sentences = [item.lower().replace("’", "'") for item in sentences_of(text)]
+    return any(
+        says_done(deed, item) or states_all(details, item, today) for item in sentences
+    )
 
 
 def _last_answers(view: CallView) -> tuple[int, ...]:
@@ -261,19 +311,16 @@ def _last_answers(view: CallView) -> tuple[int, ...]:
 
 
 def _weigh_rest(
-    view: CallView,
-    criterion: Criterion,
-    sentences: list[AgentSentence],
-    says_so: bool,
+    view: CallView, sentences: list[AgentSentence], says_so: bool
 ) -> Weighed:
     """No detail was named. Silence about it is a no; words that might mean it are open."""
     turns = tuple(sorted({item.turn for item in sentences}))[-2:]
-    if not _is_engaged(view, sentences):
-        reason = (
-            "said that it is done, but never what; asked, it could not say"
-            if says_so
-            else "never came to it: no question, no detail, no result"
-        )
+    is_engaged = _is_engaged(view, sentences)
+    if not is_engaged and not says_so:
+        reason = "never came to it: no question, no detail, no result"
+        return Weighed("missed", reason, turns)
+    if not is_engaged and _says_yes_to_all(view):
+        reason = "said that it is done, but never what; asked, it said yes"
         return Weighed("missed", reason, turns)
     if says_so:
         reason = "said that it is done, but never named what; a probe could tell"
@@ -281,16 +328,13 @@ def _weigh_rest(
     first = min((number for number, _ in view.caller_turns()), default=0)
     names = _caller_names(view)
     statements = [item for item in sentences if item.is_statement and item.turn > first]
-    if all(_is_polite(item.text, names) for item in statements):
+    if all(is_hollow(item.text, names) for item in statements):
         return Weighed("missed", "never said that it is done", turns)
     return Weighed("unknown", "the agent's words do not tell; a probe could", turns)
 
 
 def _weigh_answer(
-    view: CallView,
-    criterion: Criterion,
-    sentences: list[AgentSentence],
-    detailed: list[AgentSentence],
+    view: CallView, sentences: list[AgentSentence], detailed: list[AgentSentence]
 ) -> Weighed:
     told = [item for item in detailed if item.is_statement]
     if told:
@@ -354,10 +398,6 @@ def is_refusal(text: str) -> bool:
     )
 
 
-def _refuses(sentences: list[AgentSentence]) -> bool:
-    return any(is_refusal(item.text) for item in sentences if not item.is_question)
-
-
 def names_detail(details: tuple[str, ...], text: str, today: date) -> bool:
     return any(_names(detail, text, today) for detail in details)
 
@@ -379,12 +419,26 @@ def _as_slot(detail: str) -> str:
 
 
 def _answers_check(
-    view: CallView, criterion: Criterion, detailed: list[AgentSentence]
+    view: CallView, detailed: list[AgentSentence]
 ) -> AgentSentence | None:
     """A detail that was named in answer to the caller's open question."""
     asked = [at for at, span in view.caller_turns() if span.why == "check"]
     after = [item for item in detailed if asked and item.turn > asked[0]]
     return next((item for item in after if item.is_statement), None)
+
+
+def _says_yes_to_all(view: CallView) -> bool:
+    """Answers an open question with a yes, or with what it had said before."""
+    answers = [
+        (view.spans[item.caller - 1].why, view.spans[item.agent[0] - 1].text)
+        for item in view.exchanges
+        if item.agent
+    ]
+    for place, (why, text) in enumerate(answers):
+        earlier = [said for reason, said in answers[:place] if reason != "check"]
+        if why == "check" and (_ASSENT.match(text.lower()) or text in earlier):
+            return True
+    return False
 
 
 def _is_engaged(view: CallView, sentences: list[AgentSentence]) -> bool:
@@ -420,14 +474,14 @@ _COMMON = word_set("""
 _HOLLOW = _POLITE | _COMMON
 
 
-def is_hollow(text: str) -> bool:
+def is_hollow(text: str, names: frozenset[str] = frozenset()) -> bool:
     """Courtesy, and words that say that anything is done."""
-    return all(word in _HOLLOW for word in words_of(text))
+    return all(word in _HOLLOW or word in names for word in words_of(text))
 
 
-def _is_polite(text: str, names: frozenset[str] = frozenset()) -> bool:
+def _is_polite(text: str) -> bool:
     """Nothing but courtesy: it says neither that something is done nor what."""
-    return all(word in _POLITE or word in names for word in words_of(text))
+    return all(word in _POLITE for word in words_of(text))
 
 
 def _caller_names(view: CallView) -> frozenset[str]:

@@ -13,6 +13,7 @@ from aftercall.tester.findings import (
     outcome,
     repetition,
     script,
+    sound,
     speech,
     timing,
     trust,
@@ -28,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     trust.find,
     consistency.find,
     speech.find,
+    sound.find,
 )
 Verdict = Literal["passed", "failed", "inconclusive", "re-listen"]
 CriterionState = Literal["met", "missed", "re-listen", "unknown"]
@@ -165,12 +167,10 @@ def _check(
     """Deeds decide before words: a probe or a tool call, then a model, then the matcher."""
     name = outcome.name_of(criterion)
     chosen = [view for view in views if criterion.call in (None, view.record.number)]
-    if criterion.probe is None and all(
-        view.record.outcome != "answered" for view in chosen
-    ):
-        return CheckedCriterion(name, "unknown", "the call did not take place"), None
     if criterion.probe is not None:
         return _check_judged(criterion, name, chosen or views, judged)
+    if all(view.record.outcome != "answered" for view in chosen):
+        return CheckedCriterion(name, "unknown", "the call did not take place"), None
     if called := outcome.find_tool_call(chosen, criterion):
         return CheckedCriterion(name, "met", called), None
     if criterion.tool is not None:
@@ -179,11 +179,10 @@ def _check(
     if all(view.is_wordless for view in chosen):
         evidence = "the agent's words were not recognised, only its timing"
         return CheckedCriterion(name, "unknown", evidence), None
-    has_verdict = any(
-        item.criterion == criterion.judged and item.state != "unknown"
-        for item in judged
-    )
-    if criterion.judged is not None and (has_verdict or criterion.deed is None):
+    decided = {item.criterion for item in judged if item.state != "unknown"}
+    if criterion.judged is not None and (
+        criterion.deed is None or criterion.judged in decided
+    ):
         return _check_judged(criterion, name, chosen, judged)
     return _check_words(criterion, name, chosen)
 

@@ -138,21 +138,20 @@ def answer_usual(
 def _answer_slot(
     text: str, questions: str, asked: Slots, wanted: WantedSlot
 ) -> tuple[str, str] | None:
-    fits_day = not asked.days or bool(asked.days & wanted.slots.days)
-    fits_time = not asked.times or bool(asked.times & wanted.slots.times)
-    is_offer = find_any(_OFFERS, text) is not None
-    if asked and _CHOICE.search(questions):
+    asks_which = find_any(_ASKS_SLOT, questions) is not None
+    if not asked:
+        return ("slot", f"{wanted.words}, please.") if asks_which else None
+    if _CHOICE.search(questions):
         if asked.days & wanted.slots.days or asked.times & wanted.slots.times:
             return "slot", f"{wanted.words}, please."
         return "choice", "The first one, please."
-    if asked and find_any(CONFIRM, questions):
-        if (fits_day and fits_time) or is_offer:
+    if find_any(CONFIRM, questions) or not asks_which:
+        if _fits(asked, wanted.slots) or find_any(_OFFERS, text):
             return "yes", "Yes, please."
         return "correct", f"No, {wanted.words}."
-    if asked and (questions.endswith("?") and not find_any(_ASKS_SLOT, questions)):
-        if (fits_day and fits_time) or is_offer:
-            return "yes", "Yes, please."
-        return "correct", f"No, {wanted.words}."
-    if find_any(_ASKS_SLOT, questions):
-        return "slot", f"{wanted.words}, please."
-    return None
+    return "slot", f"{wanted.words}, please."
+
+
+def _fits(asked: Slots, wanted: Slots) -> bool:
+    fits_day = not asked.days or bool(asked.days & wanted.days)
+    return fits_day and (not asked.times or bool(asked.times & wanted.times))

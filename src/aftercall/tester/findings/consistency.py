@@ -10,6 +10,7 @@ from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.phrases import (
     content_words,
     is_question,
+    likeness,
     questions_of,
     sentences_of,
 )
@@ -32,6 +33,12 @@ _ASIDE = re.compile(
     r"\b(?:open|opening|hours|closed|close|was|were|from|instead of|old|previous|earlier"
     r"|cancel\w*|reminder|remind|call you|before|until|arrive|by|between|taken|full|available)\b"
 )
+_HOURS = re.compile(r"\b(?:open|close|hours|closing)\b")
+_PRICE = re.compile(r"(?:[$€£] ?\d[\d.,]*|\b\d[\d.,]* (?:dollars|euros|pounds)\b)")
+_NOT = re.compile(
+    r"\b(?:do not|does not|don't|doesn't|not|no|never|cannot|can't|isn't|aren't)\b"
+)
+_TODAY = re.compile(r"\btoday\b", re.IGNORECASE)  # mostly a courtesy
 _PARTS = re.compile(r"[,;.!?]| but ")
 _TAKEN = re.compile(
     r"\b(?:taken|full|booked up|unavailable|not|no|gone|closed|can't)\b"
@@ -50,6 +57,7 @@ _SYNONYMS = {
 def find(view: CallView) -> Iterator[Finding]:
     yield from _weekdays(view)
     yield from _contradictions(view)
+    yield from _turned_facts(view)
     yield from _slots(view)
 
 
@@ -75,6 +83,51 @@ def _contradictions(view: CallView) -> Iterator[Finding]:
                     yield view.finding("contradiction", text, turn, number)
                     return
         denied += [(number, _stems(thing)) for thing in _DENIED.findall(text)]
+
+
+def _turned_facts(view: CallView) -> Iterator[Finding]:
+    """Two statements about one thing that cannot both be true."""
+    today = view.record.started_at.date()
+    told: list[tuple[int, str]] = []
+    for number, span in view.agent_turns():
+        for sentence in sentences_of(span.text):
+            if is_question(sentence):
+                continue
+            for turn, earlier in told:
+                if turn < number and (what := _clash(earlier, sentence, today)):
+                    text = f"contradicts itself about {what}"
+                    yield view.finding("contradiction", text, turn, number, detail=what)
+                    return
+            told.append((number, sentence))
+
+
+def _clash(one: str, other: str, today: date) -> str:
+    """What the two sentences disagree about; empty if both may be true."""
+    first, second = one.lower().replace("’", "'"), other.lower().replace("’", "'")
+    if _HOURS.search(first) and _HOURS.search(second):
+        before, after = find_slots(first, today), find_slots(second, today)
+        same_days = before.days == after.days or not before.days or not after.days
+        both = before.times and after.times
+        if both and same_days and not before.times & after.times:
+            return "the opening hours"
+    if _has_other_price(first, second):
+        return "the price"
+    if bool(_NOT.search(first)) == bool(_NOT.search(second)):
+        return ""
+    stripped = _NOT.sub(" ", first), _NOT.sub(" ", second)
+    words = set(content_words(stripped[0])), set(content_words(stripped[1]))
+    if len(words[0] & words[1]) >= 3 and likeness(*stripped) >= 0.8:
+        return "whether it is so"
+    return ""
+
+
+def _has_other_price(one: str, other: str) -> bool:
+    first, second = set(_PRICE.findall(one)), set(_PRICE.findall(other))
+    if not first or not second or first & second:
+        return False
+    words = set(content_words(_PRICE.sub("", one)))
+    others = set(content_words(_PRICE.sub("", other)))
+    return len(words & others) >= 0.6 * max(1, len(words | others))
 
 
 def _stems(text: str) -> set[str]:
@@ -109,20 +162,22 @@ def _agree(
 ) -> tuple[Slots, bool]:
     """What is agreed on after the caller's turn, and whether the turn changed it."""
     plain = span.text.lower()
-    own = find_slots(span.text, today)
+    own = find_slots(_TODAY.sub(" ", span.text), today)
     if _BIRTH.search(plain) or span.why.startswith(("answer:", "gap", "check")):
         return agreed, False
     if own and not _OTHER_DAY.search(plain):
-        if len(own.days) > 1 or len(own.times) > 1:
-            return Slots(frozenset(), frozenset()), True
-        return Slots(own.days or agreed.days, own.times or agreed.times), True
+        return _take_over(own, agreed), True
     if offered and (span.why.startswith(_ACCEPTS) or _YES.match(plain)):
-        several = len(offered.days) > 1 or len(offered.times) > 1
-        if several:
-            return Slots(frozenset(), frozenset()), True
-        taken = Slots(offered.days or agreed.days, offered.times or agreed.times)
+        taken = _take_over(offered, agreed)
         return taken, taken != agreed
     return agreed, False
+
+
+def _take_over(new: Slots, agreed: Slots) -> Slots:
+    """With several days or times it is open which one is agreed on."""
+    if len(new.days) > 1 or len(new.times) > 1:
+        return Slots(frozenset(), frozenset())
+    return Slots(new.days or agreed.days, new.times or agreed.times)
 
 
 def _offered(text: str, today: date) -> Slots:
@@ -140,7 +195,7 @@ def _confirmed(sentence: str, today: date) -> Slots:
     is_done = any(says_done(deed, plain) for deed in _DEEDS)
     if is_question(sentence) or not is_done or _ASIDE.search(plain):
         return Slots(frozenset(), frozenset())
-    return find_slots(sentence, today)
+    return find_slots(_TODAY.sub(" ", sentence), today)
 
 
 def _differs(agreed: Slots, confirmed: Slots) -> str:

@@ -9,11 +9,29 @@ from collections.abc import Iterator
 
 from aftercall.speech.sound import FRAME_S
 from aftercall.tester.criterion import Criterion, Expect
-from aftercall.tester.evidence import names_all, says, weigh_criterion
+from aftercall.tester.evidence import (
+    is_hollow,
+    names_all,
+    says,
+    says_done,
+    weigh_criterion,
+)
 from aftercall.tester.finding import CallView, Finding
-from aftercall.tester.phrases import asked_fields, find_any, questions_of
+from aftercall.tester.phrases import (
+    asked_fields,
+    find_any,
+    questions_of,
+    sentences_of,
+    words_of,
+)
 
 MAX_LOST_SHARE = 0.05
+_TRANSFERS = (
+    (
+        r"/\b(?:transfer(?:ring)?|connect(?:ing)?|put(?:ting)?|pass(?:ing)?|patch(?:ing)?) you\b"
+        r"|\b(?:put|patch) you through|\btransferr?(?:ing|ed)?\b/"
+    ),
+)
 _OUTCOMES = {
     "busy": "the number was busy",
     "no-answer": "nobody answered",
@@ -28,6 +46,7 @@ def find(view: CallView) -> Iterator[Finding]:
         yield from _expectations(view)
         yield from _silent_expectations(view)
         yield from _hung_up(view)
+        yield from _goes_on(view)
         yield from _stages(view)
     yield from _line_faults(view)
 
@@ -114,7 +133,8 @@ def _check(
     turns = ([caller] if caller else []) + list(answers[:2])
     who = view.blame(*turns)
     heard = " ".join(view.spans[at - 1].text for at in answers)
-    for text, detail in _unmet(view, expect, heard):
+    missed = [*_unmet(view, expect, heard), *_unmet_ending(view, expect, answers)]
+    for text, detail in missed:
         yield view.finding("expectation_missed", text, *turns, who=who, detail=detail)
     if expect.within_ms is None or (latency_s is None and answers):
         return
@@ -143,6 +163,31 @@ def _unmet(view: CallView, expect: Expect, heard: str) -> Iterator[tuple[str, st
             yield f"did not ask {' or '.join(expect.asks)}", f"asks {expect.asks[0]}"
 
 
+def _unmet_ending(
+    view: CallView, expect: Expect, answers: tuple[int, ...]
+) -> Iterator[tuple[str, str]]:
+    """How the call should have gone on after the turn."""
+    record = view.record
+    if expect.hangs_up and record.ended_by != "agent":
+        yield "did not hang up", "hangs_up"
+    if expect.transfers:
+        was_told = any(event.kind == "transfer" for event in record.events)
+        heard = " ".join(view.spans[at - 1].text for at in answers)
+        if not was_told and not find_any(_TRANSFERS, heard):
+            yield "did not pass the call on", "transfers"
+    if expect.says_nothing_after:
+        later = [
+            span.text
+            for at, span in view.agent_turns()
+            if at >= min(answers, default=0)
+        ]
+        sentences = [item.lower() for text in later for item in sentences_of(text)]
+        if any(
+            not says_done("part", item) and not is_hollow(item) for item in sentences
+        ):
+            yield "went on talking", "says_nothing_after"
+
+
 def _hung_up(view: CallView) -> Iterator[Finding]:
     record = view.record
     reasons = [span.why for span in record.caller_spans]
@@ -151,10 +196,7 @@ def _hung_up(view: CallView) -> Iterator[Finding]:
     if any(why in ("closing", "goodbye") or "gave_up" in why for why in reasons):
         return
     has_open_criteria = any(
-        item.call in (None, record.number)
-        and (item.said or item.deed)
-        and weigh_criterion(view, item).state != "met"
-        for item in view.scenario.success
+        weigh_criterion(view, item).state != "met" for item in _criteria_of(view)
     )
     has_unsaid_turns = any(
         turn.say and f"turn:{number}" not in reasons
@@ -164,6 +206,40 @@ def _hung_up(view: CallView) -> Iterator[Finding]:
         last = [number for number, _ in view.agent_turns()][-1:]
         text = "the agent ended the call before the caller was done"
         yield view.finding("hung_up_early", text, *last)
+
+
+def _criteria_of(view: CallView) -> list[Criterion]:
+    """Criteria of words that this call should meet."""
+    return [
+        item
+        for item in view.scenario.success
+        if item.call in (None, view.record.number) and (item.said or item.deed)
+    ]
+
+
+def _goes_on(view: CallView) -> Iterator[Finding]:
+    """Talks on after both have said goodbye."""
+    leaving = [
+        number
+        for number, span in view.caller_turns()
+        if span.why in ("closing", "goodbye")
+    ]
+    said_bye = 0
+    for number, span in view.agent_turns():
+        if not leaving or number < leaving[0]:
+            continue
+        sentences = [item.lower() for item in sentences_of(span.text)]
+        parts = any(says_done("part", item) for item in sentences)
+        if said_bye and not parts and any(_has_matter(item) for item in sentences):
+            text = "went on after both had said goodbye"
+            yield view.finding("goes_on", text, said_bye, number)
+            return
+        if parts and not questions_of(span.text):
+            said_bye = said_bye or number
+
+
+def _has_matter(sentence: str) -> bool:
+    return not is_hollow(sentence) and len(words_of(sentence)) >= 4
 
 
 def _stages(view: CallView) -> Iterator[Finding]:

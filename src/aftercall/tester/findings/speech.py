@@ -1,20 +1,32 @@
-"""How the agent sounds: text no voice can say, another language, wrong pace, too loud."""
+"""How the agent speaks: what no voice can say, another language, a wrong pace."""
 
 import re
 from collections.abc import Iterator
 
-from aftercall.speech.sound import LOUDNESS
+from aftercall.llm.rules.language import NAMES, detect_language
 from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.phrases import word_set, words_of
 
 _UNSPEAKABLE = re.compile(
-    r"\*\*|```|^#{1,6} |\|.+\||\{\s*\"|</?[a-z]+>|https?://\S{25,}"
-    r"|[\U0001F300-\U0001FAFF\u2600-\u27BF]",
+    r"\*\*|^#{1,6} |\|.+\||https?://\S{25,}|[\U0001F300-\U0001FAFF\u2600-\u27BF]",
     re.MULTILINE,
+)
+# what was meant for a machine: tool calls, markup, empty templates
+_MARKUP = re.compile(
+    r"```|\{\s*[\"'][\w -]+[\"']\s*:|</?[a-z][\w:-]*(?:\s[^<>]*)?/?>|<\|.*?\|>"
+    r"|\{\{.*?\}\}|\$?\{[a-z_.]+\}|\b[a-z]+(?:_[a-z]+)+\b|\b\w+\(\s*(?:\w+\s*=|[\"'{])"
+    r"|\[(?:[A-Z][A-Z_ ]{2,}|/?[a-z]+[_:= ][^\]]*|[a-z]{3,})\]|&(?:amp|lt|gt|nbsp|quot);"
+    r"|\bundefined\b|\bNaN\b|\[object \w+\]|\b(?:tool|function) ?call\b:?"
+    r"|\b(?:asterisk asterisk|open curly|curly brace|backslash|hashtag hashtag)\b"
+    r"|\bTraceback\b|\b\w+(?:Error|Exception): "
 )
 _ENGLISH = word_set("""
     the a an is are was you your i we can what how to of for and in on it that this please thank
-    thanks yes no have do not with at my me help hello name will be or one
+    thanks yes no have do not with at my me help hello name will be or one i'm i'll i've i'd
+    you're we're we'll we've that's it's what's there here am has had was were if but so just
+    from by as they them he she his her all any some more time when where which who would could
+    should may let get got like know need want see call calling back good great okay sure day
+    today out up down about then than been our us its were doctor sorry anything else
 """)
 _OTHER_LANGUAGES = word_set("""
     el la los las es por que para gracias usted su de una como en le les des est pour vous merci
@@ -22,34 +34,56 @@ _OTHER_LANGUAGES = word_set("""
     buenos días bonjour guten
 """)
 SLOW_WPM, FAST_WPM = 70, 260
-CLIPPED_LEVEL = 32_000
-MAX_CLIPPED_SHARE = 0.05
+MIN_LANGUAGE_WORDS = 4
+MIN_UNKNOWN_WORDS = 6
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
 def find(view: CallView) -> Iterator[Finding]:
-    for number, span in view.agent_turns():
-        if found := _UNSPEAKABLE.search(span.text):
-            text = f"said what no voice can say: {found.group(0)!r}"
-            yield view.finding("unspeakable", text, number)
-            break
-    if view.scenario.language == "en":
-        yield from _language(view)
+    yield from _markup(view)
+    yield from _language(view)
     if view.record.line != "text":
         yield from _pace(view)
-        yield from _clipping(view)
+
+
+def _markup(view: CallView) -> Iterator[Finding]:
+    for pattern, kind, what in (
+        (_MARKUP, "reads_markup", "read out what is meant for a machine"),
+        (_UNSPEAKABLE, "unspeakable", "said what no voice can say"),
+    ):
+        for number, span in view.agent_turns():
+            if found := pattern.search(span.text):
+                text = f"{what}: {found.group(0)[:40]!r}"
+                yield view.finding(kind, text, number)
+                break
 
 
 def _language(view: CallView) -> Iterator[Finding]:
+    wanted = view.scenario.language
     for number, span in view.agent_turns():
-        words = re.findall(r"\w+", span.text.lower())
-        english = sum(word in _ENGLISH for word in words)
-        foreign = sum(
-            word in _OTHER_LANGUAGES and word not in _ENGLISH for word in words
-        )
-        foreign += sum(not word.isascii() for word in words)
-        if len(words) >= 4 and foreign >= 2 and foreign > english:
-            yield view.finding("other_language", "answers in another language", number)
+        spoken = _spoken_language(span.text)
+        if spoken and spoken != wanted and (wanted == "en" or spoken != "?"):
+            name = NAMES.get(spoken, "another language")
+            text = f"answers in {name}; the call is in {NAMES.get(wanted, wanted)}"
+            yield view.finding("other_language", text, number)
             return
+
+
+def _spoken_language(text: str) -> str:
+    """The language of a turn, `?` for an unknown one, empty for too few words to tell."""
+    words = _WORD.findall(text.lower())
+    if len(words) < MIN_LANGUAGE_WORDS:
+        return ""
+    found = detect_language([text])
+    english = sum(word in _ENGLISH for word in words)
+    foreign = sum(word in _OTHER_LANGUAGES and word not in _ENGLISH for word in words)
+    foreign += sum(not word.isascii() for word in words)
+    if found == "en" and foreign >= 2 and foreign > english:
+        return "?"
+    plain = sum(word[:1].islower() for word in _WORD.findall(text))
+    if found == "en" and english == 0 and plain >= MIN_UNKNOWN_WORDS:
+        return "?"
+    return found if found != "en" or english else ""
 
 
 def _pace(view: CallView) -> Iterator[Finding]:
@@ -63,10 +97,3 @@ def _pace(view: CallView) -> Iterator[Finding]:
         yield view.finding(
             "wrong_pace", f"speaks {60 * words / seconds:.0f} words a minute"
         )
-
-
-def _clipping(view: CallView) -> Iterator[Finding]:
-    samples = [sample for sample in view.record.agent_sound if sample != 0xFF]
-    clipped = sum(LOUDNESS[sample] >= CLIPPED_LEVEL for sample in samples)
-    if samples and clipped / len(samples) > MAX_CLIPPED_SHARE:
-        yield view.finding("clipping", "too loud for the line")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 
 from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.phrases import asked_fields, find_any, word_set, words_of
@@ -14,7 +15,10 @@ _ADDRESSED = re.compile(
 _CORRECTION = re.compile(r"\W*(?:no|actually|sorry|that's not)\b", re.IGNORECASE)
 _NO_NAMES = word_set("""
     for how what let can could may please your the you mister doctor again bye goodbye and one
-    just have thanks thank is are do
+    just have thanks thank is are do miss mrs ms mr sir madam ma'am dear everyone there folks
+    monday tuesday wednesday thursday friday saturday sunday january february march april june
+    july august september october november december yes no okay great perfect wonderful sure
+    that this here then now today tomorrow morning afternoon evening welcome
 """)
 
 
@@ -71,14 +75,14 @@ def _wrong_name(view: CallView) -> Iterator[Finding]:
     if "name" not in answers:
         return
     true = set(words_of(answers["name"].answer))
-    wrong = [
-        number
-        for number, span in view.agent_turns()
-        for name in _ADDRESSED.findall(span.text)
-        if name.lower() not in true | _NO_NAMES and not _is_near(name.lower(), true)
-    ]
+    wrong = _wrong_turns(view, true)
     if not wrong:
         return
+    known = [
+        number
+        for number, span in view.caller_turns()
+        if true <= set(words_of(span.text))
+    ]
     corrections = (
         number for number, span in view.caller_turns() if _CORRECTION.match(span.text)
     )
@@ -89,11 +93,33 @@ def _wrong_name(view: CallView) -> Iterator[Finding]:
         yield view.finding(
             "wrong_name", text, corrected, after[0], who=view.blame(corrected)
         )
+    elif known and known[0] < wrong[0]:
+        text = "calls the caller by another name than the one that was given"
+        yield view.finding("wrong_name", text, known[0], wrong[0])
     else:
         text = "calls the caller by a wrong name"
         yield view.finding("wrong_name", text, wrong[0], severity="minor")
 
 
+def _wrong_turns(view: CallView, true: set[str]) -> list[int]:
+    """Turns that address the caller by a name that nobody gave; not the agent's own names."""
+    first = min((number for number, _ in view.caller_turns()), default=0)
+    own = {word for span in view.spans[: first - 1] for word in words_of(span.text)}
+    said = set(words_of(" ".join(span.text for span in view.record.caller_spans)))
+    no_wrong_names = true | _NO_NAMES | own | said
+    return [
+        number
+        for number, span in view.agent_turns()
+        for name in _ADDRESSED.findall(span.text)
+        if number > first
+        and name.lower() not in no_wrong_names
+        and not _is_near(name.lower(), true)
+    ]
+
+
 def _is_near(name: str, true: set[str]) -> bool:
-    """Short for the name, or the name short for it."""
-    return any(word.startswith(name[:3]) for word in true)
+    """Short for the name, the name short for it, or a spelling of it."""
+    return any(
+        word.startswith(name[:3]) or SequenceMatcher(None, word, name).ratio() >= 0.7
+        for word in true
+    )
