@@ -383,6 +383,13 @@ class ScenarioRefused(TesterError):
         }
 
 
+class UnknownTestName(NotFound):
+    """The command names a scenario, an agent or a fault that does not exist."""
+
+    code = "tester.name"
+    exit_code = 2
+
+
 class DialRefused(TesterError):
     """The number may not be dialled: it is not on the tester's allow-list."""
 

@@ -221,6 +221,8 @@ def _show_run(cli: CliContext, data: dict[str, Any]) -> None:
         verdict = (f"{result['verdict']:12}", _COLOURS[result["verdict"]])
         name = f" {result['scenario']}, run {result['run']}  "
         cli.console.print(Text.assemble(verdict, name, (calls, "dim")))
+        if result.get("reason"):
+            cli.console.print(f"    {result['reason']}")
         _show_findings(cli, result["findings"])
     if not data["is_finished"]:
         for call in data["unfinished_calls"]:

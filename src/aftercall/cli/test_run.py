@@ -230,7 +230,7 @@ class _Progress:
             (f"{scored.verdict:12}", VERDICT_COLOURS[scored.verdict]),
             f" {scored.scenario.name}, run {scored.run}  ",
             (f"{seconds:.0f} s of talk", "dim"),
-            f"  {bugs}",
+            f"  {bugs or Redactor([scored.scenario]).clean(scored.reason)}",
         )
         self._console.print(line)
 

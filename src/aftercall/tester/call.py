@@ -69,6 +69,10 @@ async def run_call(
     dial = DialedCall(caller_number, scenario.name, number, scenario.limits.ring_s)
     outcome = await _dial(side, connection, dial)
     rig.pace.start()
+    if outcome == "voicemail" and scenario.outcome != "voicemail":
+        side.end("caller", "a mailbox answered")
+        with suppress(LineFailed):
+            await connection.hang_up()
     if outcome in ("answered", "voicemail") and side.ended_by is None:
         await _talk(rig, side, connection, quality, log)
     lost = [LineEvent(at_s, "frame_lost") for at_s in quality.lost_s]

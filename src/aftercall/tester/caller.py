@@ -16,6 +16,7 @@ from aftercall.tester.criterion import Criterion
 from aftercall.tester.evidence import guess_deed, is_settled, promises_answer
 from aftercall.tester.phrases import (
     ANYTHING_ELSE,
+    MAILBOX,
     asked_fields,
     find_any,
     likeness,
@@ -151,6 +152,9 @@ class Caller:
         state.agent_turns += 1
         if likeness(text, state.last_words) < 0.8:  # an echo is no answer
             state.heard.append(text)
+        wants_person = self._scenario.outcome == "answered"
+        if wants_person and state.agent_turns <= 2 and find_any(MAILBOX, text):
+            return CallerMove("hang_up", why="a mailbox answered")
         if self._is_farewell(text):
             return self._check_details() or self._leave()
         return (

@@ -79,6 +79,42 @@ KINDS: dict[str, tuple[str, Severity, Who]] = {
     "not_interrupted": ("line", "major", "tester"),
 }
 
+# kind: what a good agent does instead
+EXPECTED: dict[str, str] = {
+    "slow_answer": "an answer within the scenario's `response_ms`",
+    "slow_greeting": "a first word within the scenario's `greeting_s`",
+    "no_answer": "an answer to every turn of the caller",
+    "never_spoke": "a greeting, and answers",
+    "monologue": "turns short enough for the caller to speak",
+    "talks_over_caller": "silence while the caller speaks",
+    "does_not_yield": "silence soon after the caller interrupts",
+    "broken_off": "whole sentences",
+    "asks_again": "what the caller has given is not asked for again",
+    "says_again": "each thing is said once",
+    "refusal_loop": "another way out after a refusal",
+    "stalls": "a result, or word of when there will be one",
+    "echoes": "an answer in words of its own",
+    "answers_alike": "answers that depend on what the caller says",
+    "says_twice": "each sentence is said once",
+    "agent_error": "an answer without an error",
+    "goes_on": "silence after the goodbye",
+    "goal_missed": "the criterion of the scenario is met",
+    "hung_up_early": "the caller is heard out",
+    "expectation_missed": "what the turn expects",
+    "probe_failed": "the probe passes",
+    "judged_missed": "the judged sentence is true",
+    "ran_on": "the call comes to an end",
+    "verification_skipped": "the caller is asked who they are first",
+    "leak": "nothing of one caller is told to another",
+    "wrong_name": "the name that the caller gave",
+    "forbidden_words": "the words are never said",
+    "wrong_weekday": "the weekday of the date",
+    "contradiction": "statements that can all be true",
+    "slot_changed": "the day and time that were agreed on",
+    "unspeakable": "words that a voice can say",
+    "reads_markup": "spoken words only",
+    "other_language": "the language of the call",
+}
 # doubt: what would have to be true for a finding to be wrong, and who is then its cause
 DOUBTS: dict[str, tuple[str, Who]] = {
     "misheard": ("the recogniser misheard the agent", "line"),
@@ -118,6 +154,11 @@ class Finding:
     @property
     def category(self) -> str:
         return KINDS[self.kind][0]
+
+    @property
+    def expected(self) -> str:
+        """What a good agent does instead."""
+        return EXPECTED.get(self.kind, "")
 
     @property
     def doubts(self) -> tuple[str, ...]:

@@ -59,6 +59,13 @@ ANYTHING_ELSE = (
 )
 
 
+MAILBOX = (
+    "after the tone|after the beep|at the tone|at the beep|following the tone",
+    "reached the voice mail|reached the voicemail|voice mail box|voicemail box|voice mailbox",
+    "mailbox is full|not available to take your call|leave your message after",
+)
+
+
 def word_set(words: str) -> frozenset[str]:
     """A table of words, written as text."""
     return frozenset(words.split())

@@ -16,6 +16,11 @@ _BIRTH = re.compile(
     r"|\d{1,2}[/.-]\d{1,2}[/.-](?:19|20)?\d\d|(?:19|20)\d\d-\d\d-\d\d)\b",
     re.IGNORECASE,
 )
+_BORN = re.compile(r"\b(?:birth|born|birthday|dob)\b")
+_BOOKED = re.compile(
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?$|appointment|book(?:ed|ing)"
+    r"|scheduled|see you|confirmed|moved|reserved|slot|available|visit)"
+)
 _DIGIT = "(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)"
 _DIGIT_WORDS = re.compile(rf"\b(?:{_DIGIT}[\s,-]+){{4,}}{_DIGIT}\b", re.IGNORECASE)
 _KINDS = {
@@ -35,6 +40,15 @@ _KEPT = word_set("""
     id sid started_at scenario kind fingerprint first_seen last_seen verdict folder who line
     outcome target calibration measures rates file
 """)
+
+
+def _redact_date(match: re.Match[str]) -> str:
+    """The date of an appointment stays; any other date with a year may be one of birth."""
+    before = match.string[max(0, match.start() - 60) : match.start()].lower()
+    is_birth = _BORN.search(before) is not None
+    return (
+        match.group(0) if _BOOKED.search(before) and not is_birth else "[date of birth]"
+    )
 
 
 class Redactor:
@@ -71,7 +85,7 @@ class Redactor:
         text = _EMAIL.sub("[email]", text)
         for pattern, stand_in in self._known:
             text = pattern.sub(stand_in, text)
-        text = _BIRTH.sub("[date of birth]", text)
+        text = _BIRTH.sub(_redact_date, text)
         text = _DIGIT_WORDS.sub("[number]", _NUMBER.sub("[number]", text))
         return _CONTEXT_NAME.sub(r"\1[name]", text)
 

@@ -11,7 +11,7 @@ from aftercall.tester.caller import Caller
 from aftercall.tester.judge import judge
 from aftercall.tester.model_caller import ModelCaller
 from aftercall.tester.openai_client import Complete
-from aftercall.tester.phrases import find_any
+from aftercall.tester.phrases import MAILBOX, find_any
 from aftercall.tester.probe import count_before, probe
 from aftercall.tester.record import CallRecord, LineEvent
 from aftercall.tester.results import RunLog
@@ -25,17 +25,12 @@ MAX_SHRINK_TRIES = 24
 NO_STEPS = "none: it shows whatever the caller says"
 # a caller who says nothing misses every goal, so these cannot be shrunk
 UNSHRINKABLE = ("goal_missed", "probe_failed", "judged_missed", "never_spoke")
-_VOICEMAIL = (
-    "after the tone|after the beep|at the tone|at the beep|following the tone",
-    "reached the voice mail|reached the voicemail|voice mail box|voicemail box|voice mailbox",
-    "mailbox is full|not available to take your call",
-)
 
 
 def mark_voicemail(record: CallRecord) -> CallRecord:
     """Changes the outcome of an answered call whose first words are those of a mailbox."""
     first = " ".join(span.text for span in record.agent_spans[:VOICEMAIL_TURNS])
-    if record.outcome == "answered" and find_any(_VOICEMAIL, first):
+    if record.outcome == "answered" and find_any(MAILBOX, first):
         return replace(record, outcome="voicemail")
     return record
 

@@ -96,6 +96,12 @@ _USUAL: tuple[tuple[str, str], ...] = (
         "No, nothing like that.",
     ),
 )
+_ASKS_REASON = re.compile(
+    r"\b(?:reason|(?:what's|what is|what was) (?:it|this|that|your (?:call|visit)|the (?:call|visit"
+    r"|matter))\b.{0,12}\b(?:about|for|regarding|concerning)|brings you|calling about"
+    r"|(?:how|what) (?:can|may|could|would|do) (?:i|we|you)|tell me (?:more|about)|repeat"
+    r"|say that again|pardon|catch that|come again|didn't (?:get|hear)|rephrase|for what)\b"
+)
 _USUAL_ANSWERS = tuple((re.compile(pattern), answer) for pattern, answer in _USUAL)
 
 
@@ -124,13 +130,7 @@ def answer_usual(
             return "usual", answer
     if find_any(CONFIRM, questions):
         return "yes", "Yes, please."
-    if reasons and re.search(
-        r"\b(?:reason|what (?:is|was|are) (?:it|this|that|the|your)|what's (?:it|this|that|the"
-        r"|your|going)|brings you|calling about|how (?:can|may|could) (?:i|we)"
-        r"|what (?:can|could|would|do) (?:i|we|you)|tell me (?:more|about)|repeat|say that again"
-        r"|pardon|catch that|come again|didn't (?:get|hear)|rephrase|for what)\b",
-        f"{questions} {text.lower()}",
-    ):
+    if reasons and _ASKS_REASON.search(f"{questions} {text.lower()}"):
         return "reason", reasons[0]
     return None
 

@@ -231,3 +231,11 @@ async def test_runs_and_calls_are_found_again(tmp_path: Path) -> None:
 def test_the_json_of_a_run_is_json() -> None:
     assert json.dumps(CALIBRATION.as_json())
     assert SystemClock().now().tzinfo is not None
+
+
+def test_the_date_of_an_appointment_is_no_date_of_birth() -> None:
+    clean = Redactor().clean
+    kept = "You are booked for Tuesday, March 3rd, 2026 at ten."
+    assert clean(kept) == kept
+    assert clean("I was born on March 3rd, 1976.") == "I was born on [date of birth]."
+    assert clean("March 3rd, 1976") == "[date of birth]"

@@ -223,6 +223,9 @@ class GatherCalls:
         call.answered_s = self._clock.monotonic()
         if form.get("AnsweredBy", "").startswith(("machine", "fax")):
             call.outcome = "voicemail"
+            if call.scenario.outcome != "voicemail":
+                call.ended_by, call.end_why = "caller", "a mailbox answered"
+                return self._listen(call, CallerMove("hang_up"), 1.0)
         return self._listen(call, None, call.scenario.limits.greeting_s)
 
     async def _hear(self, call: GatherCall, form: Form) -> str:

@@ -44,7 +44,20 @@ def _lines(run: RunReport, bugs: Sequence[Bug], redactor: Redactor) -> Iterator[
     yield ""
     for number, bug in enumerate(found, 1):
         yield from _entry(number, bug, run, redactor)
+    yield from _undecided(run, redactor)
     yield from _others(run, redactor)
+
+
+def _undecided(run: RunReport, redactor: Redactor) -> Iterator[str]:
+    """Runs without a verdict, each with its reason."""
+    left = [item for item in run.scored if item.reason]
+    if left:
+        yield "## Not decided"
+        yield ""
+        for item in left:
+            reason = redactor.clean(item.reason)
+            yield f"- {item.scenario.name}, run {item.run}: {item.verdict}, {reason}"
+        yield ""
 
 
 def _entry(number: int, bug: Bug, run: RunReport, redactor: Redactor) -> Iterator[str]:
@@ -62,6 +75,13 @@ def _entry(number: int, bug: Bug, run: RunReport, redactor: Redactor) -> Iterato
     yield f"- **Seen:** {times}, first {bug.first_seen}, last {bug.last_seen}, in {scenarios}"
     yield f"- **Calls:** {', '.join(f'`{call}`' for call in bug.calls[-5:])}"
     yield f"- **Sound:** [calls/{record.id}.wav](calls/{record.id}.wav) at {finding.at_s:.1f} s"
+    if finding.expected:
+        yield f"- **Expected:** {finding.expected}"
+    again = f"aftercall test run -s {item.scenario.name} --agent {run.target}"
+    yield f"- **Run it again:** `{again}`"
+    if finding.wrong_if:
+        checked = "; ".join(finding.wrong_if)
+        yield f"- **Would be wrong if** {checked}. This was checked and is not so."
     if bug.steps:
         steps = redactor.clean("; ".join(bug.steps))
         yield f"- **Shortest list of steps that still shows it:** {steps}"

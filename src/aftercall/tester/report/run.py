@@ -133,13 +133,16 @@ def _scored_json(run: RunReport, item: ScenarioScore) -> dict[str, Any]:
     findings = []
     for finding in item.findings:
         mark = {"fingerprint": fingerprint(run.target, finding)}
-        findings.append(mark | asdict(finding) | {"turns": list(finding.turns)})
+        doubts = {"expected": finding.expected, "wrong_if": list(finding.wrong_if)}
+        turns = {"turns": list(finding.turns)}
+        findings.append(mark | asdict(finding) | turns | doubts)
     calls = zip(item.records, item.measures, strict=True)
     return {
         "scenario": item.scenario.name,
         "goal": item.scenario.goal,
         "run": item.run,
         "verdict": item.verdict,
+        "reason": item.reason,
         "criteria": [asdict(checked) for checked in item.criteria],
         "findings": findings,
         "calls": [
@@ -192,7 +195,7 @@ def _add_case(suite: Element, item: ScenarioScore, redactor: Redactor) -> None:
         )
         failure.text = _clean("\n".join(lines), redactor)
     elif item.verdict != "passed":
-        message = f"{item.verdict}: not the agent's doing, or not to be told"
+        message = f"{item.verdict}: {item.reason}"
         SubElement(case, "skipped", message=_clean(message, redactor))
     spans = [span for record in item.records for span in record.spans]
     text = "\n".join(f"{span.who}: {span.text}" for span in spans)
