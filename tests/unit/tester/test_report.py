@@ -17,7 +17,7 @@ from aftercall.tester.calibrate import Calibration
 from aftercall.tester.library import list_scenarios
 from aftercall.tester.redact import Redactor
 from aftercall.tester.report.page import silence_redacted
-from aftercall.tester.report.run import RunReport
+from aftercall.tester.report.run import RunReport, github_annotations
 from aftercall.tester.results import RunResults
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.score import ScenarioScore
@@ -239,3 +239,25 @@ def test_the_date_of_an_appointment_is_no_date_of_birth() -> None:
     assert clean(kept) == kept
     assert clean("I was born on March 3rd, 1976.") == "I was born on [date of birth]."
     assert clean("March 3rd, 1976") == "[date of birth]"
+
+
+async def test_a_bug_says_what_was_expected_and_how_to_run_it_again(
+    tmp_path: Path,
+) -> None:
+    folder, run, _ = await keep(tmp_path, "asks_again")
+    text = (folder / "BUG_REPORT.md").read_text()
+    assert "**Expected:** what the caller has given is not asked for again" in text
+    assert "`aftercall test run -s appointment_scheduling --agent practice`" in text
+    assert "the recogniser misheard the agent" in text
+    lines = list(github_annotations(run, Redactor(LIBRARY.values())))
+    assert lines[0].startswith(
+        "::error title=appointment_scheduling, run 1 (asks_again)::"
+    )
+
+
+async def test_a_run_that_is_open_says_why_in_every_report(tmp_path: Path) -> None:
+    folder, run, _ = await keep(tmp_path, "line_breaks")
+    reason = "the practice line broke"
+    for name in ("BUG_REPORT.md", "report.json", "junit.xml"):
+        assert reason in (folder / name).read_text()
+    assert reason in next(iter(github_annotations(run, Redactor())))

@@ -1,6 +1,7 @@
 """One run of the suite: its rates and figures, and the run as JSON and JUnit XML."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -149,6 +150,22 @@ def _scored_json(run: RunReport, item: ScenarioScore) -> dict[str, Any]:
             record_json(record) | {"measures": measures} for record, measures in calls
         ],
     }
+
+
+def github_annotations(run: RunReport, redactor: Redactor) -> Iterator[str]:
+    """Lines that GitHub shows on the page of a workflow's run: bugs, and runs left open."""
+    for item in run.scored:
+        place = f"{item.scenario.name}, run {item.run}"
+        for finding in item.bugs:
+            text = _one_line(f"{finding.text}; expected: {finding.expected}", redactor)
+            yield f"::error title={place} ({finding.kind})::{text}"
+        if item.reason:
+            text = _one_line(item.reason, redactor)
+            yield f"::warning title={place} ({item.verdict})::{text}"
+
+
+def _one_line(text: str, redactor: Redactor) -> str:
+    return " ".join(redactor.clean(text).replace("%", "%25").split())
 
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -1,0 +1,76 @@
+"""Agents that strangers wrote, as a test of the tester: faulty ones and correct ones.
+
+A folder has one Python file per agent:
+
+    SCENARIO = "appointment_scheduling"     # of the library
+    CAUSE = "agent"                         # who is to blame: agent, line, tester; "" if correct
+
+    def make():                             # a fresh agent for every call
+        def agent(text): ...                # what `python:module:function` takes
+        return agent
+"""
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from aftercall.clock import Clock
+from aftercall.tester.drivers.python import CallableAgent
+from aftercall.tester.library import list_scenarios
+from aftercall.tester.score import ScenarioScore
+from aftercall.tester.suite import SuiteParts, run_once
+from aftercall.tester.target import CallSetup, ConnectionTarget
+from tables import met
+
+Row = tuple[str, str, str, str]
+
+
+def load(folder: Path) -> Iterator[ModuleType]:
+    for path in sorted(folder.glob("*.py")):
+        spec = importlib.util.spec_from_file_location(f"strange_{path.stem}", path)
+        if spec is None or spec.loader is None:
+            continue
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        if hasattr(module, "make"):
+            yield module
+
+
+def is_right(cause: str, scored: ScenarioScore) -> bool:
+    """The agent's fault is a bug; a fault of the line or the tester is named and is no bug."""
+    if cause == "agent":
+        return scored.verdict == "failed"
+    named = any(finding.who == cause for finding in scored.findings)
+    return named and not scored.bugs
+
+
+async def judge_strangers(clock: Clock, folder: Path) -> list[Row]:
+    library = {scenario.name: scenario for scenario in list_scenarios()}
+    right = faults = accused = correct = 0
+    for module in load(folder):
+        target = ConnectionTarget.of_agent(
+            module.__name__,
+            CallSetup(clock),
+            lambda module=module: CallableAgent(module.make()),  # type: ignore[misc]
+        )
+        scored = await run_once(library[module.SCENARIO], target, SuiteParts(clock))
+        if module.CAUSE:
+            faults += 1
+            is_found = is_right(module.CAUSE, scored)
+            right += is_found
+            is_wrong = not is_found
+        else:
+            correct += 1
+            is_wrong = bool(scored.bugs)
+            accused += is_wrong
+        if is_wrong:
+            kinds = ", ".join(f"{item.kind} ({item.who})" for item in scored.findings)
+            print(f"  {module.__name__}: {scored.verdict}; {kinds or scored.reason}")
+    share, false = right / max(1, faults), accused / max(1, correct)
+    found = f"strangers' faults found and rightly blamed, of {faults}"
+    blamed = f"strangers' correct agents accused, of {correct}"
+    return [
+        (found, f"{share:.0%}", "≥ 92 %", met(share >= 0.92)),
+        (blamed, f"{false:.0%}", "≤ 2 %", met(false <= 0.02)),
+    ]
