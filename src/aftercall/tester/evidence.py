@@ -118,7 +118,7 @@ _ASSENT = re.compile(
     r"|right|indeed|totally)\b"
 )
 _TAG = re.compile(r",? (?:ok|okay|alright|all right|right|yes|yeah|cool|great)\?$")
-_CLAUSES = re.compile(r"[,;:–—]| but | although | though ")
+_CLAUSES = re.compile(r"[,;:–—]| but | and | although | though | so ")
 _POLITE = word_set("""
     bye goodbye absolutely again all alright am anything appreciate apologies are assist
     assistance calling

@@ -77,7 +77,10 @@ _USUAL: tuple[tuple[str, str], ...] = (
         r"\b(?:emergency|urgent|life.threatening|chest pain|severe)\b",
         "No, it's not urgent.",
     ),
-    (r"\b(?:recorded|recording|consent|privacy|terms)\b", "Yes, that's fine."),
+    (
+        r"\b(?:recorded|recording|consent|privacy|terms|hold|wait|a moment|transfer)\b",
+        "Yes, that's fine.",
+    ),
     (
         r"\b(?:text|email|e-mail|sms|reminder|confirmation|newsletter|survey|feedback)\b",
         "No, thank you, that's not needed.",

@@ -41,7 +41,7 @@ _NOT = re.compile(
 _TODAY = re.compile(r"\btoday\b", re.IGNORECASE)  # mostly a courtesy
 _PARTS = re.compile(r"[,;.!?]| but ")
 _TAKEN = re.compile(
-    r"\b(?:taken|full|booked up|unavailable|not|no|gone|closed|can't)\b"
+    r"\b(?:taken|full|fully booked|booked up|booked solid|unavailable|not|no|gone|closed|can't)\b"
 )
 _ACCEPTS = ("filler:yes", "filler:choice")
 _BIRTH = re.compile(r"\b(?:birth|born)\b")

@@ -196,7 +196,7 @@ def _hung_up(view: CallView) -> Iterator[Finding]:
     if any(why in ("closing", "goodbye") or "gave_up" in why for why in reasons):
         return
     has_open_criteria = any(
-        weigh_criterion(view, item).state != "met" for item in _criteria_of(view)
+        weigh_criterion(view, item).state == "missed" for item in _criteria_of(view)
     )
     has_unsaid_turns = any(
         turn.say and f"turn:{number}" not in reasons
