@@ -57,7 +57,7 @@ _DEEDS: dict[Deed, str] = {
         r"\b(?:moved|rescheduled|changed|switched|shifted|pushed|swapped|rebooked|booked"
         r"|new (?:time|appointment|slot|day|date)|(?:i'll|i will|we'll|we will) (?:move|change"
         r"|switch|see|reschedule)|see you|you(?:'re| are)(?: now)? (?:in|on|down|set|booked)"
-        r"|(?:have|got|put) you\b|instead)"
+        r"|(?:have|got|put) you\b)"
     ),
     "cancel": (
         r"\b(?:cancel(?:l)?ed|cancel(?:l)?ing|cancellation (?:is|has|for)|(?:i'll|i will|we'll"
@@ -107,7 +107,8 @@ _OPEN = re.compile(
     r"\b(?:if you|if we|once (?:i|we|you|that|it)|before i|before we|in order to|i'd need|i need"
     r"|i'll need|we need|first need|would need|to be (?:booked|confirmed|scheduled)|let me (?:see"
     r"|check|look)|i can (?:book|make|move|cancel|schedule|offer)|we can (?:book|offer)"
-    r"|you can (?:also|book)|would you|could you|shall i|should i|do you want|whether)\b"
+    r"|you can (?:also|book)|would you"
+    r"|could (?:do|offer|fit|see|book|move)|could you|shall i|should i|do you want|whether)\b"
 )
 _RESTATED = re.compile(
     r"\b(?:you (?:said|want|wanted|would like|asked|need|mentioned|are (?:looking|asking|calling))"
