@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from aftercall.db.upgrade import (
     current_revision,
 )
 from aftercall.errors import AftercallError
+from aftercall.keys import MIN_UNGUESSABLE_CHARS, TOKEN_FILE
 from aftercall.llm.model.client import choose_model
 from aftercall.settings import Settings
 from aftercall.speech.kit import find_missing
@@ -62,13 +64,28 @@ def run_checks(loaded: LoadedConfig) -> Iterator[Check]:
             "not set: carriers cannot reach this server; set AFTERCALL_PUBLIC_URL to answer "
             "phone calls",
         )
-    if settings.api_token is None:
-        yield Check(
-            "API token",
-            "warn",
-            "not set: only this machine is served; set AFTERCALL_API_TOKEN to open the API "
-            "and pages",
+    yield _check_api_token(settings)
+
+
+def _check_api_token(settings: Settings) -> Check:
+    name = "API token"
+    if token := settings.api_token:
+        if len(token) >= MIN_UNGUESSABLE_CHARS:
+            return Check(name, "ok", "set")
+        detail = (
+            f"shorter than {MIN_UNGUESSABLE_CHARS} characters, so it might be guessed; unset it "
+            "and Aftercall makes a long one"
         )
+        return Check(name, "warn", detail)
+    file = settings.home / TOKEN_FILE
+    try:
+        mode = stat.S_IMODE(file.stat().st_mode)
+    except OSError:
+        return Check(name, "ok", "made at the first start")
+    if mode & 0o077:
+        detail = f"{file} can be read by others; run `chmod 600 {file}`"
+        return Check(name, "warn", detail)
+    return Check(name, "ok", "made here; `aftercall token` shows it")
 
 
 def _check_engine(settings: Settings) -> Check:

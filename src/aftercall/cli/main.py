@@ -25,6 +25,7 @@ COMMANDS = {
         "Answer calls, do the work after them, serve API and pages.",
     ),
     "worker": ("server:worker", "Do the work after calls without answering any."),
+    "token": ("server:token", "Show the API token, or a link to log in with."),
     "demo": (
         "demo:demo",
         "See a call dropped, resumed and remembered, without an account.",

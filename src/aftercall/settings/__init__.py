@@ -32,6 +32,7 @@ from aftercall.settings.sections import (
     DatabaseSettings,
     ExtractionSettings,
     MemorySettings,
+    Networks,
     PagesSettings,
     ReadingSettings,
     ReceptionistSettings,
@@ -103,7 +104,14 @@ class Settings(Section):
     )
     api_token: SecretStr | None = Field(
         default=None,
-        description="bearer token of API and pages; without it only loopback is served",
+        description="bearer token of API and pages; made at first start if unset",
+    )
+    trusted_proxies: Networks = Field(
+        default=(),
+        description=(
+            "addresses or networks of your reverse proxies; only their X-Forwarded-For and "
+            "X-Forwarded-Proto are believed"
+        ),
     )
 
     database: DatabaseSettings = DatabaseSettings()

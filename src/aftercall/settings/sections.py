@@ -1,5 +1,6 @@
 """Settings of Aftercall's own parts, one class a section of the file."""
 
+import ipaddress
 import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -47,7 +48,19 @@ def parse_groups(value: Any) -> Any:
     return [parse_list(group) for group in value.split(";") if group.strip()]
 
 
+def _check_networks(networks: tuple[str, ...]) -> tuple[str, ...]:
+    for network in networks:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError:
+            raise ValueError(
+                f"{network!r} is not an address or a network, as in 10.0.0.0/8"
+            ) from None
+    return networks
+
+
 Words = Annotated[tuple[str, ...], BeforeValidator(parse_list)]
+Networks = Annotated[Words, AfterValidator(_check_networks)]
 
 
 class DatabaseSettings(Section):
@@ -66,7 +79,10 @@ class PagesSettings(Section):
         description="password for the pages, besides the API token; `aftercall password` makes it",
     )
     session_hours: float = Field(
-        default=168, gt=0, le=8_760, description="how long a browser stays logged in"
+        default=168,
+        gt=0,
+        le=8_760,
+        description="a login ends after so many hours, used or not",
     )
 
 
@@ -122,6 +138,12 @@ class TesterSettings(Section):
 
 class CallsSettings(Section):
     max_entries: int = Field(default=50, ge=0, description="entries kept in CALLS.md")
+    believe_posted: bool = Field(
+        default=False,
+        description=(
+            "believe `verified` and passcode events of calls that come by `POST /api/calls`"
+        ),
+    )
 
 
 class BriefingSettings(Section):

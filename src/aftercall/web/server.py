@@ -14,15 +14,17 @@ from aftercall.app import App
 from aftercall.config import LoadedConfig
 from aftercall.db.upgrade import NEWEST_REVISION, current_revision
 from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
-from aftercall.keys import load_key
 from aftercall.log import get_logger
 from aftercall.running import running
 from aftercall.web import api, browser, documents, hosted, media, telnyx, twilio
-from aftercall.web.auth import ApiAuth, BrowserAuth, LoginNeeded
+from aftercall.web.auth import BrowserAuth, LoginNeeded
+from aftercall.web.guess_limit import GuessLimit
 from aftercall.web.live import LiveFeed
+from aftercall.web.origin import OriginFilter, require_json
 from aftercall.web.page_store import PageStore
 from aftercall.web.pages import calls, memory, people, site, tests, today, work
 from aftercall.web.pages.context import PageContext, TemplateRenderer
+from aftercall.web.session_store import SessionStore
 
 log = get_logger("web")
 
@@ -42,8 +44,10 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
         docs_url=None,  # FastAPI's pages load scripts from elsewhere; pages/site.py serves /docs
         redoc_url=None,
     )
-    auth = BrowserAuth(app.settings, load_key(app.settings), app.clock)
-    needs_token = [Depends(ApiAuth(app.settings.api_token))]
+    server.add_middleware(OriginFilter, public_url=app.settings.public_url)
+    sessions = SessionStore(app.database, app.settings, app.clock)
+    auth = BrowserAuth(app.settings, sessions, GuessLimit(app.clock))
+    needs_token = [Depends(auth.api), Depends(require_json)]
     for part in (api, documents):
         server.include_router(part.make_router(app), dependencies=needs_token)
     server.include_router(browser.make_router(app, auth))

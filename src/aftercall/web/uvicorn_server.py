@@ -2,7 +2,7 @@
 
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,9 +16,19 @@ LISTEN_BACKLOG = 2048
 
 
 def make_uvicorn_server(
-    app: Any, on_started: Callable[[], None] = lambda: None
+    app: Any,
+    on_started: Callable[[], None] = lambda: None,
+    trusted_proxies: Sequence[str] = (),
 ) -> "AftercallUvicorn":
-    config = uvicorn.Config(app, ws=FastWebSocket, log_config=None, access_log=False)
+    config = uvicorn.Config(
+        app,
+        ws=FastWebSocket,
+        log_config=None,
+        access_log=False,
+        # uvicorn would believe everything on this machine
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
+    )
     config.ws_per_message_deflate = False  # voice does not compress
     config.ws_max_size = MAX_FRAME_BYTES
     return AftercallUvicorn(config, on_started)
