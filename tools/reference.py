@@ -97,8 +97,8 @@ def _describe(command: Any, path: str) -> Iterator[str]:
 def routes_page() -> Iterator[str]:
     yield "# Routes\n"
     yield (
-        "API and pages ask for `Authorization: Bearer` with the API token; without one "
-        "configured, only this machine is served."
+        "API and pages ask for `Authorization: Bearer` with the API token (`aftercall token`); "
+        "[security](security.md) says what else is checked."
     )
     yield "The machine-readable form is at `/openapi.json`, a page to try them at `/docs`.\n"
     yield "| route | for |"

@@ -7,7 +7,10 @@ import subprocess
 import sys
 import urllib.request
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from typer.testing import CliRunner
@@ -210,6 +213,48 @@ def test_serve_says_where_it_listens_and_stops_cleanly(shell: Shell) -> None:
     assert server.returncode in (0, -signal.SIGTERM)
     assert "Traceback" not in err
     assert not list((shell.home / "run").glob("*.lock"))
+
+
+def test_serve_shows_the_token_once_and_a_login_link_each_time(shell: Shell) -> None:
+    told: list[list[str]] = []
+    for _ in range(2):
+        with started(shell, "serve", "--host", "0.0.0.0", "--port", "0") as server:
+            assert server.stdout is not None
+            lines = [server.stdout.readline() for _ in range(2)]
+            link = lines[1].split()[-1]
+            assert link.startswith("http://127.0.0.1:")
+            _, out, _ = shell.run("token", "--link", "--json")
+            for address in (link, to_port_of(link, json.loads(out)["link"])):
+                with urllib.request.urlopen(address) as page:
+                    assert "Today" in page.read().decode()
+            server.terminate()
+            told.append([*lines, *server.stdout.read().splitlines()])
+    token = shell.run("token")[1].strip()
+    assert [token in "".join(lines) for lines in told] == [True, False]
+    shell.env["AFTERCALL_API_TOKEN"] = "mine"
+    assert shell.run("token") == (0, "mine\n", "")
+
+
+@contextmanager
+def started(shell: Shell, *words: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [AFTERCALL, *words],
+        env=shell.env | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+        if process.stdout:
+            process.stdout.close()
+
+
+def to_port_of(link: str, other: str) -> str:
+    return urlsplit(other)._replace(netloc=urlsplit(link).netloc).geturl()
 
 
 def test_a_worker_does_what_nobody_did_after_a_call(shell: Shell) -> None:

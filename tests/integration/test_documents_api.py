@@ -8,12 +8,13 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from aftercall.app import App
+from aftercall.keys import load_api_token
 from aftercall.memory.remem import RememClient
 from aftercall.model.passages import Document, make_document_id
 from aftercall.settings import Settings
 from aftercall.settings.providers import RememSettings
 from aftercall.testing import START, VirtualClock
-from api_client import JSON, make_client, make_stranger
+from api_client import ADDRESS, JSON, make_client, make_stranger
 from opened_apps import OpenApp
 
 KEY = {"Idempotency-Key": "7f1b0a52-5c2f-4b61-9f5c-0d1f8f7c3a11"}
@@ -235,8 +236,9 @@ def test_either_header_of_a_client_opens_and_nothing_else(guarded: TestClient) -
     )
 
 
-def test_our_own_client_can_write_here(client: TestClient) -> None:
+def test_our_own_client_can_write_here(app: App, client: TestClient) -> None:
     """Two Aftercalls: one keeps the documents of the other."""
+    token = load_api_token(app.settings)
     page = Document(
         id=make_document_id("call", "1"),
         title="One",
@@ -247,7 +249,7 @@ def test_our_own_client_can_write_here(client: TestClient) -> None:
     for dialect in ("ingest", "documents"):
         remem = RememClient(
             RememSettings.model_validate(
-                {"api_key": "x", "api_url": "http://127.0.0.1:8080", "dialect": dialect}
+                {"api_key": token, "api_url": ADDRESS, "dialect": dialect}
             ),
             httpx2.MockTransport(client.send),
         )
