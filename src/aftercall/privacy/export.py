@@ -107,14 +107,8 @@ class Exporter:
         )
 
     def _copy_call(self, name: str, folder: Path) -> None:
-        addenda = f"{name.removesuffix('.json')}.addendum-"
-        names = [
-            other
-            for other in self.archive.place.list_names()
-            if other.startswith(addenda)
-        ]
-        for each in (name, *names):
-            _write(folder / each, self.archive.place.read(each))
+        for each in self.archive.list_files(name):
+            _write(folder / each, self.archive.place.read_clear(each))
 
     def _write_facts(self, number: str, file: Path, reveal: bool) -> int:
         """Facts of every person at the number; each line names its person."""
