@@ -1,6 +1,6 @@
-"""Encrypted files: a header that shows that the file is encrypted, and frames behind it.
+"""Encrypted files: a header that shows that the file is encrypted, and blocks behind it.
 
-Each file has its own key, made from the installation's key and the salt in the header. A frame
+Each file has its own key, made from the installation's key and the salt in the header. A block
 is sealed with its number and with whether it is the last one: a file that was cut, extended or
 put together from others does not open.
 """
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 MAGIC = b"aftercall-encrypted-1\n"
 SALT_BYTES = 16
 HEADER_BYTES = len(MAGIC) + SALT_BYTES
-MAX_FRAME_BYTES = 4 * 1024 * 1024
+MAX_BLOCK_BYTES = 4 * 1024 * 1024
 _NONCE_BYTES = 12
 _OVERHEAD_BYTES = _NONCE_BYTES + 16  # the cipher's tag
-_FRAME_HEAD = struct.Struct(">?I")  # is it the last one, bytes that follow
+_BLOCK_HEAD = struct.Struct(">?I")  # is it the last one, bytes that follow
 
 
 def is_encrypted(start: bytes) -> bool:
@@ -36,7 +36,7 @@ def is_encrypted(start: bytes) -> bool:
 
 
 def _bind(number: int, head: bytes) -> bytes:
-    """What a frame is sealed with besides its data: its place in the file, and its head."""
+    """What a block is sealed with besides its data: its place in the file, and its head."""
     return number.to_bytes(8) + head
 
 
@@ -45,11 +45,11 @@ def make_header() -> bytes:
 
 
 @dataclass(frozen=True)
-class FrameEnd:
-    """Where the readable frames of a growing file end."""
+class BlockEnd:
+    """Where the readable blocks of a growing file end."""
 
     header: bytes
-    frames: int
+    blocks: int
     clear_bytes: int
     offset: int
 
@@ -74,58 +74,58 @@ class FileCipher:
     def encrypt(self, data: bytes) -> bytes:
         header = make_header()
         parts = [
-            data[at : at + MAX_FRAME_BYTES]
-            for at in range(0, len(data), MAX_FRAME_BYTES)
+            data[at : at + MAX_BLOCK_BYTES]
+            for at in range(0, len(data), MAX_BLOCK_BYTES)
         ]
-        frames = [self.seal_frame(header, n, part) for n, part in enumerate(parts)]
-        return b"".join((header, *frames, self.seal_end(header, len(parts))))
+        blocks = [self.seal_block(header, n, part) for n, part in enumerate(parts)]
+        return b"".join((header, *blocks, self.seal_end(header, len(parts))))
 
-    def seal_frame(self, header: bytes, number: int, data: bytes) -> bytes:
+    def seal_block(self, header: bytes, number: int, data: bytes) -> bytes:
         return self._seal(header, number, data, is_last=False)
 
     def seal_end(self, header: bytes, number: int) -> bytes:
-        """The empty frame that ends a file."""
+        """The empty block that ends a file."""
         return self._seal(header, number, b"", is_last=True)
 
     def read(self, file: BinaryIO) -> Iterator[bytes]:
         """The clear parts of an encrypted file, in order. Raises FileUnreadable."""
         is_whole = False
-        for part, is_last, _ in self._frames(file):
+        for part, is_last, _ in self._blocks(file):
             is_whole = is_last
             yield part
         if not is_whole:
             raise FileUnreadable("an encrypted file is cut off")
 
-    def find_end(self, file: BinaryIO) -> FrameEnd | None:
+    def find_end(self, file: BinaryIO) -> BlockEnd | None:
         """Where a growing file may go on; None if it is not an encrypted file.
 
-        The end frame and whatever a crash left behind the readable frames do not count.
+        The end block and whatever a crash left behind the readable blocks do not count.
         """
         header = file.read(HEADER_BYTES)
         if len(header) < HEADER_BYTES or not is_encrypted(header):
             return None
-        end = FrameEnd(header, 0, 0, HEADER_BYTES)
+        end = BlockEnd(header, 0, 0, HEADER_BYTES)
         file.seek(0)
         try:
-            for part, is_last, offset in self._frames(file):
+            for part, is_last, offset in self._blocks(file):
                 if not is_last:
                     size = end.clear_bytes + len(part)
-                    end = FrameEnd(header, end.frames + 1, size, offset)
+                    end = BlockEnd(header, end.blocks + 1, size, offset)
         except FileUnreadable:
             return end
         return end
 
-    def _frames(self, file: BinaryIO) -> Iterator[tuple[bytes, bool, int]]:
-        """Each frame: clear bytes, whether it is the last, and where it ends in the file."""
+    def _blocks(self, file: BinaryIO) -> Iterator[tuple[bytes, bool, int]]:
+        """Each block: clear bytes, whether it is the last, and where it ends in the file."""
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - slow to load
 
         cipher = self._cipher(file.read(HEADER_BYTES))
         number, offset, is_last = 0, HEADER_BYTES, False
-        while head := file.read(_FRAME_HEAD.size):
+        while head := file.read(_BLOCK_HEAD.size):
             body = b""
-            if len(head) == _FRAME_HEAD.size and not is_last:
-                is_last, length = _FRAME_HEAD.unpack(head)
-                body = file.read(min(length, MAX_FRAME_BYTES + _OVERHEAD_BYTES))
+            if len(head) == _BLOCK_HEAD.size and not is_last:
+                is_last, length = _BLOCK_HEAD.unpack(head)
+                body = file.read(min(length, MAX_BLOCK_BYTES + _OVERHEAD_BYTES))
             nonce, sealed = body[:_NONCE_BYTES], body[_NONCE_BYTES:]
             try:
                 clear = cipher.decrypt(nonce, sealed, _bind(number, head))
@@ -140,7 +140,7 @@ class FileCipher:
 
     def _seal(self, header: bytes, number: int, data: bytes, *, is_last: bool) -> bytes:
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        head = _FRAME_HEAD.pack(is_last, len(data) + _OVERHEAD_BYTES)
+        head = _BLOCK_HEAD.pack(is_last, len(data) + _OVERHEAD_BYTES)
         sealed = self._cipher(header).encrypt(nonce, data, _bind(number, head))
         return head + nonce + sealed
 
@@ -163,5 +163,5 @@ def read_decrypted(path: Path, cipher: FileCipher) -> Iterator[bytes]:
         if is_encrypted(start):
             yield from cipher.read(file)
             return
-        while block := file.read(MAX_FRAME_BYTES):
+        while block := file.read(MAX_BLOCK_BYTES):
             yield block

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from aftercall.encryption import (
     HEADER_BYTES,
     MAGIC,
-    MAX_FRAME_BYTES,
+    MAX_BLOCK_BYTES,
     FileCipher,
     is_encrypted,
     open_cipher,
@@ -33,11 +33,11 @@ def test_what_is_encrypted_is_read_back(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("extra", [-1, 0, 1])
-def test_a_large_file_has_several_frames(extra: int) -> None:
-    data = b"x" * (2 * MAX_FRAME_BYTES + extra)
+def test_a_large_file_has_several_blocks(extra: int) -> None:
+    data = b"x" * (2 * MAX_BLOCK_BYTES + extra)
     stored = CIPHER.encrypt(data)
     assert CIPHER.decode(stored) == data
-    assert max(len(part) for part in CIPHER.read(io.BytesIO(stored))) == MAX_FRAME_BYTES
+    assert max(len(part) for part in CIPHER.read(io.BytesIO(stored))) == MAX_BLOCK_BYTES
 
 
 def test_no_word_is_readable_and_no_two_files_are_alike() -> None:
@@ -74,7 +74,7 @@ def test_a_file_that_was_cut_is_noticed(cut: int) -> None:
         CIPHER.decode(stored[:cut])
 
 
-def test_frames_of_two_files_do_not_make_a_third() -> None:
+def test_blocks_of_two_files_do_not_make_a_third() -> None:
     one, other = CIPHER.encrypt(WORDS), CIPHER.encrypt(WORDS)
     with pytest.raises(FileUnreadable):
         CIPHER.decode(one[:HEADER_BYTES] + other[HEADER_BYTES:])

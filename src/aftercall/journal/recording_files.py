@@ -22,9 +22,9 @@ from aftercall.db.tables import recordings
 from aftercall.disk import replace_synced, sync_folder, translated_errors
 from aftercall.encryption import (
     HEADER_BYTES,
-    MAX_FRAME_BYTES,
+    MAX_BLOCK_BYTES,
+    BlockEnd,
     FileCipher,
-    FrameEnd,
     make_header,
     read_decrypted,
 )
@@ -80,26 +80,26 @@ class EncryptedPartialRecording:
         self._end = self._find_end()
 
     def append(self, data: bytes) -> None:
-        for at in range(0, len(data), MAX_FRAME_BYTES):
-            self._append_frame(data[at : at + MAX_FRAME_BYTES])
+        for at in range(0, len(data), MAX_BLOCK_BYTES):
+            self._append_block(data[at : at + MAX_BLOCK_BYTES])
 
     def close(self) -> None:
-        """Writes the end frame: without it the file counts as cut off."""
-        self._write(self._cipher.seal_end(self._end.header, self._end.frames))
+        """Writes the end block: without it the file counts as cut off."""
+        self._write(self._cipher.seal_end(self._end.header, self._end.blocks))
 
-    def _append_frame(self, data: bytes) -> None:
+    def _append_block(self, data: bytes) -> None:
         end = self._end
-        frame = self._cipher.seal_frame(end.header, end.frames, data)
-        self._write(frame)
-        self._end = FrameEnd(
+        block = self._cipher.seal_block(end.header, end.blocks, data)
+        self._write(block)
+        self._end = BlockEnd(
             end.header,
-            end.frames + 1,
+            end.blocks + 1,
             end.clear_bytes + len(data),
-            end.offset + len(frame),
+            end.offset + len(block),
         )
 
-    def _write(self, frame: bytes) -> None:
-        """Behind the readable frames, over whatever a crash left there."""
+    def _write(self, block: bytes) -> None:
+        """Behind the readable blocks, over whatever a crash left there."""
         with _disk_errors(self.path.name):
             is_new = not self.path.exists()
             with self.path.open("wb" if is_new else "r+b") as file:
@@ -107,9 +107,9 @@ class EncryptedPartialRecording:
                     file.write(self._end.header)
                 file.truncate(self._end.offset)
                 file.seek(self._end.offset)
-                file.write(frame)
+                file.write(block)
 
-    def _find_end(self) -> FrameEnd:
+    def _find_end(self) -> BlockEnd:
         """A part that is not encrypted was begun before the setting: it is fetched anew."""
         with _disk_errors(self.path.name):
             if self.path.exists():
@@ -118,7 +118,7 @@ class EncryptedPartialRecording:
                 if found is not None:
                     return found
                 self.path.unlink()
-        return FrameEnd(make_header(), 0, 0, HEADER_BYTES)
+        return BlockEnd(make_header(), 0, 0, HEADER_BYTES)
 
 
 class RecordingFolder:
