@@ -265,10 +265,10 @@ def list_documents(database: Database, subject: DataSubject) -> list[tuple[str, 
 
 
 def list_agents(database: Database) -> list[str]:
-    """Every agent that took a call or was given a document."""
+    """Every agent that took a call, or has facts or documents."""
     agents: set[str] = set()
     with database.read() as connection:
-        for table in (calls, documents):
+        for table in (calls, facts, documents):
             agents.update(
                 connection.execute(select(table.c.agent_id).distinct()).scalars()
             )
