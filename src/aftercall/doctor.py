@@ -53,13 +53,6 @@ def run_checks(loaded: LoadedConfig) -> Iterator[Check]:
         yield _check_speech()
     for warning in loaded.warnings:
         yield Check("settings", "warn", warning)
-    if settings.secret_key is None and not settings.database_url.startswith("sqlite"):
-        yield Check(
-            "secret key",
-            "warn",
-            "not set: each machine encrypts secrets with another key; set "
-            "AFTERCALL_SECRET_KEY on all of them",
-        )
     if settings.public_url is None:
         yield Check(
             "public address",
@@ -166,11 +159,18 @@ def _check_key(settings: Settings) -> Check:
     if settings.secret_key is not None:
         return Check("secret key", "ok", "from the settings")
     file = settings.home / KEY_FILE
-    if file.exists():
-        return Check("secret key", "ok", f"{file}; keep a copy elsewhere")
-    if (settings.home / "archive" / KEY_CHECK_FILE).exists():
+    is_encrypted = (settings.home / "archive" / KEY_CHECK_FILE).exists()
+    if is_encrypted and not file.exists():
         detail = f"{file} is missing and the archive is encrypted; restore your copy"
         return Check("secret key", "fail", detail)
+    if not settings.database_url.startswith("sqlite"):
+        detail = (
+            "not set: each machine encrypts secrets with another key; set "
+            "AFTERCALL_SECRET_KEY on all of them"
+        )
+        return Check("secret key", "warn", detail)
+    if file.exists():
+        return Check("secret key", "ok", f"{file}; keep a copy elsewhere")
     return Check("secret key", "ok", "none yet; the first start creates it")
 
 

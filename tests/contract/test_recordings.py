@@ -215,17 +215,21 @@ def test_an_encrypted_recording_goes_on_after_a_break_and_is_never_clear_on_disk
     assert list(folder.iterdir()) == [path]
 
 
-def test_a_download_begun_in_clear_is_fetched_anew_once_encryption_is_on(
-    app: App, lab: Lab, call_id: str
+@pytest.mark.parametrize("is_on_first", [False, True])
+def test_a_download_begun_under_another_setting_is_fetched_anew(
+    app: App, lab: Lab, call_id: str, is_on_first: bool
 ) -> None:
-    held, row = twilio_recording(app, lab, "RE15")
+    held, row = twilio_recording(app, lab, f"RE15{is_on_first}")
+    before, after = desk(app, lab), encrypted_desk(app, lab)
+    if is_on_first:
+        before, after = after, before
     held.cut_after_bytes = [20_000]
     with pytest.raises(CarrierUnreachable):
-        desk(app, lab).download(row.id)
-    at = encrypted_desk(app, lab)
-    at.download(row.id)
+        before.download(row.id)
+    after.download(row.id)
     path = app.settings.home / str(app.recordings.get(row.id).path)
-    assert b"".join(read_decrypted(path, open_cipher(at.settings))) == held.audio
+    assert (path.read_bytes() == held.audio) is is_on_first
+    assert b"".join(read_decrypted(path, open_cipher(after.settings))) == held.audio
     assert held.requested_ranges == ["", ""]
 
 

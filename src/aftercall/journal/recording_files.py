@@ -25,6 +25,7 @@ from aftercall.encryption import (
     MAX_BLOCK_BYTES,
     BlockEnd,
     FileCipher,
+    is_encrypted,
     make_header,
     read_decrypted,
 )
@@ -51,6 +52,12 @@ class PartialRecording:
             return self.path.stat().st_size
         except FileNotFoundError:
             return 0
+
+    def is_encrypted(self) -> bool:
+        if not self.path.exists():
+            return False
+        with self.path.open("rb") as file:
+            return is_encrypted(file.read(HEADER_BYTES))
 
     def restart(self) -> None:
         self.path.unlink(missing_ok=True)
@@ -133,7 +140,10 @@ class RecordingFolder:
         path = self._folder / f"{name}.part"
         if self._cipher.is_on:
             return EncryptedPartialRecording(path, self._cipher)
-        return PartialRecording(path)
+        part = PartialRecording(path)
+        if part.is_encrypted():
+            part.restart()  # begun before the setting was turned off
+        return part
 
     def find(self, name: str) -> Path | None:
         path = self._folder / name
