@@ -274,7 +274,11 @@ def build(
     database = open_database(settings, clock, claims_home=claims_home)
     store, steps = CallStore(database), StepStore(database)
     briefings = BriefingCache(database)
-    archive = open_archive(settings)
+    try:
+        archive = open_archive(settings)
+    except AftercallError:
+        database.close()
+        raise
     presence = Presence(settings.home / "run", ProcessStore(database), clock)
     resume = ResumeStates(database, settings.reconnect_window_s)
     model_client = make_model_client(settings)

@@ -181,6 +181,97 @@ def test_doctor_names_a_home_that_cannot_be_used(shell: Shell, tmp_path: Path) -
     assert "fail  home" in out
 
 
+def modes(home: Path) -> set[str]:
+    """Kind and mode of everything in the home, and of the home itself."""
+    found = (home, *home.rglob("*"))
+    kinds = {True: "folder", False: "file"}
+    return {f"{kinds[path.is_dir()]} {path.stat().st_mode & 0o777:o}" for path in found}
+
+
+def ingest_call(shell: Shell, words: str = "The heron flies at midnight.") -> str:
+    """The id of a call that was stored and worked off."""
+    call = make_call([("agent", "Hey!"), ("caller", words), ("agent", "Bye.")])
+    code, out, err = shell.run(
+        "ingest", "-", "--wait", "--json", stdin=encode_call(call)
+    )
+    assert (code, err) == (0, "")
+    return str(json.loads(out)["id"])
+
+
+def test_nobody_else_on_the_machine_can_open_the_home(shell: Shell) -> None:
+    before = os.umask(0o022)
+    try:
+        ingest_call(shell)
+    finally:
+        os.umask(before)
+    assert modes(shell.home) == {"folder 700", "file 600"}
+
+
+def test_doctor_tells_of_a_home_that_others_can_open_and_mends_it(
+    shell: Shell, tmp_path: Path
+) -> None:
+    ingest_call(shell)
+    outside = tmp_path / "outside.txt"
+    outside.touch()
+    outside.chmod(0o644)
+    (shell.home / "link").symlink_to(outside)
+    (shell.home / "script.sh").touch()
+    for path, mode in (
+        (shell.home, 0o755),
+        (shell.home / "archive", 0o750),
+        (shell.home / "aftercall.db", 0o644),
+        (shell.home / "script.sh", 0o755),
+    ):
+        path.chmod(mode)
+
+    def access() -> tuple[int, str, str]:
+        code, out, _ = shell.run("doctor", "--json")
+        found = {check["name"]: check for check in json.loads(out)}["access"]
+        return code, found["state"], found["detail"]
+
+    assert access() == (0, "warn", "other users could open 4 files and folders; mended")
+    assert access() == (0, "ok", "only this user can open the home")
+    assert outside.stat().st_mode & 0o777 == 0o644
+    (shell.home / "link").unlink()
+    assert modes(shell.home) == {"folder 700", "file 600", "file 700"}
+
+
+def test_archive_cat_prints_an_encrypted_call(shell: Shell) -> None:
+    shell.env["AFTERCALL_ARCHIVE_ENCRYPT"] = "true"
+    call_id = ingest_call(shell)
+    (file,) = (shell.home / "archive").glob("*.json")
+    assert b"heron" not in file.read_bytes()
+    for named in (call_id, f"archive/{file.name}"):
+        code, out, _ = shell.run("archive", "cat", named)
+        assert (code, json.loads(out)["id"]) == (0, call_id)
+        assert "The heron flies at midnight." in out
+    _, out, _ = shell.run("archive", "cat", file.name, "--json")
+    assert (json.loads(out)["id"], json.loads(out)["addenda"]) == (call_id, [])
+    assert shell.run("verify")[0] == 0
+
+
+def test_archive_cat_prints_a_clear_call_and_names_one_that_is_not_there(
+    shell: Shell,
+) -> None:
+    call_id = ingest_call(shell)
+    (file,) = (shell.home / "archive").glob("*.json")
+    assert shell.run("archive", "cat", call_id)[1].encode() == file.read_bytes()
+    code, _, err = shell.run("archive", "cat", "nothing")
+    assert (code, err) == (1, "aftercall: there is no call and no file 'nothing'\n")
+
+
+def test_an_encrypted_home_without_its_key_is_not_started(shell: Shell) -> None:
+    shell.env["AFTERCALL_ARCHIVE_ENCRYPT"] = "true"
+    ingest_call(shell)
+    (shell.home / "secret.key").unlink()
+    code, out, _ = shell.run("doctor", "--json")
+    found = {check["name"]: check["state"] for check in json.loads(out)}
+    assert (code, found["secret key"]) == (1, "fail")
+    code, _, err = shell.run("verify")
+    assert code == 2
+    assert "encrypted with another key" in err
+
+
 def test_db_upgrade_may_be_run_again(shell: Shell) -> None:
     assert shell.run("db", "upgrade") == shell.run("db", "upgrade")
     assert shell.run("db", "upgrade")[0] == 0

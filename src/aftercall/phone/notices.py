@@ -5,7 +5,7 @@ empty key says nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -14,6 +14,14 @@ from aftercall.model.calls import Direction, LiveCall
 from aftercall.model.people import normalise_caller
 
 MAX_DETAIL_CHARS = 200
+NUMBER_REFUSED = "number_refused"
+_DETAILS_BY_NUMBER = (
+    "caller_as_sent",
+    "caller_id_name",
+    "caller_name",
+    "from_city",
+    "from_country",
+)
 
 
 class CarrierCallState(StrEnum):
@@ -48,7 +56,10 @@ class RecordingState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RingNotice:
-    """A call begins. `verified`: the carrier vouches that the number is the caller's."""
+    """A call begins. `verified`: the carrier vouches that the number is the caller's.
+
+    A number that the carrier found to be forged is refused: the call counts as withheld.
+    """
 
     key: str
     source: str
@@ -58,6 +69,24 @@ class RingNotice:
     direction: Direction
     verified: bool
     metadata: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def is_number_refused(self) -> bool:
+        return NUMBER_REFUSED in self.metadata
+
+    def refuse_number(self) -> "RingNotice":
+        """The ring without the number, and without what the carrier knows by the number."""
+        kept = {
+            name: value
+            for name, value in self.metadata.items()
+            if name not in _DETAILS_BY_NUMBER
+        }
+        return replace(
+            self,
+            caller=None,
+            verified=False,
+            metadata=kept | {NUMBER_REFUSED: "the carrier says that it is forged"},
+        )
 
     def open_call(self, started_at: datetime, agent_id: str = "main") -> LiveCall:
         return LiveCall(

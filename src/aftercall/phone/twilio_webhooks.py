@@ -44,6 +44,7 @@ def read_form(body: bytes) -> Fields:
 
 SOURCE = "twilio"
 FULL_ATTESTATION = "TN-Validation-Passed-A"  # B and C do not vouch for the number
+_FAILED_ATTESTATION = "tn-validation-failed"  # any level, diverted or not
 _DETAILS = {
     "AccountSid": "account_sid",
     "CallerName": "caller_name",
@@ -83,9 +84,10 @@ def read_ring(form: Fields) -> RingNotice:
     caller = read_party(fields.get("From") or fields.get("Caller"), "caller", metadata)
     callee = read_party(fields.get("To") or fields.get("Called"), "callee", metadata)
     is_inbound = fields.get("Direction", "inbound") == "inbound"
-    is_attested = fields.get("StirVerstat") == FULL_ATTESTATION
+    verstat = fields.get("StirVerstat", "")
+    is_attested = verstat == FULL_ATTESTATION
     sid = _sid(fields)
-    return RingNotice(
+    ring = RingNotice(
         key=f"{sid}:ring",
         source=SOURCE,
         sid=sid,
@@ -95,6 +97,8 @@ def read_ring(form: Fields) -> RingNotice:
         verified=is_inbound and caller is not None and is_attested,
         metadata=metadata,
     )
+    is_forged = is_inbound and verstat.lower().startswith(_FAILED_ATTESTATION)
+    return ring.refuse_number() if is_forged else ring
 
 
 def read_gathered(form: Fields, retry_token: str = "") -> SpeechGathered:

@@ -26,6 +26,7 @@ from aftercall.settings.providers import (
     XaiSettings,
 )
 from aftercall.settings.sections import (
+    ArchiveSettings,
     BridgeSettings,
     BriefingSettings,
     CallsSettings,
@@ -115,6 +116,7 @@ class Settings(Section):
     )
 
     database: DatabaseSettings = DatabaseSettings()
+    archive: ArchiveSettings = ArchiveSettings()
     calls: CallsSettings = CallsSettings()
     briefing: BriefingSettings = BriefingSettings()
     memory: MemorySettings = MemorySettings()

@@ -184,10 +184,10 @@ class MemorySettings(Section):
         )
     )
     release: Literal["shared", "private"] = Field(
-        default="private",
+        default="shared",
         description=(
             "highest level of facts for any caller of their number; higher levels need a "
-            "verified caller"
+            "verified caller or an attested number"
         ),
     )
     embedder: str = Field(
@@ -353,6 +353,16 @@ class BridgeSettings(Section):
         ge=0,
         le=30,
         description="seconds to wait for late words after hang-up; later ones become an addendum",
+    )
+
+
+class ArchiveSettings(Section):
+    encrypt: bool = Field(
+        default=False,
+        description=(
+            "encrypt new archive files and recordings with the secret key; "
+            "`aftercall archive cat` prints them"
+        ),
     )
 
 

@@ -102,6 +102,31 @@ def test_a_number_is_verified_only_by_the_highest_attestation(
     assert read_ring(form(StirVerstat=verstat)).verified is verified
 
 
+@pytest.mark.parametrize(
+    "verstat",
+    [
+        "TN-Validation-Failed",
+        "TN-Validation-Failed-A",
+        "TN-Validation-Failed-C",
+        "TN-Validation-Failed-B-Diverted",
+    ],
+)
+def test_a_number_whose_attestation_failed_is_withheld(verstat: str) -> None:
+    ring = read_ring(form(StirVerstat=verstat, CallerName="ZOE", FromCity="UTRECHT"))
+    assert (ring.caller, ring.verified, ring.is_number_refused) == (None, False, True)
+    assert ring.callee is not None
+    assert "15550100" not in str(ring.metadata)
+    assert {"caller_name", "from_city"}.isdisjoint(ring.metadata)
+    assert ring.metadata["stir_verstat"] == verstat
+
+
+def test_a_failed_attestation_of_our_own_call_withholds_nobody() -> None:
+    ring = read_ring(
+        form(Direction="outbound-api", StirVerstat="TN-Validation-Failed-A")
+    )
+    assert ring.caller is not None
+
+
 def test_a_withheld_number_is_verified_by_nothing() -> None:
     assert not read_ring(
         form(From="anonymous", Caller="anonymous", StirVerstat="TN-Validation-Passed-A")

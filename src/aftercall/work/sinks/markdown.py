@@ -221,6 +221,12 @@ def add_note(text: str | None, title: str, line: str, mark: str) -> str:
     return "\n".join([*lines[:end], *gap, line, *lines[end:]]) + "\n"
 
 
+def is_empty_page(text: str | None) -> bool:
+    """Whether nothing but the frame of a page of notes is left."""
+    lines = [line for line in (text or "").splitlines() if line.strip()]
+    return len(lines) == 2 and lines[0].startswith("# ") and lines[1] == NOTES_HEADING
+
+
 def write_entry(
     settings: Settings,
     conversation: str,
