@@ -119,7 +119,7 @@ async def test_a_body_without_a_length_is_counted_while_it_comes(guarded: App) -
     [
         b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n",
         b"GET / HTTP/1.1\r\nX: " + b"a" * 100_000,
-        b"GET / HTTP/1.1\r\n" + b"".join(b"X: 1\r\n" for _ in range(300)),
+        b"GET / HTTP/1.1\r\n" + b"X: 1\r\n" * 300 + b"\r\n",
     ],
     ids=["address", "one header", "many headers"],
 )
@@ -127,6 +127,14 @@ async def test_a_head_has_an_end(guarded: App, head: bytes) -> None:
     async with listening(make_server(guarded)) as address, dialled(address) as client:
         await client.send(head)
         assert await client.read_status() == 431
+
+
+async def test_a_long_body_in_one_piece_is_not_taken_for_a_head(guarded: App) -> None:
+    size = 100_000
+    async with listening(make_server(guarded)) as address:
+        length = f"Content-Length: {size}"
+        status = await post_status(address, "/twilio/voice", length, body=b"x" * size)
+        assert status == 503  # nothing of Twilio is set up here
 
 
 async def test_a_head_that_arrives_in_drops_has_an_end_too(guarded: App) -> None:
@@ -138,19 +146,30 @@ async def test_a_head_that_arrives_in_drops_has_an_end_too(guarded: App) -> None
         assert await client.read_status() == 431
 
 
+async def test_headers_after_the_body_have_an_end(guarded: App) -> None:
+    async with listening(make_server(guarded)) as address, dialled(address) as client:
+        await client.ask("POST", "/twilio/voice", "Transfer-Encoding: chunked")
+        await client.send("1\r\nx\r\n0\r\n")
+        for _ in range(34):
+            await client.send(b"X: " + b"a" * 1_000 + b"\r\n")
+            await asyncio.sleep(0)
+        assert await client.read_status() in (0, 431)
+
+
 async def test_a_head_that_never_ends_loses_its_connection(
     guarded: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uvicorn_server, "HEAD_TIMEOUT_S", 0.1)
     async with listening(make_server(guarded)) as address, dialled(address) as client:
         await client.send("GET / HTTP/1.1\r\nHost: ")
-        assert await client.read_status() == 0
+        assert await client.read_status() == 408
+        assert await client.reader.read() != b""
 
 
 async def test_a_body_that_never_comes_is_given_up(
     guarded: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "BODY_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(uvicorn_server, "BODY_TIMEOUT_S", 0.1)
     async with listening(make_server(guarded)) as address:
         assert await post_status(address, "/twilio/voice", "Content-Length: 9") == 408
 

@@ -133,13 +133,14 @@ def read_recorded(form: Fields) -> RecordingNotice:
 
 
 def _first_of_each(form: Fields) -> dict[str, str]:
-    """As text that can be stored: what Twilio cut inside a character loses that character."""
-    return {
-        name: clean_text(
-            value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        )
-        for name, value in reversed(form)
-    }
+    return {name: clean_text(_recode(value)) for name, value in reversed(form)}
+
+
+def _recode(text: str) -> str:
+    """Bytes that are no UTF-8 as one character: Twilio may cut a text inside an emoji."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _sid(fields: dict[str, str], name: str = "CallSid") -> str:

@@ -1,14 +1,16 @@
-"""Limits on HTTP requests, applied before routing: who may send a body, how long, how slowly.
+"""Limits on HTTP requests, applied before routing: who may send a body, and how long.
 
 FastAPI reads and parses a body before it asks who sent it. So this ASGI layer asks first, and
-counts the bytes while they arrive. It is also the edge of a request: what goes wrong inside
-becomes one line in the log and one answer. Websockets pass through: no call waits here.
+counts the bytes while they arrive; `uvicorn_server.py` times them. It is also the edge of a
+request: what goes wrong inside becomes one line in the log and one answer. Websockets pass
+through: no call waits here.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
@@ -21,8 +23,6 @@ from aftercall.log import get_logger, get_place
 
 MAX_ANONYMOUS_BYTES = 16 * 1024  # enough for a login
 MAX_PAGE_BYTES = 3 * 1024 * 1024  # a profile of 200,000 characters, percent-encoded
-BODY_TIMEOUT_S = 20.0
-MIN_BYTES_PER_S = 256 * 1024  # a long body gets the time it needs at this rate on top
 LARGE_BODY_BYTES = 1024 * 1024
 MAX_LARGE_BODIES = 2  # at a time, for each rule
 LARGE_BODY_WAIT_S = 10.0
@@ -47,9 +47,6 @@ class BodyRule:
         default_factory=lambda: asyncio.Semaphore(MAX_LARGE_BODIES)
     )
 
-    def applies_to(self, path: str) -> bool:
-        return path.startswith(self.path)
-
 
 class RequestLimits:
     """The ASGI layer. `is_known` tells whether the sender of a page's form is logged in."""
@@ -67,9 +64,11 @@ class RequestLimits:
         self._pages = BodyRule("/", MAX_PAGE_BYTES)
         self._strangers = BodyRule("/", MAX_ANONYMOUS_BYTES)
         self._is_known = is_known
-        self._headers = [(b"x-content-type-options", b"nosniff")]
+        self._static_headers = [(b"x-content-type-options", b"nosniff")]
         if is_https:
-            self._headers.append((b"strict-transport-security", HSTS))
+            self._static_headers.append((b"strict-transport-security", HSTS))
+        # Everything but our own scripts and styles may hold words of a caller.
+        self._headers = [*self._static_headers, (b"cache-control", b"no-store")]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -80,20 +79,23 @@ class RequestLimits:
             await self._app(scope, receive, send)
 
     async def _run_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope)
-        answer = _AnswerSender(send, self._list_headers(scope["path"]))
+        is_static = scope["path"].startswith(STATIC_PATH)
+        answer = _AnswerSender(
+            send, self._static_headers if is_static else self._headers
+        )
         body: _LimitedBody | None = None
         try:
-            rule = self._find_rule(request)
-            if has_body(request):
-                body = _LimitedBody(request, receive, rule)
+            head = _read_head(scope)
+            rule = self._find_rule(scope, head)
+            if head.has_body:
+                body = _LimitedBody(scope, receive, rule, head.length)
             await self._app(scope, body.receive if body else receive, answer.send)
         except HTTPException as error:
-            await answer_http_error(request, error)(scope, receive, answer.send)
+            await answer_http_error(scope, error)(scope, receive, answer.send)
         except ClientDisconnect:
             pass  # logged when it was noticed
         except Exception as error:  # noqa: BLE001 - the edge of a request
-            _log_failure(request, error)
+            _log_failure(scope, error)
             if not answer.is_started:
                 await answer_unexpected()(scope, receive, answer.send)
         finally:
@@ -106,68 +108,53 @@ class RequestLimits:
         except WebSocketDisconnect:
             log.info("client went away", route=get_route(scope))
         except Exception as error:  # noqa: BLE001 - the edge of a request
-            _log_failure(HTTPConnection(scope), error)
+            _log_failure(scope, error)
             with suppress(RuntimeError, OSError):  # it is closed already
                 await send({"type": "websocket.close", "code": CLOSE_FAILED})
 
-    def _find_rule(self, request: Request) -> BodyRule:
+    def _find_rule(self, scope: Scope, head: "_Head") -> BodyRule:
         """The rule of this request. Raises HTTPException for one that is refused unread."""
-        path = request.scope["path"]
-        _refuse_unreadable(request)
-        rule = next((rule for rule in self._rules if rule.applies_to(path)), None)
-        if rule is not None:
-            if rule.check is not None:
-                rule.check(request)
-            return rule
-        if has_body(request) and not self._is_known(request):
+        path = scope["path"]
+        for rule in self._rules:
+            if path.startswith(rule.path):
+                if rule.check is not None:
+                    rule.check(Request(scope))
+                return rule
+        if head.has_body and not self._is_known(HTTPConnection(scope)):
             return self._strangers
         return self._pages
 
-    def _list_headers(self, path: str) -> list[tuple[bytes, bytes]]:
-        """Everything but our own scripts and styles may hold words of a caller."""
-        if path.startswith(STATIC_PATH):
-            return self._headers
-        return [*self._headers, (b"cache-control", b"no-store")]
-
 
 class _LimitedBody:
-    """The body of a request: counted, timed, and with a place among the large ones."""
+    """The body of a request: counted, and with a place among the large ones."""
 
-    def __init__(self, request: Request, receive: Receive, rule: BodyRule) -> None:
-        self._request = request
+    def __init__(
+        self, scope: Scope, receive: Receive, rule: BodyRule, announced: int
+    ) -> None:
+        self._scope = scope
         self._receive = receive
         self._rule = rule
-        self._started_at = asyncio.get_running_loop().time()
         self._received = 0
         self._is_complete = False
         self._is_large = False
-        announced = request.headers.get("content-length", "0")
-        if not announced.isdecimal() or int(announced) > rule.max_bytes:
+        if announced > rule.max_bytes:
             raise self._too_long()
 
     async def receive(self) -> Message:
         if self._is_complete:
             return await self._receive()
-        extra_s = self._received / MIN_BYTES_PER_S
-        try:
-            async with asyncio.timeout_at(self._started_at + BODY_TIMEOUT_S + extra_s):
-                message = await self._receive()
-        except TimeoutError:
-            raise HTTPException(408, "the body took too long to arrive") from None
+        message = await self._receive()
         if message["type"] != "http.request":
             self._is_complete = True
-            log.info("client went away", route=get_route(self._request.scope))
+            log.info("client went away", route=get_route(self._scope))
             return message
-        await self._count(len(message.get("body", b"")))
-        self._is_complete = not message.get("more_body", False)
-        return message
-
-    async def _count(self, size: int) -> None:
-        self._received += size
+        self._received += len(message.get("body", b""))
         if self._received > self._rule.max_bytes:
             raise self._too_long()
         if self._received > LARGE_BODY_BYTES and not self._is_large:
             await self._wait_for_place()
+        self._is_complete = not message.get("more_body", False)
+        return message
 
     async def _wait_for_place(self) -> None:
         """The sender waits, since nothing more is read meanwhile."""
@@ -200,16 +187,32 @@ class _AnswerSender:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.is_started = True
-            given = list(message.get("headers", ()))
-            names = {name.lower() for name, _ in given}
-            given += [header for header in self._headers if header[0] not in names]
-            message = {**message, "headers": given}
+            given = message.get("headers", ())
+            names = [name for name, _ in given]
+            ours = (header for header in self._headers if header[0] not in names)
+            message["headers"] = [*given, *ours]
         await self._send(message)
 
 
-def has_body(request: Request) -> bool:
-    headers = request.headers
-    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+class _Head(NamedTuple):
+    has_body: bool
+    length: int
+
+
+def _read_head(scope: Scope) -> _Head:
+    """Reads the raw headers once. No route takes files, and no database stores a NUL."""
+    if b"%00" in scope.get("raw_path", b"") or b"%00" in scope["query_string"]:
+        raise HTTPException(422, "the address holds a NUL character")
+    has_body, length = False, 0
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit():
+            length = int(value)
+            has_body = has_body or length > 0
+        elif name == b"transfer-encoding":
+            has_body = True
+        elif name == b"content-type" and value[:10].lower() == b"multipart/":
+            raise HTTPException(415, "send forms as application/x-www-form-urlencoded")
+    return _Head(has_body, length)
 
 
 def get_route(scope: Scope) -> str:
@@ -226,9 +229,9 @@ def get_route(scope: Scope) -> str:
     return "/".join(parts)
 
 
-def answer_http_error(request: Request, error: HTTPException) -> Response:
+def answer_http_error(scope: Scope, error: HTTPException) -> Response:
     problem = {"code": f"http.{error.status_code}", "message": error.detail}
-    log.info("request refused", route=get_route(request.scope), code=problem["code"])
+    log.info("request refused", route=get_route(scope), code=problem["code"])
     return JSONResponse({"error": problem}, error.status_code, error.headers)
 
 
@@ -236,20 +239,11 @@ def answer_unexpected() -> Response:
     return JSONResponse({"error": {"code": "unexpected", "message": UNEXPECTED}}, 500)
 
 
-def _refuse_unreadable(request: Request) -> None:
-    """No route takes files, and no database stores a NUL."""
-    target = request.scope.get("raw_path", b"") + request.scope.get("query_string", b"")
-    if b"%00" in target:
-        raise HTTPException(422, "the address holds a NUL character")
-    if request.headers.get("content-type", "").lower().startswith("multipart/"):
-        raise HTTPException(415, "send forms as application/x-www-form-urlencoded")
-
-
-def _log_failure(connection: HTTPConnection, error: Exception) -> None:
+def _log_failure(scope: Scope, error: Exception) -> None:
     """Names the class and the place of an error. Its text may hold speech."""
     log.error(
         "request failed",
-        route=get_route(connection.scope),
+        route=get_route(scope),
         error=error_code(error),
         place=get_place(error),
     )

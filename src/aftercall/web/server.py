@@ -163,4 +163,4 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
 
 async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - what it is registered for
-    return answer_http_error(request, error)
+    return answer_http_error(request.scope, error)

@@ -1,8 +1,9 @@
 """The uvicorn server that runs an ASGI app: its listening socket, its connections, its signals.
 
 A connection that waits for its sender holds a file descriptor that a call may need. So heads have
-a length and a time, and when all places are taken, the connection that has waited longest gives
-its place to the new one. Websockets are not counted: a call's audio is never dropped here.
+a length, heads and bodies have a time, and when all places are taken, the connection that has
+waited longest gives its place to the new one. Websockets are not counted: a call's audio is never
+dropped here.
 """
 
 import asyncio
@@ -13,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
-from math import inf
 from typing import Any, cast
 
 import uvicorn
@@ -31,6 +31,8 @@ MAX_HEAD_BYTES = 32 * 1024
 MAX_HEADERS = 200
 MAX_PIPELINED_REQUESTS = 8
 HEAD_TIMEOUT_S = 10.0
+BODY_TIMEOUT_S = 20.0
+MIN_BYTES_PER_S = 256 * 1024  # a long body gets the time it needs at this rate on top
 UNREAD_ANSWER_TIMEOUT_S = 60.0
 
 log = get_logger("web")
@@ -93,8 +95,7 @@ class ConnectionLimit:
     def __init__(self, places: int) -> None:
         self._places = places
         self._open: set[LimitedHttp] = set()
-        # Oldest first, with the time at which the wait ends. The body of a request is timed by
-        # the layer that reads it.
+        # oldest first, with the time at which the wait ends
         self._waiting: dict[LimitedHttp, float] = {}
         self._dropped = 0
 
@@ -113,23 +114,28 @@ class ConnectionLimit:
     def start_wait(self, connection: "LimitedHttp", seconds: float) -> None:
         self._waiting[connection] = connection.loop.time() + seconds
 
+    def extend_wait(self, connection: "LimitedHttp", seconds: float) -> None:
+        if connection in self._waiting:
+            self._waiting[connection] += seconds
+
     def end_wait(self, connection: "LimitedHttp") -> None:
         self._waiting.pop(connection, None)
+
+    def drop_late(self) -> None:
+        """Drops connections whose head or body did not come in time. Logs once for all."""
+        now = asyncio.get_running_loop().time()
+        late = [connection for connection, end in self._waiting.items() if end < now]
+        for connection in late:
+            self.remove(connection)
+            connection.refuse(HTTPStatus.REQUEST_TIMEOUT)
+        if late or self._dropped:
+            log.warning("connections dropped", late=len(late), for_room=self._dropped)
+        self._dropped = 0
 
     def drop_waiting(self) -> None:
         """For the end of the server, which waits for all other requests."""
         for connection in list(self._waiting):
             self._drop(connection)
-
-    def drop_late(self) -> None:
-        """Drops connections whose head did not come in time. Logs once for all."""
-        now = asyncio.get_running_loop().time()
-        late = [connection for connection, end in self._waiting.items() if end < now]
-        for connection in late:
-            self._drop(connection)
-        if late or self._dropped:
-            log.warning("connections dropped", late=len(late), for_room=self._dropped)
-        self._dropped = 0
 
     def _drop_oldest(self) -> bool:
         oldest = next(iter(self._waiting), None)
@@ -150,9 +156,10 @@ class LimitedHttp(HttpToolsProtocol):
     def __init__(self, *arguments: Any, limit: ConnectionLimit, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._limit = limit
-        self._head_bytes = 0
-        self._unparsed_bytes = 0
-        self._is_in_head = True
+        self._raw_bytes = self._body_bytes = 0  # of this request
+        self._first_bytes = 0  # of a request that this piece of data begins with
+        self._is_idle = True
+        self._is_too_long = False
         self._unread_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -160,7 +167,7 @@ class LimitedHttp(HttpToolsProtocol):
         if self._limit.add(self):
             self._limit.start_wait(self, HEAD_TIMEOUT_S)
         else:
-            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
+            self.refuse(HTTPStatus.SERVICE_UNAVAILABLE)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._limit.remove(self)
@@ -170,11 +177,15 @@ class LimitedHttp(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
+        if self._is_idle:
+            self._first_bytes = len(data)
+        else:
+            self._raw_bytes += len(data)
         super().data_received(data)
-        if self._is_in_head:  # the parser keeps what it has not reported yet
-            self._unparsed_bytes += len(data)
-            if self._unparsed_bytes > MAX_HEAD_BYTES:
-                self.send_400_response("")
+        # Whatever is not body: the head, what follows the body, and the marks between its pieces.
+        if self._raw_bytes > MAX_HEAD_BYTES + 2 * self._body_bytes:
+            self._is_too_long = True
+            self.send_400_response("")
 
     def handle_websocket_upgrade(self) -> None:
         self._limit.remove(self)
@@ -182,33 +193,33 @@ class LimitedHttp(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """What uvicorn calls for a request that it cannot parse."""
-        if max(self._head_bytes, self._unparsed_bytes) > MAX_HEAD_BYTES:
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        else:
-            self._refuse(HTTPStatus.BAD_REQUEST)
+        too_long = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        self.refuse(too_long if self._is_too_long else HTTPStatus.BAD_REQUEST)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._head_bytes = self._unparsed_bytes = 0
-        self._is_in_head = True
-
-    def on_url(self, url: bytes) -> None:
-        self._count_head(len(url))
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._count_head(len(name) + len(value))
-        super().on_header(name, value)
+        self._raw_bytes, self._body_bytes, self._first_bytes = self._first_bytes, 0, 0
+        self._is_idle = False
 
     def on_headers_complete(self) -> None:
-        if len(self.pipeline) >= MAX_PIPELINED_REQUESTS:
-            raise ValueError("too many requests at once")
-        self._is_in_head = False
-        self._limit.start_wait(self, inf)
+        """An error here makes the parser give up; uvicorn then answers with 400."""
+        self._is_too_long = len(self.headers) > MAX_HEADERS
+        if self._raw_bytes > MAX_HEAD_BYTES:  # most of it may be body
+            size = sum(len(name) + len(value) for name, value in self.headers)
+            self._is_too_long = len(self.url) + size > MAX_HEAD_BYTES
+        if self._is_too_long or len(self.pipeline) >= MAX_PIPELINED_REQUESTS:
+            raise ValueError("a head is too long, or there are too many")
+        self._limit.start_wait(self, BODY_TIMEOUT_S)
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        self._limit.extend_wait(self, len(body) / MIN_BYTES_PER_S)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
+        self._is_idle, self._first_bytes = True, 0
         if self.cycle is not None and self.cycle.response_complete:
             self._limit.start_wait(self, HEAD_TIMEOUT_S)  # refused before it was read
         else:
@@ -231,23 +242,18 @@ class LimitedHttp(HttpToolsProtocol):
             self._unread_timer = None
         super().resume_writing()
 
-    def _count_head(self, size: int) -> None:
-        """An error in a callback makes the parser give up; uvicorn then answers with 400."""
-        self._head_bytes += size
-        if len(self.headers) >= MAX_HEADERS:
-            self._head_bytes = MAX_HEAD_BYTES + 1
-        if self._head_bytes > MAX_HEAD_BYTES:
-            raise ValueError("the head is too long")
-
-    def _refuse(self, status: HTTPStatus) -> None:
+    def refuse(self, status: HTTPStatus) -> None:
+        """Answers, unless an answer was begun, and closes the connection."""
         if self.transport.is_closing():
             return
-        reason = f"{status.value} {status.phrase}"
-        self.transport.write(
-            f"HTTP/1.1 {reason}\r\ncontent-type: text/plain; charset=utf-8\r\n"
-            f"content-length: {len(status.phrase)}\r\nconnection: close\r\n\r\n"
-            f"{status.phrase}".encode()
-        )
+        is_answered = self.cycle is not None and self.cycle.response_started
+        if not is_answered or self.cycle.response_complete:
+            self.transport.write(
+                f"HTTP/1.1 {status.value} {status.phrase}\r\n"
+                "content-type: text/plain; charset=utf-8\r\n"
+                f"content-length: {len(status.phrase)}\r\nconnection: close\r\n\r\n"
+                f"{status.phrase}".encode()
+            )
         self.transport.close()
 
 
