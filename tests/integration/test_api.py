@@ -65,7 +65,7 @@ def test_ten_megabytes_of_text_are_refused_naming_the_field(client: TestClient) 
 def test_a_body_without_end_is_cut_short(client: TestClient) -> None:
     endless = (b"x" * 1_000_000 for _ in range(40))
     answer = client.post("/api/calls", content=endless, headers=JSON)
-    assert answer.status_code == 422
+    assert answer.status_code == 413
     assert "longer than" in answer.json()["error"]["message"]
 
 

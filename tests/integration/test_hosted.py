@@ -159,3 +159,30 @@ def test_a_call_that_begins_there_is_told_what_is_known_and_a_stranger_is_refuse
     assert stranger["dynamic_variables"].keys() == known.keys()
     assert not stranger["dynamic_variables"]["is_known_caller"]
     assert start("wrong")[0] == 403
+
+
+def test_a_webhook_that_was_cut_inside_an_emoji_is_taken_in(live: App) -> None:
+    data = {
+        "conversation_id": "conv_cut",
+        "transcript": [{"role": "user", "message": "Hi HERE", "time_in_call_secs": 1}],
+        "metadata": {
+            "start_time_unix_secs": int(time.time()) - 60,
+            "call_duration_secs": 30,
+        },
+        "analysis": {"transcript_summary": "Said hi ESCAPED"},
+    }
+    event = json.dumps({"type": "post_call_transcription", "data": data}).encode()
+    raw = event.replace(b"HERE", b"\xf0\x9f").replace(b"ESCAPED", b"\\ud83d")
+    now = str(int(time.time()))
+    signature = hmac.new(SECRET.encode(), f"{now}.".encode() + raw, sha256).hexdigest()
+    client = TestClient(make_server(live), base_url="https://calls.example")
+    answer = client.post(
+        "/hosted/elevenlabs",
+        content=raw,
+        headers={"ElevenLabs-Signature": f"t={now},v0={signature}"},
+    )
+    assert answer.status_code == 200
+    (row,) = live.store.list_page(limit=5)
+    call, _ = live.archive.read(str(row.archive_name))
+    assert call.turns[0].text == "Hi \ufffd"
+    assert call.metadata["platform_summary"] == "Said hi \ufffd"

@@ -12,6 +12,7 @@ from typing import Any
 
 from aftercall.model.calls import Direction, LiveCall
 from aftercall.model.people import normalise_caller
+from aftercall.model.plain_json import clean_text
 
 MAX_DETAIL_CHARS = 200
 NUMBER_REFUSED = "number_refused"
@@ -179,12 +180,7 @@ def read_party(party: object, side: str, metadata: dict[str, Any]) -> str | None
 
 def clean_detail(text: str) -> str:
     """Free text of a carrier that every database can store."""
-    return (
-        text[:MAX_DETAIL_CHARS]
-        .replace("\0", "\ufffd")
-        .encode("utf-8", "replace")
-        .decode()
-    )
+    return clean_text(text[:MAX_DETAIL_CHARS])
 
 
 def read_confidence(value: object) -> float | None:

@@ -1,12 +1,12 @@
 """Telnyx's webhooks: one address for all events. An event that repeats has the same id."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
+from aftercall.model.plain_json import parse_json
 from aftercall.phone.notices import (
     CallProgress,
     CarrierCallState,
@@ -66,10 +66,7 @@ def read_event(body: bytes) -> Notice | None:
 def _read_data(body: bytes) -> dict[str, Any]:
     if len(body) > MAX_BODY_BYTES:
         raise RefusedInput("body", "is too long for an event")
-    try:
-        envelope = json.loads(body)
-    except (ValueError, RecursionError):
-        raise RefusedInput("body", "is not valid JSON") from None
+    envelope = parse_json(body)
     data = envelope.get("data") if isinstance(envelope, dict) else None
     if not isinstance(data, dict):
         raise RefusedInput("data", "is not an object")

@@ -5,6 +5,7 @@ from urllib.parse import parse_qsl
 
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
+from aftercall.model.plain_json import clean_text
 from aftercall.phone.notices import (
     CallProgress,
     CarrierCallState,
@@ -25,20 +26,21 @@ Fields = tuple[tuple[str, str], ...]
 
 
 def read_form(body: bytes) -> Fields:
-    """Every field in order, with the empty ones: Twilio signs them too."""
+    """Every field in order, with the empty ones: Twilio signs them too.
+
+    Bytes that are no UTF-8 stay as they are (as surrogates), since they were signed so.
+    """
     if len(body) > MAX_BODY_BYTES:
         raise RefusedInput("body", "is too long for a form")
     try:
         pairs = parse_qsl(
-            body.decode(),
+            body.decode("utf-8", "surrogateescape"),
             keep_blank_values=True,
-            errors="strict",
+            errors="surrogateescape",
             max_num_fields=MAX_FIELDS,
         )
     except ValueError:
-        raise RefusedInput(
-            "body", "is not a form in UTF-8, or has too many fields"
-        ) from None
+        raise RefusedInput("body", "is not a form, or has too many fields") from None
     return tuple(pairs)
 
 
@@ -135,7 +137,14 @@ def read_recorded(form: Fields) -> RecordingNotice:
 
 
 def _first_of_each(form: Fields) -> dict[str, str]:
-    return dict(reversed(form))
+    return {name: clean_text(_recode(value)) for name, value in reversed(form)}
+
+
+def _recode(text: str) -> str:
+    """Bytes that are no UTF-8 as one character: Twilio may cut a text inside an emoji."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _sid(fields: dict[str, str], name: str = "CallSid") -> str:

@@ -41,6 +41,7 @@ from aftercall.settings.sections import (
     RetentionSettings,
     Section,
     TesterSettings,
+    WebSettings,
     WorkSettings,
 )
 
@@ -124,6 +125,7 @@ class Settings(Section):
     reading: ReadingSettings = ReadingSettings()
     receptionist: ReceptionistSettings = ReceptionistSettings()
     pages: PagesSettings = PagesSettings()
+    web: WebSettings = WebSettings()
     retention: RetentionSettings = RetentionSettings()
     anthropic: AnthropicSettings = AnthropicSettings()
     openai: OpenAISettings = OpenAISettings()

@@ -86,6 +86,15 @@ class PagesSettings(Section):
     )
 
 
+class WebSettings(Section):
+    open: Annotated[
+        tuple[Literal["/metrics", "/openapi.json"], ...], BeforeValidator(parse_list)
+    ] = Field(
+        default=(),
+        description="of `/metrics` and `/openapi.json`, what is served without the token",
+    )
+
+
 class TesterSettings(Section):
     scenarios: str = Field(
         default="", description="folder of your scenarios; `<home>/scenarios` if unset"

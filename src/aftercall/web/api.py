@@ -37,7 +37,6 @@ from aftercall.web.queries import (
     parse_caller,
     parse_cursor,
     parse_party,
-    read_body,
     refuse_unknown_query,
     to_cursor,
 )
@@ -90,7 +89,7 @@ def _make_calls_router(app: App) -> APIRouter:
         responses={200: {"description": "Known already"}},
     )
     async def post_call(request: Request, response: Response) -> dict[str, str]:
-        body = await read_body(request, MAX_BODY_BYTES)
+        body = await request.body()
         row, is_new = await run_in_threadpool(_seal_posted_call, app, body)
         response.status_code = 201 if is_new else 200
         return {"id": row.live.id}

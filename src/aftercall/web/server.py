@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -15,10 +16,19 @@ from aftercall.config import LoadedConfig
 from aftercall.db.upgrade import NEWEST_REVISION, current_revision
 from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
 from aftercall.log import get_logger
+from aftercall.model.calls import problem_to_refusal
+from aftercall.phone import telnyx_webhooks, twilio_webhooks
 from aftercall.running import running
 from aftercall.web import api, browser, documents, hosted, media, telnyx, twilio
 from aftercall.web.auth import BrowserAuth, LoginNeeded
 from aftercall.web.guess_limit import GuessLimit
+from aftercall.web.limits import (
+    MAX_PAGE_BYTES,
+    BodyRule,
+    RequestLimits,
+    answer_http_error,
+    get_route,
+)
 from aftercall.web.live import LiveFeed
 from aftercall.web.origin import OriginFilter, require_json
 from aftercall.web.page_store import PageStore
@@ -56,8 +66,36 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
     _add_pages(server, app, auth, loaded)
     server.add_exception_handler(AftercallError, _answer_error)
     server.add_exception_handler(HTTPException, _answer_http_error)
+    server.add_exception_handler(RequestValidationError, _answer_invalid)
     _add_probes(server, app)
+    _add_limits(server, app, auth)
     return server
+
+
+def _add_limits(server: FastAPI, app: App, auth: BrowserAuth) -> None:
+    async def check_known(request: Request) -> None:
+        if not await auth.is_allowed(request):
+            await auth.api(request)
+
+    private = [
+        path
+        for path in ("/metrics", "/openapi.json")
+        if path not in app.settings.web.open
+    ]
+    rules = (
+        BodyRule("/api/calls", api.MAX_BODY_BYTES, auth.api),
+        BodyRule("/api/", MAX_PAGE_BYTES, auth.api),
+        BodyRule("/v1/", documents.MAX_BODY_BYTES, auth.api),
+        BodyRule("/twilio/", twilio_webhooks.MAX_BODY_BYTES),
+        BodyRule("/telnyx/", telnyx_webhooks.MAX_BODY_BYTES),
+        BodyRule("/hosted/elevenlabs/start", hosted.MAX_START_BYTES),
+        BodyRule("/hosted/", hosted.MAX_BODY_BYTES),
+        *(BodyRule(path, 0, check_known) for path in private),
+    )
+    is_https = (app.settings.public_url or "").startswith("https:")
+    server.add_middleware(
+        RequestLimits, rules=rules, is_known=auth.is_allowed, is_https=is_https
+    )
 
 
 def _add_pages(
@@ -113,11 +151,18 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     problem = {"code": error.code, "message": str(error)}
     if isinstance(error, RefusedInput):
         problem["field"] = error.field
-    log.info("request refused", path=request.url.path, code=error.code)
+    log.info("request refused", route=get_route(request.scope), code=error.code)
     return JSONResponse({"error": problem}, status_code=error.http_status)
 
 
-async def _answer_http_error(_: Request, error: Exception) -> Response:
+async def _answer_invalid(request: Request, error: Exception) -> Response:
+    """Names the first field that does not fit; what was sent is not repeated."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - what it is registered for
+    first = error.errors()[0]
+    place = first["loc"][1:] or first["loc"]  # without `query` or `body`
+    return await _answer_error(request, problem_to_refusal(first | {"loc": place}))
+
+
+async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - what it is registered for
-    problem = {"code": f"http.{error.status_code}", "message": error.detail}
-    return JSONResponse({"error": problem}, error.status_code, error.headers)
+    return answer_http_error(request.scope, error)

@@ -39,7 +39,6 @@ from aftercall.phone.signature import TOKEN_PARAMETER, TelnyxSignature
 from aftercall.phone.telnyx import TelnyxControl
 from aftercall.phone.telnyx_webhooks import (
     CALL_STATE_KEY,
-    MAX_BODY_BYTES,
     NUMBER_STATE_KEY,
     REFUSED,
     SOURCE,
@@ -85,7 +84,6 @@ def make_router(app: App) -> APIRouter:
         body = await read_signed_body(
             request,
             signature,
-            max_bytes=MAX_BODY_BYTES,
             carrier="Telnyx",
             not_set_up=NOT_SET_UP,
         )

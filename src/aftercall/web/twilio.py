@@ -19,7 +19,7 @@ from aftercall.model.calls import LiveCall
 from aftercall.phone import twilio_webhooks, twiml
 from aftercall.phone.notices import RingNotice
 from aftercall.phone.signature import TOKEN_PARAMETER, TwilioSignature
-from aftercall.phone.twilio_webhooks import MAX_BODY_BYTES, SOURCE, Fields, read_form
+from aftercall.phone.twilio_webhooks import SOURCE, Fields, read_form
 from aftercall.web.carrier import (
     TWILIO_MEDIA,
     get_stream_url,
@@ -44,7 +44,6 @@ def make_router(app: App) -> APIRouter:
         body = await read_signed_body(
             request,
             signature,
-            max_bytes=MAX_BODY_BYTES,
             carrier="Twilio",
             not_set_up=NOT_SET_UP,
         )

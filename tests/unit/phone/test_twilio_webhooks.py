@@ -291,8 +291,13 @@ def test_two_states_of_one_recording_are_two_notices() -> None:
 
 def test_a_form_that_is_no_form_is_refused_without_its_words() -> None:
     with pytest.raises(RefusedInput) as refusal:
-        read_form(b"SpeechResult=canary%ff")
+        read_form(b"SpeechResult=canary" + b"&a=1" * 600)
     assert "canary" not in str(refusal.value)
+
+
+def test_words_that_were_cut_inside_an_emoji_are_kept() -> None:
+    form = read_form(f"CallSid={CALL}&SpeechResult=Hi+%F0%9F%98".encode())
+    assert read_gathered(form).text == "Hi \ufffd"
 
 
 def test_numbers_and_words_are_in_no_repr() -> None:

@@ -42,11 +42,7 @@ _NAV = (
     ("/phone", "Call your agent"),
     ("/settings", "Settings"),
 )
-_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+_HEADERS = {"Referrer-Policy": "same-origin"}
 
 
 class TemplateRenderer:
