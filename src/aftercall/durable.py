@@ -288,9 +288,7 @@ async def requeue_orphans(is_alive: Callable[[str], bool]) -> int:
     )
     owners = {status.executor_id for status in pending if status.executor_id}
     dead = [
-        owner
-        for owner in sorted(owners)
-        if not await asyncio.to_thread(is_alive, owner)
+        owner for owner in sorted(owners) if not await run_in_thread(is_alive, owner)
     ]
     taken = await _requeue(dead) if dead else 0
     if taken:

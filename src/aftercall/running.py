@@ -71,13 +71,13 @@ def _close_parts() -> None:
 
 def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
     async def send_heartbeat() -> None:
-        await asyncio.to_thread(app.presence.send_heartbeat, app.upkeep.failures)
+        await durable.run_in_thread(app.presence.send_heartbeat, app.upkeep.failures)
 
     async def recover_calls() -> None:
-        await asyncio.to_thread(recover, app.journal)
-        await asyncio.to_thread(app.resume.delete_expired, app.clock.now())
+        await durable.run_in_thread(recover, app.journal)
+        await durable.run_in_thread(app.resume.delete_expired, app.clock.now())
         await _requeue_orphans(app)
-        await asyncio.to_thread(app.database.truncate_wal)
+        await durable.run_in_thread(app.database.truncate_wal)
 
     async def sweep() -> None:
         await sweep_if_due(app.health, app.work, app.journal)
@@ -86,7 +86,7 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
         await start_retention(app.retention)
 
     async def sweep_pins() -> None:
-        await asyncio.to_thread(app.pins.sweep)
+        await durable.run_in_thread(app.pins.sweep)
 
     run = app.upkeep.run_repeatedly
     return [
@@ -111,7 +111,7 @@ def _triggered_jobs(
         await start_due_recordings(app.recording_fetcher)
 
     async def prepare_briefings() -> None:
-        await asyncio.to_thread(compose.fill_cache, app.composer)
+        await durable.run_in_thread(compose.fill_cache, app.composer)
 
     run = app.upkeep.run_repeatedly
     return [

@@ -5,7 +5,6 @@ Its id is the recording's id. An attempt that a crash cut off continues behind t
 were already fetched.
 """
 
-import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -307,12 +306,12 @@ def open_recordings(at: RecordingFetcher) -> None:
 
 async def start_due_recordings(at: RecordingFetcher) -> list[str]:
     """Start every recording that waits. A crash in between repeats it."""
-    due = await asyncio.to_thread(at.store.list_due)
+    due = await run_in_thread(at.store.list_due)
     for recording_id in due:
         with SetWorkflowID(recording_id):
             await start_workflow(
                 QUEUE, MAX_DIRECT_DOWNLOADS, get_recording, recording_id
             )
         fault_point("recording.after_enqueue")
-        await asyncio.to_thread(at.store.mark_started, recording_id, at.clock.now())
+        await run_in_thread(at.store.mark_started, recording_id, at.clock.now())
     return due
