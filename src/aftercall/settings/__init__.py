@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field
 
+from aftercall.settings.fields import Key, Section, Token
 from aftercall.settings.providers import (
     AgentSettings,
     AnthropicSettings,
@@ -37,7 +38,6 @@ from aftercall.settings.sections import (
     ReceptionistSettings,
     RecordingsSettings,
     RetentionSettings,
-    Section,
     TesterSettings,
     WorkSettings,
 )
@@ -97,11 +97,11 @@ class Settings(Section):
         default=None,
         description="the owner's number: the workspace root is theirs, notices go to them",
     )
-    secret_key: SecretStr | None = Field(
+    secret_key: Key | None = Field(
         default=None,
         description="key for secrets at rest and signed cookies; made at first start if unset",
     )
-    api_token: SecretStr | None = Field(
+    api_token: Token | None = Field(
         default=None,
         description="bearer token of API and pages; without it only loopback is served",
     )
