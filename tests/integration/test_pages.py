@@ -12,6 +12,7 @@ from aftercall.app import App
 from aftercall.model.turns import Event
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
+from aftercall.settings.providers import WebhookSettings
 from aftercall.settings.sections import PagesSettings
 from aftercall.testing import VirtualClock, make_call
 from aftercall.web.auth import MAX_LOGIN_FAILURES
@@ -371,3 +372,16 @@ def test_unknown_calls_and_withheld_callers_are_clear_errors(
 ) -> None:
     assert client.get("/calls/nope").status_code == 404
     assert client.get("/people/Bob").status_code == 422
+
+
+def test_the_settings_page_shows_no_address_that_opens_something(
+    settings: Settings, open_app: OpenApp
+) -> None:
+    webhook = WebhookSettings(url=SecretStr("https://hooks.example/canary?key=canary"))
+    app = open_app(settings.model_copy(update={"webhook": webhook}))
+    client = TestClient(
+        make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1)
+    )
+    page = client.get("/settings").text
+    assert "https://hooks.example/… (rest hidden)" in page
+    assert "canary" not in page
