@@ -49,7 +49,18 @@ def settings_page() -> Iterator[str]:
         "`[section] name` in the file is the part after the dot here. Unknown keys are "
         "refused with the nearest valid name."
     )
-    yield "`aftercall config` shows each value and where it came from.\n"
+    yield (
+        "`aftercall config` shows each value and where it came from, without secrets and without "
+        "what follows the host of a webhook."
+    )
+    yield (
+        "Tokens and keys that you make up need a minimum of characters; a weak one is refused at "
+        "start."
+    )
+    yield (
+        "An `aftercall.toml` that was found in the current folder and names commands to run is "
+        "reported at start.\n"
+    )
     yield "| setting | environment | meaning | default |"
     yield "|---|---|---|---|"
     for key, env, field in list_settings():

@@ -24,6 +24,7 @@ from aftercall.journal.resume import ResumeStates
 from aftercall.journal.store import CallStore
 from aftercall.llm.model.client import ModelClient
 from aftercall.llm.reader import Reader
+from aftercall.llm.reading_process import ReadingProcess
 from aftercall.log import get_logger
 from aftercall.memory.document_store import DocumentStore
 from aftercall.memory.embedding import Embedder, load_embedder
@@ -71,6 +72,7 @@ class App:
     journal: Journal
     resume: ResumeStates
     reader: Reader
+    reading_process: ReadingProcess
     briefings: BriefingCache
     facts: FactStore
     documents: DocumentStore
@@ -249,7 +251,12 @@ class App:
                 )
 
     def close(self) -> None:
-        for part in (self.speech_kit, self.model_client, self.remem):
+        for part in (
+            self.speech_kit,
+            self.model_client,
+            self.remem,
+            self.reading_process,
+        ):
             if part is not None:
                 part.close()
         with suppress(AftercallError):
@@ -286,6 +293,7 @@ def build(
     facts = FactStore(database, vault, settings.memory.list_others_in_group)
     pins = PinBoard(settings, database, facts, clock)
     tries = PasscodeTryLedger(settings, database, clock)
+    process = ReadingProcess()
     register = CallerRegister(settings, store, tries)
     app = App(
         settings=settings,
@@ -300,7 +308,8 @@ def build(
             settings, store, database, archive, presence, clock, database_timeout_s
         ),
         resume=resume,
-        reader=make_reader(settings, model_client, database, clock, vault),
+        reader=make_reader(settings, model_client, database, clock, vault, process),
+        reading_process=process,
         briefings=briefings,
         facts=facts,
         documents=DocumentStore(database),

@@ -23,15 +23,16 @@ from aftercall.web.server import make_server
 from opened_apps import OpenApp
 
 SECRET = "wsec_test"
+START_SECRET = "a token for starts"
 
 
 @pytest.fixture
 def live(settings: Settings, open_app: OpenApp) -> App:
+    elevenlabs = ElevenLabsSettings(
+        webhook_secret=SecretStr(SECRET), start_secret=SecretStr(START_SECRET)
+    )
     return open_app(
-        settings.model_copy(
-            update={"elevenlabs": ElevenLabsSettings(webhook_secret=SecretStr(SECRET))}
-        ),
-        SystemClock(),
+        settings.model_copy(update={"elevenlabs": elevenlabs}), SystemClock()
     )
 
 
@@ -149,16 +150,30 @@ def test_a_call_that_begins_there_is_told_what_is_known_and_a_stranger_is_refuse
         )
         return answer.status_code, answer.json()
 
-    status, told = start(SECRET)
+    status, told = start(START_SECRET)
     assert (status, told["type"]) == (200, "conversation_initiation_client_data")
     known = told["dynamic_variables"]
     assert (known["caller_name"], known["is_known_caller"]) == ("Ann", True)
     assert "plumber" in known["last_call"]
     assert "plumber" in known["aftercall_briefing"]
-    _, stranger = start(SECRET, "anonymous")
+    _, stranger = start(START_SECRET, "anonymous")
     assert stranger["dynamic_variables"].keys() == known.keys()
     assert not stranger["dynamic_variables"]["is_known_caller"]
     assert start("wrong")[0] == 403
+    assert start(SECRET)[0] == 403  # it signs webhooks and never travels
+
+
+def test_a_start_is_not_answered_without_a_secret_of_its_own(
+    settings: Settings, open_app: OpenApp
+) -> None:
+    elevenlabs = ElevenLabsSettings(webhook_secret=SecretStr(SECRET))
+    app = open_app(settings.model_copy(update={"elevenlabs": elevenlabs}))
+    client = TestClient(make_server(app), base_url="https://calls.example")
+    for bearer in (f"Bearer {SECRET}", "Bearer ", "Bearer"):
+        headers = {"Authorization": bearer}
+        answer = client.post("/hosted/elevenlabs/start", json={}, headers=headers)
+        assert answer.status_code == 503
+        assert "ELEVENLABS_START_SECRET" in answer.text
 
 
 def test_a_webhook_that_was_cut_inside_an_emoji_is_taken_in(live: App) -> None:

@@ -12,6 +12,7 @@ from aftercall.app import App
 from aftercall.model.turns import Event
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
+from aftercall.settings.providers import WebhookSettings
 from aftercall.settings.sections import PagesSettings
 from aftercall.testing import VirtualClock, make_call
 from aftercall.web.auth import MAX_LOGIN_FAILURES
@@ -339,3 +340,13 @@ def test_unknown_calls_and_withheld_callers_are_clear_errors(
 ) -> None:
     assert client.get("/calls/nope").status_code == 404
     assert client.get("/people/Bob").status_code == 422
+
+
+def test_the_settings_page_shows_no_address_that_opens_something(
+    settings: Settings, open_app: OpenApp
+) -> None:
+    webhook = WebhookSettings(url=SecretStr("https://hooks.example/canary?key=canary"))
+    app = open_app(settings.model_copy(update={"webhook": webhook}))
+    page = make_client(app).get("/settings").text
+    assert "https://hooks.example/… (rest hidden)" in page
+    assert "canary" not in page

@@ -28,7 +28,7 @@ def test_a_key_is_made_once_and_readable_by_its_owner_only(tmp_path: Path) -> No
 
 
 def test_a_key_from_the_settings_needs_no_file(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, secret_key=SecretStr("correct horse"))
+    settings = Settings(home=tmp_path, secret_key=SecretStr("correct horse battery"))
     assert len(load_key(settings)) == 32
     assert not (tmp_path / KEY_FILE).exists()
 

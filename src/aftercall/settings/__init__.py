@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field
 
+from aftercall.settings.fields import Key, Section, Token
 from aftercall.settings.providers import (
     AgentSettings,
     AnthropicSettings,
@@ -39,7 +40,6 @@ from aftercall.settings.sections import (
     ReceptionistSettings,
     RecordingsSettings,
     RetentionSettings,
-    Section,
     TesterSettings,
     WebSettings,
     WorkSettings,
@@ -100,11 +100,11 @@ class Settings(Section):
         default=None,
         description="the owner's number: the workspace root is theirs, notices go to them",
     )
-    secret_key: SecretStr | None = Field(
+    secret_key: Key | None = Field(
         default=None,
         description="key for secrets at rest and signed cookies; made at first start if unset",
     )
-    api_token: SecretStr | None = Field(
+    api_token: Token | None = Field(
         default=None,
         description="bearer token of API and pages; made at first start if unset",
     )

@@ -2,36 +2,17 @@
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     field_validator,
 )
 
-
-@dataclass(frozen=True)
-class Env:
-    """The environment variable of a setting if it is not AFTERCALL_<SECTION>_<NAME>."""
-
-    name: str
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-def parse_list(value: Any) -> Any:
-    """The environment separates the items of a list by commas."""
-    if not isinstance(value, str):
-        return value
-    return [item.strip() for item in value.split(",") if item.strip()]
+from aftercall.settings.fields import Passcode, Section, Words, parse_list
 
 
 def parse_pairs(value: Any) -> Any:
@@ -59,7 +40,6 @@ def _check_networks(networks: tuple[str, ...]) -> tuple[str, ...]:
     return networks
 
 
-Words = Annotated[tuple[str, ...], BeforeValidator(parse_list)]
 Networks = Annotated[Words, AfterValidator(_check_networks)]
 
 
@@ -443,10 +423,8 @@ class WorkSettings(Section):
         default=(),
         description="numbers that count as known, and as verified when the carrier attests them",
     )
-    passcode: SecretStr | None = Field(
-        default=None,
-        min_length=4,
-        description="spoken words or digits that verify a caller",
+    passcode: Passcode | None = Field(
+        default=None, description="spoken words or digits that verify a caller"
     )
     passcode_tries: int = Field(
         default=3,

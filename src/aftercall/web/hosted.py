@@ -26,7 +26,9 @@ def make_router(app: App) -> APIRouter:
     router = APIRouter(prefix="/hosted", tags=["hosted platforms"])
     settings = app.settings
     elevenlabs = ElevenLabs(
-        settings.elevenlabs.webhook_secret, settings.elevenlabs.agents
+        settings.elevenlabs.webhook_secret,
+        settings.elevenlabs.agents,
+        settings.elevenlabs.start_secret,
     )
     platforms: list[Platform] = [
         elevenlabs,
@@ -46,9 +48,9 @@ def _add_start(router: APIRouter, app: App, platform: ElevenLabs) -> None:
         summary="The briefing for a new call at elevenlabs, as dynamic variables",
     )
     async def post_start(request: Request) -> dict[str, object]:
-        if not platform.has_key:
+        if not platform.has_start_key:
             raise HTTPException(
-                503, f"{platform.name} is not set up here: set {platform.setting}"
+                503, f"{platform.name} is not set up here: set {platform.start_setting}"
             )
         if not platform.is_start_genuine(request.headers):
             log.warning("webhook refused", platform=platform.name)

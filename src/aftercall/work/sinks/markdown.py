@@ -15,6 +15,7 @@ from aftercall.model.calls import Call
 from aftercall.model.followups import FollowUp, SinkReceipt, SinkWork
 from aftercall.settings import Settings
 from aftercall.workspace import files
+from aftercall.workspace.markdown import escape
 from aftercall.workspace.paths import Workspace
 
 MAX_SLUG_CHARS = 60  # in any script fewer bytes than a file name may have
@@ -37,12 +38,6 @@ def slug(text: str) -> str:
 def quote(text: str) -> str:
     """A block quote: a heading, a rule or front matter in it stays plain words."""
     return "\n".join(f"> {escape(line)}" for line in text.splitlines())
-
-
-def escape(text: str) -> str:
-    """One line without HTML, links, comments and mentions."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`\[\]|])", r"\\\1", text).replace("@", "@\u200b")
 
 
 def make_mark(work: SinkWork) -> str:
