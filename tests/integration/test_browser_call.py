@@ -99,11 +99,11 @@ def test_a_frame_that_does_not_fit_ends_the_call_which_is_kept(
     ],
 )
 def test_other_peoples_pages_and_strangers_cannot_call(
-    client: TestClient, headers: dict[str, str]
+    live: App, headers: dict[str, str]
 ) -> None:
     with (
         pytest.raises(WebSocketDisconnect),
-        client.websocket_connect("/browser/call", headers=headers),
+        make_client(live).websocket_connect("/browser/call", headers=headers),
     ):
         pass
 
