@@ -7,7 +7,7 @@ through: no call waits here.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -42,7 +42,7 @@ class BodyRule:
 
     path: str
     max_bytes: int
-    check: Callable[[Request], None] | None = None
+    check: Callable[[Request], Awaitable[None]] | None = None
     large_bodies: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(MAX_LARGE_BODIES)
     )
@@ -55,7 +55,7 @@ class RequestLimits:
         self,
         app: ASGIApp,
         rules: Iterable[BodyRule],
-        is_known: Callable[[HTTPConnection], bool],
+        is_known: Callable[[HTTPConnection], Awaitable[bool]],
         *,
         is_https: bool,
     ) -> None:
@@ -86,7 +86,7 @@ class RequestLimits:
         body: _LimitedBody | None = None
         try:
             head = _read_head(scope)
-            rule = self._find_rule(scope, head)
+            rule = await self._find_rule(scope, head)
             if head.has_body:
                 body = _LimitedBody(scope, receive, rule, head.length)
             await self._app(scope, body.receive if body else receive, answer.send)
@@ -112,15 +112,15 @@ class RequestLimits:
             with suppress(RuntimeError, OSError):  # it is closed already
                 await send({"type": "websocket.close", "code": CLOSE_FAILED})
 
-    def _find_rule(self, scope: Scope, head: "_Head") -> BodyRule:
+    async def _find_rule(self, scope: Scope, head: "_Head") -> BodyRule:
         """The rule of this request. Raises HTTPException for one that is refused unread."""
         path = scope["path"]
         for rule in self._rules:
             if path.startswith(rule.path):
                 if rule.check is not None:
-                    rule.check(Request(scope))
+                    await rule.check(Request(scope))
                 return rule
-        if head.has_body and not self._is_known(HTTPConnection(scope)):
+        if head.has_body and not await self._is_known(HTTPConnection(scope)):
             return self._strangers
         return self._pages
 

@@ -8,6 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.staticfiles import StaticFiles
 
 from aftercall import __version__
@@ -71,9 +72,15 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
 def _add_limits(
     server: FastAPI, app: App, api_auth: ApiAuth, auth: BrowserAuth
 ) -> None:
-    def check_known(request: Request) -> None:
-        if not auth.is_allowed(request):
-            api_auth(request)
+    async def check_token(request: Request) -> None:
+        api_auth(request)
+
+    async def is_known(connection: HTTPConnection) -> bool:
+        return auth.is_allowed(connection)
+
+    async def check_known(request: Request) -> None:
+        if not await is_known(request):
+            await check_token(request)
 
     private = [
         path
@@ -81,9 +88,9 @@ def _add_limits(
         if path not in app.settings.web.open
     ]
     rules = (
-        BodyRule("/api/calls", api.MAX_BODY_BYTES, api_auth),
-        BodyRule("/api/", MAX_PAGE_BYTES, api_auth),
-        BodyRule("/v1/", documents.MAX_BODY_BYTES, api_auth),
+        BodyRule("/api/calls", api.MAX_BODY_BYTES, check_token),
+        BodyRule("/api/", MAX_PAGE_BYTES, check_token),
+        BodyRule("/v1/", documents.MAX_BODY_BYTES, check_token),
         BodyRule("/twilio/", twilio_webhooks.MAX_BODY_BYTES),
         BodyRule("/telnyx/", telnyx_webhooks.MAX_BODY_BYTES),
         BodyRule("/hosted/elevenlabs/start", hosted.MAX_START_BYTES),
@@ -92,7 +99,7 @@ def _add_limits(
     )
     is_https = (app.settings.public_url or "").startswith("https:")
     server.add_middleware(
-        RequestLimits, rules=rules, is_known=auth.is_allowed, is_https=is_https
+        RequestLimits, rules=rules, is_known=is_known, is_https=is_https
     )
 
 
