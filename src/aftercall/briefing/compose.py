@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from aftercall.briefing.cache import BriefingCache, StaleBriefing
 from aftercall.briefing.render import trim
-from aftercall.clock import Clock
+from aftercall.clock import Clock, is_done_within
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
@@ -401,14 +401,8 @@ async def brief_ring(
     found = BriefingParts(party=call.caller)
     gathering = asyncio.create_task(asyncio.to_thread(composer.gather, call, found))
     gathering.add_done_callback(lambda task: _log_failure(task, call))
-    timeout = asyncio.ensure_future(
-        clock.sleep(composer.settings.briefing.timeout_ms / 1000)
-    )
-    try:
-        await asyncio.wait({gathering, timeout}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        timeout.cancel()
-    if not gathering.done():
+    timeout_s = composer.settings.briefing.timeout_ms / 1000
+    if not await is_done_within(clock, timeout_s, gathering):
         log.warning(
             "the call starts without parts of its briefing",
             call=call.id,

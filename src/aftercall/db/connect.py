@@ -42,7 +42,7 @@ _BEFORE_COMMIT = "aftercall.before_commit"
 
 
 def before_commit(
-    connection: Connection, key: tuple[str, ...], action: Callable[[Connection], None]
+    connection: Connection, key: tuple[str, ...], action: Callable[[Connection], object]
 ) -> None:
     """Runs the action at the end of a writing transaction, once for each key.
 
@@ -56,6 +56,12 @@ class Database:
     def __init__(self, url: str) -> None:
         self.engine = _create_engine(url)
         self.dialect = self.engine.dialect.name
+        # saves Postgres the begin and the end of a transaction for each query
+        self._readers = (
+            self.engine
+            if self.dialect == "sqlite"
+            else self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        )
         self._write_lock = Lock()
         driver: Any = self.engine.dialect.loaded_dbapi
         self.driver_error: type[Exception] = driver.Error
@@ -92,10 +98,11 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
+        """A connection for queries. On Postgres each sees what is committed at its time."""
         with (
             refused_values(),
             translated_errors(),
-            self.engine.connect() as connection,
+            self._readers.connect() as connection,
         ):
             yield connection
 

@@ -207,7 +207,7 @@ class MessageSettings(Section):
     )
     sender: str | None = Field(
         default=None,
-        description="number that sends text messages; `twilio.phone_number` if unset",
+        description="number that sends text messages; the carrier's `phone_number` if unset",
     )
 
 

@@ -135,9 +135,10 @@ def _insert(blocks: list[_Block], entry: CallsMdEntry) -> list[_Block]:
     """After the last entry that is not later: a late summary must not look like the newest."""
     entries = [(at, block.entry) for at, block in enumerate(blocks) if block.entry]
     place = entries[0][0] if entries else len(blocks)
-    for at, known in entries:
+    for at, known in reversed(entries):
         if not known.is_later_than(entry):
             place = at + 1
+            break
     return [*blocks[:place], _Block("", entry), *blocks[place:]]
 
 

@@ -21,6 +21,8 @@ from aftercall.settings.providers import (
     EmailSettings,
     GitHubSettings,
     McpSettings,
+    TelnyxSettings,
+    TwilioSettings,
     WebhookSettings,
 )
 from aftercall.settings.sections import WorkSettings
@@ -29,6 +31,7 @@ from aftercall.work.sinks.email import EmailSink
 from aftercall.work.sinks.github import GitHubSink
 from aftercall.work.sinks.markdown import add_note, make_calendar, replace_block, slug
 from aftercall.work.sinks.mcp import McpSink
+from aftercall.work.sinks.message import TelnyxMessages, TwilioMessages, make_carrier
 from aftercall.work.sinks.router import SinkRouter, make_sinks
 from aftercall.work.sinks.webhook import WebhookSink
 from mail_server import Postman
@@ -267,3 +270,18 @@ def test_without_settings_everything_stays_on_this_machine() -> None:
         "note": ("people",),
         "message": ("tasks",),
     }
+
+
+def test_messages_go_out_from_the_number_of_the_carrier_whose_keys_are_set() -> None:
+    telnyx = TelnyxSettings(api_key=SecretStr("KEY0123"), phone_number="+15550100001")
+    assert isinstance(make_carrier(Settings(telnyx=telnyx)), TelnyxMessages)
+    twilio = TwilioSettings(
+        account_sid="AC" + "0" * 32,
+        auth_token=SecretStr("secret"),
+        phone_number="+15550100002",
+    )
+    assert isinstance(make_carrier(Settings(twilio=twilio)), TwilioMessages)
+    assert (
+        make_carrier(Settings(telnyx=TelnyxSettings(api_key=SecretStr("KEY0123"))))
+        is None
+    )
