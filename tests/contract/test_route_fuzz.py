@@ -52,7 +52,11 @@ NAMES = (
     *("namespace", "query", "text", "limit", "namespaces", "source", "max_results"),
 )
 ODD_NUMBERS = (0, -1, 2**31, 2**63, 10**400, 1e308, float("nan"), float("inf"), 0.5)
-DEEP = json.loads("[" * 200 + "]" * 200)
+DEEP = json.loads("[" * 900 + "]" * 900)
+ODD_METADATA: tuple[Any, ...] = (
+    *({"a": float("nan")}, {"a": float("inf")}, {"a": 10**400}, {"a": DEEP}),
+    *({"a": "\0"}, {"\0": 1}, {"a": "half \ud83d"}, {"\udc00": 1}, [], None),
+)
 
 
 @dataclass(frozen=True)
@@ -204,7 +208,12 @@ def test_no_odd_value_in_a_call_or_document_breaks_a_list(client: TestClient) ->
         for path, base in (("/api/calls", call), ("/v1/documents", document)):
             body = to_json(luck.mutate(base))
             check(client.post(path, content=body, headers=headers), path, body)
-    check_lists(client)
+    for metadata in ODD_METADATA:
+        call = json.loads(encode_call(make_call())) | {"metadata": metadata}
+        for path, base in (("/api/calls", call), ("/v1/documents", document)):
+            body = to_json(base | {"metadata": metadata})
+            check(client.post(path, content=body, headers=headers), path, metadata)
+        check_lists(client)
 
 
 @pytest.mark.timeout(300)
