@@ -280,7 +280,6 @@ def build(
     check_engine(settings)
     database = open_database(settings, clock, claims_home=claims_home)
     store, steps = CallStore(database), StepStore(database)
-    briefings = BriefingCache(database)
     try:
         archive = open_archive(settings)
     except AftercallError:
@@ -294,7 +293,6 @@ def build(
     pins = PinBoard(settings, database, facts, clock)
     tries = PasscodeTryLedger(settings, database, clock)
     process = ReadingProcess()
-    register = CallerRegister(settings, store, tries)
     app = App(
         settings=settings,
         clock=clock,
@@ -310,10 +308,10 @@ def build(
         resume=resume,
         reader=make_reader(settings, model_client, database, clock, vault, process),
         reading_process=process,
-        briefings=briefings,
+        briefings=BriefingCache(database),
         facts=facts,
         documents=DocumentStore(database),
-        register=register,
+        register=CallerRegister(settings, store, tries),
         pins=pins,
         model_client=model_client,
         remem=RememClient(settings.remem) if settings.remem.api_key else None,
