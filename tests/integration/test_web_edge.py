@@ -1,7 +1,6 @@
 """The edge of a request: what is logged, which headers every answer has, what stays private."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 from fastapi.testclient import TestClient
@@ -31,9 +30,8 @@ def public(settings: Settings, clock: VirtualClock, open_app: OpenApp) -> App:
 
 
 @pytest.fixture
-def client(public: App) -> Iterator[TestClient]:
-    with TestClient(make_server(public), base_url="https://calls.example") as client:
-        yield client
+def client(public: App) -> TestClient:
+    return TestClient(make_server(public), base_url="https://calls.example")
 
 
 def test_an_error_is_one_line_without_its_text(
