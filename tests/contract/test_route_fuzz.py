@@ -35,10 +35,10 @@ from aftercall.settings.providers import (
     VapiSettings,
 )
 from aftercall.testing import make_call
-from aftercall.web.server import make_server
+from api_client import make_client
 from opened_apps import OpenApp
 
-SECRET, PUBLIC = "fuzz-secret", "http://127.0.0.1:8080"
+SECRET, PUBLIC = "a-secret-for-fuzzing", "http://127.0.0.1:8080"
 EXAMPLES = 6  # for each route and database
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 CALLER = "+15550142"
@@ -86,7 +86,7 @@ def whole(settings: Settings, open_app: OpenApp, telnyx: EmulatedTelnyx) -> App:
         "public_url": PUBLIC,
         "twilio": TwilioSettings(auth_token=secret),
         "telnyx": TelnyxSettings(api_key=secret, public_key=telnyx.public_key),
-        "elevenlabs": ElevenLabsSettings(webhook_secret=secret),
+        "elevenlabs": ElevenLabsSettings(webhook_secret=secret, start_secret=secret),
         "vapi": VapiSettings(webhook_secret=secret),
         "retell": RetellSettings(api_key=secret),
         "bland": BlandSettings(webhook_secret=secret),
@@ -98,12 +98,7 @@ def whole(settings: Settings, open_app: OpenApp, telnyx: EmulatedTelnyx) -> App:
 
 @pytest.fixture
 def client(whole: App) -> Iterator[TestClient]:
-    with TestClient(
-        make_server(whole),
-        base_url=PUBLIC,
-        client=("127.0.0.1", 50_000),
-        follow_redirects=False,
-    ) as client:
+    with make_client(whole, follow_redirects=False) as client:
         yield client
 
 

@@ -322,8 +322,8 @@ def test_serve_shows_the_token_once_and_a_login_link_each_time(shell: Shell) -> 
             told.append([*lines, *server.stdout.read().splitlines()])
     token = shell.run("token")[1].strip()
     assert [token in "".join(lines) for lines in told] == [True, False]
-    shell.env["AFTERCALL_API_TOKEN"] = "mine"
-    assert shell.run("token") == (0, "mine\n", "")
+    shell.env["AFTERCALL_API_TOKEN"] = "mine-and-nobodys"
+    assert shell.run("token") == (0, "mine-and-nobodys\n", "")
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def test_the_key_of_files_is_made_from_the_secret_key(tmp_path: Path) -> None:
         key = SecretStr(secret)
         return open_cipher(Settings(home=tmp_path, secret_key=key, archive=archive))
 
-    sealed = cipher_of("one", encrypt=True).encode(WORDS)
-    assert cipher_of("one", encrypt=False).decode(sealed) == WORDS
+    sealed = cipher_of("one of 16 letters", encrypt=True).encode(WORDS)
+    assert cipher_of("one of 16 letters", encrypt=False).decode(sealed) == WORDS
     with pytest.raises(FileUnreadable):
-        cipher_of("two", encrypt=True).decode(sealed)
+        cipher_of("another of sixteen", encrypt=True).decode(sealed)
