@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.lab.script import reply_in_order
+from aftercall.log import configure_logs
 from aftercall.settings import Settings
 from aftercall.web import limits, uvicorn_server
 from aftercall.web.server import make_server
@@ -22,6 +23,12 @@ from voice_server import emulate, listening, serving, told
 
 TOKEN = "limits-token"
 HEAD = "{method} {path} HTTP/1.1\r\nHost: calls.example\r\n{headers}\r\n"
+
+
+@pytest.fixture(autouse=True)
+def logs_at_info() -> None:
+    """Another test of this process may have set a higher level."""
+    configure_logs()
 
 
 @pytest.fixture
@@ -178,7 +185,11 @@ async def test_long_bodies_wait_for_each_other(
     guarded: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "LARGE_BODY_WAIT_S", 0.2)
-    head = (f"Authorization: Bearer {TOKEN}", "Content-Length: 9000000")
+    head = (
+        f"Authorization: Bearer {TOKEN}",
+        "Content-Type: application/json",
+        "Content-Length: 9000000",
+    )
     async with listening(make_server(guarded)) as address:
         async with dialled(address) as first, dialled(address) as second:
             for client in (first, second):

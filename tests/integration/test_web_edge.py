@@ -22,6 +22,12 @@ CALLER, CANARY, TOKEN = "+15550142", "canary", "edge-token"
 OWNER = {"authorization": f"Bearer {TOKEN}"}
 
 
+@pytest.fixture(autouse=True)
+def logs_at_info() -> None:
+    """Another test of this process may have set a higher level."""
+    configure_logs()
+
+
 @pytest.fixture
 def public(settings: Settings, clock: VirtualClock, open_app: OpenApp) -> App:
     """An app that others reach by https."""

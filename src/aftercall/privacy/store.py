@@ -41,7 +41,14 @@ from aftercall.memory.pins.store import strip_calls
 from aftercall.model.calls import Call
 from aftercall.model.people import PERSON_SEPARATOR
 
-IMPERSONAL_TABLES = ("audit", "home_claim", "processes", "tombstones", "upkeep")
+IMPERSONAL_TABLES = (
+    "audit",
+    "browser_sessions",
+    "home_claim",
+    "processes",
+    "tombstones",
+    "upkeep",
+)
 """Tables that hold no number, no name and no words of a caller."""
 ERASED_TABLES: tuple[Table, ...] = (
     briefings,
