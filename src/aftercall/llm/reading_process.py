@@ -26,7 +26,9 @@ class ReadingProcess:
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
         self._lock = Lock()
-        self._turn = Lock()  # readings side by side would only slow the audio down
+        self._one_at_a_time = (
+            Lock()
+        )  # readings side by side would only slow the audio down
 
     def read(self, job: Callable[[Call], Reading], call: Call) -> Reading:
         """Reads a long call in the process, a short one in this thread.
@@ -39,7 +41,7 @@ class ReadingProcess:
             except BrokenProcessPool:
                 log.warning("the process that reads long calls has died")
                 self.close()
-        with self._turn:
+        with self._one_at_a_time:
             return job(call)
 
     def close(self) -> None:
