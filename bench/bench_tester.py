@@ -1,10 +1,12 @@
 """The tester measured: its own error, false alarms, planted faults, and how fast it goes.
 
-python bench/bench_tester.py [--matrix] [--strangers FOLDER] [--langwatch PYTHON|install]
+python bench/bench_tester.py [--matrix] [--langwatch PYTHON|install]
+python bench/bench_tester.py --strangers FOLDER… [--names]
 
 The planted faults and the rules that find them were written together; `--matrix` therefore
 plants every fault in every scenario, most of which were not made to show it, and counts who is
-blamed. `--strangers` judges agents that others wrote, in the form of `strange_agents.py`.
+blamed. `--strangers` judges agents that others wrote, in the form of `strange_agents.py`, and
+nothing else; `--names` names those it is wrong about.
 `--langwatch` has LangWatch's tester call the same known agent in the same run: by a Python that
 has `langwatch-scenario[voice]`, or by one that is made for it.
 """
@@ -210,8 +212,17 @@ async def main() -> None:
     parser.add_argument("--matrix", action="store_true")
     clock = SystemClock()
     parser.add_argument("--langwatch", default="", metavar="PYTHON|install")
-    parser.add_argument("--strangers", type=Path, metavar="FOLDER")
+    parser.add_argument("--strangers", type=Path, nargs="+", metavar="FOLDER")
+    parser.add_argument("--names", action="store_true")
     given = parser.parse_args()
+    if given.strangers:
+        strangers = await judge_strangers(
+            clock, given.strangers, shows_names=given.names
+        )
+        print_table(
+            "Agents that strangers wrote", ("what", "measured", "aim", ""), strangers
+        )
+        return
     rows = list(calibration_rows(await calibrate(clock, turns=TURNS)))
     rows.append(await count_false_barge_ins(clock))
     for pace, limit in (("real", 8.0), ("lab", 1.0)):
@@ -226,7 +237,6 @@ async def main() -> None:
         )
     rows += list(await find_planted(clock))
     rows += [await blame_everywhere(clock)] if given.matrix else []
-    rows += await judge_strangers(clock, given.strangers) if given.strangers else []
     rows.append(await run_library(clock))
     print_table("The tester", ("what", "measured", "aim", ""), rows)
     print_table(

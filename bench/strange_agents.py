@@ -11,7 +11,7 @@ A folder has one Python file per agent:
 """
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -45,32 +45,42 @@ def is_right(cause: str, scored: ScenarioScore) -> bool:
     return named and not scored.bugs
 
 
-async def judge_strangers(clock: Clock, folder: Path) -> list[Row]:
-    library = {scenario.name: scenario for scenario in list_scenarios()}
-    right = faults = accused = correct = 0
-    for module in load(folder):
-        target = ConnectionTarget.of_agent(
-            module.__name__,
-            CallSetup(clock),
-            lambda module=module: CallableAgent(module.make()),  # type: ignore[misc]
-        )
-        scored = await run_once(library[module.SCENARIO], target, SuiteParts(clock))
+async def judge_strangers(
+    clock: Clock, folders: Sequence[Path], *, shows_names: bool
+) -> list[Row]:
+    """Totals only, unless names are asked for: a set that stays unread stays a proof."""
+    right = faults = accused = correct = left_open = 0
+    for module in (module for folder in folders for module in load(folder)):
+        scored = await judge_stranger(clock, module)
+        is_open = scored.verdict not in ("passed", "failed")
         if module.CAUSE:
             faults += 1
-            is_found = is_right(module.CAUSE, scored)
-            right += is_found
-            is_wrong = not is_found
+            is_wrong = not is_right(module.CAUSE, scored)
+            right += not is_wrong
         else:
             correct += 1
             is_wrong = bool(scored.bugs)
             accused += is_wrong
-        if is_wrong:
+            left_open += is_open
+        if shows_names and (is_wrong or (is_open and not module.CAUSE)):
             kinds = ", ".join(f"{item.kind} ({item.who})" for item in scored.findings)
             print(f"  {module.__name__}: {scored.verdict}; {kinds or scored.reason}")
     share, false = right / max(1, faults), accused / max(1, correct)
     found = f"strangers' faults found and rightly blamed, of {faults}"
     blamed = f"strangers' correct agents accused, of {correct}"
+    undecided = f"strangers' correct agents left open, of {correct}"
     return [
-        (found, f"{share:.0%}", "≥ 92 %", met(share >= 0.92)),
-        (blamed, f"{false:.0%}", "≤ 2 %", met(false <= 0.02)),
+        (found, f"{right} ({share:.0%})", "≥ 92 %", met(share >= 0.92)),
+        (blamed, f"{accused} ({false:.0%})", "≤ 2 %", met(false <= 0.02)),
+        (undecided, f"{left_open} ({left_open / max(1, correct):.0%})", "", ""),
     ]
+
+
+async def judge_stranger(clock: Clock, module: ModuleType) -> ScenarioScore:
+    library = {scenario.name: scenario for scenario in list_scenarios()}
+    target = ConnectionTarget.of_agent(
+        module.__name__,
+        CallSetup(clock),
+        lambda: CallableAgent(module.make()),
+    )
+    return await run_once(library[module.SCENARIO], target, SuiteParts(clock))

@@ -89,7 +89,8 @@ def run(
         "receptionist",
         help=(
             "`receptionist`, `practice[:fault,…]`, `http://…`, `ws://…`, "
-            "`python:module:function`, or a phone number (by Twilio)."
+            "`python:module:function`, `python-audio:module:function`, or a phone number "
+            "(by Twilio)."
         ),
     ),
     runs: int = typer.Option(
@@ -174,10 +175,9 @@ def show(
     if not which:
         _show_runs(cli, results, json)
         return
-    redactor = Redactor(
-        find_scenarios(["all"], scenario_folder(cli)).scenarios, is_on=not reveal
-    )
     call = results.read_call(which)
+    known = find_scenarios(["all"], scenario_folder(cli)).scenarios
+    redactor = Redactor([*results.read_scenarios(which), *known], is_on=not reveal)
     data = redactor.clean_data(call if call is not None else results.read_run(which))
     if json:
         print_json(data)

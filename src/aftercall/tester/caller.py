@@ -277,7 +277,7 @@ class Caller:
         if state.is_closing:
             return self._leave()
         pending = self._pending_stage()
-        is_open = not asks or _offers_more(text)
+        is_open = not asks or _offers_more(text) or state.idle_turns >= MAX_IDLE_TURNS
         if pending is not None and (is_open or not pending.when):
             name = self._name(pending)
             state.stages[name] += 1

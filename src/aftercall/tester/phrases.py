@@ -49,6 +49,11 @@ _FIELDS: dict[str, str] = {
 }
 
 
+OFFERS_HELP = (
+    r"/\b(?:how|what|where|anything)\b.{0,20}?\b(?:can|may|could|might|shall|should|would) (?:i|we)\b"
+    r".{0,12}?\b(?:help|do|assist|be of|serve|arrange|get|fetch)\b|\bwhat(?:'s| is) (?:it|this)"
+    r" (?:about|regarding)|\bwhat brings you|\bcalling about|\bwhat (?:would|do) you (?:need|want|like)\b/"
+)
 ANYTHING_ELSE = (
     "anything else|something else|what else|anything more|any other questions|anything further",
     "something more|something further|further assistance|need more help|else today",
@@ -146,6 +151,12 @@ def asked_fields(
             if at is not None and all(name != other for _, other in found):
                 found.append((place + at, name))
     return [name for _, name in sorted(found)]
+
+
+def field_patterns(text: str) -> list[str]:
+    """The patterns of the fields that these words name, for example `your date of birth`."""
+    plain = text.lower().replace("’", "'")
+    return [pattern for pattern in _FIELDS.values() if re.search(pattern, plain)]
 
 
 def _first_mention(name: str, question: str, extra: Sequence[str]) -> int | None:

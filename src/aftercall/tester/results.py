@@ -207,7 +207,9 @@ class RunResults:
             if unfinished.with_suffix(".json").exists():
                 unfinished.unlink()
         data = run_json(run)
-        _write(folder / "raw.json", json.dumps(data, ensure_ascii=False), private=True)
+        tested = {item.scenario.name: item.scenario for item in run.scored}.values()
+        raw = data | {"scenarios": [item.model_dump(mode="json") for item in tested]}
+        _write(folder / "raw.json", json.dumps(raw, ensure_ascii=False), private=True)
         redacted = json.dumps(redactor.clean_data(data), ensure_ascii=False, indent=1)
         _write(folder / "report.json", redacted)
         _write(folder / "BUG_REPORT.md", bug_report(run, ledger.bugs, redactor))
@@ -258,7 +260,7 @@ class RunResults:
 
     def read_run(self, run_id: str) -> dict[str, Any]:
         """A run by its id, the end of it, or `last`; of an unfinished one, what there is."""
-        folder = self._folder / _pick_run(run_id, self.list_runs(), "test run")
+        folder = self._folder / self._pick(run_id)
         if (folder / PROGRESS).exists():
             return _read_unfinished(folder) | {
                 "folder": str(folder),
@@ -267,21 +269,32 @@ class RunResults:
         data: dict[str, Any] = json.loads((folder / "raw.json").read_text("utf-8"))
         return data | {"folder": str(folder), "is_finished": True}
 
+    def read_scenarios(self, which: str) -> list[Scenario]:
+        """The scenarios of a run, or of a call's run: they say what is private in it."""
+        path = self._find_call(which)
+        folder = path.parent.parent if path else self._folder / self._pick(which)
+        if (folder / PROGRESS).exists():
+            return list(read_started(folder / PROGRESS).scenarios)
+        data = json.loads((folder / "raw.json").read_text("utf-8"))
+        return [Scenario.model_validate(item) for item in data.get("scenarios", ())]
+
+    def _pick(self, run_id: str) -> str:
+        return _pick_run(run_id, self.list_runs(), "test run")
+
     def read_call(self, call_id: str) -> dict[str, Any] | None:
         """A call by its id, or by the carrier's id."""
+        path = self._find_call(call_id)
+        return _read_call(path) if path else None
+
+    def _find_call(self, call_id: str) -> Path | None:
         paths = [
             path
             for form in ("json", "jsonl")
             for path in self._folder.glob(f"*/calls/*.{form}")
         ]
-        for path in paths:
-            if path.stem == call_id:
-                return _read_call(path)
-        for path in paths:
-            data = _read_call(path)
-            if data.get("sid") == call_id:
-                return data
-        return None
+        named = (path for path in paths if path.stem == call_id)
+        by_carrier = (path for path in paths if _read_call(path).get("sid") == call_id)
+        return next(named, None) or next(by_carrier, None)
 
 
 def _pick_run(run_id: str, runs: list[str], what: str) -> str:

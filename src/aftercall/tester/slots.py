@@ -35,7 +35,7 @@ _SHORT_DAYS = {"mon": 0, "tue": 1, "tues": 1, "wed": 2, "weds": 2, "thu": 3} | {
     "thurs": 3,
     "fri": 4,
 }
-_ORDINALS = {
+ORDINALS = {
     word: number
     for number, word in enumerate(
         (
@@ -50,7 +50,7 @@ _ORDINALS = {
         1,
     )
 }
-_NUMBER = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(sorted(_ORDINALS, key=len, reverse=True))})"
+_NUMBER = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(sorted(ORDINALS, key=len, reverse=True))})"
 _HOUR = rf"(?:{'|'.join(_HOURS)}|\d{{1,2}})"
 _DAY = re.compile(rf"\b({'|'.join((*DAYS, *_SHORT_DAYS))})(?:'s|s)?\b(?!-)")
 _RELATIVE = re.compile(r"\b(today|tomorrow|the day after tomorrow)\b")
@@ -124,7 +124,7 @@ def read_date(match: re.Match[str], today: date) -> date | None:
     """Without a year, the next such day."""
     month = MONTHS.index(match.group("month") or match.group("month_last")) + 1
     said = match.group("day") or match.group("day_first")
-    day = _ORDINALS.get(said) or int(re.sub(r"\D", "", said))
+    day = ORDINALS.get(said) or int(re.sub(r"\D", "", said))
     try:
         if year := match.group("year"):
             return date(int(year), month, day)

@@ -246,11 +246,44 @@ def test_stages_in_prose_become_stages_where_they_name_a_trigger() -> None:
 """
     (scenario,) = parse_scenarios(text)
     (stage,) = scenario.calls[0].caller_context.response_stages
-    assert (stage.when, stage.say, scenario.notes) == (
-        ("the reason",),
-        ("It is a check-up.",),
-        ("Stay calm.",),
-    )
+    assert find_any(stage.when, "And what's your reason for coming?")
+    assert not find_any(stage.when, "What's your name?")
+    assert (stage.say, scenario.notes) == (("It is a check-up.",), ("Stay calm.",))
+
+
+@pytest.mark.parametrize(
+    ("prose", "question"),
+    [
+        ("how it can help", "What can I do for you?"),
+        ("for your date of birth", "And when were you born?"),
+        ("which insurance you have", "Which insurance do you have?"),
+    ],
+)
+def test_a_stage_in_prose_is_reached_by_the_usual_words(
+    prose: str, question: str
+) -> None:
+    text = f"""
+- name: prose
+  caller_context:
+    response_stages: ['When the agent asks {prose}, say "So and so."']
+"""
+    (scenario,) = parse_scenarios(text)
+    (stage,) = scenario.calls[0].caller_context.response_stages
+    assert find_any(stage.when, question)
+
+
+def test_older_files_describe_the_caller_beside_the_goal_or_in_prose() -> None:
+    text = """
+scenarios:
+  - name: old
+    goal: Book a visit.
+    background: A patient with a cold.
+    patient_context: {behavior: Be brief., opening: Hello.}
+    success: [{said: booked}]
+"""
+    (scenario,) = parse_scenarios(text)
+    assert scenario.calls[0].caller_context.background == "A patient with a cold."
+    assert scenario.notes == ("Be brief.",)
 
 
 def test_the_library_has_twenty_scenarios_and_the_default() -> None:
