@@ -89,8 +89,7 @@ def run(
         "receptionist",
         help=(
             "`receptionist`, `practice[:fault,…]`, `http://…`, `ws://…`, "
-            "`python:module:function`, `python-audio:module:function`, or a phone number "
-            "(by Twilio)."
+            "`python[-audio]:module:function`, or a phone number (by Twilio)."
         ),
     ),
     runs: int = typer.Option(

@@ -35,6 +35,7 @@ from aftercall.tester.voice import (
 )
 
 FAREWELL_S = 2.0
+MAX_LAST_WORDS_S = 6.0  # an agent that speaks after the goodbye is heard out for so long
 
 
 @dataclass
@@ -253,7 +254,9 @@ class _CallerSide:
 
     async def _decide(self, at_s: float) -> None:
         if self._leaving_at_s is not None:
-            if at_s >= self._leaving_at_s and not self._speech.is_busy:
+            is_heard_out = at_s >= self._leaving_at_s + MAX_LAST_WORDS_S
+            is_quiet = not self._speech.is_busy and not self._listener.is_speaking
+            if at_s >= self._leaving_at_s and (is_quiet or is_heard_out):
                 self.end("caller", self.end_why)
             return
         if self._speech.is_busy or self._interject(at_s):

@@ -12,8 +12,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
+from aftercall.tester.claims import (
+    guess_deed,
+    is_said_done,
+    is_settled,
+    promises_answer,
+)
 from aftercall.tester.criterion import Criterion
-from aftercall.tester.evidence import guess_deed, is_settled, promises_answer
 from aftercall.tester.phrases import (
     ANYTHING_ELSE,
     MAILBOX,
@@ -48,6 +53,8 @@ _SLOT = re.compile(
     r"(?: (?:at|around) \w+(?: thirty)?)?",
     re.IGNORECASE,
 )
+# facts about the caller that nobody can guess
+_OWN_FIELDS = ("email", "address", "zip", "account", "passcode")
 MAX_REPEATS = 4
 MAX_IDLE_TURNS = 4
 MAX_CHECKS = 2
@@ -91,6 +98,46 @@ class _CallerState:
             self.slot = slots[-1].group(0)
 
 
+@dataclass(frozen=True)
+class CallGoals:
+    """What a call should achieve, as far as the agent's words can show it."""
+
+    criteria: tuple[Criterion, ...]
+    today: date
+
+    @classmethod
+    def of_call(cls, scenario: Scenario, plan: PlannedCall, today: date) -> "CallGoals":
+        number = scenario.calls.index(plan) + 1
+        found = (
+            item
+            for item in scenario.success
+            if item.call in (None, number) and (item.deed or item.said)
+        )
+        return cls(tuple(found), today)
+
+    def find_open_question(self, heard: list[str], asked: Counter[str]) -> str | None:
+        """The question about the first criterion that the agent's words leave open."""
+        for criterion in self.criteria:
+            question = criterion.ask or _usual_check(criterion)
+            is_left = question and asked[f"check {question}"] < MAX_CHECKS
+            if is_left and not self._is_settled(criterion, heard):
+                return question
+        return None
+
+    def _is_settled(self, criterion: Criterion, heard: list[str]) -> bool:
+        return any(
+            is_settled(criterion, text, self.today)
+            or (criterion.deed == "answer" and promises_answer(text))
+            for text in heard
+        )
+
+    def are_said_done(self, heard: list[str]) -> bool:
+        return bool(self.criteria) and all(
+            any(is_said_done(item, text, self.today) for text in heard)
+            for item in self.criteria
+        )
+
+
 class Caller:
     def __init__(
         self,
@@ -103,6 +150,7 @@ class Caller:
         self._scenario = scenario
         self._plan = plan
         self._today = today
+        self._goals = CallGoals.of_call(scenario, plan, today)
         self._context = plan.caller_context
         self._state = _CallerState(random.Random(seed))
         self._before = self._state
@@ -286,9 +334,9 @@ class Caller:
         state.idle_turns += 1
         if state.idle_turns > MAX_IDLE_TURNS:
             return self._close()
-        if asks and not _offers_more(text):
-            return self._answer_question(text)
         is_done = state.turn >= len(self._plan.turns) and pending is None
+        if asks and not _offers_more(text):
+            return self._answer_question(text, is_done=is_done)
         return self._close() if is_done else self._say_in_turn(_OKAY, "filler:okay")
 
     def _say_in_turn(self, lines: tuple[str, ...], why: str) -> CallerMove:
@@ -296,9 +344,11 @@ class Caller:
         self._state.fillers[why] += 1
         return self._say(lines[used % len(lines)], why)
 
-    def _answer_question(self, text: str) -> CallerMove:
-        """The script has no answer: what anybody would say, or plainly that there is none."""
+    def _answer_question(self, text: str, *, is_done: bool) -> CallerMove:
+        """What anybody would say, where the script has no answer; never an invented fact."""
         state = self._state
+        if any(name in _OWN_FIELDS for name in asked_fields(text)):
+            return self._say_in_turn(_NOT_UNDERSTOOD, "gap")
         wanted = None
         if slot := state.slot or self._script_slot():
             wanted = WantedSlot(slot, find_slots(slot, self._today))
@@ -307,9 +357,11 @@ class Caller:
         ]
         asked = find_slots(" ".join(questions_of(text)), self._today)
         found = answer_usual(text, asked, wanted, list(reasons))
-        if found is None:
-            return self._say_in_turn(_NOT_UNDERSTOOD, "gap")
-        return self._say(found[1], f"filler:{found[0]}")
+        if found is not None:
+            return self._say(found[1], f"filler:{found[0]}")
+        if is_done and self._goals.are_said_done(state.heard):
+            return self._close()  # whatever it asks: the caller has what it rang up for
+        return self._say_in_turn(_NOT_UNDERSTOOD, "gap")
 
     def _pending_stage(self) -> ScenarioStage | None:
         left = [
@@ -336,25 +388,13 @@ class Caller:
 
     def _check_details(self) -> CallerMove | None:
         """Asks an open question about what the agent should have named and has not."""
-        state = self._state
-        if state.is_closing or state.own_turns == 0:
+        asked = self._state.fillers
+        question = self._goals.find_open_question(self._state.heard, asked)
+        if question is None or self._state.is_closing or self._state.own_turns == 0:
             return None
-        number = self._scenario.calls.index(self._plan) + 1
-        for criterion in self._scenario.success:
-            question = criterion.ask or _usual_check(criterion)
-            times = state.fillers[f"check {question}"]
-            if not question or criterion.call not in (None, number):
-                continue
-            if times >= MAX_CHECKS or any(
-                is_settled(criterion, text, self._today)
-                or (criterion.deed == "answer" and promises_answer(text))
-                for text in state.heard
-            ):
-                continue
-            state.fillers[f"check {question}"] += 1
-            prefix = "I didn't get that. " if times else ""
-            return self._say(prefix + question, "check")
-        return None
+        prefix = "I didn't get that. " if asked[f"check {question}"] else ""
+        asked[f"check {question}"] += 1
+        return self._say(prefix + question, "check")
 
     def _say(self, text: str, why: str) -> CallerMove:
         self._state.own_turns += 1

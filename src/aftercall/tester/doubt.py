@@ -6,7 +6,8 @@ A doubt that holds moves the finding from the agent to whoever caused it.
 from collections.abc import Callable
 from dataclasses import replace
 
-from aftercall.tester.evidence import agent_sentences, is_denial, is_hollow
+from aftercall.tester.claims import is_denial, is_hollow
+from aftercall.tester.evidence import agent_sentences
 from aftercall.tester.finding import DOUBTS, MIN_CONFIDENCE, CallView, Finding
 from aftercall.tester.phrases import likeness, word_error_rate, words_of
 
@@ -110,6 +111,8 @@ def _left_script(view: CallView, finding: Finding) -> bool:
 
 def _has_no_answer(view: CallView, finding: Finding) -> bool:
     """The agent asked what the script does not answer; asked again, it had no answer yet."""
+    if finding.kind == "hung_up_early":
+        return any(span.why == "gap" for span in view.record.caller_spans[-1:])
     if finding.kind in _PLAIN_FACTS:
         return False
     gaps = [fault for fault in view.tester_faults if fault.kind == "not_in_script"]

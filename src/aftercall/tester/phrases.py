@@ -26,15 +26,17 @@ _ASKING = re.compile(
 )
 _REQUEST_END = re.compile(r"\b(?:please|for me)\W*$")
 _FIELDS: dict[str, str] = {
-    "name": r"(?:^\W*name\W*$|\bname\?)"
-    r"|\b(?:(?:full|first|last|your|patient'?s?|caller'?s?|family|a) name(?! of)|surname"
-    r"|who am i|who(?:m)? (?:do i have|is (?:this|calling|it|speaking)|are you|'s (?:this|calling))"
-    r"|whom am i|who's (?:this|calling|speaking)|and you are\b|your good name"
-    r"|(?:what|which) name|name (?:please|for the|on the|under|should|shall|do i|can i|may i)"
-    r"|name,? (?:please|and)|(?:have|get|take|grab|ask|need) (?:a|your|the) name(?! of)"
-    r"|spell (?:it|that|your|the))",
-    "dob": r"\b(?:dates? of birth|birth ?(?:date|day)|d\.?o\.?b\b|when were you born|were you born"
-    r"|born on|year of birth|day you were born)",
+    # a name of something else (`the name of the medicine`, `the doctor's name`) is not the caller's
+    "name": r"(?:(?<!'s )|(?<=patient's )|(?<=caller's ))\bnames?\b(?! (?:of|the)\b)(?!,? dr)"
+    r"|\b(?:surname|who am i|and you are\b|spell (?:it|that|your|the|yourself)"
+    r"|who(?:m)?(?: is|'s| am| do| have| are| may| shall| should| would| might| must| could)"
+    r" (?:i|this|calling|it|speaking|you|we|there|that|the caller)\b(?! (?:like|want|wish|need|see"
+    r"|prefer|usually|normally))|(?:with|to|for|of) whom (?:do|have|am|are|may|belongs?|does)\b"
+    r"|(?:the|whose) (?:honou?r|pleasure)"
+    r"|(?:are|do) (?:you|they|people|we) (?:called|call you)|call yourself|go(?:es)? by\b"
+    r"|(?:how|what) (?:shall|should|may|do|can) (?:i|we|they|people) (?:call|address) you\b)",
+    "dob": r"\b(?:birth|birth ?(?:date|day)s?|born|d\.?o\.?b\b|came? into (?:the|this) world"
+    r"|(?:see|saw) the light|how old)\b",
     "phone": r"\b(?:(?:phone|telephone|mobile|cell|contact|callback|call back|call-back) ?number"
     r"|number (?:to|can we|should we|can i|should i|do we|we can|i can|for you|where)"
     r"|(?:your|a good|the best|best|what|good) number|cell ?phone|reach you (?:at|on)"
@@ -50,9 +52,10 @@ _FIELDS: dict[str, str] = {
 
 
 OFFERS_HELP = (
-    r"/\b(?:how|what|where|anything)\b.{0,20}?\b(?:can|may|could|might|shall|should|would) (?:i|we)\b"
-    r".{0,12}?\b(?:help|do|assist|be of|serve|arrange|get|fetch)\b|\bwhat(?:'s| is) (?:it|this)"
-    r" (?:about|regarding)|\bwhat brings you|\bcalling about|\bwhat (?:would|do) you (?:need|want|like)\b/"
+    r"/\b(?:how|what|where|anything)\b.{0,20}?\b(?:can|may|could|might|shall|should|would)"
+    r" (?:i|we)\b.{0,12}?\b(?:help|do|assist|be of|serve|arrange|get|fetch)\b"
+    r"|\bwhat(?:'s| is) (?:it|this) (?:about|regarding)|\bwhat brings you|\bcalling about"
+    r"|\bwhat (?:would|do) you (?:need|want|like)\b/"
 )
 ANYTHING_ELSE = (
     "anything else|something else|what else|anything more|any other questions|anything further",
@@ -61,6 +64,12 @@ ANYTHING_ELSE = (
     r"/\b(?:may|can|could) i (?:help|assist) you (?:further|with)/",
     r"/\b(?:is|was|will|would) (?:that|there|this) (?:be )?(?:all|everything|it)\b/",
     r"/^\W*(?:else|more|next|further|yes|anything)\?$/",
+    (
+        r"/^(?!.*\b(?:day|date|time|number|address|morning|afternoon|week|dose|doctor|about"
+        r"|tell)s?\b)"
+        r"(?:\W*\S+){0,7}?\W*\b(?:more|next|another|further|else|additional(?:ly)?|besides"
+        r"|third|other (?:thing|matter|wish|question|request)s?)\b(?:\W*\S+){0,4}$/"
+    ),
 )
 
 

@@ -15,6 +15,7 @@ from aftercall.tester.criterion import (
     Texts,
     TurnPart,
 )
+from aftercall.tester.phrases import words_of
 
 Who = Literal["agent", "tester", "line", "unknown"]
 TurnEvent = Literal["call_starts", "agent_starts", "agent_stops", "agent_says"]
@@ -128,6 +129,14 @@ class Verification(TurnPart):
         description="agent's words that must not come before; the success criteria's words if "
         "unset",
     )
+
+    def find_given(self, words: list[str]) -> set[str]:
+        """The fields whose whole answer is among these words."""
+        return {
+            name
+            for name, item in self.answers.items()
+            if set(words_of(item.answer)) <= set(words)
+        }
 
 
 class AntiRepetition(TurnPart):

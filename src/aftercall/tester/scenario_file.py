@@ -27,9 +27,9 @@ _CONTEXTS = ("patient_context", "caller_context")
 _CALL_KEYS = (*_CONTEXTS, "turns")
 _PROSE_KEYS = ("behavior", "prompt")
 # older files have these beside `goal`
-_OUTER_KEYS = ("background", "tone", "response_stages", "anti_repetition") + (
-    "question_priority",
-    "verification",
+_OUTER_KEYS = (
+    *("background", "tone", "response_stages", "anti_repetition"),
+    *("question_priority", "verification"),
 )
 _MISPLACED = "belongs into one of the calls"
 _OLD_STAGE = {
@@ -49,7 +49,9 @@ _PROSE_STAGE = re.compile(
     re.IGNORECASE,
 )
 # what a stage's name or its prose means, in the words that agents use
-_CONFIRMS = "is that correct|is that right|does that work|shall i|should i go ahead|to confirm"
+_CONFIRMS = (
+    "is that correct|is that right|does that work|shall i|should i go ahead|to confirm"
+)
 _PLAIN_WORDS = {
     "greeting": OFFERS_HELP,
     "help": OFFERS_HELP,
@@ -383,8 +385,8 @@ def _stage(value: Any, name: str = "") -> Any:
             return {"name": name, "when": when, "say": [prose["say"]]}
         if not name:
             return value
-        when = _PLAIN_WORDS.get(name.lower(), "")
-        return {"name": name, "when": [when] if when else [], "say": [value]}
+        usual = _PLAIN_WORDS.get(name.lower(), "")
+        return {"name": name, "when": [usual] if usual else [], "say": [value]}
     if not isinstance(value, dict):
         return value
     stage = {_OLD_STAGE.get(key, key): inner for key, inner in value.items()}
@@ -398,7 +400,7 @@ def _read_prose(words: str) -> list[str]:
     found += [_PLAIN_WORDS[word] for word in content if word in _PLAIN_WORDS]
     found += [f"/{pattern}/" for pattern in field_patterns(words)]
     if len(found) == 1 and content:
-        found.append("/" + "".join(rf"(?=.*\b{word})" for word in content) + "/")
+        found.append("/" + "".join(rf"(?=.*\b{word})" for word in content) + ".+/")
     return found
 
 

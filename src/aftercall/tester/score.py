@@ -42,7 +42,10 @@ _CUTS_SHORT = (
     "echoes",
     "refusal_loop",
     "stalls",
+    "slot_changed",
+    "other_language",
 )
+_FOLLOWS_CUT = ("goal_missed", "stages_unsaid")
 _FOLLOWS_FAILURE = (
     *("never_spoke", "no_answer", "hung_up_early", "expectation_missed", "broken_off"),
 )
@@ -232,7 +235,7 @@ def _without_echoes(findings: list[Finding]) -> list[Finding]:
     kept: list[Finding] = []
     for finding in findings:
         cut_short = any((finding.call, kind) in causes for kind in _CUTS_SHORT)
-        if finding.kind in ("goal_missed", "stages_unsaid") and cut_short:
+        if finding.kind in _FOLLOWS_CUT and cut_short:
             continue
         has_failed = (finding.call, "agent_error") in causes
         if finding.kind in _FOLLOWS_FAILURE and has_failed:

@@ -9,7 +9,7 @@ MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
-_HOURS = {
+HOUR_WORDS = {
     word: number
     for number, word in enumerate(
         (
@@ -51,7 +51,7 @@ ORDINALS = {
     )
 }
 _NUMBER = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(sorted(ORDINALS, key=len, reverse=True))})"
-_HOUR = rf"(?:{'|'.join(_HOURS)}|\d{{1,2}})"
+_HOUR = rf"(?:{'|'.join(HOUR_WORDS)}|\d{{1,2}})"
 _DAY = re.compile(rf"\b({'|'.join((*DAYS, *_SHORT_DAYS))})(?:'s|s)?\b(?!-)")
 _RELATIVE = re.compile(r"\b(today|tomorrow|the day after tomorrow)\b")
 _DATE = re.compile(
@@ -120,6 +120,17 @@ def find_dated_days(text: str, today: date) -> list[tuple[str, date]]:
     return found
 
 
+def find_dates(text: str) -> set[date]:
+    """Dates that are said with their year."""
+    plain = " ".join(text.lower().replace("’", "'").split())
+    found = (
+        read_date(match, date.min)
+        for match in _DATE.finditer(plain)
+        if match.group("year")
+    )
+    return {day for day in found if day is not None}
+
+
 def read_date(match: re.Match[str], today: date) -> date | None:
     """Without a year, the next such day."""
     month = MONTHS.index(match.group("month") or match.group("month_last")) + 1
@@ -170,4 +181,4 @@ def _read_time(match: re.Match[str]) -> str | None:
 
 
 def _read_hour(word: str) -> int:
-    return _HOURS.get(word) or int(word)
+    return HOUR_WORDS.get(word) or int(word)

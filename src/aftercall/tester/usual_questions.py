@@ -82,7 +82,10 @@ _USUAL: tuple[tuple[str, str], ...] = (
         "Yes, that's fine.",
     ),
     (
-        r"\b(?:text|email|e-mail|sms|reminder|confirmation|newsletter|survey|feedback)\b",
+        (
+            r"\b(?:shall|should|would|want|like|may i|can i|could i|okay|interested|sign you)\b.*"
+            r"\b(?:text|email|e-mail|sms|reminder|confirmation|newsletter|survey|feedback)\b"
+        ),
         "No, thank you, that's not needed.",
     ),
     (r"\bhow are you\b|how's (?:it going|your day)", "I'm fine, thank you."),
@@ -102,7 +105,8 @@ _USUAL: tuple[tuple[str, str], ...] = (
 _ASKS_REASON = re.compile(
     r"\b(?:reason|(?:what's|what is|what was) (?:it|this|that|your (?:call|visit)|the (?:call|visit"
     r"|matter))\b.{0,12}\b(?:about|for|regarding|concerning)|brings you|calling about"
-    r"|(?:how|what) (?:can|may|could|would|do) (?:i|we|you)|tell me (?:more|about)|repeat"
+    r"|(?:how|what) (?:can|may|could|shall) (?:i|we) (?:help|do|get|arrange|assist|serve)\b"
+    r"|what (?:would|do|did) you (?:need|want|like|wish|call)|tell me (?:more|about)|repeat"
     r"|say that again|pardon|catch that|come again|didn't (?:get|hear)|rephrase|for what)\b"
 )
 _USUAL_ANSWERS = tuple((re.compile(pattern), answer) for pattern, answer in _USUAL)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aftercall.clock import SystemClock
-from aftercall.tester.evidence import says_done
+from aftercall.tester.claims import says_done
 from aftercall.tester.line import AgentAnswer
 from aftercall.tester.probe import count_before, follow_path, probe
 from aftercall.tester.slots import find_slots

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from aftercall.errors import NotFound, ScenarioRefused
 from aftercall.tester.library import DEFAULT, find_scenarios, list_scenarios
+from aftercall.tester.phrases import find_any
 from aftercall.tester.scenario import json_schema
 from aftercall.tester.scenario_file import load_scenarios, parse_scenarios
 

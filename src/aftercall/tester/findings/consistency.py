@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
+from aftercall.tester.claims import says_done
 from aftercall.tester.criterion import Deed
-from aftercall.tester.evidence import says_done
 from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.phrases import (
     content_words,
@@ -33,6 +33,7 @@ _ASIDE = re.compile(
     r"\b(?:open|opening|hours|closed|close|was|were|from|instead of|old|previous|earlier"
     r"|cancel\w*|reminder|remind|call you|before|until|arrive|by|between|taken|full|available)\b"
 )
+_ASKS_SLOT = re.compile(r"\b(?:day|time|when|date)\b", re.IGNORECASE)
 _HOURS = re.compile(r"\b(?:open|close|hours|closing)\b")
 _PRICE = re.compile(r"(?:[$€£] ?\d[\d.,]*|\b\d[\d.,]* (?:dollars|euros|pounds)\b)")
 _NOT = re.compile(
@@ -140,13 +141,17 @@ def _slots(view: CallView) -> Iterator[Finding]:
     today = view.record.started_at.date()
     agreed, said_at = Slots(frozenset(), frozenset()), 0
     offered = agreed
+    was_checked = False  # asked which day and time the agent has
     for number, span in enumerate(view.spans, 1):
         if span.who == "caller":
             agreed, changed = _agree(span, agreed, offered, today)
             said_at = number if changed else said_at
+            was_checked = (
+                span.why == "check" and _ASKS_SLOT.search(span.text) is not None
+            )
             continue
         for sentence in sentences_of(span.text):
-            confirmed = _confirmed(sentence, today)
+            confirmed = _confirmed(sentence, today, is_answer=was_checked)
             other = _differs(agreed, confirmed)
             if said_at and other:
                 text = f"confirmed {other}; the caller had agreed to {_speak(agreed)}"
@@ -189,10 +194,10 @@ def _offered(text: str, today: date) -> Slots:
     return find_slots(" . ".join(free), today)
 
 
-def _confirmed(sentence: str, today: date) -> Slots:
-    """The day and time of a sentence that says that something is booked."""
+def _confirmed(sentence: str, today: date, *, is_answer: bool) -> Slots:
+    """The day and time of a sentence that says that something is booked, or answers for when."""
     plain = sentence.lower().replace("’", "'")
-    is_done = any(says_done(deed, plain) for deed in _DEEDS)
+    is_done = is_answer or any(says_done(deed, plain) for deed in _DEEDS)
     if is_question(sentence) or not is_done or _ASIDE.search(plain):
         return Slots(frozenset(), frozenset())
     return find_slots(_TODAY.sub(" ", sentence), today)

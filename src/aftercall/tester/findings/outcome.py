@@ -8,14 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from aftercall.speech.sound import FRAME_S
+from aftercall.tester.claims import guess_deed, is_hollow, names_all, says_done
 from aftercall.tester.criterion import Criterion, Expect
-from aftercall.tester.evidence import (
-    is_hollow,
-    names_all,
-    says,
-    says_done,
-    weigh_criterion,
-)
+from aftercall.tester.evidence import agent_sentences, says, weigh_criterion
 from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.phrases import (
     asked_fields,
@@ -26,6 +21,7 @@ from aftercall.tester.phrases import (
 )
 
 MAX_LOST_SHARE = 0.05
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _TRANSFERS = (
     (
         r"/\b(?:transfer(?:ring)?|connect(?:ing)?|put(?:ting)?|pass(?:ing)?|patch(?:ing)?) you\b"
@@ -195,9 +191,7 @@ def _hung_up(view: CallView) -> Iterator[Finding]:
         return
     if any(why in ("closing", "goodbye") or "gave_up" in why for why in reasons):
         return
-    has_open_criteria = any(
-        weigh_criterion(view, item).state == "missed" for item in _criteria_of(view)
-    )
+    has_open_criteria = any(_is_open(view, item) for item in _criteria_of(view))
     has_unsaid_turns = any(
         turn.say and f"turn:{number}" not in reasons
         for number, turn in enumerate(view.plan.turns, 1)
@@ -206,6 +200,22 @@ def _hung_up(view: CallView) -> Iterator[Finding]:
         last = [number for number, _ in view.agent_turns()][-1:]
         text = "the agent ended the call before the caller was done"
         yield view.finding("hung_up_early", text, *last)
+
+
+def _is_open(view: CallView, criterion: Criterion) -> bool:
+    """Whether the agent left without a word that the matter is done.
+
+    One that leaves without a goodbye has to have said so; details alone may be what it heard.
+    """
+    state = weigh_criterion(view, criterion).state
+    said = list(agent_sentences(view))
+    deed = criterion.deed or guess_deed(criterion.said)
+    if state == "missed" or deed in (None, "answer", "part"):
+        return state == "missed"
+    has_parted = any(says_done("part", item.text) for item in said)
+    is_done = any(item.is_statement and says_done(deed, item.text) for item in said)
+    was_called = bool(find_tool_call([view], criterion))
+    return not is_done and not was_called and (state == "unknown" or not has_parted)
 
 
 def _criteria_of(view: CallView) -> list[Criterion]:
@@ -224,22 +234,44 @@ def _goes_on(view: CallView) -> Iterator[Finding]:
         for number, span in view.caller_turns()
         if span.why in ("closing", "goodbye")
     ]
-    said_bye = 0
+    if not leaving:
+        return
+    said_bye, matters = 0, list[int]()
     for number, span in view.agent_turns():
-        if not leaving or number < leaving[0]:
+        if number < leaving[0]:
             continue
-        sentences = [item.lower() for item in sentences_of(span.text)]
-        parts = any(says_done("part", item) for item in sentences)
-        if said_bye and not parts and any(_has_matter(item) for item in sentences):
+        is_new = said_bye and not _says_again(view, said_bye, span.text)
+        if is_new and _has_matter(span.text) and not _parts(span.text):
             text = "went on after both had said goodbye"
             yield view.finding("goes_on", text, said_bye, number)
             return
-        if parts and not questions_of(span.text):
+        if _parts(span.text):
             said_bye = said_bye or number
+        elif _has_matter(span.text):
+            matters.append(number)
+    if len(matters) > 1 and not said_bye:
+        text = "did not let the caller go: talked on after the goodbye"
+        yield view.finding("goes_on", text, leaving[0], *matters)
 
 
-def _has_matter(sentence: str) -> bool:
-    return not is_hollow(sentence) and len(words_of(sentence)) >= 4
+def _parts(text: str) -> bool:
+    """Whether a turn ends the call: a goodbye, with little behind it."""
+    sentences = [item.lower() for item in sentences_of(text)]
+    places = [at for at, item in enumerate(sentences) if says_done("part", item)]
+    behind = sentences[places[-1] + 1 :] if places else sentences
+    return bool(places) and sum(_has_matter(item) for item in behind) < 2
+
+
+def _says_again(view: CallView, turn: int, text: str) -> bool:
+    """The same goodbye again, perhaps cut off when the caller hung up."""
+    first, again = words_of(view.spans[turn - 1].text), words_of(text)
+    return first[: len(again)] == again
+
+
+def _has_matter(text: str) -> bool:
+    """More than courtesy and names."""
+    own = [word for word in _WORD.findall(text) if word[:1].islower()]
+    return len(words_of(text)) >= 4 and sum(not is_hollow(word) for word in own) > 1
 
 
 def _stages(view: CallView) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from aftercall.tester.evidence import promises_answer, says_done
+from aftercall.tester.claims import promises_answer, says_done
 from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.phrases import (
     ANYTHING_ELSE,
@@ -46,6 +46,9 @@ _CLARIFIES = (
 )
 _ANOTHER = (
     "another|other|else|second|alternate|alternative|as well|backup|different|new one",
+)
+_PARTS = (
+    "first name|last name|family name|surname|middle name|given name|year|month|zip",
 )
 _ANSWERS = ("turn:", "stage:", "opening", "answer:", "filler:slot", "filler:usual")
 _QUESTION_WORDS = word_set("""
@@ -97,7 +100,7 @@ def _note_answers(view: CallView, number: int, answered: dict[str, int]) -> None
         if set(words_of(item.answer)) <= words and view.was_heard(
             view.spans[number - 1]
         ):
-            answered.setdefault(name, number)
+            answered[name] = number
 
 
 def _asks_anew(view: CallView, number: int, name: str, question: str) -> bool:
@@ -105,6 +108,10 @@ def _asks_anew(view: CallView, number: int, name: str, question: str) -> bool:
     answer = view.plan.caller_context.verification.answers[name].answer
     turn = view.spans[number - 1].text
     if _reads_back(turn, answer) or find_any(_CLARIFIES, turn):
+        return False
+    part = find_any(_PARTS, question)
+    earlier = (span.text for at, span in view.agent_turns() if at < number)
+    if part and not any(find_any((part,), text) for text in earlier):
         return False
     return find_any(_ANOTHER, question) is None
 

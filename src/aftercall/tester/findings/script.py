@@ -179,8 +179,7 @@ def _left_early(view: CallView) -> Iterator[Finding]:
     left = [
         name
         for place, stage in enumerate(view.plan.caller_context.response_stages, 1)
-        if stage.needed
-        and f"stage:{(name := stage.name or str(place))}" not in said
+        if stage.needed and f"stage:{(name := stage.name or str(place))}" not in said
     ]
     if has_closed and left:
         text = f"the caller ended the call without having said: {', '.join(left)}"
