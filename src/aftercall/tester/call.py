@@ -35,7 +35,9 @@ from aftercall.tester.voice import (
 )
 
 FAREWELL_S = 2.0
-MAX_LAST_WORDS_S = 6.0  # an agent that speaks after the goodbye is heard out for so long
+MAX_LAST_WORDS_S = (
+    6.0  # an agent that speaks after the goodbye is heard out for so long
+)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from aftercall.tester.phrases import (
     words_of,
 )
 from aftercall.tester.scenario import Who
-from aftercall.tester.slots import find_slots
+from aftercall.tester.slots import HOUR_WORDS, find_slots
 
 MIN_SIMILARITY = 0.86
 MIN_REPEATS = 3
@@ -151,9 +151,11 @@ def _matter(question: str) -> list[str]:
 def _answers_alike(view: CallView) -> Iterator[Finding]:
     """Gives one answer to different things: it does not listen."""
     pairs = [
-        (view.spans[item.caller - 1].text, item.agent[0])
+        (heard.text, item.agent[0])
         for item in view.exchanges
-        if item.agent and not view.spans[item.caller - 1].is_planned_overlap
+        if item.agent
+        and not (heard := view.spans[item.caller - 1]).is_planned_overlap
+        and heard.why != "goodbye"
     ]
     if len(pairs) < MIN_REPEATS or len({heard for heard, _ in pairs}) < MIN_REPEATS:
         return
@@ -254,8 +256,13 @@ def _echoes(view: CallView) -> Iterator[Finding]:
     echoed: list[int] = []
     said = 0
     for exchange in view.exchanges:
-        caller = words_of(view.spans[exchange.caller - 1].text)
-        if len(caller) < 3 or not exchange.agent:
+        span = view.spans[exchange.caller - 1]
+        caller = words_of(span.text)
+        # to say an answer or a number back is to confirm it
+        confirms = span.why.startswith("answer:") or all(
+            word.isdigit() or word in HOUR_WORDS or len(word) == 1 for word in caller
+        )
+        if len(caller) < 3 or not exchange.agent or confirms:
             continue
         said += 1
         answer = words_of(view.spans[exchange.agent[0] - 1].text)

@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterator
 
 from aftercall.llm.rules.language import NAMES, detect_language
+from aftercall.tester.claims import HOLLOW
 from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.phrases import word_set, words_of
+from aftercall.tester.slots import DAYS, HOUR_WORDS, MONTHS
 
 _UNSPEAKABLE = re.compile(
     r"\*\*|^#{1,6} |\|.+\||https?://\S{25,}|[\U0001F300-\U0001FAFF\u2600-\u27BF]",
@@ -27,6 +29,9 @@ _ENGLISH = word_set("""
     from by as they them he she his her all any some more time when where which who would could
     should may let get got like know need want see call calling back good great okay sure day
     today out up down about then than been our us its were doctor sorry anything else
+""")
+_MORE_ENGLISH = frozenset((*HOLLOW, *HOUR_WORDS, *DAYS, *MONTHS)) | word_set("""
+    zero oh days weeks hours minutes working number street takes costs dollars pounds percent
 """)
 _OTHER_LANGUAGES = word_set("""
     el la los las es por que para gracias usted su de una como en le les des est pour vous merci
@@ -75,7 +80,7 @@ def _spoken_language(text: str) -> str:
     if len(words) < MIN_LANGUAGE_WORDS:
         return ""
     found = detect_language([text])
-    english = sum(word in _ENGLISH for word in words)
+    english = sum(word in _ENGLISH or word in _MORE_ENGLISH for word in words)
     foreign = sum(word in _OTHER_LANGUAGES and word not in _ENGLISH for word in words)
     foreign += sum(not word.isascii() for word in words)
     if found == "en" and foreign >= 2 and foreign > english:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
-from aftercall.tester.finding import CallView, Finding
+from aftercall.tester.finding import CallView, Finding, Severity
 from aftercall.tester.phrases import (
     asked_fields,
     find_any,
@@ -117,17 +117,24 @@ def _advice(view: CallView) -> Iterator[Finding]:
 
 
 def _invented_sum(view: CallView) -> Iterator[Finding]:
-    """A sum or a share that nobody asked for and that the scenario does not have."""
+    """Sums and shares that nobody asked for and that the scenario does not have.
+
+    One may be a fee that the agent has to tell; it is a remark. Several are made up.
+    """
     said = " ".join(span.text for span in view.record.caller_spans)
     known = f"{view.scenario.model_dump_json()} {said}".lower()
-    if _MONEY.search(said.lower()):
-        return
-    for number, sentence in _statements(view):
-        strange = [found for found in _SUM.findall(sentence) if found not in known]
-        if strange:
-            text = f"named a figure that nobody asked for and nothing backs: {strange[0]!r}"
-            yield view.finding("invented_figure", text, number)
-            return
+    strange = {
+        figure: number
+        for number, sentence in _statements(view)
+        for figure in _SUM.findall(sentence)
+        if figure not in known
+    }
+    if strange and not _MONEY.search(said.lower()):
+        listed = ", ".join(repr(figure) for figure in list(strange)[:3])
+        text = f"named figures that nobody asked for and nothing backs: {listed}"
+        severity: Severity = "major" if len(strange) > 1 else "minor"
+        turns = sorted(set(strange.values()))
+        yield view.finding("invented_figure", text, *turns, severity=severity)
 
 
 def _told_of_others(view: CallView) -> Iterator[Finding]:
