@@ -82,7 +82,8 @@ _REFUSED = re.compile(
 )
 _NEGATED = re.compile(
     r"\b(?:not|never|no one|nobody|isn't|aren't|wasn't|haven't|hasn't|hadn't|didn't|don't|doesn't"
-    r"|can't|cannot|couldn't|won't|unable|without|failed|nothing|unfortunately)\b"
+    r"|can't|cannot|couldn't|won't|unable|without|failed|nothing|unfortunately"
+    r"|no \w+ (?:will|can|is|was|has|have|gets?|goes))\b"
 )
 _DENIED = re.compile(
     r"\b(?:have|see|find|know(?: of)?|there's|there is|got) (?:nothing|no)\b|\bno record"
@@ -187,6 +188,10 @@ def is_settled(criterion: Criterion, text: str, today: date) -> bool:
     return any(
         says_done(deed, item) or states_all(details, item, today) for item in sentences
     )
+
+
+def is_negated(text: str) -> bool:
+    return _NEGATED.search(_HARMLESS.sub(" ", text)) is not None
 
 
 def is_refusal(text: str) -> bool:

@@ -14,7 +14,9 @@ from aftercall.tester.phrases import likeness, word_error_rate, words_of
 MIN_LIKENESS = 0.6
 MAX_WORD_ERROR_RATE = 0.4
 # these are seen in how the agent behaves, not in what the caller understood
-_PLAIN_FACTS = ("agent_error", "hung_up_early", "goes_on", "answers_alike", "echoes")
+_PLAIN_FACTS = (
+    *("agent_error", "hung_up_early", "goes_on", "answers_alike", "echoes", "loops"),
+)
 _ALL_TURNS = ("goal_missed", "probe_failed", "judged_missed", "ran_on")
 _BY_WORDS = ("goal_missed",)
 

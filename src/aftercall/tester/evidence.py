@@ -14,6 +14,7 @@ from aftercall.tester.claims import (
     guess_deed,
     is_denial,
     is_hollow,
+    is_negated,
     is_polite,
     is_refusal,
     names_detail,
@@ -137,11 +138,43 @@ def weigh(view: CallView, criterion: Criterion) -> Weighed:
     sentences = _sentences_about(view, deed)
     detailed = _detailed(view, criterion, sentences)
     if deed == "answer":
-        return _weigh_answer(view, sentences, detailed)
+        weighed = _weigh_answer(view, sentences, detailed)
+        is_open = weighed.state == "unknown"
+        return (_weigh_checks(view, criterion) if is_open else None) or weighed
     statements = [item for item in sentences if item.is_statement]
-    return _weigh_deed(view, criterion, deed, statements, detailed) or _weigh_rest(
-        view, sentences, any(says_done(deed, item.text) for item in statements)
-    )
+    weighed = _weigh_deed(view, criterion, deed, statements, detailed)
+    weighed = weighed or _weigh_checks(view, criterion)
+    says_so = any(says_done(deed, item.text) for item in statements)
+    return weighed or _weigh_rest(view, sentences, says_so)
+
+
+def _weigh_checks(view: CallView, criterion: Criterion) -> Weighed | None:
+    """Missed if the caller asked openly, and the agent answered something else."""
+    today = view.record.started_at.date()
+    checks = [
+        item.agent[0]
+        for item in view.exchanges
+        if item.agent and criterion.ask and _asks(view, item.caller, criterion.ask)
+    ]
+    told = [item for item in agent_sentences(view) if item.turn in checks]
+    if any(names_detail(criterion.details, item.text, today) for item in told):
+        return None
+    other = [
+        item
+        for item in told
+        if item.is_statement
+        and not is_hollow(item.text)
+        and not says_done("part", item.text)
+    ]
+    if not other or any(promises_answer(item.text) for item in told):
+        return None
+    reason = "asked for it openly, it said something else"
+    return Weighed("missed", reason, (other[0].turn,), other[0].text)
+
+
+def _asks(view: CallView, turn: int, question: str) -> bool:
+    span = view.spans[turn - 1]
+    return span.why == "check" and span.text.endswith(question)
 
 
 def _weigh_deed(
@@ -290,7 +323,10 @@ def _answers_check(
     """A detail that was named in answer to the caller's open question."""
     asked = [at for at, span in view.caller_turns() if span.why == "check"]
     after = [item for item in detailed if asked and item.turn > asked[0]]
-    return next((item for item in after if item.is_statement), None)
+    return next(
+        (item for item in after if item.is_statement and not is_negated(item.text)),
+        None,
+    )
 
 
 def _says_yes_to_all(view: CallView) -> bool:

@@ -45,6 +45,7 @@ _CUTS_SHORT = (
     "slot_changed",
     "other_language",
 )
+_EXPLAINS = ("slot_changed", "other_language")
 _FOLLOWS_CUT = ("goal_missed", "stages_unsaid")
 _FOLLOWS_FAILURE = (
     *("never_spoke", "no_answer", "hung_up_early", "expectation_missed", "broken_off"),
@@ -236,6 +237,9 @@ def _without_echoes(findings: list[Finding]) -> list[Finding]:
     for finding in findings:
         cut_short = any((finding.call, kind) in causes for kind in _CUTS_SHORT)
         if finding.kind in _FOLLOWS_CUT and cut_short:
+            continue
+        is_known = any((finding.call, kind) in causes for kind in _EXPLAINS)
+        if finding.kind == "hung_up_early" and is_known:
             continue
         has_failed = (finding.call, "agent_error") in causes
         if finding.kind in _FOLLOWS_FAILURE and has_failed:

@@ -53,7 +53,7 @@ ORDINALS = {
 _NUMBER = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(sorted(ORDINALS, key=len, reverse=True))})"
 _HOUR = rf"(?:{'|'.join(HOUR_WORDS)}|\d{{1,2}})"
 _DAY = re.compile(rf"\b({'|'.join((*DAYS, *_SHORT_DAYS))})(?:'s|s)?\b(?!-)")
-_RELATIVE = re.compile(r"\b(today|tomorrow|the day after tomorrow)\b")
+_RELATIVE = re.compile(r"\b(today|day after tomorrow|tomorrow)\b")
 _DATE = re.compile(
     rf"\b(?:(?P<month>{'|'.join(MONTHS)}) (?:the )?(?P<day>{_NUMBER})"
     rf"|(?:the )?(?P<day_first>{_NUMBER}) (?:of )?(?P<month_last>{'|'.join(MONTHS)}))\b"
@@ -97,7 +97,7 @@ def _find_days(text: str, today: date) -> frozenset[int]:
         name = match.group(1)
         found.add(DAYS.index(name) if name in DAYS else _SHORT_DAYS[name])
     for match in _RELATIVE.finditer(text):
-        ahead = ("today", "tomorrow", "the day after tomorrow").index(match.group(1))
+        ahead = ("today", "tomorrow", "day after tomorrow").index(match.group(1))
         found.add((today.weekday() + ahead) % 7)
     if not found:
         for match in _DATE.finditer(text):

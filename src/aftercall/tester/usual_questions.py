@@ -96,11 +96,6 @@ _USUAL: tuple[tuple[str, str], ...] = (
         ),
         "Yes, that's right.",
     ),
-    (r"\b(?:insurance|member id|policy|coverage)\b", "I don't have the card at hand."),
-    (
-        r"\b(?:allerg|medication|medicine|pregnan|surgery|smok)",
-        "No, nothing like that.",
-    ),
 )
 _ASKS_REASON = re.compile(
     r"\b(?:reason|(?:what's|what is|what was) (?:it|this|that|your (?:call|visit)|the (?:call|visit"
@@ -108,6 +103,11 @@ _ASKS_REASON = re.compile(
     r"|(?:how|what) (?:can|may|could|shall) (?:i|we) (?:help|do|get|arrange|assist|serve)\b"
     r"|what (?:would|do|did) you (?:need|want|like|wish|call)|tell me (?:more|about)|repeat"
     r"|say that again|pardon|catch that|come again|didn't (?:get|hear)|rephrase|for what)\b"
+)
+# a yes answers neither of these
+_IS_OPEN = re.compile(
+    r"\b(?:what|which|where|who|whom|whose|how (?:many|much|long|old|often|do))\b"
+    r"|\bor\b(?! (?:not|something|so)\b)"
 )
 _USUAL_ANSWERS = tuple((re.compile(pattern), answer) for pattern, answer in _USUAL)
 
@@ -135,7 +135,7 @@ def answer_usual(
     for pattern, answer in _USUAL_ANSWERS:
         if pattern.search(questions):
             return "usual", answer
-    if find_any(CONFIRM, questions):
+    if find_any(CONFIRM, questions) and not _IS_OPEN.search(questions):
         return "yes", "Yes, please."
     if reasons and _ASKS_REASON.search(f"{questions} {text.lower()}"):
         return "reason", reasons[0]

@@ -13,6 +13,7 @@ from aftercall.tester.phrases import (
     likeness,
     questions_of,
     sentences_of,
+    word_set,
 )
 from aftercall.tester.record import Span
 from aftercall.tester.slots import DAYS, MONTHS, Slots, find_dated_days, find_slots
@@ -26,7 +27,9 @@ _DONE = re.compile(
     r"\b(?:sending|sent|refilled|refilling|cancell?ed|rescheduled|moved|updated|processed"
     r"|submitted)\b(.{3,60})"
 )
-_OTHER_DAY = re.compile(r"\b(?:not|can't|cannot|instead of|rather than|from)\b")
+_OTHER_DAY = re.compile(
+    r"\b(?:not|can't|cannot|instead of|rather than|from|meant to|supposed to|currently|was)\b"
+)
 _YES = re.compile(r"\W*(?:yes|sure|okay|that works|fine|the first one)\b")
 _DEEDS: tuple[Deed, ...] = ("book", "move")
 _ASIDE = re.compile(
@@ -34,10 +37,42 @@ _ASIDE = re.compile(
     r"|cancel\w*|reminder|remind|call you|before|until|arrive|by|between|taken|full|available)\b"
 )
 _ASKS_SLOT = re.compile(r"\b(?:day|time|when|date)\b", re.IGNORECASE)
-_HOURS = re.compile(r"\b(?:open|close|hours|closing)\b")
+_KEYS = re.compile(r"[{}\"\[\],:_]+|\b(?:date_?of_?birth|dob|birth)\b[^,}]*")
+_HOURS = re.compile(r"\b(?:open|close|hours|closing|closed|shut)\b")
 _PRICE = re.compile(r"(?:[$€£] ?\d[\d.,]*|\b\d[\d.,]* (?:dollars|euros|pounds)\b)")
 _NOT = re.compile(
     r"\b(?:do not|does not|don't|doesn't|not|no|never|cannot|can't|isn't|aren't)\b"
+)
+_NOT_YET = re.compile(
+    r"\b(?:yet|until|unless|without|now|found|if|once|anything|only|worry|problem|hesitate)\b"
+)
+_CLOSED = re.compile(r"\b(?:closed|shut|not open|don't open|never open|aren't open)\b")
+_OPENED = re.compile(r"(?<!not )(?<!n't )(?<!never )\bopen\b")
+_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|s)$")
+_FILLERS = word_set("""
+    yes no sorry actually unfortunately afraid oh well please certainly still also even plan one
+    among all any
+""")
+_PAST = re.compile(
+    r"\b(?:booked|scheduled|reserved|moved|rescheduled|cancell?ed|noted|written|taken|sent|saved"
+    r"|recorded|arranged|ordered|requested|refilled|passed|done|set|confirmed|down)\b"
+)
+_NO_MORE = re.compile(
+    r"\b(?:not|won't|no longer|n't|never|another time|some other|again|soon)\b"
+)
+_MORE = re.compile(
+    r"\b(?:else|other|further|more|questions?|problem|need|charge|fee|worry|cost|wait|doubt)\b"
+)
+_STANDS = re.compile(
+    r"\b(?:see(?:ing)? you|expect(?:ing)? you|still (?:on|stands?|there|booked|have|down)|stays?"
+    r"|remains?|looking forward)\b"
+)
+_NO_RECORD = re.compile(
+    r"\b(?:(?:have|see|find|there's|there is|got|know of) (?:nothing|no|not (?:any|a))\b"
+    r"|(?:don't|do not|can't|cannot|didn't|did not|haven't|have not) "
+    r"(?:have|see|find|know of|write|written|take|taken|make|made|book|booked|note|noted|save"
+    r"|saved) (?:any|a|anything|it|that|you|your|down)\b"
+    r"|nothing (?:is|was|has been) (?:booked|noted|saved))"
 )
 _TODAY = re.compile(r"\btoday\b", re.IGNORECASE)  # mostly a courtesy
 _PARTS = re.compile(r"[,;.!?]| but ")
@@ -52,6 +87,8 @@ _SYNONYMS = {
     "refill": "drug",
     "appointment": "visit",
     "booking": "visit",
+    "accept": "take",
+    "insurance": "plan",
 }
 
 
@@ -75,6 +112,7 @@ def _weekdays(view: CallView) -> Iterator[Finding]:
 
 def _contradictions(view: CallView) -> Iterator[Finding]:
     denied: list[tuple[int, set[str]]] = []
+    yield from _undone(view)
     for number, span in view.agent_turns():
         text = span.text.lower().replace("’", "'")
         for rest in _DONE.findall(text):
@@ -86,6 +124,44 @@ def _contradictions(view: CallView) -> Iterator[Finding]:
         denied += [(number, _stems(thing)) for thing in _DENIED.findall(text)]
 
 
+def _undone(view: CallView) -> Iterator[Finding]:
+    """Says that it is done, and later that there is nothing, or that the opposite holds."""
+    wanted = {
+        item.deed
+        for item in view.scenario.success
+        if item.call in (None, view.record.number)
+    }
+    done_at = 0
+    for number, span in view.agent_turns():
+        for sentence in sentences_of(span.text):
+            plain = sentence.lower().replace("’", "'")
+            if is_question(sentence):
+                continue
+            if done_at and _takes_back(plain, is_cancelled="cancel" in wanted):
+                text = "said that it is done, and later the opposite"
+                turns = (done_at, number)
+                yield view.finding("contradiction", text, *turns, detail="done or not")
+                return
+            deeds = [
+                deed for deed in wanted if deed in ("book", "move", "cancel", "take")
+            ]
+            if any(_was_done(deed, plain) for deed in deeds):
+                done_at = done_at or number
+
+
+def _was_done(deed: Deed, sentence: str) -> bool:
+    """In so many words; what is promised or offered can still come to nothing."""
+    return _PAST.search(sentence) is not None and says_done(deed, sentence)
+
+
+def _takes_back(sentence: str, *, is_cancelled: bool) -> bool:
+    if is_cancelled:
+        return (
+            _STANDS.search(sentence) is not None and _NO_MORE.search(sentence) is None
+        )
+    return _NO_RECORD.search(sentence) is not None and _MORE.search(sentence) is None
+
+
 def _turned_facts(view: CallView) -> Iterator[Finding]:
     """Two statements about one thing that cannot both be true."""
     today = view.record.started_at.date()
@@ -95,7 +171,7 @@ def _turned_facts(view: CallView) -> Iterator[Finding]:
             if is_question(sentence):
                 continue
             for turn, earlier in told:
-                if turn < number and (what := _clash(earlier, sentence, today)):
+                if what := _clash(earlier, sentence, today):
                     text = f"contradicts itself about {what}"
                     yield view.finding("contradiction", text, turn, number, detail=what)
                     return
@@ -111,15 +187,34 @@ def _clash(one: str, other: str, today: date) -> str:
         both = before.times and after.times
         if both and same_days and not before.times & after.times:
             return "the opening hours"
+        if _is_open_and_closed(first, second, before.days & after.days):
+            return "the opening hours"
     if _has_other_price(first, second):
         return "the price"
-    if bool(_NOT.search(first)) == bool(_NOT.search(second)):
+    is_same = bool(_NOT.search(first)) == bool(_NOT.search(second))
+    if is_same or _NOT_YET.search(first) or _NOT_YET.search(second):
         return ""
     stripped = _NOT.sub(" ", first), _NOT.sub(" ", second)
-    words = set(content_words(stripped[0])), set(content_words(stripped[1]))
-    if len(words[0] & words[1]) >= 3 and likeness(*stripped) >= 0.8:
-        return "whether it is so"
-    return ""
+    words = _matter(stripped[0]), _matter(stripped[1])
+    shared, smaller = len(words[0] & words[1]), min(len(words[0]), len(words[1]))
+    is_about_same = likeness(*stripped) >= 0.8 or shared == smaller
+    return "whether it is so" if shared >= 3 and is_about_same else ""
+
+
+def _matter(text: str) -> set[str]:
+    """What a sentence is about, with one word for what is said in several."""
+    words = {_ENDING.sub("", word) for word in content_words(text)}
+    return {_SYNONYMS.get(word, word) for word in words} - _FILLERS
+
+
+def _is_open_and_closed(one: str, other: str, days: frozenset[int]) -> bool:
+    """One says that it is open on a day, the other that it is closed."""
+    closed = [_CLOSED.search(text) is not None for text in (one, other)]
+    opened = [_OPENED.search(text) is not None for text in (one, other)]
+    is_either = (closed[0] and opened[1] and not opened[0]) or (
+        closed[1] and opened[0] and not opened[1]
+    )
+    return bool(days) and is_either
 
 
 def _has_other_price(one: str, other: str) -> bool:
@@ -160,17 +255,65 @@ def _slots(view: CallView) -> Iterator[Finding]:
                 yield view.finding("slot_changed", text, *turns, detail=detail)
                 return
         offered = _offered(span.text, today)
+    if said_at:
+        yield from _last_word(view, agreed, said_at)
+
+
+def _last_word(view: CallView, agreed: Slots, said_at: int) -> Iterator[Finding]:
+    """Names another day or time after the agreement, by voice or tool, and never the right one."""
+    today = view.record.started_at.date()
+    told = [
+        (number, slots)
+        for number, span in view.agent_turns()
+        if number > said_at
+        for sentence in sentences_of(span.text)
+        if not is_question(sentence)
+        and not _is_aside(view, sentence)
+        and (slots := find_slots(_TODAY.sub(" ", sentence), today))
+    ]
+    last = max((number for number, _ in view.agent_turns()), default=0)
+    for event in view.record.events:
+        start_s = view.spans[said_at - 1].start_s
+        if event.kind == "tool_call" and event.at_s > start_s:
+            arguments = _KEYS.sub(" ", event.detail.partition(" ")[2])
+            if slots := find_slots(arguments, today):
+                told.append((last, slots))
+    other = [(number, slots) for number, slots in told if _differs(agreed, slots)]
+    if other and not any(_same(agreed, slots) for _, slots in told):
+        number, slots = other[0]
+        text = f"came to {_speak(slots)}; the caller had agreed to {_speak(agreed)}"
+        yield view.finding("slot_changed", text, said_at, number, detail="day")
+
+
+def _same(agreed: Slots, said: Slots) -> bool:
+    return bool(agreed.days & said.days or agreed.times & said.times) and not _differs(
+        agreed, said
+    )
+
+
+def _is_aside(view: CallView, sentence: str) -> bool:
+    """About another time than that of the appointment; a reminder is one unless it is the wish."""
+    plain = sentence.lower().replace("’", "'")
+    asked = " ".join(span.text for span in view.record.caller_spans).lower()
+    if "remind" in asked:
+        plain = plain.replace("remind", "")
+    return _ASIDE.search(plain) is not None
 
 
 def _agree(
     span: Span, agreed: Slots, offered: Slots, today: date
 ) -> tuple[Slots, bool]:
     """What is agreed on after the caller's turn, and whether the turn changed it."""
-    plain = span.text.lower()
-    own = find_slots(_TODAY.sub(" ", span.text), today)
-    if _BIRTH.search(plain) or span.why.startswith(("answer:", "gap", "check")):
+    parts = [
+        part for part in _PARTS.split(span.text.lower()) if not _BIRTH.search(part)
+    ]
+    plain = ", ".join(parts)
+    own = find_slots(_TODAY.sub(" ", plain), today)
+    if span.why.startswith(("answer:", "gap", "check")):
         return agreed, False
     if own and not _OTHER_DAY.search(plain):
+        if own.days & offered.days and not own.times:
+            own = Slots(own.days, offered.times)
         return _take_over(own, agreed), True
     if offered and (span.why.startswith(_ACCEPTS) or _YES.match(plain)):
         taken = _take_over(offered, agreed)

@@ -259,7 +259,9 @@ def _parts(text: str) -> bool:
     sentences = [item.lower() for item in sentences_of(text)]
     places = [at for at, item in enumerate(sentences) if says_done("part", item)]
     behind = sentences[places[-1] + 1 :] if places else sentences
-    return bool(places) and sum(_has_matter(item) for item in behind) < 2
+    has_question = any(questions_of(item) for item in behind)
+    matters = sum(_has_matter(item) for item in behind)
+    return bool(places) and not has_question and matters < 2
 
 
 def _says_again(view: CallView, turn: int, text: str) -> bool:
@@ -269,7 +271,9 @@ def _says_again(view: CallView, turn: int, text: str) -> bool:
 
 
 def _has_matter(text: str) -> bool:
-    """More than courtesy and names."""
+    """More than courtesy and names; or a question."""
+    if questions_of(text):
+        return True
     own = [word for word in _WORD.findall(text) if word[:1].islower()]
     return len(words_of(text)) >= 4 and sum(not is_hollow(word) for word in own) > 1
 

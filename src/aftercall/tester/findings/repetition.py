@@ -51,6 +51,14 @@ _PARTS = (
     "first name|last name|family name|surname|middle name|given name|year|month|zip",
 )
 _ANSWERS = ("turn:", "stage:", "opening", "answer:", "filler:slot", "filler:usual")
+_SCRIPT = ("opening", "turn:", "stage:", "answer:", "filler:reason", "filler:slot")
+_PUZZLED = (
+    (
+        r"/\b(?:didn't|did not|couldn't|could not|don't|do not|can't|cannot) (?:quite )?"
+        r"(?:catch|get|hear|understand|follow)\b|\b(?:say|repeat) (?:that|it|yourself)(?: again)?\b"
+        r"|\b(?:come again|pardon|what was that|once more|one more time|rephrase)\b/"
+    ),
+)
 _QUESTION_WORDS = word_set("""
     what when where who which why how would like want need know tell give may might shall should
     could today just also okay ok great thanks thank sure any some get got have has does did
@@ -60,6 +68,9 @@ _QUESTION_WORDS = word_set("""
 
 def find(view: CallView) -> Iterator[Finding]:
     yield from _answers_alike(view)
+    yield from _loops(view)
+    yield from _never_understands(view)
+    yield from _asks_stage_again(view)
     yield from _says_twice(view)
     yield from _asks_again(view)
     yield from _says_again(view)
@@ -167,13 +178,66 @@ def _answers_alike(view: CallView) -> Iterator[Finding]:
         yield view.finding("answers_alike", text, *turns[:4])
 
 
+def _loops(view: CallView) -> Iterator[Finding]:
+    """Says one turn again and again while the caller goes on with the script."""
+    turns: dict[str, list[int]] = {}
+    for number, span in view.agent_turns():
+        before = view.spans[number - 2].why if number > 1 else ""
+        said = " ".join(words_of(span.text))
+        is_in_script = number == 1 or before.startswith(_SCRIPT)
+        if len(said.split()) < 4 or not is_in_script:
+            continue
+        turns.setdefault(said, []).append(number)
+    for found in turns.values():
+        if len(found) >= MIN_REPEATS:
+            text = f"came back to the same words {len(found)} times"
+            yield view.finding("loops", text, *found, who=_blame_between(view, found))
+            return
+
+
+def _never_understands(view: CallView) -> Iterator[Finding]:
+    """Asks again and again to hear it once more."""
+    turns = [
+        number
+        for number, span in view.agent_turns()
+        if number > 1
+        and view.spans[number - 2].why.startswith(_SCRIPT)
+        and find_any(_PUZZLED, span.text)
+    ]
+    if len(turns) >= MIN_REPEATS:
+        text = f"did not understand the caller {len(turns)} times"
+        who = _blame_between(view, turns)
+        yield view.finding("loops", text, *turns, who=who, detail="not understood")
+
+
+def _asks_stage_again(view: CallView) -> Iterator[Finding]:
+    """Asks in other words for what a stage of the script has answered."""
+    said: dict[str, int] = {}
+    for number, span in view.caller_turns():
+        if not span.why.startswith("stage:") or span.text.lower().startswith("yes"):
+            continue
+        before = said.get(span.why)
+        asked = view.spans[number - 2] if number > 1 else span
+        said[span.why] = number
+        if before is None or find_any(_CLARIFIES, asked.text):
+            continue
+        if asked.who == "agent" and questions_of(asked.text):
+            text = "asked again for what the caller had answered"
+            turns = (before, number - 1)
+            yield view.finding("asks_again", text, *turns, detail=span.why)
+            return
+
+
 def _says_twice(view: CallView) -> Iterator[Finding]:
     """A sentence twice in a row in one turn, or one turn after the other without a reason."""
     before: tuple[int, str, float] = (0, "", 0.0)
+    short_ones = 0
     for number, span in view.agent_turns():
         sentences = [" ".join(words_of(part)) for part in sentences_of(span.text)]
-        for one, other in pairwise(sentences):
-            if one == other and len(one.split()) >= 3:
+        doubled = [one for one, other in pairwise(sentences) if one == other]
+        short_ones += len(doubled)
+        for one in doubled:
+            if len(one.split()) >= 3 or short_ones >= MIN_REPEATS:
                 text = "said a sentence twice in a row"
                 yield view.finding("says_twice", text, number, detail="in a turn")
                 return

@@ -6,20 +6,19 @@ from collections.abc import Iterator
 from aftercall.llm.rules.language import NAMES, detect_language
 from aftercall.tester.claims import HOLLOW
 from aftercall.tester.finding import CallView, Finding
-from aftercall.tester.phrases import word_set, words_of
+from aftercall.tester.phrases import sentences_of, word_set, words_of
 from aftercall.tester.slots import DAYS, HOUR_WORDS, MONTHS
 
-_UNSPEAKABLE = re.compile(
-    r"\*\*|^#{1,6} |\|.+\||https?://\S{25,}|[\U0001F300-\U0001FAFF\u2600-\u27BF]",
-    re.MULTILINE,
-)
+_UNSPEAKABLE = re.compile(r"https?://\S{25,}|[\U0001F300-\U0001FAFF\u2600-\u27BF]")
 # what was meant for a machine: tool calls, markup, empty templates
 _MARKUP = re.compile(
     r"```|\{\s*[\"'][\w -]+[\"']\s*:|</?[a-z][\w:-]*(?:\s[^<>]*)?/?>|<\|.*?\|>"
     r"|\{\{.*?\}\}|\$?\{[a-z_.]+\}|\b[a-z]+(?:_[a-z]+)+\b|\b\w+\(\s*(?:\w+\s*=|[\"'{])"
     r"|\[(?:[A-Z][A-Z_ ]{2,}|/?[a-z]+[_:= ][^\]]*|[a-z]{3,})\]|&(?:amp|lt|gt|nbsp|quot);"
     r"|\bundefined\b|\bNaN\b|\[object \w+\]|\b(?:tool|function) ?call\b:?"
-    r"|\b(?:asterisk asterisk|open curly|curly brace|backslash|hashtag hashtag)\b"
+    r"|\b(?:asterisk|underscore|backslash|newline|curly|json|semicolon)s?\b|\bhashtag hashtag\b"
+    r"|\b(?:open|close|left|right|square|angle) (?:bracket|brace|parenthes[ie]s|paren)s?\b"
+    r"|\*\*|(?:^|\s)#{1,6} \w|\|.+\||\*[a-z][a-z ]{2,20}\*|\b\w+=[\w\"']|\\n"
     r"|\bTraceback\b|\b\w+(?:Error|Exception): "
 )
 _ENGLISH = word_set("""
@@ -36,7 +35,10 @@ _MORE_ENGLISH = frozenset((*HOLLOW, *HOUR_WORDS, *DAYS, *MONTHS)) | word_set("""
 _OTHER_LANGUAGES = word_set("""
     el la los las es por que para gracias usted su de una como en le les des est pour vous merci
     je nous der die das und ist ich sie bitte danke wie kann nicht il per grazie sono che con
-    buenos días bonjour guten
+    buenos días bonjour guten muchas hasta luego adiós señor señora tardes noches está muy bien
+    favor beaucoup bonne journée revoir avec très vielen dank wiedersehen tschüss schönen noch
+    mille arrivederci buona giornata obrigado obrigada tchau até dank wel tot ziens dziękuję
+    widzenia proszę tak spasibo
 """)
 SLOW_WPM, FAST_WPM = 70, 260
 MIN_LANGUAGE_WORDS = 4
@@ -67,6 +69,9 @@ def _language(view: CallView) -> Iterator[Finding]:
     wanted = view.scenario.language
     for number, span in view.agent_turns():
         spoken = _spoken_language(span.text)
+        if spoken in ("", wanted):
+            parts = (_spoken_language(part) for part in sentences_of(span.text))
+            spoken = next((part for part in parts if part not in ("", wanted)), spoken)
         if spoken and spoken != wanted and (wanted == "en" or spoken != "?"):
             name = NAMES.get(spoken, "another language")
             text = f"answers in {name}; the call is in {NAMES.get(wanted, wanted)}"
