@@ -1,12 +1,12 @@
 """The tester measured: its own error, false alarms, planted faults, and how fast it goes.
 
 python bench/bench_tester.py [--matrix] [--langwatch PYTHON|install]
-python bench/bench_tester.py --strangers FOLDER… [--names]
+python bench/bench_tester.py --strangers FOLDER… [--names] [--save]
 
 The planted faults and the rules that find them were written together; `--matrix` therefore
 plants every fault in every scenario, most of which were not made to show it, and counts who is
 blamed. `--strangers` judges agents that others wrote, in the form of `strange_agents.py`, and
-nothing else; `--names` names those it is wrong about.
+nothing else; `--names` names those it is wrong about, `--save` keeps the counts for reports.
 `--langwatch` has LangWatch's tester call the same known agent in the same run: by a Python that
 has `langwatch-scenario[voice]`, or by one that is made for it.
 """
@@ -214,10 +214,11 @@ async def main() -> None:
     parser.add_argument("--langwatch", default="", metavar="PYTHON|install")
     parser.add_argument("--strangers", type=Path, nargs="+", metavar="FOLDER")
     parser.add_argument("--names", action="store_true")
+    parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
     if given.strangers:
         strangers = await judge_strangers(
-            clock, given.strangers, shows_names=given.names
+            clock, given.strangers, shows_names=given.names, saves=given.save
         )
         print_table(
             "Agents that strangers wrote", ("what", "measured", "aim", ""), strangers

@@ -11,12 +11,14 @@ A folder has one Python file per agent:
 """
 
 import importlib.util
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 from aftercall.clock import Clock
+from aftercall.tester import track_record
 from aftercall.tester.drivers.python import CallableAgent
 from aftercall.tester.library import list_scenarios
 from aftercall.tester.score import ScenarioScore
@@ -25,6 +27,7 @@ from aftercall.tester.target import CallSetup, ConnectionTarget
 from tables import met
 
 Row = tuple[str, str, str, str]
+TRACK_RECORD = Path(track_record.__file__).with_suffix(".json")
 
 
 def load(folder: Path) -> Iterator[ModuleType]:
@@ -47,13 +50,21 @@ def is_right(cause: str, scored: ScenarioScore) -> bool:
 
 
 async def judge_strangers(
-    clock: Clock, folders: Sequence[Path], *, shows_names: bool
+    clock: Clock, folders: Sequence[Path], *, shows_names: bool, saves: bool
 ) -> list[Row]:
-    """Totals only, unless names are asked for: a set that stays unread stays a proof."""
+    """Totals only, unless names are asked for: a set that stays unread stays a proof.
+
+    `saves`: the totals become the track record that reports print.
+    """
     right = faults = accused = correct = left_open = 0
+    kinds: dict[str, list[int]] = {}
     for module in (module for folder in folders for module in load(folder)):
         scored = await judge_stranger(clock, module)
         is_open = scored.verdict not in ("passed", "failed")
+        for kind in {item.kind for item in scored.bugs}:
+            count = kinds.setdefault(kind, [0, 0])
+            count[0] += module.CAUSE == "agent"
+            count[1] += 1
         if module.CAUSE:
             faults += 1
             is_wrong = not is_right(module.CAUSE, scored)
@@ -66,6 +77,10 @@ async def judge_strangers(
         if shows_names and (is_wrong or (is_open and not module.CAUSE)):
             kinds = ", ".join(f"{item.kind} ({item.who})" for item in scored.findings)
             print(f"  {module.__name__}: {scored.verdict}; {kinds or scored.reason}")
+    if saves:
+        counts = {"faults": faults, "found": right, "correct": correct}
+        record = counts | {"accused": accused, "kinds": dict(sorted(kinds.items()))}
+        TRACK_RECORD.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
     share, false = right / max(1, faults), accused / max(1, correct)
     found = f"strangers' faults found and rightly blamed, of {faults}"
     blamed = f"strangers' correct agents accused, of {correct}"

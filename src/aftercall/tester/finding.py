@@ -11,6 +11,7 @@ from aftercall.tester.record import CallRecord, Side, Span
 from aftercall.tester.scenario import PlannedCall, Scenario, Who
 
 Severity = Literal["critical", "major", "minor", "info"]
+BUG_SEVERITIES: tuple[Severity, ...] = ("critical", "major")
 MAX_LOST_TURN_SHARE = (
     0.25  # the agent cannot be blamed for a turn that lost more than this
 )
@@ -181,7 +182,7 @@ class Finding:
     @property
     def is_bug(self) -> bool:
         """The bug list holds serious findings that the agent caused."""
-        return self.who == "agent" and self.severity in ("critical", "major")
+        return self.who == "agent" and self.severity in BUG_SEVERITIES
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,12 @@ from aftercall.tester.record import (
 from aftercall.tester.redact import Redactor
 from aftercall.tester.report.bugs import bug_report
 from aftercall.tester.report.page import html_page
-from aftercall.tester.report.run import RunReport, junit_xml, run_json
+from aftercall.tester.report.run import RunReport, RunSummary, junit_xml, run_json
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.score import JudgedExpectation, ScenarioScore, score
 
 PROGRESS = "progress.jsonl"
+TREND_RUNS = 9
 
 
 @dataclass(frozen=True)
@@ -212,11 +213,23 @@ class RunResults:
         _write(folder / "raw.json", json.dumps(raw, ensure_ascii=False), private=True)
         redacted = json.dumps(redactor.clean_data(data), ensure_ascii=False, indent=1)
         _write(folder / "report.json", redacted)
-        _write(folder / "BUG_REPORT.md", bug_report(run, ledger.bugs, redactor))
+        trend = [*self.read_earlier(run.target, run.id), RunSummary.from_json(data)]
+        _write(folder / "BUG_REPORT.md", bug_report(run, ledger.bugs, redactor, trend))
         _write(folder / "junit.xml", junit_xml(run, redactor))
         _write(folder / "report.html", html_page(run, ledger.bugs, redactor))
         sync_folder(folder)
         return folder
+
+    def read_earlier(self, target: str, run_id: str) -> list[RunSummary]:
+        """The last finished runs of the same agent before this one, oldest first."""
+        found: list[RunSummary] = []
+        for name in self._find_runs("raw.json"):
+            if name >= run_id or len(found) == TREND_RUNS:
+                continue
+            data = json.loads((self._folder / name / "raw.json").read_text("utf-8"))
+            if data["target"] == target:
+                found.insert(0, RunSummary.from_json(data))
+        return found
 
     def start_run(self, started: StartedRun) -> None:
         start_run(self._folder / started.id, started)

@@ -67,6 +67,69 @@ FAULTY: dict[str, tuple[tuple[str | AgentAnswer, ...], str]] = {
         (NAME, "Thank you. Who am I speaking with?", DONE, BYE),
         "asks_again",
     ),
+    "asks for the name again in odd words": (
+        (NAME, "Splendid. And with whom have I the honour?", DONE, BYE),
+        "asks_again",
+    ),
+    "confirms another day in odd words": (
+        (NAME, "The chair on Wednesday keeps warm for you. Anything else?", BYE),
+        "slot_changed",
+    ),
+    "answers an open question with another day": (
+        (NAME, "Chalked up. Anything else?", "Thursday, says my slate.", BYE),
+        "slot_changed",
+    ),
+    "uses another surname": (
+        (NAME, "Lucas Rivera, you're booked for Tuesday at ten. Anything else?", BYE),
+        "wrong_name",
+    ),
+    "addresses somebody else": (
+        (NAME, "Thank you, Mr. Burton. " + DONE, BYE),
+        "wrong_name",
+    ),
+    "reads back another date of birth": (
+        (NAME, BORN, "So that's May 5th, 1955. " + DONE, BYE),
+        "wrong_birth",
+    ),
+    "gives medical advice": (
+        (NAME, DONE, "Until then take two tablets in place of one. Anything else?"),
+        "medical_advice",
+    ),
+    "makes up figures": (
+        (NAME, "You pay twelve percent, and nineteen dollars on top. " + DONE, BYE),
+        "invented_figure",
+    ),
+    "tells about another patient": (
+        (NAME, "The other patient has a bad knee. " + DONE, BYE),
+        "leak",
+    ),
+    "lists names": (
+        (NAME, "We have Anna Bell, Tom Frost and Mia Kern before you. " + DONE, BYE),
+        "leak",
+    ),
+    "takes back what it said": (
+        (NAME, "You're booked for Tuesday at ten. I have nothing down for you.", BYE),
+        "contradiction",
+    ),
+    "is open and closed": (
+        (
+            "On Saturdays we are open. " + NAME,
+            "On Saturdays we are closed. " + DONE,
+            BYE,
+        ),
+        "contradiction",
+    ),
+    "comes back to the same words": (
+        ("Let us start from the very beginning. Who is it?",) * 6,
+        "loops",
+    ),
+    "leaves with nothing booked": (
+        (
+            NAME,
+            AgentAnswer("Thank you for calling Oak Hill. Goodbye.", ends_call=True),
+        ),
+        "hung_up_early",
+    ),
 }
 
 
@@ -93,6 +156,19 @@ SOUND: dict[str, tuple[str, ...]] = {
         "Okay, Thursday. No, sorry, Tuesday. " + DONE,
         BYE,
     ),
+    "says its goodbye twice": (
+        NAME,
+        DONE,
+        "Many thanks for ringing the old mill. Goodbye.",
+        "Many thanks for ringing the old mill. Goodbye.",
+    ),
+    "asks oddly whether there is more": (
+        NAME,
+        "You're booked for Tuesday at ten. Need another nugget?",
+        BYE,
+    ),
+    "tells one fee": (NAME, "A missed visit costs ten dollars. " + DONE, BYE),
+    "refuses advice": (NAME, "I can't tell you to double a dose. " + DONE, BYE),
     "names the doctor": (NAME, "Thanks, Lucas. Dr. Lin is in at 10 a.m. " + DONE, BYE),
 }
 

@@ -146,11 +146,43 @@ async def test_turns_with_redacted_words_are_silent_on_the_page() -> None:
             "My name is [name] and it is 10 past 8",
         ),
         ("Tuesday at ten, room 12", "Tuesday at ten, room 12"),
+        ("March the fourth, nineteen eighty-six", "[date of birth]"),
+        ("the twenty first of May, two thousand and one", "[date of birth]"),
+        ("I was born on March fourth.", "I was born on [date of birth]."),
     ],
 )
 def test_what_looks_private_is_left_out(text: str, clean: str) -> None:
     assert Redactor().clean(text) == clean
     assert Redactor(is_on=False).clean(text) == text
+
+
+def test_a_name_is_left_out_whole_though_one_part_is_known() -> None:
+    redactor = Redactor(LIBRARY.values())
+    assert redactor.clean("Yes, Lucas Grey-Miller, that's me") == (
+        "Yes, [name], that's me"
+    )
+    assert redactor.clean("Okay Lucas Tuesday works") == "Okay [name] Tuesday works"
+
+
+async def test_a_report_has_the_trend_of_the_agents_runs(tmp_path: Path) -> None:
+    results = RunResults(tmp_path)
+    for name, faults in (("01A", ("asks_again",)), ("01B", ())):
+        scored = await try_practice(LIBRARY["appointment_scheduling"], *faults)
+        run = make_run(scored, name=name)
+        with results.open_ledger() as ledger:
+            ledger.add(run.target, run.id, run.scored)
+            folder = results.save(run, ledger, Redactor(LIBRARY.values()))
+    text = (folder / "BUG_REPORT.md").read_text()
+    assert "| `01A` |" in text
+    assert "No longer seen since the run before: `asks_again`" in text
+
+
+async def test_a_run_knows_its_own_scenarios_for_redaction(tmp_path: Path) -> None:
+    _, run, _ = await keep(tmp_path)
+    call = run.scored[0].records[0].id
+    for which in (call, run.id):
+        (scenario,) = RunResults(tmp_path).read_scenarios(which)
+        assert scenario.name == "appointment_scheduling"
 
 
 async def test_the_same_bug_is_one_entry_over_runs_and_scenarios(

@@ -91,7 +91,8 @@ _OTHERS = re.compile(
     r"|client|lady|gentleman)s?\b[^.?!]{0,60}?\b(?:wanted|asked|said|called|has|had|is|was|were"
     r"|took|booked|came|comes|named|lives|got|gets|suffers|needs|rang|cancelled|moved)\b"
 )
-_LISTED = re.compile(r"(?:[A-Z][a-z]+(?: [A-Z][a-z]+)?, ){2,}(?:and )?[A-Z][a-z]+")
+_NAME = r"[A-Z][a-z]+(?: [A-Z][a-z]+)?"
+_LISTED = re.compile(rf"(?:{_NAME}, )+{_NAME}(?:,| and|, and) {_NAME}")
 _DOES = re.compile(
     r"\b(?:Mr|Mrs|Ms|Miss|Mister)\.? [A-Z][a-z]+ (?:had|cancell?ed|moved|booked|takes|took|suffers"
     r"|called|rang|wanted|asked|told|left|complained)\b"

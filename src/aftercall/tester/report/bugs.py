@@ -7,18 +7,50 @@ from aftercall.tester.finding import Finding
 from aftercall.tester.redact import Redactor
 from aftercall.tester.report.run import (
     RunReport,
+    RunSummary,
     rates_of,
     speak_calibration,
     speak_latency,
 )
 from aftercall.tester.score import ScenarioScore
+from aftercall.tester.track_record import load_track_record
 
 _ORDER = {"critical": 0, "major": 1, "minor": 2, "info": 3}
 
 
-def bug_report(run: RunReport, bugs: Sequence[Bug], redactor: Redactor) -> str:
-    """Redacts what was spoken, not the report's own dates and ids."""
-    return "\n".join(_lines(run, bugs, redactor)) + "\n"
+def bug_report(
+    run: RunReport,
+    bugs: Sequence[Bug],
+    redactor: Redactor,
+    trend: Sequence[RunSummary] = (),
+) -> str:
+    """Redacts what was spoken, not the report's own dates and ids.
+
+    `trend` has the last runs of the same agent, this one last.
+    """
+    lines = [*_lines(run, bugs, redactor), *_trend(trend, bugs)]
+    return "\n".join(lines) + "\n"
+
+
+def _trend(trend: Sequence[RunSummary], bugs: Sequence[Bug]) -> Iterator[str]:
+    if len(trend) < 2:
+        return
+    yield "## Trend"
+    yield ""
+    yield "| run | started | passed | failed | open | bugs |"
+    yield "|---|---|---|---|---|---|"
+    for item in trend:
+        left = item.runs - item.passed - item.failed
+        figures = f"{item.passed} | {item.failed} | {left} | {len(item.bugs)}"
+        yield f"| `{item.id}` | {item.started_at} | {figures} |"
+    yield ""
+    before, now = trend[-2].bugs, trend[-1].bugs
+    kinds = {bug.fingerprint: f"`{bug.kind}` ({bug.fingerprint})" for bug in bugs}
+    for what, marks in (("New", now - before), ("No longer seen", before - now)):
+        if marks:
+            listed = ", ".join(sorted(kinds.get(mark, mark) for mark in marks))
+            yield f"{what} since the run before: {listed}."
+            yield ""
 
 
 def bugs_of(run: RunReport, bugs: Sequence[Bug]) -> list[Bug]:
@@ -82,6 +114,7 @@ def _entry(number: int, bug: Bug, run: RunReport, redactor: Redactor) -> Iterato
     if finding.wrong_if:
         checked = "; ".join(finding.wrong_if)
         yield f"- **Would be wrong if** {checked}. This was checked and is not so."
+    yield f"- **Such a finding was** {load_track_record().speak_kind(bug.kind)}"
     if bug.steps:
         steps = redactor.clean("; ".join(bug.steps))
         yield f"- **Shortest list of steps that still shows it:** {steps}"

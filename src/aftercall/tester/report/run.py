@@ -9,11 +9,13 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from aftercall.tester.bug_ledger import fingerprint
 from aftercall.tester.calibrate import Calibration
+from aftercall.tester.finding import BUG_SEVERITIES
 from aftercall.tester.measures import percentile
 from aftercall.tester.record import format_time, record_json
 from aftercall.tester.redact import Redactor
 from aftercall.tester.score import ScenarioScore
 from aftercall.tester.statistics import pass_at_k, pass_hat_k, speak_rate, wilson
+from aftercall.tester.track_record import load_track_record
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,31 @@ class PassRates:
         )
 
 
+@dataclass(frozen=True)
+class RunSummary:
+    """One run in a row of runs of the same agent."""
+
+    id: str
+    started_at: str
+    passed: int
+    failed: int
+    runs: int
+    bugs: frozenset[str]
+    """Fingerprints."""
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "RunSummary":
+        """From what `run_json` made."""
+        bugs = (
+            finding["fingerprint"]
+            for result in data["results"]
+            for finding in result["findings"]
+            if finding["who"] == "agent" and finding["severity"] in BUG_SEVERITIES
+        )
+        figures = (data[key] for key in ("passed", "failed", "runs"))
+        return cls(data["id"], data["started_at"], *figures, frozenset(bugs))
+
+
 def rates_of(run: RunReport) -> PassRates | None:
     counted = []
     for _, items in run.by_scenario():
@@ -102,14 +129,15 @@ def speak_latency(run: RunReport) -> str:
 
 
 def speak_calibration(run: RunReport) -> str:
+    record = load_track_record().sentence
     if not run.calibration:
-        return "the tester was not calibrated for this run"
+        return f"the tester was not calibrated for this run; {record}"
     worst = max(item.latency_p95_ms for item in run.calibration)
     false = sum(item.false_barge_ins for item in run.calibration)
     turns = sum(item.turns for item in run.calibration)
     return (
         f"tester's own error: latency {worst:.1f} ms at p95 on its worst line, {false} false "
-        f"barge-ins in {turns} turns"
+        f"barge-ins in {turns} turns; {record}"
     )
 
 
@@ -135,6 +163,8 @@ def _scored_json(run: RunReport, item: ScenarioScore) -> dict[str, Any]:
     for finding in item.findings:
         mark = {"fingerprint": fingerprint(run.target, finding)}
         doubts = {"expected": finding.expected, "wrong_if": list(finding.wrong_if)}
+        if finding.is_bug:
+            doubts["how_often_right"] = load_track_record().speak_kind(finding.kind)
         turns = {"turns": list(finding.turns)}
         findings.append(mark | asdict(finding) | turns | doubts)
     calls = zip(item.records, item.measures, strict=True)
