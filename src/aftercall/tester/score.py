@@ -177,6 +177,12 @@ def _check(
         return CheckedCriterion(name, "unknown", "the call did not take place"), None
     if called := outcome.find_tool_call(chosen, criterion):
         return CheckedCriterion(name, "met", called), None
+    if reported := outcome.find_other_deed(chosen, criterion):
+        reason = (
+            f"said at most; the agent {reported} for another wish, but nothing here"
+        )
+        fault = outcome.missed(chosen[-1], criterion, reason)
+        return CheckedCriterion(name, "missed", reason), fault
     if criterion.tool is not None:
         fault = outcome.missed(chosen[-1], criterion, "the agent did not call it")
         return CheckedCriterion(name, "missed"), fault

@@ -27,7 +27,8 @@ CONFIRM = (
 _ASKS_SLOT = (
     r"/\b(?:which|what|any|preferred|best|good|particular) (?:\w+ )?(?:day|date|time|slot)s?\b/",
     r"/^\W*(?:and )?when\?$/",
-    r"/\bwhen (?:would|do|should|can|are|were|is|will|did|might)\b/",
+    r"/\bwhen (?:would|do|should|shall|can|could|may|are|were|is|will|did|might)\b/",
+    r"/\b(?:which|what|at what|on what) (?:hour|o'clock|morning|afternoon|weekday)\b/",
     r"/\b(?:morning|afternoon|evening)s? or (?:\w+ )?(?:morning|afternoon|evening)/",
     (
         r"/\b(?:prefer|works? (?:best )?for you|suits? you|convenient|what time|day and time"
@@ -104,6 +105,11 @@ _ASKS_REASON = re.compile(
     r"|what (?:would|do|did) you (?:need|want|like|wish|call)|tell me (?:more|about)|repeat"
     r"|say that again|pardon|catch that|come again|didn't (?:get|hear)|rephrase|for what)\b"
 )
+# a short question whether it may be so: "shall it be thus?", "agreed?"
+_SO = re.compile(
+    r"^\W*(?:and |so |then )?(?:shall|is|does|will|would|may) (?:it|that|this|we)\b(?:\W*\S+){0,4}$"
+    r"|^\W*(?:agreed|settled|deal|fair|good|fine|shall we)\?$"
+)
 # a yes answers neither of these
 _IS_OPEN = re.compile(
     r"\b(?:what|which|where|who|whom|whose|how (?:many|much|long|old|often|do))\b"
@@ -135,7 +141,8 @@ def answer_usual(
     for pattern, answer in _USUAL_ANSWERS:
         if pattern.search(questions):
             return "usual", answer
-    if find_any(CONFIRM, questions) and not _IS_OPEN.search(questions):
+    is_confirming = find_any(CONFIRM, questions) or _SO.search(questions)
+    if is_confirming and not _IS_OPEN.search(questions):
         return "yes", "Yes, please."
     if reasons and _ASKS_REASON.search(f"{questions} {text.lower()}"):
         return "reason", reasons[0]

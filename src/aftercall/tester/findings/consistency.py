@@ -61,18 +61,20 @@ _NO_MORE = re.compile(
     r"\b(?:not|won't|no longer|n't|never|another time|some other|again|soon)\b"
 )
 _MORE = re.compile(
-    r"\b(?:else|other|further|more|questions?|problem|need|charge|fee|worry|cost|wait|doubt)\b"
+    r"\b(?:yet|until|before|pay|else|other|further|more|questions?|problem|need|charge|fee|worry|cost|wait|doubt)\b"
 )
 _STANDS = re.compile(
     r"\b(?:see(?:ing)? you|expect(?:ing)? you|still (?:on|stands?|there|booked|have|down)|stays?"
     r"|remains?|looking forward)\b"
 )
+_RECORD = "(?:appointments?|bookings?|reminders?|messages?|records?|notes?|refills?|orders?|entry)"
 _NO_RECORD = re.compile(
-    r"\b(?:(?:have|see|find|there's|there is|got|know of) (?:nothing|no|not (?:any|a))\b"
-    r"|(?:don't|do not|can't|cannot|didn't|did not|haven't|have not) "
-    r"(?:have|see|find|know of|write|written|take|taken|make|made|book|booked|note|noted|save"
-    r"|saved) (?:any|a|anything|it|that|you|your|down)\b"
-    r"|nothing (?:is|was|has been) (?:booked|noted|saved))"
+    rf"\b(?:(?:don't|do not|can't|cannot) (?:have|see|find) (?:any|an?) {_RECORD}\b"
+    rf"|(?:have|see|find|there's|there is) (?:nothing (?:down|booked|noted|for you|here|on file|in"
+    rf" the|under)|no {_RECORD})\b"
+    r"|(?:didn't|did not|haven't|have not|never) (?:actually |really )?(?:write|written|wrote|taken"
+    r"|took|made|book|booked|note|noted|save|saved|send|sent|passed)\b"
+    r"|nothing (?:is|was|has been|got) (?:booked|noted|saved|written|sent|taken))"
 )
 _TODAY = re.compile(r"\btoday\b", re.IGNORECASE)  # mostly a courtesy
 _PARTS = re.compile(r"[,;.!?]| but ")
@@ -295,9 +297,10 @@ def _is_aside(view: CallView, sentence: str) -> bool:
     """About another time than that of the appointment; a reminder is one unless it is the wish."""
     plain = sentence.lower().replace("’", "'")
     asked = " ".join(span.text for span in view.record.caller_spans).lower()
-    if "remind" in asked:
-        plain = plain.replace("remind", "")
-    return _ASIDE.search(plain) is not None
+    if "remind" not in asked:
+        return _ASIDE.search(plain) is not None
+    is_wish = "remind" in plain
+    return not is_wish or _ASIDE.search(plain.replace("remind", "")) is not None
 
 
 def _agree(

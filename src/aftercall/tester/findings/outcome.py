@@ -21,6 +21,7 @@ from aftercall.tester.phrases import (
 )
 
 MAX_LOST_SHARE = 0.05
+_DEEDS = ("book", "move", "cancel", "take")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _TRANSFERS = (
     (
@@ -88,6 +89,23 @@ def find_tool_call(views: list[CallView], criterion: Criterion) -> str:
             elif criterion.deed and criterion.details and has_details:
                 return f"called {name}"
     return ""
+
+
+def find_other_deed(views: list[CallView], criterion: Criterion) -> str:
+    """A tool call for another wish of the same call: an agent that reports its deeds.
+
+    Then a deed that it does not report was not done.
+    """
+    if criterion.deed not in _DEEDS:
+        return ""
+    others = [
+        item
+        for view in views[:1]
+        for item in view.scenario.success
+        if item is not criterion and item.deed in _DEEDS and item.call == criterion.call
+    ]
+    found = (find_tool_call(views, item) for item in others)
+    return next((called for called in found if called), "")
 
 
 def _expectations(view: CallView) -> Iterator[Finding]:

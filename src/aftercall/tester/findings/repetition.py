@@ -52,6 +52,7 @@ _PARTS = (
 )
 _ANSWERS = ("turn:", "stage:", "opening", "answer:", "filler:slot", "filler:usual")
 _SCRIPT = ("opening", "turn:", "stage:", "answer:", "filler:reason", "filler:slot")
+_OPEN_QUESTION = ("what|which|when|where|who|why|how",)
 _PUZZLED = (
     (
         r"/\b(?:didn't|did not|couldn't|could not|don't|do not|can't|cannot) (?:quite )?"
@@ -221,7 +222,8 @@ def _asks_stage_again(view: CallView) -> Iterator[Finding]:
         said[span.why] = number
         if before is None or find_any(_CLARIFIES, asked.text):
             continue
-        if asked.who == "agent" and questions_of(asked.text):
+        question = " ".join(questions_of(asked.text)) if asked.who == "agent" else ""
+        if find_any(_OPEN_QUESTION, question):
             text = "asked again for what the caller had answered"
             turns = (before, number - 1)
             yield view.finding("asks_again", text, *turns, detail=span.why)
