@@ -97,7 +97,7 @@ def words_of(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """`/…/` is a regular expression; else words, `|` for alternatives, `*` for up to six words."""
+    """`/…/` is a regular expression; else words, `|` for alternatives, `*` for some words."""
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
         return re.compile(pattern[1:-1], re.IGNORECASE)
     return re.compile(

@@ -45,11 +45,17 @@ _CUTS_SHORT = (
     "slot_changed",
     "other_language",
 )
-_EXPLAINS = ("slot_changed", "other_language")
-_FOLLOWS_CUT = ("goal_missed", "stages_unsaid")
-_FOLLOWS_FAILURE = (
-    *("never_spoke", "no_answer", "hung_up_early", "expectation_missed", "broken_off"),
-)
+# a finding of the kind on the left follows from one on the right in the same call
+_FOLLOWS: dict[str, tuple[str, ...]] = {
+    "goal_missed": _CUTS_SHORT,
+    "stages_unsaid": _CUTS_SHORT,
+    "hung_up_early": ("agent_error", "slot_changed", "other_language"),
+    "never_spoke": ("agent_error",),
+    "no_answer": ("agent_error",),
+    "expectation_missed": ("agent_error",),
+    "broken_off": ("agent_error",),
+    "says_again": ("echoes",),
+}
 _REASONS = {"tester": 0, "line": 1, "unknown": 2}
 # a finding of the kind on the left is dropped for one on the right about the same turns
 _SHADOWS = {
@@ -241,16 +247,8 @@ def _without_echoes(findings: list[Finding]) -> list[Finding]:
     causes = {(finding.call, finding.kind) for finding in findings}
     kept: list[Finding] = []
     for finding in findings:
-        cut_short = any((finding.call, kind) in causes for kind in _CUTS_SHORT)
-        if finding.kind in _FOLLOWS_CUT and cut_short:
-            continue
-        is_known = any((finding.call, kind) in causes for kind in _EXPLAINS)
-        if finding.kind == "hung_up_early" and is_known:
-            continue
-        has_failed = (finding.call, "agent_error") in causes
-        if finding.kind in _FOLLOWS_FAILURE and has_failed:
-            continue
-        if finding.kind == "says_again" and (finding.call, "echoes") in causes:
+        follows = _FOLLOWS.get(finding.kind, ())
+        if any((finding.call, kind) in causes for kind in follows):
             continue
         if finding not in kept and not any(
             _is_shadow(finding, other) for other in findings

@@ -61,7 +61,8 @@ _NO_MORE = re.compile(
     r"\b(?:not|won't|no longer|n't|never|another time|some other|again|soon)\b"
 )
 _MORE = re.compile(
-    r"\b(?:yet|until|before|pay|else|other|further|more|questions?|problem|need|charge|fee|worry|cost|wait|doubt)\b"
+    r"\b(?:yet|until|before|pay|else|other|further|more|questions?|problem|need|charge|fee|worry"
+    r"|cost|wait|doubt)\b"
 )
 _STANDS = re.compile(
     r"\b(?:see(?:ing)? you|expect(?:ing)? you|still (?:on|stands?|there|booked|have|down)|stays?"
@@ -185,22 +186,30 @@ def _clash(one: str, other: str, today: date) -> str:
     first, second = one.lower().replace("’", "'"), other.lower().replace("’", "'")
     if _HOURS.search(first) and _HOURS.search(second):
         before, after = find_slots(first, today), find_slots(second, today)
-        same_days = before.days == after.days or not before.days or not after.days
-        both = before.times and after.times
-        if both and same_days and not before.times & after.times:
-            return "the opening hours"
-        if _is_open_and_closed(first, second, before.days & after.days):
+        days = before.days & after.days
+        if _has_other_hours(before, after) or _is_open_and_closed(first, second, days):
             return "the opening hours"
     if _has_other_price(first, second):
         return "the price"
+    return "whether it is so" if _is_denied(first, second) else ""
+
+
+def _has_other_hours(before: Slots, after: Slots) -> bool:
+    same_days = before.days == after.days or not before.days or not after.days
+    both = before.times and after.times
+    return bool(both) and same_days and not before.times & after.times
+
+
+def _is_denied(first: str, second: str) -> bool:
+    """One sentence says what the other denies."""
     is_same = bool(_NOT.search(first)) == bool(_NOT.search(second))
     if is_same or _NOT_YET.search(first) or _NOT_YET.search(second):
-        return ""
+        return False
     stripped = _NOT.sub(" ", first), _NOT.sub(" ", second)
     words = _matter(stripped[0]), _matter(stripped[1])
     shared, smaller = len(words[0] & words[1]), min(len(words[0]), len(words[1]))
     is_about_same = likeness(*stripped) >= 0.8 or shared == smaller
-    return "whether it is so" if shared >= 3 and is_about_same else ""
+    return shared >= 3 and is_about_same
 
 
 def _matter(text: str) -> set[str]:

@@ -29,9 +29,10 @@ _ENGLISH = word_set("""
     should may let get got like know need want see call calling back good great okay sure day
     today out up down about then than been our us its were doctor sorry anything else
 """)
-_MORE_ENGLISH = frozenset((*HOLLOW, *HOUR_WORDS, *DAYS, *MONTHS)) | word_set("""
+_MORE_ENGLISH = word_set("""
     zero oh days weeks hours minutes working number street takes costs dollars pounds percent
 """)
+_ANY_ENGLISH = _ENGLISH | _MORE_ENGLISH | {*HOLLOW, *HOUR_WORDS, *DAYS, *MONTHS}
 _OTHER_LANGUAGES = word_set("""
     el la los las es por que para gracias usted su de una como en le les des est pour vous merci
     je nous der die das und ist ich sie bitte danke wie kann nicht il per grazie sono che con
@@ -85,7 +86,7 @@ def _spoken_language(text: str) -> str:
     if len(words) < MIN_LANGUAGE_WORDS:
         return ""
     found = detect_language([text])
-    english = sum(word in _ENGLISH or word in _MORE_ENGLISH for word in words)
+    english = sum(word in _ANY_ENGLISH for word in words)
     foreign = sum(word in _OTHER_LANGUAGES and word not in _ENGLISH for word in words)
     foreign += sum(not word.isascii() for word in words)
     if found == "en" and foreign >= 2 and foreign > english:
