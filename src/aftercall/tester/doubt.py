@@ -115,10 +115,10 @@ def _has_no_answer(view: CallView, finding: Finding) -> bool:
     """The agent asked what the script does not answer; asked again, it had no answer yet."""
     if finding.kind == "hung_up_early":
         return any(span.why == "gap" for span in view.record.caller_spans[-1:])
-    if finding.kind in _PLAIN_FACTS:
+    if finding.kind in _PLAIN_FACTS or finding.detail.startswith("not said"):
         return False
     gaps = [fault for fault in view.tester_faults if fault.kind == "not_in_script"]
-    if finding.kind in _ALL_TURNS:
+    if finding.kind in _ALL_TURNS or finding.kind == "refusal_loop":
         return bool(gaps)
     first, last = min(finding.turns, default=0), max(finding.turns, default=0)
     return any(first <= turn < last for gap in gaps for turn in gap.turns)

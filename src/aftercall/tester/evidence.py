@@ -144,8 +144,20 @@ def weigh(view: CallView, criterion: Criterion) -> Weighed:
     statements = [item for item in sentences if item.is_statement]
     weighed = _weigh_deed(view, criterion, deed, statements, detailed)
     weighed = weighed or _weigh_checks(view, criterion)
-    says_so = any(says_done(deed, item.text) for item in statements)
+    says_so = any(
+        says_done(deed, item.text) and not is_about_another(view, criterion, item.text)
+        for item in statements
+    )
     return weighed or _weigh_rest(view, sentences, says_so)
+
+
+def is_about_another(view: CallView, criterion: Criterion, text: str) -> bool:
+    """Whether a sentence names details of another wish of the caller, and none of this one."""
+    today = view.record.started_at.date()
+    others = (item for item in view.scenario.success if item is not criterion)
+    return not names_detail(criterion.details, text, today) and any(
+        names_detail(item.details, text, today) for item in others
+    )
 
 
 def _weigh_checks(view: CallView, criterion: Criterion) -> Weighed | None:

@@ -20,14 +20,16 @@ _ASKING = re.compile(
     r"|may i|might i|do you|does|did you|would you|will you|is (?:that|this|there|it)|are you"
     r"|have you|please (?:tell|give|say|spell|provide|confirm|state|share)|kindly"
     r"|(?:i|i'll|we|we'll|i will|we will|i'd|i would)(?: just| also| still)? "
-    r"need (?:your|to know|a|the|to (?:have|get|take|verify|confirm))"
+    r"(?:need|require|lack|want) (?:your|to know|a|the|to (?:have|get|take|verify|confirm))"
+    r"|(?:i|we) (?:shall|must|will) (?:require|have|know|ask for) (?:your|the|a)"
     r"|i(?:'ll| will)(?: just)? (?:take|grab|have) your|let me (?:get|have|take|grab) (?:your|a)"
     r"|let's start with|tell me|give me|go ahead and (?:tell|give)|your (?:\w+ ){0,3}please)\b"
 )
 _REQUEST_END = re.compile(r"\b(?:please|for me)\W*$")
 _FIELDS: dict[str, str] = {
     # a name of something else (`the name of the medicine`, `the doctor's name`) is not the caller's
-    "name": r"(?:(?<!'s )|(?<=patient's )|(?<=caller's ))\bnames?\b(?! (?:of|the)\b)(?!,? dr)"
+    "name": r"(?:(?<!'s )|(?<=patient's )|(?<=caller's ))(?<!maiden )(?<!middle )(?<!company )"
+    r"(?<!business )(?<!street )(?<!brand )(?<!file )\bnames?\b(?! (?:of|the)\b)(?!,? dr)"
     r"|\b(?:surname|who am i|and you are\b|spell (?:it|that|your|the|yourself)"
     r"|who(?:m)?(?: is|'s| am| do| have| are| may| shall| should| would| might| must| could)"
     r" (?:i|this|calling|it|speaking|you|we|there|that|the caller)\b(?! (?:like|want|wish|need|see"
@@ -44,9 +46,10 @@ _FIELDS: dict[str, str] = {
     "email": r"\be-?mail(?: address)?\b",
     "address": r"\b(?:home |street |mailing |billing )address\b",
     "zip": r"\b(?:zip|postal|post) ?code\b",
-    "insurance": r"\b(?:insurance|member id|policy number|coverage)\b",
+    "insurance": r"\b(?:insurance|coverage)\b(?! (?:card|number|id|policy)\b)",
     "pharmacy": r"\bpharmacy\b",
-    "account": r"\b(?:account|customer|order|reference|confirmation|member) (?:number|id)\b",
+    "account": r"\b(?:account|customer|order|reference|confirmation|member(?:ship)?|policy"
+    r"|insurance|card|case|file|booking) (?:number|id|code)\b",
     "passcode": r"\b(?:pass ?code|pin|password|security (?:code|question|word))\b",
 }
 

@@ -139,7 +139,8 @@ def answer_usual(
     if wanted is not None and (slot := _answer_slot(text, questions, asked, wanted)):
         return slot
     for pattern, answer in _USUAL_ANSWERS:
-        if pattern.search(questions):
+        is_yes = answer.startswith("Yes")
+        if pattern.search(questions) and not (is_yes and _IS_OPEN.search(questions)):
             return "usual", answer
     is_confirming = find_any(CONFIRM, questions) or _SO.search(questions)
     if is_confirming and not _IS_OPEN.search(questions):

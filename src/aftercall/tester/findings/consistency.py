@@ -53,6 +53,10 @@ _FILLERS = word_set("""
     yes no sorry actually unfortunately afraid oh well please certainly still also even plan one
     among all any
 """)
+_OBJECTS = (
+    re.compile(r"\bdr\.? ([a-z]{3,})"),
+    re.compile(r"\brefill (?:of|for) (?:your |the |my )?([a-z]{5,})"),
+)
 _PAST = re.compile(
     r"\b(?:booked|scheduled|reserved|moved|rescheduled|cancell?ed|noted|written|taken|sent|saved"
     r"|recorded|arranged|ordered|requested|refilled|passed|done|set|confirmed|down)\b"
@@ -100,6 +104,29 @@ def find(view: CallView) -> Iterator[Finding]:
     yield from _contradictions(view)
     yield from _turned_facts(view)
     yield from _slots(view)
+    yield from _wrong_object(view)
+
+
+def _wrong_object(view: CallView) -> Iterator[Finding]:
+    """Does for another doctor, or with another medicine, what the caller asked for."""
+    asked = " ".join(span.text for span in view.record.caller_spans).lower()
+    first = min((number for number, _ in view.caller_turns()), default=0)
+    known = " ".join(span.text for span in view.spans[: max(0, first - 1)]).lower()
+    for pattern in _OBJECTS:
+        wanted = set(pattern.findall(asked))
+        told = [
+            (number, found)
+            for number, span in view.agent_turns()
+            if number > first
+            for sentence in sentences_of(span.text.lower())
+            if not is_question(sentence) and says_done("take", sentence)
+            for found in pattern.findall(sentence)
+        ]
+        other = [item for item in told if item[1] not in f"{asked} {known}"]
+        if wanted and other and not any(found in wanted for _, found in told):
+            number, found = other[-1]
+            text = f"speaks of {found}; the caller asked for {min(wanted)}"
+            yield view.finding("wrong_object", text, number, detail=found)
 
 
 def _weekdays(view: CallView) -> Iterator[Finding]:

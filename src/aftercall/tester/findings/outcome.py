@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from aftercall.speech.sound import FRAME_S
 from aftercall.tester.claims import guess_deed, is_hollow, names_all, says_done
 from aftercall.tester.criterion import Criterion, Expect
-from aftercall.tester.evidence import agent_sentences, says, weigh_criterion
+from aftercall.tester.evidence import (
+    agent_sentences,
+    is_about_another,
+    says,
+    weigh_criterion,
+)
 from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.phrases import (
     asked_fields,
@@ -19,8 +24,10 @@ from aftercall.tester.phrases import (
     sentences_of,
     words_of,
 )
+from aftercall.tester.scenario import Who
 
 MAX_LOST_SHARE = 0.05
+UNSAID = "not said"
 _DEEDS = ("book", "move", "cancel", "take")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _TRANSFERS = (
@@ -149,7 +156,9 @@ def _check(
     heard = " ".join(view.spans[at - 1].text for at in answers)
     missed = [*_unmet(view, expect, heard), *_unmet_ending(view, expect, answers)]
     for text, detail in missed:
-        yield view.finding("expectation_missed", text, *turns, who=who, detail=detail)
+        # words that were said stay said, whatever the caller made of them
+        cause: Who = "agent" if detail.startswith(UNSAID) else who
+        yield view.finding("expectation_missed", text, *turns, who=cause, detail=detail)
     if expect.within_ms is None or (latency_s is None and answers):
         return
     if latency_s is None or latency_s * 1000 > expect.within_ms:
@@ -168,7 +177,7 @@ def _unmet(view: CallView, expect: Expect, heard: str) -> Iterator[tuple[str, st
                 yield f"did not say {pattern!r}", f"said {pattern}"
     for pattern in expect.not_said:
         if find_any((pattern,), heard):
-            yield f"said {pattern!r}", f"not said {pattern}"
+            yield f"said {pattern!r}", f"{UNSAID} {pattern}"
     if expect.asks and not view.is_wordless:
         asked, fields = " ".join(questions_of(heard)), asked_fields(heard)
         if not any(
@@ -231,7 +240,12 @@ def _is_open(view: CallView, criterion: Criterion) -> bool:
     if state == "missed" or deed in (None, "answer", "part"):
         return state == "missed"
     has_parted = any(says_done("part", item.text) for item in said)
-    is_done = any(item.is_statement and says_done(deed, item.text) for item in said)
+    is_done = any(
+        item.is_statement
+        and says_done(deed, item.text)
+        and not is_about_another(view, criterion, item.text)
+        for item in said
+    )
     was_called = bool(find_tool_call([view], criterion))
     return not is_done and not was_called and (state == "unknown" or not has_parted)
 

@@ -21,7 +21,8 @@ _ADDRESSED = (
     re.compile(
         r"\b(?i:thank you|thanks|okay|ok|hi|hello|great|perfect|sure|sorry|alright|all right"
         r"|welcome(?: back)?|certainly|of course|good ?bye|bye|charmed|pleasure|very good|right"
-        rf"|see you|take care),? {_TITLE}([A-Z][a-z]{{2,}})(?=[.,!?]| [A-Z][a-z]+[.,!?])"
+        r"|see you|take care|so|well|now|yes|fine|lovely|splendid|good),? "
+        rf"{_TITLE}([A-Z][a-z]{{2,}})(?=[.,!?]| [A-Z][a-z]+[.,!?])"
     ),
     re.compile(
         r"\b(?i:under the name|(?:in|under) the name of|(?:the|your) name (?:is|as|of|was)"
