@@ -19,7 +19,8 @@ from aftercall.tester.slots import DAYS, HOUR_WORDS, find_slots
 
 _GENERAL = (
     r"\b(?:all set|all done|all sorted|sorted(?: out)?|taken care of|good to go|squared away"
-    r"|(?:that's|that is|it's|it is|is|are|now|been) (?:all )?(?:done|arranged|settled|in place|made|fixed)"
+    r"|(?:that's|that is|it's|it is|is|are|now|been) (?:all )?"
+    r"(?:done|arranged|settled|in place|made|fixed)"
     r"|done(?: and dusted| deal)?[.!]?$|done for you|consider (?:it|that|yourself)"
     r"|locked (?:you |that |it )?in|confirmed|confirming|i confirm|finali[sz]ed|completed"
     r"|(?:in|on|into|onto|to) (?:the|our|my|your) (?:book|books|calendar|diary|system|schedule"
