@@ -121,7 +121,7 @@ def _triggered_jobs(
         await start_due_recordings(app.recording_fetcher)
 
     async def prepare_briefings() -> None:
-        await durable.run_in_thread(compose.fill_cache, app.composer)
+        await durable.run_in_thread(composer.fill_cache, app.composer)
 
     run = app.upkeep.run_repeatedly
     return [
