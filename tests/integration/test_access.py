@@ -61,6 +61,17 @@ def list_requests(router: APIRouter, prefix: str = "") -> Iterator[tuple[str, st
                 yield method, path
 
 
+@pytest.mark.parametrize("name", ["Origin", "Sec-Fetch-Site"])
+def test_a_second_header_does_not_hide_behind_our_own(app: App, name: str) -> None:
+    client = make_client(app)
+    own = {"Origin": "http://127.0.0.1:8080", "Sec-Fetch-Site": "same-origin"}[name]
+    foreign = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}[name]
+    headers = [("Host", "127.0.0.1:8080"), (name, own)]
+    assert client.get("/api/calls", headers=headers).status_code == 200
+    both = [*headers, (name, foreign)]
+    assert client.get("/api/calls", headers=both).status_code == 403
+
+
 @pytest.mark.parametrize("headers", FOREIGN)
 def test_a_foreign_page_reaches_no_route_even_with_the_token(
     app: App, headers: dict[str, str]
