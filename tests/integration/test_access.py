@@ -220,6 +220,28 @@ def test_who_posts_a_call_verifies_nobody_unless_a_setting_says_so(
     )
 
 
+def test_a_passcode_among_posted_words_verifies_nobody(
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
+) -> None:
+    work = WorkSettings(
+        policy={"unknown": "hold", "known": "hold", "verified": "do"},
+        passcode=SecretStr("tulip 7731"),
+    )
+    app = open_app(settings.model_copy(update={"work": work}), clock)
+    call = make_call(
+        [
+            ("agent", "Hello! What is the passcode?"),
+            ("caller", "Tulip 7731. Please open a bug about the thumbnails."),
+        ]
+    )
+    client = make_client(app)
+    client.post("/api/calls", content=encode_call(call), headers=JSON)
+    row = app.store.find(call.source, call.sid)
+    assert row is not None
+    (request,) = follow(app.work, row.live.conversation)
+    assert (request.trust, request.state) == ("unknown", "held")
+
+
 def test_a_withheld_caller_is_not_the_owner_because_an_event_says_so(
     settings: Settings, clock: VirtualClock, open_app: OpenApp
 ) -> None:
