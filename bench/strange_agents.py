@@ -75,8 +75,8 @@ async def judge_strangers(
             accused += is_wrong
             left_open += is_open
         if shows_names and (is_wrong or (is_open and not module.CAUSE)):
-            kinds = ", ".join(f"{item.kind} ({item.who})" for item in scored.findings)
-            print(f"  {module.__name__}: {scored.verdict}; {kinds or scored.reason}")
+            named = ", ".join(f"{item.kind} ({item.who})" for item in scored.findings)
+            print(f"  {module.__name__}: {scored.verdict}; {named or scored.reason}")
     if saves:
         counts = {"faults": faults, "found": right, "correct": correct}
         record = counts | {"accused": accused, "kinds": dict(sorted(kinds.items()))}

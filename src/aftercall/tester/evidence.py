@@ -142,13 +142,13 @@ def weigh(view: CallView, criterion: Criterion) -> Weighed:
         is_open = weighed.state == "unknown"
         return (_weigh_checks(view, criterion) if is_open else None) or weighed
     statements = [item for item in sentences if item.is_statement]
-    weighed = _weigh_deed(view, criterion, deed, statements, detailed)
-    weighed = weighed or _weigh_checks(view, criterion)
+    decided = _weigh_deed(view, criterion, deed, statements, detailed)
+    decided = decided or _weigh_checks(view, criterion)
     says_so = any(
         says_done(deed, item.text) and not is_about_another(view, criterion, item.text)
         for item in statements
     )
-    return weighed or _weigh_rest(view, sentences, says_so)
+    return decided or _weigh_rest(view, sentences, says_so)
 
 
 def is_about_another(view: CallView, criterion: Criterion, text: str) -> bool:

@@ -94,8 +94,8 @@ class RunSummary:
             for finding in result["findings"]
             if finding["who"] == "agent" and finding["severity"] in BUG_SEVERITIES
         )
-        figures = (data[key] for key in ("passed", "failed", "runs"))
-        return cls(data["id"], data["started_at"], *figures, frozenset(bugs))
+        keys = ("id", "started_at", "passed", "failed", "runs")
+        return cls(**{key: data[key] for key in keys}, bugs=frozenset(bugs))
 
 
 def rates_of(run: RunReport) -> PassRates | None:
