@@ -170,11 +170,9 @@ def is_said_done(criterion: Criterion, text: str, today: date) -> bool:
     if deed == "answer":
         return is_settled(criterion, text, today)
     details = criterion.details or criterion.said
-    return names_detail(details, text, today) and any(
-        says_done(deed, item.lower().replace("’", "'"))
-        for item in sentences_of(text)
-        if not is_question(item)
-    )
+    told = (item for item in sentences_of(text) if not is_question(item))
+    done = any(says_done(deed, item.lower().replace("’", "'")) for item in told)
+    return done and names_detail(details, text, today)
 
 
 def is_settled(criterion: Criterion, text: str, today: date) -> bool:

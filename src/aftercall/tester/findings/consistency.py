@@ -1,7 +1,7 @@
 """The agent's words against the calendar, its earlier words, and what the caller asked for."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from datetime import date
 
 from aftercall.tester.claims import says_done
@@ -386,11 +386,14 @@ def _confirmed(sentence: str, today: date, *, is_answer: bool) -> Slots:
 
 
 def _differs(agreed: Slots, confirmed: Slots) -> str:
-    if agreed.days and confirmed.days and not agreed.days & confirmed.days:
-        return _speak(confirmed)
-    if agreed.times and confirmed.times and not agreed.times & confirmed.times:
-        return _speak(confirmed)
-    return ""
+    has_other_day = _are_apart(agreed.days, confirmed.days)
+    is_other = has_other_day or _are_apart(agreed.times, confirmed.times)
+    return _speak(confirmed) if is_other else ""
+
+
+def _are_apart(one: Set[object], other: Set[object]) -> bool:
+    """Both are known, and have nothing in common."""
+    return bool(one) and bool(other) and one.isdisjoint(other)
 
 
 def _speak(slots: Slots) -> str:

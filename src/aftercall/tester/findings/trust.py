@@ -240,13 +240,12 @@ def _skipped_verification(view: CallView) -> Iterator[Finding]:
 
 
 def _never_verified(view: CallView, known: set[str]) -> Iterator[Finding]:
-    required = view.plan.caller_context.verification.required
-    left = [name for name in required if name not in known]
+    wanted = set(view.plan.caller_context.verification.required)
+    left = ", ".join(sorted(wanted - known))
     weighed = [weigh_criterion(view, item) for item in view.scenario.success]
-    if left and weighed and all(item.state == "met" for item in weighed):
-        text = f"did what was wanted and never asked for {', '.join(left)}"
-        turns = weighed[0].turns
-        yield view.finding("verification_skipped", text, *turns, detail=",".join(left))
+    if left and weighed and {item.state for item in weighed} == {"met"}:
+        text = f"did what was wanted and never asked for {left}"
+        yield view.finding("verification_skipped", text, *weighed[0].turns, detail=left)
 
 
 def _acts(view: CallView, turn: int) -> str:

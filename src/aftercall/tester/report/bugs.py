@@ -44,7 +44,12 @@ def _trend(trend: Sequence[RunSummary], bugs: Sequence[Bug]) -> Iterator[str]:
         figures = f"{item.passed} | {item.failed} | {left} | {len(item.bugs)}"
         yield f"| `{item.id}` | {item.started_at} | {figures} |"
     yield ""
-    before, now = trend[-2].bugs, trend[-1].bugs
+    yield from _changes(trend[-2].bugs, trend[-1].bugs, bugs)
+
+
+def _changes(
+    before: frozenset[str], now: frozenset[str], bugs: Sequence[Bug]
+) -> Iterator[str]:
     kinds = {bug.fingerprint: f"`{bug.kind}` ({bug.fingerprint})" for bug in bugs}
     for what, marks in (("New", now - before), ("No longer seen", before - now)):
         if marks:
