@@ -171,17 +171,17 @@ def _weigh_checks(view: CallView, criterion: Criterion) -> Weighed | None:
     told = [item for item in agent_sentences(view) if item.turn in checks]
     if any(names_detail(criterion.details, item.text, today) for item in told):
         return None
-    other = [
-        item
-        for item in told
-        if item.is_statement
-        and not is_hollow(item.text)
-        and not says_done("part", item.text)
-    ]
+    other = [item for item in told if item.is_statement and _names_something(item.text)]
     if not other or any(promises_answer(item.text) for item in told):
         return None
     reason = "asked for it openly, it said something else"
     return Weighed("missed", reason, (other[0].turn,), other[0].text)
+
+
+def _names_something(text: str) -> bool:
+    """More than a courtesy or a word of joy, and not a goodbye."""
+    has_words = len(set(words_of(text))) > 1 and not is_hollow(text)
+    return has_words and not says_done("part", text)
 
 
 def _asks(view: CallView, turn: int, question: str) -> bool:
