@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 from aftercall.clock import Clock
-from aftercall.tester import track_record
+from aftercall.tester import statistics
 from aftercall.tester.drivers.python import CallableAgent
 from aftercall.tester.library import list_scenarios
 from aftercall.tester.score import ScenarioScore
@@ -27,7 +27,7 @@ from aftercall.tester.target import CallSetup, ConnectionTarget
 from tables import met
 
 Row = tuple[str, str, str, str]
-TRACK_RECORD = Path(track_record.__file__).with_suffix(".json")
+TRACK_RECORD = Path(statistics.__file__).with_name("track_record.json")
 
 
 def load(folder: Path) -> Iterator[ModuleType]:

@@ -28,8 +28,7 @@ from aftercall.tester.phrases import (
     questions_of,
 )
 from aftercall.tester.scenario import PlannedCall, Scenario, ScenarioStage, ScriptedTurn
-from aftercall.tester.slots import find_slots
-from aftercall.tester.usual_questions import WantedSlot, answer_usual
+from aftercall.tester.slots import WantedSlot, answer_usual, find_slots
 
 _GOODBYE = (
     "goodbye|good bye|bye|take care",

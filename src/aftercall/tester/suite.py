@@ -8,11 +8,10 @@ from aftercall.clock import Clock
 from aftercall.errors import AftercallError
 from aftercall.tester.bug_ledger import BugLedger, fingerprint
 from aftercall.tester.caller import Caller
-from aftercall.tester.judge import judge
+from aftercall.tester.judge import count_before, judge, probe
 from aftercall.tester.model_caller import ModelCaller
 from aftercall.tester.openai_client import Complete
 from aftercall.tester.phrases import MAILBOX, find_any
-from aftercall.tester.probe import count_before, probe
 from aftercall.tester.record import CallRecord, LineEvent
 from aftercall.tester.results import RunLog
 from aftercall.tester.scenario import PlannedCall, Scenario

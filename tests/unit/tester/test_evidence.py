@@ -7,8 +7,8 @@ import pytest
 
 from aftercall.clock import SystemClock
 from aftercall.tester.claims import says_done
+from aftercall.tester.judge import count_before, follow_path, probe
 from aftercall.tester.line import AgentAnswer
-from aftercall.tester.probe import count_before, follow_path, probe
 from aftercall.tester.slots import find_slots
 from unit.tester.calls import LineAgent, kinds, scenario_of, try_agent
 

@@ -17,9 +17,8 @@ from aftercall.clock import Clock, with_timeout
 from aftercall.errors import LineFailed
 from aftercall.ids import new_id
 from aftercall.tester.alignment import align_recording, expected_s
-from aftercall.tester.budget import SpendingLimit
 from aftercall.tester.caller import Caller, CallerMove
-from aftercall.tester.drivers.twilio_rest import TwilioDialer
+from aftercall.tester.drivers.dialer import SpendingLimit, TwilioDialer
 from aftercall.tester.line import Outcome
 from aftercall.tester.phrases import find_any
 from aftercall.tester.record import CallLog, CallRecord, EndedBy, LineEvent, Span

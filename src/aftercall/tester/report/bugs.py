@@ -13,7 +13,7 @@ from aftercall.tester.report.run import (
     speak_latency,
 )
 from aftercall.tester.score import ScenarioScore
-from aftercall.tester.track_record import load_track_record
+from aftercall.tester.statistics import load_track_record
 
 _ORDER = {"critical": 0, "major": 1, "minor": 2, "info": 3}
 

@@ -14,8 +14,13 @@ from aftercall.tester.measures import percentile
 from aftercall.tester.record import format_time, record_json
 from aftercall.tester.redact import Redactor
 from aftercall.tester.score import ScenarioScore
-from aftercall.tester.statistics import pass_at_k, pass_hat_k, speak_rate, wilson
-from aftercall.tester.track_record import load_track_record
+from aftercall.tester.statistics import (
+    load_track_record,
+    pass_at_k,
+    pass_hat_k,
+    speak_rate,
+    wilson,
+)
 
 
 @dataclass(frozen=True)
