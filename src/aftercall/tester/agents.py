@@ -16,7 +16,13 @@ from aftercall.tester.drivers.python import (
     CallableAgent,
     load_function,
 )
-from aftercall.tester.drivers.remote import HttpAgent, WebSocketAgent
+from aftercall.tester.drivers.remote import (
+    HttpAgent,
+    SocketThreadAgent,
+    WebSocketAgent,
+    open_socket_thread,
+    run_in_loop,
+)
 from aftercall.tester.practice_agent import BY_NAME
 from aftercall.tester.target import (
     AgentTarget,
@@ -42,14 +48,23 @@ async def open_target(
         yield PracticeTarget(setup, _read_faults(rest))
     elif kind in ("ws", "wss"):
         token = _find_own_token(settings, agent)
-        yield ConnectionTarget.of_agent(
-            agent, setup, lambda: WebSocketAgent(agent, token=token)
-        )
-    elif kind in ("http", "https"):
-        async with httpx2.AsyncClient(timeout=30.0, trust_env=False) as http:
+        async with open_socket_thread() as loop:
             yield ConnectionTarget.of_agent(
-                agent, setup, lambda: HttpAgent(agent, http)
+                agent,
+                setup,
+                lambda: SocketThreadAgent(WebSocketAgent(agent, token=token), loop),
             )
+    elif kind in ("http", "https"):
+        async with open_socket_thread() as loop:
+            http = httpx2.AsyncClient(timeout=30.0, trust_env=False)
+            try:
+                yield ConnectionTarget.of_agent(
+                    agent,
+                    setup,
+                    lambda: SocketThreadAgent(HttpAgent(agent, http), loop),
+                )
+            finally:
+                await run_in_loop(loop, http.aclose())
     elif kind == "python":
         function = load_function(rest)
         yield ConnectionTarget.of_agent(agent, setup, lambda: CallableAgent(function))

@@ -10,9 +10,8 @@ from aftercall.tester.call import CallRig, run_call
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.text_agent import Interruption, TextAgentConnection
 from aftercall.tester.finding import CallView
-from aftercall.tester.findings.timing import find_overlaps
+from aftercall.tester.findings.timing import find_overlaps, latencies, percentile
 from aftercall.tester.line import AgentAnswer, DialedCall, TickPace
-from aftercall.tester.measures import latencies, percentile
 from aftercall.tester.phrases import count_word_errors, words_of
 from aftercall.tester.scenario import (
     CallerContext,

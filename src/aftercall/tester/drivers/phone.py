@@ -105,10 +105,10 @@ class DialerWebhooks:
                         call.wire = wire
                         sender = asyncio.ensure_future(_send_out(call, send))
                 if call is not None:
-                    call.apply_event(event)
+                    self._receiver.apply_event(call, event)
         for event in wire.close():
             if call is not None:
-                call.apply_event(event)
+                self._receiver.apply_event(call, event)
         if sender is not None:
             sender.cancel()
             with suppress(asyncio.CancelledError):

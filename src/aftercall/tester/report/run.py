@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from aftercall.tester.bug_ledger import fingerprint
 from aftercall.tester.calibrate import Calibration
 from aftercall.tester.finding import BUG_SEVERITIES
-from aftercall.tester.measures import percentile
+from aftercall.tester.findings.timing import percentile
 from aftercall.tester.record import format_time, record_json
 from aftercall.tester.redact import Redactor
 from aftercall.tester.score import ScenarioScore
