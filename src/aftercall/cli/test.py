@@ -88,7 +88,7 @@ def run(
     agent: str = typer.Option(
         "receptionist",
         help=(
-            "`receptionist`, `practice[:fault,…]`, `http://…`, `ws://…`, "
+            "`receptionist`, `practice[:fault,…]`, `http://…`, `ws://…`, `twilio:wss://…`, "
             "`python[-audio]:module:function`, or a phone number (by Twilio)."
         ),
     ),

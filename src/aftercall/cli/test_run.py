@@ -21,7 +21,8 @@ from aftercall.ids import new_id
 from aftercall.lab.speech import utter
 from aftercall.settings import Settings
 from aftercall.tester.agents import LOOPBACK_NAMES, open_target
-from aftercall.tester.calibrate import calibrate
+from aftercall.tester.calibrate import Calibration, calibrate
+from aftercall.tester.known_agent import measure_line
 from aftercall.tester.library import FoundScenarios, find_scenarios
 from aftercall.tester.openai_client import OPENAI_URL, ChatModel
 from aftercall.tester.redact import Redactor
@@ -40,6 +41,7 @@ from aftercall.tester.target import AgentTarget, CallSetup
 from aftercall.tester.voice import CallerVoice, VoiceClip, choose_voice
 
 CALIBRATION_TURNS = 8
+LIVE_TURNS = 2
 VERDICT_COLOURS = {
     "passed": "green",
     "failed": "red",
@@ -92,7 +94,7 @@ async def run_tests(
         ) as target,
     ):
         if started is None:
-            calibration = tuple(await calibrate(clock, turns=CALIBRATION_TURNS))
+            calibration = await _measure_own_error(settings, plan, clock)
             scenarios = tuple(found.scenarios)
             started = StartedRun(
                 new_id(), target.name, started_at, scenarios, calibration, asdict(plan)
@@ -105,6 +107,21 @@ async def run_tests(
             log.remove()
     _print_end(console, run, folder)
     return SavedRun(run, folder, found.refused)
+
+
+async def _measure_own_error(
+    settings: Settings, plan: RunPlan, clock: SystemClock
+) -> tuple[Calibration, ...]:
+    """In a call to itself, and to a known agent that is reached as the agent is."""
+    simulated = await calibrate(clock, turns=CALIBRATION_TURNS)
+    own = await measure_line(
+        settings,
+        plan.agent,
+        CallSetup(clock, is_live=plan.is_live),
+        parallel=plan.parallel or settings.tester.parallel,
+        turns=LIVE_TURNS if plan.is_live else CALIBRATION_TURNS,
+    )
+    return (*simulated, own) if own else tuple(simulated)
 
 
 async def _run_suite(
@@ -177,13 +194,16 @@ def _make_setup(settings: Settings, plan: RunPlan, clock: SystemClock) -> CallSe
 
 
 def _default_voice(settings: Settings, plan: RunPlan) -> str:
-    """By phone a recogniser has to understand it: the lab's on this machine, or a real one."""
-    if plan.agent.startswith("+"):
-        return (
-            "words"
-            if urlsplit(settings.twilio.api_url).hostname in LOOPBACK_NAMES
-            else ""
-        )
+    """By phone a recogniser has to understand it: the lab's on this machine, or a real one.
+
+    Where our own voice is sent to a phone it speaks words; tones have to be asked for.
+    """
+    is_phone = plan.agent.startswith("+")
+    if is_phone and urlsplit(settings.twilio.api_url).hostname in LOOPBACK_NAMES:
+        return "words"
+    is_heard = is_phone and settings.tester.phone_mode == "media"
+    if is_heard or plan.agent.startswith("twilio:"):
+        return "espeak"
     return "" if plan.is_live else "tones"
 
 

@@ -37,18 +37,22 @@ _SENTENCES = (
 
 @dataclass(frozen=True)
 class Calibration:
-    """The tester's error in milliseconds, and the interruptions and words it invented."""
+    """The tester's error in milliseconds, and the interruptions and words it invented.
+
+    `is_of_run`: measured in the run itself, on its line.
+    """
 
     line: str
     turns: int
     latency_p50_ms: float
     latency_p95_ms: float
     latency_max_ms: float
-    overlap_ms: float
-    silence_ms: float
-    false_barge_ins: int
-    word_error_rate: float
+    overlap_ms: float = 0.0
+    silence_ms: float = 0.0
+    false_barge_ins: int = 0
+    word_error_rate: float = 0.0
     words: int = 0
+    is_of_run: bool = False
 
     @property
     def false_barge_in_interval(self) -> tuple[float, float]:

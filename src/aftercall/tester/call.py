@@ -1,5 +1,6 @@
 """One test call, tick by tick: when the caller speaks, and what ends the call."""
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -325,6 +326,13 @@ class _CallerSide:
             self._quiet_since_s = at_s
             return
         self._next, self._next_at_s = move, at_s + self._think_s
+        if self._rig.pace.is_live and move.kind == "say":
+            # voices keep what they have said: no tick waits for it when it is due
+            asyncio.get_running_loop().run_in_executor(None, self._warm_up, move.text)
+
+    def _warm_up(self, text: str) -> None:
+        with suppress(LineFailed):
+            self._rig.voice.speak(text)
 
     def _speak_when_due(self, at_s: float) -> None:
         if self._next is None:

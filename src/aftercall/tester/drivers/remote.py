@@ -284,7 +284,7 @@ class WebSocketAgent:
         """
         replies: list[AgentAnswer] = []
         sent_s, self._sent_s = self._sent_s, None
-        last_s: float | None = None
+        answered_s = 0.0
         while self._socket is not None and not self._has_ended:
             try:
                 async with asyncio.timeout(timeout_s):
@@ -293,12 +293,12 @@ class WebSocketAgent:
                 break
             except ConnectionClosed as closed:
                 self._has_ended = True
-                if replies or _is_orderly(closed):
+                if replies or is_orderly(closed):
                     replies.append(AgentAnswer("", ends_call=True))
                     break
-                raise _blame_close(self._url, closed) from None
+                raise blame_close(self._url, closed) from None
             if not _has_sentence(replies):
-                last_s = time.perf_counter()
+                answered_s = time.perf_counter()
             self._is_streaming = self._is_streaming or any(
                 item.text for item in replies
             )
@@ -308,8 +308,7 @@ class WebSocketAgent:
             timeout_s = self._follow_up_s(replies)
         if not replies:
             return []
-        is_timed = sent_s is not None and last_s is not None
-        return [_join(replies, (last_s or 0.0) - (sent_s or 0.0) if is_timed else None)]
+        return [_join(replies, None if sent_s is None else answered_s - sent_s)]
 
     def _follow_up_s(self, replies: list[AgentAnswer]) -> float:
         """Longer for an agent that streams, and after half a sentence."""
@@ -359,11 +358,11 @@ def _join(replies: list[AgentAnswer], took_s: float | None) -> AgentAnswer:
     )
 
 
-def _is_orderly(closed: ConnectionClosed) -> bool:
+def is_orderly(closed: ConnectionClosed) -> bool:
     return closed.rcvd is not None and closed.rcvd.code in (1000, 1001, 1005)
 
 
-def _blame_close(url: str, closed: ConnectionClosed) -> LineFailed:
+def blame_close(url: str, closed: ConnectionClosed) -> LineFailed:
     """A close with an error code is the agent's; without any code the line broke."""
     if closed.rcvd is None:
         return LineFailed(f"{url}: the connection was lost")

@@ -56,6 +56,12 @@ class RunReport:
         measured = [measures for item in self.scored for measures in item.measures]
         return [value for measures in measured for value in measures["latency_s"]]
 
+    def words_behind_s(self) -> list[float]:
+        """How late the carrier played the caller's words: the error of each latency."""
+        calls = [record for item in self.scored for record in item.records]
+        events = [event for call in calls for event in call.events]
+        return [float(item.detail) for item in events if item.kind == "words_played"]
+
 
 @dataclass(frozen=True)
 class PassRates:
@@ -137,13 +143,23 @@ def speak_calibration(run: RunReport) -> str:
     record = load_track_record().sentence
     if not run.calibration:
         return f"the tester was not calibrated for this run; {record}"
-    worst = max(item.latency_p95_ms for item in run.calibration)
     false = sum(item.false_barge_ins for item in run.calibration)
     turns = sum(item.turns for item in run.calibration)
-    return (
-        f"tester's own error: latency {worst:.1f} ms at p95 on its worst line, {false} false "
-        f"barge-ins in {turns} turns; {record}"
-    )
+    barge_ins = f"{false} false barge-ins in {turns} turns"
+    return f"tester's own error: {_speak_own_error(run)}, {barge_ins}; {record}"
+
+
+def _speak_own_error(run: RunReport) -> str:
+    """On the line of this run where it could be measured, else in a call to itself."""
+    if behind := run.words_behind_s():
+        p95 = 1000 * (percentile(behind, 0.95) or 0.0)
+        return f"its words were played up to {p95:.0f} ms late (p95) on this line"
+    if own := [item for item in run.calibration if item.is_of_run]:
+        (line,) = own
+        answers = f"{line.turns} answers of a known agent by {line.line}"
+        return f"latency {line.latency_p95_ms:.1f} ms at p95 over {answers}"
+    worst = max(item.latency_p95_ms for item in run.calibration)
+    return f"latency {worst:.1f} ms at p95 on its worst line"
 
 
 def run_json(run: RunReport) -> dict[str, Any]:
