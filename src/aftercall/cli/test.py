@@ -89,7 +89,8 @@ def run(
         "receptionist",
         help=(
             "`receptionist`, `practice[:fault,…]`, `http://…`, `ws://…`, `twilio:wss://…`, "
-            "`python[-audio]:module:function`, or a phone number (by Twilio)."
+            "`python[-audio]:module:function`, a phone number (by Twilio), or "
+            "`inbound:NUMBER` or `inbound:https://…` for an agent that calls."
         ),
     ),
     runs: int = typer.Option(
@@ -98,9 +99,7 @@ def run(
     parallel: int = typer.Option(
         0, min=0, help="Calls at a time; `tester.parallel` if unset."
     ),
-    live: bool = typer.Option(
-        False, "--live", help="Real pace; else pauses are skipped."
-    ),
+    live: bool = typer.Option(False, "--live", help="Real pace; else no pauses."),
     voice: str = typer.Option(
         "", help="`espeak`, `tones`, or `words` in the lab; `tester.voice` if unset."
     ),

@@ -22,6 +22,7 @@ from aftercall.lab.speech import utter
 from aftercall.settings import Settings
 from aftercall.tester.agents import LOOPBACK_NAMES, open_target
 from aftercall.tester.calibrate import Calibration, calibrate
+from aftercall.tester.drivers.phone import INBOUND
 from aftercall.tester.known_agent import measure_line
 from aftercall.tester.library import FoundScenarios, find_scenarios
 from aftercall.tester.openai_client import OPENAI_URL, ChatModel
@@ -136,7 +137,7 @@ async def _run_suite(
     started, clock = log.started, parts.clock
     began_s = clock.monotonic() - log.seconds
     parallel = plan.parallel or settings.tester.parallel
-    if target.is_live and plan.agent.startswith("+"):
+    if target.is_live and _is_by_phone(plan):
         parallel = 1
     count = len(started.scenarios)
     what = f"{count} scenario{'s' * (count != 1)} against {target.name}"
@@ -198,13 +199,21 @@ def _default_voice(settings: Settings, plan: RunPlan) -> str:
 
     Where our own voice is sent to a phone it speaks words; tones have to be asked for.
     """
-    is_phone = plan.agent.startswith("+")
+    is_phone = _is_by_phone(plan)
     if is_phone and urlsplit(settings.twilio.api_url).hostname in LOOPBACK_NAMES:
         return "words"
-    is_heard = is_phone and settings.tester.phone_mode == "media"
+    is_heard = is_phone and not _is_spoken_by_twilio(settings, plan)
     if is_heard or plan.agent.startswith("twilio:"):
         return "espeak"
     return "" if plan.is_live else "tones"
+
+
+def _is_by_phone(plan: RunPlan) -> bool:
+    return plan.agent.startswith(("+", f"{INBOUND}:"))
+
+
+def _is_spoken_by_twilio(settings: Settings, plan: RunPlan) -> bool:
+    return plan.agent.startswith("+") and settings.tester.phone_mode != "media"
 
 
 class WordsVoice:

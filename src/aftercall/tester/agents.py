@@ -10,7 +10,7 @@ import httpx2
 from aftercall.errors import UnknownTestName
 from aftercall.keys import find_api_token
 from aftercall.settings import Settings
-from aftercall.tester.drivers.phone import make_recogniser, open_phone
+from aftercall.tester.drivers.phone import INBOUND, make_recogniser, open_phone
 from aftercall.tester.drivers.python import (
     AudioAgentConnection,
     CallableAgent,
@@ -36,7 +36,8 @@ from aftercall.tester.target import (
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 AGENTS = (
     "receptionist, practice[:fault,…], http://…, ws://…, twilio:wss://…, "
-    "python:module:function, python-audio:module:function, or a phone number"
+    "python:module:function, python-audio:module:function, a phone number, or "
+    "inbound:number or inbound:https://… for an agent that calls"
 )
 
 
@@ -46,7 +47,7 @@ async def open_target(
 ) -> AsyncIterator[AgentTarget]:
     """Every agent but the receptionist, which is opened by the command line."""
     kind, _, rest = agent.partition(":")
-    if agent.startswith("+"):
+    if agent.startswith("+") or kind == INBOUND:
         async with open_phone(settings, agent, setup) as phone:
             yield phone
     elif kind in _OPENERS:

@@ -17,8 +17,8 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.carrier.control import TwilioRest
-from aftercall.clock import SystemClock
-from aftercall.errors import LineFailed
+from aftercall.clock import Clock, SystemClock
+from aftercall.errors import AgentRefused, LineFailed
 from aftercall.phone.signature import TwilioSignature
 from aftercall.phone.wire import AudioIn
 from aftercall.settings.providers import TwilioSettings
@@ -27,7 +27,11 @@ from aftercall.tester.call_audio import AgentListener, AgentTranscriber, CallAud
 from aftercall.tester.drivers import phone
 from aftercall.tester.drivers.dialer import TwilioDialer
 from aftercall.tester.drivers.python import AudioAgentConnection
-from aftercall.tester.drivers.twilio_media import MediaCalls, MediaConnection
+from aftercall.tester.drivers.twilio_media import (
+    InboundAgent,
+    MediaCalls,
+    MediaConnection,
+)
 from aftercall.tester.line import AgentTick, CallerTick, DialedCall, TickPace
 from aftercall.tester.record import CallRecord
 from aftercall.tester.score import score
@@ -349,3 +353,75 @@ async def test_a_stall_of_the_line_moves_no_turn_of_the_agent() -> None:
         assert end_s == pytest.approx(true_end_s, abs=0.005)
     assert 1.6 < min(waits) < max(waits) < 2.3, "nobody takes a stall for the end"
     assert [event.kind for event in audio.events] == ["line_stalled"]
+
+
+CALLED = scenario_of("""
+turns:
+  - {say: 'Hello?', after: {event: call_starts, delay_ms: 300}}
+  - {hang_up: true}
+limits: {max_duration_s: 60}
+""")
+
+
+async def wait_for_the_agent(
+    caller: str, agent: InboundAgent, clock: Clock
+) -> tuple[CallRecord, list[str]]:
+    """The agent calls twice: as nobody waits for a second call, that one is not answered."""
+    twilio, answers = FakeTwilio(LineAgent(greeting=GREETING)), list[str]()
+
+    async def call_us() -> None:
+        for _ in range(2):
+            url = f"{PUBLIC}/tester/incoming"
+            answers.append(await twilio.post(url, {"From": caller}))
+            stream = ElementTree.fromstring(answers[-1]).find("Connect/Stream")
+            if stream is not None:
+                given = {item.get("name", ""): item.get("value", "") for item in stream}
+                await twilio.talk(stream.get("url", ""), given)
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(twilio.rest)) as http:
+        calls = MediaCalls(make_rest(http, twilio), PUBLIC, "", clock, agent)
+        twilio.app = phone.DialerWebhooks(
+            calls, TwilioSignature(SecretStr(TOKEN), PUBLIC)
+        )
+        end = MediaConnection(calls, make_pace(), limit_s=600)
+        held = asyncio.ensure_future(
+            hold(end, CALLED, recognise=FakeRecogniser().recognise)
+        )
+        while not calls.is_expecting:
+            await asyncio.sleep(0)
+        task = asyncio.ensure_future(call_us())
+        if isinstance(clock, VirtualClock):
+            await task
+            await clock.advance(60)
+        record = await held
+        await task
+    return record, answers
+
+
+async def test_an_agent_that_calls_us_is_answered_once() -> None:
+    agent = InboundAgent("+15550199", number="+15550101")
+    record, answers = await wait_for_the_agent("+15550101", agent, SystemClock())
+    assert (record.outcome, record.caller_spans[0].text) == ("answered", "Hello?")
+    assert ["Reject" in answer for answer in answers] == [False, True]
+
+
+async def test_a_stranger_who_calls_our_number_is_not_the_agent() -> None:
+    agent = InboundAgent("+15550199", number="+15550101")
+    record, answers = await wait_for_the_agent("+15550142", agent, VirtualClock())
+    assert record.outcome == "no-answer"
+    assert all("Reject" in answer for answer in answers)
+
+
+async def test_an_agent_is_asked_to_call_us() -> None:
+    asked: list[Any] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(json.loads(request.content))
+        return httpx2.Response(503)
+
+    transport = httpx2.MockTransport(answer)
+    async with httpx2.AsyncClient(transport=transport) as http:
+        agent = InboundAgent("+15550199", address="https://agent/call", http=http)
+        with pytest.raises(AgentRefused, match="503"):
+            await agent.ask_to_call(DialedCall(None, "reminder"))
+    assert asked == [{"to": "+15550199", "scenario": "reminder", "call": 1}]

@@ -7,10 +7,13 @@ the agent goes where its timestamp says, not where it arrived: a stall moves no 
 import asyncio
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+import httpx2
+
 from aftercall.clock import Clock
-from aftercall.errors import LineFailed, StreamNotOpen
+from aftercall.errors import AgentRefused, LineFailed, StreamNotOpen
 from aftercall.ids import new_id
 from aftercall.phone.twilio import TwilioWire
 from aftercall.phone.twiml import connect_stream
@@ -45,6 +48,7 @@ STALL_S = 0.2  # frames come every 20 ms; this long without one is a stall
 MAX_STALL_S = 3.0  # then the line counts as silent
 LAB_FRAME_TIMEOUT_S = 1.0
 CONNECT_TIMEOUT_S = 10.0
+NOT_EXPECTED = '<?xml version="1.0" encoding="UTF-8"?><Response><Reject /></Response>'
 _OVER: dict[str, Outcome] = {
     "busy": "busy",
     "no-answer": "no-answer",
@@ -93,12 +97,42 @@ class MediaCall:
             self.outcome.set_result(outcome)
 
 
+@dataclass(frozen=True)
+class InboundAgent:
+    """An agent that calls our number: on its own, or when its address is asked to."""
+
+    our_number: str
+    number: str | None = None
+    """Calls from other numbers are not the agent's."""
+    address: str | None = None
+    http: httpx2.AsyncClient | None = None
+
+    async def ask_to_call(self, dial: DialedCall) -> None:
+        if self.http is None or self.address is None:
+            return
+        body = {"to": self.our_number, "scenario": dial.scenario, "call": dial.number}
+        try:
+            answer = await self.http.post(self.address, json=body)
+        except httpx2.HTTPError as error:
+            reason = f"no answer ({type(error).__name__})"
+            raise LineFailed(f"{self.address}: {reason}") from None
+        if answer.status_code >= 400:
+            raise AgentRefused(f"{self.address}: answered {answer.status_code}")
+
+
 class MediaCalls:
-    """Dials, and routes sockets and webhooks to their calls."""
+    """Dials or is dialled, and routes sockets and webhooks to their calls."""
 
     def __init__(
-        self, rest: TwilioDialer, public_url: str, to: str, clock: Clock
+        self,
+        rest: TwilioDialer,
+        public_url: str,
+        to: str,
+        clock: Clock,
+        inbound: InboundAgent | None = None,
     ) -> None:
+        self._inbound = inbound
+        self._expected: deque[MediaCall] = deque()
         self._rest = rest
         self._address = public_url.rstrip("/") + "/tester"
         self._to = to
@@ -107,22 +141,34 @@ class MediaCalls:
 
     async def dial(self, call: MediaCall, dial: DialedCall, limit_s: float) -> Outcome:
         self._calls[call.id] = call
-        await self._rest.dial(
-            self._to, self._address, call.id, ring_s=dial.ring_s, limit_s=limit_s
-        )
+        if self._inbound is not None:
+            self._expected.append(call)
+            await self._inbound.ask_to_call(dial)
+        else:
+            await self._rest.dial(
+                self._to, self._address, call.id, ring_s=dial.ring_s, limit_s=limit_s
+            )
         alarm = asyncio.get_running_loop().create_task(
             self._clock.sleep(dial.ring_s + CONNECT_TIMEOUT_S)
         )
         alarm.add_done_callback(lambda _: call.set_outcome("no-answer"))
         outcome = await call.outcome
         alarm.cancel()
+        if outcome != "answered":
+            self.forget(call)
         return outcome
+
+    @property
+    def is_expecting(self) -> bool:
+        return bool(self._expected)
 
     def apply_event(self, call: MediaCall, event: WireEvent) -> None:
         call.apply_event(event, self._clock.monotonic())
 
     def forget(self, call: MediaCall) -> None:
         self._calls.pop(call.id, None)
+        with suppress(ValueError):
+            self._expected.remove(call)
 
     def find(self, call_id: str) -> MediaCall | None:
         return self._calls.get(call_id)
@@ -131,10 +177,11 @@ class MediaCalls:
         self, page: str, call_id: str, form: Mapping[str, str]
     ) -> str | None:
         """TwiML that sends the call's sound to our socket; other webhooks report how it went."""
+        if page == "incoming":
+            return self._pick_up(form.get("From", ""))
         call = self._calls.get(call_id)
         if page == "voice":
-            socket = self._address.replace("http", "ws", 1) + "/media"
-            return connect_stream(socket, {"call": call_id})
+            return self._connect(call_id)
         if (
             call is not None
             and page == "status"
@@ -144,6 +191,17 @@ class MediaCalls:
             call.stopped = call.stopped or StopReason.ENDED
             call.arrived.set()
         return None
+
+    def _pick_up(self, caller: str) -> str:
+        """The call that waits longest gets it; nobody else's call is answered."""
+        agent = self._inbound
+        if agent is None or agent.number not in (None, caller) or not self._expected:
+            return NOT_EXPECTED
+        return self._connect(self._expected.popleft().id)
+
+    def _connect(self, call_id: str) -> str:
+        socket = self._address.replace("http", "ws", 1) + "/media"
+        return connect_stream(socket, {"call": call_id})
 
 
 class SoundTimeline:
