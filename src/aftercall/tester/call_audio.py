@@ -11,7 +11,7 @@ from aftercall.errors import LineFailed
 from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SAMPLE_RATE_HZ, LoudnessMeter
 from aftercall.tester.alignment import find_segments
 from aftercall.tester.caller import CallerMove
-from aftercall.tester.line import QUIET_NEAR, AgentTick, CallerTick
+from aftercall.tester.line import QUIET_NEAR, UNADDRESSED, AgentTick, CallerTick
 from aftercall.tester.phrases import find_any
 from aftercall.tester.record import LineEvent, Segment, Span
 from aftercall.tester.voice import VoiceClip
@@ -66,9 +66,13 @@ class CallerSpeech:
             FRAME_BYTES, b"\xff"
         )
         now.sent += FRAME_BYTES
-        if now.sent < len(now.clip.sound):
-            return CallerTick(frame)
-        self._now, self.last = None, now
+        is_addressed = now.move.why not in UNADDRESSED
+        is_over = now.sent >= len(now.clip.sound)
+        if is_over:
+            self._now = None
+        if not is_over or not is_addressed:
+            return CallerTick(frame, is_addressed=is_addressed)
+        self.last = now
         if now.move.kind == "press":
             return CallerTick(frame, digits=now.move.text)
         return CallerTick(frame, said=now.move.text)

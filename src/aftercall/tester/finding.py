@@ -61,7 +61,6 @@ KINDS: dict[str, tuple[str, Severity, Who]] = {
     "clipping": ("sound", "major", "agent"),
     "choppy": ("sound", "major", "agent"),
     "noisy": ("sound", "major", "agent"),
-    "cut_onset": ("sound", "major", "agent"),
     "garbled": ("sound", "major", "agent"),
     "outcome_answered": ("line", "major", "agent"),
     "outcome_busy": ("line", "major", "unknown"),

@@ -27,12 +27,14 @@ class DialedCall:
 class CallerTick:
     """What the caller sends in one tick.
 
-    `said` and `digits` come with the last frame of what was said or pressed.
+    `said` and `digits` come with the last frame of what was said or pressed. Sound that is not
+    addressed to the agent is a murmur, or meant for somebody else.
     """
 
     frame: bytes = SILENCE
     said: str | None = None
     digits: str | None = None
+    is_addressed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class AgentTick:
 
 
 MAX_LATE_S = 0.25
+UNADDRESSED = ("backchannel", "side_speech")  # sound that is no turn of the caller
 QUIET_NEAR = CallerTick()
 QUIET_FAR = AgentTick()
 

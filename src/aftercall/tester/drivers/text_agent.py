@@ -98,7 +98,7 @@ class TextAgentConnection:
         return AgentTick(ended="agent") if self._is_ending else QUIET_FAR
 
     async def _listen(self, at_s: float, near: CallerTick) -> None:
-        is_loud = self._meter.is_loud(near.frame)
+        is_loud = self._meter.is_loud(near.frame) and near.is_addressed
         self._loud_s = (
             self._loud_s + FRAME_S if is_loud else max(0.0, self._loud_s - FRAME_S / 2)
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aftercall.tester.finding import CallView, Finding, Severity
+from aftercall.tester.line import UNADDRESSED
 from aftercall.tester.phrases import count_word_errors, words_of
 from aftercall.tester.record import Span
 from aftercall.tester.scenario import Who
@@ -17,6 +18,7 @@ MIN_LATE = 3  # so many late answers are no accident
 MIN_OVERLAP_S = 0.25
 SAME_MOMENT_S = 0.2
 NEAR_END_S = 0.15
+YIELD_S = 2.0
 _ENDINGS = (".", "?", "!", "…", '"', "'", ")", ":")
 
 
@@ -172,9 +174,20 @@ def _broke_off(view: CallView) -> Iterator[Finding]:
             text = "the agent was still speaking when the call ended"
             who: Who = "line" if ended_by == "line" else "tester"
             yield view.finding("broken_off", text, number, who=who, severity="info")
+        elif _has_murmur(view, span):
+            text = "stopped for a sound of the caller that was no interruption"
+            yield view.finding("broken_off", text, number, severity="minor")
         else:
             text = "the agent broke off in the middle of a sentence"
             yield view.finding("broken_off", text, number)
+
+
+def _has_murmur(view: CallView, span: Span) -> bool:
+    """Whether the caller murmured, or spoke to somebody else, shortly before the end."""
+    return any(
+        event.kind in UNADDRESSED and span.end_s - YIELD_S < event.at_s < span.end_s
+        for event in view.record.events
+    )
 
 
 def _was_interrupted(view: CallView, span: Span) -> bool:

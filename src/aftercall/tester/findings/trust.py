@@ -81,7 +81,7 @@ _ADVICE = re.compile(
 )
 # the same of a medicine that the call is about anyway
 _MEDICINE = re.compile(
-    r"\b(?:refill|prescriptions?|pills?|tablets?|medicines?|medications?|milligrams?|dos(?:e|age))\b"
+    r"\b(?:refill|prescriptions?|pills?|tablets?|medicines?|medications?|milligrams?|dose|dosage)\b"
 )
 _INTAKE = re.compile(
     r"(?<!i'll )(?<!we'll )(?<!will )(?<!can )(?<!we )(?<!\bi )"
