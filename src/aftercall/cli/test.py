@@ -372,6 +372,45 @@ def _decided(results: "RunResults", run_id: str) -> dict[tuple[str, int], bool]:
     }
 
 
+@group.command("load")
+def load(
+    context: typer.Context,
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option("--scenario", "-s", help="A name, a file, or `all`."),
+    ] = None,
+    agent: str = typer.Option("receptionist", help="As for `run`, but not by phone."),
+    at_once: str = typer.Option(
+        "1,5,20", help="Calls at a time: a list, one step after the other."
+    ),
+    runs: int = typer.Option(
+        0, min=0, help="Runs of each scenario in a step; two per call at once if unset."
+    ),
+    live: bool = typer.Option(False, "--live", help="Real pace; else no pauses."),
+    json: bool = _JSON,
+) -> None:
+    """Call an agent many times at once; print its latency step by step.
+
+    Exit 1 if a run of any step fails.
+    """
+    from aftercall.cli.test_run import RunPlan, load_agent, print_load, read_steps
+
+    cli = get_cli_context(context)
+    steps = read_steps(at_once)
+    names, folder = tuple(scenario or ()), str(scenario_folder(cli))
+    plan = RunPlan(names, agent, runs or None, 1, live, "", False, folder, 0.0)
+
+    async def collect() -> list[dict[str, Any]]:
+        return [step.as_json() async for step in load_agent(cli, plan, steps)]
+
+    found = asyncio.run(collect())
+    if json:
+        print_json(found)
+    else:
+        print_load(cli, found)
+    raise typer.Exit(int(any(step["failed"] for step in found)))
+
+
 @group.command("calibrate")
 def calibrate(
     context: typer.Context,

@@ -1,10 +1,12 @@
 """What `aftercall test run` and `compare --budget` do: choose agent and scenarios, run, report."""
 
+import math
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -12,10 +14,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from aftercall.cli.context import CliContext, make_console, report_refused
+from aftercall.cli.context import CliContext, make_console, make_table, report_refused
 from aftercall.cli.receptionist_target import open_receptionist
 from aftercall.clock import SystemClock
-from aftercall.errors import ConfigError, NotFound, ScenarioRefused
+from aftercall.errors import ConfigError, NotFound, ScenarioRefused, UnknownTestName
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.lab.speech import utter
@@ -37,12 +39,20 @@ from aftercall.tester.report.run import (
 from aftercall.tester.results import RunLog, RunResults, StartedRun
 from aftercall.tester.score import ScenarioScore
 from aftercall.tester.statistics import Comparison
-from aftercall.tester.suite import SuiteParts, compare_targets, run_suite, shrink_bugs
+from aftercall.tester.suite import (
+    LoadStep,
+    SuiteParts,
+    compare_targets,
+    run_load,
+    run_suite,
+    shrink_bugs,
+)
 from aftercall.tester.target import AgentTarget, CallSetup
 from aftercall.tester.voice import CallerVoice, VoiceClip, choose_voice
 
 CALIBRATION_TURNS = 8
 LIVE_TURNS = 2
+MAX_AT_ONCE = 1000
 VERDICT_COLOURS = {
     "passed": "green",
     "failed": "red",
@@ -291,6 +301,48 @@ def _choose_scenarios(plan: RunPlan) -> FoundScenarios:
     if found.refused:
         raise found.refused[0]
     raise NotFound("there are no scenarios in this folder")
+
+
+def read_steps(text: str) -> list[int]:
+    try:
+        steps = [int(part) for part in text.split(",")]
+    except ValueError:
+        steps = []
+    if not steps or not all(1 <= step <= MAX_AT_ONCE for step in steps):
+        raise UnknownTestName(
+            f"--at-once: give numbers from 1 to {MAX_AT_ONCE}, as in 1,5,20"
+        )
+    return steps
+
+
+def print_load(cli: CliContext, steps: list[dict[str, Any]]) -> None:
+    times = ("p50", "p95", "p99", "max")
+    counts = ("at_once", "runs", "failed", "undecided", "answers")
+    table = make_table(*(name.replace("_", " ") for name in counts), *times)
+    for step in steps:
+        values = [step[f"latency_{name}_s"] for name in times]
+        shown = ["" if value is None else f"{value:.2f} s" for value in values]
+        table.add_row(*(str(step[name]) for name in counts), *shown)
+    cli.console.print(table)
+
+
+async def load_agent(
+    cli: CliContext, plan: RunPlan, steps: Sequence[int]
+) -> AsyncIterator[LoadStep]:
+    """One step after the other; each has at least two runs for every call at once."""
+    settings, clock = cli.config.settings, SystemClock()
+    if _is_by_phone(plan):
+        reason = "one call at a time is all there is by phone"
+        raise UnknownTestName(f"--agent {plan.agent}: {reason}")
+    scenarios = _choose_scenarios(plan).scenarios
+    setup = _make_setup(settings, plan, clock)
+    async with (
+        _open_suite_parts(settings, clock, plan) as parts,
+        _open_target(settings, plan.agent, setup) as target,
+    ):
+        for at_once in steps:
+            runs = plan.runs or math.ceil(2 * at_once / len(scenarios))
+            yield await run_load(scenarios, target, parts, at_once, runs)
 
 
 async def compare_agents(
