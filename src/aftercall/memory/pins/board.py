@@ -241,11 +241,13 @@ class PinBoard:
         """Update the pins of a memory; returns those whose state changed."""
         memory, now = self.settings.memory, self.clock.now()
         spoken = store.list_spoken_topics(connection, key)
+        known = store.list_pins(connection, key)
+        if not known and len(spoken) < memory.pin_after:
+            return []  # nothing can have come back yet
         common = find_common_terms(store.sample_other_callers(connection, key))
         window = (
             timedelta(days=memory.pin_stale_days) if memory.pin_stale_days else None
         )
-        known = store.list_pins(connection, key)
         wanted = {pin.id: pin for pin in known}
         for topic in find_topics(spoken, memory.pin_after, window, common):
             pin = _match(topic.terms, wanted.values()) or _make_pin(
