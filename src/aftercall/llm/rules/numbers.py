@@ -91,7 +91,10 @@ NUMBER_WORD = (
     + "|".join((*UNITS, *TEENS, *TENS))
     + "|hundred|thousand|double|triple)"
 )
-ALL_NUMBERS = re.compile(rf"(?:(?:{NUMBER_WORD}|\d+|uh|um|er|then|and)[\s,\-]*)+", re.I)
+# `\d++`: where a long number matches in part, no other way to cut it is tried.
+ALL_NUMBERS = re.compile(
+    rf"(?:(?:{NUMBER_WORD}|\d++|uh|um|er|then|and)[\s,\-]*)+", re.I
+)
 
 
 _NUMBERS = frozenset(
@@ -152,31 +155,3 @@ def figures_of(words: str) -> str:
             repeat = 1
         tens = word in TENS
     return figures
-
-
-def paired_pattern(figures: str) -> str:
-    """The same figures said two by two: "nineteen eighty-four"."""
-    pairs = [
-        _in_words(int(figures[at : at + 2])) for at in range(0, len(figures) - 1, 2)
-    ]
-    return r"[\s,\-]+".join(pairs) if len(figures) % 2 == 0 and all(pairs) else ""
-
-
-def _in_words(number: int) -> str:
-    if number < 10:
-        return rf"(?:oh|zero)[\s\-]+{UNITS[number - 1]}" if number else ""
-    if number < 20:
-        return TEENS[number - 10]
-    unit = rf"[\s\-]+{UNITS[number % 10 - 1]}" if number % 10 else ""
-    return f"{TENS[number // 10 - 2]}{unit}"
-
-
-def digit_pattern(figures: str) -> str:
-    """A pattern that finds the same figures however they are said or written."""
-    spoken = {
-        figure: [word for word, value in _DIGIT_WORDS.items() if value == figure]
-        for figure in "0123456789"
-    }
-    return r"[\s,\-]*".join(
-        f"(?:{'|'.join([figure, *spoken[figure]])})" for figure in figures
-    )
