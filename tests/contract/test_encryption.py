@@ -85,6 +85,19 @@ def test_a_file_put_in_the_place_of_another_is_not_read_as_that_call(
         locked.archive.read(first)
 
 
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_clear_file_in_the_place_of_an_encrypted_one_is_refused(
+    locked: App, *, is_empty: bool
+) -> None:
+    call = call_of(GOES)
+    locked.journal.ingest(call)
+    name = str(locked.store.get(call.id).archive_name)
+    forged = b"" if is_empty else encode_call(call).replace(b"Utrecht", b"Antwerp")
+    (locked.archive.place.path / name).write_bytes(forged)
+    with pytest.raises(FileUnreadable, match="not the file that was sealed"):
+        locked.archive.read(name)
+
+
 def test_the_chain_proves_the_bytes_as_stored(locked: App) -> None:
     locked.journal.ingest(call_of(GOES))
     assert faults(locked) == ()
