@@ -11,10 +11,10 @@ from datetime import datetime
 from dbos import SetWorkflowID
 
 from aftercall.durable import (
+    ThreadSteps,
     register_queue,
     run_in_thread,
     start_workflow,
-    thread_step,
     workflow,
 )
 from aftercall.errors import to_aftercall_error
@@ -114,36 +114,21 @@ async def attempt_notice(conversation: str, run: int) -> None:
         )
 
 
-record_followups = thread_step(
-    "aftercall.record_followups", ATTEMPTS, work_context, WorkContext.record_followups
+_steps = ThreadSteps(ATTEMPTS, work_context)
+record_followups = _steps.make(
+    "aftercall.record_followups", WorkContext.record_followups
 )
-run_agent = thread_step(
-    "aftercall.run_agent", ATTEMPTS, work_context, deliver.run_agent
+run_agent = _steps.make("aftercall.run_agent", deliver.run_agent)
+deliver_request = _steps.make("aftercall.deliver_request", deliver.deliver_request)
+fail_agent_requests = _steps.make(
+    "aftercall.fail_agent_requests", deliver.fail_agent_requests
 )
-deliver_request = thread_step(
-    "aftercall.deliver_request", ATTEMPTS, work_context, deliver.deliver_request
-)
-fail_agent_requests = thread_step(
-    "aftercall.fail_agent_requests", ATTEMPTS, work_context, deliver.fail_agent_requests
-)
-fail_request = thread_step(
-    "aftercall.fail_request", ATTEMPTS, work_context, deliver.fail_request
-)
-finish_run = thread_step(
-    "aftercall.finish_run", ATTEMPTS, work_context, WorkContext.finish_run
-)
-fail_run = thread_step(
-    "aftercall.fail_run", ATTEMPTS, work_context, WorkContext.fail_run
-)
-settle_promises = thread_step(
-    "aftercall.settle_promises", ATTEMPTS, work_context, WorkContext.settle_promises
-)
-send_notice = thread_step(
-    "aftercall.send_notice", ATTEMPTS, work_context, deliver.notify
-)
-send_reminder = thread_step(
-    "aftercall.send_reminder", ATTEMPTS, work_context, deliver.remind
-)
+fail_request = _steps.make("aftercall.fail_request", deliver.fail_request)
+finish_run = _steps.make("aftercall.finish_run", WorkContext.finish_run)
+fail_run = _steps.make("aftercall.fail_run", WorkContext.fail_run)
+settle_promises = _steps.make("aftercall.settle_promises", WorkContext.settle_promises)
+send_notice = _steps.make("aftercall.send_notice", deliver.notify)
+send_reminder = _steps.make("aftercall.send_reminder", deliver.remind)
 
 
 def open_work(context: WorkContext) -> None:
