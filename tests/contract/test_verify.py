@@ -7,9 +7,9 @@ import pytest
 from aftercall.app import App
 from aftercall.db.tables import calls
 from aftercall.errors import CallErased
-from aftercall.journal.archive import CHAIN_FILE
 from aftercall.journal.store import add_tombstone
 from aftercall.journal.verify import verify_archive
+from aftercall.keys import CHAIN_FILE
 from aftercall.testing import make_call
 
 

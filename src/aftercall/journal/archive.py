@@ -35,11 +35,10 @@ from aftercall.errors import (
     NotFound,
 )
 from aftercall.faults import fault_point
-from aftercall.keys import KEY_FILE
+from aftercall.keys import CHAIN_FILE, KEY_FILE
 from aftercall.model.calls import Call
 from aftercall.model.turns import Event, Turn
 
-CHAIN_FILE = "chain.jsonl"
 KEY_CHECK_FILE = "key.check"
 GENESIS_HASH = "0" * 64
 _LEADING_FIELDS = (

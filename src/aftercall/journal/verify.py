@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 from aftercall.errors import FileUnreadable, NotFound
 from aftercall.journal.archive import (
-    CHAIN_FILE,
     ArchiveFolder,
     ChainLink,
     check_chain,
     hash_bytes,
 )
 from aftercall.journal.store import CallStore
+from aftercall.keys import CHAIN_FILE
 
 NOT_ERASED = (
     "the chain says that it was erased, but the file still exists: "

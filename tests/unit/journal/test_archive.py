@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from aftercall.encryption import FileCipher
 from aftercall.errors import ArchiveError, StorageFull
 from aftercall.journal.archive import (
-    CHAIN_FILE,
     Archive,
     ArchiveFolder,
     check_chain,
@@ -22,6 +21,7 @@ from aftercall.journal.archive import (
     make_base_name,
     make_next_line,
 )
+from aftercall.keys import CHAIN_FILE
 from aftercall.testing import make_call
 
 CLEAR = FileCipher(b"k" * 32)
