@@ -1,12 +1,12 @@
 """The home folder, its database and the journal of calls."""
 
-import stat
 from datetime import timedelta
 from pathlib import Path
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import check_durable_engine, claim_home, prepare_database
+from aftercall.disk import close_to_others
 from aftercall.encryption import open_cipher
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive, ArchiveFolder
@@ -17,8 +17,6 @@ from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore
 from aftercall.log import get_logger
 from aftercall.settings import Settings
-
-OTHER_USERS = 0o077
 
 log = get_logger("home")
 
@@ -33,7 +31,7 @@ def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Dat
             f"home: {settings.home} cannot be used as a folder ({error.strerror}); set "
             "AFTERCALL_HOME"
         ) from None
-    _close_to_others(settings.home)
+    _close_home(settings.home)
     database = Database(settings.database_url)
     try:
         prepare_database(database)
@@ -45,18 +43,16 @@ def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Dat
     return database
 
 
-def _close_to_others(home: Path) -> None:
+def _close_home(home: Path) -> None:
     """Whoever may write to the home may replace its token and its key."""
-    mode = stat.S_IMODE(home.stat().st_mode)
-    if not mode & OTHER_USERS:
-        return
     try:
-        home.chmod(mode & ~OTHER_USERS)
+        was_open = close_to_others(home.resolve())
     except OSError as error:
         raise ConfigError(
             f"home: other users can open {home} ({error.strerror}); run `chmod 700` as its owner"
         ) from None
-    log.warning("other users could open the home; its mode is 700 now")
+    if was_open:
+        log.warning("other users could open the home; its mode is 700 now")
 
 
 def open_archive(settings: Settings) -> Archive:
