@@ -51,7 +51,7 @@ def make_router(app: App) -> APIRouter:
     @router.websocket(f"{TELNYX_MEDIA}/{{token}}")
     async def telnyx_media(socket: WebSocket, token: str) -> None:
         """Telnyx: the audio of a call."""
-        if not app.phone.pending_calls.is_address(token):
+        if not app.phone.pending_calls.tokens.is_address(token):
             log.warning("media socket refused", carrier=TELNYX, flaw="unknown address")
             await socket.close(CLOSE_REFUSED)
             return

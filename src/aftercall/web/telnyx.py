@@ -164,7 +164,7 @@ class TelnyxCalls:
             state |= {NUMBER_STATE_KEY: REFUSED}
         if token := await self._register_stream(ring):
             state |= {STREAM_KEY: "1", TOKEN_PARAMETER: token}
-            address = self._app.phone.pending_calls.issue_address()
+            address = self._app.phone.pending_calls.tokens.issue_address()
             stream_url = get_stream_url(self._app, f"{TELNYX_MEDIA}/{address}")
         request = self._control.answer(
             sid, cause=ring.key, stream_url=stream_url, state=state
