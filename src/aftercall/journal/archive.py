@@ -63,7 +63,7 @@ class ArchiveFolder:
     def __init__(self, path: Path, cipher: FileCipher) -> None:
         self.path = path
         self.cipher = cipher
-        self._hashes = ChainHashes(path / CHAIN_FILE)
+        self._seals = SealIndex(path / CHAIN_FILE)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def check_key(self) -> None:
@@ -104,7 +104,7 @@ class ArchiveFolder:
         """
         stored = self.read(name)
         if self.cipher.is_on and not is_encrypted(stored):
-            sealed = self._hashes.get(name)
+            sealed = self._seals.get(name)
             if sealed not in (None, hash_bytes(stored)):
                 raise FileUnreadable(
                     f"{name} is not the file that was sealed; `aftercall verify` looks"
@@ -160,7 +160,7 @@ class ArchiveFolder:
                 continue
 
 
-class ChainHashes:
+class SealIndex:
     """The hash that each file was sealed with, read from the chain as it grows."""
 
     def __init__(self, path: Path) -> None:
