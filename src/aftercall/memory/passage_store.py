@@ -22,9 +22,8 @@ from aftercall.memory.ranking import compute_marks
 from aftercall.memory.visibility import to_secrets
 from aftercall.memory.words import to_terms
 from aftercall.model.calls import Call
-from aftercall.model.passages import Kind, Passage
+from aftercall.model.passages import PAGE_BITS, Kind, Passage
 
-PAGE_BITS = 15  # a call has 20,000 turns at most
 MAX_AROUND_WORDS = 200  # words kept around a fact, the newest first
 REDACTED_TEXT = "•••"
 """Stands for a secret of any length, so that the length is hidden too."""
