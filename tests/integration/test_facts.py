@@ -178,3 +178,19 @@ def test_what_a_call_was_told_is_kept_with_it_and_said_again_it_is_a_confirmatio
         "update",
         "confirmation",
     ]
+
+
+def test_search_is_measured_on_ones_own_questions(learnt: App, tmp_path: Path) -> None:
+    known = learnt.facts.page(FactFilter(key=MemoryKey("main", "+15550199")))[0]
+    questions = [
+        {"question": "where do I live", "expects": [{"text": "I live in Lisbon"}]},
+        {"question": "music", "expects": [{"fact": known.id}]},
+    ]
+    path = tmp_path / "questions.jsonl"
+    path.write_text(
+        "".join(json.dumps(one | {"caller": "+15550100"}) + "\n" for one in questions)
+    )
+    report = json.loads(run("memory", "eval", str(path), "--json"))
+    assert (report["questions"], report["recall"]) == (2, 0.5)
+    assert report["missed_lines"] == [2]
+    assert "mrr             0.5" in run("memory", "eval", str(path))

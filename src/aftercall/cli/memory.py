@@ -28,6 +28,7 @@ from aftercall.cli.context import (
 )
 from aftercall.errors import RefusedInput
 from aftercall.journal.journal import ingest_call
+from aftercall.memory.evaluation import EvalQuestion, evaluate_search, read_questions
 from aftercall.memory.importer import (
     NoteOwner,
     find_note_files,
@@ -76,11 +77,7 @@ def search(
     """Search turns, summaries and facts, best first."""
     cli = get_cli_context(context)
     zone = cli.config.settings.zone
-    number = read_party(caller, "--caller")
-    if caller and number is None:
-        raise RefusedInput(
-            "--caller", "is withheld; withheld calls have no caller to search by"
-        )
+    number = _read_searched_caller(caller, "--caller")
     until = datetime.combine(as_of.date(), time.max, zone) if as_of else None
     with cli.open_app(reads_rows_only=True) as app:
         where = replace(
@@ -173,6 +170,39 @@ def import_notes(
         )
 
 
+@group.command("eval")
+def evaluate(
+    context: typer.Context,
+    path: Path = typer.Argument(
+        metavar="PATH", help="Your questions, one JSON object a line."
+    ),
+    limit: int = typer.Option(10, min=1, max=40, help="How many hits count."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Measure search on your own questions: recall, mean reciprocal rank, and cost.
+
+    A line is {"question": …, "caller": …, "expects": […]}. What is expected is a fact
+    {"fact": ID}, a turn {"call": ID, "turn": N}, or words of a passage {"text": …}.
+    """
+    cli = get_cli_context(context)
+    questions = read_questions(path)
+    with cli.open_app(reads_rows_only=True) as app:
+
+        def find(question: EvalQuestion) -> list[SearchHit]:
+            number = _read_searched_caller(question.caller or "", "caller")
+            scope, names = _search_scope(app, number), _speakers_by_name(app, number)
+            return app.search.find(
+                question.question, scope, limit=limit, speaker_names=names
+            )
+
+        report = evaluate_search(questions, find).to_json()
+    if json:
+        print_json(report)
+        return
+    for name, value in report.items():
+        cli.console.print(f"{name.replace('_', ' '):<15} {value}")
+
+
 @group.command("pins")
 def list_pins(
     context: typer.Context, caller: str = _CALLER, json: bool = JSON_OPTION
@@ -254,6 +284,15 @@ def edit_pin(
         )
         page = app.pins.get(pin_id)
     _print_change(page, "is as you wrote it", json)
+
+
+def _read_searched_caller(caller: str, field: str) -> str | None:
+    number = read_party(caller, field)
+    if caller and number is None:
+        raise RefusedInput(
+            field, "is withheld; withheld calls have no caller to search by"
+        )
+    return number
 
 
 def _search_scope(app: App, party: str | None) -> SearchScope:

@@ -28,16 +28,17 @@ def rank(
     return [n for _, n in QueryRanking(query, postings, TODAY).rank(signs)]
 
 
-def ask(terms: str, **fields: bool) -> SearchQuery:
-    return SearchQuery(tuple(terms.split()), **fields)
+def ask(terms: str, *, asks_when: bool = False, is_lookup: bool = False) -> SearchQuery:
+    terms_asked = tuple(terms.split())
+    return SearchQuery(terms_asked, asks_when=asks_when, is_lookup=is_lookup)
 
 
 def score(query: SearchQuery, signs: MatchSigns) -> float:
     return QueryRanking(query, [{signs.n: signs.marks}], TODAY).score(signs)
 
 
-def turn(n: int, **fields: int) -> MatchSigns:
-    return TURN._replace(n=n)._replace(**fields)
+def turn(n: int, marks: int = SHORT) -> MatchSigns:
+    return TURN._replace(n=n, marks=marks)
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
