@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.errors import RefusedInput
-from aftercall.memory.evaluation import (
+from aftercall.cli.search import (
     EvalQuestion,
     ExpectedPassage,
     evaluate_search,
     read_questions,
 )
+from aftercall.errors import RefusedInput
 from aftercall.model.passages import Passage, SearchHit
 from aftercall.testing import START
 
