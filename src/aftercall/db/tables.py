@@ -221,8 +221,9 @@ passages = Table(
     # day of the last mention, counted from year 1
     Column("day", Integer, nullable=False),
     Column("mentions", Integer, nullable=False, server_default="1"),
-    # bits: is a question, names a time; above them the number of words
-    Column("marks", Integer, nullable=False),
+    Column(
+        "marks", Integer, nullable=False
+    ),  # bits: asks, names a time; then its length
     Column("category", Text, nullable=False),
     # shared, private; secrets are never here
     Column("visibility", Text, nullable=False),
