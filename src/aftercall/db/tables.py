@@ -221,9 +221,7 @@ passages = Table(
     # day of the last mention, counted from year 1
     Column("day", Integer, nullable=False),
     Column("mentions", Integer, nullable=False, server_default="1"),
-    Column(
-        "marks", Integer, nullable=False
-    ),  # bits: asks, names a time; then its length
+    Column("marks", Integer, nullable=False),  # asks, names a time; length
     Column("category", Text, nullable=False),
     # shared, private; secrets are never here
     Column("visibility", Text, nullable=False),
