@@ -40,15 +40,17 @@ class Weights:
     """A word counts for its turn and, less, for the neighbours: an answer repeats little of its
     question.
     """
-    call: float = 0.4
+    call: float = 0.6
     """What a call that holds all the words somewhere adds to each of its turns."""
     pair: float = 0.7
     """For two words of the query side by side, as a share of their own weight."""
     min_passages: int = 1_000
     min_calls: int = 30
     """The assumed size of a memory for the rarity of a word: counting costs more than it gains."""
-    meaning: float = 0.5
-    """For nearness in meaning, if an embedder is configured."""
+    meaning: float = 0.3
+    """For the passage nearest in meaning, if an embedder is configured."""
+    unheard: float = 2.0
+    """How much more meaning counts where no passage holds the words of the query."""
     nearest: int = 40
     """How many passages near in meaning are ranked."""
     days: float = 0.8
@@ -170,12 +172,19 @@ class QueryRanking:
     def _weigh_meaning(
         self, nearest: Mapping[int, float], query_weight: float
     ) -> dict[int, float]:
-        """What nearness in meaning adds: the more, the less of the query the best passage holds."""
+        """What nearness in meaning adds: the more, the less of the query the best passage holds.
+
+        Cosines of one model lie close together: what counts is the way from the least to the best.
+        """
         if not nearest:
             return {}
         held = max(self._words.values(), default=0.0) / (query_weight or 1.0)
-        trust = self._weights.meaning * (2 - min(1.0, held))
-        return {n: trust * cosine for n, cosine in nearest.items()}
+        missing = 1 - min(1.0, held)
+        trust = self._weights.meaning * (1 + self._weights.unheard * missing)
+        is_cut_off = len(nearest) >= self._weights.nearest
+        least = min(nearest.values()) if is_cut_off else 0.0
+        unit = trust / ((max(nearest.values()) - least) or 1.0)
+        return {n: unit * (cosine - least) for n, cosine in nearest.items()}
 
     def pick_candidates(self, limit: int) -> Iterable[int]:
         """The best by words and call; for a look-up, also `limit` passages that hold the word."""

@@ -111,6 +111,18 @@ def test_a_look_up_shows_what_holds_the_word_before_its_neighbours() -> None:
         assert rank([{held.n: held.marks}], [near, held], query)[0] == first
 
 
+def test_meaning_counts_more_where_the_words_are_not_found() -> None:
+    near = turn(OTHER_CALL + 10)
+
+    def gain(postings: Sequence[dict[int, int]]) -> float:
+        query, nearest = ask("tea oolong"), {near.n: 0.5}
+        fused = QueryRanking(query, postings, TODAY, nearest=nearest).score(near)
+        return fused - QueryRanking(query, postings, TODAY).score(near)
+
+    held = {CALL + 10: SHORT}
+    assert gain([{}, {}]) > gain([held, {}]) > gain([held, held]) > 0
+
+
 def test_category_recency_and_frequency_each_count_for_facts() -> None:
     query = ask("x")
     assert score(query, FACT._replace(category="correction")) > score(query, FACT)
