@@ -257,7 +257,7 @@ class Composer:
             party=found.party,
             dropped=found.resume_state.call_id if found.resume_state else None,
         )
-        trust = trust or self.policy.trust(call, has_passcode=False)
+        trust = trust or self.policy.release_trust(call, has_passcode=False)
         released = withhold_facts(briefing, trust, self.settings)
         return trim(released, self.settings.briefing.max_tokens)
 
@@ -358,6 +358,7 @@ def withhold_facts(briefing: Briefing, trust: Trust, settings: Settings) -> Brie
             pin for pin in briefing.pins if not _gives_away(_pin_text(pin), withheld)
         ),
         caller=_redact_page(briefing.caller, withheld),
+        pick_up=_redact_dropped_call(briefing.pick_up, withheld),
     )
 
 
@@ -370,6 +371,16 @@ def _redact_recent_call(call: RecentCall, withheld: list[BriefingFact]) -> Recen
         _redact_text(text, withheld) for text in (call.summary, call.context)
     )
     return replace(call, summary=summary, context=context)
+
+
+def _redact_dropped_call(
+    dropped: ResumedCall | None, withheld: list[BriefingFact]
+) -> ResumedCall | None:
+    """Who rings within the reconnect window has not shown to be who rang before."""
+    if dropped is None:
+        return None
+    turns = [turn for turn in dropped.turns if not _gives_away(turn.text, withheld)]
+    return replace(dropped, turns=tuple(turns))
 
 
 def _redact_page(page: KnownCaller, withheld: list[BriefingFact]) -> KnownCaller:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from aftercall.llm.long_calls import cut_text
 from aftercall.llm.rules.names import END, NAME, TITLE, asks_name, clean_name
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.llm.rules.uncased import find_uncased
@@ -84,7 +85,8 @@ def find_introduction(
 ) -> Introduction | None:
     """The last name that the caller clearly gave for themself in one turn."""
     found = None
-    for sentence in split_sentences(text):
+    pieces = cut_text(text)
+    for sentence in (each for piece in pieces for each in split_sentences(piece)):
         if name := _name_in(
             sentence, is_opening=is_opening or is_asked, is_asked=is_asked
         ):

@@ -91,10 +91,12 @@ def test_a_github_that_refuses_the_token_says_so_without_what_was_said(
 
 
 def test_a_webhook_carries_the_signature_that_the_standard_describes() -> None:
-    secret = base64.b64encode(b"a secret of some length").decode()
+    secret = base64.b64encode(b"a secret of enough length").decode()
     with Receiver() as hook:
         WebhookSink(
-            WebhookSettings(url=hook.url, secret=SecretStr(f"whsec_{secret}")),
+            WebhookSettings(
+                url=SecretStr(hook.url), secret=SecretStr(f"whsec_{secret}")
+            ),
             VirtualClock(),
         ).deliver(WORK)
     (posted,) = hook.posted
@@ -124,19 +126,23 @@ def test_a_webhook_is_tried_again_where_that_may_help(
 ) -> None:
     with Receiver() as hook:
         hook.answers.append(status)
-        sink = WebhookSink(WebhookSettings(url=hook.url), VirtualClock())
+        sink = WebhookSink(WebhookSettings(url=SecretStr(hook.url)), VirtualClock())
         with pytest.raises(error):
             sink.deliver(WORK)
         sink.deliver(WORK)
     assert len({posted.headers["webhook-id"] for posted in hook.posted}) == 1
 
 
-def test_a_webhook_secret_that_is_none_is_a_mistake_in_the_settings() -> None:
-    with pytest.raises(ConfigError, match=r"webhook\.secret"):
-        WebhookSink(
-            WebhookSettings(url="http://x.example", secret=SecretStr("whsec_???")),
-            VirtualClock(),
-        )
+@pytest.mark.parametrize(
+    ("secret", "said"),
+    [("whsec_???", "is not base64"), ("whsec_c2VjcmV0", "holds 6 bytes and needs 24")],
+)
+def test_a_webhook_secret_that_is_none_or_weak_is_refused(
+    secret: str, said: str
+) -> None:
+    url = SecretStr("http://x.example")
+    with pytest.raises(ConfigError, match=rf"webhook\.secret: {said}"):
+        WebhookSink(WebhookSettings(url=url, secret=SecretStr(secret)), VirtualClock())
 
 
 @pytest.mark.parametrize(

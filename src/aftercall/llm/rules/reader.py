@@ -5,10 +5,13 @@ out.
 import re
 from collections.abc import Iterable
 from datetime import date, timedelta
+from functools import partial
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from aftercall.llm.cached_reader import CachedReader, as_sentence
+from aftercall.llm.long_calls import CutCall, read_in_windows
+from aftercall.llm.reading_process import ReadingProcess
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.address import find_call_name, find_pronouns, put_right
 from aftercall.llm.rules.asks import is_worth_keeping, tidy
@@ -84,11 +87,23 @@ class RulesReader(CachedReader):
 
     name = "rules"
 
+    def __init__(self, process: ReadingProcess | None = None) -> None:
+        """Without a process, every call is read in the thread that asks."""
+        super().__init__()
+        self._process = process
+
     def read(self, call: Call) -> Reading:
-        try:
-            return _read(call)
-        finally:
-            clear_caches()
+        if self._process is None:
+            return read_by_rules(call)
+        return self._process.read(read_by_rules, call)
+
+
+def read_by_rules(call: Call) -> Reading:
+    cut = CutCall.from_call(call)
+    try:
+        return cut.cite_turns(_read(cut.call))
+    finally:
+        clear_caches()
 
 
 def _read(call: Call) -> Reading:
@@ -99,16 +114,45 @@ def _read(call: Call) -> Reading:
     call = _with_texts(
         call, {turn.seq: mask(turn.text, secrets) for turn in call.turns}
     )
+    read = _read_english if language == "en" else partial(_read_foreign, language)
+    return read_in_windows(
+        call, lambda window: read(window, secrets, spoken), _summarise
+    )
+
+
+def _summarise(reading: Reading) -> str:
+    """Of a call that was read in windows."""
+    if reading.language != "en":
+        return summarise_foreign(reading.language, reading.profile)
+    return summarise(
+        reading.profile,
+        list(reading.requests),
+        list(reading.withdrawn),
+        list(reading.promises),
+        list(reading.facts),
+    )
+
+
+def _read_foreign(
+    language: str, call: Call, secrets: list[Secret], spoken: dict[int, str]
+) -> Reading:
+    profile = Profile(name=read_names(call.turns).name)
+    return Reading(
+        language=language,
+        summary=summarise_foreign(language, profile),
+        profile=profile,
+        facts=_grounded(secret_facts(_told_in(call, secrets)), spoken),
+    )
+
+
+def _told_in(call: Call, secrets: list[Secret]) -> list[Secret]:
+    seqs = {turn.seq for turn in call.turns}
+    return [secret for secret in secrets if secret.seq in seqs]
+
+
+def _read_english(call: Call, secrets: list[Secret], spoken: dict[int, str]) -> Reading:
+    secrets = _told_in(call, secrets)
     named = read_names(call.turns)
-    if language != "en":
-        profile = Profile(name=named.name)
-        facts = _grounded(secret_facts(secrets), spoken)
-        return Reading(
-            language=language,
-            summary=summarise_foreign(language, profile),
-            profile=profile,
-            facts=facts,
-        )
     texts = {turn.seq: turn.text for turn in call.turns}
     clauses = {
         turn.seq: split_clauses(turn) for turn in call.turns if turn.speaker == "caller"
@@ -132,7 +176,7 @@ def _read(call: Call) -> Reading:
     matters = _matters(clauses, secrets, floor.refused)
     profile = _profile(call, named, zone, told, matters)
     return Reading(
-        language=language,
+        language="en",
         summary=summarise(
             profile, requests, withdrawn, promises, facts_told, matters[:_MOST_TOLD]
         ),

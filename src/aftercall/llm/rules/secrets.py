@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from aftercall.llm.long_calls import cut_turns
 from aftercall.llm.rules.codes import find_codes
-from aftercall.llm.rules.cue import Caseless, Cue
+from aftercall.llm.rules.cue import Caseless, Cue, words_of
 from aftercall.llm.rules.diagnoses import find_diagnoses, find_medicines, may_name
 from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.memo import remember
@@ -120,6 +121,7 @@ class Secret:
 
 
 def find_secrets(turns: tuple[Turn, ...]) -> list[Secret]:
+    turns = tuple(cut_turns(turns))
     secrets: list[Secret] = []
     question = ""
     earlier: Turn | None = None
@@ -154,12 +156,10 @@ def may_tell(text: str) -> bool:
 
 def mask(text: str, secrets: list[Secret]) -> str:
     """The text with every secret's value blotted out, letter for letter."""
-    for pattern in (
-        pattern for secret in secrets for pattern in _patterns(secret.value)
-    ):
-        text = re.sub(
-            pattern, lambda match: MASK * len(match.group()), text, flags=re.I
-        )
+    said = words_of(text)
+    for needs, pattern in _all_patterns(tuple(secret.value for secret in secrets)):
+        if needs <= said:
+            text = pattern.sub(lambda match: MASK * len(match.group()), text)
     return text
 
 
@@ -184,13 +184,34 @@ def _tells(run: list[str]) -> bool:
     return len(found) > 1 or any(len(stem) >= _TELLING_STEM for stem in found)
 
 
+Needed = tuple[frozenset[str], re.Pattern[str]]
+"""A pattern, and the words without which it cannot match."""
+
+
 @remember
-def _patterns(value: str) -> list[str]:
+def _all_patterns(values: tuple[str, ...]) -> tuple[Needed, ...]:
+    """Each pattern once, however often its words were said."""
+    return tuple(
+        dict.fromkeys(pattern for value in values for pattern in _patterns(value))
+    )
+
+
+def _spell(words: list[str]) -> Needed:
+    spelt = r"(?<!\w)" + r"\W+".join(map(re.escape, words)) + r"(?!\w)"
+    return words_of(" ".join(words)), re.compile(spelt, re.I)
+
+
+def _count(pattern: str) -> Needed:
+    """Figures may be said in words, so no word is needed."""
+    return frozenset(), re.compile(pattern, re.I)
+
+
+@remember
+def _patterns(value: str) -> list[Needed]:
     """The whole value first; then the groups of a long number and the telling runs of a
     sentence, which agents repeat.
     """
     words = re.findall(r"\w+", value)
-    whole = r"(?<!\w)" + r"\W+".join(map(re.escape, words)) + r"(?!\w)"
     figures = figures_of(value) if ALL_NUMBERS.fullmatch(value) else ""
     if len(figures) >= _FEWEST:
         groups = [
@@ -200,11 +221,8 @@ def _patterns(value: str) -> list[str]:
         ]
         pairs = paired_pattern(figures)
         said = [rf"(?<!\w){pairs}(?!\w)"] if pairs else []
-        return [
-            whole,
-            *said,
-            *(rf"(?<!\d){digit_pattern(group)}(?!\d)" for group in (figures, *groups)),
-        ]
+        runs = [rf"(?<!\d){digit_pattern(group)}(?!\d)" for group in (figures, *groups)]
+        return [_spell(words), *map(_count, (*said, *runs))]
     telling = (
         [
             words[at : at + 3]
@@ -214,17 +232,7 @@ def _patterns(value: str) -> list[str]:
         if len(words) > 3
         else []
     )
-    return (
-        [
-            whole,
-            *(
-                r"(?<!\w)" + r"\W+".join(map(re.escape, run)) + r"(?!\w)"
-                for run in telling
-            ),
-        ]
-        if words
-        else []
-    )
+    return [_spell(run) for run in (words, *telling)] if words else []
 
 
 def _codes(turn: Turn, question: str, reply: str) -> Iterator[Secret]:
