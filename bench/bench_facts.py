@@ -3,8 +3,9 @@
 python bench/bench_facts.py [--callers 10] [--database URL]
 
 Wrong retirement: a fact that was left alone, or only repeated, is taken for replaced. Missed
-update: one that was replaced stays believed. Missed duplicate: one that was repeated is kept
-twice. Junk: a kept fact rests on nothing labelled. mem0 is measured by bench_mem0.py.
+update: one that was replaced stays believed and undisputed. Missed duplicate: one that was repeated
+is kept twice. Disputed in vain: both hold, and somebody is asked. Junk: a kept fact rests on
+nothing labelled. mem0 is measured by bench_mem0.py.
 """
 
 import argparse
@@ -56,7 +57,7 @@ def rates(name: str) -> list[list[str]]:
     }
     wrong = came["different", "update"] + came["same", "update"]
     figures = [
-        ("wrong retirement", wrong, of["different"] + of["same"], 0.03),
+        ("wrong retirement", wrong, of["different"] + of["same"], 0.01),
         (
             "missed update",
             came["update", "different"] + came["update", "same"],
@@ -65,6 +66,8 @@ def rates(name: str) -> list[list[str]]:
         ),
         ("missed duplicate", came["same", "different"], of["same"], 0.30),
         ("merged by mistake", came["different", "same"], of["different"], 0.03),
+        ("disputed in vain", came["different", "disputed"], of["different"], 0.05),
+        ("updates disputed", came["update", "disputed"], of["update"], 1.0),
     ]
     return [
         [

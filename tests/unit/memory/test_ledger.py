@@ -12,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aftercall.memory.claims import read_claim
-from aftercall.memory.ledger import AcceptedDraft, Evidence, FactLedger
+from aftercall.memory.evidence import AcceptedDraft, Evidence
+from aftercall.memory.ledger import FactLedger
 from aftercall.memory.vault import Vault
 from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.reading import ReadingTrace

@@ -1,0 +1,179 @@
+"""The facts that a memory knows: their outlines, and which of them a claim is compared with.
+
+Most facts of a memory need not be taken apart for a call, however many there are: only those with
+the claim's attribute, and those that share most words with it.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+
+from aftercall.errors import SecretUnreadable
+from aftercall.llm.rules.vocabulary import vocabulary
+from aftercall.memory.claims import Claim, look_up_again, read_claim, read_secret_claim
+from aftercall.memory.subject import CALLER
+from aftercall.memory.vault import Vault
+from aftercall.model.facts import Fact
+
+MAX_COMPARED = 100  # facts that share words with a claim, the likest first
+_DISLIKES = vocabulary("hate dislik loath detest stand bear")
+_PIECE = re.compile(r"[^\W_]+")
+
+
+class FactOutline(NamedTuple):
+    """The columns of a known fact that tell whether it must be compared."""
+
+    id: str
+    content: str
+    visibility: str
+    is_active: bool
+    identity: str
+    matching: str | None
+    dispute: str | None
+
+
+class CandidateIndex:
+    """What says the same in the very same words is found by its identity, not here."""
+
+    def __init__(self) -> None:
+        self._by_word: dict[str, list[str]] = defaultdict(list)
+        self._by_attribute: dict[str, list[str]] = defaultdict(list)
+        self._always: list[str] = []
+        self._all: list[str] = []
+
+    def add(self, known: FactOutline) -> None:
+        self._all.append(known.id)
+        if known.visibility == "secret":
+            # Its words are not kept: it is compared with everything.
+            self._always.append(known.id)
+            return
+        words = {look_up_again(word) for word in _PIECE.findall(known.content.lower())}
+        told = {word.stem for word in words if not word.is_empty}
+        if not _DISLIKES.isdisjoint(told):
+            told.add("like")
+        if not told:
+            self._always.append(known.id)
+        for word in told:
+            self._by_word[word].append(known.id)
+        if known.matching:
+            self._by_attribute[_find_handle(known.matching)].append(known.id)
+
+    def find(self, claim: Claim) -> set[str]:
+        told = " ".join((*claim.words, *claim.names, *claim.denied))
+        pieces = {look_up_again(word).stem for word in _PIECE.findall(told)}
+        if not any(map(str.isalpha, pieces)):
+            # Figures alone: they may be known in words.
+            return set(self._all)
+        shared = self.count_shared(pieces | claim.words)
+        found = {fact_id for fact_id, _ in shared.most_common(MAX_COMPARED)}
+        if claim.matching:
+            found.update(self._by_attribute.get(_find_handle(claim.matching), ()))
+        return found.union(self._always)
+
+    def count_shared(self, words: Iterable[str]) -> Counter[str]:
+        """How many of the words each fact holds."""
+        return Counter(
+            fact_id for word in words for fact_id in self._by_word.get(word, ())
+        )
+
+
+class KnownFacts:
+    """Whole facts are fetched only to be compared."""
+
+    def __init__(
+        self,
+        outlines: Iterable[FactOutline],
+        fetch: Callable[[Collection[str]], Iterable[Fact]],
+        vault: Vault,
+    ) -> None:
+        """`outlines` are of every fact in the memory; `fetch` reads whole facts by their ids."""
+        self.facts: dict[str, Fact] = {}
+        self.by_identity: dict[str, str] = {}
+        self.retired_by_identity: dict[str, set[str]] = defaultdict(set)
+        self.disputes: dict[str, set[str]] = defaultdict(set)
+        self._fetch_facts = fetch
+        self._vault = vault
+        self._ids: set[str] = set()
+        self._claims: dict[str, Claim | None] = {}
+        # Facts of this call have a separate index, so that a claim is looked up only once among
+        # the known ones.
+        self._index = CandidateIndex()
+        self._new_index = CandidateIndex()
+        self._found: dict[int, tuple[Claim, set[str]]] = {}
+        for outline in outlines:
+            self._add_outline(outline, self._index)
+
+    def add(self, fact: Fact, claim: Claim) -> None:
+        self.facts[fact.id] = fact
+        self._claims[fact.id] = claim
+        outline = FactOutline(*(getattr(fact, name) for name in FactOutline._fields))
+        self._add_outline(outline, self._new_index)
+
+    def _add_outline(self, known: FactOutline, index: CandidateIndex) -> None:
+        self._ids.add(known.id)
+        if known.dispute:
+            self.disputes[known.dispute].add(known.id)
+        if known.is_active:
+            self.by_identity[known.identity] = known.id
+        else:
+            self.retired_by_identity[known.identity].add(known.id)
+        index.add(known)
+
+    def find(self, fact_id: str | None) -> Fact | None:
+        return (
+            self.get(fact_id) if fact_id is not None and fact_id in self._ids else None
+        )
+
+    def get(self, fact_id: str) -> Fact:
+        self.fetch((fact_id,))
+        return self.facts[fact_id]
+
+    def fetch(self, fact_ids: Iterable[str]) -> None:
+        wanted = [one for one in fact_ids if one in self._ids and one not in self.facts]
+        if wanted:
+            self.facts.update((fact.id, fact) for fact in self._fetch_facts(wanted))
+
+    def find_candidates(self, claim: Claim) -> set[str]:
+        """Among the facts that were known before this call."""
+        if id(claim) not in self._found:
+            self._found[id(claim)] = claim, self._index.find(claim)
+        return self._found[id(claim)][1]
+
+    def list_near(self, claim: Claim, identity: str) -> list[tuple[str, Claim]]:
+        """Facts that may be the same or replaced, retired ones of the same identity too."""
+        ids = self.find_candidates(claim) | self._new_index.find(claim)
+        ids |= self.retired_by_identity.get(identity, set())
+        self.fetch(ids)
+        claims = [(fact_id, self.get_claim(fact_id)) for fact_id in sorted(ids)]
+        return [(fact_id, claim) for fact_id, claim in claims if claim is not None]
+
+    def list_mentions(self, words: Collection[str]) -> list[tuple[str, Claim]]:
+        """Facts that hold all of these words."""
+        shared = self._index.count_shared(words) + self._new_index.count_shared(words)
+        ids = [one for one, count in shared.items() if count == len(words)]
+        self.fetch(ids[:MAX_COMPARED])
+        claims = [(fact_id, self.get_claim(fact_id)) for fact_id in ids[:MAX_COMPARED]]
+        return [(fact_id, claim) for fact_id, claim in claims if claim is not None]
+
+    def get_claim(self, fact_id: str) -> Claim | None:
+        """None for a secret that was sealed with another key: it is compared with nothing."""
+        if fact_id not in self._claims:
+            self._claims[fact_id] = self._read_claim(self.facts[fact_id])
+        return self._claims[fact_id]
+
+    def _read_claim(self, fact: Fact) -> Claim | None:
+        if not fact.is_secret:
+            return read_claim(fact.content)
+        try:
+            return read_secret_claim(self._vault.open(fact.content))
+        except SecretUnreadable:
+            return None
+
+
+def _find_handle(matching: str) -> str:
+    """Whether Ann is the caller's sister Ann is asked when they are compared: of others than the
+    caller only the attribute tells.
+    """
+    subject, _, attribute = matching.partition("|")
+    return matching if subject == str(CALLER) else attribute
