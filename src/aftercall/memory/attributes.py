@@ -70,6 +70,7 @@ _WHICH = vocabulary("best other only same")
 _STOPS = vocabulary(
     "and but because since so not which with if unless rather instead when where who as now for"
 )
+_CASES = vocabulary("for if when unless during")
 _DROPPED = TITLES | vocabulary(
     "a an the my again on in at to from of called named only nearly years year old"
 )
@@ -86,8 +87,8 @@ _HEADS = by_form(
     }
 )
 _FOR_A_WHILE = re.compile(
-    r"\b(?:until|till|tonight|today|tomorrow|temporarily|for now|on holiday|visiting|during"
-    r"|weekdays|weekends|term time|over (?:christmas|easter|new year|the)"
+    r"\b(?:in (?:19|20)\d\d|until|till|tonight|today|tomorrow|temporarily|for now|on holiday"
+    r"|visiting|during|weekdays|weekends|term time|over (?:christmas|easter|new year|the)"
     r"|(?:this|next|for (?:the|an?|\d+)) (?:\w+ )?"
     r"(?:moment|days?|nights?|weeks?|weekend|months?|while|summer|winter|holidays?))\b"
 )
@@ -166,6 +167,8 @@ class Statement(NamedTuple):
     attribute: str
     value: tuple[str, ...]
     kinds: frozenset[str]
+    case: frozenset[str] = frozenset()
+    """When or for whom it holds: "… for visitors", "… on trains"."""
 
     @property
     def key(self) -> str:
@@ -338,7 +341,7 @@ class AttributeReader:
             value = tuple(
                 sorted(re.sub(r"(?<=\d)(?:st|nd|rd|th)$", "", word) for word in value)
             )
-        return Statement(subject, attribute, value, kinds)
+        return Statement(subject, attribute, value, kinds, self._find_case(rest))
 
     def _cut_value(self, rest: Sequence[str]) -> tuple[str, ...]:
         end = next(
@@ -347,6 +350,12 @@ class AttributeReader:
         return tuple(
             word for word in rest[:end] if word not in _DROPPED and word not in _ADVERBS
         )
+
+    def _find_case(self, rest: Sequence[str]) -> frozenset[str]:
+        at = next(
+            (at for at, word in enumerate(rest) if at and word in _CASES), len(rest)
+        )
+        return frozenset(rest[at:]) - _CASES - _DROPPED - _ADVERBS - _SMALL
 
     def _find_kinds(self, rest: Sequence[str], value: Sequence[str]) -> frozenset[str]:
         kinds = set[str]()
@@ -399,7 +408,14 @@ class AttributeReader:
         subject = self._find_wisher()
         if subject is None or len(values) != 1:
             return None
-        return Statement(subject, attribute, tuple(values), frozenset({"choice"}))
+        case = re.search(r" (?:on|for|when|if) (?:the )?(\w+)$", self.said)
+        is_case = (
+            case
+            and not find_role(case[1])
+            and case[1] not in _SMALL | {*_WAYS, *_HOURS}
+        )
+        told = frozenset({case[1]}) if case and is_case else frozenset[str]()
+        return Statement(subject, attribute, tuple(values), frozenset({"choice"}), told)
 
     def _find_wishes(self) -> Iterator[tuple[str, set[str]]]:
         said = re.split(

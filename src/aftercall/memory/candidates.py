@@ -6,18 +6,29 @@ the claim's attribute, and those that share most words with it.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from aftercall.errors import SecretUnreadable
 from aftercall.llm.rules.vocabulary import vocabulary
-from aftercall.memory.claims import Claim, look_up_again, read_claim, read_secret_claim
+from aftercall.memory.claims import (
+    EMPTY_WORDS,
+    SAME_WORD,
+    Claim,
+    look_up_again,
+    read_claim,
+    read_secret_claim,
+)
 from aftercall.memory.subject import CALLER
 from aftercall.memory.vault import Vault
 from aftercall.model.facts import Fact
 
 MAX_COMPARED = 100  # facts that share words with a claim, the likest first
-_DISLIKES = vocabulary("hate dislik loath detest stand bear")
+SHARED = 0.5  # of the words of the shorter one
+START_LETTERS = 3  # of a word; they stay when it is stemmed
+_DISLIKES = vocabulary(
+    "hate hates dislike dislikes loathe loathes detest detests stand bear"
+)
 _PIECE = re.compile(r"[^\W_]+")
 
 
@@ -34,48 +45,63 @@ class FactOutline(NamedTuple):
 
 
 class CandidateIndex:
-    """What says the same in the very same words is found by its identity, not here."""
+    """What says the same in the very same words is found by its identity, not here.
+
+    Words are indexed by their beginnings: to stem every word of a memory takes longer than the rest
+    of a comparison.
+    """
 
     def __init__(self) -> None:
-        self._by_word: dict[str, list[str]] = defaultdict(list)
+        self._by_start: dict[str, list[str]] = defaultdict(list)
         self._by_attribute: dict[str, list[str]] = defaultdict(list)
+        self._pieces: dict[str, set[str]] = {}
         self._always: list[str] = []
-        self._all: list[str] = []
 
     def add(self, known: FactOutline) -> None:
-        self._all.append(known.id)
         if known.visibility == "secret":
             # Its words are not kept: it is compared with everything.
             self._always.append(known.id)
             return
-        words = {look_up_again(word) for word in _PIECE.findall(known.content.lower())}
-        told = {word.stem for word in words if not word.is_empty}
-        if not _DISLIKES.isdisjoint(told):
-            told.add("like")
-        if not told:
+        pieces = set(_PIECE.findall(known.content.lower())) - EMPTY_WORDS
+        if not _DISLIKES.isdisjoint(pieces):
+            pieces.add("like")
+        self._pieces[known.id] = pieces
+        if not pieces:
             self._always.append(known.id)
-        for word in told:
-            self._by_word[word].append(known.id)
+        for start in {_find_start(piece) for piece in pieces}:
+            self._by_start[start].append(known.id)
         if known.matching:
             self._by_attribute[_find_handle(known.matching)].append(known.id)
 
     def find(self, claim: Claim) -> set[str]:
         told = " ".join((*claim.words, *claim.names, *claim.denied))
-        pieces = {look_up_again(word).stem for word in _PIECE.findall(told)}
-        if not any(map(str.isalpha, pieces)):
+        words = set(_PIECE.findall(told))
+        if not any(map(str.isalpha, words)):
             # Figures alone: they may be known in words.
-            return set(self._all)
-        shared = self.count_shared(pieces | claim.words)
-        found = {fact_id for fact_id, _ in shared.most_common(MAX_COMPARED)}
+            return {*self._pieces, *self._always}
+        # What hints at a change may name only the value that is known.
+        share = 0.0 if claim.hints else SHARED
+        found = set(self._list_likest(words, share))
         if claim.matching:
             found.update(self._by_attribute.get(_find_handle(claim.matching), ()))
         return found.union(self._always)
 
+    def _list_likest(self, words: Collection[str], share: float) -> Iterator[str]:
+        for fact_id, count in self.count_shared(words).most_common(MAX_COMPARED):
+            if count >= share * min(len(words), len(self._pieces[fact_id])):
+                yield fact_id
+
     def count_shared(self, words: Iterable[str]) -> Counter[str]:
-        """How many of the words each fact holds."""
+        """How many words with the beginning of one of these each fact holds."""
+        starts = {_find_start(word) for word in words}
         return Counter(
-            fact_id for word in words for fact_id in self._by_word.get(word, ())
+            fact_id for start in starts for fact_id in self._by_start.get(start, ())
         )
+
+    def holds(self, fact_id: str, words: Collection[str]) -> bool:
+        """Whether a fact holds all of these words; they are stems."""
+        stems = {look_up_again(piece).stem for piece in self._pieces.get(fact_id, ())}
+        return stems.issuperset(words)
 
 
 class KnownFacts:
@@ -150,10 +176,14 @@ class KnownFacts:
 
     def list_mentions(self, words: Collection[str]) -> list[tuple[str, Claim]]:
         """Facts that hold all of these words."""
-        shared = self._index.count_shared(words) + self._new_index.count_shared(words)
-        ids = [one for one, count in shared.items() if count == len(words)]
-        self.fetch(ids[:MAX_COMPARED])
-        claims = [(fact_id, self.get_claim(fact_id)) for fact_id in ids[:MAX_COMPARED]]
+        ids = [
+            fact_id
+            for index in (self._index, self._new_index)
+            for fact_id in index.count_shared(words)
+            if index.holds(fact_id, words)
+        ][:MAX_COMPARED]
+        self.fetch(ids)
+        claims = [(fact_id, self.get_claim(fact_id)) for fact_id in ids]
         return [(fact_id, claim) for fact_id, claim in claims if claim is not None]
 
     def get_claim(self, fact_id: str) -> Claim | None:
@@ -169,6 +199,10 @@ class KnownFacts:
             return read_secret_claim(self._vault.open(fact.content))
         except SecretUnreadable:
             return None
+
+
+def _find_start(word: str) -> str:
+    return SAME_WORD.get(word, word)[:START_LETTERS]
 
 
 def _find_handle(matching: str) -> str:

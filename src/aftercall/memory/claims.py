@@ -56,8 +56,8 @@ _NO_DENIAL = re.compile(
 )
 _OUTRIGHT = re.compile(
     r"\b(?:no longer|not .{0,30}any ?more|any longer|instead(?: of)?|switched|swapped|traded"
-    r"|changed|now|from (?:now|here) on|these days|used to (?:be|have)|stopped|gave up|given up|quit"
-    r"|pushed (?:to|back)|put (?:back|off)|brought forward|rescheduled|postponed|moved)\b"
+    r"|changed|now|from (?:now|here) on|these days|used to (?:be|have)|stopped|gave up|given up"
+    r"|quit|pushed (?:to|back)|put (?:back|off)|brought forward|rescheduled|postponed|moved)\b"
 )
 # These tell of a change only beside the value that is known.
 _CHANGED = re.compile(
@@ -96,7 +96,7 @@ _SIDES = vocabulary(
     "inner outer"
 )
 _ARTICLES = vocabulary("the my a an his her their")
-_EMPTY = vocabulary(
+EMPTY_WORDS = vocabulary(
     """
     a an the i my is are am was were be been being it its that this these those there here to of in
     on at for with from by as and or but if then than do does did not no never will would can could
@@ -190,12 +190,11 @@ class Claim:
 
     @property
     def corrects(self) -> bool:
-        return (
-            self.says_outright
-            or self.says_changed
-            or self.says_wrong
-            or bool(self.denied)
-        )
+        return self.says_outright or self.says_wrong or bool(self.denied)
+
+    @property
+    def hints(self) -> bool:
+        return self.says_changed or self.corrects
 
     @property
     def is_correction(self) -> bool:
@@ -234,7 +233,7 @@ def look_up(word: str) -> Word:
         stem(same),
         _DAYS.get(word),
         _shorten_number(word) if number else None,
-        word in _EMPTY or same in _EMPTY,
+        word in EMPTY_WORDS or same in EMPTY_WORDS,
     )
 
 

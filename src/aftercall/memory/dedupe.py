@@ -30,6 +30,7 @@ ALIKE = 0.75  # share of all words that two wordings of one thing have in common
 ALIKE_BUT_FOR_A_VALUE = 0.8
 RELATED = 0.2
 DISPUTABLE = 0.5  # share of the shorter sentence's words that the other one repeats
+MIN_SHARED_WORDS = 2  # in a dispute about a value or a denial
 _IT = re.compile(r"(?:(?:no|sorry|and|but) )*(?:it|that) is\b")
 _HABITS = frozenset({"drink", "eat", "take", "have", "us", "plai"})
 _BOUNDS = frozenset({"at", "until", "till", "before", "after", "from", "since", "by"})
@@ -157,8 +158,10 @@ def _compare_statements(new: Claim, known: Claim) -> Verdict | None:
         return "same"
     if _is_part(mine, theirs) or _is_part(theirs, mine):
         return "same"
-    if new.adds:
+    if new.adds or (mine.case and theirs.case and mine.case != theirs.case):
         return None
+    if mine.case != theirs.case:
+        return "disputed"
     if kinship == "same" or new.corrects:
         return "update"
     return "disputed"
@@ -171,6 +174,10 @@ def _is_part(short: Statement, long: Statement) -> bool:
     return kept == list(short.value) and not any(
         map(str.isalnum, filter(_has_figure, rest))
     )
+
+
+def _has_letter(word: str) -> bool:
+    return any(letter.isalpha() for letter in word)
 
 
 def _has_figure(word: str) -> bool:
@@ -273,7 +280,9 @@ def _has_another_value(new: Claim, known: Claim) -> bool:
         known.text.split()
     ):
         return False  # what is open until four may open at ten
-    return _differ(new.numbers, known.numbers) != _differ(new.days, known.days)
+    has_other_number = _differ(new.numbers, known.numbers) and new.days == known.days
+    has_other_day = _differ(new.days, known.days) and new.numbers == known.numbers
+    return has_other_number or has_other_day
 
 
 def _is_disputable(new: Claim, known: Claim) -> bool:
@@ -282,13 +291,15 @@ def _is_disputable(new: Claim, known: Claim) -> bool:
     It says outright that something changed; or it is the same but for a denial or a value.
     """
     mine, theirs = new.words | new.names, known.words | known.names
-    if not _may_be_one(new, known) or not any(map(str.isalpha, mine & theirs)):
+    if not _may_be_one(new, known) or not any(map(_has_letter, mine & theirs)):
         return False
-    if new.corrects and not known.values.isdisjoint(new.everything | new.names):
+    if new.hints and not known.values.isdisjoint(new.everything | new.names):
         return True
     if new.says_outright:
         return len(mine & theirs) >= DISPUTABLE * min(len(mine), len(theirs))
     if not (mine <= theirs or theirs <= mine) or new.is_past:
+        return False
+    if min(len(mine), len(theirs)) < MIN_SHARED_WORDS:
         return False
     if new.is_denied != known.is_denied:
         return True
@@ -300,12 +311,12 @@ def _may_be_one(new: Claim, known: Claim) -> bool:
     is_outright = new.says_outright or new.names & known.names
     if bool(new.kin) != bool(known.kin) and not is_outright:
         return False
-    if (
-        new.statement
-        and known.statement
-        and new.statement.attribute != known.statement.attribute
-    ):
-        return False
+    if new.statement and known.statement:
+        mine, theirs = new.statement, known.statement
+        # A description can hold beside a name or a number.
+        is_beside = bool(mine.kinds) != bool(theirs.kinds)
+        if mine.attribute != theirs.attribute or is_beside:
+            return False
     if new.who and known.who and relate(new.who, known.who) == "other":
         return False
     return not _differ(new.head, known.head)
