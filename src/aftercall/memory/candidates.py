@@ -12,6 +12,7 @@ from typing import NamedTuple
 from aftercall.errors import SecretUnreadable
 from aftercall.llm.rules.vocabulary import vocabulary
 from aftercall.memory.claims import (
+    DAY_WORDS,
     EMPTY_WORDS,
     SAME_WORD,
     Claim,
@@ -19,16 +20,21 @@ from aftercall.memory.claims import (
     read_claim,
     read_secret_claim,
 )
+from aftercall.memory.figures import COUNTED
 from aftercall.memory.subject import CALLER
 from aftercall.memory.vault import Vault
+from aftercall.memory.wording import SPEAKERS
 from aftercall.model.facts import Fact
 
 MAX_COMPARED = 100  # facts that share words with a claim, the likest first
-SHARED = 0.5  # of the words of the shorter one
+SHARED = 0.7  # of the words of the shorter one
 START_LETTERS = 3  # of a word; they stay when it is stemmed
 _DISLIKES = vocabulary(
     "hate hates dislike dislikes loathe loathes detest detests stand bear"
 )
+_ENDINGS = vocabulary("s m d ll re ve t")
+_NO_WORDS = EMPTY_WORDS | DAY_WORDS | COUNTED | SPEAKERS | _ENDINGS
+_WORD = re.compile(r"[^\W\d_][^\W_]*(?:[.@+:-][^\W_]+)*")
 _PIECE = re.compile(r"[^\W_]+")
 
 
@@ -55,6 +61,7 @@ class CandidateIndex:
         self._by_start: dict[str, list[str]] = defaultdict(list)
         self._by_attribute: dict[str, list[str]] = defaultdict(list)
         self._pieces: dict[str, set[str]] = {}
+        self._stems: dict[str, set[str]] = {}
         self._always: list[str] = []
 
     def add(self, known: FactOutline) -> None:
@@ -62,7 +69,8 @@ class CandidateIndex:
             # Its words are not kept: it is compared with everything.
             self._always.append(known.id)
             return
-        pieces = set(_PIECE.findall(known.content.lower())) - EMPTY_WORDS
+        text = known.content.lower().replace("n't", " not").replace("n’t", " not")
+        pieces = set(_WORD.findall(text)) - _NO_WORDS
         if not _DISLIKES.isdisjoint(pieces):
             pieces.add("like")
         self._pieces[known.id] = pieces
@@ -75,7 +83,7 @@ class CandidateIndex:
 
     def find(self, claim: Claim) -> set[str]:
         told = " ".join((*claim.words, *claim.names, *claim.denied))
-        words = set(_PIECE.findall(told))
+        words = {*_PIECE.findall(told), *claim.words}
         if not any(map(str.isalpha, words)):
             # Figures alone: they may be known in words.
             return {*self._pieces, *self._always}
@@ -86,9 +94,11 @@ class CandidateIndex:
             found.update(self._by_attribute.get(_find_handle(claim.matching), ()))
         return found.union(self._always)
 
-    def _list_likest(self, words: Collection[str], share: float) -> Iterator[str]:
+    def _list_likest(self, words: set[str], share: float) -> Iterator[str]:
         for fact_id, count in self.count_shared(words).most_common(MAX_COMPARED):
-            if count >= share * min(len(words), len(self._pieces[fact_id])):
+            least = share * min(len(words), len(self._pieces[fact_id]))
+            # Few share the beginnings of the words: only those are asked for the words themselves.
+            if count >= least and len(words & self._get_stems(fact_id)) >= least:
                 yield fact_id
 
     def count_shared(self, words: Iterable[str]) -> Counter[str]:
@@ -100,8 +110,13 @@ class CandidateIndex:
 
     def holds(self, fact_id: str, words: Collection[str]) -> bool:
         """Whether a fact holds all of these words; they are stems."""
-        stems = {look_up_again(piece).stem for piece in self._pieces.get(fact_id, ())}
-        return stems.issuperset(words)
+        return self._get_stems(fact_id).issuperset(words)
+
+    def _get_stems(self, fact_id: str) -> set[str]:
+        if fact_id not in self._stems:
+            pieces = self._pieces[fact_id]
+            self._stems[fact_id] = {look_up_again(piece).stem for piece in pieces}
+        return self._stems[fact_id]
 
 
 class KnownFacts:

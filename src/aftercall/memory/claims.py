@@ -89,6 +89,7 @@ _TIMES = vocabulary(
 )
 _DAYS = {day: day[:3] for day in _WEEK} | {word: word for word in _PARTS | _TIMES}
 _DAYS |= {f"{word}s": _DAYS[word] for word in _WEEK | _PARTS}
+DAY_WORDS = frozenset(_DAYS)
 NOBODY = vocabulary("he she")
 """Who is meant stands in another sentence."""
 _SIDES = vocabulary(

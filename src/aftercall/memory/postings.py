@@ -93,6 +93,10 @@ class PassageReader:
         """What ranking needs of the passages with these numbers that the scope allows."""
         return list(map(MatchSigns._make, self._fetch(_SIGNS, numbers, scope, phrases)))
 
+    def fetch_terms(self, numbers: Sequence[int], scope: SearchScope) -> dict[int, str]:
+        """The indexed words of these passages, in their order."""
+        return dict(self._fetch("p.n, p.terms", numbers, scope, ())) if numbers else {}
+
     def fetch_passages(
         self, numbers: Iterable[int], scope: SearchScope
     ) -> dict[int, Passage]:

@@ -40,6 +40,8 @@ class Weights:
     """A word counts for its turn and, less, for the neighbours: an answer repeats little of its
     question.
     """
+    telling: float = 0.3
+    """Only words with this share of the rarity of the rarest one count for neighbours."""
     call: float = 0.6
     """What a call that holds all the words somewhere adds to each of its turns."""
     pair: float = 0.7
@@ -127,15 +129,20 @@ class QueryRanking:
         self._reaches = weights.reach, ((after, weights.answered), *others)
         size = max(weights.min_passages, 2 * max(map(len, postings), default=0))
         rarities = [_rarity(len(found), size) for found in postings]
+        self._telling = weights.telling * max(rarities, default=0.0)
         for found, rarity in zip(postings, rarities, strict=True):
             self._add_term(found, rarity)
         self._word_unit = 1 / max(self._words.values(), default=1.0)
         self._call_unit = weights.call / max(self._calls.values(), default=1.0)
         self._near = self._weigh_meaning(nearest or {}, sum(rarities))
-        weighed = zip(query.terms, rarities, strict=False)
+        weighed = zip(query.terms, rarities, postings, strict=False)
         self._pairs = [
-            (f" {first} {second} ", weights.pair * (rarity + other) / 2)
-            for (first, rarity), (second, other) in pairwise(weighed)
+            (
+                f" {first} {second} ",
+                weights.pair * (rarity + other) / 2,
+                here.keys() & there.keys(),
+            )
+            for (first, rarity, here), (second, other, there) in pairwise(weighed)
         ]
 
     def _add_term(self, found: Mapping[int, int], rarity: float) -> None:
@@ -146,7 +153,7 @@ class QueryRanking:
             for n, marks in found.items()
         }
         reached: dict[int, float] = {}
-        for n, value in held.items():
+        for n, value in held.items() if rarity >= self._telling else ():
             if n >> PAGE_BITS & 1:
                 for step, weight in self._reaches[found[n] & QUESTION]:
                     share = value * weight
@@ -200,13 +207,23 @@ class QueryRanking:
             picked += islice((n for n in ranked if n in self._marks), limit)
         return dict.fromkeys([*picked, *self._near])
 
-    def rank(self, candidates: Iterable[MatchSigns]) -> list[tuple[float, int]]:
-        """Best first. In a look-up, passages that hold the word come before their neighbours."""
+    def list_paired(self, numbers: Iterable[int]) -> list[int]:
+        """Those of the passages that hold two words which stand side by side in the query."""
+        both = set[int]().union(*(held for _, _, held in self._pairs))
+        return [n for n in numbers if n in both]
+
+    def rank(
+        self, candidates: Iterable[MatchSigns], terms: Mapping[int, str]
+    ) -> list[tuple[float, int]]:
+        """Best first. In a look-up, passages that hold the word come before their neighbours.
+
+        `terms` has the words of the paired passages, in their order.
+        """
         is_lookup, marks = self._query.is_lookup, self._marks
         ranked = [
             (
                 not is_lookup or signs.n in marks or signs.n in self._near,
-                self.score(signs),
+                self.score(signs, terms.get(signs.n, "")),
                 signs.n,
             )
             for signs in candidates
@@ -214,16 +231,15 @@ class QueryRanking:
         ranked.sort(reverse=True)
         return [(score, n) for _, score, n in ranked]
 
-    def score(self, signs: MatchSigns) -> float:
+    def score(self, signs: MatchSigns, terms: str = "") -> float:
         weights, query = self._weights, self._query
         length = signs.marks >> LENGTH_SHIFT
         words = self._words.get(signs.n, 0.0)
         if signs.n not in self._marks:  # a neighbour, whose length was not known
             words *= _need(length, weights.whole)
-        padded = f" {signs.terms} "
-        for pair, value in self._pairs:
-            if pair in padded:
-                words += value * _concentration(length, weights.whole, weights.dilution)
+        if terms:
+            pairs = self._score_pairs(signs.n, f" {terms} ")
+            words += pairs * _concentration(length, weights.whole, weights.dilution)
         score = words * self._word_unit
         score += self._calls.get(signs.n >> PAGE_BITS, 0.0) * self._call_unit
         score += self._near.get(signs.n, 0.0)
@@ -240,6 +256,11 @@ class QueryRanking:
             return score
         age_days = self._today - signs.day
         return score * _score_history(signs.category, age_days, signs.mentions, weights)
+
+    def _score_pairs(self, n: int, padded: str) -> float:
+        return sum(
+            value for pair, value, held in self._pairs if n in held and pair in padded
+        )
 
 
 @lru_cache(maxsize=4_096)

@@ -94,7 +94,9 @@ class MemorySearch:
         today = self._clock.now().toordinal()
         ranking = QueryRanking(query, postings, today, self._weights, nearest)
         picked = ranking.pick_candidates(limit)
-        return ranking.rank(passages.fetch_signs(picked, scope, query.phrases))[:limit]
+        signs = passages.fetch_signs(picked, scope, query.phrases)
+        terms = passages.fetch_terms(ranking.list_paired(picked), scope)
+        return ranking.rank(signs, terms)[:limit]
 
 
 def _list_neighbours(n: int, context: int) -> list[int]:

@@ -34,7 +34,7 @@ _SPEAKER = re.compile(
     r"\b(?:(?:the |(?<![^\W_] ))(?:caller|user|customer|client)(?P<own>'s)?"
     r"|(?P<ours>ours?|mine)|we|us|me|myself)\b"
 )
-_SPEAKERS = vocabulary("caller user customer client our ours mine we us me myself")
+SPEAKERS = vocabulary("caller user customer client our ours mine we us me myself")
 _HAS_SIDES = (
     "ear|eye|side|hand|arm|leg|knee|foot|shoulder|hip|ankle|wrist|lung|breast|thumb|elbow|wing|door"
     "|tyre|tire|wheel|bank|lane"
@@ -73,7 +73,7 @@ def plain(text: str) -> str:
     if "nt" in words:
         words = _WITHOUT_MARK.sub(r"\1 not", words)
     said = set(_PIECE.findall(words))
-    if not _SPEAKERS.isdisjoint(said):
+    if not SPEAKERS.isdisjoint(said):
         words = _SPEAKER.sub(
             lambda who: "my" if who["own"] or who["ours"] else "i", words
         )

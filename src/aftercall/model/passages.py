@@ -73,7 +73,6 @@ class MatchSigns(NamedTuple):
     speaker: str
     category: str
     mentions: int
-    terms: str
 
 
 def is_turn_number(n: int) -> bool:

@@ -18,14 +18,19 @@ from aftercall.model.passages import PAGE_BITS, MatchSigns
 TODAY = date(2026, 2, 13).toordinal()
 SHORT, LONG = 8 << LENGTH_SHIFT, 400 << LENGTH_SHIFT
 CALL, OTHER_CALL = 1 << PAGE_BITS, 3 << PAGE_BITS
-TURN = MatchSigns(CALL + 1, TODAY, SHORT, "turn", "caller", "", 1, "x")
+TURN = MatchSigns(CALL + 1, TODAY, SHORT, "turn", "caller", "", 1)
 FACT = TURN._replace(n=2 << PAGE_BITS, kind="fact", speaker="", category="technical")
 
 
 def rank(
-    postings: Sequence[dict[int, int]], signs: Sequence[MatchSigns], query: SearchQuery
+    postings: Sequence[dict[int, int]],
+    signs: Sequence[MatchSigns],
+    query: SearchQuery,
+    terms: dict[int, str] | None = None,
 ) -> list[int]:
-    return [n for _, n in QueryRanking(query, postings, TODAY).rank(signs)]
+    ranking = QueryRanking(query, postings, TODAY)
+    assert set(terms or ()) <= set(ranking.list_paired(each.n for each in signs))
+    return [n for _, n in ranking.rank(signs, terms or {})]
 
 
 def ask(terms: str, *, asks_when: bool = False, is_lookup: bool = False) -> SearchQuery:
@@ -78,11 +83,18 @@ def test_a_long_passage_takes_little_from_its_neighbours() -> None:
 def test_words_side_by_side_count_more_than_words_apart() -> None:
     apart, together = CALL + 10, OTHER_CALL + 10
     held = {apart: SHORT, together: SHORT}
-    turns = [
-        turn(apart)._replace(terms="door at the front"),
-        turn(together)._replace(terms="the front door"),
-    ]
-    assert rank([held, held], turns, ask("front door")) == [together, apart]
+    terms = {apart: "door at the front", together: "the front door"}
+    turns = [turn(apart), turn(together)]
+    assert rank([held, held], turns, ask("front door"), terms) == [together, apart]
+
+
+def test_a_common_word_gives_nothing_to_the_turns_beside_it() -> None:
+    common = {CALL + 10 * place: SHORT for place in range(1, 400)}
+    rare = OTHER_CALL + 10
+    ranking = QueryRanking(ask("tea oolong"), [common, {rare: SHORT}], TODAY)
+    picked = set(ranking.pick_candidates(2_000))
+    assert rare + 1 in picked
+    assert CALL + 11 not in picked
 
 
 def test_facts_have_no_neighbours() -> None:

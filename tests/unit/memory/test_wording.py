@@ -41,7 +41,7 @@ class _Always(frozenset[str]):
 
 def plain_the_long_way(text: str, patch: pytest.MonkeyPatch) -> str:
     with patch.context() as every:
-        for name in ("_SPEAKERS", "COUNTED"):
+        for name in ("SPEAKERS", "COUNTED"):
             every.setattr(wording, name, _Always())
         return plain(text)
 
