@@ -65,6 +65,10 @@ _SMALL = vocabulary(
 _ASKS = vocabulary(
     "call ring phone reach text contact email send put take leave let remember"
 )
+_PHRASE_ENDS = _VERBS | _ADVERBS
+_BEFORE_VALUE = _AUXILIARIES | _ADVERBS
+_AFTER_VERB = _ADVERBS | vocabulary("over back house home")
+_NO_NAMES = _SMALL | _ASKS | {""}
 _JOINS = vocabulary("for of to on at in the my from")
 _WHICH = vocabulary("best other only same")
 _STOPS = vocabulary(
@@ -74,6 +78,7 @@ _CASES = vocabulary("for if when unless during")
 _DROPPED = TITLES | vocabulary(
     "a an the my again on in at to from of called named only nearly years year old"
 )
+_NO_CASE = _CASES | _DROPPED | _ADVERBS | _SMALL
 _GENERIC = vocabulary(
     "new current own full direct actual number phone telephone contact address name"
 )
@@ -212,7 +217,7 @@ class AttributeReader:
         if phrase is None:
             return self._read_inverse()
         end = phrase.end
-        while self.words[end : end + 1] and self.words[end] in _AUXILIARIES | _ADVERBS:
+        while self.words[end : end + 1] and self.words[end] in _BEFORE_VALUE:
             end += 1
         rest = self.words[end:]
         is_be = not _BE.isdisjoint(self.words[phrase.end : end])
@@ -233,7 +238,7 @@ class AttributeReader:
 
     def _read_action(self, phrase: NounPhrase, rest: Sequence[str]) -> Statement | None:
         attribute, after = _ACTIONS[rest[0]], list(rest[1:])
-        while after and after[0] in _ADVERBS | {"over", "back", "house", "home"}:
+        while after and after[0] in _AFTER_VERB:
             after = after[1:]
         if not after:
             return None
@@ -291,12 +296,12 @@ class AttributeReader:
         is_name = first not in ("my", "the") and (
             first not in ("that", "this") or second == "is"
         )
-        if is_name and (first in _SMALL | _ASKS | {""} or first[0].isdecimal()):
+        if is_name and (first in _NO_NAMES or first[0].isdecimal()):
             return None
         begin, owner, phrase = at + (not is_name), None, list[str]()
         for place in range(begin, min(len(words), begin + MAX_PHRASE_WORDS)):
             word = words[place]
-            if phrase and word in _VERBS | _ADVERBS:
+            if phrase and word in _PHRASE_ENDS:
                 return self._finish_phrase(phrase, owner, place, is_name=is_name)
             if word.endswith("'s"):
                 owner = name_subject([*phrase, word[:-2]], owner, is_name=is_name)
@@ -355,7 +360,7 @@ class AttributeReader:
         at = next(
             (at for at, word in enumerate(rest) if at and word in _CASES), len(rest)
         )
-        return frozenset(rest[at:]) - _CASES - _DROPPED - _ADVERBS - _SMALL
+        return frozenset(rest[at:]) - _NO_CASE if at < len(rest) else frozenset()
 
     def _find_kinds(self, rest: Sequence[str], value: Sequence[str]) -> frozenset[str]:
         kinds = set[str]()
@@ -455,7 +460,7 @@ class AttributeReader:
 def _name_first(apposed: re.Match[str]) -> str:
     """ "Ann, my sister, lives …" is "my sister Ann lives …"."""
     name, role = apposed[1], apposed[2]
-    is_name = name not in _SMALL | _ASKS | _OPENINGS | _VERBS and find_role(role)
+    is_name = name not in _NO_NAMES | _OPENINGS | _VERBS and find_role(role)
     return f"my {role} {name} " if is_name else apposed[0]
 
 
