@@ -74,7 +74,7 @@ _WHICH = vocabulary("best other only same")
 _STOPS = vocabulary(
     "and but because since so not which with if unless rather instead when where who as now for"
 )
-_CASES = vocabulary("for if when unless during")
+_CASES = vocabulary("for if when unless during on from")
 _DROPPED = TITLES | vocabulary(
     "a an the my again on in at to from of called named only nearly years year old"
 )
@@ -264,7 +264,8 @@ class AttributeReader:
         value = self._cut_value(rest)
         if not value:
             return None
-        if value[0].isdecimal() and (len(value[0]) > 5 or len(value) == 1):
+        is_age = len(value) == 1 and rest[0] not in _PLACES
+        if value[0].isdecimal() and (len(value[0]) > 5 or is_age):
             attribute = "phone" if len(value[0]) > 5 else "age"
             return Statement(subject, attribute, value[:1], frozenset({"number"}))
         beginning = value[: 1 if has_descriptive_word(value[:1]) else 2]
@@ -349,18 +350,28 @@ class AttributeReader:
         return Statement(subject, attribute, value, kinds, self._find_case(rest))
 
     def _cut_value(self, rest: Sequence[str]) -> tuple[str, ...]:
-        end = next(
-            (at for at, word in enumerate(rest) if at and word in _STOPS), len(rest)
-        )
-        return tuple(
-            word for word in rest[:end] if word not in _DROPPED and word not in _ADVERBS
-        )
+        value: list[str] = []
+        for at, word in enumerate(rest):
+            if (at and word in _STOPS) or (
+                value and self._begins_case(word, rest[at + 1 :])
+            ):
+                break
+            if word not in _DROPPED and word not in _ADVERBS:
+                value.append(word)
+        return tuple(value)
 
     def _find_case(self, rest: Sequence[str]) -> frozenset[str]:
-        at = next(
-            (at for at, word in enumerate(rest) if at and word in _CASES), len(rest)
-        )
-        return frozenset(rest[at:]) - _NO_CASE if at < len(rest) else frozenset()
+        """What follows the value: "… for visitors", "… on Saturdays"."""
+        for at, word in enumerate(rest):
+            if at and self._begins_case(word, rest[at + 1 :]):
+                return frozenset(rest[at:]) - _NO_CASE
+        return frozenset()
+
+    def _begins_case(self, word: str, after: Sequence[str]) -> bool:
+        """ "on Saturdays", "from Leeds"; but "from Monday" is when it begins."""
+        if word not in _CASES or not after:
+            return False
+        return word != "from" or not self._find_day(after[0])
 
     def _find_kinds(self, rest: Sequence[str], value: Sequence[str]) -> frozenset[str]:
         kinds = set[str]()

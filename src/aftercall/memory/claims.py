@@ -67,7 +67,7 @@ _CHANGED = re.compile(
 _PAST = re.compile(r"\b(?:old|former|previous|used to|was|were|last)\b")
 _WRONG = re.compile(
     r"\b(?:i meant|correction|(?:is|was) wrong|(?:that|it) wrong|scratch that|should be|mixed up"
-    r"|misheard|misspoke|turns out|never was|sorry|by mistake|typo)\b"
+    r"|misheard|misspoke|turns out|never was|by mistake|typo)\b"
 )
 _HELPERS = "am is are was were will do does did can could would should has have had"
 # "is not working" puts nothing in its place
@@ -122,7 +122,6 @@ _NUMBERED = vocabulary(
     """
 )
 _NUMBER = re.compile(r"\+?\d[\d:.,/-]*(?:st|nd|rd|th)?")
-_PIECE = re.compile(r"[^\W_]+")
 _WRITTEN_LARGE = re.compile(r"(?<=[\w.,'’] )(?!I\b)(?:[A-Z][\w'’-]*|[a-z]+[A-Z]\w*)")
 # Short words that change what a sentence says: `words` leaves them out, `order` keeps them.
 _PREPOSITIONS = vocabulary(
@@ -200,7 +199,8 @@ class Claim:
     @property
     def is_correction(self) -> bool:
         """What it replaces was never true, not only until now."""
-        return self.says_wrong and not self.says_outright
+        is_sorry = bool(self.denied) and "sorry" in self.text.split()
+        return (self.says_wrong or is_sorry) and not self.says_outright
 
     @property
     def is_past(self) -> bool:

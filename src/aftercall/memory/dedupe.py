@@ -160,7 +160,7 @@ def _compare_statements(new: Claim, known: Claim) -> Verdict | None:
         return "same"
     if new.adds or (mine.case and theirs.case and mine.case != theirs.case):
         return None
-    if mine.case != theirs.case:
+    if mine.case != theirs.case and not new.corrects:
         return "disputed"
     if kinship == "same" or new.corrects:
         return "update"
