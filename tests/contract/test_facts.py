@@ -728,3 +728,18 @@ def test_what_hangs_on_a_retired_fact_is_doubtful_until_it_is_restored(
     }
     app.facts.restore(porto.id)
     assert set(states(app).values()) == {"active"}
+
+
+def test_an_appointment_hangs_on_who_it_is_with(app: App) -> None:
+    learn_each(
+        app,
+        ("My dentist is Dr Patel", 0),
+        ("My appointment with Dr Patel is on Friday", 1),
+        ("I was born in Patel Street", 2),
+        ("My dentist is Dr Novak now", 3),
+        category="person",
+    )
+    doubtful = [
+        content for content, state in states(app).items() if state == "doubtful"
+    ]
+    assert doubtful == ["My appointment with Dr Patel is on Friday"]

@@ -152,13 +152,14 @@ def _compare_statements(new: Claim, known: Claim) -> Verdict | None:
     kinship = relate(mine.subject, theirs.subject)
     if kinship == "other":
         return "different"
-    if not mine.kinds & theirs.kinds:
+    has_other_case = mine.case and theirs.case and mine.case != theirs.case
+    if not mine.kinds & theirs.kinds or has_other_case:
         return None
     if "".join(mine.value) == "".join(theirs.value):
         return "same"
     if _is_part(mine, theirs) or _is_part(theirs, mine):
         return "same"
-    if new.adds or (mine.case and theirs.case and mine.case != theirs.case):
+    if new.adds:
         return None
     if mine.case != theirs.case and not new.corrects:
         return "disputed"
@@ -171,9 +172,7 @@ def _is_part(short: Statement, long: Statement) -> bool:
     """ "Porto" and "Porto near the river": one says more, in the same order, no more figures."""
     rest = [word for word in long.value if word not in short.value]
     kept = [word for word in long.value if word in short.value]
-    return kept == list(short.value) and not any(
-        map(str.isalnum, filter(_has_figure, rest))
-    )
+    return kept == list(short.value) and not any(map(_has_figure, rest))
 
 
 def _has_letter(word: str) -> bool:
@@ -347,13 +346,16 @@ def list_hanging_words(retired: Claim) -> list[frozenset[str]]:
 
 
 def hangs_on(claim: Claim, retired: Claim) -> bool:
-    """Of the same person, and no attribute of its own that is replaced by itself."""
-    told = retired.statement
-    if told is None or claim.statement or claim.is_past or claim.adds:
+    """Of the same person and of nobody else, about the present, and not the attribute itself."""
+    told, own = retired.statement, claim.statement
+    if told is None or claim.is_past or claim.adds or not claim.kin <= retired.kin:
         return False
-    if claim.who and relate(claim.who, told.subject) == "other":
+    if own and own.attribute in (told.attribute, "birthday"):
         return False
-    return bool(claim.kin) <= bool(retired.kin) or claim.kin <= retired.kin
+    subject = own.subject if own else claim.who
+    if subject is None or subject == CALLER:
+        return True
+    return relate(subject, told.subject) != "other"
 
 
 def _differ(mine: frozenset[str], theirs: frozenset[str]) -> bool:
