@@ -217,7 +217,10 @@ class KnownFacts:
 
 
 def _find_start(word: str) -> str:
-    return SAME_WORD.get(word, word)[:START_LETTERS]
+    word = SAME_WORD.get(word, word)
+    if len(word) <= START_LETTERS + 1:  # its end may be an ending: "bus"
+        word = look_up_again(word).stem
+    return word[:START_LETTERS]
 
 
 def _find_handle(matching: str) -> str:

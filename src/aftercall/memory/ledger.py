@@ -231,8 +231,19 @@ class FactLedger:
         if at > fact.first_seen_at:  # a call that is read again says nothing again
             self._said_again.add(fact_id)
         if fact.needs_confirmation and is_clear:
-            # A badly heard update was heard well now: it replaces what was said before.
-            self.settle(fact_id)
+            self._settle_heard(fact_id, at)
+
+    def _settle_heard(self, fact_id: str, at: datetime) -> None:
+        """A badly heard update was heard well now: it replaces what was said before."""
+        members = self._known.disputes[str(self.facts[fact_id].dispute)]
+        self._known.fetch(members)
+        others = members - {fact_id}
+        last = max((self.facts[one].valid_from for one in others), default=at)
+        if at < last:
+            return
+        if self.facts[fact_id].valid_from < last:
+            self._change(fact_id, valid_from=at)
+        self.settle(fact_id)
 
     def _dispute(self, known: str, new: str) -> None:
         dispute = self._known.get(known).dispute or known
