@@ -14,6 +14,7 @@ from aftercall.memory.subject import CALLER, TITLES, Subject, find_role, name_su
 
 MAX_PHRASE_WORDS = 8
 MAX_NAME_WORDS = 3
+MAX_AGE_FIGURES = 5  # more are a phone number
 # Verbs that give an attribute, and the words that may lead to its value.
 _ACTIONS = by_form(
     {
@@ -151,7 +152,7 @@ _HOURS = {form: part for part in _PARTS for form in (part, f"{part}s")}
 _KINDS_OF = {
     "seat": re.compile(r"\b(?:window|aisle)\b"),
     "payment": re.compile(
-        r"(?<=pay |ays )(?:by |in |with )?(?:card|cash|invoice|cheque|transfer|debit)\b"
+        r"(?<=pay |ays )(?:by |in |with )?(?:card|cash|invoice|debit)\b"
     ),
 }
 _WISH = re.compile(
@@ -264,20 +265,29 @@ class AttributeReader:
         value = self._cut_value(rest)
         if not value:
             return None
-        is_age = len(value) == 1 and rest[0] not in _PLACES
-        if value[0].isdecimal() and (len(value[0]) > 5 or is_age):
-            attribute = "phone" if len(value[0]) > 5 else "age"
-            return Statement(subject, attribute, value[:1], frozenset({"number"}))
+        if value[0].isdecimal():
+            return self._read_number(subject, rest, value)
         beginning = value[: 1 if has_descriptive_word(value[:1]) else 2]
         for name, choices in _CHOICES.items():
             if chosen := choices.intersection(beginning):
                 return Statement(subject, name, tuple(chosen), frozenset({"choice"}))
-        if subject.which == "new":
-            subject = subject._replace(which="")
+        subject = subject._replace(which=subject.which.removeprefix("new"))
         if not subject.may_be_replaced or subject.name or rest[0] in _PLACES:
             return None
         found = self._make(subject, "name", rest)
         return found if found and "name" in found.kinds else None
+
+    def _read_number(
+        self, subject: Subject, rest: Sequence[str], value: Sequence[str]
+    ) -> Statement | None:
+        """ "I am 43", "I am on 0791555010"; "breakfast is at 8" is neither."""
+        if len(value[0]) > MAX_AGE_FIGURES:
+            attribute = "phone"
+        elif len(value) == 1 and rest[0] not in _PLACES:
+            attribute = "age"
+        else:
+            return None
+        return Statement(subject, attribute, (value[0],), frozenset({"number"}))
 
     def _read_inverse(self) -> Statement | None:
         """ "Lindqvist is my last name", "0791555010 is my number"."""

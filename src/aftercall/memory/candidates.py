@@ -22,7 +22,6 @@ from aftercall.memory.claims import (
 )
 from aftercall.memory.figures import COUNTED
 from aftercall.memory.subject import CALLER
-from aftercall.memory.vault import Vault
 from aftercall.memory.wording import SPEAKERS
 from aftercall.model.facts import Fact
 
@@ -126,7 +125,7 @@ class KnownFacts:
         self,
         outlines: Iterable[FactOutline],
         fetch: Callable[[Collection[str]], Iterable[Fact]],
-        vault: Vault,
+        open_secret: Callable[[str], str],
     ) -> None:
         """`outlines` are of every fact in the memory; `fetch` reads whole facts by their ids."""
         self.facts: dict[str, Fact] = {}
@@ -134,7 +133,7 @@ class KnownFacts:
         self.retired_by_identity: dict[str, set[str]] = defaultdict(set)
         self.disputes: dict[str, set[str]] = defaultdict(set)
         self._fetch_facts = fetch
-        self._vault = vault
+        self._open_secret = open_secret
         self._ids: set[str] = set()
         self._claims: dict[str, Claim | None] = {}
         # Facts of this call have a separate index, so that a claim is looked up only once among
@@ -211,7 +210,7 @@ class KnownFacts:
         if not fact.is_secret:
             return read_claim(fact.content)
         try:
-            return read_secret_claim(self._vault.open(fact.content))
+            return read_secret_claim(self._open_secret(fact.content))
         except SecretUnreadable:
             return None
 

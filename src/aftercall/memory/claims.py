@@ -139,6 +139,7 @@ SUBJECTS = vocabulary("i he she they")
 _DETERMINERS = vocabulary(
     "the a an my his their this that these those every each all some any next last"
 )
+MIN_MAIN_CHARS = 8  # of what is said before a denial at the end
 DENIAL = "not "
 DECISIVE = vocabulary(
     "all some any none every each other another only day week may might must should if or out "
@@ -256,51 +257,66 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
     is_disliked = _DISLIKE.search(said) is not None
     order = tuple(_read_order(_DISLIKE.sub("not like", said), look))
     said = _DISLIKE.sub("like", said)
-    tail = _DENIED.search(said)
-    main = said[: tail.start()] if tail and tail.start() > 8 else said
+    main, denied = _split_denied(said)
     heard = tokens(_GIVES_UP.sub("stopped", main))
-    spoken = [look(word) for word in heard]
-    which = _find_numbered(main, heard, spoken)
-    numbers = {
-        word.number for at, word in enumerate(spoken) if word.number and at not in which
-    }
-    days = {word.day for word in spoken if word.day}
-    words = {
-        word.stem
-        for at, word in enumerate(spoken)
-        if not word.is_empty and not word.day and (word.number is None or at in which)
-    }
+    words, numbers, days = _sort_words(main, heard, look)
     is_denied = is_disliked ^ (_NO.search(_NO_DENIAL.sub("", main)) is not None)
     large = _find_names(text)
     reading = AttributeReader(main, large, lambda word: look(word).day)
     phrase = reading.find_phrase()
     statement = None if is_denied else reading.read()
+    named = [look(name) for name in large or ()]
     return Claim(
         text=said,
         statement=statement,
-        values_told=frozenset(look(word).value for word in statement.value)
-        if statement
-        else frozenset(),
-        words=frozenset(words),
+        values_told=_find_values(statement.value if statement else (), look),
+        words=words,
         kin=_find_kin(heard) | _find_sides(heard),
         who=phrase.subject if phrase else None,
-        head=frozenset(phrase.head) if phrase else frozenset(),
-        numbers=frozenset(numbers),
-        days=frozenset(days),
-        names=frozenset(look(name).stem for name in large or () if not look(name).day),
+        head=frozenset(phrase.head if phrase else ()),
+        numbers=numbers,
+        days=days,
+        names=frozenset(name.stem for name in named if not name.day),
         is_denied=is_denied,
         says_outright=_OUTRIGHT.search(said) is not None,
         says_changed=_CHANGED.search(said) is not None,
         says_wrong=_WRONG.search(said) is not None,
         adds=_ADDS.search(text.lower()) is not None,
-        denied=frozenset(look(word).value for word in tokens(tail[1]))
-        if tail and main is not said
-        else frozenset(),
+        denied=_find_values(tokens(denied), look),
         order=order,
         identity=str(sorted(group_order(order).items()))
         if words | numbers | days
         else f"text|{said}",
     )
+
+
+def _split_denied(said: str) -> tuple[str, str]:
+    """ "it is lisbon now", "porto", from "it is lisbon now not porto"."""
+    tail = _DENIED.search(said)
+    if tail is None or tail.start() <= MIN_MAIN_CHARS:
+        return said, ""
+    return said[: tail.start()], tail[1]
+
+
+def _find_values(words: Iterable[str], look: Lookup) -> frozenset[str]:
+    return frozenset(look(word).value for word in words)
+
+
+def _sort_words(
+    main: str, heard: list[str], look: Lookup
+) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The words that carry meaning, the numbers and the days."""
+    words, numbers, days = set[str](), set[str](), set[str]()
+    spoken = [look(word) for word in heard]
+    which = _find_numbered(main, heard, spoken)
+    for at, word in enumerate(spoken):
+        if word.day:
+            days.add(word.day)
+        elif word.number and at not in which:
+            numbers.add(word.number)
+        elif not word.is_empty:
+            words.add(word.stem)
+    return frozenset(words), frozenset(numbers), frozenset(days)
 
 
 def _read_order(said: str, look: Lookup) -> Iterator[tuple[str, str]]:

@@ -152,20 +152,20 @@ def _compare_statements(new: Claim, known: Claim) -> Verdict | None:
     kinship = relate(mine.subject, theirs.subject)
     if kinship == "other":
         return "different"
-    has_other_case = mine.case and theirs.case and mine.case != theirs.case
-    if not mine.kinds & theirs.kinds or has_other_case:
+    if not mine.kinds & theirs.kinds or _differ(mine.case, theirs.case):
         return None
-    if "".join(mine.value) == "".join(theirs.value):
-        return "same"
-    if _is_part(mine, theirs) or _is_part(theirs, mine):
+    if _has_same_value(mine, theirs):
         return "same"
     if new.adds:
         return None
-    if mine.case != theirs.case and not new.corrects:
-        return "disputed"
-    if kinship == "same" or new.corrects:
-        return "update"
-    return "disputed"
+    is_sure = kinship == "same" and mine.case == theirs.case
+    return "update" if is_sure or new.corrects else "disputed"
+
+
+def _has_same_value(mine: Statement, theirs: Statement) -> bool:
+    if "".join(mine.value) == "".join(theirs.value):
+        return True
+    return _is_part(mine, theirs) or _is_part(theirs, mine)
 
 
 def _is_part(short: Statement, long: Statement) -> bool:

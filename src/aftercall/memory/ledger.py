@@ -52,7 +52,7 @@ class FactLedger:
         self.restored: list[str] = []
         self.occurrences: list[Occurrence] = []
         self._vault = vault
-        self._known = KnownFacts(outlines, fetch, vault)
+        self._known = KnownFacts(outlines, fetch, vault.open)
         self._said_again: set[str] = set()
 
     @property

@@ -115,14 +115,16 @@ def name_subject(
     if is_name and named and (not roles or words[roles[0]] in TITLES or roles[0]):
         return Subject(name=named, owner=owner)
     if not roles:
-        role = " ".join(word for word in words if word not in _FOND)
-        return Subject(role=role, owner=owner)
+        return Subject(role=" ".join(_drop_fond(words)), owner=owner)
     at = roles[0]
     after = [word for word in words[at + 1 :] if word not in TITLES]
-    links = [place for place, word in enumerate(after) if word in LINKS]
-    end = links[0] if links else len(after)
-    which = [*(word for word in words[:at] if word not in _FOND), *after[end:]]
+    end = next((n for n, word in enumerate(after) if word in LINKS), len(after))
+    which = [*_drop_fond(words[:at]), *after[end:]]
     return Subject(words[at], tuple(after[:end]), " ".join(which), owner)
+
+
+def _drop_fond(words: Sequence[str]) -> list[str]:
+    return [word for word in words if word not in _FOND]
 
 
 def relate(mine: Subject, theirs: Subject) -> Kinship:
