@@ -83,15 +83,8 @@ _NO_CASE = _CASES | _DROPPED | _ADVERBS | _SMALL
 _GENERIC = vocabulary(
     "new current own full direct actual number phone telephone contact address name"
 )
-_HEADS = by_form(
-    {
-        "mobile": "cell",
-        "work": "office business",
-        "email": "e-mail",
-        "postcode": "zip",
-        "bank": "account",
-    }
-)
+_HEADS = {"cell": "mobile", "office": "work", "business": "work", "e-mail": "email"}
+_HEADS |= {"zip": "postcode", "account": "bank"}
 _FOR_A_WHILE = re.compile(
     r"\b(?:in (?:19|20)\d\d|until|till|tonight|today|tomorrow|temporarily|for now|on holiday"
     r"|visiting|during|weekdays|weekends|term time|over (?:christmas|easter|new year|the)"
