@@ -21,15 +21,17 @@ from aftercall.memory.claims import (
     group_order,
     look_up,
 )
-from aftercall.memory.subject import CALLER, relate
+from aftercall.memory.subject import CALLER, Kinship, Subject, relate
 from aftercall.model.reading import Category
 
 Verdict = Literal["same", "update", "disputed", "different"]
+SubjectMatch = Literal["same", "unclear", "other"]
 
 ALIKE = 0.75  # share of all words that two wordings of one thing have in common
 ALIKE_BUT_FOR_A_VALUE = 0.8
 RELATED = 0.2
 DISPUTABLE = 0.5  # share of the shorter sentence's words that the other one repeats
+MAX_OPENING_WORDS = 5  # of a subject; more are not one
 MIN_SHARED_WORDS = 2  # in a dispute about a value or a denial
 _IT = re.compile(r"(?:(?:no|sorry|and|but) )*(?:it|that) is\b")
 _HABITS = frozenset({"drink", "eat", "take", "have", "us", "plai"})
@@ -92,6 +94,80 @@ def is_related(new: Claim, known: Claim) -> bool:
         return relate(mine, theirs) != "other"
     tells_of_caller = new.text.startswith("i ") and known.who not in (None, CALLER)
     return not _speak_of_two(new, known) and not tells_of_caller
+
+
+def match_subjects(
+    new: Claim, known: Claim, category: Category = "preference"
+) -> SubjectMatch:
+    """Whether both speak of the same one and the same thing, as far as the words tell.
+
+    Each may name its subject in words of its own only if the other one does not.
+    """
+    mine, theirs = _mentioned(new), _mentioned(known)
+    is_named = not new.names.isdisjoint(theirs) or not known.names.isdisjoint(mine)
+    only_mine, only_theirs = _opening(new) - theirs, _opening(known) - mine
+    if (only_mine and only_theirs) or _has_other_subject(new, known, is_named=is_named):
+        return "other"
+    is_event = category in _EVENTS and not new.corrects
+    is_unclear = (
+        is_event
+        or bool(only_mine | only_theirs)
+        or _relate_subjects(new, known) != "same"
+        or bool(new.kin) != bool(known.kin)
+        or not any(map(_has_letter, mine & theirs))
+    )
+    if is_unclear:
+        return "unclear"
+    shared = len(new.words & known.words)
+    is_alike = shared >= DISPUTABLE * min(len(new.words), len(known.words))
+    return "same" if is_alike or _opening(new) or new.hints else "unclear"
+
+
+def _has_other_subject(new: Claim, known: Claim, *, is_named: bool) -> bool:
+    """Other persons, another attribute, another case, or something that comes in addition."""
+    if new.kin and known.kin and new.kin.isdisjoint(known.kin):
+        return True
+    if (new.kin == known.kin and _speak_of_two(new, known)) or (
+        new.adds and not new.hints
+    ):
+        return True
+    is_other = _relate_subjects(new, known) == "other"
+    if not is_named and (is_other or bool(new.kin) != bool(known.kin)):
+        return True
+    return _have_other_attributes(new, known)
+
+
+def _have_other_attributes(new: Claim, known: Claim) -> bool:
+    mine, theirs = new.statement, known.statement
+    if mine is None or theirs is None:
+        return False
+    is_beside = mine.attribute != theirs.attribute and mine.kinds and theirs.kinds
+    return bool(is_beside and not new.hints) or _differ(mine.case, theirs.case)
+
+
+def _relate_subjects(new: Claim, known: Claim) -> Kinship | None:
+    mine, theirs = _subject(new), _subject(known)
+    return relate(mine, theirs) if mine and theirs else None
+
+
+def _subject(claim: Claim) -> Subject | None:
+    return claim.statement.subject if claim.statement else claim.who
+
+
+def _opening(claim: Claim) -> frozenset[str]:
+    """The words that name the subject; none for the caller, or where it is a whole clause."""
+    subject = _subject(claim)
+    own = set(claim.head)
+    if subject and subject != CALLER:
+        own.update(subject.name, (subject.role,) if subject.role else ())
+    return frozenset(
+        look_up(word).stem for word in own if len(own) <= MAX_OPENING_WORDS
+    )
+
+
+def _mentioned(claim: Claim) -> frozenset[str]:
+    told = claim.words | claim.names | claim.kin | claim.denied | claim.values
+    return told | _opening(claim)
 
 
 def contradicts(new: Claim, known: Claim) -> bool:

@@ -52,22 +52,22 @@ class FactLedger:
         self.restored: list[str] = []
         self.occurrences: list[Occurrence] = []
         self._vault = vault
-        self._known = KnownFacts(outlines, fetch, vault.open)
+        self.known = KnownFacts(outlines, fetch, vault.open)
         self._said_again: set[str] = set()
 
     @property
     def facts(self) -> dict[str, Fact]:
         """The facts that were fetched or made, by id."""
-        return self._known.facts
+        return self.known.facts
 
     def prefetch(self, drafts: Iterable[AcceptedDraft]) -> None:
         """Fetch at once the facts that the drafts are compared with or name."""
         wanted: set[str] = set()
         for found in drafts:
-            wanted |= self._known.find_candidates(found.claim)
+            wanted |= self.known.find_candidates(found.claim)
             named = (found.draft.duplicate_of, found.draft.supersedes)
             wanted.update(fact_id for fact_id in named if fact_id)
-        self._known.fetch(wanted)
+        self.known.fetch(wanted)
 
     def record(
         self, found: AcceptedDraft, call_id: str, trace: ReadingTrace
@@ -82,12 +82,12 @@ class FactLedger:
             return "update"
         new = self._add(found, call_id, trace)
         if verdict == "disputed" and known is not None:
-            self._dispute(known, new)
+            self.dispute(known, new)
         return "new"
 
     def settle_by_caller(self) -> None:
         """After a call whose briefing asked: what the caller said again holds."""
-        for members in [set(members) for members in self._known.disputes.values()]:
+        for members in [set(members) for members in self.known.disputes.values()]:
             said = members & self._said_again
             if not said or members.isdisjoint(self.briefed_fact_ids):
                 continue
@@ -101,13 +101,13 @@ class FactLedger:
 
         An earlier one held until this one began. A later one never held.
         """
-        fact = self._known.find(fact_id)
+        fact = self.known.find(fact_id)
         if fact is None:
             raise NotFound(f"there is no fact {fact_id}")
         if fact.dispute is None or not fact.is_active:
             raise RefusedInput("fact", f"{fact_id} is not disputed")
-        others = self._known.disputes[fact.dispute] - {fact_id}
-        self._known.fetch(others)
+        others = self.known.disputes[fact.dispute] - {fact_id}
+        self.known.fetch(others)
         self._end_dispute({fact_id, *others})
         if not keep_all:
             earlier = [
@@ -120,15 +120,15 @@ class FactLedger:
 
     def restore(self, fact_id: str) -> Fact:
         """Undo a retirement: both facts are active and no longer linked."""
-        fact = self._known.find(fact_id)
+        fact = self.known.find(fact_id)
         if fact is None:
             raise NotFound(f"there is no fact {fact_id}")
         if fact.is_active:
             raise RefusedInput("fact", f"{fact_id} is not retired")
-        if twin := self._known.by_identity.get(fact.identity):
+        if twin := self.known.by_identity.get(fact.identity):
             raise RefusedInput("fact", f"{fact_id} is active again already, as {twin}")
         by = fact.superseded_by
-        successor = self._known.find(by)
+        successor = self.known.find(by)
         if successor and successor.supersedes == fact_id:
             since = successor.first_seen_at if fact.never_true else successor.valid_from
             self._change(successor.id, supersedes=None, valid_from=since)
@@ -142,7 +142,7 @@ class FactLedger:
         )
         for one in [one for one in self._list_dependents(fact) if one.doubt == fact_id]:
             self._change(one.id, doubt=None)
-        self._known.by_identity[fact.identity] = fact_id
+        self.known.by_identity[fact.identity] = fact_id
         self.restored.append(fact_id)
         return self.facts[fact_id]
 
@@ -150,9 +150,9 @@ class FactLedger:
         if by_id := self._decide_by_id(found.draft, found.claim):
             return by_id
         identity = _hash_identity(found.claim, self._vault)
-        if known := self._known.by_identity.get(identity):
+        if known := self.known.by_identity.get(identity):
             return "same", known
-        near = self._known.list_near(found.claim, identity)
+        near = self.known.list_near(found.claim, identity)
         active = [
             (fact_id, claim) for fact_id, claim in near if self.facts[fact_id].is_active
         ]
@@ -171,8 +171,8 @@ class FactLedger:
             (draft.duplicate_of, "same"),
             (draft.supersedes, "update"),
         ):
-            fact = self._known.find(named)
-            known = self._known.get_claim(fact.id) if fact and fact.is_active else None
+            fact = self.known.find(named)
+            known = self.known.get_claim(fact.id) if fact and fact.is_active else None
             if fact is None or known is None:
                 continue
             if claim.identity == known.identity:
@@ -189,11 +189,8 @@ class FactLedger:
         """A retired fact that says the same and was valid when this was said."""
         for fact_id, claim in near:
             fact = self.facts[fact_id]
-            if (
-                fact.is_active
-                or fact.valid_until is None
-                or found.evidence.at >= fact.valid_until
-            ):
+            until = fact.valid_until
+            if fact.is_active or until is None or found.evidence.at >= until:
                 continue
             if compare(found.claim, claim, found.draft.category) == "same":
                 return fact_id
@@ -202,12 +199,12 @@ class FactLedger:
     def _record_again(
         self, fact_id: str, found: AcceptedDraft, call_id: str, trace: ReadingTrace
     ) -> None:
-        fact = self._known.get(fact_id)
+        fact = self.known.get(fact_id)
         at = found.evidence.at
         visibility = max(fact.visibility, found.visibility, key=LEVELS.index)
         if visibility == "secret" and not fact.is_secret:
             self.made_secret.append(fact_id)
-        claim = self._known.get_claim(fact_id)
+        claim = self.known.get_claim(fact_id)
         matching = (
             _hash_matching(claim, visibility, self._vault) if claim else fact.matching
         )
@@ -235,8 +232,8 @@ class FactLedger:
 
     def _settle_heard(self, fact_id: str, at: datetime) -> None:
         """A badly heard update was heard well now: it replaces what was said before."""
-        members = self._known.disputes[str(self.facts[fact_id].dispute)]
-        self._known.fetch(members)
+        members = self.known.disputes[str(self.facts[fact_id].dispute)]
+        self.known.fetch(members)
         others = members - {fact_id}
         last = max((self.facts[one].valid_from for one in others), default=at)
         if at < last:
@@ -245,26 +242,27 @@ class FactLedger:
             self._change(fact_id, valid_from=at)
         self.settle(fact_id)
 
-    def _dispute(self, known: str, new: str) -> None:
-        dispute = self._known.get(known).dispute or known
+    def dispute(self, known: str, new: str) -> None:
+        """Both hold until somebody settles which of them does."""
+        dispute = self.known.get(known).dispute or known
         for fact_id in (known, new):
-            self._known.disputes[dispute].add(fact_id)
+            self.known.disputes[dispute].add(fact_id)
             self._change(fact_id, dispute=dispute)
 
     def _end_dispute(self, members: Iterable[str]) -> None:
-        self._known.fetch(members)
+        self.known.fetch(members)
         for fact_id in members:
-            self._known.disputes[str(self.facts[fact_id].dispute)].discard(fact_id)
+            self.known.disputes[str(self.facts[fact_id].dispute)].discard(fact_id)
             self._change(fact_id, dispute=None)
 
     def _pass_dispute(self, fact: Fact, by: str) -> None:
         """What replaces a disputed fact takes its part in the dispute."""
-        members = self._known.disputes[str(fact.dispute)]
+        members = self.known.disputes[str(fact.dispute)]
         self._end_dispute({fact.id})
         if len(members) == 1 and by in members:
             self._end_dispute({by})
         elif members:
-            self._dispute(min(members), by)
+            self.dispute(min(members), by)
 
     def _join_chains(self, earlier: Iterable[str], holds: str) -> None:
         """Retire the earlier facts. They and this one may have a past each: it becomes one."""
@@ -281,7 +279,7 @@ class FactLedger:
     def _list_chain(self, fact_id: str | None) -> list[Fact]:
         """The chain from its first fact to this one."""
         chain: list[Fact] = []
-        while (fact := self._known.find(fact_id)) and fact not in chain:
+        while (fact := self.known.find(fact_id)) and fact not in chain:
             chain.insert(0, fact)
             fact_id = fact.supersedes
         return chain
@@ -297,9 +295,9 @@ class FactLedger:
     def _replace(
         self, known: str, found: AcceptedDraft, call_id: str, trace: ReadingTrace
     ) -> None:
-        old, at = self._known.get(known), found.evidence.at
+        old, at = self.known.get(known), found.evidence.at
         identity = _hash_identity(found.claim, self._vault)
-        if twin := self._known.by_identity.get(identity):
+        if twin := self.known.by_identity.get(identity):
             # A model names what a fact that is known already replaces.
             self._record_again(twin, found, call_id, trace)
             if (
@@ -314,7 +312,7 @@ class FactLedger:
         if at < old.valid_from:
             self._insert_before(old, found, call_id, trace, manner)
         elif found.needs_confirmation and not old.needs_confirmation:
-            self._dispute(known, self._add(found, call_id, trace, manner))
+            self.dispute(known, self._add(found, call_id, trace, manner))
         elif found.claim.is_correction:
             # It never was as it had been said: what is said now held from the beginning.
             new = self._add(
@@ -341,7 +339,7 @@ class FactLedger:
         """Insert a fact that was said before the present one into the past of its chain."""
         seen = {later.id}
         while (
-            (before := self._known.find(later.supersedes))
+            (before := self.known.find(later.supersedes))
             and before.id not in seen
             and before.valid_from > found.evidence.at
         ):
@@ -358,15 +356,15 @@ class FactLedger:
             valid_until=later.valid_from,
         )
         self._change(later.id, supersedes=new)
-        if self._known.find(earlier) is not None:
+        if self.known.find(earlier) is not None:
             self._change(str(earlier), superseded_by=new, valid_until=found.evidence.at)
 
     def _retire(
         self, fact_id: str, by: str, at: datetime, *, never_true: bool = False
     ) -> None:
         fact = self.facts[fact_id]
-        self._known.by_identity.pop(fact.identity, None)
-        self._known.retired_by_identity[fact.identity].add(fact_id)
+        self.known.by_identity.pop(fact.identity, None)
+        self.known.retired_by_identity[fact.identity].add(fact_id)
         if fact.dispute:
             self._pass_dispute(fact, by)
         self._change(
@@ -383,13 +381,13 @@ class FactLedger:
 
     def _list_dependents(self, fact: Fact) -> list[Fact]:
         """Facts that hang on this one: they name its value, or speak of what follows from it."""
-        claim = self._known.get_claim(fact.id)
+        claim = self.known.get_claim(fact.id)
         if fact.is_secret or claim is None:
             return []
         found = {
             fact_id
             for words in list_hanging_words(claim)
-            for fact_id, other in self._known.list_mentions(words)
+            for fact_id, other in self.known.list_mentions(words)
             if hangs_on(other, claim)
         }
         return [self.facts[fact_id] for fact_id in sorted(found - {fact.id})]
@@ -428,7 +426,7 @@ class FactLedger:
         if links:
             fact = replace(fact, **links)  # type: ignore[arg-type]
         self.created.append(fact.id)
-        self._known.add(fact, found.claim)
+        self.known.add(fact, found.claim)
         sentiment = _choose_sentiment(found, manner or "said")
         self._add_occurrence(fact.id, found, call_id, trace, sentiment)
         return fact.id

@@ -25,6 +25,7 @@ CONTEXT_TURNS = 1
 MAX_RECALL_LINES = 5
 MAX_RECALL_CANDIDATES = 20
 MAX_LINE_CHARS = 300
+MAX_SIMILAR = 20
 
 
 class MemorySearch:
@@ -158,6 +159,14 @@ class FactRecall:
             line += f" (call of {passage.caller})"
         speaker = f"{passage.speaker} said: " if passage.speaker else ""
         return f"{line}, {speaker}{passage.text[:MAX_LINE_CHARS]}"
+
+
+def find_similar_facts(
+    search: MemorySearch, store: FactStore, settings: Settings, fact: Fact
+) -> list[Fact]:
+    """Facts in the same memory or its group that share words or meaning with this one."""
+    scope = make_key_scope(settings, fact.key.agent_id, fact.key)
+    return find_facts(search, store, fact.content, scope, MAX_SIMILAR)
 
 
 def find_facts(
