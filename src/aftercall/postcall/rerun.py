@@ -4,7 +4,6 @@ from aftercall.errors import NotFound
 from aftercall.model.steps import Step
 from aftercall.postcall.runner import StepRunner
 from aftercall.postcall.steps import STEPS
-from aftercall.postcall.store import SUMMARY
 
 UNENDED = "started by hand and not finished; if that run is gone, run it again"
 
@@ -24,8 +23,8 @@ def rerun(runner: StepRunner, call_id: str, name: str = "") -> list[Step]:
     )
     for step in wanted:
         runner.run_by_hand(call_id, [step], UNENDED)
-    if SUMMARY in wanted:
-        for step in runner.list_steps_on_summary(call_id):
-            if step not in wanted:
-                runner.run_by_hand(call_id, [step], UNENDED)
+    for step in list(wanted):
+        for later in runner.list_steps_after(call_id, step):
+            if later not in wanted:
+                runner.run_by_hand(call_id, [later], UNENDED)
     return runner.context.steps.of_call(call_id)

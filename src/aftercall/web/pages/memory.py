@@ -52,6 +52,12 @@ def make_router(context: PageContext) -> APIRouter:
         await run_in_threadpool(context.app.facts.restore, fact_id, audit)
         return RedirectResponse(f"/memory/facts/{fact_id}", 303)
 
+    @router.post("/facts/{fact_id}/settle", dependencies=change)
+    async def post_settle(fact_id: str, both: bool = False) -> RedirectResponse:
+        audit = context.app.audit.make_writer(WHO, "settled", fact_id)
+        await run_in_threadpool(context.app.facts.settle, fact_id, audit, keep_all=both)
+        return RedirectResponse(f"/memory/facts/{fact_id}", 303)
+
     return router
 
 
@@ -93,8 +99,13 @@ class MemoryQuery:
 def _show(
     context: PageContext, request: Request, fact_id: str, *, reveal: bool
 ) -> HTMLResponse:
-    fact = whole_fact_json(context.app.facts, fact_id, reveal=reveal)
-    chain = context.app.facts.get_history(fact_id)
+    store = context.app.facts
+    fact = whole_fact_json(store, fact_id, reveal=reveal)
     return context.view.render_page(
-        request, "fact.html", fact=fact, chain=chain, is_revealed=reveal
+        request,
+        "fact.html",
+        fact=fact,
+        chain=store.get_history(fact_id),
+        disputed=store.list_dispute(store.get(fact_id)),
+        is_revealed=reveal,
     )
