@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from aftercall.app import App, build
+from aftercall.evaluation.score import Score
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.claims import look_up_again, read_secret_claim
 from aftercall.memory.dedupe import compare
@@ -26,7 +27,6 @@ from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import FakeReader
 from fact_calls import KNOWN, Teller, Told
-from scoring import Score
 from tables import met, print_table
 
 HERE = Path(__file__).parent

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from aftercall.evaluation.score import Score
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import parse_call
-from scoring import Score
 from tables import met, print_table
 
 FOLDER = Path(__file__).parent / "calls"

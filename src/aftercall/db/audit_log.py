@@ -20,6 +20,8 @@ Deed = Literal[
     "resent",
     "restored",
     "edited",
+    "corrected",
+    "undone",
     "exported",
     "erased",
 ]

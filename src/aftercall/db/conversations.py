@@ -16,7 +16,8 @@ from sqlalchemy import (
     update,
 )
 
-from aftercall.db.tables import call_topics, calls, followup_runs, resume_states
+from aftercall.db.tables import call_topics, calls, resume_states
+from aftercall.db.work_tables import followup_runs
 from aftercall.model.calls import IMPORTED, Call
 
 

@@ -11,6 +11,7 @@ from aftercall.faults import fault_point
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.secrets import Secret
 from aftercall.memory.claims import Claim, Word, content_words, look_up, read_plain
+from aftercall.memory.fact_corrections import apply_corrections
 from aftercall.memory.fact_store import FactStore
 from aftercall.memory.ledger import AcceptedDraft, Evidence, FactLedger
 from aftercall.memory.visibility import (
@@ -83,9 +84,12 @@ class Extractor:
 
         def record(ledger: FactLedger) -> Extraction:
             ledger.briefed_fact_ids = list_briefed_facts(call)
-            ledger.prefetch(drafts.accepted)
+            accepted = apply_corrections(
+                drafts.accepted, ledger.corrections, self.store.vault
+            )
+            ledger.prefetch(accepted)
             outcomes = Counter(
-                ledger.record(draft, call.id, trace) for draft in drafts.accepted
+                ledger.record(draft, call.id, trace) for draft in accepted
             )
             return Extraction(
                 call_id=call.id,
@@ -96,7 +100,7 @@ class Extractor:
                 facts_updated=outcomes["update"],
                 facts_deduplicated=outcomes["again"],
                 facts_refused=drafts.refused,
-                facts_dropped=drafts.dropped,
+                facts_dropped=drafts.dropped + len(drafts.accepted) - len(accepted),
             )
 
         return self.store.update(key, record, log=lambda entry: entry)

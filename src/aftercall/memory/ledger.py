@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from aftercall.db.corrections import Correction
 from aftercall.errors import NotFound, RefusedInput, SecretUnreadable
 from aftercall.ids import new_id
 from aftercall.memory.claims import Claim, read_claim, read_secret_claim
@@ -26,6 +27,7 @@ RecordOutcome = Literal["new", "update", "again"]
 DOUBTED_FACT_KEY = (
     "doubts"  # in metadata: the fact that a badly heard one would replace
 )
+CORRECTED_BY_KEY = "corrected_by"  # in metadata: the correction that counts
 RETIRED_BY_KEY = "retired_by"  # in metadata: the fact that had retired a restored one
 CONFIRM_BELOW_CONFIDENCE = 0.7  # a fact that was heard worse is read back to the caller
 
@@ -51,6 +53,7 @@ class AcceptedDraft:
     visibility: Visibility
     context: str
     claim: Claim
+    correction_id: str | None = None
 
     @property
     def confidence(self) -> float:
@@ -87,6 +90,7 @@ class FactLedger:
         """`outlines` are of every fact in the memory; `fetch` reads whole facts by their ids."""
         self.key = key
         self.briefed_fact_ids: frozenset[str] = frozenset()
+        self.corrections: list[list[Correction]] = []
         self.facts: dict[str, Fact] = {}
         self.created: list[str] = []
         self.changed: set[str] = set()
@@ -158,7 +162,7 @@ class FactLedger:
     def _decide(self, found: AcceptedDraft) -> tuple[str, str | None]:
         if by_id := self._decide_by_id(found.draft, found.claim):
             return by_id
-        identity = _hash_identity(found.claim, self._vault)
+        identity = hash_identity(found.claim, self._vault)
         if known := self._by_identity.get(identity):
             return "same", known
         near = list(
@@ -251,7 +255,7 @@ class FactLedger:
             self.made_secret.append(fact_id)
         claim = self._get_claim(fact_id)
         matching = (
-            _hash_matching(claim, visibility, self._vault) if claim else fact.matching
+            hash_matching(claim, visibility, self._vault) if claim else fact.matching
         )
         is_clear = not found.needs_confirmation
         self._change(
@@ -394,13 +398,16 @@ class FactLedger:
             supersedes=None,
             superseded_by=None,
             is_active="superseded_by" not in links,
-            identity=_hash_identity(found.claim, self._vault),
-            matching=_hash_matching(found.claim, found.visibility, self._vault),
+            identity=hash_identity(found.claim, self._vault),
+            matching=hash_matching(found.claim, found.visibility, self._vault),
             reader=trace.reader,
             prompt_hash=trace.prompt,
         )
         if links:
             fact = replace(fact, **links)  # type: ignore[arg-type]
+        if found.correction_id:
+            corrected = {CORRECTED_BY_KEY: found.correction_id}
+            fact = replace(fact, metadata=fact.metadata | corrected)
         self.created.append(fact.id)
         self._track(fact, found.claim)
         sentiment = _choose_sentiment(found, manner or "said")
@@ -466,12 +473,12 @@ def _parse_claim(fact: Fact, vault: Vault) -> Claim | None:
         return None
 
 
-def _hash_identity(claim: Claim, vault: Vault) -> str:
+def hash_identity(claim: Claim, vault: Vault) -> str:
     """Always a keyed hash, so that a fact keeps it when it becomes secret."""
     return vault.hash("identity", claim.identity)
 
 
-def _hash_matching(claim: Claim, visibility: Visibility, vault: Vault) -> str | None:
+def hash_matching(claim: Claim, visibility: Visibility, vault: Vault) -> str | None:
     """A keyed hash for a secret, else plain text."""
     if claim.matching and visibility == "secret":
         return vault.hash("matching", claim.matching)

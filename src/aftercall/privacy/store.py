@@ -17,14 +17,10 @@ from aftercall.db.tables import (
     briefings,
     call_topics,
     calls,
-    deliveries,
     documents,
     extraction_log,
     fact_occurrences,
     facts,
-    followup_history,
-    followup_runs,
-    followups,
     journal,
     passage_vectors,
     passages,
@@ -32,6 +28,13 @@ from aftercall.db.tables import (
     recordings,
     resume_states,
     steps,
+)
+from aftercall.db.work_tables import (
+    corrections,
+    deliveries,
+    followup_history,
+    followup_runs,
+    followups,
 )
 from aftercall.ids import hash_caller
 from aftercall.journal.archive import Archive
@@ -52,6 +55,7 @@ IMPERSONAL_TABLES = (
 """Tables that hold no number, no name and no words of a caller."""
 ERASED_TABLES: tuple[Table, ...] = (
     briefings,
+    corrections,
     passage_vectors,
     passages,
     fact_occurrences,
@@ -156,7 +160,7 @@ def _make_conditions(
                 _is_at_number(table.c.caller, number),
                 *_in(table.c.call_id, call_ids),
             ]
-            for table in (documents, call_topics)
+            for table in (documents, call_topics, corrections)
         },
         briefings: [
             _is_at_number(briefings.c.caller, number),

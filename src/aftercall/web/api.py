@@ -1,4 +1,4 @@
-"""The JSON API: calls, briefing, facts, pins, follow-ups and health.
+"""The JSON API: calls, briefing, facts, pins, follow-ups, corrections and health.
 
 Secret facts show only that they exist; the command line reveals them.
 """
@@ -12,16 +12,19 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
 from aftercall.briefing.render import briefing_json
+from aftercall.db.corrections import NAMES, CorrectedThing
 from aftercall.errors import RefusedInput
 from aftercall.journal.journal import ingest_call
 from aftercall.journal.recording_files import recordings_json
 from aftercall.journal.store import CallRow
 from aftercall.journal.view import call_json, row_json
+from aftercall.memory.fact_corrections import MAX_FACT_CHARS
 from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.pins.board import MAX_NOTE_CHARS, MAX_TITLE_CHARS
 from aftercall.memory.pins.page import pin_json
 from aftercall.memory.search import find_facts, make_key_scope
 from aftercall.memory.view import (
+    correction_json,
     extraction_json,
     fact_json,
     parse_as_of,
@@ -38,6 +41,7 @@ from aftercall.web.queries import (
     parse_cursor,
     parse_party,
     refuse_unknown_query,
+    require_party,
     to_cursor,
 )
 from aftercall.who.register import remove_claims
@@ -70,12 +74,25 @@ class PinEdit(BaseModel):
     )
 
 
+class NewCorrection(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    what: CorrectedThing
+    of: str = Field(
+        max_length=200, description="the id of a follow-up or a fact, or a caller"
+    )
+    new: str | None = Field(
+        max_length=MAX_FACT_CHARS, description="null: there is no such thing"
+    )
+
+
 def make_router(app: App) -> APIRouter:
     router = APIRouter(prefix="/api", dependencies=[Depends(refuse_unknown_query)])
     router.include_router(_make_calls_router(app))
     router.include_router(_make_facts_router(app))
     router.include_router(_make_pins_router(app))
     router.include_router(_make_followups_router(app))
+    router.include_router(_make_corrections_router(app))
     return router
 
 
@@ -285,6 +302,42 @@ def _make_followups_router(app: App) -> APIRouter:
     )
     def get_health() -> dict[str, Any]:
         return report_json(app.report_health())
+
+    return router
+
+
+def _make_corrections_router(app: App) -> APIRouter:
+    router = APIRouter(tags=["corrections"])
+
+    @router.get(
+        "/corrections",
+        summary="What people put right, newest first; `next` continues the list",
+    )
+    def get_corrections(
+        limit: PageLimit = 50, before: str | None = None, caller: str | None = None
+    ) -> dict[str, Any]:
+        number = parse_caller(caller)
+        made = app.corrections.store.page(limit=limit, before=before, caller=number)
+        following = made[-1].id if len(made) == limit else None
+        return {
+            "corrections": [correction_json(one) for one in made],
+            "next": following,
+        }
+
+    @router.post(
+        "/corrections",
+        status_code=201,
+        summary="Put a request, a due day, a fact or a name right",
+    )
+    def post_correction(new: Annotated[NewCorrection, Body()]) -> dict[str, Any]:
+        of = require_party(new.of) if new.what in NAMES else new.of
+        return correction_json(app.corrections.correct(new.what, of, new.new, WHO))
+
+    @router.post(
+        "/corrections/{correction_id}/undo", summary="Make it as it was before"
+    )
+    def post_undo(correction_id: str) -> dict[str, Any]:
+        return correction_json(app.corrections.undo(correction_id, WHO))
 
     return router
 

@@ -1,10 +1,12 @@
 """The plan of what a conversation's drafts change in the ledger. The store carries it out."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
+from aftercall.db.corrections import Correction
 from aftercall.ids import new_id
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, Trust
 from aftercall.who.trust import PolicyRuling
@@ -39,6 +41,31 @@ class JudgedDraft:
 
 
 @dataclass(frozen=True)
+class CorrectedFollowUp:
+    """What a person put right in a row; a reading does not change it again."""
+
+    titles: tuple[str, ...] = field(default=(), repr=False)  # that it had before
+    is_removed: bool = False
+    has_due: bool = False
+
+
+def index_corrections(
+    chains: Iterable[Sequence[Correction]],
+) -> dict[str, CorrectedFollowUp]:
+    """By the key of the row."""
+    found: dict[str, CorrectedFollowUp] = {}
+    for chain in chains:
+        known = found.get(chain[-1].key, CorrectedFollowUp())
+        if chain[-1].what == "due":
+            known = replace(known, has_due=True)
+        else:
+            titles = tuple(one.old for one in chain if one.old)
+            known = replace(known, titles=titles, is_removed=chain[-1].is_removal)
+        found[chain[-1].key] = known
+    return found
+
+
+@dataclass(frozen=True)
 class DraftOrigin:
     conversation: str
     call_id: str
@@ -66,20 +93,32 @@ def plan_followups(
     origin: DraftOrigin,
     judge: Callable[[FollowUpDraft], JudgedDraft],
     now: datetime,
+    corrected: Mapping[str, CorrectedFollowUp] = MappingProxyType({}),
 ) -> FollowUpPlan:
-    """A draft of a known follow-up changes its row at most; any other draft is a new row."""
+    """A draft of a known follow-up changes its row at most; any other draft is a new row.
+
+    A row that a person put right may be read otherwise now: a draft of its turns is its draft.
+    """
     made = FollowUpPlan()
-    for draft in drafts:
-        row = _find(draft, [*known, *made.new_rows], origin.conversation)
+    found = [_find(draft, known, origin.conversation, corrected) for draft in drafts]
+    claimed = {row.id for row in found if row}
+    for draft, named in zip(drafts, found, strict=True):
+        row = named or _find(draft, made.new_rows, origin.conversation, corrected)
+        if row is None and not draft.is_withdrawn:
+            left = [each for each in known if each.key in corrected]
+            row = _find_by_turns(draft, left, claimed)
         if row is None:
             made.new_rows.append(_make_row(judge(draft), origin, now))
-        elif transition := _change(row, judge(draft)):
+        elif transition := _change(row, judge(draft), corrected.get(row.key)):
             made.changes.append((row.id, transition))
     return made
 
 
 def _find(
-    draft: FollowUpDraft, rows: Sequence[FollowUp], conversation: str
+    draft: FollowUpDraft,
+    rows: Sequence[FollowUp],
+    conversation: str,
+    corrected: Mapping[str, CorrectedFollowUp],
 ) -> FollowUp | None:
     key = key_of(conversation, draft.kind, draft.request_kind, draft.title)
     for row in rows:
@@ -87,9 +126,23 @@ def _find(
             return row
     for row in rows:
         kind = row.request_kind if draft.is_withdrawn else draft.request_kind
-        if row.kind == draft.kind and is_same_title(
-            draft.title, kind, row.title, row.request_kind
+        before = corrected[row.key].titles if row.key in corrected else ()
+        if row.kind == draft.kind and any(
+            is_same_title(draft.title, kind, title, row.request_kind)
+            for title in (row.title, *before)
         ):
+            return row
+    return None
+
+
+def _find_by_turns(
+    draft: FollowUpDraft, rows: Sequence[FollowUp], claimed: set[str]
+) -> FollowUp | None:
+    """Claims the row, so that a second request of the same turn is a row of its own."""
+    for row in rows:
+        is_free = row.kind == draft.kind and row.id not in claimed
+        if is_free and not set(row.turns).isdisjoint(draft.turn_refs):
+            claimed.add(row.id)
             return row
     return None
 
@@ -124,8 +177,13 @@ def _make_row(judged: JudgedDraft, origin: DraftOrigin, now: datetime) -> Follow
     )
 
 
-def _change(row: FollowUp, judged: JudgedDraft) -> FollowUpTransition | None:
+def _change(
+    row: FollowUp, judged: JudgedDraft, corrected: CorrectedFollowUp | None
+) -> FollowUpTransition | None:
     draft = judged.draft
+    if corrected and corrected.is_removed:
+        return None
+    dates = () if corrected and corrected.has_due else _dates(judged)
     if draft.is_withdrawn:
         if row.state in ("open", "held", "failed", "unknown", "broken", "expired"):
             return FollowUpTransition("withdrawn", FOLLOWUP_ACTOR, TAKEN_BACK)
@@ -136,14 +194,14 @@ def _change(row: FollowUp, judged: JudgedDraft) -> FollowUpTransition | None:
         values = (
             ("trust", judged.trust),
             ("sink", "+".join(judged.sinks)),
-            *_dates(judged),
+            *dates,
         )
         return FollowUpTransition(
             judged.state, FOLLOWUP_ACTOR, judged.reason, ASKED_AGAIN, values
         )
-    if draft.due and draft.due != row.due and row.state in ("open", "held"):
+    if dates and draft.due and draft.due != row.due and row.state in ("open", "held"):
         return FollowUpTransition(
-            row.state, FOLLOWUP_ACTOR, row.reason, "another date", _dates(judged)
+            row.state, FOLLOWUP_ACTOR, row.reason, "another date", dates
         )
     return None
 

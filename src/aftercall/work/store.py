@@ -1,6 +1,6 @@
 """The SQL of the ledger: requests and promises, their history, and deliveries to sinks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -23,8 +23,10 @@ from aftercall.db.connect import Database
 from aftercall.db.conversations import may_belong_to, select_last_end
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
-from aftercall.db.tables import calls, deliveries, followup_history, followups
+from aftercall.db.tables import calls
+from aftercall.db.work_tables import deliveries, followup_history, followups
 from aftercall.errors import NotFound
+from aftercall.faults import fault_point
 from aftercall.journal.presence import Presence
 from aftercall.model.followups import (
     Delivery,
@@ -58,9 +60,17 @@ class FollowUpStore:
         changes: Sequence[tuple[str, FollowUpTransition]],
         reminders: set[str],
         now: datetime,
-    ) -> None:
-        """Adds rows and applies changes in one transaction. A row with a known key stays."""
+        *,
+        seen: Sequence[FollowUp] = (),
+    ) -> bool:
+        """Adds rows and applies changes in one transaction. A row with a known key stays.
+
+        False if a row to be changed is no longer as it was `seen`.
+        """
         with self._database.write() as connection:
+            by_id = {row.id: row for row in seen}
+            if not all(_is_as_seen(connection, by_id.get(row)) for row, _ in changes):
+                return False
             known = _known_keys(connection, [row.key for row in new_rows])
             for row in new_rows:
                 if row.key in known:
@@ -73,6 +83,23 @@ class FollowUpStore:
                 )
             for followup_id, transition in changes:
                 _apply(connection, followup_id, transition, now)
+            return True
+
+    def correct(
+        self,
+        row: FollowUp,
+        transition: FollowUpTransition,
+        now: datetime,
+        write: Callable[[Connection], None],
+    ) -> bool:
+        """Changes the row, and its correction by `write`; False if it is no longer as in `row`."""
+        with self._database.write() as connection:
+            if not _is_as_seen(connection, row):
+                return False
+            write(connection)
+            _apply(connection, row.id, transition, now)
+            fault_point("corrections.before_commit")
+            return True
 
     def change_state(
         self,
@@ -96,6 +123,9 @@ class FollowUpStore:
                 f"there is no follow-up {followup_id!r}; `aftercall followups list` shows all"
             )
         return _to_followup(row)
+
+    def find(self, key: str) -> FollowUp | None:
+        return next(iter(self._select(followups.c.key == key)), None)
 
     def of_conversation(self, conversation: str) -> list[FollowUp]:
         return self._select(
@@ -243,6 +273,16 @@ def _is_to_remind() -> ColumnElement[bool]:
 def _known_keys(connection: Connection, keys: Sequence[str]) -> set[str]:
     query = select(followups.c.key).where(followups.c.key.in_(keys))
     return {row.key for row in connection.execute(query)}
+
+
+def _is_as_seen(connection: Connection, row: FollowUp | None) -> bool:
+    """Whether nobody has changed what a plan rests on; locks the row."""
+    if row is None:  # new in the same plan
+        return True
+    columns = (followups.c.state, followups.c.title, followups.c.due)
+    query = select(*columns).where(followups.c.id == row.id).with_for_update()
+    now = connection.execute(query).one()
+    return tuple(now) == (row.state, row.title, row.due)
 
 
 def _apply(

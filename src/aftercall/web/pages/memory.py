@@ -9,8 +9,9 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.errors import RefusedInput
 from aftercall.memory.fact_store import FactFilter
+from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.memory.search import make_key_scope
-from aftercall.memory.view import parse_as_of, whole_fact_json
+from aftercall.memory.view import correction_json, parse_as_of, whole_fact_json
 from aftercall.memory.visibility import memory_key
 from aftercall.model.reading import CATEGORIES
 from aftercall.web.pages.context import WHO, PageContext
@@ -94,7 +95,14 @@ def _show(
     context: PageContext, request: Request, fact_id: str, *, reveal: bool
 ) -> HTMLResponse:
     fact = whole_fact_json(context.app.facts, fact_id, reveal=reveal)
-    chain = context.app.facts.get_history(fact_id)
+    by = fact["metadata"].get(CORRECTED_BY_KEY)
+    made = [context.app.corrections.store.get(by)] if by else []
     return context.view.render_page(
-        request, "fact.html", fact=fact, chain=chain, is_revealed=reveal
+        request,
+        "fact.html",
+        fact=fact,
+        chain=context.app.facts.get_history(fact_id),
+        is_revealed=reveal,
+        is_removed=any(one.is_removal for one in made),
+        corrections=[correction_json(one) for one in made],
     )

@@ -1,0 +1,164 @@
+"""`aftercall corrections`."""
+
+import json as json_text
+
+import typer
+
+from aftercall.cli.context import (
+    ID_ARGUMENT,
+    JSON_OPTION,
+    get_cli_context,
+    get_operator_name,
+    make_table,
+    print_json,
+)
+from aftercall.db.corrections import CorrectedThing, Correction
+from aftercall.errors import RefusedInput
+from aftercall.memory.view import correction_json
+from aftercall.who.caller import read_caller, read_party
+
+NOTHING = "nothing"
+_CALLER = typer.Option("", help="Only this caller's.")
+
+group = typer.Typer(no_args_is_help=True, help="Put right what was read from calls.")
+
+
+@group.command("list")
+def list_corrections(
+    context: typer.Context,
+    caller: str = _CALLER,
+    limit: int = typer.Option(100, min=1, max=10_000, help="How many, newest first."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """What people put right, newest first."""
+    cli = get_cli_context(context)
+    number = read_caller(caller, "--caller") if caller else None
+    with cli.open_app() as app:
+        made = app.corrections.store.page(limit=limit, caller=number)
+    shown = [correction_json(one) for one in made]
+    if json:
+        print_json(shown)
+        return
+    if not shown:
+        cli.console.print("Nothing was corrected.")
+        return
+    table = make_table("id", "at", "what", "caller", "was", "is", "by")
+    for one in shown:
+        old, new = one["old"] or NOTHING, one["new"] or NOTHING
+        caller = one["caller"] or "withheld"
+        table.add_row(one["id"], one["at"], one["what"], caller, old, new, one["who"])
+    cli.console.print(table)
+
+
+@group.command("request")
+def correct_request(
+    context: typer.Context,
+    followup_id: str = ID_ARGUMENT,
+    title: str = typer.Option("", help="What it should say."),
+    due: str = typer.Option(
+        "", help="The right day, like 2026-02-17; `none` for none."
+    ),
+    remove: bool = typer.Option(
+        False, "--remove", help="It was not asked for, or not promised."
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Put the title or the due day of a request or a promise right, or remove it."""
+    wanted: dict[CorrectedThing, str | None] = {}
+    if title or remove:
+        wanted["request"] = None if remove else title
+    if due:
+        wanted["due"] = None if due == "none" else due
+    _correct(context, followup_id, wanted, json, "--title, --due or --remove")
+
+
+@group.command("fact")
+def correct_fact(
+    context: typer.Context,
+    fact_id: str = ID_ARGUMENT,
+    text: str = typer.Option("", help="What it should say."),
+    remove: bool = typer.Option(False, "--remove", help="It was never true."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Put the text of a fact right, or remove the fact."""
+    wanted: dict[CorrectedThing, str | None] = {}
+    if text or remove:
+        wanted["fact"] = None if remove else text
+    _correct(context, fact_id, wanted, json, "--text or --remove")
+
+
+@group.command("name")
+def correct_name(
+    context: typer.Context,
+    caller: str = typer.Argument(metavar="CALLER", help="A number, or a person at it."),
+    name: str = typer.Option("", help="The right name; `none` if it is not known."),
+    call_name: str = typer.Option(
+        "", help="What to call them; `none` for no such name."
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Put the name of a caller right."""
+    party = read_party(caller, "CALLER")
+    if party is None:
+        raise RefusedInput("CALLER", "is withheld; no memory is kept for it")
+    wanted: dict[CorrectedThing, str | None] = {}
+    if name:
+        wanted["name"] = None if name == "none" else name
+    if call_name:
+        wanted["call_name"] = None if call_name == "none" else call_name
+    _correct(context, party, wanted, json, "--name or --call-name")
+
+
+@group.command("export")
+def export_labels(
+    context: typer.Context,
+    caller: str = _CALLER,
+    reveal: bool = typer.Option(
+        False, "--reveal", help="Also secrets; this is logged."
+    ),
+) -> None:
+    """Calls that people corrected, as labelled calls for `eval reading`: one JSON object per
+    line.
+    """
+    from aftercall.evaluation.labels import iter_corrected_calls
+
+    cli = get_cli_context(context)
+    number = read_caller(caller, "--caller") if caller else None
+    with cli.open_app() as app:
+        if reveal:
+            app.audit.record(get_operator_name(), "revealed", "corrected calls")
+        for labelled in iter_corrected_calls(app, number, reveal=reveal):
+            typer.echo(json_text.dumps(labelled, ensure_ascii=False))
+
+
+@group.command("undo")
+def undo_correction(
+    context: typer.Context, correction_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
+) -> None:
+    """Make it as it was before."""
+    with get_cli_context(context).open_app() as app:
+        undone = app.corrections.undo(correction_id, get_operator_name())
+    if json:
+        print_json(correction_json(undone))
+    else:
+        typer.echo(f"{undone.id}  undone")
+
+
+def _correct(
+    context: typer.Context,
+    of: str,
+    wanted: dict[CorrectedThing, str | None],
+    json: bool,
+    options: str,
+) -> None:
+    if not wanted:
+        raise RefusedInput("options", f"nothing to correct; give {options}")
+    made: list[Correction] = []
+    with get_cli_context(context).open_app() as app:
+        for what, new in wanted.items():
+            made.append(app.corrections.correct(what, of, new, get_operator_name()))
+    if json:
+        print_json([correction_json(one) for one in made])
+        return
+    for one in made:
+        typer.echo(f"{one.id}  {one.what} corrected")

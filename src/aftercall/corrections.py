@@ -1,0 +1,299 @@
+"""What people put right: titles and due days of follow-ups, facts, and names of callers.
+
+The correction and the corrected row are one transaction. Pages are written after it; a process
+that is killed in between leaves a pending correction, whose pages are written later.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Connection
+
+from aftercall.clock import Clock
+from aftercall.db.audit_log import Deed, write_audit
+from aftercall.db.connect import Database
+from aftercall.db.corrections import (
+    FOLLOWUPS,
+    NAMES,
+    CorrectedThing,
+    Correction,
+    CorrectionStore,
+    add_correction,
+    list_of_thing,
+    mark_undone,
+)
+from aftercall.db.stale_briefings import invalidate_briefing
+from aftercall.errors import NotFound, NotWaiting, RefusedInput
+from aftercall.faults import fault_point
+from aftercall.ids import new_id
+from aftercall.memory.fact_corrections import (
+    clean_fact_text,
+    correct_fact,
+    undo_fact_correction,
+)
+from aftercall.memory.fact_store import FactStore
+from aftercall.model.followups import FollowUp
+from aftercall.model.people import split_party
+from aftercall.settings import Settings
+from aftercall.work.context import WorkContext
+from aftercall.work.requests import MAX_TITLE_CHARS, read_due, to_one_line
+from aftercall.work.store import FollowUpTransition
+from aftercall.workspace import files, user_md
+from aftercall.workspace.paths import Workspace, WorkspacePerson
+
+NOT_ASKED = "it was not asked for"
+NOT_ASKED_LATE = "it was not asked for, but was done"
+PUT_BACK = "a correction was undone; approve or reject it"
+JUST_CHANGED = "has just changed; look again"
+FIRST_DAY = date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Corrections:
+    settings: Settings
+    database: Database
+    clock: Clock
+    facts: FactStore
+    work: WorkContext
+    find_facts_again: Callable[[str], object]
+    """Reads a call again for its facts."""
+
+    @cached_property
+    def store(self) -> CorrectionStore:
+        return CorrectionStore(self.database)
+
+    def correct(
+        self, what: CorrectedThing, of: str, new: str | None, who: str
+    ) -> Correction:
+        """`of` is the id of a follow-up or a fact, or a party. None for `new` removes it."""
+        if what == "fact":
+            return self._correct_fact(of, new, who)
+        if what in NAMES:
+            return self._correct_name(what, of, new, who)
+        return self._correct_followup(what, of, new, who)
+
+    def undo(self, correction_id: str, who: str) -> Correction:
+        """Makes it as it was before. Of several corrections of one thing, the newest goes first."""
+        correction = self.store.get(correction_id)
+        if correction.what == "fact":
+            self._undo_fact(correction, who)
+            return correction
+        if correction.what in FOLLOWUPS:
+            self._undo_followup(correction, who)
+        else:
+            with self.database.write() as connection:
+                mark_undone(connection, correction)
+                self._note_change(connection, correction, who, "undone")
+        fault_point("corrections.after_commit")
+        self._write_pages(replace(correction, state="undone"))
+        return correction
+
+    def write_pending(self) -> int:
+        """Writes the pages of corrections that were cut off; returns how many."""
+        pending = self.store.list_pending()
+        for correction in pending:
+            self._write_pages(correction)
+        return len(pending)
+
+    def _correct_fact(self, fact_id: str, new: str | None, who: str) -> Correction:
+        text = None if new is None else clean_fact_text(new)
+        fact, now = self.facts.get(fact_id), self.clock.now()
+        with self.database.write() as connection:
+            correction = correct_fact(
+                connection, fact, text, who, now, self.facts.vault
+            )
+            self._note_change(connection, correction, who, "corrected")
+            fault_point("corrections.before_commit")
+        fault_point("corrections.after_commit")
+        return correction
+
+    def _undo_fact(self, correction: Correction, who: str) -> None:
+        with self.database.write() as connection:
+            fact = undo_fact_correction(connection, correction, self.facts.vault)
+            self._note_change(connection, correction, who, "undone")
+        if fact is None and correction.call_id:
+            # A rebuild has left it out; the call is read again, if it is still there.
+            with suppress(NotFound):
+                self.find_facts_again(correction.call_id)
+
+    def _correct_followup(
+        self, what: CorrectedThing, followup_id: str, new: str | None, who: str
+    ) -> Correction:
+        row, now = self.work.followups.get(followup_id), self.clock.now()
+        old = row.due if what == "due" else row.title
+        value = _read_due(new) if what == "due" else _read_title(new)
+        correction = Correction(
+            id=new_id(),
+            agent_id=row.agent_id,
+            caller=row.caller,
+            call_id=row.call_id,
+            what=what,
+            key=row.key,
+            old=old,
+            new=value,
+            who=who,
+            at=now,
+            state="due",
+        )
+
+        def write(connection: Connection) -> None:
+            before = list_of_thing(connection, correction)
+            if before and before[-1].is_removal:
+                undo = f"`aftercall corrections undo {before[-1].id}` puts it back"
+                raise RefusedInput("follow-up", f"{row.id} was removed; {undo}")
+            add_correction(connection, correction)
+            self._note_change(connection, correction, who, "corrected")
+
+        transition = self._make_transition(row, what, value, who)
+        self._change_followup(row, transition, write)
+        fault_point("corrections.after_commit")
+        self._write_pages(correction)
+        return correction
+
+    def _undo_followup(self, correction: Correction, who: str) -> None:
+        row = self.work.followups.find(correction.key)
+        if row is None:
+            raise NotFound("the corrected follow-up is not there any more")
+
+        def write(connection: Connection) -> None:
+            mark_undone(connection, correction)
+            self._note_change(connection, correction, who, "undone")
+
+        if correction.is_removal:
+            transition = _put_back(row, who)
+        else:
+            what, old = correction.what, correction.old
+            transition = self._make_transition(row, what, old, who)
+        self._change_followup(row, transition, write)
+
+    def _change_followup(
+        self,
+        row: FollowUp,
+        transition: FollowUpTransition,
+        write: Callable[[Connection], None],
+    ) -> None:
+        now = self.clock.now()
+        if not self.work.followups.correct(row, transition, now, write):
+            raise NotWaiting(f"follow-up {row.id} {JUST_CHANGED}")
+
+    def _make_transition(
+        self, row: FollowUp, what: CorrectedThing, value: str | None, who: str
+    ) -> FollowUpTransition:
+        if what == "due":
+            at = self.work.remind_at(value)
+            is_ahead = at is not None and at > self.clock.now()
+            reminder = "due" if is_ahead and row.state != "withdrawn" else None
+            dates = (("due", value), ("remind_at", at), ("reminder", reminder))
+            note = "due day corrected"
+            return FollowUpTransition(row.state, who, row.reason, note, dates)
+        if value is not None:
+            title = (("title", value),)
+            note = "title corrected"
+            return FollowUpTransition(row.state, who, row.reason, note, title)
+        if row.state in ("done", "doing"):
+            return FollowUpTransition(row.state, who, NOT_ASKED_LATE)
+        gone = (("queued", None), ("reminder", None))
+        # The next call is told of refused requests, not of withdrawn ones.
+        is_request = row.kind == "request"
+        state: Any = "withdrawn" if is_request else "refused"
+        return FollowUpTransition(state, who, NOT_ASKED, values=gone)
+
+    def _correct_name(
+        self, what: CorrectedThing, party: str, new: str | None, who: str
+    ) -> Correction:
+        agent_id = self.settings.agent_id
+        page = files.read(self._find_person(agent_id, party).user)
+        value = None if new is None else to_one_line(new, MAX_TITLE_CHARS)
+        try:
+            user_md.set_field(page, what, value)
+        except ValueError as error:
+            raise RefusedInput("new", str(error)) from None
+        correction = Correction(
+            id=new_id(),
+            agent_id=agent_id,
+            caller=party,
+            call_id=None,
+            what=what,
+            key=party,
+            old=getattr(user_md.parse(page), what),
+            new=value,
+            who=who,
+            at=self.clock.now(),
+            state="due",
+        )
+        with self.database.write() as connection:
+            add_correction(connection, correction)
+            self._note_change(connection, correction, who, "corrected")
+            fault_point("corrections.before_commit")
+        fault_point("corrections.after_commit")
+        self._write_pages(correction)
+        return correction
+
+    def _note_change(
+        self, connection: Connection, correction: Correction, who: str, deed: Deed
+    ) -> None:
+        """The audit entry; and the next call is briefed anew."""
+        write_audit(connection, self.clock.now(), who, deed, correction.id)
+        agent_id, caller = correction.agent_id, correction.caller
+        others = self.settings.memory.list_others_in_group(agent_id)
+        for each in (agent_id, *others):
+            invalidate_briefing(connection, each, caller and split_party(caller)[0])
+
+    def _write_pages(self, correction: Correction) -> None:
+        """Idempotent. Two processes may do it at once."""
+        if correction.what in NAMES:
+            self._write_name(correction)
+        else:
+            row = self.work.followups.find(correction.key)
+            with suppress(NotFound):  # the words of the call are past their time
+                if row is not None:
+                    self.work.settle_promises(self.work.read(row.conversation))
+        fault_point("corrections.after_page")
+        self.store.finish(correction)
+
+    def _write_name(self, correction: Correction) -> None:
+        """What a person has typed into the page since is left alone."""
+        person = self._find_person(correction.agent_id, str(correction.caller))
+        is_undone = correction.state == "undone"
+        told = correction.old if is_undone else correction.new
+        expected = correction.new if is_undone else correction.old
+
+        def change(text: str | None) -> str | None:
+            now = getattr(user_md.parse(text), correction.what)
+            if now != expected:
+                return text
+            return user_md.set_field(text, correction.what, told)
+
+        files.edit(person.user, change)
+
+    def _find_person(self, agent_id: str, party: str) -> WorkspacePerson:
+        person = Workspace.from_settings(self.settings, agent_id).find_person(party)
+        if person is None:
+            raise RefusedInput("caller", "no memory is kept for this number")
+        return person
+
+
+def _put_back(row: FollowUp, who: str) -> FollowUpTransition:
+    if row.state == "withdrawn":
+        return FollowUpTransition("held", who, PUT_BACK)
+    if row.state == "refused" and row.kind == "promise":
+        return FollowUpTransition("open", who, "")
+    return FollowUpTransition(row.state, who, "", "a correction was undone")
+
+
+def _read_title(new: str | None) -> str | None:
+    title = None if new is None else to_one_line(new, MAX_TITLE_CHARS)
+    if title == "":
+        raise RefusedInput("new", "is empty; remove the request instead")
+    return title
+
+
+def _read_due(new: str | None) -> str | None:
+    due, problem = read_due(new, FIRST_DAY)
+    if problem:
+        raise RefusedInput("new", "is not a day like 2026-02-17, nor an instant")
+    return due

@@ -1,0 +1,1 @@
+"""How well a reader reads calls that people have labelled."""

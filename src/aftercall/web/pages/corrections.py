@@ -1,0 +1,60 @@
+"""Corrections: what people put right in follow-ups, facts and names, and how to undo it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
+
+from aftercall.db.corrections import NAMES, CorrectedThing
+from aftercall.memory.fact_corrections import MAX_FACT_CHARS
+from aftercall.memory.view import correction_json
+from aftercall.web.pages.context import WHO, PageContext, to_own_path
+from aftercall.web.queries import parse_caller, require_party
+
+PAGE_SIZE = 100
+
+
+def make_router(context: PageContext) -> APIRouter:
+    router = context.make_router("/corrections")
+    change = [Depends(context.view.auth.require_change_access)]
+    corrections = context.app.corrections
+
+    @router.get("", response_class=HTMLResponse)
+    def get_corrections(
+        request: Request,
+        caller: str = "",
+        before: Annotated[str, Query(max_length=40)] = "",
+    ) -> HTMLResponse:
+        made = corrections.store.page(
+            limit=PAGE_SIZE, caller=parse_caller(caller or None), before=before or None
+        )
+        return context.view.render_page(
+            request,
+            "corrections.html",
+            corrections=[correction_json(one) for one in made],
+            caller=caller,
+            rest=made[-1].id if len(made) == PAGE_SIZE else "",
+        )
+
+    @router.post("", dependencies=change)
+    async def post_correction(
+        what: Annotated[CorrectedThing, Form()],
+        of: Annotated[str, Form(max_length=200)],
+        new: Annotated[str, Form(max_length=MAX_FACT_CHARS)] = "",
+        back: Annotated[str, Form()] = "/corrections",
+    ) -> RedirectResponse:
+        """An empty text removes the thing."""
+        whose = require_party(of) if what in NAMES else of
+        value = new.strip() or None
+        await run_in_threadpool(corrections.correct, what, whose, value, WHO)
+        return RedirectResponse(to_own_path(back), 303)
+
+    @router.post("/{correction_id}/undo", dependencies=change)
+    async def post_undo(
+        correction_id: str, back: Annotated[str, Form()] = "/corrections"
+    ) -> RedirectResponse:
+        await run_in_threadpool(corrections.undo, correction_id, WHO)
+        return RedirectResponse(to_own_path(back), 303)
+
+    return router

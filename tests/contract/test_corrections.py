@@ -1,0 +1,403 @@
+"""What a person puts right stays right, on both databases: over readings, reruns and rebuilds."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aftercall.app import App
+from aftercall.briefing.render import render
+from aftercall.db.corrections import CorrectedThing, Correction
+from aftercall.errors import NotFound, RefusedInput
+from aftercall.memory.fact_store import FactFilter
+from aftercall.memory.view import correction_json
+from aftercall.model.calls import Call
+from aftercall.model.facts import Fact, MemoryKey
+from aftercall.model.followups import FollowUp
+from aftercall.model.reading import (
+    Profile,
+    Reading,
+    Request,
+    WithdrawnRequest,
+)
+from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import StepRunner
+from aftercall.privacy.rebuild import Rebuilder
+from aftercall.settings.sections import RetentionSettings
+from aftercall.testing import FakeReader, VirtualClock, make_call
+from aftercall.work.context import WorkContext
+from aftercall.workspace import files, user_md
+from aftercall.workspace.paths import Workspace
+from fact_drafts import draft, reader_of, say
+from followup_work import follow
+
+BILL, ANNA = "+15550100", "+15550111"
+ME = "me"
+
+
+def ask(title: str, **fields: Any) -> Request:
+    defaults: dict[str, Any] = {"kind": "issue", "turns": (2,), "words": "open a bug"}
+    return Request.model_validate(defaults | {"title": title} | fields)
+
+
+def reader_asking(*requests: Request, **fields: Any) -> FakeReader:
+    reading = Reading(language="en", summary="A call.", requests=requests, **fields)
+    return FakeReader(reading)
+
+
+def careful(app: App, reader: FakeReader) -> WorkContext:
+    """Follow-up work that holds every request."""
+    policy = {"unknown": "hold", "known": "hold"}
+    work = app.settings.work.model_copy(update={"policy": policy})
+    settings = app.settings.model_copy(update={"work": work})
+    return replace(app.work, settings=settings, reader=reader)
+
+
+def request_of(app: App, *requests: Request, reader: FakeReader | None = None) -> Call:
+    call = make_call([("agent", "Hello!"), ("caller", "Please open a bug.")])
+    app.journal.ingest(call)
+    read_again(app, call, reader or reader_asking(*requests))
+    return call
+
+
+def read_again(app: App, call: Call, reader: FakeReader) -> list[FollowUp]:
+    app.work.runs.make_due(call.conversation, app.clock.now())
+    return follow(careful(app, reader), call.conversation)
+
+
+def only_request(app: App, call: Call) -> FollowUp:
+    (row,) = app.work.followups.of_conversation(call.conversation)
+    return row
+
+
+def briefing_of(app: App, caller: str = BILL) -> str:
+    return render(app.composer.preview(caller, is_verified=True), app.settings.zone)
+
+
+def correct(app: App, what: CorrectedThing, of: str, new: str | None) -> Correction:
+    return app.corrections.correct(what, of, new, ME)
+
+
+def test_a_corrected_title_is_in_the_next_briefing_and_survives_a_reading(
+    app: App,
+) -> None:
+    call = request_of(app, ask("Open a bug about thumb nails"))
+    before = only_request(app, call)
+    assert "thumb nails" in briefing_of(app)
+    made = correct(app, "request", before.id, "Open a bug about thumbnails")
+    assert (made.old, made.new, made.who) == (
+        "Open a bug about thumb nails",
+        "Open a bug about thumbnails",
+        ME,
+    )
+    assert "about thumbnails" in briefing_of(app)
+    assert "thumb nails" not in briefing_of(app)
+    for title in (
+        "Open a bug about thumb nails",
+        "Open bug: thumb nails",
+        "Fix the pictures",
+    ):
+        (row,) = read_again(app, call, reader_asking(ask(title)))
+        assert (row.id, row.title) == (before.id, "Open a bug about thumbnails")
+
+
+def test_a_second_request_of_the_same_turn_is_a_row_of_its_own(app: App) -> None:
+    call = request_of(app, ask("Order printer paper"))
+    correct(app, "request", only_request(app, call).id, "Order blue printer paper")
+    asked = (ask("Order printer paper"), ask("Water the office plants"))
+    rows = read_again(app, call, reader_asking(*asked))
+    assert [row.title for row in rows] == [
+        "Order blue printer paper",
+        "Water the office plants",
+    ]
+
+
+def test_a_corrected_due_day_stays_when_the_call_is_read_again(app: App) -> None:
+    call = request_of(app, ask("Order paper", due="2026-02-17"))
+    row = only_request(app, call)
+    made = correct(app, "due", row.id, "2026-02-19")
+    (again,) = read_again(
+        app, call, reader_asking(ask("Order paper", due="2026-02-18"))
+    )
+    assert again.due == "2026-02-19"
+    app.corrections.undo(made.id, ME)
+    assert only_request(app, call).due == "2026-02-17"
+    (again,) = read_again(
+        app, call, reader_asking(ask("Order paper", due="2026-02-18"))
+    )
+    assert again.due == "2026-02-18"
+
+
+def test_a_request_that_was_not_asked_for_is_neither_done_nor_told(app: App) -> None:
+    call = request_of(app, ask("Order paper"))
+    row = only_request(app, call)
+    made = correct(app, "request", row.id, None)
+    (again,) = read_again(app, call, reader_asking(ask("Order paper")))
+    assert (again.id, again.state) == (row.id, "withdrawn")
+    assert "Order paper" not in briefing_of(app)
+    with pytest.raises(RefusedInput, match="was removed"):
+        correct(app, "request", row.id, "Order pens")
+    app.corrections.undo(made.id, ME)
+    assert only_request(app, call).state == "held"
+    assert "Order paper" in briefing_of(app)
+
+
+def test_a_caller_may_still_take_a_corrected_request_back(app: App) -> None:
+    call = request_of(app, ask("Order paper for the printer"))
+    row = only_request(app, call)
+    correct(app, "request", row.id, "Order pens")
+    gone = WithdrawnRequest(title="Order paper for the printer", turns=(2,))
+    (again,) = read_again(app, call, reader_asking(withdrawn=(gone,)))
+    assert (again.id, again.state) == (row.id, "withdrawn")
+
+
+@pytest.mark.parametrize(
+    ("what", "new"), [("request", " \n "), ("due", "tomorrow"), ("due", "2026-02-31")]
+)
+def test_what_is_no_title_or_no_day_is_refused_whole(
+    app: App, what: CorrectedThing, new: str
+) -> None:
+    row = only_request(app, request_of(app, ask("Order paper")))
+    with pytest.raises(RefusedInput):
+        correct(app, what, row.id, new)
+    assert app.work.followups.get(row.id) == row
+    assert app.corrections.store.page(limit=10) == []
+
+
+def test_the_newest_correction_counts_and_goes_first(app: App) -> None:
+    call = request_of(app, ask("Order paper"))
+    row = only_request(app, call)
+    first = correct(app, "request", row.id, "Order pens")
+    second = correct(app, "request", row.id, "Order ink")
+    with pytest.raises(RefusedInput, match=second.id):
+        app.corrections.undo(first.id, ME)
+    app.corrections.undo(second.id, ME)
+    assert only_request(app, call).title == "Order pens"
+    app.corrections.undo(first.id, ME)
+    assert only_request(app, call).title == "Order paper"
+    with pytest.raises(NotFound):
+        app.corrections.undo(first.id, ME)
+    deeds = [(line.deed, line.subject) for line in app.audit.list_recent()][::-1]
+    assert deeds == [
+        ("corrected", first.id),
+        ("corrected", second.id),
+        ("undone", second.id),
+        ("undone", first.id),
+    ]
+
+
+def learn(app: App, call: Call, *texts: str, **fields: Any) -> StepRunner:
+    """A runner whose reader finds these facts in every call; the call is read by it."""
+    drafts = [draft(text, **fields) for text in texts]
+    context = replace(app.step_runner.context, reader=reader_of(*drafts))
+    runner = StepRunner(context, app.archive)
+    app.journal.ingest(call)
+    rerun(runner, call.id, "facts")
+    return runner
+
+
+def believed(app: App, caller: str = BILL) -> list[str]:
+    return [fact.content for fact in list_facts(app, caller)]
+
+
+def list_facts(app: App, caller: str = BILL, **wanted: Any) -> list[Fact]:
+    return app.facts.page(FactFilter(key=MemoryKey("main", caller), **wanted))
+
+
+def pass_time(app: App, days: float = 0.1) -> None:
+    assert isinstance(app.clock, VirtualClock)
+    app.clock.move(timedelta(days=days).total_seconds())
+
+
+def test_a_corrected_fact_survives_a_rerun_and_a_rebuild(app: App) -> None:
+    call = say("I live in Port", "Yes")
+    runner = learn(app, call, "I live in Port")
+    pass_time(app)
+    (fact,) = list_facts(app)
+    made = correct(app, "fact", fact.id, "I live in Porto")
+    assert "I live in Porto" in briefing_of(app)
+    rerun(runner, call.id, "facts")
+    assert [one.id for one in list_facts(app)] == [fact.id]
+    Rebuilder(app.database, runner).rebuild()
+    (rebuilt,) = list_facts(app)
+    assert (rebuilt.content, rebuilt.occurrence_count) == ("I live in Porto", 1)
+    assert app.facts.list_occurrences(rebuilt.id)[0].words == "I live in Port"
+    app.corrections.undo(made.id, ME)
+    assert believed(app) == ["I live in Port"]
+
+
+def test_another_wording_of_the_wrong_fact_is_put_right_too(app: App) -> None:
+    call = say("I live in Port", "Yes")
+    learn(app, call, "I live in Port")
+    pass_time(app)
+    correct(app, "fact", list_facts(app)[0].id, "I live in Porto")
+    learn(app, call, "The caller lives in Port", words="I live in Port")
+    assert believed(app) == ["I live in Porto"]
+
+
+def test_what_the_caller_says_after_a_correction_counts(app: App) -> None:
+    learn(app, say("I live in Porto", "Yes"), "I live in Porto", category="person")
+    pass_time(app)
+    correct(app, "fact", list_facts(app)[0].id, "I live in Braga")
+    later = say("I live in Porto", "Yes", day=10)
+    learn(app, later, "I live in Porto", category="person")
+    assert believed(app) == ["I live in Porto"]
+
+
+def test_a_removed_fact_held_on_no_day_and_what_it_replaced_holds_again(
+    app: App,
+) -> None:
+    learn(app, say("I live in Porto", "Yes"), "I live in Porto", category="person")
+    moved = say("I moved to Lisbon", "Yes", day=1)
+    learn(app, moved, "I moved to Lisbon", category="person")
+    pass_time(app, days=2)
+    (fact,) = list_facts(app)
+    made = correct(app, "fact", fact.id, None)
+    assert believed(app) == ["I live in Porto"]
+    then = moved.started_at + timedelta(hours=1)
+    assert [one.content for one in list_facts(app, as_of=then)] == ["I live in Porto"]
+    with pytest.raises(RefusedInput, match=made.id):
+        app.facts.restore(fact.id)
+    app.corrections.undo(made.id, ME)
+    assert believed(app) == ["I moved to Lisbon"]
+    assert [one.content for one in app.facts.get_history(fact.id)] == [
+        "I live in Porto",
+        "I moved to Lisbon",
+    ]
+
+
+def test_a_removed_fact_stays_away_from_a_rebuilt_memory_until_it_is_put_back(
+    app: App,
+) -> None:
+    call = say("I like tea", "Yes")
+    runner = learn(app, call, "I like tea")
+    pass_time(app)
+    made = correct(app, "fact", list_facts(app)[0].id, None)
+    rerun(runner, call.id, "facts")
+    assert believed(app) == []
+    Rebuilder(app.database, runner).rebuild()
+    assert list_facts(app, include_retired=True) == []
+    corrections = replace(
+        app.corrections,
+        find_facts_again=lambda call_id: rerun(runner, call_id, "facts"),
+    )
+    corrections.undo(made.id, ME)
+    assert believed(app) == ["I like tea"]
+
+
+def test_the_same_words_of_another_caller_are_left_alone(app: App) -> None:
+    learn(app, say("I like tea", "Yes"), "I like tea")
+    other = say("I like tea", "Yes", caller=ANNA)
+    runner = learn(app, other, "I like tea")
+    pass_time(app)
+    made = correct(app, "fact", list_facts(app)[0].id, "I like green tea")
+    correct(app, "fact", list_facts(app, ANNA)[0].id, "I like black tea")
+    rerun(runner, other.id, "facts")
+    app.corrections.undo(made.id, ME)
+    assert (believed(app), believed(app, ANNA)) == (
+        ["I like tea"],
+        ["I like black tea"],
+    )
+
+
+def test_a_fact_that_is_known_already_is_not_made_twice(app: App) -> None:
+    learn(app, say("I like tea", "I drink no beer"), "I like tea")
+    learn(app, say("I like tea", "I drink no beer"), "I drink no beer")
+    tea, beer = list_facts(app)
+    with pytest.raises(RefusedInput, match=tea.id):
+        correct(app, "fact", beer.id, "I like tea")
+    assert believed(app) == ["I like tea", "I drink no beer"]
+
+
+def test_a_corrected_secret_is_sealed_wherever_it_is_kept(app: App) -> None:
+    call = say("My PIN is 4821", "Yes")
+    learn(app, call, "My PIN is 4821", visibility="secret", category="technical")
+    (fact,) = list_facts(app)
+    made = correct(app, "fact", fact.id, "My PIN is 4812")
+    assert app.facts.reveal(app.facts.get(fact.id)).content == "My PIN is 4812"
+    stored = [str(vars(one)) for one in (made, app.facts.get(fact.id))]
+    assert not any(pin in row for pin in ("4821", "4812") for row in stored)
+    assert correction_json(made)["new"] == "(secret)"
+    app.corrections.undo(made.id, ME)
+    assert app.facts.reveal(app.facts.get(fact.id)).content == "My PIN is 4821"
+
+
+def page_of(app: App, caller: str = BILL) -> Path:
+    person = Workspace.from_settings(app.settings).find_person(caller)
+    assert person is not None
+    return person.user
+
+
+def name_of(app: App) -> str | None:
+    return user_md.parse(files.read(page_of(app))).name
+
+
+def test_a_corrected_name_is_used_at_once_and_no_call_before_brings_the_old_one_back(
+    app: App,
+) -> None:
+    call = say("My name is Will Harker", "Yes")
+    reading = Reading(
+        language="en", summary="A call.", profile=Profile(name="Will Harker")
+    )
+    context = replace(app.step_runner.context, reader=FakeReader(reading))
+    runner = StepRunner(context, app.archive)
+    app.journal.ingest(call)
+    rerun(runner, call.id, "profile")
+    assert name_of(app) == "Will Harker"
+    pass_time(app)
+    made = correct(app, "name", BILL, "Bill Harker")
+    assert name_of(app) == "Bill Harker"
+    assert "Bill" in briefing_of(app)
+    page_of(app).unlink()
+    rerun(runner, call.id, "profile")
+    assert name_of(app) == "Bill Harker"
+    app.corrections.undo(made.id, ME)
+    assert name_of(app) == "Will Harker"
+    assert app.corrections.store.list_pending() == []
+
+
+def test_a_name_that_is_nobodys_is_emptied_and_stays_empty(app: App) -> None:
+    call = say("Carl is my brother", "Yes")
+    reading = Reading(language="en", summary="A call.", profile=Profile(name="Carl"))
+    context = replace(app.step_runner.context, reader=FakeReader(reading))
+    runner = StepRunner(context, app.archive)
+    app.journal.ingest(call)
+    rerun(runner, call.id, "profile")
+    pass_time(app)
+    correct(app, "name", BILL, None)
+    rerun(runner, call.id, "profile")
+    assert name_of(app) is None
+
+
+def test_undoing_a_name_leaves_what_was_typed_into_the_page_since(app: App) -> None:
+    made = correct(app, "name", BILL, "Bill")
+    files.edit(page_of(app), lambda text: user_md.set_field(text, "name", "Wilhelm"))
+    app.corrections.undo(made.id, ME)
+    assert name_of(app) == "Wilhelm"
+
+
+def test_an_erased_caller_leaves_no_correction_and_an_export_has_them_all(
+    app: App, tmp_path: Path
+) -> None:
+    call = request_of(app, ask("Order paper"))
+    correct(app, "request", only_request(app, call).id, "Order pens")
+    correct(app, "name", BILL, "Bill")
+    correct(app, "name", ANNA, "Anna")
+    app.exporter.export(BILL, tmp_path / "bill")
+    exported = (tmp_path / "bill" / "corrections.json").read_text()
+    assert "Order pens" in exported
+    assert "Anna" not in exported
+    app.eraser.erase(BILL)
+    assert [one.new for one in app.corrections.store.page(limit=10)] == ["Anna"]
+
+
+def test_a_correction_goes_with_the_fact_that_is_past_its_time(app: App) -> None:
+    learn(app, say("I like tea", "Yes"), "I like tea")
+    correct(app, "fact", list_facts(app)[0].id, "I like green tea")
+    pass_time(app, days=40)
+    retention = RetentionSettings(facts_days=30)
+    settings = app.settings.model_copy(update={"retention": retention})
+    replace(app.retention, settings=settings).apply()
+    assert app.corrections.store.page(limit=10) == []
