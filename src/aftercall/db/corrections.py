@@ -183,7 +183,7 @@ class CorrectionStore:
             return list_chains(connection, agent_id, whats, keys=keys)
 
     def _select(self, *wanted: Any, limit: int = 1000) -> list[Correction]:
-        query = select(corrections).where(True, *wanted)
+        query = select(corrections).where(*wanted)
         newest = query.order_by(corrections.c.id.desc()).limit(limit)
         with self._database.read() as connection:
             return _fetch(connection, newest)

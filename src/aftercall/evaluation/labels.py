@@ -14,6 +14,7 @@ from pydantic import Field as PydanticField
 
 from aftercall.db.corrections import NAMES, Correction
 from aftercall.errors import NotFound, RefusedInput
+from aftercall.journal.archive import encode_call
 from aftercall.memory.visibility import redact_turns
 from aftercall.model.calls import Call, parse_call, to_refused_input
 from aftercall.model.followups import FollowUp
@@ -178,7 +179,7 @@ def iter_corrected_calls(
                 ids = [leg.id for leg in joined.legs]
                 turns = redact_turns(call.turns, app.facts.list_confided_words(*ids))
                 call = call.model_copy(update={"turns": turns})
-            yield {"call": call.model_dump(mode="json"), "gold": gold}
+            yield {"call": json.loads(encode_call(call)), "gold": gold}
 
 
 def _list_conversations(app: "App", made: list[Correction]) -> list[str]:

@@ -215,9 +215,13 @@ def _put_back(connection: Connection, fact: Fact, by: str | None, vault: Vault) 
     if not later:
         before = _find_replaced(connection, fact)
         if before is not None and before.is_active:
-            until = max(fact.valid_from, before.valid_from)
-            retired = {"is_active": False, "valid_until": until}
-            _save(connection, vault, replace(before, superseded_by=fact.id, **retired))
+            retired = replace(
+                before,
+                is_active=False,
+                valid_until=max(fact.valid_from, before.valid_from),
+                superseded_by=fact.id,
+            )
+            _save(connection, vault, retired)
         _refuse_twin(connection, fact, fact.identity)
     return _save(
         connection,
