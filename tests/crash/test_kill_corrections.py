@@ -20,6 +20,7 @@ CALLER = "+15550100"
 SAID = [
     ("agent", "Hello!"),
     ("caller", "Please open a bug about the broken thumbnails. I like tea."),
+    ("agent", "Noted."),
 ]
 POINTS = [point for point in faults.POINTS if point.startswith("corrections.")]
 RIGHT = "Something else"

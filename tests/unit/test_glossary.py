@@ -29,6 +29,8 @@ ROUTE = [
     "db",
     "llm",
     "app.py",
+    "corrections.py",
+    "evaluation",
     "durable.py",
     "running.py",
     "change_trigger.py",
