@@ -27,7 +27,7 @@ from aftercall.db.corrections import (
     mark_undone,
 )
 from aftercall.db.stale_briefings import invalidate_briefing
-from aftercall.errors import NotFound, NotWaiting, RefusedInput
+from aftercall.errors import AftercallError, NotFound, NotWaiting, RefusedInput
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.memory.fact_corrections import (
@@ -95,8 +95,14 @@ class Corrections:
     def write_pending(self) -> int:
         """Writes the pages of corrections that were cut off; returns how many."""
         pending = self.store.list_pending()
+        problem: AftercallError | None = None
         for correction in pending:
-            self._write_pages(correction)
+            try:
+                self._write_pages(correction)
+            except AftercallError as error:  # the others are written all the same
+                problem = error
+        if problem:
+            raise problem
         return len(pending)
 
     def _correct_fact(self, fact_id: str, new: str | None, who: str) -> Correction:
@@ -257,7 +263,10 @@ class Corrections:
 
     def _write_name(self, correction: Correction) -> None:
         """What a person has typed into the page since is left alone."""
-        person = self._find_person(correction.agent_id, str(correction.caller))
+        workspace = Workspace.from_settings(self.settings, correction.agent_id)
+        person = workspace.find_person(correction.caller)
+        if person is None:  # no memory is kept any more
+            return
         is_undone = correction.state == "undone"
         told = correction.old if is_undone else correction.new
         expected = correction.new if is_undone else correction.old

@@ -10,7 +10,7 @@ import pytest
 from aftercall.app import App
 from aftercall.briefing.render import render
 from aftercall.db.corrections import CorrectedThing, Correction
-from aftercall.errors import NotFound, RefusedInput
+from aftercall.errors import NotFound, RefusedInput, WorkspaceReadOnly
 from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.view import correction_json
 from aftercall.model.calls import Call
@@ -28,6 +28,7 @@ from aftercall.privacy.rebuild import Rebuilder
 from aftercall.settings.sections import RetentionSettings
 from aftercall.testing import FakeReader, VirtualClock, make_call
 from aftercall.work.context import WorkContext
+from aftercall.work.store import FollowUpTransition
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
 from fact_drafts import draft, reader_of, say
@@ -151,6 +152,31 @@ def test_a_caller_may_still_take_a_corrected_request_back(app: App) -> None:
     gone = WithdrawnRequest(title="Order paper for the printer", turns=(2,))
     (again,) = read_again(app, call, reader_asking(withdrawn=(gone,)))
     assert (again.id, again.state) == (row.id, "withdrawn")
+
+
+def test_a_plan_made_before_a_correction_is_made_anew(app: App) -> None:
+    row = only_request(app, request_of(app, ask("Order paper", due="2026-02-17")))
+    correct(app, "due", row.id, "2026-02-19")
+    late = FollowUpTransition("held", "follow-up", values=(("due", "2026-02-18"),))
+    now, followups = app.clock.now(), app.work.followups
+    assert not followups.record([], [(row.id, late)], set(), now, seen=[row])
+    assert not followups.correct(row, late, now, lambda connection: None)
+    assert followups.get(row.id).due == "2026-02-19"
+
+
+def test_a_page_that_cannot_be_written_now_is_written_later(app: App) -> None:
+    correct(app, "name", BILL, "Will")
+    page_of(app).chmod(0o444)
+    row = only_request(app, request_of(app, ask("Order paper")))
+    with pytest.raises(WorkspaceReadOnly):
+        correct(app, "name", BILL, "Bill")
+    correct(app, "request", row.id, "Order pens")
+    with pytest.raises(WorkspaceReadOnly):
+        app.corrections.write_pending()
+    page_of(app).chmod(0o644)
+    app.corrections.write_pending()
+    assert name_of(app) == "Bill"
+    assert app.corrections.store.list_pending() == []
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,10 @@ def test_a_page_says_what_was_removed_and_offers_to_undo_it(
         ("fact", desk.fact, f"/memory/facts/{desk.fact}"),
     ):
         form = {"csrf": csrf_of(client.get(page).text), "what": what, "of": of}
-        assert client.post("/corrections", data=form).status_code == 303
+        blank = client.post("/corrections", data=form | {"new": " "})
+        assert blank.status_code == 422
+        gone = client.post("/corrections", data=form | {"is_removal": "true"})
+        assert gone.status_code == 303
         shown = client.get(page).text
         assert "A person said that this was" in shown
         assert "/undo" in shown

@@ -15,8 +15,10 @@ from pydantic import Field as PydanticField
 from aftercall.db.corrections import NAMES, Correction
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.archive import encode_call
+from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.memory.visibility import redact_turns
 from aftercall.model.calls import Call, parse_call, to_refused_input
+from aftercall.model.facts import Fact
 from aftercall.model.followups import FollowUp
 from aftercall.model.people import split_party
 from aftercall.model.reading import Category, RequestKind, Turns, Visibility
@@ -237,8 +239,7 @@ def _label_facts(
     for call_id in (leg.id for leg in joined.legs):
         for fact_id in app.facts.list_ids_of_call(call_id):
             fact = app.facts.get(fact_id)
-            is_hidden = fact.is_secret and not reveal
-            if is_hidden or fact.valid_until == fact.valid_from:  # held on no day
+            if (fact.is_secret and not reveal) or _is_removed(app, fact):
                 continue
             fact = app.facts.reveal(fact)
             for item in map(app.facts.reveal, app.facts.list_occurrences(fact_id)):
@@ -254,6 +255,11 @@ def _label_facts(
                         "visibility": fact.visibility,
                         "turns": turns,
                     }
+
+
+def _is_removed(app: "App", fact: Fact) -> bool:
+    by = fact.metadata.get(CORRECTED_BY_KEY)
+    return by is not None and app.corrections.store.get(by).is_removal
 
 
 def _label_names(

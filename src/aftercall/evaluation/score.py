@@ -277,6 +277,7 @@ class ReaderResult:
 
 def evaluate_reader(reader: Reader, labelled: Iterable[LabelledCall]) -> ReaderResult:
     result, score = ReaderResult(reader.name), Score()
+    seen: Counter[str] = Counter()
     for item in labelled:
         started = time.perf_counter()
         try:
@@ -288,7 +289,10 @@ def evaluate_reader(reader: Reader, labelled: Iterable[LabelledCall]) -> ReaderR
             reader.forget(item.call.id)
             result.seconds += time.perf_counter() - started
         result.calls += 1
-        score.add(item.gold, reading, f"{item.call.source}/{item.call.sid}")
+        name = f"{item.call.source}/{item.call.sid}"
+        seen[name] += 1
+        again = f" ({seen[name]})" if seen[name] > 1 else ""
+        score.add(item.gold, reading, name + again)
     result.figures = score.figures
     return result
 

@@ -7,6 +7,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.db.corrections import NAMES, CorrectedThing
+from aftercall.errors import RefusedInput
 from aftercall.memory.fact_corrections import MAX_FACT_CHARS
 from aftercall.memory.view import correction_json
 from aftercall.web.pages.context import WHO, PageContext, to_own_path
@@ -42,11 +43,14 @@ def make_router(context: PageContext) -> APIRouter:
         what: Annotated[CorrectedThing, Form()],
         of: Annotated[str, Form(max_length=200)],
         new: Annotated[str, Form(max_length=MAX_FACT_CHARS)] = "",
+        is_removal: Annotated[bool, Form()] = False,
         back: Annotated[str, Form()] = "/corrections",
     ) -> RedirectResponse:
-        """An empty text removes the thing."""
+        """An empty day or name is none; a request or a fact is removed by its own button."""
         whose = require_party(of) if what in NAMES else of
         value = new.strip() or None
+        if value is None and what in ("request", "fact") and not is_removal:
+            raise RefusedInput("new", "is empty")
         await run_in_threadpool(corrections.correct, what, whose, value, WHO)
         return RedirectResponse(to_own_path(back), 303)
 
