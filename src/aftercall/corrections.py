@@ -257,7 +257,7 @@ class Corrections:
             row = self.work.followups.find(correction.key)
             with suppress(NotFound):  # the words of the call are past their time
                 if row is not None:
-                    self.work.settle_promises(self.work.read(row.conversation))
+                    self.work.settle_promises(row.conversation)
         fault_point("corrections.after_page")
         self.store.finish(correction)
 

@@ -12,7 +12,7 @@ from websockets.exceptions import InvalidStatus
 
 from aftercall.bridge.agent_voice import load_clip
 from aftercall.bridge.state import GO_ON
-from aftercall.briefing.compose import fill_cache
+from aftercall.briefing.composer import fill_cache
 from aftercall.lab.media import MediaPhone, TelnyxSide, TwilioSide
 from aftercall.lab.script import (
     Act,

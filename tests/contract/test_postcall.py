@@ -222,7 +222,8 @@ def test_nothing_a_step_wrote_stays_when_its_end_cannot_be_recorded(
     call = make_call(SAID)
     live.journal.ingest(call)
     app = with_reader(live, FakeReader(ASKED))
-    outcome = app.step_runner.make(call.id, "document")
+    outcome = app.step_runner.execute(call.id, "document")
+    assert isinstance(outcome, StepOutcome)
 
     def write_and_fall(connection: Connection) -> None:
         assert outcome.write is not None
@@ -249,8 +250,8 @@ def test_a_step_whose_end_cannot_be_recorded_fails_no_other_of_its_stage(
         raise ValueError("the canary sings")
 
     names = runner.claim(call.id, ["summary", "index", "identity"])
-    results = {name: runner.try_make(call.id, name) for name in names}
-    assert runner.finish(call.id, {**results, "index": done(write=fall)}, 1) == {}
+    results = {name: runner.execute(call.id, name) for name in names}
+    assert runner.record_ends(call.id, {**results, "index": done(write=fall)}, 1) == {}
     steps = {
         step.name: (step.state, step.reason) for step in live.steps.of_call(call.id)
     }

@@ -10,9 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from aftercall.db.corrections import Correction
 from aftercall.errors import NotFound, RefusedInput, SecretUnreadable
 from aftercall.ids import new_id
 from aftercall.memory.claims import Claim, read_claim, read_secret_claim
@@ -22,6 +21,9 @@ from aftercall.memory.vault import Vault
 from aftercall.memory.visibility import LEVELS
 from aftercall.model.facts import Fact, MemoryKey, Occurrence
 from aftercall.model.reading import FactDraft, ReadingTrace, Visibility
+
+if TYPE_CHECKING:
+    from aftercall.db.corrections import Correction
 
 RecordOutcome = Literal["new", "update", "again"]
 DOUBTED_FACT_KEY = (

@@ -91,10 +91,11 @@ def summarise(context: StepContext, call: Call) -> StepOutcome:
     if not summary:
         return skipped(NOTHING_FOUND, answer.trace)
     workspace, settings = context.workspace(call), context.settings
-    entry = calls_md.CallsMdEntry.from_call(call, summary, settings.zone)
     files.edit(
         workspace.calls,
-        lambda text: calls_md.append(text, entry, settings.calls.max_entries),
+        lambda text: calls_md.add_call(
+            text, call, summary, settings.zone, settings.calls.max_entries
+        ),
     )
     if call.direction == "outbound" or workspace.find_person(call.caller) is None:
         return done(summary, answer.trace)
@@ -341,12 +342,6 @@ RATIONED = "facts"  # the step with a limit per minute
 def list_steps(context: StepContext) -> list[str]:
     """The steps of a call under these settings."""
     return [name for name in STEPS if name != "remem" or context.remem is not None]
-
-
-def run_step(context: StepContext, name: str, call: Call) -> StepOutcome:
-    """Run one step, or skip it. The outcome's `write` is still to be called."""
-    reason = skip_reason(context, name, call)
-    return skipped(reason) if reason else STEPS[name](context, call)
 
 
 def skip_reason(context: StepContext, name: str, call: Call) -> str:
