@@ -10,8 +10,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import DatabaseError
 
+from aftercall.db.columns import metadata
 from aftercall.db.connect import Database
-from aftercall.db.tables import metadata
 from aftercall.db.upgrade import (
     KNOWN_REVISIONS,
     NEWEST_REVISION,

@@ -12,22 +12,18 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     Sequence,
     Table,
     Text,
     false,
 )
 
-from aftercall.db.columns import InstantColumn, Number, attach_full_text, only_where
-
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-        "pk": "pk_%(table_name)s",
-    }
+from aftercall.db.columns import (
+    InstantColumn,
+    Number,
+    attach_full_text,
+    metadata,
+    only_where,
 )
 
 calls = Table(

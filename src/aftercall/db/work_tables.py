@@ -5,8 +5,7 @@ The migration must build exactly these; a test compares the two.
 
 from sqlalchemy import JSON, Column, ForeignKey, Index, Integer, Table, Text
 
-from aftercall.db.columns import InstantColumn, Number, only_where
-from aftercall.db.tables import metadata
+from aftercall.db.columns import InstantColumn, Number, metadata, only_where
 
 # Outbox and timer of follow-up work: sealing writes a row, which is run after the reconnect window.
 followup_runs = Table(

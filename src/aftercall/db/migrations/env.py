@@ -6,6 +6,7 @@ from aftercall.db.work_tables import corrections
 
 context.configure(
     connection=context.config.attributes["connection"],
+    # of all tables: upgrade.py imports the others
     target_metadata=corrections.metadata,
     transactional_ddl=True,
 )
