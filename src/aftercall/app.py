@@ -163,6 +163,7 @@ class App:
             self.clock,
             self.facts,
             self.work,
+            self.store,
             lambda call_id: rerun(self.step_runner, call_id, "facts"),
         )
 

@@ -4,10 +4,10 @@ The correction and the corrected row are one transaction. Pages are written afte
 that is killed in between leaves a pending correction, whose pages are written later.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from functools import cached_property
 from typing import Any
 
@@ -30,16 +30,19 @@ from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.errors import AftercallError, NotFound, NotWaiting, RefusedInput
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
+from aftercall.journal.store import CallStore
 from aftercall.memory.fact_corrections import (
     clean_fact_text,
     correct_fact,
     undo_fact_correction,
 )
 from aftercall.memory.fact_store import FactStore
-from aftercall.model.followups import FollowUp
+from aftercall.model.followups import FollowUp, FollowUpDraft
 from aftercall.model.people import split_party
+from aftercall.model.reading import RequestKind
 from aftercall.settings import Settings
 from aftercall.work.context import WorkContext
+from aftercall.work.plan import DraftOrigin
 from aftercall.work.requests import MAX_TITLE_CHARS, read_due, to_one_line
 from aftercall.work.store import FollowUpTransition
 from aftercall.workspace import files, user_md
@@ -59,6 +62,7 @@ class Corrections:
     clock: Clock
     facts: FactStore
     work: WorkContext
+    calls: CallStore
     find_facts_again: Callable[[str], object]
     """Reads a call again for its facts."""
 
@@ -75,6 +79,47 @@ class Corrections:
         if what in NAMES:
             return self._correct_name(what, of, new, who)
         return self._correct_followup(what, of, new, who)
+
+    def add_request(
+        self,
+        call_id: str,
+        title: str,
+        who: str,
+        *,
+        kind: RequestKind = "task",
+        due: str | None = None,
+        turns: Sequence[int] = (),
+    ) -> Correction:
+        """A request that the reader has missed. It is held, for a person to approve."""
+        call, now = self.calls.get(call_id), self.clock.now()
+        if call.archive_name is None:
+            raise RefusedInput("call", "is not sealed, or its words are gone")
+        if not all(0 < turn <= call.turn_count for turn in turns):
+            raise RefusedInput("turns", f"the call has {call.turn_count} turns")
+        live = call.live
+        draft = FollowUpDraft(
+            kind="request",
+            request_kind=kind,
+            title=_read_title(title),
+            due=_read_due(due),
+            turn_refs=tuple((call_id, turn) for turn in turns),
+        )
+        origin = DraftOrigin(live.conversation, call_id, live.agent_id, live.caller)
+        row = self.work.make_request(draft, origin)
+        if known := self.work.followups.find(row.key):
+            raise RefusedInput("title", f"is listed already, as {known.id}")
+        correction = _make_correction(row, "request", None, row.title, who, now)
+
+        def write(connection: Connection) -> None:
+            add_correction(connection, correction)
+            self._note_change(connection, correction, who, "corrected")
+            fault_point("corrections.before_commit")
+
+        reminders = {row.id} if row.remind_at and row.remind_at > now else set()
+        self.work.followups.record([row], [], reminders, now, write=write)
+        fault_point("corrections.after_commit")
+        self._write_pages(correction)
+        return correction
 
     def undo(self, correction_id: str, who: str) -> Correction:
         """Makes it as it was before. Of several corrections of one thing, the newest goes first."""
@@ -130,21 +175,11 @@ class Corrections:
         self, what: CorrectedThing, followup_id: str, new: str | None, who: str
     ) -> Correction:
         row, now = self.work.followups.get(followup_id), self.clock.now()
-        old = row.due if what == "due" else row.title
-        value = _read_due(new) if what == "due" else _read_title(new)
-        correction = Correction(
-            id=new_id(),
-            agent_id=row.agent_id,
-            caller=row.caller,
-            call_id=row.call_id,
-            what=what,
-            key=row.key,
-            old=old,
-            new=value,
-            who=who,
-            at=now,
-            state="due",
-        )
+        if what == "due":
+            old, value = row.due, _read_due(new)
+        else:
+            old, value = row.title, None if new is None else _read_title(new)
+        correction = _make_correction(row, what, old, value, who, now)
 
         def write(connection: Connection) -> None:
             before = list_of_thing(connection, correction)
@@ -294,9 +329,32 @@ def _put_back(row: FollowUp, who: str) -> FollowUpTransition:
     return FollowUpTransition(row.state, who, "", "a correction was undone")
 
 
-def _read_title(new: str | None) -> str | None:
-    title = None if new is None else to_one_line(new, MAX_TITLE_CHARS)
-    if title == "":
+def _make_correction(
+    row: FollowUp,
+    what: CorrectedThing,
+    old: str | None,
+    new: str | None,
+    who: str,
+    now: datetime,
+) -> Correction:
+    return Correction(
+        id=new_id(),
+        agent_id=row.agent_id,
+        caller=row.caller,
+        call_id=row.call_id,
+        what=what,
+        key=row.key,
+        old=old,
+        new=new,
+        who=who,
+        at=now,
+        state="due",
+    )
+
+
+def _read_title(new: str) -> str:
+    title = to_one_line(new, MAX_TITLE_CHARS)
+    if not title:
         raise RefusedInput("new", "is empty; remove the request instead")
     return title
 

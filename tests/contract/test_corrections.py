@@ -145,6 +145,36 @@ def test_a_request_that_was_not_asked_for_is_neither_done_nor_told(app: App) -> 
     assert "Order paper" in briefing_of(app)
 
 
+def test_a_request_that_was_missed_is_held_and_is_the_one_a_later_reading_finds(
+    app: App,
+) -> None:
+    call = request_of(app)
+    made = app.corrections.add_request(
+        call.id, "Open a bug about thumbnails", ME, kind="issue", turns=(2,)
+    )
+    row = only_request(app, call)
+    assert (row.state, row.turns, row.sinks) == ("held", ((call.id, 2),), ("tasks",))
+    assert "about thumbnails" in briefing_of(app)
+    with pytest.raises(RefusedInput, match=row.id):
+        app.corrections.add_request(
+            call.id, "Open a bug about thumbnails", ME, kind="issue"
+        )
+    (again,) = read_again(app, call, reader_asking(ask("Mend the pictures")))
+    assert (again.id, again.title) == (row.id, "Open a bug about thumbnails")
+    app.corrections.undo(made.id, ME)
+    assert only_request(app, call).state == "withdrawn"
+
+
+def test_a_missed_request_names_turns_that_the_call_has(app: App) -> None:
+    call = request_of(app)
+    for turns in ((0,), (3,)):
+        with pytest.raises(RefusedInput, match="2 turns"):
+            app.corrections.add_request(call.id, "Order paper", ME, turns=turns)
+    with pytest.raises(NotFound):
+        app.corrections.add_request("none", "Order paper", ME)
+    assert app.corrections.store.page(limit=1) == []
+
+
 def test_a_caller_may_still_take_a_corrected_request_back(app: App) -> None:
     call = request_of(app, ask("Order paper for the printer"))
     row = only_request(app, call)

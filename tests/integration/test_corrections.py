@@ -128,6 +128,28 @@ def test_a_page_says_what_was_removed_and_offers_to_undo_it(
     assert client.post("/corrections", data={}).status_code in (403, 422)
 
 
+def test_a_missed_request_is_added_from_pages_api_and_command_line(
+    desk: Desk, client: TestClient
+) -> None:
+    call = desk.app.work.followups.get(desk.request).call_id
+    page = client.get(f"/calls/{call}").text
+    assert '<option value="2">This is Bill.' in page
+    form = {"csrf": csrf_of(page), "call_id": call, "kind": "task", "turn": "2"}
+    answer = client.post("/corrections/requests", data=form | {"title": "Order pens"})
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/calls/{call}")
+    body = {"title": "Order ink", "due": "2026-02-20", "turns": [2]}
+    assert client.post(f"/api/calls/{call}/requests", json=body).status_code == 201
+    assert client.post(f"/api/calls/{call}/requests", json=body).status_code == 422
+    run("corrections", "add", call, "--title", "Order paper", "--turn", "2")
+    run("corrections", "add", call, "--title", "Order tea", "--kind", "wish", code=1)
+    rows = desk.app.work.followups.of_conversation(call)
+    assert [(row.title, row.due) for row in rows if row.state == "held"] == [
+        ("Order pens", None),
+        ("Order ink", "2026-02-20"),
+        ("Order paper", None),
+    ]
+
+
 def test_the_api_corrects_lists_and_undoes(desk: Desk, client: TestClient) -> None:
     right = {"what": "due", "of": desk.request, "new": "2026-02-20"}
     made = client.post("/api/corrections", json=right)

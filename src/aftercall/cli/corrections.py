@@ -15,6 +15,7 @@ from aftercall.cli.context import (
 from aftercall.db.corrections import CorrectedThing, Correction
 from aftercall.errors import RefusedInput
 from aftercall.memory.view import correction_json
+from aftercall.model.reading import REQUEST_KINDS
 from aftercall.who.caller import read_caller, read_party
 
 NOTHING = "nothing"
@@ -70,6 +71,32 @@ def correct_request(
     if due:
         wanted["due"] = None if due == "none" else due
     _correct(context, followup_id, wanted, json, "--title, --due or --remove")
+
+
+@group.command("add")
+def add_request(
+    context: typer.Context,
+    call_id: str = ID_ARGUMENT,
+    title: str = typer.Option(help="What was asked for."),
+    kind: str = typer.Option("task", help=f"One of {', '.join(REQUEST_KINDS)}."),
+    due: str = typer.Option("", help="The day, like 2026-02-17."),
+    turn: list[int] = typer.Option(
+        [], min=1, help="A turn in which it was asked for; may be repeated."
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Add a request of a call that the reader has missed; it is held until you approve it."""
+    if kind not in REQUEST_KINDS:
+        raise RefusedInput("--kind", f"is not one of {', '.join(REQUEST_KINDS)}")
+    with get_cli_context(context).open_app() as app:
+        made = app.corrections.add_request(
+            call_id, title, get_operator_name(), kind=kind, due=due, turns=turn
+        )
+        row = app.work.followups.find(made.key)
+    if json:
+        print_json(correction_json(made))
+    else:
+        typer.echo(f"{made.id}  added as follow-up {row.id if row else ''}")
 
 
 @group.command("fact")

@@ -34,7 +34,7 @@ from aftercall.memory.visibility import memory_key, redact_call
 from aftercall.model.calls import parse_call_json
 from aftercall.model.facts import MemoryKey, PinState
 from aftercall.model.followups import FollowUpState
-from aftercall.model.reading import Category
+from aftercall.model.reading import Category, RequestKind
 from aftercall.postcall.store import steps_json
 from aftercall.web.queries import (
     parse_caller,
@@ -71,6 +71,17 @@ class PinEdit(BaseModel):
         default="",
         max_length=MAX_TITLE_CHARS,
         description="a new name; empty keeps the old one",
+    )
+
+
+class MissedRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    title: str = Field(max_length=MAX_FACT_CHARS)
+    kind: RequestKind = "task"
+    due: str | None = Field(default=None, description="a day like 2026-02-17")
+    turns: list[int] = Field(
+        default=[], max_length=100, description="in which it was asked for"
     )
 
 
@@ -332,6 +343,24 @@ def _make_corrections_router(app: App) -> APIRouter:
     def post_correction(new: Annotated[NewCorrection, Body()]) -> dict[str, Any]:
         of = require_party(new.of) if new.what in NAMES else new.of
         return correction_json(app.corrections.correct(new.what, of, new.new, WHO))
+
+    @router.post(
+        "/calls/{call_id}/requests",
+        status_code=201,
+        summary="Add a request that the reader has missed; it is held",
+    )
+    def post_request(
+        call_id: str, missed: Annotated[MissedRequest, Body()]
+    ) -> dict[str, Any]:
+        made = app.corrections.add_request(
+            call_id,
+            missed.title,
+            WHO,
+            kind=missed.kind,
+            due=missed.due,
+            turns=missed.turns,
+        )
+        return correction_json(made)
 
     @router.post(
         "/corrections/{correction_id}/undo", summary="Make it as it was before"

@@ -4,7 +4,7 @@ A crash may run a step again; it then leaves the same result.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
 
@@ -27,6 +27,7 @@ from aftercall.work.plan import (
     DraftOrigin,
     JudgedDraft,
     index_corrections,
+    make_row,
     plan_followups,
 )
 from aftercall.work.promises import draft_promises, is_overdue, judge_promise
@@ -45,6 +46,7 @@ MAX_PLANS = (
 )
 SILENT_REASON = "nothing was said"
 WORK_OFF_REASON = "work.enabled is off"
+ADDED_REASON = "a person found it in the call; approve it to have it done"
 IMPORTED_REASON = "imported: what it asks for was asked long ago"
 
 
@@ -218,6 +220,12 @@ class WorkContext:
         keys = [row.key for row in known]
         chains = self.corrections.list_chains(known[0].agent_id, FOLLOWUPS, keys)
         return index_corrections(chains)
+
+    def make_request(self, draft: FollowUpDraft, origin: DraftOrigin) -> FollowUp:
+        """A request that a person found in a call; it is held until a person approves it."""
+        judged = self._judge(draft, "unknown", 0)
+        row = make_row(judged, origin, self.clock.now())
+        return replace(row, state="held", reason=ADDED_REASON)
 
     def _judge(self, draft: FollowUpDraft, trust: Trust, today: int) -> JudgedDraft:
         if draft.kind == "promise":

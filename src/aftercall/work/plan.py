@@ -108,7 +108,7 @@ def plan_followups(
             left = [each for each in known if each.key in corrected]
             row = _find_by_turns(draft, left, claimed)
         if row is None:
-            made.new_rows.append(_make_row(judge(draft), origin, now))
+            made.new_rows.append(make_row(judge(draft), origin, now))
         elif transition := _change(row, judge(draft), corrected.get(row.key)):
             made.changes.append((row.id, transition))
     return made
@@ -147,7 +147,7 @@ def _find_by_turns(
     return None
 
 
-def _make_row(judged: JudgedDraft, origin: DraftOrigin, now: datetime) -> FollowUp:
+def make_row(judged: JudgedDraft, origin: DraftOrigin, now: datetime) -> FollowUp:
     draft = judged.draft
     return FollowUp(
         id=new_id(),

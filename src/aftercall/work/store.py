@@ -62,6 +62,7 @@ class FollowUpStore:
         now: datetime,
         *,
         seen: Sequence[FollowUp] = (),
+        write: Callable[[Connection], None] = lambda connection: None,
     ) -> bool:
         """Adds rows and applies changes in one transaction. A row with a known key stays.
 
@@ -83,6 +84,7 @@ class FollowUpStore:
                 )
             for followup_id, transition in changes:
                 _apply(connection, followup_id, transition, now)
+            write(connection)
             return True
 
     def correct(

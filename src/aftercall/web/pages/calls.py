@@ -16,6 +16,7 @@ from aftercall.journal.view import call_json, find_interrupted_turns, read_live_
 from aftercall.memory.visibility import redact_call, redact_turns
 from aftercall.model.facts import Fact
 from aftercall.model.passages import SearchScope
+from aftercall.model.reading import REQUEST_KINDS
 from aftercall.model.turns import Event, Turn
 from aftercall.postcall.rerun import rerun
 from aftercall.web.page_store import CallFilter
@@ -178,6 +179,7 @@ def _call_values(context: PageContext, row: CallRow) -> dict[str, Any]:
             if leg.live.id != call_id
         ],
         "events": events,
+        "kinds": REQUEST_KINDS,
         "turns": redact_turns(turns, secrets),
         "late": redact_turns(late, secrets),
         "cut": find_interrupted_turns(turns, events),
