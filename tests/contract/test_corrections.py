@@ -324,6 +324,24 @@ def test_a_removed_fact_held_on_no_day_and_what_it_replaced_holds_again(
     ]
 
 
+def test_a_fact_that_is_removed_from_the_middle_of_a_chain_leaves_no_gap(
+    app: App,
+) -> None:
+    for day, place in enumerate(("Porto", "Lisbon", "Braga")):
+        said = f"I live in {place}"
+        learn(app, say(said, "Yes", day=day), said, category="person")
+    pass_time(app, days=3)
+    (newest,) = list_facts(app)
+    chain = app.facts.get_history(newest.id)
+    made = correct(app, "fact", chain[1].id, None)
+    shorter = app.facts.get_history(newest.id)
+    assert [one.content for one in shorter] == ["I live in Porto", "I live in Braga"]
+    assert shorter[0].valid_until == newest.valid_from
+    assert believed(app) == ["I live in Braga"]
+    app.corrections.undo(made.id, ME)
+    assert app.facts.get_history(newest.id) == chain
+
+
 def test_a_removed_fact_stays_away_from_a_rebuilt_memory_until_it_is_put_back(
     app: App,
 ) -> None:

@@ -199,37 +199,47 @@ def _rewrite(
 
 
 def _remove(connection: Connection, fact: Fact, by: str, vault: Vault) -> None:
-    """It held on no day. What it had replaced holds again."""
+    """It held on no day. What it had replaced holds on; its own links stay, to be put back."""
     removed = replace(
         fact, is_active=False, valid_until=fact.valid_from, metadata=_mark(fact, by)
     )
     _save(connection, vault, removed)
-    before = _find_replaced(connection, fact) if fact.is_active else None
-    if before is not None and not _find_twin(connection, before, before.identity):
-        held = replace(before, is_active=True, valid_until=None, superseded_by=None)
+    before, after = _find_neighbours(connection, fact)
+    if after is not None:
+        relinked = replace(after, supersedes=before.id if before else None)
+        _save(connection, vault, relinked)
+    if before is None:
+        return
+    is_active = not after and not _find_twin(connection, before, before.identity)
+    held = replace(
+        before,
+        is_active=is_active,
+        valid_until=after.valid_from if after else None,
+        superseded_by=after.id if after else None,
+    )
+    if after or is_active:
         _save(connection, vault, held)
 
 
 def _put_back(connection: Connection, fact: Fact, by: str | None, vault: Vault) -> Fact:
-    later = fetch_facts(connection, [fact.superseded_by]) if fact.superseded_by else []
-    if not later:
-        before = _find_replaced(connection, fact)
-        if before is not None and before.is_active:
-            retired = replace(
-                before,
-                is_active=False,
-                valid_until=max(fact.valid_from, before.valid_from),
-                superseded_by=fact.id,
-            )
-            _save(connection, vault, retired)
+    before, after = _find_neighbours(connection, fact)
+    if before is not None:
+        until = max(fact.valid_from, before.valid_from)
+        retired = replace(
+            before, is_active=False, valid_until=until, superseded_by=fact.id
+        )
+        _save(connection, vault, retired)
+    if after is not None:
+        _save(connection, vault, replace(after, supersedes=fact.id))
+    else:
         _refuse_twin(connection, fact, fact.identity)
     return _save(
         connection,
         vault,
         replace(
             fact,
-            is_active=not later,
-            valid_until=later[0].valid_from if later else None,
+            is_active=after is None,
+            valid_until=after.valid_from if after else None,
             metadata=_mark(fact, by),
         ),
     )
@@ -270,9 +280,20 @@ def _find_corrected(
     )
 
 
-def _find_replaced(connection: Connection, fact: Fact) -> Fact | None:
-    found = fetch_facts(connection, [fact.supersedes]) if fact.supersedes else []
-    return next((one for one in found if one.superseded_by in (fact.id, None)), None)
+def _find_neighbours(
+    connection: Connection, fact: Fact
+) -> tuple[Fact | None, Fact | None]:
+    """What it replaced and what replaced it, as far as they still hang together."""
+    ids = [link for link in (fact.supersedes, fact.superseded_by) if link]
+    found = {one.id: one for one in fetch_facts(connection, ids)} if ids else {}
+    before, after = (
+        found.get(link or "") for link in (fact.supersedes, fact.superseded_by)
+    )
+    if before and before.superseded_by not in (None, fact.id, fact.superseded_by):
+        before = None
+    if after and after.supersedes not in (None, fact.id, fact.supersedes):
+        after = None
+    return before, after
 
 
 def _find_twin(connection: Connection, fact: Fact, identity: str) -> str | None:
