@@ -110,6 +110,19 @@ async def test_a_call_leaves_summary_profile_identity_and_greeting(live: App) ->
     )
 
 
+async def test_greeting_and_page_use_the_name_that_the_same_call_gave(
+    live: App,
+) -> None:
+    said = ASKED.model_copy(
+        update={"profile": Profile(name="Samuel Great", call_name="Sam")}
+    )
+    await finish(with_reader(live, FakeReader(said)), make_call(SAID))
+    pages = workspace(live)
+    assert pages["people/+15550100/NEXT_GREETING.txt"].startswith("Hey Sam,")
+    (found,) = live.documents.search("bug", 10)
+    assert "**Caller:** Sam (+15550100)" in live.documents.get(found.id).content
+
+
 async def test_one_steps_failure_never_stops_the_others_and_shows(
     live: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,9 @@ def get_cli_context(context: typer.Context) -> CliContext:
     return cli
 
 
+UNLIMITED_WIDTH = 10_000  # of a pipe or a file
+
+
 def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Prints text verbatim, since speech may look like markup or `:emoji:`; styles are Text
     objects.
@@ -86,15 +89,20 @@ def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
         soft_wrap=True,
         stderr=stderr,
         quiet=quiet,
-        width=None if sys.stdout.isatty() else 200,
+        width=None if sys.stdout.isatty() else UNLIMITED_WIDTH,
     )
 
 
-def make_table(*columns: str) -> Table:
-    """Never cuts a column: users copy ids from a table into the next command."""
+def make_table(*columns: str, texts: int = 1) -> Table:
+    """Never cuts a column: users copy ids from a table into the next command.
+
+    On a narrow terminal the last columns, which hold text, are wrapped.
+    """
     table = Table(box=None, pad_edge=False)
-    for column in columns:
+    for column in columns[:-texts]:
         table.add_column(column, no_wrap=True, overflow="ignore")
+    for column in columns[-texts:]:
+        table.add_column(column, overflow="fold")
     return table
 
 

@@ -115,7 +115,8 @@ def fill_profile(context: StepContext, call: Call) -> StepOutcome:
     person = context.workspace(call).find_person(call.caller)
     if person is None:
         return skipped(NO_MEMORY)
-    if user_md.parse(files.read(person.user)).is_complete:
+    known = user_md.parse(files.read(person.user))
+    if known.is_complete:
         return skipped("the profile is complete")
     answer = context.reader.find_profile(call)
     found = user_md.UserProfile.from_answer(answer.value.model_dump())
@@ -127,7 +128,8 @@ def fill_profile(context: StepContext, call: Call) -> StepOutcome:
         return skipped(NOTHING_FOUND, answer.trace)
     if not files.edit(person.user, lambda text: user_md.fill(text, found)):
         return skipped("nothing new was found", answer.trace)
-    return done(_field_names(found), answer.trace)
+    filled = user_md.parse(files.read(person.user))
+    return done(_list_changes(known, filled), answer.trace)
 
 
 def _put_names_right(
@@ -145,7 +147,8 @@ def fill_identity(context: StepContext, call: Call) -> StepOutcome:
     if context.calls.is_handed_in(call.id):
         return skipped(ANSWERED_ELSEWHERE)
     path = context.workspace(call).identity
-    if identity_md.parse(files.read(path)).is_set:
+    known = identity_md.parse(files.read(path))
+    if known.is_set:
         return skipped("the agent has an identity")
     answer = context.reader.find_identity(call)
     found = identity_md.AgentIdentity.from_answer(answer.value.model_dump())
@@ -155,7 +158,8 @@ def fill_identity(context: StepContext, call: Call) -> StepOutcome:
         found = replace(found, creature=None)
     if not files.edit(path, lambda text: identity_md.fill_if_unset(text, found)):
         return skipped(NOTHING_FOUND, answer.trace)
-    return done(_field_names(found), answer.trace)
+    filled = identity_md.parse(files.read(path))
+    return done(_list_changes(known, filled), answer.trace)
 
 
 def leave_greeting(context: StepContext, call: Call) -> StepOutcome:
@@ -312,9 +316,15 @@ def keep_pins(context: StepContext, call: Call) -> StepOutcome:
     return done(changed or "nothing changed", answer.trace if answer else None)
 
 
-def _field_names(found: user_md.UserProfile | identity_md.AgentIdentity) -> str:
-    """The values stay in the file, which belongs to the owner."""
-    return ", ".join(name for name, value in asdict(found).items() if value)
+def _list_changes(
+    before: user_md.UserProfile | identity_md.AgentIdentity,
+    after: user_md.UserProfile | identity_md.AgentIdentity,
+) -> str:
+    """The names of the fields. Their values stay in the file, which belongs to the owner."""
+    old = asdict(before)
+    return ", ".join(
+        name for name, value in asdict(after).items() if value != old[name]
+    )
 
 
 STEPS: dict[str, Callable[[StepContext, Call], StepOutcome]] = {
@@ -332,8 +342,8 @@ PAGES = ("document", "remem")  # made of the summary
 PINS = "pins"
 STAGES = (
     (SUMMARY,),  # first: the next call needs it
-    ("profile", "identity", "greeting", "index", "facts", *PAGES),
-    (PINS,),  # last: uses what the others found
+    ("profile", "identity", "index", "facts"),
+    ("greeting", *PAGES, PINS),  # last: they use what the others found
 )
 PUT_BACK = "greeting"  # runs for silent calls too: they used up the old greeting
 RATIONED = "facts"  # the step with a limit per minute

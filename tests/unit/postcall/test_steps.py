@@ -95,6 +95,18 @@ def test_the_master_switch_switches_all_off(tmp_path: Path, make_app: MakeApp) -
     assert set(found.values()) == {("skipped", "post_call_extraction is off")}
 
 
+def test_the_profile_step_tells_only_what_it_filled(
+    tmp_path: Path, make_app: MakeApp
+) -> None:
+    page = tmp_path / "workspace" / "people" / "+15550100" / "USER.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("- **Name:** Sam the Great\n- **What to call them:**\n")
+    known = Reading(
+        language="en", summary="x", profile=Profile(name="Sam", call_name="Sam")
+    )
+    assert take(make_app(known), "profile", make_call()).result == "call_name"
+
+
 @pytest.mark.parametrize(
     ("caller", "scope"), [(None, "per_caller"), ("+15550100", "none")]
 )
