@@ -52,7 +52,7 @@ NOT_ASKED = "it was not asked for"
 NOT_ASKED_LATE = "it was not asked for, but was done"
 PUT_BACK = "a correction was undone; approve or reject it"
 JUST_CHANGED = "has just changed; look again"
-FIRST_DAY = date(1970, 1, 1)
+FIRST_DAY = date(2000, 1, 1)
 
 
 @dataclass(frozen=True)
