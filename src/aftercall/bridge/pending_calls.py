@@ -78,6 +78,13 @@ class PendingCalls:
             )
         return self._tokens.issue(call.sid)
 
+    def issue_address(self) -> str:
+        """The last part of a socket's address, for carriers that do not sign sockets."""
+        return self._tokens.issue_address()
+
+    def is_address(self, token: str) -> bool:
+        return self._tokens.is_address(token)
+
     def claim(
         self, source: str, sid: str, token: str | None, stream_sid: str
     ) -> PendingCall | None:

@@ -17,6 +17,7 @@ from aftercall.errors import RefusedInput
 from aftercall.model.followups import FollowUp, FollowUpState
 from aftercall.who.caller import read_caller
 from aftercall.work import deliver
+from aftercall.work.store import FollowUpStore
 from aftercall.work.view import change_json, delivery_json, followup_json
 
 EFFECT_STATES = ("noted", "passed on")  # `done`, as the list shows it
@@ -47,14 +48,7 @@ def list_followups(
         raise RefusedInput("--state", f"is not one of {', '.join(STATES)}")
     number = read_caller(caller, "--caller")
     with cli.open_app(reads_rows_only=True) as app:
-        is_effect = state in EFFECT_STATES
-        rows = app.work.followups.page(
-            limit=MAX_LISTED if is_effect else limit,
-            state="done" if is_effect else state or None,
-            caller=number,
-        )
-    if is_effect:
-        rows = [row for row in rows if row.standing == state][:limit]
+        rows = _find(app.work.followups, state, number, limit)
     if json:
         print_json([followup_json(row) for row in rows])
         return
@@ -75,6 +69,15 @@ def list_followups(
         )
         table.add_row(row.id, row.standing, kind, due, caller, row.title, where)
     cli.console.print(table)
+
+
+def _find(
+    store: FollowUpStore, state: str, caller: str | None, limit: int
+) -> list[FollowUp]:
+    if state not in EFFECT_STATES:
+        return store.page(limit=limit, state=state or None, caller=caller)
+    done = store.page(limit=MAX_LISTED, state="done", caller=caller)
+    return [row for row in done if row.standing == state][:limit]
 
 
 @group.command("show")

@@ -3,8 +3,9 @@
 from io import StringIO
 
 from rich.console import Console
+from rich.text import Text
 
-from aftercall.cli.context import make_table
+from aftercall.cli.context import SpeechConsole, make_console, make_table
 
 
 def test_a_narrow_terminal_wraps_the_text_and_leaves_the_id_whole() -> None:
@@ -15,3 +16,16 @@ def test_a_narrow_terminal_wraps_the_text_and_leaves_the_id_whole() -> None:
     Console(file=out, width=70, soft_wrap=True).print(table)
     assert row[0] in out.getvalue()
     assert max(len(line.rstrip()) for line in out.getvalue().splitlines()) <= 70
+
+
+def test_what_was_said_does_not_steer_the_terminal() -> None:
+    said = "\x1b]0;owned\x07 \x9b31m\x1b[2J bye\r"
+    table = make_table("said", "why")
+    table.add_row(said, Text(said))
+    out = StringIO()
+    console = SpeechConsole(file=out, markup=False, width=400)
+    for shown in (said, Text(said), table):
+        console.print(shown)
+    assert not set("\x1b\x07\x9b\r") & set(out.getvalue())
+    assert out.getvalue().count("bye") == 4
+    assert isinstance(make_console(), SpeechConsole)
