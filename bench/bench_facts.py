@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from aftercall.app import App, build
-from aftercall.evaluation.score import Score
+from aftercall.evaluation import Score
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.claims import look_up_again, read_secret_claim
 from aftercall.memory.dedupe import compare
@@ -90,11 +90,11 @@ def junk() -> list[str]:
             for found in filter_drafts(call, reading.facts, Settings()).accepted
         )
         total.add(labelled["gold"], reading.model_copy(update={"facts": kept}))
-    bad = total.counts["facts found"] - total.counts["facts sound"]
-    share = bad / total.counts["facts found"]
+    sound = total["facts, precision"]
+    share = 1 - sound.share
     return [
         "labelled calls: junk",
-        f"{bad} of {total.counts['facts found']}",
+        f"{sound.wrong} of {len(sound.items)}",
         f"{share:.1%}",
         "≤ 20%",
         met(share <= 0.20),

@@ -9,8 +9,14 @@ from typing import Any
 from sqlalchemy import Connection, Table, insert
 
 from aftercall.db.connect import Database
-from aftercall.db.tables import calls, documents, fact_occurrences, facts, steps
-from aftercall.db.work_tables import followups
+from aftercall.db.tables import (
+    calls,
+    documents,
+    fact_occurrences,
+    facts,
+    followups,
+    steps,
+)
 from aftercall.memory.passage_store import add
 from aftercall.model.passages import Passage
 from aftercall.testing import START

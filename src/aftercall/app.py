@@ -37,8 +37,7 @@ from aftercall.memory.remem import RememClient
 from aftercall.memory.search import FactRecall, MemorySearch
 from aftercall.memory.vault import open_vault
 from aftercall.postcall.recordings import RecordingFetcher
-from aftercall.postcall.rerun import rerun
-from aftercall.postcall.runner import StepRunner
+from aftercall.postcall.runner import StepRunner, rerun
 from aftercall.postcall.steps import StepContext
 from aftercall.postcall.store import StepStore
 from aftercall.privacy.erase import Eraser

@@ -22,8 +22,7 @@ from aftercall.model.reading import (
     Request,
     WithdrawnRequest,
 )
-from aftercall.postcall.rerun import rerun
-from aftercall.postcall.runner import StepRunner
+from aftercall.postcall.runner import StepRunner, rerun
 from aftercall.privacy.rebuild import Rebuilder
 from aftercall.settings.sections import RetentionSettings
 from aftercall.testing import FakeReader, VirtualClock, make_call

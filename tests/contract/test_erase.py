@@ -12,7 +12,7 @@ import pytest
 
 from aftercall.app import App
 from aftercall.clock import SystemClock
-from aftercall.db.columns import metadata
+from aftercall.db.tables import metadata
 from aftercall.errors import ArchiveError, CallErased, RefusedInput
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from aftercall.app import App
 from aftercall.briefing.composer import BriefingParts
 from aftercall.briefing.render import make_instructions
-from aftercall.db.columns import metadata
+from aftercall.db.tables import metadata
 from aftercall.journal.view import call_json
 from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.visibility import redact_call

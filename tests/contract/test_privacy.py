@@ -14,7 +14,7 @@ from aftercall.errors import UNEXPECTED, ModelDeclined, RefusedInput
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, KnownFact, ReadingResult, Summary
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import VirtualClock, make_call

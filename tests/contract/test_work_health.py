@@ -10,8 +10,7 @@ from sqlalchemy import delete, update
 from aftercall import durable
 from aftercall.app import App
 from aftercall.clock import SystemClock
-from aftercall.db.tables import calls, steps
-from aftercall.db.work_tables import followup_runs
+from aftercall.db.tables import calls, followup_runs, steps
 from aftercall.errors import SinkRefused, StorageFull
 from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence, ProcessStore
 from aftercall.memory.pins.board import PinBoard

@@ -1,4 +1,4 @@
-"""What tables are made of: their metadata, column types, partial indexes, full text."""
+"""What tables are made of: column types, partial indexes, full text."""
 
 from datetime import datetime
 from functools import lru_cache
@@ -10,7 +10,6 @@ from sqlalchemy import (
     DateTime,
     Dialect,
     Integer,
-    MetaData,
     Table,
     Text,
     event,
@@ -19,15 +18,6 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from aftercall.clock import format_instant, to_millisecond
-
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
 
 Number = BigInteger().with_variant(Integer(), "sqlite")
 

@@ -16,8 +16,7 @@ from sqlalchemy import (
     update,
 )
 
-from aftercall.db.tables import call_topics, calls, resume_states
-from aftercall.db.work_tables import followup_runs
+from aftercall.db.tables import call_topics, calls, followup_runs, resume_states
 from aftercall.model.calls import IMPORTED, Call
 
 

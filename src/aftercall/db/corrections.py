@@ -10,8 +10,12 @@ from datetime import datetime
 from typing import Any, Literal
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
+    Index,
+    Table,
+    Text,
     and_,
     delete,
     insert,
@@ -20,10 +24,36 @@ from sqlalchemy import (
     update,
 )
 
+from aftercall.db.columns import InstantColumn, only_where
 from aftercall.db.connect import Database
-from aftercall.db.work_tables import corrections
+from aftercall.db.tables import metadata
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.people import PERSON_SEPARATOR
+
+# The newest of several corrections of one thing counts.
+corrections = Table(
+    "corrections",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("agent_id", Text, nullable=False),
+    # a party, * for shared memory, null for a withheld number
+    Column("caller", Text),
+    Column("call_id", Text),  # the first call it rests on; null for a name
+    Column("what", Text, nullable=False),
+    # what is corrected, by a key that a rerun and a rebuild keep: of a follow-up, a fact's
+    # identity, or the party
+    Column("key", Text, nullable=False),
+    Column("old", Text),  # null: there was nothing; encrypted for a secret
+    Column("new", Text),  # null: there is no such thing; encrypted for a secret
+    Column("who", Text, nullable=False),
+    Column("at", InstantColumn, nullable=False),
+    # due while a page is to be written, applied, undone while a page is to be written back
+    Column("state", Text, nullable=False),
+    Index("ix_corrections_thing", "agent_id", "what", "key", "id"),
+    Index("ix_corrections_caller", "caller"),
+    Index("ix_corrections_call", "call_id"),
+    Index("ix_corrections_due", "id", **only_where("state <> 'applied'")),
+)
 
 CorrectedThing = Literal["request", "due", "fact", "name", "call_name"]
 NAMES: tuple[CorrectedThing, ...] = ("name", "call_name")  # fields of USER.md

@@ -1,7 +1,4 @@
-"""The tables of calls, memory and processes; `work_tables` has those of follow-up work.
-
-The migration must build exactly these; a test compares the two.
-"""
+"""Every table; `corrections.py` has its own. The migration builds exactly these, says a test."""
 
 from sqlalchemy import (
     JSON,
@@ -12,18 +9,22 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
+    MetaData,
     Sequence,
     Table,
     Text,
     false,
 )
 
-from aftercall.db.columns import (
-    InstantColumn,
-    Number,
-    attach_full_text,
-    metadata,
-    only_where,
+from aftercall.db.columns import InstantColumn, Number, attach_full_text, only_where
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
 )
 
 calls = Table(
@@ -401,4 +402,97 @@ pins = Table(
     Index("ix_pins_anchor", "agent_id", "caller", "anchor", unique=True),
     Index("ix_pins_caller", "caller"),
     Index("ix_pins_state", "state", "last_at"),
+)
+
+# Outbox and timer of follow-up work: sealing writes a row, which is run after the reconnect window.
+followup_runs = Table(
+    "followup_runs",
+    metadata,
+    Column("conversation", Text, primary_key=True),
+    Column("agent_id", Text, nullable=False),
+    Column("caller", Text),
+    Column("ended_at", InstantColumn, nullable=False),
+    Column("state", Text, nullable=False),  # due, running, done, failed
+    Column("reason", Text, nullable=False),
+    Column("run", Integer, nullable=False, server_default="0"),  # number of starts
+    Column("finished_run", Integer, nullable=False, server_default="0"),
+    Column("wrong_passcodes", Integer, nullable=False, server_default="0"),
+    Column("legs", JSON),  # call id to number of caller turns
+    Column("changed_at", InstantColumn, nullable=False),
+    Index("ix_followup_runs_open", "state", **only_where("state <> 'done'")),
+    Index("ix_followup_runs_caller", "caller", "ended_at"),
+)
+
+followups = Table(
+    "followups",
+    metadata,
+    Column("id", Text, primary_key=True),
+    # hash of conversation, kind and title: one row a request
+    Column("key", Text, nullable=False),
+    Column("kind", Text, nullable=False),  # request, promise
+    Column("request_kind", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("details", Text, nullable=False),
+    Column("person", Text),
+    Column("due", Text),  # a day, or an instant
+    Column("conversation", Text, nullable=False),
+    Column("call_id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("caller", Text),
+    Column("turns", JSON, nullable=False),  # pairs of call id and turn number
+    Column("words", Text, nullable=False),
+    # open, held, doing, done, failed, refused, withdrawn, expired, unknown, broken
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("link", Text),
+    Column("trust", Text, nullable=False),  # verified, known, unknown
+    Column("sink", Text, nullable=False),  # names of the sinks, joined by +
+    Column("fulfilled_by", Text),  # the follow-up that keeps this promise
+    Column("round", Integer, nullable=False, server_default="0"),
+    # due, then started: delivery outside its conversation's run
+    Column("queued", Text),
+    Column("remind_at", InstantColumn),
+    Column("reminder", Text),  # due, then started
+    Column("created_at", InstantColumn, nullable=False),
+    Column("changed_at", InstantColumn, nullable=False),
+    Index("ix_followups_key", "key", unique=True),
+    Index("ix_followups_conversation", "conversation"),
+    Index("ix_followups_caller", "caller", "created_at"),
+    Index("ix_followups_state", "state", "id"),
+    Index("ix_followups_queued", "queued", **only_where("queued = 'due'")),
+    Index("ix_followups_reminder", "remind_at", **only_where("reminder = 'due'")),
+)
+
+followup_history = Table(
+    "followup_history",
+    metadata,
+    Column("n", Number, primary_key=True, autoincrement=True),
+    Column("followup_id", Text, ForeignKey("followups.id"), nullable=False),
+    Column("at", InstantColumn, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Index("ix_followup_history_followup", "followup_id", "n"),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("key", Text, primary_key=True),  # the idempotency key sent to the sink
+    Column("followup_id", Text, ForeignKey("followups.id")),
+    Column("conversation", Text, nullable=False),
+    Column("sink", Text, nullable=False),
+    Column("purpose", Text, nullable=False),  # request, reminder, notice, journal
+    Column("state", Text, nullable=False),  # sending, waiting, done, rehearsed, dead
+    # the process that claimed it; the only one to act while it is alive
+    Column("owner", Text),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("reason", Text, nullable=False),
+    Column("link", Text),
+    Column("response", Text),  # the sink's answer
+    Column("created_at", InstantColumn, nullable=False),
+    Column("changed_at", InstantColumn, nullable=False),
+    Index("ix_deliveries_followup", "followup_id"),
+    Index("ix_deliveries_conversation", "conversation"),
+    Index("ix_deliveries_state", "state"),
 )

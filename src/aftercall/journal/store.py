@@ -30,8 +30,7 @@ from aftercall.db.connect import Database
 from aftercall.db.conversations import join_conversation
 from aftercall.db.stale_briefings import invalidate_briefing, request_briefing
 from aftercall.db.statements import PreparedStatement, upsert
-from aftercall.db.tables import calls, journal, resume_states, tombstones
-from aftercall.db.work_tables import followup_runs
+from aftercall.db.tables import calls, followup_runs, journal, resume_states, tombstones
 from aftercall.errors import CallErased, NotFound
 from aftercall.ids import hash_caller
 from aftercall.journal.replay import JournalEntry

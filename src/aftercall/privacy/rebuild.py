@@ -19,9 +19,9 @@ from aftercall.db.tables import (
     extraction_log,
     fact_occurrences,
     facts,
+    followup_runs,
     passages,
 )
-from aftercall.db.work_tables import followup_runs
 from aftercall.errors import AftercallError
 from aftercall.journal.archive import ChainLink, parse_link
 from aftercall.journal.store import to_columns

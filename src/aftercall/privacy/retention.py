@@ -26,11 +26,11 @@ from aftercall.db.tables import (
     documents,
     fact_occurrences,
     facts,
+    followup_runs,
     passages,
     recordings,
     steps,
 )
-from aftercall.db.work_tables import followup_runs
 from aftercall.disk import replace_synced
 from aftercall.faults import fault_point
 from aftercall.ids import hash_caller

@@ -11,16 +11,21 @@ from sqlalchemy import Column, Connection, Table, delete, or_, select, text, upd
 from sqlalchemy.sql.elements import ColumnElement
 
 from aftercall.db.connect import Database
+from aftercall.db.corrections import corrections
 from aftercall.db.statements import chunked
 from aftercall.db.tables import (
     answers,
     briefings,
     call_topics,
     calls,
+    deliveries,
     documents,
     extraction_log,
     fact_occurrences,
     facts,
+    followup_history,
+    followup_runs,
+    followups,
     journal,
     passage_vectors,
     passages,
@@ -28,13 +33,6 @@ from aftercall.db.tables import (
     recordings,
     resume_states,
     steps,
-)
-from aftercall.db.work_tables import (
-    corrections,
-    deliveries,
-    followup_history,
-    followup_runs,
-    followups,
 )
 from aftercall.ids import hash_caller
 from aftercall.journal.archive import Archive

@@ -32,16 +32,7 @@ from aftercall.web.limits import (
 from aftercall.web.live import LiveFeed
 from aftercall.web.origin import OriginFilter, require_json
 from aftercall.web.page_store import PageStore
-from aftercall.web.pages import (
-    calls,
-    corrections,
-    memory,
-    people,
-    site,
-    tests,
-    today,
-    work,
-)
+from aftercall.web.pages import calls, memory, people, site, tests, today, work
 from aftercall.web.pages.context import PageContext, TemplateRenderer
 from aftercall.web.session_store import SessionStore
 
@@ -114,7 +105,7 @@ def _add_pages(
     server.state.feed = LiveFeed(store)
     view = TemplateRenderer(auth, app.settings.zone)
     context = PageContext(app, view, store, server.state.feed, loaded)
-    for page in (today, calls, people, memory, corrections, work, tests):
+    for page in (today, calls, people, memory, work, tests):
         server.include_router(page.make_router(context))
     server.include_router(site.make_router(context, server))
     server.mount("/static", StaticFiles(packages=[("aftercall.web", "static")]))

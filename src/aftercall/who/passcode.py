@@ -15,7 +15,7 @@ from sqlalchemy import and_, func, select
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
-from aftercall.db.work_tables import followup_runs
+from aftercall.db.tables import followup_runs
 from aftercall.model.calls import Call, LiveCall
 from aftercall.settings import Settings
 from aftercall.settings.fields import (

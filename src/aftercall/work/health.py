@@ -21,8 +21,14 @@ from sqlalchemy import (
 from aftercall.clock import format_instant
 from aftercall.db.connect import Database
 from aftercall.db.statements import chunked, upsert
-from aftercall.db.tables import calls, steps, upkeep
-from aftercall.db.work_tables import deliveries, followup_runs, followups
+from aftercall.db.tables import (
+    calls,
+    deliveries,
+    followup_runs,
+    followups,
+    steps,
+    upkeep,
+)
 
 CallHealth = Literal[
     "ok", "pending", "failed", "recovered", "superseded", "nothing_said", "held"

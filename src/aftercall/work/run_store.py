@@ -18,8 +18,7 @@ from sqlalchemy import (
 )
 
 from aftercall.db.connect import Database
-from aftercall.db.tables import calls
-from aftercall.db.work_tables import followup_runs
+from aftercall.db.tables import calls, followup_runs
 from aftercall.errors import NotFound
 from aftercall.model.followups import FollowUpRun
 from aftercall.who.passcode import count_wrong_passcodes

@@ -23,8 +23,7 @@ from aftercall.db.connect import Database
 from aftercall.db.conversations import may_belong_to, select_last_end
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
-from aftercall.db.tables import calls
-from aftercall.db.work_tables import deliveries, followup_history, followups
+from aftercall.db.tables import calls, deliveries, followup_history, followups
 from aftercall.errors import NotFound
 from aftercall.faults import fault_point
 from aftercall.journal.presence import Presence

@@ -2,11 +2,10 @@
 
 from alembic import context
 
-from aftercall.db.work_tables import corrections
+from aftercall.db.corrections import corrections
 
 context.configure(
     connection=context.config.attributes["connection"],
-    # of all tables: upgrade.py imports the others
     target_metadata=corrections.metadata,
     transactional_ddl=True,
 )

@@ -9,8 +9,7 @@ from sqlalchemy import Connection, Row, delete, select, text, update
 from aftercall.clock import format_instant, parse_instant
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
-from aftercall.db.tables import call_topics, pins
-from aftercall.db.work_tables import followups
+from aftercall.db.tables import call_topics, followups, pins
 from aftercall.errors import NotFound
 from aftercall.model.facts import (
     SHARED_CALLER,

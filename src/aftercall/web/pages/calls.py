@@ -18,7 +18,7 @@ from aftercall.model.facts import Fact
 from aftercall.model.passages import SearchScope
 from aftercall.model.reading import REQUEST_KINDS
 from aftercall.model.turns import Event, Turn
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.web.page_store import CallFilter
 from aftercall.web.pages.context import PageContext
 from aftercall.web.queries import parse_caller, parse_cursor, to_cursor

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from aftercall.errors import ModelUnavailable, RefusedInput
-from aftercall.evaluation.labels import LabelledCall
-from aftercall.evaluation.score import (
+from aftercall.evaluation import (
     ReaderResult,
     Score,
     compare_readers,
     evaluate_reader,
     parse_results,
 )
+from aftercall.labels import LabelledCall
 from aftercall.model.reading import (
     FactDraft,
     Profile,

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.memory.visibility import redact_turns
 from aftercall.model.calls import Call, parse_call, to_refused_input
 from aftercall.model.facts import Fact
-from aftercall.model.followups import FollowUp
+from aftercall.model.followups import FollowUp, TurnRef
 from aftercall.model.people import split_party
 from aftercall.model.reading import Category, RequestKind, Turns, Visibility
 from aftercall.work.requests import JoinedConversation, topic_words
@@ -151,15 +151,9 @@ def _from_harper(gold: dict[str, Any], call: Call) -> dict[str, Any]:
 
 
 def _was_said(name: str, call: Call) -> bool:
-    words = re.findall(r"\w+", name.lower())
-    said = set(re.findall(r"\w+", _spoken(call)))
-    return bool(words) and said.issuperset(words)
-
-
-def _spoken(call: Call) -> str:
-    return " ".join(
-        turn.text.lower() for turn in call.turns if turn.speaker == "caller"
-    )
+    spoken = " ".join(turn.text for turn in call.turns if turn.speaker == "caller")
+    words, said = (set(re.findall(r"\w+", text.lower())) for text in (name, spoken))
+    return bool(words) and words <= said
 
 
 def iter_corrected_calls(
@@ -175,12 +169,12 @@ def iter_corrected_calls(
         # What is past its time, or was erased meanwhile, has no words to read.
         with suppress(NotFound):
             joined = app.work.read(conversation)
-            gold = _make_gold(app, joined, names, reveal=reveal)
             call = joined.merged_call
             if not reveal:
                 ids = [leg.id for leg in joined.legs]
                 turns = redact_turns(call.turns, app.facts.list_confided_words(*ids))
                 call = call.model_copy(update={"turns": turns})
+            gold = _make_gold(app, joined, names, reveal=reveal)
             yield {"call": json.loads(encode_call(call)), "gold": gold}
 
 
@@ -201,36 +195,41 @@ def _list_conversations(app: "App", made: list[Correction]) -> list[str]:
 def _make_gold(
     app: "App", joined: JoinedConversation, names: list[Correction], *, reveal: bool
 ) -> dict[str, Any]:
-    rows = app.work.followups.of_conversation(joined.id)
-    agent_id = joined.legs[0].agent_id
-    chains = app.corrections.store.list_chains(
-        agent_id, ("request",), [row.key for row in rows]
-    )
-    removed = {chain[-1].key for chain in chains if chain[-1].is_removal}
-    rows = [row for row in rows if row.key not in removed]
-    asked = [row for row in rows if row.kind == "request"]
     profile, forbidden = _label_names(joined, names)
-    return {
+    gold: dict[str, Any] = {
         "profile": profile,
-        "requests": [
-            _label_row(row, joined)
-            | {"kind": row.request_kind, "due": _day(row.due), "person": row.person}
-            for row in asked
-            if row.state != "withdrawn"
-        ],
-        "withdrawn": [
-            _label_row(row, joined) for row in asked if row.state == "withdrawn"
-        ],
-        "promises": [_label_row(row, joined) for row in rows if row.kind == "promise"],
+        "requests": [],
+        "withdrawn": [],
+        "promises": [],
         "facts": list(_label_facts(app, joined, reveal=reveal)),
         "not": forbidden,
     }
+    rows = app.work.followups.of_conversation(joined.id)
+    chains = app.corrections.store.list_chains(
+        joined.legs[0].agent_id, ("request",), [row.key for row in rows]
+    )
+    removed = {chain[-1].key for chain in chains if chain[-1].is_removal}
+    for row in (row for row in rows if row.key not in removed):
+        label = _label_row(row, joined)
+        if row.kind == "promise":
+            gold["promises"].append(label)
+        elif row.state == "withdrawn":
+            gold["withdrawn"].append(label)
+        else:
+            due = row.due[:10] if row.due else None
+            told = {"kind": row.request_kind, "due": due, "person": row.person}
+            gold["requests"].append(label | told)
+    return gold
 
 
 def _label_row(row: FollowUp, joined: JoinedConversation) -> dict[str, Any]:
-    turns = [number for number, spot in enumerate(joined.spots, 1) if spot in row.turns]
+    turns = _number_turns(joined, row.turns)
     said = " ".join(joined.merged_call.turns[number - 1].text for number in turns)
     return {"words": choose_words(row.title, said or row.words), "turns": turns}
+
+
+def _number_turns(joined: JoinedConversation, spots: Collection[TurnRef]) -> list[int]:
+    return [number for number, spot in enumerate(joined.spots, 1) if spot in spots]
 
 
 def _label_facts(
@@ -245,15 +244,11 @@ def _label_facts(
             for item in map(app.facts.reveal, app.facts.list_occurrences(fact_id)):
                 if item.call_id == call_id:
                     said = range(item.first_turn, item.last_turn + 1)
-                    spots = {(call_id, seq) for seq in said}
-                    turns = [
-                        n for n, spot in enumerate(joined.spots, 1) if spot in spots
-                    ]
                     yield {
                         "category": fact.category,
                         "words": choose_words(fact.content, item.words),
                         "visibility": fact.visibility,
-                        "turns": turns,
+                        "turns": _number_turns(joined, [(call_id, n) for n in said]),
                     }
 
 
@@ -293,7 +288,3 @@ def _find_stem(word: str, heard: str) -> str | None:
         if re.search(rf"\b{re.escape(word[:end])}", heard):
             return word[:end]
     return None
-
-
-def _day(due: str | None) -> str | None:
-    return due[:10] if due else None

@@ -1,1 +1,0 @@
-"""How well a reader reads calls that people have labelled."""
