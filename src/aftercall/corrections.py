@@ -1,4 +1,4 @@
-"""What people put right: titles and due days of follow-ups, facts, and names of callers.
+"""What people put right: follow-ups, facts, and names of callers.
 
 The correction and the corrected row are one transaction. Pages are written after it; a process
 that is killed in between leaves a pending correction, whose pages are written later.
@@ -7,7 +7,7 @@ that is killed in between leaves a pending correction, whose pages are written l
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +29,6 @@ from aftercall.db.corrections import (
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.errors import AftercallError, NotFound, NotWaiting, RefusedInput
 from aftercall.faults import fault_point
-from aftercall.ids import new_id
 from aftercall.journal.store import CallStore
 from aftercall.memory.fact_corrections import (
     clean_fact_text,
@@ -39,19 +38,18 @@ from aftercall.memory.fact_corrections import (
 from aftercall.memory.fact_store import FactStore
 from aftercall.model.followups import FollowUp, FollowUpDraft
 from aftercall.model.people import split_party
-from aftercall.model.reading import RequestKind
+from aftercall.model.reading import REQUEST_KINDS, RequestKind
 from aftercall.settings import Settings
 from aftercall.work.context import WorkContext
-from aftercall.work.plan import DraftOrigin
+from aftercall.work.plan import OTHER_KIND, DraftOrigin
 from aftercall.work.requests import MAX_TITLE_CHARS, read_due, to_one_line
 from aftercall.work.store import FollowUpTransition
 from aftercall.workspace import files, user_md
-from aftercall.workspace.paths import Workspace, WorkspacePerson
+from aftercall.workspace.paths import Workspace
 
 NOT_ASKED = "it was not asked for"
 NOT_ASKED_LATE = "it was not asked for, but was done"
 PUT_BACK = "a correction was undone; approve or reject it"
-JUST_CHANGED = "has just changed; look again"
 FIRST_DAY = date(2000, 1, 1)
 
 
@@ -86,8 +84,9 @@ class Corrections:
         title: str,
         who: str,
         *,
-        kind: RequestKind = "task",
+        kind: str = "task",
         due: str | None = None,
+        person: str | None = None,
         turns: Sequence[int] = (),
     ) -> Correction:
         """A request that the reader has missed. It is held, for a person to approve."""
@@ -96,30 +95,24 @@ class Corrections:
             raise RefusedInput("call", "is not sealed, or its words are gone")
         if not all(0 < turn <= call.turn_count for turn in turns):
             raise RefusedInput("turns", f"the call has {call.turn_count} turns")
-        live = call.live
         draft = FollowUpDraft(
             kind="request",
-            request_kind=kind,
-            title=_read_title(title),
+            request_kind=_read_kind(kind),
+            title=_read_line(title),
+            person=person and _read_line(person),
             due=_read_due(due),
             turn_refs=tuple((call_id, turn) for turn in turns),
         )
+        live = call.live
         origin = DraftOrigin(live.conversation, call_id, live.agent_id, live.caller)
         row = self.work.make_request(draft, origin)
         if known := self.work.followups.find(row.key):
             raise RefusedInput("title", f"is listed already, as {known.id}")
-        correction = _make_correction(row, "request", None, row.title, who, now)
-
-        def write(connection: Connection) -> None:
-            add_correction(connection, correction)
-            self._note_change(connection, correction, who, "corrected")
-            fault_point("corrections.before_commit")
-
+        correction = self._make_correction(row, "request", None, row.title, who)
         reminders = {row.id} if row.remind_at and row.remind_at > now else set()
+        write = self._make_writer(correction, who)
         self.work.followups.record([row], [], reminders, now, write=write)
-        fault_point("corrections.after_commit")
-        self._write_pages(correction)
-        return correction
+        return self._finish(correction)
 
     def undo(self, correction_id: str, who: str) -> Correction:
         """Makes it as it was before. Of several corrections of one thing, the newest goes first."""
@@ -133,8 +126,7 @@ class Corrections:
             with self.database.write() as connection:
                 mark_undone(connection, correction)
                 self._note_change(connection, correction, who, "undone")
-        fault_point("corrections.after_commit")
-        self._write_pages(replace(correction, state="undone"))
+        self._finish(replace(correction, state="undone"))
         return correction
 
     def write_pending(self) -> int:
@@ -174,26 +166,21 @@ class Corrections:
     def _correct_followup(
         self, what: CorrectedThing, followup_id: str, new: str | None, who: str
     ) -> Correction:
-        row, now = self.work.followups.get(followup_id), self.clock.now()
-        if what == "due":
-            old, value = row.due, _read_due(new)
-        else:
-            old, value = row.title, None if new is None else _read_title(new)
-        correction = _make_correction(row, what, old, value, who, now)
+        row = self.work.followups.get(followup_id)
+        old, value = getattr(row, FOLLOWUPS[what]), _read_value(row, what, new)
+        correction = self._make_correction(row, what, old, value, who)
+        add = self._make_writer(correction, who)
 
         def write(connection: Connection) -> None:
-            before = list_of_thing(connection, correction)
+            title = replace(correction, what="request")
+            before = list_of_thing(connection, title)
             if before and before[-1].is_removal:
                 undo = f"`aftercall corrections undo {before[-1].id}` puts it back"
                 raise RefusedInput("follow-up", f"{row.id} was removed; {undo}")
-            add_correction(connection, correction)
-            self._note_change(connection, correction, who, "corrected")
+            add(connection)
 
-        transition = self._make_transition(row, what, value, who)
-        self._change_followup(row, transition, write)
-        fault_point("corrections.after_commit")
-        self._write_pages(correction)
-        return correction
+        self._change_followup(row, self._plan_change(row, what, value, who), write)
+        return self._finish(correction)
 
     def _undo_followup(self, correction: Correction, who: str) -> None:
         row = self.work.followups.find(correction.key)
@@ -207,8 +194,7 @@ class Corrections:
         if correction.is_removal:
             transition = _put_back(row, who)
         else:
-            what, old = correction.what, correction.old
-            transition = self._make_transition(row, what, old, who)
+            transition = self._plan_change(row, correction.what, correction.old, who)
         self._change_followup(row, transition, write)
 
     def _change_followup(
@@ -219,60 +205,70 @@ class Corrections:
     ) -> None:
         now = self.clock.now()
         if not self.work.followups.correct(row, transition, now, write):
-            raise NotWaiting(f"follow-up {row.id} {JUST_CHANGED}")
+            raise NotWaiting(f"follow-up {row.id} has just changed; look again")
 
-    def _make_transition(
+    def _plan_change(
         self, row: FollowUp, what: CorrectedThing, value: str | None, who: str
     ) -> FollowUpTransition:
+        """A request without a title was not asked for."""
+        if what == "request" and value is None:
+            return _remove(row, who)
+        state, reason, column = row.state, row.reason, FOLLOWUPS[what]
+        values: dict[str, Any] = {column: value}
         if what == "due":
             at = self.work.remind_at(value)
             is_ahead = at is not None and at > self.clock.now()
-            reminder = "due" if is_ahead and row.state != "withdrawn" else None
-            dates = (("due", value), ("remind_at", at), ("reminder", reminder))
-            note = "due day corrected"
-            return FollowUpTransition(row.state, who, row.reason, note, dates)
-        if value is not None:
-            title = (("title", value),)
-            note = "title corrected"
-            return FollowUpTransition(row.state, who, row.reason, note, title)
-        if row.state in ("done", "doing"):
-            return FollowUpTransition(row.state, who, NOT_ASKED_LATE)
-        gone = (("queued", None), ("reminder", None))
-        # The next call is told of refused requests, not of withdrawn ones.
-        is_request = row.kind == "request"
-        state: Any = "withdrawn" if is_request else "refused"
-        return FollowUpTransition(state, who, NOT_ASKED, values=gone)
+            reminder = "due" if is_ahead and state != "withdrawn" else None
+            values |= {"remind_at": at, "reminder": reminder}
+        if what == "kind" and state not in ("doing", "done"):
+            values["sink"] = "+".join(self.work.router.route(str(value)))
+            if state == "open":
+                state, reason = "held", OTHER_KIND
+        note = f"{column.removeprefix('request_')} corrected"
+        return FollowUpTransition(state, who, reason, note, tuple(values.items()))
 
     def _correct_name(
         self, what: CorrectedThing, party: str, new: str | None, who: str
     ) -> Correction:
         agent_id = self.settings.agent_id
-        page = files.read(self._find_person(agent_id, party).user)
+        person = Workspace.from_settings(self.settings, agent_id).find_person(party)
+        if person is None:
+            raise RefusedInput("caller", "no memory is kept for this number")
+        page = files.read(person.user)
         value = None if new is None else to_one_line(new, MAX_TITLE_CHARS)
         try:
             user_md.set_field(page, what, value)
         except ValueError as error:
             raise RefusedInput("new", str(error)) from None
+        old, now = getattr(user_md.parse(page), what), self.clock.now()
         correction = Correction(
-            id=new_id(),
-            agent_id=agent_id,
-            caller=party,
-            call_id=None,
-            what=what,
-            key=party,
-            old=getattr(user_md.parse(page), what),
-            new=value,
-            who=who,
-            at=self.clock.now(),
-            state="due",
+            agent_id, party, None, what, party, old, value, who, now, "due"
         )
         with self.database.write() as connection:
+            self._make_writer(correction, who)(connection)
+        return self._finish(correction)
+
+    def _make_correction(
+        self,
+        row: FollowUp,
+        what: CorrectedThing,
+        old: str | None,
+        new: str | None,
+        who: str,
+    ) -> Correction:
+        place = (row.agent_id, row.caller, row.call_id)
+        now = self.clock.now()
+        return Correction(*place, what, row.key, old, new, who, now, "due")
+
+    def _make_writer(
+        self, correction: Correction, who: str
+    ) -> Callable[[Connection], None]:
+        def write(connection: Connection) -> None:
             add_correction(connection, correction)
             self._note_change(connection, correction, who, "corrected")
             fault_point("corrections.before_commit")
-        fault_point("corrections.after_commit")
-        self._write_pages(correction)
-        return correction
+
+        return write
 
     def _note_change(
         self, connection: Connection, correction: Correction, who: str, deed: Deed
@@ -284,15 +280,18 @@ class Corrections:
         for each in (agent_id, *others):
             invalidate_briefing(connection, each, caller and split_party(caller)[0])
 
+    def _finish(self, correction: Correction) -> Correction:
+        fault_point("corrections.after_commit")
+        self._write_pages(correction)
+        return correction
+
     def _write_pages(self, correction: Correction) -> None:
         """Idempotent. Two processes may do it at once."""
         if correction.what in NAMES:
             self._write_name(correction)
-        else:
-            row = self.work.followups.find(correction.key)
+        elif row := self.work.followups.find(correction.key):
             with suppress(NotFound):  # the words of the call are past their time
-                if row is not None:
-                    self.work.settle_promises(row.conversation)
+                self.work.settle_promises(row.conversation)
         fault_point("corrections.after_page")
         self.store.finish(correction)
 
@@ -302,23 +301,26 @@ class Corrections:
         person = workspace.find_person(correction.caller)
         if person is None:  # no memory is kept any more
             return
-        is_undone = correction.state == "undone"
-        told = correction.old if is_undone else correction.new
-        expected = correction.new if is_undone else correction.old
+        expected, told = correction.old, correction.new
+        if correction.state == "undone":
+            expected, told = told, expected
 
         def change(text: str | None) -> str | None:
-            now = getattr(user_md.parse(text), correction.what)
-            if now != expected:
+            if getattr(user_md.parse(text), correction.what) != expected:
                 return text
             return user_md.set_field(text, correction.what, told)
 
         files.edit(person.user, change)
 
-    def _find_person(self, agent_id: str, party: str) -> WorkspacePerson:
-        person = Workspace.from_settings(self.settings, agent_id).find_person(party)
-        if person is None:
-            raise RefusedInput("caller", "no memory is kept for this number")
-        return person
+
+def _remove(row: FollowUp, who: str) -> FollowUpTransition:
+    if row.state in ("done", "doing"):
+        return FollowUpTransition(row.state, who, NOT_ASKED_LATE)
+    gone = (("queued", None), ("reminder", None))
+    # The next call is told of refused requests, not of withdrawn ones.
+    is_request = row.kind == "request"
+    state: Any = "withdrawn" if is_request else "refused"
+    return FollowUpTransition(state, who, NOT_ASKED, values=gone)
 
 
 def _put_back(row: FollowUp, who: str) -> FollowUpTransition:
@@ -329,34 +331,27 @@ def _put_back(row: FollowUp, who: str) -> FollowUpTransition:
     return FollowUpTransition(row.state, who, "", "a correction was undone")
 
 
-def _make_correction(
-    row: FollowUp,
-    what: CorrectedThing,
-    old: str | None,
-    new: str | None,
-    who: str,
-    now: datetime,
-) -> Correction:
-    return Correction(
-        id=new_id(),
-        agent_id=row.agent_id,
-        caller=row.caller,
-        call_id=row.call_id,
-        what=what,
-        key=row.key,
-        old=old,
-        new=new,
-        who=who,
-        at=now,
-        state="due",
-    )
+def _read_value(row: FollowUp, what: CorrectedThing, new: str | None) -> str | None:
+    if what == "due":
+        return _read_due(new)
+    if what == "kind":
+        return _read_kind(new if row.kind == "request" else None)
+    return None if new is None else _read_line(new)
 
 
-def _read_title(new: str) -> str:
-    title = to_one_line(new, MAX_TITLE_CHARS)
-    if not title:
-        raise RefusedInput("new", "is empty; remove the request instead")
-    return title
+def _read_kind(new: str | None) -> RequestKind:
+    for kind in REQUEST_KINDS:
+        if new == kind:
+            return kind
+    kinds = ", ".join(REQUEST_KINDS)
+    raise RefusedInput("kind", f"is not one of {kinds}; only requests have one")
+
+
+def _read_line(new: str) -> str:
+    line = to_one_line(new, MAX_TITLE_CHARS)
+    if not line:
+        raise RefusedInput("new", "is empty; remove it instead")
+    return line
 
 
 def _read_due(new: str | None) -> str | None:

@@ -134,8 +134,8 @@ def test_a_missed_request_is_added_from_pages_api_and_command_line(
     call = desk.app.work.followups.get(desk.request).call_id
     page = client.get(f"/calls/{call}").text
     assert '<option value="2">This is Bill.' in page
-    form = {"csrf": csrf_of(page), "call_id": call, "kind": "task", "turn": "2"}
-    answer = client.post("/corrections/requests", data=form | {"title": "Order pens"})
+    form = {"csrf": csrf_of(page), "kind": "task", "turn": "2", "title": "Order pens"}
+    answer = client.post(f"/calls/{call}/requests", data=form)
     assert (answer.status_code, answer.headers["location"]) == (303, f"/calls/{call}")
     body = {"title": "Order ink", "due": "2026-02-20", "turns": [2]}
     assert client.post(f"/api/calls/{call}/requests", json=body).status_code == 201

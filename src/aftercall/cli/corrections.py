@@ -34,7 +34,9 @@ from aftercall.who.caller import read_caller, read_party
 
 NOTHING = "nothing"
 NOTHING_COUNTED = "–"
+Wanted = dict[CorrectedThing, str | None]
 _CALLER = typer.Option("", help="Only this caller's.")
+_KIND = typer.Option("", help=f"One of {', '.join(REQUEST_KINDS)}.")
 
 group = typer.Typer(no_args_is_help=True, help="Put right what was read from calls.")
 eval_group = typer.Typer(no_args_is_help=True, help="Measure how well calls are read.")
@@ -75,18 +77,20 @@ def correct_request(
     due: str = typer.Option(
         "", help="The right day, like 2026-02-17; `none` for none."
     ),
+    kind: str = _KIND,
+    person: str = typer.Option("", help="Whom it is for; `none` for nobody."),
     remove: bool = typer.Option(
         False, "--remove", help="It was not asked for, or not promised."
     ),
     json: bool = JSON_OPTION,
 ) -> None:
-    """Put the title or the due day of a request or a promise right, or remove it."""
-    wanted: dict[CorrectedThing, str | None] = {}
-    if title or remove:
-        wanted["request"] = None if remove else title
-    if due:
-        wanted["due"] = None if due == "none" else due
-    _correct(context, followup_id, wanted, json, "--title, --due or --remove")
+    """Put a request or a promise right, or remove it."""
+    wanted = _read_wanted(
+        {"request": title, "due": due, "kind": kind, "person": person}
+    )
+    if remove:
+        wanted = {"request": None}
+    _correct(context, followup_id, wanted, json, "--title, --due or another option")
 
 
 @group.command("add")
@@ -94,19 +98,24 @@ def add_request(
     context: typer.Context,
     call_id: str = ID_ARGUMENT,
     title: str = typer.Option(help="What was asked for."),
-    kind: str = typer.Option("task", help=f"One of {', '.join(REQUEST_KINDS)}."),
+    kind: str = _KIND,
     due: str = typer.Option("", help="The day, like 2026-02-17."),
+    person: str = typer.Option("", help="Whom it is for."),
     turn: list[int] = typer.Option(
         [], min=1, help="A turn in which it was asked for; may be repeated."
     ),
     json: bool = JSON_OPTION,
 ) -> None:
     """Add a request of a call that the reader has missed; it is held until you approve it."""
-    if kind not in REQUEST_KINDS:
-        raise RefusedInput("--kind", f"is not one of {', '.join(REQUEST_KINDS)}")
     with get_cli_context(context).open_app() as app:
         made = app.corrections.add_request(
-            call_id, title, get_operator_name(), kind=kind, due=due, turns=turn
+            call_id,
+            title,
+            get_operator_name(),
+            kind=kind or "task",
+            due=due,
+            person=person,
+            turns=turn,
         )
         row = app.work.followups.find(made.key)
     if json:
@@ -124,9 +133,7 @@ def correct_fact(
     json: bool = JSON_OPTION,
 ) -> None:
     """Put the text of a fact right, or remove the fact."""
-    wanted: dict[CorrectedThing, str | None] = {}
-    if text or remove:
-        wanted["fact"] = None if remove else text
+    wanted: Wanted = {"fact": None} if remove else _read_wanted({"fact": text})
     _correct(context, fact_id, wanted, json, "--text or --remove")
 
 
@@ -144,11 +151,7 @@ def correct_name(
     party = read_party(caller, "CALLER")
     if party is None:
         raise RefusedInput("CALLER", "is withheld; no memory is kept for it")
-    wanted: dict[CorrectedThing, str | None] = {}
-    if name:
-        wanted["name"] = None if name == "none" else name
-    if call_name:
-        wanted["call_name"] = None if call_name == "none" else call_name
+    wanted = _read_wanted({"name": name, "call_name": call_name})
     _correct(context, party, wanted, json, "--name or --call-name")
 
 
@@ -185,10 +188,20 @@ def undo_correction(
         typer.echo(f"{undone.id}  undone")
 
 
+def _read_wanted(given: dict[CorrectedThing, str]) -> Wanted:
+    """The options that were given; `none` empties what may be empty."""
+    wanted: Wanted = {}
+    for what, new in given.items():
+        if new:
+            is_none = new == "none" and what not in ("request", "fact")
+            wanted[what] = None if is_none else new
+    return wanted
+
+
 def _correct(
     context: typer.Context,
     of: str,
-    wanted: dict[CorrectedThing, str | None],
+    wanted: Wanted,
     json: bool,
     options: str,
 ) -> None:

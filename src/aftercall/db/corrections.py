@@ -28,6 +28,7 @@ from aftercall.db.columns import InstantColumn, only_where
 from aftercall.db.connect import Database
 from aftercall.db.tables import metadata
 from aftercall.errors import NotFound, RefusedInput
+from aftercall.ids import new_id
 from aftercall.model.people import PERSON_SEPARATOR
 
 # The newest of several corrections of one thing counts.
@@ -55,9 +56,17 @@ corrections = Table(
     Index("ix_corrections_due", "id", **only_where("state <> 'applied'")),
 )
 
-CorrectedThing = Literal["request", "due", "fact", "name", "call_name"]
+CorrectedThing = Literal[
+    "request", "due", "kind", "person", "fact", "name", "call_name"
+]
 NAMES: tuple[CorrectedThing, ...] = ("name", "call_name")  # fields of USER.md
-FOLLOWUPS: tuple[CorrectedThing, ...] = ("request", "due")
+FOLLOWUPS: dict[CorrectedThing, str] = {
+    "request": "title",
+    "due": "due",
+    "kind": "request_kind",
+    "person": "person",
+}
+"""The column of a follow-up that each thing is."""
 CorrectionState = Literal["due", "applied", "undone"]
 
 
@@ -68,7 +77,6 @@ class Correction:
     `old` and `new` are encrypted if the corrected fact is secret.
     """
 
-    id: str
     agent_id: str
     caller: str | None = field(repr=False)
     call_id: str | None
@@ -79,6 +87,7 @@ class Correction:
     who: str
     at: datetime
     state: CorrectionState = "applied"
+    id: str = field(default_factory=new_id)
 
     @property
     def is_removal(self) -> bool:
@@ -138,7 +147,7 @@ def _is_of_thing(correction: Correction) -> ColumnElement[bool]:
 def list_chains(
     connection: Connection,
     agent_id: str,
-    whats: Sequence[CorrectedThing],
+    whats: Iterable[CorrectedThing],
     *,
     caller: str | None = None,
     keys: Iterable[str] | None = None,
@@ -146,7 +155,7 @@ def list_chains(
     """The corrections of each thing, oldest first: the last one counts."""
     is_wanted = [
         corrections.c.agent_id == agent_id,
-        corrections.c.what.in_(whats),
+        corrections.c.what.in_(list(whats)),
         corrections.c.state != "undone",
     ]
     if caller is not None:
@@ -207,7 +216,7 @@ class CorrectionStore:
                 connection.execute(applied.values(state="applied"))
 
     def list_chains(
-        self, agent_id: str, whats: Sequence[CorrectedThing], keys: Iterable[str]
+        self, agent_id: str, whats: Iterable[CorrectedThing], keys: Iterable[str]
     ) -> list[list[Correction]]:
         with self._database.read() as connection:
             return list_chains(connection, agent_id, whats, keys=keys)

@@ -6,6 +6,8 @@ A correction counts for what was said before it was made. What the caller says a
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
+from typing import Any
 
 from sqlalchemy import Connection, select
 
@@ -18,7 +20,6 @@ from aftercall.db.corrections import (
 )
 from aftercall.db.tables import fact_occurrences, facts
 from aftercall.errors import NotFound, RefusedInput, SecretUnreadable
-from aftercall.ids import new_id
 from aftercall.memory.claims import Claim, read_claim, read_secret_claim
 from aftercall.memory.dedupe import compare
 from aftercall.memory.fact_rows import (
@@ -123,7 +124,6 @@ def correct_fact(
             f"{fact.id} was removed; `aftercall corrections undo {chain[-1].id}`",
         )
     correction = Correction(
-        id=new_id(),
         agent_id=fact.key.agent_id,
         caller=fact.key.caller,
         call_id=_find_first_call(connection, fact.id),
@@ -186,76 +186,56 @@ def _rewrite(
     return _save(
         connection,
         vault,
-        replace(
-            fact,
-            content=text,
-            summary=to_summary(text),
-            identity=identity,
-            matching=hash_matching(claim, fact.visibility, vault),
-            needs_confirmation=False,
-            metadata=_mark(fact, by),
-        ),
+        fact,
+        content=text,
+        summary=to_summary(text),
+        identity=identity,
+        matching=hash_matching(claim, fact.visibility, vault),
+        needs_confirmation=False,
+        metadata=_mark(fact, by),
     )
 
 
 def _remove(connection: Connection, fact: Fact, by: str, vault: Vault) -> None:
     """It held on no day. What it had replaced holds on; its own links stay, to be put back."""
-    removed = replace(
-        fact, is_active=False, valid_until=fact.valid_from, metadata=_mark(fact, by)
-    )
-    _save(connection, vault, removed)
+    save = partial(_save, connection, vault)
+    gone = {"is_active": False, "valid_until": fact.valid_from}
+    save(fact, **gone, metadata=_mark(fact, by))
     before, after = _find_neighbours(connection, fact)
-    if after is not None:
-        relinked = replace(after, supersedes=before.id if before else None)
-        _save(connection, vault, relinked)
-    if before is None:
-        return
-    is_active = not after and not _find_twin(connection, before, before.identity)
-    held = replace(
-        before,
-        is_active=is_active,
-        valid_until=after.valid_from if after else None,
-        superseded_by=after.id if after else None,
-    )
-    if after or is_active:
-        _save(connection, vault, held)
+    if after:
+        save(after, supersedes=before.id if before else None)
+    if before and after:
+        save(before, valid_until=after.valid_from, superseded_by=after.id)
+    elif before and not _find_twin(connection, before, before.identity):
+        save(before, is_active=True, valid_until=None, superseded_by=None)
 
 
 def _put_back(connection: Connection, fact: Fact, by: str | None, vault: Vault) -> Fact:
+    save = partial(_save, connection, vault)
     before, after = _find_neighbours(connection, fact)
-    if before is not None:
+    if before:
         until = max(fact.valid_from, before.valid_from)
-        retired = replace(
-            before, is_active=False, valid_until=until, superseded_by=fact.id
-        )
-        _save(connection, vault, retired)
-    if after is not None:
-        _save(connection, vault, replace(after, supersedes=fact.id))
+        save(before, is_active=False, valid_until=until, superseded_by=fact.id)
+    if after:
+        save(after, supersedes=fact.id)
     else:
         _refuse_twin(connection, fact, fact.identity)
-    return _save(
-        connection,
-        vault,
-        replace(
-            fact,
-            is_active=after is None,
-            valid_until=after.valid_from if after else None,
-            metadata=_mark(fact, by),
-        ),
-    )
+    held_until = after.valid_from if after else None
+    is_active = after is None
+    marked = _mark(fact, by)
+    return save(fact, is_active=is_active, valid_until=held_until, metadata=marked)
 
 
-def _save(connection: Connection, vault: Vault, fact: Fact) -> Fact:
-    update_facts(connection, [fact], vault)
-    reindex_facts(connection, [fact.id])
-    return fact
+def _save(connection: Connection, vault: Vault, fact: Fact, **changes: Any) -> Fact:
+    changed = replace(fact, **changes)
+    update_facts(connection, [changed], vault)
+    reindex_facts(connection, [changed.id])
+    return changed
 
 
 def _mark(fact: Fact, by: str | None) -> dict[str, object]:
-    others = {
-        name: value for name, value in fact.metadata.items() if name != CORRECTED_BY_KEY
-    }
-    return others | ({CORRECTED_BY_KEY: by} if by else {})
+    marked = fact.metadata | {CORRECTED_BY_KEY: by}
+    return {name: value for name, value in marked.items() if value is not None}
 
 
 def _list_corrections(connection: Connection, fact: Fact) -> list[Correction]:

@@ -80,6 +80,7 @@ class MissedRequest(BaseModel):
     title: str = Field(max_length=MAX_FACT_CHARS)
     kind: RequestKind = "task"
     due: str | None = Field(default=None, description="a day like 2026-02-17")
+    person: str | None = Field(default=None, description="whom it is for")
     turns: list[int] = Field(
         default=[], max_length=100, description="in which it was asked for"
     )
@@ -338,7 +339,7 @@ def _make_corrections_router(app: App) -> APIRouter:
     @router.post(
         "/corrections",
         status_code=201,
-        summary="Put a request, a due day, a fact or a name right",
+        summary="Put a request, a fact or a name right",
     )
     def post_correction(new: Annotated[NewCorrection, Body()]) -> dict[str, Any]:
         of = require_party(new.of) if new.what in NAMES else new.of
@@ -352,14 +353,7 @@ def _make_corrections_router(app: App) -> APIRouter:
     def post_request(
         call_id: str, missed: Annotated[MissedRequest, Body()]
     ) -> dict[str, Any]:
-        made = app.corrections.add_request(
-            call_id,
-            missed.title,
-            WHO,
-            kind=missed.kind,
-            due=missed.due,
-            turns=missed.turns,
-        )
+        made = app.corrections.add_request(call_id, who=WHO, **missed.model_dump())
         return correction_json(made)
 
     @router.post(

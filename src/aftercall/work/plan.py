@@ -6,7 +6,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from aftercall.db.corrections import Correction
+from aftercall.db.corrections import CorrectedThing, Correction
 from aftercall.ids import new_id
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, Trust
 from aftercall.who.trust import PolicyRuling
@@ -17,6 +17,7 @@ FOLLOWUP_ACTOR = "follow-up"
 TAKEN_BACK = "the caller took it back"
 TAKEN_BACK_LATE = "the caller took it back after it was done"
 ASKED_AGAIN = "the caller asked for it again"
+OTHER_KIND = "a person gave it another kind; approve or reject it"
 
 _STATES: dict[str, FollowUpState] = {"do": "open", "hold": "held", "refuse": "refused"}
 
@@ -46,7 +47,7 @@ class CorrectedFollowUp:
 
     titles: tuple[str, ...] = field(default=(), repr=False)  # that it had before
     is_removed: bool = False
-    has_due: bool = False
+    things: frozenset[CorrectedThing] = frozenset()
 
 
 def index_corrections(
@@ -55,13 +56,13 @@ def index_corrections(
     """By the key of the row."""
     found: dict[str, CorrectedFollowUp] = {}
     for chain in chains:
-        known = found.get(chain[-1].key, CorrectedFollowUp())
-        if chain[-1].what == "due":
-            known = replace(known, has_due=True)
-        else:
+        newest = chain[-1]
+        known = found.get(newest.key, CorrectedFollowUp())
+        known = replace(known, things=known.things | {newest.what})
+        if newest.what == "request":
             titles = tuple(one.old for one in chain if one.old)
-            known = replace(known, titles=titles, is_removed=chain[-1].is_removal)
-        found[chain[-1].key] = known
+            known = replace(known, titles=titles, is_removed=newest.is_removal)
+        found[newest.key] = known
     return found
 
 
@@ -109,7 +110,9 @@ def plan_followups(
             row = _find_by_turns(draft, left, claimed)
         if row is None:
             made.new_rows.append(make_row(judge(draft), origin, now))
-        elif transition := _change(row, judge(draft), corrected.get(row.key)):
+        elif transition := _change(
+            row, judge(draft), corrected.get(row.key, CorrectedFollowUp())
+        ):
             made.changes.append((row.id, transition))
     return made
 
@@ -126,7 +129,7 @@ def _find(
             return row
     for row in rows:
         kind = row.request_kind if draft.is_withdrawn else draft.request_kind
-        before = corrected[row.key].titles if row.key in corrected else ()
+        before = corrected.get(row.key, CorrectedFollowUp()).titles
         if row.kind == draft.kind and any(
             is_same_title(draft.title, kind, title, row.request_kind)
             for title in (row.title, *before)
@@ -178,31 +181,33 @@ def make_row(judged: JudgedDraft, origin: DraftOrigin, now: datetime) -> FollowU
 
 
 def _change(
-    row: FollowUp, judged: JudgedDraft, corrected: CorrectedFollowUp | None
+    row: FollowUp, judged: JudgedDraft, corrected: CorrectedFollowUp
 ) -> FollowUpTransition | None:
     draft = judged.draft
-    if corrected and corrected.is_removed:
+    if corrected.is_removed:
         return None
-    dates = () if corrected and corrected.has_due else _dates(judged)
     if draft.is_withdrawn:
-        if row.state in ("open", "held", "failed", "unknown", "broken", "expired"):
-            return FollowUpTransition("withdrawn", FOLLOWUP_ACTOR, TAKEN_BACK)
-        if row.state in ("done", "doing") and row.reason != TAKEN_BACK_LATE:
-            return FollowUpTransition(row.state, FOLLOWUP_ACTOR, TAKEN_BACK_LATE)
-        return None
+        return _take_back(row)
+    dates = () if "due" in corrected.things else _dates(judged)
     if row.state == "withdrawn" and draft.kind == "request":
-        values = (
-            ("trust", judged.trust),
-            ("sink", "+".join(judged.sinks)),
-            *dates,
-        )
-        return FollowUpTransition(
-            judged.state, FOLLOWUP_ACTOR, judged.reason, ASKED_AGAIN, values
-        )
+        sink = ("sink", "+".join(judged.sinks))
+        values = (("trust", judged.trust), sink, *dates)
+        state, reason = judged.state, judged.reason
+        if "kind" in corrected.things:
+            state, reason, values = "held", OTHER_KIND, dates
+        return FollowUpTransition(state, FOLLOWUP_ACTOR, reason, ASKED_AGAIN, values)
     if dates and draft.due and draft.due != row.due and row.state in ("open", "held"):
         return FollowUpTransition(
             row.state, FOLLOWUP_ACTOR, row.reason, "another date", dates
         )
+    return None
+
+
+def _take_back(row: FollowUp) -> FollowUpTransition | None:
+    if row.state in ("open", "held", "failed", "unknown", "broken", "expired"):
+        return FollowUpTransition("withdrawn", FOLLOWUP_ACTOR, TAKEN_BACK)
+    if row.state in ("done", "doing") and row.reason != TAKEN_BACK_LATE:
+        return FollowUpTransition(row.state, FOLLOWUP_ACTOR, TAKEN_BACK_LATE)
     return None
 
 

@@ -21,6 +21,7 @@ from sqlalchemy import (
 from aftercall.db.audit_log import Deed, write_audit
 from aftercall.db.connect import Database
 from aftercall.db.conversations import may_belong_to, select_last_end
+from aftercall.db.corrections import FOLLOWUPS
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
 from aftercall.db.tables import calls, deliveries, followup_history, followups
@@ -280,10 +281,11 @@ def _is_as_seen(connection: Connection, row: FollowUp | None) -> bool:
     """Whether nobody has changed what a plan rests on; locks the row."""
     if row is None:  # new in the same plan
         return True
-    columns = (followups.c.state, followups.c.title, followups.c.due)
-    query = select(*columns).where(followups.c.id == row.id).with_for_update()
-    now = connection.execute(query).one()
-    return tuple(now) == (row.state, row.title, row.due)
+    columns = ("state", *FOLLOWUPS.values())
+    query = select(*(followups.c[name] for name in columns))
+    is_row = followups.c.id == row.id
+    now = connection.execute(query.where(is_row).with_for_update()).one()
+    return tuple(now) == tuple(getattr(row, name) for name in columns)
 
 
 def _apply(

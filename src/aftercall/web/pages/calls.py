@@ -2,10 +2,11 @@
 
 import json
 from datetime import date, datetime, time, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -20,7 +21,7 @@ from aftercall.model.reading import REQUEST_KINDS
 from aftercall.model.turns import Event, Turn
 from aftercall.postcall.runner import rerun
 from aftercall.web.page_store import CallFilter
-from aftercall.web.pages.context import PageContext
+from aftercall.web.pages.context import WHO, PageContext
 from aftercall.web.queries import parse_caller, parse_cursor, to_cursor
 
 PAGE_SIZE = 50
@@ -83,7 +84,33 @@ def make_router(context: PageContext) -> APIRouter:
         await run_in_threadpool(rerun, context.app.step_runner, call_id, step)
         return RedirectResponse(f"/calls/{call_id}#steps", 303)
 
+    _add_missed_routes(router, context)
     return router
+
+
+def _add_missed_routes(router: APIRouter, context: PageContext) -> None:
+    """What a person found in the call and the reader did not."""
+    change = [Depends(context.view.auth.require_change_access)]
+    corrections = context.app.corrections
+
+    @router.post("/{call_id}/requests", dependencies=change)
+    async def post_request(
+        call_id: str,
+        title: Annotated[str, Form()],
+        kind: Annotated[str, Form()] = "task",
+        due: Annotated[str, Form()] = "",
+        person: Annotated[str, Form()] = "",
+        turn: Annotated[list[int], Form(max_length=100)] = [],  # noqa: B006 - FastAPI copies it
+    ) -> RedirectResponse:
+        told: dict[str, Any] = {
+            "kind": kind,
+            "due": due,
+            "person": person,
+            "turns": turn,
+        }
+        add = partial(corrections.add_request, call_id, title, WHO, **told)
+        await run_in_threadpool(add)
+        return RedirectResponse(f"/calls/{call_id}", 303)
 
 
 def _find_recording(app: App, call_id: str, recording_id: str) -> Path:

@@ -4,7 +4,6 @@ And what people put right in follow-ups, facts and names, with a button to undo 
 """
 
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Query, Request
@@ -19,7 +18,7 @@ from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.memory.search import make_key_scope
 from aftercall.memory.view import correction_json, parse_as_of, whole_fact_json
 from aftercall.memory.visibility import memory_key
-from aftercall.model.reading import CATEGORIES, RequestKind
+from aftercall.model.reading import CATEGORIES
 from aftercall.web.pages.context import WHO, PageContext, to_own_path
 from aftercall.web.queries import parse_caller, parse_party, require_party
 
@@ -106,21 +105,6 @@ def _make_corrections_router(context: PageContext) -> APIRouter:
             raise RefusedInput("new", "is empty")
         await run_in_threadpool(corrections.correct, what, whose, value, WHO)
         return RedirectResponse(to_own_path(back), 303)
-
-    @router.post("/requests", dependencies=change)
-    async def post_request(
-        call_id: Annotated[str, Form(max_length=200)],
-        title: Annotated[str, Form(max_length=MAX_FACT_CHARS)],
-        kind: Annotated[RequestKind, Form()],
-        due: Annotated[str, Form(max_length=40)] = "",
-        turn: Annotated[list[int], Form(max_length=100)] = [],  # noqa: B006 - FastAPI copies it
-    ) -> RedirectResponse:
-        """A request that the reader has missed."""
-        add = partial(
-            corrections.add_request, call_id, title, WHO, kind=kind, due=due, turns=turn
-        )
-        await run_in_threadpool(add)
-        return RedirectResponse(f"/calls/{call_id}", 303)
 
     @router.post("/{correction_id}/undo", dependencies=change)
     async def post_undo(

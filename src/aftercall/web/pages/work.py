@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from aftercall.db.corrections import FOLLOWUPS
 from aftercall.memory.view import correction_json
 from aftercall.model.followups import FollowUp, FollowUpState
+from aftercall.model.reading import REQUEST_KINDS
 from aftercall.web.pages.context import WHO, PageContext
 from aftercall.work import deliver
 from aftercall.work.store import FollowUpStore
@@ -59,6 +60,7 @@ def make_router(context: PageContext) -> APIRouter:
             request,
             "followup.html",
             row=row,
+            kinds=REQUEST_KINDS,
             corrections=[correction_json(one) for one in newest],
             is_removed=any(one.is_removal for one in newest),
             history=work.followups.history(followup_id),
