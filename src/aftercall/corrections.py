@@ -150,7 +150,6 @@ class Corrections:
                 connection, fact, text, who, now, self.facts.vault
             )
             self._note_change(connection, correction, who, "corrected")
-            fault_point("corrections.before_commit")
         fault_point("corrections.after_commit")
         return correction
 
@@ -266,7 +265,6 @@ class Corrections:
         def write(connection: Connection) -> None:
             add_correction(connection, correction)
             self._note_change(connection, correction, who, "corrected")
-            fault_point("corrections.before_commit")
 
         return write
 
@@ -279,6 +277,7 @@ class Corrections:
         others = self.settings.memory.list_others_in_group(agent_id)
         for each in (agent_id, *others):
             invalidate_briefing(connection, each, caller and split_party(caller)[0])
+        fault_point("corrections.before_commit")
 
     def _finish(self, correction: Correction) -> Correction:
         fault_point("corrections.after_commit")

@@ -17,20 +17,21 @@ from aftercall.model.calls import Call
 from aftercall.model.reading import Reading, ReadingTrace
 from aftercall.tester.statistics import paired_difference, wilson
 
-FIGURES = (
-    "requests, precision",
-    "requests, recall",
-    "due day right",
-    "called off and left out",
-    "promises, precision",
-    "promises, recall",
-    "facts, precision",
-    "facts, recall",
-    "secrets marked secret",
-    "profile, precision",
-    "profile, recall",
-    "forbidden strings left out",
-)
+FIGURES = {
+    "requests, precision": "of the requests it found, those that were made",
+    "requests, recall": "of the requests that were made, those it found",
+    "due day right": "of the found requests with a day, those with the right one",
+    "called off and left out": "of the requests that were called off",
+    "promises, precision": "of the promises it found, those that were made",
+    "promises, recall": "of the promises that were made, those it found",
+    "facts, precision": "of the facts it found, those that were told",
+    "facts, recall": "of the facts worth keeping, those it found",
+    "secrets marked secret": "of the secrets it found",
+    "profile, precision": "of the names and the like it found, the right ones",
+    "profile, recall": "of the names and the like that were told, those it found",
+    "forbidden strings left out": "of what was misheard, retracted or only supposed",
+}
+"""Each with what its share is of."""
 PROFILE = ("name", "call_name", "pronouns", "timezone")
 _TEXTS = {
     "requests": ("title", "details", "person", "words"),

@@ -174,6 +174,32 @@ def test_a_missed_request_names_turns_that_the_call_has(app: App) -> None:
     assert app.corrections.store.page(limit=1) == []
 
 
+def test_a_corrected_kind_goes_to_its_own_sink_and_stays(app: App) -> None:
+    call = request_of(app, ask("Tell Dana about the leak", kind="task"))
+    row = only_request(app, call)
+    made = correct(app, "kind", row.id, "note")
+    correct(app, "person", row.id, "Dana")
+    gone = WithdrawnRequest(title="Tell Dana about the leak", turns=(2,))
+    read_again(app, call, reader_asking(withdrawn=(gone,)))
+    asked = ask("Tell Dana about the leak", kind="task")
+    (again,) = read_again(app, call, reader_asking(asked))
+    assert (again.id, again.request_kind, again.person) == (row.id, "note", "Dana")
+    assert (again.state, again.sinks) == ("held", ("people",))
+    app.corrections.undo(made.id, ME)
+    undone = only_request(app, call)
+    assert (undone.request_kind, undone.sinks) == ("task", ("tasks",))
+
+
+def test_a_request_that_was_about_to_be_done_as_another_kind_is_held(app: App) -> None:
+    call = request_of(app, ask("Order paper", kind="task"))
+    row = only_request(app, call)
+    to_open = FollowUpTransition("open", ME)
+    now = app.clock.now()
+    app.work.followups.change_state(row.id, to_open, now, only_from=("held",))
+    correct(app, "kind", row.id, "booking")
+    assert only_request(app, call).state == "held"
+
+
 def test_a_caller_may_still_take_a_corrected_request_back(app: App) -> None:
     call = request_of(app, ask("Order paper for the printer"))
     row = only_request(app, call)
@@ -209,7 +235,14 @@ def test_a_page_that_cannot_be_written_now_is_written_later(app: App) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "new"), [("request", " \n "), ("due", "tomorrow"), ("due", "2026-02-31")]
+    ("what", "new"),
+    [
+        ("request", " \n "),
+        ("due", "tomorrow"),
+        ("due", "2026-02-31"),
+        ("kind", "wish"),
+        ("person", " "),
+    ],
 )
 def test_what_is_no_title_or_no_day_is_refused_whole(
     app: App, what: CorrectedThing, new: str

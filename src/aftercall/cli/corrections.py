@@ -18,6 +18,7 @@ from aftercall.compose.reading import make_model_client
 from aftercall.db.corrections import CorrectedThing, Correction
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.evaluation import (
+    FIGURES,
     FigureDifference,
     ReaderResult,
     ReadingFigure,
@@ -263,7 +264,7 @@ def compare(
         shown = {one.name: one.to_json() for one in differences}
         print_json({"a": results[0].reader, "b": results[1].reader, "figures": shown})
         return
-    table = make_table("", "A", "B", "B − A, 95 % between", "")
+    table = make_table("", "A", "B", "B − A (95 %)", "")
     for one in differences:
         table.add_row(one.name, *_difference_cells(one))
     cli.console.print(f"A: {results[0].reader}\nB: {results[1].reader}")
@@ -284,30 +285,36 @@ def _evaluate(cli: CliContext, name: str, labelled: list[LabelledCall]) -> Reade
 
 
 def _print_results(cli: CliContext, results: list[ReaderResult]) -> None:
-    table = make_table("", *(result.reader for result in results))
-    table.add_row("calls", *(str(result.calls) for result in results))
+    table = make_table("", *(result.reader for result in results), "")
+    unlabelled = []
     for figures in zip(*(result.figures for result in results), strict=True):
-        table.add_row(figures[0].name, *map(_figure_cell, figures))
-    table.add_row("cost", *map(_cost_cell, results))
-    table.add_row("time per call", *map(_time_cell, results))
+        name = figures[0].name
+        if any(figure.items for figure in figures):
+            table.add_row(name, *map(_figure_cell, figures), FIGURES[name])
+        else:
+            unlabelled.append(name)
+    table.add_row("cost", *map(_cost_cell, results), "of all calls")
+    table.add_row("time", *map(_time_cell, results), "a call")
+    counted = " and ".join(dict.fromkeys(str(result.calls) for result in results))
+    cli.console.print(f"{counted} calls; in brackets, the interval of 95 %")
     cli.console.print(table)
+    if unlabelled:
+        cli.console.print(f"Not labelled in these calls: {'; '.join(unlabelled)}.")
     for result in results:
         for failure in result.failed:
             cli.console.print(f"{result.reader} could not read {failure}", style="red")
 
 
 def _figure_cell(figure: ReadingFigure) -> str:
-    if not figure.items:
-        return NOTHING_COUNTED
-    low, high = figure.interval
-    counted = f"{figure.right} of {len(figure.items)}"
-    return f"{figure.share:.2f}  ({low:.2f}–{high:.2f})  {counted}"
+    low, high = (f"{100 * bound:.0f}" for bound in figure.interval)
+    share = f"{100 * figure.share:.0f} %" if figure.items else "?"
+    return f"{share:>5} ({low}–{high})  {figure.right} of {len(figure.items)}"
 
 
 def _cost_cell(result: ReaderResult) -> str:
     if result.cost is None:
         return f"unknown, {result.input_tokens + result.output_tokens:,} tokens"
-    return f"{result.cost:.4f} $"
+    return f"{result.cost:.4f} $" if result.cost else "nothing"
 
 
 def _time_cell(result: ReaderResult) -> str:
@@ -317,10 +324,11 @@ def _time_cell(result: ReaderResult) -> str:
 
 def _difference_cells(one: FigureDifference) -> list[str]:
     if not one.is_counted:
-        return [NOTHING_COUNTED, NOTHING_COUNTED, "", ""]
-    verdict = ("better" if one.low > 0 else "worse") if one.is_sure else "not sure"
-    between = f"{one.low:+.2f} to {one.high:+.2f}"
-    return [f"{one.a:.2f}", f"{one.b:.2f}", between, verdict]
+        return [NOTHING_COUNTED] * 4
+    shares = [f"{100 * share:.0f} %" for share in (one.a, one.b)]
+    verdict = ("B is better" if one.low > 0 else "B is worse") if one.is_sure else ""
+    between = f"{100 * one.low:+.0f} to {100 * one.high:+.0f}"
+    return [*shares, between, verdict or "may be chance"]
 
 
 def _read_results(file: str) -> list[ReaderResult]:

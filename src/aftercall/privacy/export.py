@@ -91,7 +91,8 @@ class Exporter:
             _write(folder / "documents" / f"{document_id}.md", content)
         self._write_pins(number, folder / "pins.json")
         made = CorrectionStore(self.database).page(limit=MAX_FOLLOWUPS, caller=number)
-        put_right = [correction_json(one) for one in made]
+        shown = map(self.facts.reveal, made) if reveal else made
+        put_right = [correction_json(one) for one in shown]
         _write_json(folder / "corrections.json", put_right)
         self._copy_pages(number, folder / "pages")
         what = "a caller, secrets opened" if reveal else "a caller"
@@ -111,7 +112,7 @@ class Exporter:
     def _copy_redacted_call(self, name: str, folder: Path) -> None:
         """With secrets masked, so it differs from the sealed file."""
         call, late = self.archive.read(name)
-        whole = call.model_dump(mode="json")
+        whole = call.model_dump(mode="json", by_alias=True)
         whole["turns"] += [turn.model_dump(mode="json") for turn in late]
         _write_json(
             folder / name, redact_call(whole, self.facts.list_confided_words(call.id))

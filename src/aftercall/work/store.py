@@ -26,7 +26,6 @@ from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
 from aftercall.db.tables import calls, deliveries, followup_history, followups
 from aftercall.errors import NotFound
-from aftercall.faults import fault_point
 from aftercall.journal.presence import Presence
 from aftercall.model.followups import (
     Delivery,
@@ -98,9 +97,8 @@ class FollowUpStore:
         with self._database.write() as connection:
             if not _is_as_seen(connection, row):
                 return False
-            write(connection)
             _apply(connection, row.id, transition, now)
-            fault_point("corrections.before_commit")
+            write(connection)
             return True
 
     def change_state(
