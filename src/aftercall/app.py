@@ -37,7 +37,7 @@ from aftercall.memory.remem import RememClient
 from aftercall.memory.search import FactRecall, MemorySearch
 from aftercall.memory.vault import open_vault
 from aftercall.postcall.recordings import RecordingFetcher
-from aftercall.postcall.runner import StepRunner, rerun
+from aftercall.postcall.runner import StepRunner
 from aftercall.postcall.steps import StepContext
 from aftercall.postcall.store import StepStore
 from aftercall.privacy.erase import Eraser
@@ -162,8 +162,7 @@ class App:
             self.clock,
             self.facts,
             self.work,
-            self.store,
-            lambda call_id: rerun(self.step_runner, call_id, "facts"),
+            self.step_runner,
         )
 
     @cached_property

@@ -29,16 +29,23 @@ from aftercall.db.corrections import (
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.errors import AftercallError, NotFound, NotWaiting, RefusedInput
 from aftercall.faults import fault_point
-from aftercall.journal.store import CallStore
+from aftercall.ids import new_id
+from aftercall.memory.extraction import accept_missed
 from aftercall.memory.fact_corrections import (
+    BY_A_PERSON,
     clean_fact_text,
     correct_fact,
+    make_missed_draft,
     undo_fact_correction,
 )
 from aftercall.memory.fact_store import FactStore
+from aftercall.memory.ledger import FactLedger, hash_identity
+from aftercall.memory.visibility import memory_key
+from aftercall.model.calls import LiveCall
 from aftercall.model.followups import FollowUp, FollowUpDraft
 from aftercall.model.people import split_party
-from aftercall.model.reading import REQUEST_KINDS, RequestKind
+from aftercall.model.reading import CATEGORIES, REQUEST_KINDS, RequestKind
+from aftercall.postcall.runner import StepRunner, rerun
 from aftercall.settings import Settings
 from aftercall.work.context import WorkContext
 from aftercall.work.plan import OTHER_KIND, DraftOrigin
@@ -60,9 +67,7 @@ class Corrections:
     clock: Clock
     facts: FactStore
     work: WorkContext
-    calls: CallStore
-    find_facts_again: Callable[[str], object]
-    """Reads a call again for its facts."""
+    runner: StepRunner
 
     @cached_property
     def store(self) -> CorrectionStore:
@@ -90,11 +95,7 @@ class Corrections:
         turns: Sequence[int] = (),
     ) -> Correction:
         """A request that the reader has missed. It is held, for a person to approve."""
-        call, now = self.calls.get(call_id), self.clock.now()
-        if call.archive_name is None:
-            raise RefusedInput("call", "is not sealed, or its words are gone")
-        if not all(0 < turn <= call.turn_count for turn in turns):
-            raise RefusedInput("turns", f"the call has {call.turn_count} turns")
+        live, now = self._require_turns(call_id, turns), self.clock.now()
         draft = FollowUpDraft(
             kind="request",
             request_kind=_read_kind(kind),
@@ -103,7 +104,6 @@ class Corrections:
             due=_read_due(due),
             turn_refs=tuple((call_id, turn) for turn in turns),
         )
-        live = call.live
         origin = DraftOrigin(live.conversation, call_id, live.agent_id, live.caller)
         row = self.work.make_request(draft, origin)
         if known := self.work.followups.find(row.key):
@@ -113,6 +113,54 @@ class Corrections:
         write = self._make_writer(correction, who)
         self.work.followups.record([row], [], reminders, now, write=write)
         return self._finish(correction)
+
+    def add_fact(
+        self, call_id: str, text: str, who: str, *, turn: int, category: str = "person"
+    ) -> Correction:
+        """A fact that the reader has missed."""
+        self._require_turns(call_id, [turn])
+        if category not in CATEGORIES:
+            raise RefusedInput("category", f"is not one of {', '.join(CATEGORIES)}")
+        call, vault, line = (
+            self.runner.read(call_id),
+            self.facts.vault,
+            clean_fact_text(text),
+        )
+        key = memory_key(self.settings, call.agent_id, call.caller)
+        if key is None or call.turns[turn - 1].speaker != "caller":
+            raise RefusedInput("turn", "is not one of a caller with a memory")
+        by, draft = new_id(), make_missed_draft(line, category, turn)
+        accepted = accept_missed(call, draft, by, self.settings)
+        correction = Correction(
+            *key,
+            call_id,
+            "fact",
+            hash_identity(accepted.claim, vault),
+            old=None,
+            new=vault.seal(line) if accepted.visibility == "secret" else line,
+            who=who,
+            at=self.clock.now(),
+            details={"category": category, "turn": turn},
+            id=by,
+        )
+
+        def record(ledger: FactLedger) -> None:
+            if ledger.record(accepted, call_id, BY_A_PERSON) == "again":
+                raise RefusedInput("text", "is known already")
+
+        self.facts.update(key, record, audit=self._make_writer(correction, who))
+        fault_point("corrections.after_commit")
+        self.runner.redact(call_id)
+        self.runner.forget(call_id)
+        return correction
+
+    def _require_turns(self, call_id: str, turns: Sequence[int]) -> LiveCall:
+        call = self.runner.context.calls.get(call_id)
+        if call.archive_name is None:
+            raise RefusedInput("call", "is not sealed, or its words are gone")
+        if not all(0 < turn <= call.turn_count for turn in turns):
+            raise RefusedInput("turns", f"the call has {call.turn_count} turns")
+        return call.live
 
     def undo(self, correction_id: str, who: str) -> Correction:
         """Makes it as it was before. Of several corrections of one thing, the newest goes first."""
@@ -160,7 +208,7 @@ class Corrections:
         if fact is None and correction.call_id:
             # A rebuild has left it out; the call is read again, if it is still there.
             with suppress(NotFound):
-                self.find_facts_again(correction.call_id)
+                rerun(self.runner, correction.call_id, "facts")
 
     def _correct_followup(
         self, what: CorrectedThing, followup_id: str, new: str | None, who: str

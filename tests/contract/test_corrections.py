@@ -334,6 +334,51 @@ def test_what_the_caller_says_after_a_correction_counts(app: App) -> None:
     assert believed(app) == ["I live in Porto"]
 
 
+def test_a_fact_that_was_missed_is_believed_and_survives_a_rebuild(app: App) -> None:
+    call = say("We go over to the north office in May", "Yes")
+    runner = learn(app, call)
+    made = app.corrections.add_fact(
+        call.id, "The caller moves to the north office", ME, turn=2, category="routine"
+    )
+    assert "moves to the north office" in briefing_of(app)
+    (fact,) = list_facts(app)
+    assert (fact.category, fact.reader) == ("routine", "a person")
+    with pytest.raises(RefusedInput, match="known already"):
+        app.corrections.add_fact(call.id, fact.content, ME, turn=2)
+    second = correct(app, "fact", fact.id, "The caller moves to the south office")
+    Rebuilder(app.database, runner).rebuild()
+    (rebuilt,) = list_facts(app)
+    assert (rebuilt.content, rebuilt.category) == (second.new, "routine")
+    said = app.facts.list_occurrences(rebuilt.id)
+    assert [one.words for one in said] == ["We go over to the north office in May"]
+    app.corrections.undo(second.id, ME)
+    app.corrections.undo(made.id, ME)
+    assert list_facts(app, include_retired=True) == []
+    assert app.corrections.store.page(limit=1) == []
+
+
+def test_a_missed_fact_that_replaces_another_gives_its_place_back(app: App) -> None:
+    learn(app, say("I live in Porto", "Yes"), "I live in Porto", category="person")
+    later = say("Lisbon it is", "Yes", day=1)
+    app.journal.ingest(later)
+    made = app.corrections.add_fact(later.id, "I live in Lisbon", ME, turn=2)
+    assert believed(app) == ["I live in Lisbon"]
+    app.corrections.undo(made.id, ME)
+    assert believed(app) == ["I live in Porto"]
+
+
+def test_a_missed_secret_is_sealed_and_the_agents_words_are_no_fact(app: App) -> None:
+    call = say("It is four eight two one", "Yes")
+    app.journal.ingest(call)
+    made = app.corrections.add_fact(call.id, "My PIN is 4821", ME, turn=2)
+    (fact,) = list_facts(app)
+    assert fact.is_secret
+    assert not any("4821" in str(vars(one)) for one in (made, fact))
+    for turn in (0, 1, 99):
+        with pytest.raises(RefusedInput):
+            app.corrections.add_fact(call.id, "I like tea", ME, turn=turn)
+
+
 def test_a_removed_fact_held_on_no_day_and_what_it_replaced_holds_again(
     app: App,
 ) -> None:
@@ -385,11 +430,7 @@ def test_a_removed_fact_stays_away_from_a_rebuilt_memory_until_it_is_put_back(
     assert believed(app) == []
     Rebuilder(app.database, runner).rebuild()
     assert list_facts(app, include_retired=True) == []
-    corrections = replace(
-        app.corrections,
-        find_facts_again=lambda call_id: rerun(runner, call_id, "facts"),
-    )
-    corrections.undo(made.id, ME)
+    replace(app.corrections, runner=runner).undo(made.id, ME)
     assert believed(app) == ["I like tea"]
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from sqlalchemy import (
+    JSON,
     Column,
     ColumnElement,
     Connection,
@@ -46,6 +47,7 @@ corrections = Table(
     Column("key", Text, nullable=False),
     Column("old", Text),  # null: there was nothing; encrypted for a secret
     Column("new", Text),  # null: there is no such thing; encrypted for a secret
+    Column("details", JSON),  # of a fact that was missed: category and turn
     Column("who", Text, nullable=False),
     Column("at", InstantColumn, nullable=False),
     # due while a page is to be written, applied, undone while a page is to be written back
@@ -74,7 +76,7 @@ CorrectionState = Literal["due", "applied", "undone"]
 class Correction:
     """`key` names the corrected thing. Without `new` there is no such thing.
 
-    `old` and `new` are encrypted if the corrected fact is secret.
+    Without `old` the reader has missed it. Both are encrypted if the corrected fact is secret.
     """
 
     agent_id: str
@@ -87,6 +89,7 @@ class Correction:
     who: str
     at: datetime
     state: CorrectionState = "applied"
+    details: dict[str, Any] | None = None
     id: str = field(default_factory=new_id)
 
     @property

@@ -3,13 +3,14 @@
 A correction counts for what was said before it was made. What the caller says afterwards is new.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, select
 
 from aftercall.db.corrections import (
     Correction,
@@ -35,9 +36,12 @@ from aftercall.memory.ledger import (
     hash_identity,
     hash_matching,
 )
+from aftercall.memory.passage_store import remove_facts
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Fact, MemoryKey
+from aftercall.model.reading import Category, FactDraft, ReadingTrace
 
+BY_A_PERSON = ReadingTrace("a person")
 MAX_FACT_CHARS = 1000
 MAX_SUMMARY_CHARS = 100
 
@@ -94,15 +98,40 @@ def apply_corrections(
     return applied
 
 
+def parse_missed(
+    chains: Iterable[list[Correction]], call_id: str, vault: Vault
+) -> Iterator[tuple[FactDraft, str]]:
+    """The facts that people found in a call themselves, each with its newest correction."""
+    for chain in chains:
+        first, last = chain[0], chain[-1]
+        if first.details and first.call_id == call_id and last.new is not None:
+            with suppress(SecretUnreadable):
+                text = _open(last.new, vault)
+                yield make_missed_draft(text, **first.details), last.id
+
+
+def make_missed_draft(text: str, category: Category, turn: int) -> FactDraft:
+    return FactDraft(
+        category=category,
+        text=text,
+        summary=to_summary(text),
+        visibility="shared",  # at least
+        confidence=1.0,
+        turns=(turn,),
+        words="",
+    )
+
+
 def _parse_chain(chain: list[Correction], vault: Vault) -> CorrectedFact | None:
     """None if it was sealed with another key."""
     first, last = chain[0], chain[-1]
+    said_first = first.old or first.new
     try:
-        said = _open(first.old, vault)
+        said = _open(said_first, vault)
         text = None if last.new is None else _open(last.new, vault)
     except SecretUnreadable:
         return None
-    claim = _read(said, is_secret=is_sealed(first.old or ""))
+    claim = _read(said, is_secret=is_sealed(said_first or ""))
     return CorrectedFact(last, first.key, claim, text)
 
 
@@ -158,6 +187,8 @@ def undo_fact_correction(
         return None
     if is_removal:
         return _put_back(connection, fact, before, vault)
+    if correction.old is None:
+        return _drop(connection, fact, vault)
     return _rewrite(connection, fact, _open(correction.old, vault), before, vault)
 
 
@@ -196,7 +227,7 @@ def _rewrite(
     )
 
 
-def _remove(connection: Connection, fact: Fact, by: str, vault: Vault) -> None:
+def _remove(connection: Connection, fact: Fact, by: str | None, vault: Vault) -> None:
     """It held on no day. What it had replaced holds on; its own links stay, to be put back."""
     save = partial(_save, connection, vault)
     gone = {"is_active": False, "valid_until": fact.valid_from}
@@ -208,6 +239,17 @@ def _remove(connection: Connection, fact: Fact, by: str, vault: Vault) -> None:
         save(before, valid_until=after.valid_from, superseded_by=after.id)
     elif before and not _find_twin(connection, before, before.identity):
         save(before, is_active=True, valid_until=None, superseded_by=None)
+
+
+def _drop(connection: Connection, fact: Fact, vault: Vault) -> Fact:
+    """Of a fact that a person had added, nothing stays, unless it was said again."""
+    if fact.occurrence_count > 1:
+        return _save(connection, vault, fact, metadata=_mark(fact, None))
+    _remove(connection, fact, None, vault)
+    remove_facts(connection, [fact.id])
+    for table, column in ((fact_occurrences, "fact_id"), (facts, "id")):
+        connection.execute(delete(table).where(table.c[column] == fact.id))
+    return fact
 
 
 def _put_back(connection: Connection, fact: Fact, by: str | None, vault: Vault) -> Fact:

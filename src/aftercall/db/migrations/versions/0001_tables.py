@@ -70,8 +70,8 @@ CREATE INDEX ix_calls_unsealed ON calls (state) WHERE state <> 'sealed';
 CREATE INDEX ix_calls_whose ON calls (whose, started_at);
 CREATE TABLE corrections (
     id TEXT NOT NULL, agent_id TEXT NOT NULL, caller TEXT, call_id TEXT, what TEXT NOT NULL,
-    key TEXT NOT NULL, old TEXT, new TEXT, who TEXT NOT NULL, at {instant} NOT NULL,
-    state TEXT NOT NULL,
+    key TEXT NOT NULL, old TEXT, new TEXT, details JSON, who TEXT NOT NULL,
+    at {instant} NOT NULL, state TEXT NOT NULL,
     CONSTRAINT pk_corrections PRIMARY KEY (id)
 );
 CREATE INDEX ix_corrections_call ON corrections (call_id);
