@@ -150,6 +150,24 @@ def test_a_missed_request_is_added_from_pages_api_and_command_line(
     ]
 
 
+def test_a_missed_fact_is_added_from_pages_api_and_command_line(
+    desk: Desk, client: TestClient
+) -> None:
+    call = desk.app.work.followups.get(desk.request).call_id
+    page = client.get(f"/calls/{call}").text
+    form = {"csrf": csrf_of(page), "turn": "2", "text": "Bill works at night"}
+    answer = client.post(f"/calls/{call}/facts", data=form)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/calls/{call}")
+    body = {"text": "Bill keeps bees", "turn": 2, "category": "routine"}
+    assert client.post(f"/api/calls/{call}/facts", json=body).status_code == 201
+    assert client.post(f"/api/calls/{call}/facts", json=body).status_code == 422
+    run("corrections", "add-fact", call, "--text", "Bill sings", "--turn", "2")
+    run("corrections", "add-fact", call, "--text", "Bill", "--turn", "1", code=1)
+    believed = {fact.content for fact in desk.app.facts.page(FactFilter())}
+    assert believed >= {"Bill works at night", "Bill keeps bees", "Bill sings"}
+    assert "Bill keeps bees" in client.get(f"/calls/{call}").text
+
+
 def test_the_api_corrects_lists_and_undoes(desk: Desk, client: TestClient) -> None:
     right = {"what": "due", "of": desk.request, "new": "2026-02-20"}
     made = client.post("/api/corrections", json=right)

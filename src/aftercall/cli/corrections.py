@@ -30,7 +30,7 @@ from aftercall.labels import LabelledCall, iter_corrected_calls, read_labels
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.view import correction_json
-from aftercall.model.reading import REQUEST_KINDS
+from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
 from aftercall.who.caller import read_caller, read_party
 
 NOTHING = "nothing"
@@ -123,6 +123,26 @@ def add_request(
         print_json(correction_json(made))
     else:
         typer.echo(f"{made.id}  added as follow-up {row.id if row else ''}")
+
+
+@group.command("add-fact")
+def add_fact(
+    context: typer.Context,
+    call_id: str = ID_ARGUMENT,
+    text: str = typer.Option(help="What was told."),
+    turn: int = typer.Option(min=1, help="The turn in which it was told."),
+    category: str = typer.Option("person", help=f"One of {', '.join(CATEGORIES)}."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Add a fact of a call that the reader has missed."""
+    with get_cli_context(context).open_app() as app:
+        made = app.corrections.add_fact(
+            call_id, text, get_operator_name(), turn=turn, category=category
+        )
+    if json:
+        print_json(correction_json(made))
+    else:
+        typer.echo(f"{made.id}  fact added")
 
 
 @group.command("fact")

@@ -86,6 +86,14 @@ class MissedRequest(BaseModel):
     )
 
 
+class MissedFact(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(max_length=MAX_FACT_CHARS)
+    turn: int = Field(description="in which the caller told it")
+    category: Category = "person"
+
+
 class NewCorrection(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -354,6 +362,17 @@ def _make_corrections_router(app: App) -> APIRouter:
         call_id: str, missed: Annotated[MissedRequest, Body()]
     ) -> dict[str, Any]:
         made = app.corrections.add_request(call_id, who=WHO, **missed.model_dump())
+        return correction_json(made)
+
+    @router.post(
+        "/calls/{call_id}/facts",
+        status_code=201,
+        summary="Add a fact that the reader has missed",
+    )
+    def post_fact(
+        call_id: str, missed: Annotated[MissedFact, Body()]
+    ) -> dict[str, Any]:
+        made = app.corrections.add_fact(call_id, who=WHO, **missed.model_dump())
         return correction_json(made)
 
     @router.post(

@@ -17,7 +17,7 @@ from aftercall.journal.view import call_json, find_interrupted_turns, read_live_
 from aftercall.memory.visibility import redact_call, redact_turns
 from aftercall.model.facts import Fact
 from aftercall.model.passages import SearchScope
-from aftercall.model.reading import REQUEST_KINDS
+from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
 from aftercall.model.turns import Event, Turn
 from aftercall.postcall.runner import rerun
 from aftercall.web.page_store import CallFilter
@@ -110,6 +110,17 @@ def _add_missed_routes(router: APIRouter, context: PageContext) -> None:
         }
         add = partial(corrections.add_request, call_id, title, WHO, **told)
         await run_in_threadpool(add)
+        return RedirectResponse(f"/calls/{call_id}", 303)
+
+    @router.post("/{call_id}/facts", dependencies=change)
+    async def post_fact(
+        call_id: str,
+        text: Annotated[str, Form()],
+        turn: Annotated[int, Form()],
+        category: Annotated[str, Form()] = "person",
+    ) -> RedirectResponse:
+        add = partial(corrections.add_fact, turn=turn, category=category)
+        await run_in_threadpool(add, call_id, text, WHO)
         return RedirectResponse(f"/calls/{call_id}", 303)
 
 
@@ -213,6 +224,7 @@ def _call_values(context: PageContext, row: CallRow) -> dict[str, Any]:
         ],
         "events": events,
         "kinds": REQUEST_KINDS,
+        "categories": CATEGORIES,
         "turns": redact_turns(turns, secrets),
         "late": redact_turns(late, secrets),
         "cut": find_interrupted_turns(turns, events),
