@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from aftercall.app import App
 from aftercall.model.calls import Call
-from aftercall.postcall.rerun import rerun
-from aftercall.postcall.runner import StepRunner
+from aftercall.postcall.runner import StepRunner, rerun
 from aftercall.postcall.steps import STAGES, STEPS
 from aftercall.testing import make_call
 

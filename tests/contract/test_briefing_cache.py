@@ -17,7 +17,7 @@ from aftercall.briefing.render import briefing_variables, render
 from aftercall.db.tables import briefings, facts
 from aftercall.memory.fact_store import FactFilter
 from aftercall.model.briefing import CallerMemory
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.testing import FakePhone, VirtualClock, make_live_call
