@@ -18,7 +18,7 @@ from aftercall.bridge.turn_call import (
     TurnCall,
     TurnCallParts,
 )
-from aftercall.engine.session import AgentReply
+from aftercall.engine.voice import AgentReply
 from aftercall.errors import (
     DatabaseUnreachable,
     EngineLost,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from aftercall.bridge import state
 from aftercall.bridge.turn_call import TurnCall, TurnCallParts
 from aftercall.clock import Clock
-from aftercall.engine.session import AgentReply
+from aftercall.engine.voice import AgentReply
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 

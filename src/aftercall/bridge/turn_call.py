@@ -21,7 +21,7 @@ from aftercall.bridge.caller_tracker import (
 )
 from aftercall.bridge.state import NOT_WRITTEN_GOODBYE
 from aftercall.clock import Clock, attempt
-from aftercall.engine.session import AgentReply, TurnEngine, TurnSession
+from aftercall.engine.voice import AgentReply, TurnEngine, TurnSession
 from aftercall.errors import AftercallError, EngineLost
 from aftercall.journal.journal import Journal
 from aftercall.journal.recorder import CallRecorder

@@ -105,7 +105,7 @@ def token(
 
 def make_login_link(app: "App", address: str) -> str:
     """Over https if there is a public address: only there a browser keeps the cookie."""
-    from aftercall.web.session_store import SessionStore
+    from aftercall.web.auth import SessionStore
 
     public = app.settings.public_url or ""
     parts = urlsplit(public if public.startswith("https:") else address)

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from aftercall.bridge.turn_call import TurnCall, TurnCallParts
-from aftercall.engine.session import AgentReply, TurnSession
+from aftercall.engine.voice import AgentReply, TurnSession
 from aftercall.llm.cached_reader import CachedReader
 from aftercall.llm.model.completion import Completion, Prompt, Usage
 from aftercall.model.briefing import Briefing

@@ -18,7 +18,7 @@ from aftercall.model.calls import LiveCall
 from aftercall.model.people import normalise_caller
 from aftercall.model.turns import MAX_TURN_CHARS
 from aftercall.web.auth import BrowserAuth
-from aftercall.web.origin import CLOSE_REFUSED
+from aftercall.web.limits import CLOSE_REFUSED
 
 
 def make_router(app: App, auth: BrowserAuth) -> APIRouter:

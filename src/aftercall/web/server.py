@@ -19,22 +19,21 @@ from aftercall.log import get_logger
 from aftercall.model.calls import problem_to_refusal
 from aftercall.phone import telnyx_webhooks, twilio_webhooks
 from aftercall.running import running
-from aftercall.web import api, browser, documents, hosted, media, telnyx, twilio
-from aftercall.web.auth import BrowserAuth, LoginNeeded
-from aftercall.web.guess_limit import GuessLimit
+from aftercall.web import api, browser, carrier, documents, hosted, telnyx, twilio
+from aftercall.web.auth import BrowserAuth, GuessLimit, LoginNeeded, SessionStore
 from aftercall.web.limits import (
     MAX_PAGE_BYTES,
     BodyRule,
+    OriginFilter,
     RequestLimits,
     answer_http_error,
     get_route,
+    require_json,
 )
 from aftercall.web.live import LiveFeed
-from aftercall.web.origin import OriginFilter, require_json
 from aftercall.web.page_store import PageStore
 from aftercall.web.pages import calls, memory, people, site, tests, today, work
 from aftercall.web.pages.context import PageContext, TemplateRenderer
-from aftercall.web.session_store import SessionStore
 
 log = get_logger("web")
 
@@ -61,7 +60,7 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
     for part in (api, documents):
         server.include_router(part.make_router(app), dependencies=needs_token)
     server.include_router(browser.make_router(app, auth))
-    for part in (twilio, telnyx, media, hosted):
+    for part in (twilio, telnyx, carrier, hosted):
         server.include_router(part.make_router(app))
     _add_pages(server, app, auth, loaded)
     server.add_exception_handler(AftercallError, _answer_error)
