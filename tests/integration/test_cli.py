@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import aftercall.cli
 from aftercall.cli.main import COMMANDS, load_command, program
 from aftercall.journal.archive import encode_call
-from aftercall.lab.github import EmulatedGitHub
+from aftercall.lab.services import EmulatedGitHub
 from aftercall.settings import Settings
 from aftercall.testing import make_call
 from api_client import JSON, bearer

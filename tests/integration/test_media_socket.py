@@ -17,13 +17,9 @@ from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings
 from aftercall.settings.sections import ReceptionistSettings
 from aftercall.testing import VirtualClock
-from aftercall.web.carrier import (
-    MAX_FRAMES_BEFORE_START,
-    TELNYX_MEDIA,
-    TWILIO_MEDIA,
-    get_stream_url,
-)
+from aftercall.web.carrier import TELNYX_MEDIA, TWILIO_MEDIA, get_stream_url
 from aftercall.web.server import make_server
+from aftercall.web.sockets import MAX_FRAMES_BEFORE_START
 from opened_apps import OpenApp
 
 

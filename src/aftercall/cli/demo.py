@@ -116,7 +116,7 @@ async def _continue_call(show: "_DemoPrinter", phone: "_Phone", home: Path) -> N
 async def _follow_up_and_ring_back(
     show: "_DemoPrinter", phone: "_Phone", home: Path
 ) -> None:
-    from aftercall.lab.github import EmulatedGitHub
+    from aftercall.lab.services import EmulatedGitHub
 
     show.print_step(
         "After the reconnect window each request is carried out once; a withdrawn one is not"

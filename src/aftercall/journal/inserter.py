@@ -1,7 +1,12 @@
-"""The statement that every turn of every live call passes through, written for the driver."""
+"""Writes the entries of live calls: many in one commit, by a statement written for the driver."""
 
-from collections.abc import Sequence
-from typing import Any
+import asyncio
+import queue
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import (
     bindparam,
@@ -11,8 +16,111 @@ from sqlalchemy.pool import PoolProxiedConnection
 
 from aftercall.db.connect import Database, translated_errors
 from aftercall.db.tables import journal
-from aftercall.errors import DatabaseUnreachable
+from aftercall.errors import DatabaseUnreachable, JournalClosed
 from aftercall.journal.replay import JournalEntry
+
+MAX_BATCH_ENTRIES = 1_000
+T = TypeVar("T")
+E = TypeVar("E")
+
+
+class PendingWrite(asyncio.Future[None]):
+    """Done when the entry is on disk. It cannot be cancelled: the entry is on its way."""
+
+    def cancel(self, msg: object = None) -> bool:
+        return False
+
+
+class GroupCommit(Generic[E]):
+    """Writes submitted entries in a thread, so that the event loop never waits for the disk.
+
+    While one batch is written, the next one gathers. The entries of a batch that fails are
+    written one by one: a bad entry fails alone.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        write: Callable[[Sequence[E]], None],
+        *,
+        on_close: Callable[[], None] = lambda: None,
+        max_batch: int = MAX_BATCH_ENTRIES,
+    ) -> None:
+        self._write = write
+        self._on_close = on_close
+        self._max_batch = max_batch
+        self._queue: queue.SimpleQueue[tuple[E, PendingWrite] | None] = (
+            queue.SimpleQueue()
+        )
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, entry: E) -> PendingWrite:
+        if self._is_closed:
+            raise JournalClosed("the journal has been shut down")
+        pending = PendingWrite(loop=asyncio.get_running_loop())
+        self._queue.put((entry, pending))
+        return pending
+
+    def close(self) -> None:
+        """Writes what is queued, then stops."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._queue.put(None)
+            self._thread.join()
+            self._on_close()
+
+    def _run(self) -> None:
+        while batch := self._next_batch():
+            self._commit(batch)
+
+    def _next_batch(self) -> list[tuple[E, PendingWrite]]:
+        """Waits for one entry and takes those that are queued behind it; empty when closed."""
+        batch = []
+        item = self._queue.get()
+        while item is not None:
+            batch.append(item)
+            if len(batch) == self._max_batch:
+                return batch
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                return batch
+        if batch:
+            self._queue.put(None)  # closed: stop at the next batch
+        return batch
+
+    def _commit(self, batch: list[tuple[E, PendingWrite]]) -> None:
+        try:
+            self._write([entry for entry, _ in batch])
+        except Exception as error:  # noqa: BLE001 - the edge of the thread: reported to the tasks
+            if len(batch) == 1:
+                _notify(batch, error)
+            else:
+                for item in batch:
+                    self._commit([item])
+        else:
+            _notify(batch, None)
+
+
+def _notify(batch: list[tuple[E, PendingWrite]], error: Exception | None) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[PendingWrite]] = defaultdict(list)
+    for _, pending in batch:
+        by_loop[pending.get_loop()].append(pending)
+    for loop, ours in by_loop.items():
+        with suppress(RuntimeError):  # the loop is closed: no task waits
+            loop.call_soon_threadsafe(_resolve, ours, error)
+
+
+def _resolve(pending: list[PendingWrite], error: Exception | None) -> None:
+    for one in pending:
+        if one.done():
+            continue
+        if error is None:
+            one.set_result(None)
+        else:
+            one.set_exception(error)
 
 
 class JournalInserter:

@@ -10,23 +10,19 @@ from fastapi import APIRouter, FastAPI, HTTPException
 from pydantic import BaseModel, Field
 
 from aftercall.errors import RefusedInput
-from aftercall.lab import github, openai_audio, remem, telnyx_rest, twilio_rest
+from aftercall.lab import model_script, services, speech, telnyx_rest, twilio_rest
 from aftercall.lab.carrier import DeliveryFaults
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine
 from aftercall.lab.exchange import PhoneNetwork
-from aftercall.lab.github import EmulatedGitHub
 from aftercall.lab.handset import Handset, ring_by_telnyx, ring_by_twilio
-from aftercall.lab.models import script as model_script
-from aftercall.lab.models.anthropic import make_anthropic
-from aftercall.lab.models.openai import make_openai
-from aftercall.lab.models.script import ModelScript, ScriptedQuestion
-from aftercall.lab.openai_audio import EmulatedAudio
+from aftercall.lab.model_script import ModelScript
+from aftercall.lab.models import answer_question, make_anthropic, make_openai
 from aftercall.lab.openai_realtime import EmulatedRealtime
-from aftercall.lab.remem import EmulatedRemem
 from aftercall.lab.rest import REFUSALS
 from aftercall.lab.script import EngineBehaviour, Script, reply_in_order
-from aftercall.lab.speech import SoundTranscriber, VoiceName, make_voice
+from aftercall.lab.services import EmulatedGitHub, EmulatedRemem
+from aftercall.lab.speech import EmulatedAudio, SoundTranscriber, VoiceName, make_voice
 from aftercall.lab.telnyx import EmulatedTelnyx
 
 DEEPGRAM_KEY, OPENAI_KEY, ANTHROPIC_KEY = "lab-deepgram", "sk-lab", "sk-ant-lab"
@@ -48,16 +44,10 @@ FAULTS: dict[str, dict[str, Any]] = {
     "audio": {"cut_off": 0, "rate_limit": 429, "server_error": 500, "unavailable": 503},
     "deepgram": _BEHAVIOURS | {"strict": EngineBehaviour.STRICT},
     "realtime": _BEHAVIOURS,
-    "remem": {name: name for name in get_args(remem.Fault)},
-    "github": {name: name for name in get_args(github.Fault)},
+    "remem": {name: name for name in get_args(services.Fault)},
+    "github": {name: name for name in get_args(services.GitHubFault)},
 }
 """Server → fault by name → what goes into that server's queue."""
-
-
-def _answer_by_rules(asked: ScriptedQuestion) -> str:
-    from aftercall.lab.models.answers import answer_question  # noqa: PLC0415 - slow to load
-
-    return answer_question(asked)
 
 
 @dataclass
@@ -71,10 +61,8 @@ class Lab:
     realtime: EmulatedRealtime
     models: tuple[str, ...] = MODELS
     audio: EmulatedAudio = field(default_factory=lambda: EmulatedAudio(OPENAI_KEY))
-    anthropic: ModelScript = field(
-        default_factory=lambda: ModelScript(_answer_by_rules)
-    )
-    openai: ModelScript = field(default_factory=lambda: ModelScript(_answer_by_rules))
+    anthropic: ModelScript = field(default_factory=lambda: ModelScript(answer_question))
+    openai: ModelScript = field(default_factory=lambda: ModelScript(answer_question))
     remem: EmulatedRemem = field(default_factory=lambda: EmulatedRemem(REMEM_KEY))
     github: EmulatedGitHub = field(default_factory=lambda: EmulatedGitHub(GITHUB_TOKEN))
     transcriber: SoundTranscriber = field(default_factory=SoundTranscriber)
@@ -143,14 +131,14 @@ def make_server(lab: Lab) -> FastAPI:
     }
     server.include_router(twilio_rest.make_router(lab.exchange))
     server.include_router(telnyx_rest.make_router(lab.telnyx, outcomes))
-    server.include_router(openai_audio.make_router(lab.audio))
-    server.include_router(github.make_router(lab.github))
+    server.include_router(speech.make_router(lab.audio))
+    server.include_router(services.make_github(lab.github))
     server.router.routes += [lab.deepgram.make_route(), lab.realtime.make_route()]
     server.router.routes += make_anthropic(
         lab.anthropic, ANTHROPIC_KEY, lab.models
     ).routes
     server.router.routes += make_openai(lab.openai, OPENAI_KEY, lab.models).routes
-    server.router.routes += remem.make_remem(lab.remem).routes
+    server.router.routes += services.make_remem(lab.remem).routes
     return server
 
 

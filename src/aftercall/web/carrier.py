@@ -1,33 +1,20 @@
 """What the webhooks of both carriers share: signed bodies, the call of a ring, recordings."""
 
-import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, HTTPException, Request, WebSocket
+from fastapi import HTTPException, Request
 
-from aftercall.app import App
-from aftercall.bridge.pending_calls import PendingCall
-from aftercall.bridge.pump import MediaPump
-from aftercall.bridge.voice_call import VoiceCall
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 from aftercall.model.calls import RecordingState as StoredState
 from aftercall.phone.notices import RecordingNotice, RecordingState, RingNotice
 from aftercall.phone.signature import (
-    TOKEN_PARAMETER,
     Signature,
     SignatureFlaw,
     SignedRequest,
-    TwilioSignature,
 )
-from aftercall.phone.telnyx import TelnyxWire
-from aftercall.phone.telnyx_webhooks import SOURCE as TELNYX
-from aftercall.phone.twilio import TwilioWire
-from aftercall.phone.twilio_webhooks import SOURCE as TWILIO
-from aftercall.phone.wire import StreamStarted, StreamStopped, Wire
-from aftercall.sockets.server import AsgiMediaSocket, open_media_socket
 
 if TYPE_CHECKING:
     from aftercall.app import App
@@ -121,79 +108,3 @@ def store_recording_notice(app: "App", source: str, notice: RecordingNotice) -> 
         app.clock.now(),
         _REASONS.get(notice.state, ""),
     )
-
-
-CLOSE_REFUSED = 1008
-STREAM_START_TIMEOUT_S = 10.0
-MAX_FRAMES_BEFORE_START = 20
-
-
-def make_router(app: App) -> APIRouter:
-    router = APIRouter()
-    signature = TwilioSignature(app.settings.twilio.auth_token, app.settings.public_url)
-
-    @router.websocket(TWILIO_MEDIA)
-    async def twilio_media(socket: WebSocket) -> None:
-        """Twilio: the audio of a call."""
-        path: bytes = socket.scope.get("raw_path") or socket.url.path.encode()
-        upgrade = SignedRequest(
-            path.decode("latin-1"), dict(socket.headers), is_upgrade=True
-        )
-        flaw = signature.find_flaw(upgrade)
-        if flaw is not None:
-            log.warning("media socket refused", carrier=TWILIO, flaw=flaw.name.lower())
-            await socket.close(CLOSE_REFUSED)
-            return
-        await _run_socket(app, socket, TWILIO, TwilioWire())
-
-    @router.websocket(f"{TELNYX_MEDIA}/{{token}}")
-    async def telnyx_media(socket: WebSocket, token: str) -> None:
-        """Telnyx: the audio of a call."""
-        if not app.phone.pending_calls.tokens.is_address(token):
-            log.warning("media socket refused", carrier=TELNYX, flaw="unknown address")
-            await socket.close(CLOSE_REFUSED)
-            return
-        await _run_socket(app, socket, TELNYX, TelnyxWire())
-
-    return router
-
-
-async def _run_socket(app: App, socket: WebSocket, carrier: str, wire: Wire) -> None:
-    parts = app.phone.voice_parts
-    if parts is None:
-        log.warning(
-            "media socket refused", carrier=carrier, flaw="no voice engine is set up"
-        )
-        await socket.close(CLOSE_REFUSED)
-        return
-    await socket.accept()
-    media = open_media_socket(socket)
-    call = await _claim_call(app, media, carrier, wire)
-    if call is None:
-        log.warning("stream refused", carrier=carrier)
-        await media.close(CLOSE_REFUSED)
-        return
-    await VoiceCall(parts, call, MediaPump(media, wire, parts.clock)).run()
-
-
-async def _claim_call(
-    app: App, media: AsgiMediaSocket, carrier: str, wire: Wire
-) -> PendingCall | None:
-    """The call of this stream, once the stream has started and brought its token; None if it
-    is late or sends anything else.
-    """
-    try:
-        async with asyncio.timeout(STREAM_START_TIMEOUT_S):
-            for _ in range(MAX_FRAMES_BEFORE_START):
-                frame = await media.receive()
-                for event in wire.receive(frame) if frame is not None else wire.close():
-                    if isinstance(event, StreamStarted):
-                        token = event.parameters.get(TOKEN_PARAMETER)
-                        return app.phone.pending_calls.claim(
-                            carrier, event.call_sid, token, event.stream_sid
-                        )
-                    if isinstance(event, StreamStopped):
-                        return None
-    except TimeoutError:
-        return None
-    return None

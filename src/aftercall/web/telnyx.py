@@ -36,12 +36,12 @@ from aftercall.phone.notices import (
     StreamFailed,
 )
 from aftercall.phone.signature import TOKEN_PARAMETER, TelnyxSignature
-from aftercall.phone.telnyx import TelnyxControl
-from aftercall.phone.telnyx_webhooks import (
+from aftercall.phone.telnyx import (
     CALL_STATE_KEY,
     NUMBER_STATE_KEY,
     REFUSED,
     SOURCE,
+    TelnyxControl,
     read_event,
 )
 from aftercall.web.carrier import (

@@ -1,23 +1,38 @@
-"""`WS /browser/call`: a call from a web page, in text. The browser recognises and speaks.
+"""The sockets of calls: the audio that carriers stream, and calls from a web page, in text.
+
+`WS /browser/call`: the browser recognises and speaks.
 
 From the page: `{"type": "say", "text": …, "confidence": …}`, `{"type": "hang_up"}`.
 To the page: `{"type": "agent", "text": …}`, `{"type": "ended", "reason": …, "call": …}`,
 `{"type": "refused", "reason": …}`.
 """
 
+import asyncio
 import json
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, WebSocket, WebSocketDisconnect
 
 from aftercall.app import App
+from aftercall.bridge.pending_calls import PendingCall
+from aftercall.bridge.pump import MediaPump
 from aftercall.bridge.turn_call import TurnCall
+from aftercall.bridge.voice_call import VoiceCall
 from aftercall.errors import AftercallError, RefusedInput
 from aftercall.ids import new_id
+from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 from aftercall.model.people import normalise_caller
 from aftercall.model.turns import MAX_TURN_CHARS
+from aftercall.phone.signature import TOKEN_PARAMETER, SignedRequest, TwilioSignature
+from aftercall.phone.telnyx import SOURCE as TELNYX
+from aftercall.phone.telnyx import TelnyxWire
+from aftercall.phone.twilio import SOURCE as TWILIO
+from aftercall.phone.twilio import TwilioWire
+from aftercall.phone.wire import StreamStarted, StreamStopped, Wire
+from aftercall.sockets.server import AsgiMediaSocket, open_media_socket
 from aftercall.web.auth import BrowserAuth
+from aftercall.web.carrier import TELNYX_MEDIA, TWILIO_MEDIA
 from aftercall.web.limits import CLOSE_REFUSED
 
 
@@ -104,3 +119,80 @@ def _parse(raw: str) -> dict[str, Any]:
     if confidence is not None and not (is_number and 0 <= confidence <= 1):
         raise RefusedInput("message.confidence", "is not a number from 0 to 1")
     return message
+
+
+STREAM_START_TIMEOUT_S = 10.0
+MAX_FRAMES_BEFORE_START = 20
+
+log = get_logger("media")
+
+
+def make_carrier_router(app: App) -> APIRouter:
+    router = APIRouter()
+    signature = TwilioSignature(app.settings.twilio.auth_token, app.settings.public_url)
+
+    @router.websocket(TWILIO_MEDIA)
+    async def twilio_media(socket: WebSocket) -> None:
+        """Twilio: the audio of a call."""
+        path: bytes = socket.scope.get("raw_path") or socket.url.path.encode()
+        upgrade = SignedRequest(
+            path.decode("latin-1"), dict(socket.headers), is_upgrade=True
+        )
+        flaw = signature.find_flaw(upgrade)
+        if flaw is not None:
+            log.warning("media socket refused", carrier=TWILIO, flaw=flaw.name.lower())
+            await socket.close(CLOSE_REFUSED)
+            return
+        await _run_socket(app, socket, TWILIO, TwilioWire())
+
+    @router.websocket(f"{TELNYX_MEDIA}/{{token}}")
+    async def telnyx_media(socket: WebSocket, token: str) -> None:
+        """Telnyx: the audio of a call."""
+        if not app.phone.pending_calls.tokens.is_address(token):
+            log.warning("media socket refused", carrier=TELNYX, flaw="unknown address")
+            await socket.close(CLOSE_REFUSED)
+            return
+        await _run_socket(app, socket, TELNYX, TelnyxWire())
+
+    return router
+
+
+async def _run_socket(app: App, socket: WebSocket, carrier: str, wire: Wire) -> None:
+    parts = app.phone.voice_parts
+    if parts is None:
+        log.warning(
+            "media socket refused", carrier=carrier, flaw="no voice engine is set up"
+        )
+        await socket.close(CLOSE_REFUSED)
+        return
+    await socket.accept()
+    media = open_media_socket(socket)
+    call = await _claim_call(app, media, carrier, wire)
+    if call is None:
+        log.warning("stream refused", carrier=carrier)
+        await media.close(CLOSE_REFUSED)
+        return
+    await VoiceCall(parts, call, MediaPump(media, wire, parts.clock)).run()
+
+
+async def _claim_call(
+    app: App, media: AsgiMediaSocket, carrier: str, wire: Wire
+) -> PendingCall | None:
+    """The call of this stream, once the stream has started and brought its token; None if it
+    is late or sends anything else.
+    """
+    try:
+        async with asyncio.timeout(STREAM_START_TIMEOUT_S):
+            for _ in range(MAX_FRAMES_BEFORE_START):
+                frame = await media.receive()
+                for event in wire.receive(frame) if frame is not None else wire.close():
+                    if isinstance(event, StreamStarted):
+                        token = event.parameters.get(TOKEN_PARAMETER)
+                        return app.phone.pending_calls.claim(
+                            carrier, event.call_sid, token, event.stream_sid
+                        )
+                    if isinstance(event, StreamStopped):
+                        return None
+    except TimeoutError:
+        return None
+    return None
