@@ -10,9 +10,16 @@ import httpx2
 from aftercall.briefing.cache import BriefingCache
 from aftercall.briefing.composer import Composer
 from aftercall.clock import Clock, SystemClock, format_instant
-from aftercall.compose.home import build_journal, open_archive, open_database
-from aftercall.compose.phone import Phone, check_engine, load_speech_kit
-from aftercall.compose.reading import make_model_client, make_reader
+from aftercall.compose import (
+    Phone,
+    build_journal,
+    check_engine,
+    load_speech_kit,
+    make_model_client,
+    make_reader,
+    open_archive,
+    open_database,
+)
 from aftercall.corrections import Corrections
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database

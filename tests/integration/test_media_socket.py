@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from aftercall.testing import VirtualClock
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 from starlette.websockets import WebSocketDisconnect
@@ -16,7 +17,6 @@ from aftercall.phone.signature import TOKEN_LIFETIME_S
 from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings
 from aftercall.settings.sections import ReceptionistSettings
-from aftercall.testing import VirtualClock
 from aftercall.web.carrier import TELNYX_MEDIA, TWILIO_MEDIA, get_stream_url
 from aftercall.web.server import make_server
 from aftercall.web.sockets import MAX_FRAMES_BEFORE_START
@@ -101,7 +101,7 @@ def test_an_engine_without_its_key_is_said_at_start(tmp_path: Path) -> None:
 def test_without_the_extra_the_carrier_speaks_and_the_doctor_says_so(
     tmp_path: Path, missing: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("aftercall.compose.phone", "aftercall.doctor"):
+    for module in ("aftercall.compose", "aftercall.doctor"):
         monkeypatch.setattr(f"{module}.find_missing", lambda: missing)
     settings = Settings(home=tmp_path, receptionist=ReceptionistSettings(speech=True))
     app = build(settings)

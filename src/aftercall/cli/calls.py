@@ -22,7 +22,7 @@ from aftercall.cli.context import (
     wait_for_steps,
 )
 from aftercall.clock import parse_instant
-from aftercall.compose.reading import make_model_client
+from aftercall.compose import make_model_client
 from aftercall.errors import NotFound, NotWaiting, RefusedInput
 from aftercall.ids import new_id
 from aftercall.journal.journal import ingest_json

@@ -14,7 +14,7 @@ from aftercall.cli.context import (
     make_table,
     print_json,
 )
-from aftercall.compose.reading import make_model_client
+from aftercall.compose import make_model_client
 from aftercall.db.corrections import CorrectedThing, Correction
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.evaluation import (
