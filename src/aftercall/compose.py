@@ -25,7 +25,7 @@ from aftercall.db.statements import upsert
 from aftercall.db.tables import answers
 from aftercall.db.upgrade import check_durable_engine, claim_home, prepare_database
 from aftercall.disk import close_to_others
-from aftercall.encryption import open_cipher
+from aftercall.encryption import load_key, open_cipher
 from aftercall.engine.deepgram_agent import DeepgramAgent
 from aftercall.engine.openai_realtime import OpenAIRealtime
 from aftercall.engine.receptionist import ModelReceptionist, Receptionist
@@ -33,13 +33,11 @@ from aftercall.engine.spoken_turns import SpokenTurnEngine
 from aftercall.engine.voice import VoiceEngine
 from aftercall.errors import AftercallError, ConfigError, SecretUnreadable
 from aftercall.journal.archive import Archive, ArchiveFolder
-from aftercall.journal.inserter import JournalInserter
 from aftercall.journal.journal import Journal
 from aftercall.journal.presence import Presence
-from aftercall.journal.resume import ResumeState, ResumeStates
+from aftercall.journal.recorder import JournalInserter, ResumeState, ResumeStates
 from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore
-from aftercall.keys import load_key
 from aftercall.llm.model.client import ModelClient, choose_model
 from aftercall.llm.model.completion import CachedAnswer, Usage
 from aftercall.llm.model.reader import ModelReader
@@ -55,12 +53,13 @@ from aftercall.phone.signature import StreamTokens
 from aftercall.settings import Settings
 from aftercall.speech.kit import SpeechKit, find_missing, make_speech_kit
 from aftercall.who.identity import CallerReception
-from aftercall.who.passcode import PasscodeMask
 from aftercall.who.register import CallerRegister
-from aftercall.who.trust import TrustPolicy
+from aftercall.who.trust import PasscodeMask, TrustPolicy
 
 
 class AnswerStore:
+    """Cached answers of models. One may hold secrets, so it is sealed with our key."""
+
     def __init__(self, database: Database, clock: Clock, vault: Vault) -> None:
         self._database = database
         self._clock = clock

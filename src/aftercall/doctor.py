@@ -21,9 +21,9 @@ from aftercall.db.upgrade import (
     current_revision,
 )
 from aftercall.disk import OTHER_USERS, close_to_others
+from aftercall.encryption import KEY_FILE, MIN_UNGUESSABLE_CHARS, TOKEN_FILE
 from aftercall.errors import AftercallError
 from aftercall.journal.archive import KEY_CHECK_FILE
-from aftercall.keys import KEY_FILE, MIN_UNGUESSABLE_CHARS, TOKEN_FILE
 from aftercall.llm.model.client import choose_model
 from aftercall.settings import Settings
 from aftercall.speech.kit import find_missing

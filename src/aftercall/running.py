@@ -1,4 +1,10 @@
-"""Runs the app: recovers after a crash, does what is due, and seals live calls at the end."""
+"""Runs the app: recovers after a crash, does what is due, and seals live calls at the end.
+
+A job runs only when the database has changed or when the time that the job named has come. On
+SQLite one cheap query per tick serves all jobs, so an idle server costs almost nothing.
+Heartbeats change the database too, so every job runs every few seconds even if a change was
+missed.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine

@@ -9,11 +9,10 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.app import App, build
-from aftercall.encryption import is_encrypted
+from aftercall.encryption import KEY_FILE, is_encrypted
 from aftercall.errors import ConfigError, FileUnreadable
 from aftercall.journal.archive import KEY_CHECK_FILE, encode_call
 from aftercall.journal.verify import verify_archive
-from aftercall.keys import KEY_FILE
 from aftercall.memory.fact_store import FactFilter
 from aftercall.model.calls import Call
 from aftercall.model.turns import Turn

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from aftercall.app import App
 from aftercall.db.tables import browser_sessions
-from aftercall.keys import load_api_token
+from aftercall.encryption import load_api_token
 from aftercall.settings import Settings
 from aftercall.settings.sections import PagesSettings
 from aftercall.testing import VirtualClock

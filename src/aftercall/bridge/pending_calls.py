@@ -11,8 +11,7 @@ from aftercall.bridge.caller_tracker import WRITE_TIMEOUT_S, Brief, fetch_briefi
 from aftercall.clock import Clock, attempt
 from aftercall.errors import AftercallError
 from aftercall.journal.journal import Journal
-from aftercall.journal.recorder import CallRecorder
-from aftercall.journal.resume import ResumeState
+from aftercall.journal.recorder import CallRecorder, ResumeState
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall

@@ -30,8 +30,8 @@ from aftercall.labels import LabelledCall, iter_corrected_calls, read_labels
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.view import correction_json
+from aftercall.model.people import read_caller, read_party
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
-from aftercall.who.caller import read_caller, read_party
 
 NOTHING = "nothing"
 NOTHING_COUNTED = "–"

@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.text import Text
 
 from aftercall.cli.context import get_cli_context
+from aftercall.encryption import load_api_token
 from aftercall.errors import AftercallError
-from aftercall.keys import load_api_token
 from aftercall.model.steps import OPEN_STATES
 from aftercall.settings import Settings
 

@@ -19,8 +19,8 @@ from aftercall.cli.context import (
 from aftercall.encryption import read_decrypted
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.verify import verify_archive
+from aftercall.model.people import read_caller
 from aftercall.privacy.erase import ErasureReceipt
-from aftercall.who.caller import read_caller
 from aftercall.workspace.paths import make_folder_name
 
 if TYPE_CHECKING:

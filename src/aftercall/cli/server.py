@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from aftercall.cli.context import JSON_OPTION, get_cli_context, print_json
-from aftercall.keys import find_api_token, load_api_token
+from aftercall.encryption import find_api_token, load_api_token
 from aftercall.log import get_logger
 from aftercall.running import running
 from aftercall.speech.kit import find_missing

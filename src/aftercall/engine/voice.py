@@ -2,6 +2,9 @@
 
 Audio is 8 kHz μ-law both ways. A session plays nothing and knows no carrier. Spoken words stay
 out of every `repr`, so they cannot get into a log.
+
+A turn engine gets finished text and answers with text. The receptionist is one. It serves lines
+on which the carrier or the browser listens and speaks.
 """
 
 from collections.abc import Mapping, Sequence

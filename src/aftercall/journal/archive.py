@@ -26,7 +26,7 @@ from aftercall.disk import (
     sync_folder,
     translated_errors,
 )
-from aftercall.encryption import FileCipher, is_encrypted
+from aftercall.encryption import CHAIN_FILE, KEY_FILE, FileCipher, is_encrypted
 from aftercall.errors import (
     ArchiveError,
     ChainBroken,
@@ -35,7 +35,6 @@ from aftercall.errors import (
     NotFound,
 )
 from aftercall.faults import fault_point
-from aftercall.keys import CHAIN_FILE, KEY_FILE
 from aftercall.model.calls import Call
 from aftercall.model.turns import Event, Turn
 

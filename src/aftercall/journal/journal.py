@@ -27,9 +27,13 @@ from aftercall.errors import (
 )
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive, SealedFile
-from aftercall.journal.inserter import GroupCommit, JournalInserter, PendingWrite
 from aftercall.journal.presence import Presence
-from aftercall.journal.recorder import CallRecorder
+from aftercall.journal.recorder import (
+    CallRecorder,
+    GroupCommit,
+    JournalInserter,
+    PendingWrite,
+)
 from aftercall.journal.replay import (
     JournalEntry,
     replay_entries,

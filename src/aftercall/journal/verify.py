@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from aftercall.encryption import CHAIN_FILE
 from aftercall.errors import FileUnreadable, NotFound
 from aftercall.journal.archive import (
     ArchiveFolder,
@@ -12,7 +13,6 @@ from aftercall.journal.archive import (
     hash_bytes,
 )
 from aftercall.journal.store import CallStore
-from aftercall.keys import CHAIN_FILE
 
 NOT_ERASED = (
     "the chain says that it was erased, but the file still exists: "

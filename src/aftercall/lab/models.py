@@ -1,7 +1,9 @@
-"""Emulated model servers, OpenAI and Anthropic: they refuse what the real ones refuse, and fail
-on request.
+"""Emulated model servers: they refuse what the real ones refuse, and fail on request.
 
-The newer models refuse a temperature, like the real ones.
+OpenAI has chat completions, responses and embeddings; the newer models refuse a temperature.
+Anthropic takes the key in either header; the newer version refuses sampling parameters. Both
+answer Aftercall's own questions by reading the transcript in the request by rules: the fields of
+the requested form tell which question it is. Other requests get a sentence.
 """
 
 import json
@@ -17,8 +19,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from aftercall.ids import new_id
-from aftercall.lab.model_script import Fault, ModelApi, ModelScript, ScriptedQuestion
-from aftercall.lab.rest import REFUSALS, Refusal
+from aftercall.lab.rest import (
+    REFUSALS,
+    Fault,
+    ModelApi,
+    ModelScript,
+    Refusal,
+    ScriptedQuestion,
+)
 from aftercall.llm.cached_reader import compose_greeting, to_summary
 from aftercall.model.calls import Call
 from aftercall.model.reading import Reading

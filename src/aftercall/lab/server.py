@@ -1,4 +1,7 @@
-"""The whole lab as one ASGI app: carriers, voice engines, model servers, Remem, GitHub."""
+"""The whole lab as one ASGI app: carriers, voice engines, model servers, Remem, GitHub.
+
+Its own routes let a terminal, or a script in any language, play the caller.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -10,16 +13,15 @@ from fastapi import APIRouter, FastAPI, HTTPException
 from pydantic import BaseModel, Field
 
 from aftercall.errors import RefusedInput
-from aftercall.lab import model_script, services, speech, telnyx_rest, twilio_rest
+from aftercall.lab import rest, services, speech, telnyx_rest, twilio_rest
 from aftercall.lab.carrier import DeliveryFaults
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine
 from aftercall.lab.exchange import PhoneNetwork
 from aftercall.lab.handset import Handset, ring_by_telnyx, ring_by_twilio
-from aftercall.lab.model_script import ModelScript
 from aftercall.lab.models import answer_question, make_anthropic, make_openai
 from aftercall.lab.openai_realtime import EmulatedRealtime
-from aftercall.lab.rest import REFUSALS
+from aftercall.lab.rest import REFUSALS, ModelScript
 from aftercall.lab.script import EngineBehaviour, Script, reply_in_order
 from aftercall.lab.services import EmulatedGitHub, EmulatedRemem
 from aftercall.lab.speech import EmulatedAudio, SoundTranscriber, VoiceName, make_voice
@@ -37,7 +39,7 @@ MODELS = (
 DEFAULT_REPLY = "I have written that down. Anything else?"
 
 _BEHAVIOURS = {"mute": EngineBehaviour.MUTE, "deaf": EngineBehaviour.DEAF}
-_MODEL_FAULTS = {name: name for name in get_args(model_script.Fault)}
+_MODEL_FAULTS = {name: name for name in get_args(rest.Fault)}
 FAULTS: dict[str, dict[str, Any]] = {
     "anthropic": _MODEL_FAULTS,
     "openai": _MODEL_FAULTS,

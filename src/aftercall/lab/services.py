@@ -1,5 +1,8 @@
-"""Emulated services, on one store each, with faults on request: Remem with both forms of its API,
-and GitHub's issues.
+"""Emulated services with faults on request: Remem and GitHub.
+
+Remem has both forms of its API on one store, and slow indexing. GitHub has the issues of one
+repository and is as strict about their form as the real one; an answer may be lost after the
+issue was made.
 """
 
 import hmac

@@ -4,6 +4,9 @@ needs no recogniser.
 It lasts as long as real speech (60 ms a character) and travels as ordinary 8 kHz μ-law bytes.
 Frames that are cut out on the way are not heard. Any other audio is silence. A caller may also
 speak with espeak-ng or in tones.
+
+The emulated OpenAI transcription route takes a file and answers with words and their times. Its
+form is parsed by hand: the usual multipart parser would be a package for one route.
 """
 
 import asyncio

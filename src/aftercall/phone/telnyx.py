@@ -1,5 +1,8 @@
-"""Telnyx: its webhooks (one address for all events; one that repeats has the same id) and its
-media stream.
+"""Telnyx: its webhooks, media streaming, and commands to its REST API.
+
+Webhooks have one address for all events; an event that repeats has the same id. The stream has
+snake_case names, audio in the codec of the caller's leg, and frames in any order. We send μ-law:
+`TelnyxControl` asks for the stream that way.
 """
 
 import json
@@ -13,10 +16,10 @@ from aftercall.clock import parse_instant
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
 from aftercall.model.plain_json import parse_json
-from aftercall.phone.control import ControlRequest, path_part
 from aftercall.phone.notices import (
     CallProgress,
     CarrierCallState,
+    ControlRequest,
     Notice,
     RecordingNotice,
     RecordingState,
@@ -25,6 +28,7 @@ from aftercall.phone.notices import (
     SpeechGathered,
     StreamFailed,
     clean_detail,
+    path_part,
     read_confidence,
     read_party,
 )

@@ -1,4 +1,10 @@
-"""Twilio: its webhooks (forms; unknown fields are ignored), its media stream and TwiML."""
+"""Twilio: its webhooks, TwiML, Media Streams, and requests to its REST API.
+
+Webhooks are forms; unknown fields are ignored. The stream has camelCase names and numbers as
+text; every frame names its stream, both ways. TwiML is written with the standard library:
+Twilio's SDK brings a score of packages for three short answers. The tests compare them with the
+SDK's.
+"""
 
 import json
 import re
@@ -11,15 +17,16 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
 from aftercall.model.plain_json import clean_text
-from aftercall.phone.control import ControlRequest, path_part
 from aftercall.phone.notices import (
     CallProgress,
     CarrierCallState,
+    ControlRequest,
     RecordingNotice,
     RecordingState,
     RingNotice,
     SpeechGathered,
     clean_detail,
+    path_part,
     read_confidence,
     read_party,
 )

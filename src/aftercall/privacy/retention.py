@@ -3,6 +3,8 @@
 By default only recordings expire, after ninety days. A copy is on disk before its original goes,
 and a row forgets a file only after the file is gone. A run that is cut off anywhere finds the same
 items again and finishes them.
+
+A durable workflow runs it, once an hour over all processes.
 """
 
 import json

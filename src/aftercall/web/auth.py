@@ -3,6 +3,9 @@
 The API takes the bearer token. A browser logs in with the token, the password or a link that
 works once; its cookie names a session in the database. Every change from a page carries a CSRF
 token. `origin.py` refuses what other sites' pages send.
+
+Of logins and of links that log a browser in once, the database holds hashes only: who reads it
+cannot log in. A row counts while the token and the password are the ones it was made with.
 """
 
 import hmac
@@ -29,7 +32,12 @@ from starlette.requests import HTTPConnection
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.db.tables import browser_sessions as table
-from aftercall.keys import MIN_UNGUESSABLE_CHARS, derive_key, load_api_token, load_key
+from aftercall.encryption import (
+    MIN_UNGUESSABLE_CHARS,
+    derive_key,
+    load_api_token,
+    load_key,
+)
 from aftercall.settings import Settings
 
 LINK_LIFETIME = timedelta(minutes=15)

@@ -4,6 +4,10 @@ FastAPI reads and parses a body before it asks who sent it. So this ASGI layer a
 counts the bytes while they arrive; `uvicorn_server.py` times them. It is also the edge of a
 request: what goes wrong inside becomes one line in the log and one answer. Websockets pass
 through: no call waits here.
+
+Requests that other web pages make a browser send are refused, too. A page anywhere can make a
+browser post to this server. Browsers say so: in `Origin`, and in `Sec-Fetch-Site`, which no
+script can change.
 """
 
 import asyncio

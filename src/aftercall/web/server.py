@@ -31,8 +31,7 @@ from aftercall.web.limits import (
     get_route,
     require_json,
 )
-from aftercall.web.live import LiveFeed
-from aftercall.web.page_store import PageStore
+from aftercall.web.page_store import LiveFeed, PageStore
 from aftercall.web.pages import calls, memory, people, site, tests, today, work
 from aftercall.web.pages.context import PageContext, TemplateRenderer
 

@@ -5,6 +5,11 @@
 From the page: `{"type": "say", "text": …, "confidence": …}`, `{"type": "hang_up"}`.
 To the page: `{"type": "agent", "text": …}`, `{"type": "ended", "reason": …, "call": …}`,
 `{"type": "refused", "reason": …}`.
+
+A carrier's socket is accepted when its upgrade is signed, or its address is one that we made
+(Telnyx does not sign sockets). Its first frames must bring the token that a webhook issued for
+that call. The caller's identity comes from the webhook; what the stream says about itself is not
+trusted.
 """
 
 import asyncio
@@ -14,8 +19,8 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, WebSocket, WebSocketDisconnect
 
 from aftercall.app import App
+from aftercall.bridge.agent_voice import MediaPump
 from aftercall.bridge.pending_calls import PendingCall
-from aftercall.bridge.pump import MediaPump
 from aftercall.bridge.turn_call import TurnCall
 from aftercall.bridge.voice_call import VoiceCall
 from aftercall.errors import AftercallError, RefusedInput

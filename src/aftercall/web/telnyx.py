@@ -17,17 +17,16 @@ from fastapi import APIRouter, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
-from aftercall.bridge.switchboard import SpokenReply, Switchboard
-from aftercall.bridge.turn_call import SORRY_GOODBYE
+from aftercall.bridge.turn_call import SORRY_GOODBYE, SpokenReply, Switchboard
 from aftercall.carrier.control import TelnyxRest
 from aftercall.clock import Clock, parse_instant
 from aftercall.errors import AftercallError, CallOver, CarrierError, CarrierUnreachable
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
-from aftercall.phone.control import ControlRequest
 from aftercall.phone.notices import (
     CallProgress,
     CarrierCallState,
+    ControlRequest,
     Notice,
     RecordingNotice,
     RingNotice,

@@ -11,8 +11,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
-from aftercall.bridge.switchboard import SpokenReply, Switchboard
-from aftercall.bridge.turn_call import NOT_WRITTEN
+from aftercall.bridge.turn_call import NOT_WRITTEN, SpokenReply, Switchboard
 from aftercall.errors import AftercallError
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall

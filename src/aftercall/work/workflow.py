@@ -3,6 +3,8 @@
 The workflow id of a run is its conversation and number, that of an approval its follow-up and
 round: starting one twice runs it once. A step in flight at a crash runs again; the ledger and
 the keys of the sinks make that idempotent.
+
+The hourly sweep finds lost work of the last three days and starts it again. It is idempotent.
 """
 
 import asyncio
@@ -25,7 +27,7 @@ from aftercall.log import get_logger
 from aftercall.work import deliver
 from aftercall.work.context import DAY, WorkContext
 from aftercall.work.health import REPORT_HOURS, HealthStore
-from aftercall.work.promises import NO_WORK
+from aftercall.work.requests import NO_WORK
 from aftercall.work.store import FollowUpTransition
 
 QUEUE = "aftercall.follow_up"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.encryption import FileCipher
+from aftercall.encryption import CHAIN_FILE, FileCipher
 from aftercall.errors import ArchiveError, StorageFull
 from aftercall.journal.archive import (
     Archive,
@@ -21,7 +21,6 @@ from aftercall.journal.archive import (
     make_base_name,
     make_next_line,
 )
-from aftercall.keys import CHAIN_FILE
 from aftercall.testing import make_call
 
 CLEAR = FileCipher(b"k" * 32)

@@ -6,9 +6,8 @@ import anthropic
 import openai
 import pytest
 
-from aftercall.lab.model_script import ModelScript
 from aftercall.lab.models import make_anthropic, make_openai
-from aftercall.lab.rest import serve_on_loopback
+from aftercall.lab.rest import ModelScript, serve_on_loopback
 
 KEY = "lab-key"
 HI = [{"role": "user", "content": "Hi"}]

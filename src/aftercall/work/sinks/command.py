@@ -5,6 +5,9 @@ reports in lines of JSON, in the file named in AFTERCALL_RESULT_FILE or on stand
 `{"state": "done", "link": "…", "note": "…"}` or `{"state": "failed", "reason": "…"}`. A line
 with a request's key in `request` is about that request, one without about all others. The last
 line wins.
+
+`mcp`: one tool of a Model Context Protocol server. The owner chooses the tool; the caller's words
+only fill its arguments.
 """
 
 import asyncio

@@ -1,4 +1,8 @@
-"""Sinks on HTTP: `webhook`, a signed POST as Standard Webhooks describe it, and `github` issues."""
+"""Sinks on HTTP, and what an answer means: done, try again, or give up.
+
+`webhook` is a signed POST as Standard Webhooks describe it; its id is the delivery's key. `github`
+is an issue in a repository, found again by an invisible mark in its body.
+"""
 
 import binascii
 import hmac

@@ -1,5 +1,7 @@
-"""Sinks that tell a person: `message`, a text message through the carrier to the owner or to a
-verified caller, and `email`.
+"""Sinks that tell a person.
+
+`message` is a text message through the carrier, to the owner or to a verified caller. `email` goes
+to the owner over SMTP, never to an address that was only spoken.
 """
 
 import asyncio

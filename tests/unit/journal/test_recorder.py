@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from aftercall.errors import JournalClosed, StorageFull
-from aftercall.journal.inserter import GroupCommit
+from aftercall.journal.recorder import GroupCommit
 
 
 async def test_entries_that_come_while_one_batch_is_written_share_the_next() -> None:
