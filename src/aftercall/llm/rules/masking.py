@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.numbers import ALL_NUMBERS, TEENS, TENS, UNITS, figures_of
+from aftercall.llm.rules.numbers import NUMBER_WORD, TEENS, TENS, UNITS
 from aftercall.llm.rules.sentences import MASK
 from aftercall.llm.rules.stems import stems
 
@@ -19,6 +19,10 @@ _SPOKEN_FIGURES = {"oh": "0", "o": "0", "zero": "0"} | {
 }
 _FIGURE = re.compile(
     "|".join((r"\d", *sorted(_SPOKEN_FIGURES, key=len, reverse=True))), re.I
+)
+# `\d++`: where a long number matches in part, no other way to cut it is tried.
+_ALL_NUMBERS = re.compile(
+    rf"(?:(?:{NUMBER_WORD}|\d++|uh|um|er|then|and)[\s,\-]*)+", re.I
 )
 _BETWEEN_FIGURES = re.compile(r"[\s,\-]*")
 # Letters that a pattern without case takes for plain ones, and folding does not.
@@ -146,7 +150,7 @@ def _keys_of(value: str) -> tuple[list[Tokens], list[Tokens]]:
     words = [_fold(word) for word in _WORD.findall(value)]
     if not words:
         return [], []
-    figures = figures_of(value) if ALL_NUMBERS.fullmatch(value) else ""
+    figures = figures_of(value) if _ALL_NUMBERS.fullmatch(value) else ""
     if len(figures) >= _MIN_FIGURES:
         figures = "".join(map(_to_figure, figures))
         groups = (*re.findall(r"\d{3,}", value), figures[:4], figures[-4:])
@@ -188,3 +192,33 @@ def _fold(word: str) -> str:
 
 def _to_figure(said: str) -> str:
     return str(int(said)) if said.isdecimal() else _SPOKEN_FIGURES[_fold(said)]
+
+
+def figures_of(words: str) -> str:
+    """The figures of a run however it is grouped: "nineteen eighty four" and "one nine eight
+    four" are 1984; empty past a hundred.
+    """
+    figures = ""
+    repeat, tens = 1, False
+    for word in re.findall(r"[a-z]+|\d+", words.lower()):
+        if word in ("double", "triple"):
+            repeat = 2 if word == "double" else 3
+        elif word in TENS:
+            figures += str(20 + 10 * TENS.index(word))
+        elif word in TEENS:
+            figures += str(10 + TEENS.index(word))
+        elif (
+            figure := word if word.isdecimal() else _SPOKEN_FIGURES.get(word)
+        ) is None:
+            if word in ("hundred", "thousand"):
+                return ""
+            continue
+        else:
+            figures = (
+                figures[:-1] + figure
+                if tens and figure != "0" and len(figure) == 1
+                else figures + figure * repeat
+            )
+            repeat = 1
+        tens = word in TENS
+    return figures

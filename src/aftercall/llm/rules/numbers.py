@@ -83,17 +83,10 @@ COUNT = (
     + ")"
 )
 
-_DIGIT_WORDS = {"oh": "0", "o": "0", "zero": "0"} | {
-    word: str(number) for number, word in enumerate(UNITS, 1)
-}
 NUMBER_WORD = (
     "(?:zero|oh|"
     + "|".join((*UNITS, *TEENS, *TENS))
     + "|hundred|thousand|double|triple)"
-)
-# `\d++`: where a long number matches in part, no other way to cut it is tried.
-ALL_NUMBERS = re.compile(
-    rf"(?:(?:{NUMBER_WORD}|\d++|uh|um|er|then|and)[\s,\-]*)+", re.I
 )
 
 
@@ -127,31 +120,3 @@ def day_number(ordinal: str) -> int | None:
 def count(words: str) -> int | None:
     words = words.lower().strip()
     return int(words) if words.isdecimal() else _COUNT_OF.get(words)
-
-
-def figures_of(words: str) -> str:
-    """The figures of a run however it is grouped: "nineteen eighty four" and "one nine eight
-    four" are 1984; empty past a hundred.
-    """
-    figures = ""
-    repeat, tens = 1, False
-    for word in re.findall(r"[a-z]+|\d+", words.lower()):
-        if word in ("double", "triple"):
-            repeat = 2 if word == "double" else 3
-        elif word in TENS:
-            figures += str(20 + 10 * TENS.index(word))
-        elif word in TEENS:
-            figures += str(10 + TEENS.index(word))
-        elif (figure := word if word.isdecimal() else _DIGIT_WORDS.get(word)) is None:
-            if word in ("hundred", "thousand"):
-                return ""
-            continue
-        else:
-            figures = (
-                figures[:-1] + figure
-                if tens and figure != "0" and len(figure) == 1
-                else figures + figure * repeat
-            )
-            repeat = 1
-        tens = word in TENS
-    return figures
