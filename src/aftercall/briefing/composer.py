@@ -16,7 +16,7 @@ from aftercall.clock import Clock, is_done_within
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
-from aftercall.journal.resume import ResumeState, ResumeStates
+from aftercall.journal.recorder import ResumeState, ResumeStates
 from aftercall.journal.store import CallStore
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.log import get_logger

@@ -14,7 +14,7 @@ from aftercall.cli.context import (
     make_table,
     print_json,
 )
-from aftercall.compose.reading import make_model_client
+from aftercall.compose import make_model_client
 from aftercall.db.corrections import CorrectedThing, Correction
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.evaluation import (
@@ -30,8 +30,8 @@ from aftercall.labels import LabelledCall, iter_corrected_calls, read_labels
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.view import correction_json
+from aftercall.model.people import read_caller, read_party
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
-from aftercall.who.caller import read_caller, read_party
 
 NOTHING = "nothing"
 NOTHING_COUNTED = "–"

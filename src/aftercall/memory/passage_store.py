@@ -16,7 +16,8 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 
 from aftercall.db.statements import InValues, PreparedStatement, chunked
 from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
-from aftercall.llm.rules.secrets import find_secrets, mask
+from aftercall.llm.rules.masking import ValueMask
+from aftercall.llm.rules.secrets import find_secrets
 from aftercall.llm.rules.sentences import MASK
 from aftercall.memory.ranking import compute_marks
 from aftercall.memory.visibility import to_secrets
@@ -122,10 +123,11 @@ def _make_cleaner(
     call: Call, secrets: Iterable[str], confided: Iterable[str]
 ) -> Callable[[str], str]:
     found = [*find_secrets(call.turns), *to_secrets(confided)]
+    mask = ValueMask(secret.value for secret in found)
     named = _make_pattern(secrets)
 
     def clean(text: str) -> str:
-        masked = mask(text, found)
+        masked = mask.apply(text)
         if named:
             masked = named.sub(MASK, masked)
         return _MASKED.sub(REDACTED_TEXT, masked)

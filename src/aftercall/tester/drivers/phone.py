@@ -17,8 +17,7 @@ import uvicorn
 from aftercall.carrier.control import TwilioRest
 from aftercall.errors import ConfigError, LineFailed, RefusedInput
 from aftercall.phone.signature import SignedRequest, TwilioSignature
-from aftercall.phone.twilio import TwilioWire
-from aftercall.phone.twilio_webhooks import MAX_BODY_BYTES, read_form
+from aftercall.phone.twilio import MAX_BODY_BYTES, TwilioWire, read_form
 from aftercall.phone.wire import StreamStarted
 from aftercall.settings import Settings
 from aftercall.speech.sound import write_wav

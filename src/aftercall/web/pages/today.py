@@ -11,8 +11,7 @@ from aftercall.errors import AftercallError
 from aftercall.journal.view import read_live_turns
 from aftercall.memory.visibility import redact_turns
 from aftercall.model.turns import Turn
-from aftercall.web.live import LiveCallsChanged, LiveEvent, TurnSaid
-from aftercall.web.page_store import CallFilter
+from aftercall.web.page_store import CallFilter, LiveCallsChanged, LiveEvent, TurnSaid
 from aftercall.web.pages.context import PageContext
 
 MAX_RECENT_ROWS = 12
