@@ -20,9 +20,8 @@ from aftercall.memory.claims import (
     read_claim,
     read_secret_claim,
 )
-from aftercall.memory.figures import COUNTED
 from aftercall.memory.subject import CALLER
-from aftercall.memory.wording import SPEAKERS
+from aftercall.memory.wording import COUNTED, SPEAKERS
 from aftercall.model.facts import Fact
 
 MAX_COMPARED = 100  # facts that share words with a claim, the likest first
