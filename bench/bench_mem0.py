@@ -25,14 +25,14 @@ import venv
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from aftercall.app import App, build
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.fact_store import FactFilter
 from aftercall.model.facts import MemoryKey
 from aftercall.model.passages import SearchScope
-from aftercall.model.reading import FactDraft, Reading
+from aftercall.model.reading import Category, FactDraft, Reading
 from aftercall.settings import Settings
 from aftercall.testing import START, FakeReader, make_call
 from fact_calls import Teller, Told
@@ -124,6 +124,7 @@ def read_pairs() -> list[dict[str, str]]:
 def _keep_pair(app: App, number: int, pair: dict[str, str]) -> list[str]:
     """The facts that are believed and undisputed after both were said, in two calls."""
     caller = f"+1999{number:07}"
+    category = pair["category"] if pair["category"] in get_args(Category) else "person"
     extractor = Extractor(app.settings, app.facts, app.clock)
     for day, text in enumerate((pair["known"], pair["new"])):
         call = make_call(
@@ -134,7 +135,7 @@ def _keep_pair(app: App, number: int, pair: dict[str, str]) -> list[str]:
         app.journal.ingest(call)
         draft = FactDraft.model_validate(
             {
-                "category": pair["category"],
+                "category": category,
                 "text": text,
                 "summary": text[:100],
                 "visibility": "shared",

@@ -106,7 +106,7 @@ def run(work: dict[str, Any], folder: str) -> dict[str, Any]:
         )
         times.append(time.perf_counter() - started)
     kept = [
-        keep_pair(memory, f"pair {at}", pair) for at, pair in enumerate(work["pairs"])
+        keep_pair(memory, f"pair-{at}", pair) for at, pair in enumerate(work["pairs"])
     ]
     return {"taken": taken, "times": times, "found": found, "kept": kept}
 

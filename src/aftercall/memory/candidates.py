@@ -81,9 +81,10 @@ class CandidateIndex:
 
     def find(self, claim: Claim) -> set[str]:
         told = " ".join((*claim.words, *claim.names, *claim.denied))
-        words = {*_PIECE.findall(told), *claim.words}
+        spoken = {*_PIECE.findall(told), *claim.words}
+        # Figures do not count: they may be known in words.
+        words = {word for word in spoken if any(map(str.isalpha, word))}
         if not any(map(str.isalpha, words)):
-            # Figures alone: they may be known in words.
             return {*self._pieces, *self._always}
         # What hints at a change may name only the value that is known.
         share = 0.0 if claim.hints else SHARED

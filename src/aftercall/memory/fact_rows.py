@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, Table, bindparam, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from aftercall.db.statements import InValues, PreparedStatement
+from aftercall.db.statements import InValues, PreparedStatement, lock_name
 from aftercall.db.tables import fact_occurrences, facts
 from aftercall.faults import fault_point
 from aftercall.memory import passage_store
@@ -95,10 +95,8 @@ def list_occurrences(connection: Connection, fact_id: str) -> list[Occurrence]:
 
 
 def open_ledger(connection: Connection, key: MemoryKey, vault: Vault) -> FactLedger:
-    """Locks the memory until the transaction ends. SQLite has one writer at a time anyway."""
-    if connection.dialect.name == "postgresql":
-        lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))")
-        connection.execute(lock, {"key": "\n".join(key)})
+    """Locks the memory until the transaction ends."""
+    lock_name(connection, *key)
     outlines = map(FactOutline._make, _OUTLINES.fetch(connection, key._asdict()))
     return FactLedger(
         key, outlines, lambda fact_ids: fetch_facts(connection, fact_ids), vault
