@@ -22,10 +22,7 @@ from aftercall.model.facts import Fact, MemoryKey, Occurrence
 from aftercall.model.passages import Passage
 
 # the count is always taken from the occurrences
-_NOT_UPDATED = (
-    "id",
-    "occurrence_count",
-)
+_NOT_UPDATED = ("id", "occurrence_count")
 _UPDATE = PreparedStatement(
     update(facts)
     .where(facts.c.id == bindparam("new_id"))

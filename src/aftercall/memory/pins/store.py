@@ -27,11 +27,7 @@ SAMPLE_CALLS = 400  # calls of others that a topic is compared with
 MAX_ITEMS = 100
 BATCH_SIZE = 500
 # fields of a pin that are not columns as they are
-_NESTED = (
-    "key",
-    "terms",
-    "history",
-)
+_NESTED = ("key", "terms", "history")
 
 
 def lock(connection: Connection, key: MemoryKey) -> None:
