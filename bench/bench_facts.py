@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from aftercall.app import App, build
+from aftercall.evaluation import Score
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.claims import look_up_again, read_secret_claim
 from aftercall.memory.dedupe import compare, match_subjects
@@ -32,7 +33,6 @@ from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings, MemorySettings
 from aftercall.testing import FakeReader
 from fact_calls import KNOWN, Teller, Told
-from scoring import Score
 from tables import met, print_table
 
 HERE = Path(__file__).parent
@@ -109,11 +109,11 @@ def junk() -> list[str]:
             for found in filter_drafts(call, reading.facts, Settings()).accepted
         )
         total.add(labelled["gold"], reading.model_copy(update={"facts": kept}))
-    bad = total.counts["facts found"] - total.counts["facts sound"]
-    share = bad / total.counts["facts found"]
+    sound = total["facts, precision"]
+    share = 1 - sound.share
     return [
         "labelled calls: junk",
-        f"{bad} of {total.counts['facts found']}",
+        f"{sound.wrong} of {len(sound.items)}",
         f"{share:.1%}",
         "≤ 20%",
         met(share <= 0.20),

@@ -13,8 +13,10 @@ from aftercall.clock import Clock, SystemClock, format_instant
 from aftercall.compose.home import build_journal, open_archive, open_database
 from aftercall.compose.phone import Phone, check_engine, load_speech_kit
 from aftercall.compose.reading import make_model_client, make_reader
+from aftercall.corrections import Corrections
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
+from aftercall.db.corrections import CorrectionStore
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
 from aftercall.journal.journal import DATABASE_TIMEOUT_S, Journal
@@ -151,6 +153,18 @@ class App:
             FollowUpStore(self.database),
             DeliveryStore(self.database, self.presence),
             make_sinks(self.settings, self.clock),
+            CorrectionStore(self.database),
+        )
+
+    @cached_property
+    def corrections(self) -> Corrections:
+        return Corrections(
+            self.settings,
+            self.database,
+            self.clock,
+            self.facts,
+            self.work,
+            self.step_runner,
         )
 
     @cached_property

@@ -26,8 +26,7 @@ from aftercall.memory.search import find_similar_facts
 from aftercall.model.calls import Call
 from aftercall.model.facts import MemoryKey
 from aftercall.model.reading import Reading
-from aftercall.postcall.rerun import rerun
-from aftercall.postcall.runner import StepRunner
+from aftercall.postcall.runner import StepRunner, rerun
 from aftercall.postcall.steps import NO_FACTS_YET, list_steps
 from aftercall.postcall.store import are_finished
 from aftercall.running import running

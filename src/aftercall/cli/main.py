@@ -54,6 +54,8 @@ COMMANDS = {
     "facts": ("facts:group", "Facts, with the words they rest on."),
     "memory": ("memory:group", "Imported notes and pinned topics."),
     "followups": ("followups:group", "What callers asked for and what became of it."),
+    "corrections": ("corrections:group", "Put right what was read from calls."),
+    "eval": ("corrections:eval_group", "Measure how well calls are read."),
     "test": (
         "test:group",
         "Call an agent with scripted callers, and see what goes wrong.",

@@ -21,6 +21,8 @@ Deed = Literal[
     "restored",
     "settled",
     "edited",
+    "corrected",
+    "undone",
     "exported",
     "erased",
 ]

@@ -1,4 +1,4 @@
-"""Every table. The migration must build exactly this; a test compares the two."""
+"""Every table; `corrections.py` has its own. The migration builds exactly these, says a test."""
 
 from sqlalchemy import (
     JSON,

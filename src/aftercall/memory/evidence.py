@@ -45,6 +45,7 @@ class AcceptedDraft:
     visibility: Visibility
     context: str
     claim: Claim
+    correction_id: str | None = None
 
     @property
     def confidence(self) -> float:
@@ -162,7 +163,7 @@ class EvidenceFinder:
 
     def _make_context(self, first: int, last: int) -> str:
         turns = self.call.turns[max(0, first - 1) : last + 2]
-        return _clip(
+        return clip_context(
             "\n".join(f"{turn.speaker} ({turn.seq}): {turn.text}" for turn in turns)
         )
 
@@ -174,7 +175,7 @@ def normalise_words(text: str) -> str:
     )
 
 
-def _clip(text: str) -> str:
+def clip_context(text: str) -> str:
     return (
         text if len(text) <= MAX_CONTEXT_CHARS else text[: MAX_CONTEXT_CHARS - 1] + "…"
     )

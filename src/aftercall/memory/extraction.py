@@ -2,14 +2,24 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.secrets import Secret
-from aftercall.memory.evidence import AcceptedDraft, Evidence, EvidenceFinder
+from aftercall.memory.evidence import (
+    AcceptedDraft,
+    Evidence,
+    EvidenceFinder,
+    clip_context,
+)
+from aftercall.memory.fact_corrections import (
+    BY_A_PERSON,
+    apply_corrections,
+    parse_missed,
+)
 from aftercall.memory.fact_store import FactStore
 from aftercall.memory.ledger import FactLedger
 from aftercall.memory.visibility import (
@@ -70,9 +80,15 @@ class Extractor:
 
         def record(ledger: FactLedger) -> Extraction:
             ledger.briefed_fact_ids = list_briefed_facts(call)
-            ledger.prefetch(drafts.accepted)
+            accepted = apply_corrections(
+                drafts.accepted, ledger.corrections, self.store.vault
+            )
+            missed = self._list_missed(call, ledger)
+            ledger.prefetch([*accepted, *missed])
+            for draft in missed:
+                ledger.record(draft, call.id, BY_A_PERSON)
             outcomes = Counter(
-                ledger.record(draft, call.id, trace) for draft in drafts.accepted
+                ledger.record(draft, call.id, trace) for draft in accepted
             )
             ledger.settle_by_caller()
             return Extraction(
@@ -84,10 +100,15 @@ class Extractor:
                 facts_updated=outcomes["update"],
                 facts_deduplicated=outcomes["again"],
                 facts_refused=drafts.refused,
-                facts_dropped=drafts.dropped,
+                facts_dropped=drafts.dropped + len(drafts.accepted) - len(accepted),
             )
 
         return self.store.update(key, record, log=lambda entry: entry)
+
+    def _list_missed(self, call: Call, ledger: FactLedger) -> list[AcceptedDraft]:
+        """What a person has found in the call and the reader had not."""
+        told = parse_missed(ledger.corrections, call.id, self.store.vault)
+        return [accept_missed(call, *each, self.settings) for each in told]
 
     def _skip(self, call: Call, reader: Reader, reason: str) -> tuple[Extraction, None]:
         entry = Extraction(call.id, self.clock.now(), reader.name, reason=reason)
@@ -133,6 +154,19 @@ def filter_drafts(
             found.append((draft, evidence))
     accepted = _accept(finder, found, find_call_secrets(call, drafts), settings)
     return FilteredDrafts(tuple(accepted), refused, dropped)
+
+
+def accept_missed(
+    call: Call, draft: FactDraft, correction_id: str, settings: Settings
+) -> AcceptedDraft:
+    """A person has heard it: the words need not be the fact's own."""
+    said = call.turns[draft.turns[0] - 1]
+    context = clip_context(f"{said.speaker} ({said.seq}): {said.text}")
+    evidence = Evidence(said.seq, said.seq, said.at, context, 1.0, True)
+    drafts = [(draft.model_copy(update={"words": said.text}), evidence)]
+    secrets = find_call_secrets(call, [draft])
+    (accepted,) = _accept(EvidenceFinder(call), drafts, secrets, settings)
+    return replace(accepted, correction_id=correction_id)
 
 
 def _accept(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.ids import new_id
@@ -30,7 +30,11 @@ from aftercall.memory.visibility import LEVELS
 from aftercall.model.facts import Fact, MemoryKey, Occurrence
 from aftercall.model.reading import FactDraft, ReadingTrace, Visibility
 
+if TYPE_CHECKING:
+    from aftercall.db.corrections import Correction
+
 RecordOutcome = Literal["new", "update", "again"]
+CORRECTED_BY_KEY = "corrected_by"  # in metadata: the correction that counts
 RETIRED_BY_KEY = "retired_by"  # in metadata: the fact that had retired a restored one
 
 
@@ -45,6 +49,7 @@ class FactLedger:
         """`outlines` are of every fact in the memory; `fetch` reads whole facts by their ids."""
         self.key = key
         self.briefed_fact_ids: frozenset[str] = frozenset()
+        self.corrections: list[list[Correction]] = []
         self.created: list[str] = []
         self.changed: set[str] = set()
         self.retired: list[str] = []
@@ -151,7 +156,7 @@ class FactLedger:
     def _decide(self, found: AcceptedDraft) -> tuple[str, str | None]:
         if by_id := self._decide_by_id(found.draft, found.claim):
             return by_id
-        identity = _hash_identity(found.claim, self._vault)
+        identity = hash_identity(found.claim, self._vault)
         if known := self.known.by_identity.get(identity):
             return "same", known
         near = self.known.list_near(found.claim, identity)
@@ -206,7 +211,7 @@ class FactLedger:
             self.made_secret.append(fact_id)
         claim = self.known.get_claim(fact_id)
         matching = (
-            _hash_matching(claim, visibility, self._vault) if claim else fact.matching
+            hash_matching(claim, visibility, self._vault) if claim else fact.matching
         )
         is_clear = not found.needs_confirmation
         self._change(
@@ -294,7 +299,7 @@ class FactLedger:
 
     def _replace(self, known: str, found: AcceptedDraft) -> None:
         old, at = self.known.get(known), found.evidence.at
-        identity = _hash_identity(found.claim, self._vault)
+        identity = hash_identity(found.claim, self._vault)
         if twin := self.known.by_identity.get(identity):
             # A model names what a fact that is known already replaces.
             self._record_again(twin, found)
@@ -393,13 +398,16 @@ class FactLedger:
             supersedes=None,
             superseded_by=None,
             is_active="superseded_by" not in links,
-            identity=_hash_identity(found.claim, self._vault),
-            matching=_hash_matching(found.claim, found.visibility, self._vault),
+            identity=hash_identity(found.claim, self._vault),
+            matching=hash_matching(found.claim, found.visibility, self._vault),
             reader=self._trace.reader,
             prompt_hash=self._trace.prompt,
         )
         if links:
             fact = replace(fact, **links)  # type: ignore[arg-type]
+        if found.correction_id:
+            corrected = {CORRECTED_BY_KEY: found.correction_id}
+            fact = replace(fact, metadata=fact.metadata | corrected)
         self.created.append(fact.id)
         self.known.add(fact, found.claim)
         sentiment = _choose_sentiment(found, manner or "said")
@@ -432,12 +440,12 @@ class FactLedger:
         self.changed.add(fact_id)
 
 
-def _hash_identity(claim: Claim, vault: Vault) -> str:
+def hash_identity(claim: Claim, vault: Vault) -> str:
     """Always a keyed hash, so that a fact keeps it when it becomes secret."""
     return vault.hash("identity", claim.identity)
 
 
-def _hash_matching(claim: Claim, visibility: Visibility, vault: Vault) -> str | None:
+def hash_matching(claim: Claim, visibility: Visibility, vault: Vault) -> str | None:
     """A keyed hash for a secret, else plain text."""
     if claim.matching and visibility == "secret":
         return vault.hash("matching", claim.matching)

@@ -9,8 +9,10 @@ from datetime import datetime, time, timedelta, tzinfo
 from typing import Any
 
 from aftercall.clock import format_instant, parse_instant
+from aftercall.db.corrections import Correction
 from aftercall.errors import RefusedInput
 from aftercall.memory.fact_store import FactFilter, FactStore
+from aftercall.memory.vault import is_sealed
 from aftercall.model.facts import Fact, Occurrence
 from aftercall.model.passages import Passage, SearchHit
 
@@ -124,4 +126,19 @@ def _passage_json(passage: Passage) -> dict[str, Any]:
         "until": format_instant(passage.until) if passage.until else None,
         "mentions": passage.mentions,
         "text": passage.text,
+    }
+
+
+def correction_json(correction: Correction) -> dict[str, Any]:
+    """A secret only shows that it exists."""
+    old, new = correction.old, correction.new
+    return {
+        "id": correction.id,
+        "what": correction.what,
+        "caller": correction.caller,
+        "call": correction.call_id,
+        "old": HIDDEN if is_sealed(old or "") else old,
+        "new": HIDDEN if is_sealed(new or "") else new,
+        "who": correction.who,
+        "at": format_instant(correction.at),
     }

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from aftercall.durable import next_pause_s, to_step_error
-from aftercall.errors import AftercallError
+from aftercall.errors import AftercallError, NotFound
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
 from aftercall.log import get_logger
@@ -18,7 +18,7 @@ from aftercall.memory import passage_store as passages
 from aftercall.memory.embedding import embed_missing
 from aftercall.memory.visibility import mask_secrets, to_secrets
 from aftercall.model.calls import Call
-from aftercall.model.steps import StepOutcome, skipped
+from aftercall.model.steps import Step, StepOutcome, skipped
 from aftercall.postcall.steps import (
     FACTS,
     JUDGE,
@@ -31,6 +31,8 @@ from aftercall.postcall.steps import (
 )
 from aftercall.postcall.store import SUMMARY
 from aftercall.workspace import calls_md, files
+
+UNENDED = "started by hand and not finished; if that run is gone, run it again"
 
 log = get_logger("postcall")
 
@@ -249,3 +251,25 @@ def redact_secrets(context: StepContext, call: Call, words: Sequence[str]) -> No
         person.user,
         lambda text: text and "".join(map(clean, text.splitlines(keepends=True))),
     )
+
+
+def rerun(runner: StepRunner, call_id: str, name: str = "") -> list[Step]:
+    """Run the step that is named, or those that failed, now. What they made before is replaced."""
+    if name and name not in STEPS:
+        raise NotFound(f"there is no step {name!r}; there are {', '.join(STEPS)}")
+    row = runner.context.calls.get(call_id)
+    if row.archive_name is None:
+        gone = "has no words any more: they were past their time"
+        reason = gone if row.state == "sealed" else "is still going on"
+        raise NotFound(f"call {call_id} {reason}")
+    states = runner.context.steps.states_of(call_id)
+    wanted = (
+        [name] if name else [step for step in STEPS if states.get(step) == "failed"]
+    )
+    for step in wanted:
+        runner.run_by_hand(call_id, [step], UNENDED)
+    for step in list(wanted):
+        for later in runner.list_steps_after(call_id, step):
+            if later not in wanted:
+                runner.run_by_hand(call_id, [later], UNENDED)
+    return runner.context.steps.of_call(call_id)

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
+from aftercall.db.corrections import NAMES, CorrectionStore
 from aftercall.faults import fault_point
 from aftercall.journal.store import CallStore
 from aftercall.llm.reader import Reader
@@ -128,12 +129,23 @@ def fill_profile(context: StepContext, call: Call) -> StepOutcome:
     if not (found.name or found.call_name):
         # The name that tells this caller from others at the same number.
         found = replace(found, name=find_stated_name(call))
+    found = _put_names_right(context, call, found)
     if found == user_md.UserProfile():
         return skipped(NOTHING_FOUND, answer.trace)
     if not files.edit(person.user, lambda text: user_md.fill(text, found)):
         return skipped("nothing new was found", answer.trace)
     filled = user_md.parse(files.read(person.user))
     return done(_list_changes(known, filled), answer.trace)
+
+
+def _put_names_right(
+    context: StepContext, call: Call, found: user_md.UserProfile
+) -> user_md.UserProfile:
+    """With the names that a person gave the caller since; None for a name that is not theirs."""
+    store = CorrectionStore(context.database)
+    chains = store.list_chains(call.agent_id, NAMES, [str(call.caller)])
+    newest = [chain[-1] for chain in chains if chain[-1].at > call.started_at]
+    return replace(found, **{one.what: one.new for one in newest})
 
 
 def fill_identity(context: StepContext, call: Call) -> StepOutcome:

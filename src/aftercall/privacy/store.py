@@ -11,6 +11,7 @@ from sqlalchemy import Column, Connection, Table, delete, or_, select, text, upd
 from sqlalchemy.sql.elements import ColumnElement
 
 from aftercall.db.connect import Database
+from aftercall.db.corrections import corrections
 from aftercall.db.statements import chunked
 from aftercall.db.tables import (
     answers,
@@ -52,6 +53,7 @@ IMPERSONAL_TABLES = (
 """Tables that hold no number, no name and no words of a caller."""
 ERASED_TABLES: tuple[Table, ...] = (
     briefings,
+    corrections,
     passage_vectors,
     passages,
     fact_occurrences,
@@ -156,7 +158,7 @@ def _make_conditions(
                 _is_at_number(table.c.caller, number),
                 *_in(table.c.call_id, call_ids),
             ]
-            for table in (documents, call_topics)
+            for table in (documents, call_topics, corrections)
         },
         briefings: [
             _is_at_number(briefings.c.caller, number),
