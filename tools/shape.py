@@ -16,7 +16,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "src" / "aftercall"
 LEFT_OUT = (
     "llm/rules/",
-    *(f"memory/{name}.py" for name in ("wording", "words")),
+    *(f"memory/{name}.py" for name in ("figures", "stemming", "wording", "words")),
 )
 MAX_COLUMNS = 100
 SMALL_FILE_LINES = 30

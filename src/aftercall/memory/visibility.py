@@ -38,19 +38,19 @@ _TOPICS: dict[str, Cue] = {
         r"\b(?:pass ?words?|pass ?phrase|pass ?code|pin(?: number| code)?|cvv|cvc|(?:api"
         "|access|secret|private|"
         r"recovery) (?:key|token|code)|"
-        r"security (?:code|word|answer|question))\b.{0,40}?(?:\bis\b|\bare\b|:|=|\d{3,})"
+        r"security (?:code|word|answer|question))\b.{0,40}?(?:\bis\b|\bare\b|:|=|\d{3,})",
     ),
     "financial": Cue(
         r"\b(?:iban|sort code|routing number|account number|card number|social security|ssn"
         r"|tax (?:id|number))\b|"
         r"\bi (?:earn|make|owe) \D{0,12}\d|\b(?:my|our) (?:salary|income|debts?|savings"
         r"|mortgage)\b|"
-        r"\b(?:bankrupt\w*|in debt|credit score)\b"
+        r"\b(?:bankrupt\w*|in debt|credit score)\b",
     ),
     "medical": Cue(
         r"\b(?:diagnos\w+|prescri\w+|chemo\w*|antidepress\w+|biops\w+|miscarriage|abortion"
         r"|suicid\w+|hiv|rehab|psychiatr\w+|"
-        r"(?:test|blood|scan) results?|medications?|overdose)\b"
+        r"(?:test|blood|scan) results?|medications?|overdose)\b",
     ),
     "operational": Cue(
         r"\b(?:workflows?|run ?books?|deployments?|cron ?jobs?|on-?call rota|internal process"
