@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from aftercall.llm.rules.vocabulary import by_form, vocabulary
 from aftercall.memory.attributes import AttributeReader, Statement
-from aftercall.memory.stemming import stem
 from aftercall.memory.subject import Subject, find_role
 from aftercall.memory.wording import fold, plain, tokens
+from aftercall.memory.words import stem
 
 SAME_WORD = by_form(
     {

@@ -12,9 +12,9 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from aftercall.db.statements import InValues, PreparedStatement, chunked
+from aftercall.db.statements import InValues, PreparedStatement, chunked, lock_name
 from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
 from aftercall.llm.rules.masking import ValueMask
 from aftercall.llm.rules.secrets import find_secrets
@@ -70,7 +70,6 @@ _FACT_ENDS = PreparedStatement(
         InValues(facts.c.id, "refs")
     )
 )
-_LOCK_CALL = text("SELECT pg_advisory_xact_lock(hashtextextended(:call, 0))")
 _LAST_NUMBER = PreparedStatement(select(func.max(passages.c.n)))
 _NEXT_PAGES = select(passage_pages.next_value()).select_from(
     func.generate_series(1, bindparam("count"))
@@ -170,15 +169,10 @@ def replace_call(
     kinds: Sequence[Kind],
 ) -> None:
     """Replace the turns or the summary of a call; its facts stay."""
-    _lock_call(connection, call_id)
+    lock_name(connection, call_id)
     is_old = (passages.c.call_id == call_id, passages.c.kind.in_(kinds))
     connection.execute(delete(passages).where(*is_old, passages.c.ref.is_(None)))
     add(connection, fresh)
-
-
-def _lock_call(connection: Connection, call_id: str) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(_LOCK_CALL, {"call": call_id})
 
 
 def remove_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
@@ -196,7 +190,7 @@ def redact_passages(
 
     `clean` masks the text of turns and summary. The `words` of the secret no longer find a fact.
     """
-    _lock_call(connection, call_id)
+    lock_name(connection, call_id)
     secret_terms = {term for said in words for term in to_terms(said).split()}
     query = select(passages.c.n, passages.c.ref, passages.c.text, passages.c.around)
     changed = []
