@@ -47,8 +47,8 @@ from aftercall.model.people import split_party
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS, RequestKind
 from aftercall.postcall.runner import StepRunner, rerun
 from aftercall.settings import Settings
-from aftercall.work.context import WorkContext
-from aftercall.work.plan import OTHER_KIND, DraftOrigin
+from aftercall.work.context import ADDED_REASON, WorkContext
+from aftercall.work.plan import OTHER_KIND, UNCLEAR, DraftOrigin
 from aftercall.work.requests import MAX_TITLE_CHARS, read_due, to_one_line
 from aftercall.work.store import FollowUpTransition
 from aftercall.workspace import files, user_md
@@ -56,6 +56,7 @@ from aftercall.workspace.paths import Workspace
 
 NOT_ASKED = "it was not asked for"
 NOT_ASKED_LATE = "it was not asked for, but was done"
+UNDONE = "a correction was undone"
 PUT_BACK = "a correction was undone; approve or reject it"
 FIRST_DAY = date(2000, 1, 1)
 
@@ -238,7 +239,10 @@ class Corrections:
             mark_undone(connection, correction)
             self._note_change(connection, correction, who, "undone")
 
-        if correction.is_removal:
+        if correction.what == "request" and correction.details:
+            title = (("title", correction.old),)
+            transition = FollowUpTransition("unclear", who, UNCLEAR, UNDONE, title)
+        elif correction.is_removal:
             transition = _put_back(row, who)
         else:
             transition = self._plan_change(row, correction.what, correction.old, who)
@@ -261,6 +265,8 @@ class Corrections:
         if what == "request" and value is None:
             return _remove(row, who)
         state, reason, column = row.state, row.reason, FOLLOWUPS[what]
+        if what == "request" and state == "unclear":
+            state, reason = "held", ADDED_REASON
         values: dict[str, Any] = {column: value}
         if what == "due":
             at = self.work.remind_at(value)
@@ -304,8 +310,9 @@ class Corrections:
         who: str,
     ) -> Correction:
         place = (row.agent_id, row.caller, row.call_id)
+        was = {"state": row.state} if row.state == "unclear" else None
         now = self.clock.now()
-        return Correction(*place, what, row.key, old, new, who, now, "due")
+        return Correction(*place, what, row.key, old, new, who, now, "due", was)
 
     def _make_writer(
         self, correction: Correction, who: str
@@ -375,7 +382,7 @@ def _put_back(row: FollowUp, who: str) -> FollowUpTransition:
         return FollowUpTransition("held", who, PUT_BACK)
     if row.state == "refused" and row.kind == "promise":
         return FollowUpTransition("open", who, "")
-    return FollowUpTransition(row.state, who, "", "a correction was undone")
+    return FollowUpTransition(row.state, who, "", UNDONE)
 
 
 def _read_value(row: FollowUp, what: CorrectedThing, new: str | None) -> str | None:

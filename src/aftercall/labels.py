@@ -209,7 +209,9 @@ def _make_gold(
         joined.legs[0].agent_id, ("request",), [row.key for row in rows]
     )
     removed = {chain[-1].key for chain in chains if chain[-1].is_removal}
-    for row in (row for row in rows if row.key not in removed):
+    for row in rows:
+        if row.key in removed or row.state == "unclear":
+            continue
         label = _label_row(row, joined)
         if row.kind == "promise":
             gold["promises"].append(label)

@@ -174,6 +174,7 @@ class FollowUpStore:
         query = select(func.count()).where(
             own,
             followups.c.kind == "request",
+            followups.c.state != "unclear",
             followups.c.created_at >= since,
             followups.c.conversation != apart_from,
         )
