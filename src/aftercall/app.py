@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 
 import httpx2
 
@@ -32,9 +32,10 @@ from aftercall.memory.document_store import DocumentStore
 from aftercall.memory.embedding import Embedder, load_embedder
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.fact_store import FactStore
+from aftercall.memory.judge import CallJudge, load_judge
 from aftercall.memory.pins.board import PinBoard
 from aftercall.memory.remem import RememClient
-from aftercall.memory.search import FactRecall, MemorySearch
+from aftercall.memory.search import FactRecall, MemorySearch, find_similar_facts
 from aftercall.memory.vault import open_vault
 from aftercall.postcall.recordings import RecordingFetcher
 from aftercall.postcall.runner import StepRunner
@@ -133,6 +134,7 @@ class App:
             pins=self.pins,
             remem=self.remem,
             embedder=self.embedder,
+            judging=self.judging,
         )
         return StepRunner(context, self.archive)
 
@@ -176,6 +178,12 @@ class App:
     @cached_property
     def embedder(self) -> Embedder | None:
         return load_embedder(self.settings.memory.embedder, self.settings.openai)
+
+    @cached_property
+    def judging(self) -> CallJudge | None:
+        judge = load_judge(self.settings)
+        find = partial(find_similar_facts, self.search, self.facts, self.settings)
+        return CallJudge(judge, self.facts, find) if judge else None
 
     @cached_property
     def audit(self) -> AuditLog:
@@ -266,6 +274,7 @@ class App:
 
     def close(self) -> None:
         for part in (
+            vars(self).get("judging"),  # only if it was loaded
             self.speech_kit,
             self.model_client,
             self.remem,

@@ -35,7 +35,7 @@ COMMANDS = {
     "talk": ("calls:talk", "Call your agent from this terminal, in text."),
     "ingest": ("calls:ingest", "Seal a call that finished elsewhere."),
     "read": ("calls:read", "Show what the reader finds in a call; nothing is stored."),
-    "search": ("memory:search", "Search turns, summaries and facts."),
+    "search": ("search:search", "Search turns, summaries and facts."),
     "health": ("admin:health", "Check that every recent call was processed."),
     "briefing": ("memory:briefing", "Show the briefing for a caller's next call."),
     "export": ("privacy:export", "Export everything stored about a caller."),

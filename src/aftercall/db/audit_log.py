@@ -19,6 +19,7 @@ Deed = Literal[
     "retried",
     "resent",
     "restored",
+    "settled",
     "edited",
     "corrected",
     "undone",

@@ -23,6 +23,7 @@ from aftercall.db.tables import fact_occurrences, facts
 from aftercall.errors import NotFound, RefusedInput, SecretUnreadable
 from aftercall.memory.claims import Claim, read_claim, read_secret_claim
 from aftercall.memory.dedupe import compare
+from aftercall.memory.evidence import AcceptedDraft
 from aftercall.memory.fact_rows import (
     fetch_facts,
     lock_memory,
@@ -30,12 +31,7 @@ from aftercall.memory.fact_rows import (
     to_fact,
     update_facts,
 )
-from aftercall.memory.ledger import (
-    CORRECTED_BY_KEY,
-    AcceptedDraft,
-    hash_identity,
-    hash_matching,
-)
+from aftercall.memory.ledger import CORRECTED_BY_KEY, hash_identity, hash_matching
 from aftercall.memory.passage_store import remove_facts
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Fact, MemoryKey

@@ -16,7 +16,8 @@ from aftercall.db.statements import InValues, PreparedStatement
 from aftercall.db.tables import fact_occurrences, facts
 from aftercall.faults import fault_point
 from aftercall.memory import passage_store
-from aftercall.memory.ledger import FactLedger, FactOutline
+from aftercall.memory.candidates import FactOutline
+from aftercall.memory.ledger import FactLedger
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Fact, MemoryKey, Occurrence
 from aftercall.model.passages import Passage
@@ -249,7 +250,7 @@ def _to_passage(fact: Fact, item: Occurrence) -> Passage:
         caller=fact.key.caller,
         call_id=item.call_id,
         text=fact.content,
-        at=item.at,
+        at=min(item.at, fact.valid_from),  # a correction holds from before it was said
         seq=item.first_turn,
         ref=fact.id,
         category=fact.category,

@@ -147,6 +147,30 @@ class FactStore:
 
         return self.update(fact.key, restore, audit=audit)
 
+    def settle(
+        self,
+        fact_id: str,
+        audit: Write = lambda connection: None,
+        *,
+        keep_all: bool = False,
+    ) -> Fact:
+        """A person settles a dispute: this fact holds, or all of them do."""
+        key = self.get(fact_id).key
+        return self.update(
+            key, lambda ledger: ledger.settle(fact_id, keep_all=keep_all), audit=audit
+        )
+
+    def list_dispute(self, fact: Fact) -> list[Fact]:
+        """The facts of its dispute, newest first; empty if there is none."""
+        if fact.dispute is None:
+            return []
+        query = select(facts).where(
+            _is_in_memory(fact.key), facts.c.dispute == fact.dispute
+        )
+        return self._select(
+            query.order_by(facts.c.valid_from.desc(), facts.c.id.desc())
+        )
+
     def save_extraction(self, entry: Extraction) -> None:
         with self._database.write() as connection:
             _write_log(connection, entry)

@@ -29,6 +29,7 @@ def fact_json(fact: Fact, *, reveal: bool = False) -> dict[str, Any]:
         for name, value in vars(fact).items()
         if name not in _INTERNAL
     }
+    shown["state"] = fact.state
     if fact.is_secret and not reveal:
         shown |= {"content": HIDDEN, "summary": HIDDEN}
     return shown
@@ -55,6 +56,9 @@ def whole_fact_json(
             occurrence_json(item, is_hidden=is_hidden) for item in occurrences
         ],
         "history": [link.id for link in store.get_history(fact_id)],
+        "disputed_with": [
+            other.id for other in store.list_dispute(fact) if other.id != fact_id
+        ],
     }
 
 

@@ -17,6 +17,7 @@ from aftercall.llm.reader import Reader
 from aftercall.memory.document_store import DocumentStore, make_call_document
 from aftercall.memory.embedding import Embedder, embed_missing
 from aftercall.memory.extraction import Extractor
+from aftercall.memory.judge import CallJudge
 from aftercall.memory.passage_store import (
     make_passages,
     make_summary_passage,
@@ -54,8 +55,12 @@ NOTHING_FOUND = "nothing sure was found"
 NOT_THE_LAST = "the caller has called since"
 NO_MEMORY = "nobody is remembered for this caller"
 NO_REMEM = "remem is not configured"
+NO_JUDGE = "memory.judge is not configured"
+NO_FACTS_YET = "waits for the facts"
+NO_FACTS = "waits for the facts, which failed"
 NO_SUMMARY_YET = "waits for the summary"
 NO_SUMMARY = "waits for the summary, which failed"
+FACTS = "facts"
 RULES = "rules"  # the reader whose topics are whole requests
 
 
@@ -75,6 +80,7 @@ class StepContext:
     pins: PinBoard
     remem: RememClient | None = None
     embedder: Embedder | None = None
+    judging: CallJudge | None = None
 
     def confided_words(self, call_id: str) -> list[str]:
         """The words of this call that secret facts rest on, as far as they are found yet."""
@@ -219,6 +225,18 @@ def find_facts(context: StepContext, call: Call) -> StepOutcome:
     )
 
 
+def judge_facts(context: StepContext, call: Call) -> StepOutcome:
+    """Which known facts the new ones replace, where the rules could not tell."""
+    if context.judging is None:
+        return skipped(NO_JUDGE)
+    match context.steps.state_of(call.id, FACTS):
+        case "failed":
+            return failed(NO_FACTS)
+        case "waiting" | "running":
+            return awaiting(NO_FACTS_YET)
+    return done(str(context.judging.judge_call(call)))
+
+
 def _format_counts(entry: Extraction) -> str:
     counts = {
         "new": entry.facts_extracted,
@@ -334,24 +352,32 @@ STEPS: dict[str, Callable[[StepContext, Call], StepOutcome]] = {
     "greeting": leave_greeting,
     "index": index_turns,
     "facts": find_facts,
+    "judge": judge_facts,
     "document": keep_document,
     "remem": send_document,
     "pins": keep_pins,
 }
 PAGES = ("document", "remem")  # made of the summary
 PINS = "pins"
+JUDGE = "judge"
+WAITING_STEPS = {SUMMARY: (PAGES, NO_SUMMARY), FACTS: ((JUDGE,), NO_FACTS)}
+"""The steps that wait for another one, and the reason if that one fails."""
 STAGES = (
     (SUMMARY,),  # first: the next call needs it
     ("profile", "identity", "index", "facts"),
-    ("greeting", *PAGES, PINS),  # last: they use what the others found
+    ("greeting", JUDGE, *PAGES, PINS),  # last: they use what the others found
 )
 PUT_BACK = "greeting"  # runs for silent calls too: they used up the old greeting
-RATIONED = "facts"  # the step with a limit per minute
+RATIONED = (FACTS, JUDGE)  # the step with a limit per minute, and what waits for it
 
 
 def list_steps(context: StepContext) -> list[str]:
     """The steps of a call under these settings."""
-    return [name for name in STEPS if name != "remem" or context.remem is not None]
+    missing = {
+        "remem" if context.remem is None else "",
+        JUDGE if context.judging is None else "",
+    }
+    return [name for name in STEPS if name not in missing]
 
 
 def skip_reason(context: StepContext, name: str, call: Call) -> str:

@@ -207,7 +207,11 @@ def _list_facts_to_erase(
 
 def unlink_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
     """Remove references to these facts from the facts that stay."""
-    for column in (facts.c.supersedes, facts.c.superseded_by):
+    for part in _in(facts.c.id, fact_ids):
+        disputes = select(facts.c.dispute).where(part, facts.c.dispute.is_not(None))
+        disputed = facts.c.dispute.in_(connection.execute(disputes).scalars().all())
+        connection.execute(update(facts).where(disputed).values(dispute=None))
+    for column in (facts.c.supersedes, facts.c.superseded_by, facts.c.doubt):
         for part in _in(column, fact_ids):
             connection.execute(update(facts).where(part).values({column.name: None}))
 

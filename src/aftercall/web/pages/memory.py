@@ -65,6 +65,12 @@ def _make_facts_router(context: PageContext) -> APIRouter:
         await run_in_threadpool(context.app.facts.restore, fact_id, audit)
         return RedirectResponse(f"/memory/facts/{fact_id}", 303)
 
+    @router.post("/facts/{fact_id}/settle", dependencies=change)
+    async def post_settle(fact_id: str, both: bool = False) -> RedirectResponse:
+        audit = context.app.audit.make_writer(WHO, "settled", fact_id)
+        await run_in_threadpool(context.app.facts.settle, fact_id, audit, keep_all=both)
+        return RedirectResponse(f"/memory/facts/{fact_id}", 303)
+
     return router
 
 
@@ -154,14 +160,16 @@ class MemoryQuery:
 def _show(
     context: PageContext, request: Request, fact_id: str, *, reveal: bool
 ) -> HTMLResponse:
-    fact = whole_fact_json(context.app.facts, fact_id, reveal=reveal)
+    store = context.app.facts
+    fact = whole_fact_json(store, fact_id, reveal=reveal)
     by = fact["metadata"].get(CORRECTED_BY_KEY)
     made = [context.app.corrections.store.get(by)] if by else []
     return context.view.render_page(
         request,
         "fact.html",
         fact=fact,
-        chain=context.app.facts.get_history(fact_id),
+        chain=store.get_history(fact_id),
+        disputed=store.list_dispute(store.get(fact_id)),
         is_revealed=reveal,
         is_removed=any(one.is_removal for one in made),
         corrections=[correction_json(one) for one in made],

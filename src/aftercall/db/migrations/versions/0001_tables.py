@@ -94,8 +94,9 @@ CREATE TABLE facts (
     confidence FLOAT NOT NULL, needs_confirmation BOOLEAN NOT NULL,
     first_seen_at {instant} NOT NULL, last_seen_at {instant} NOT NULL,
     valid_from {instant} NOT NULL, valid_until {instant}, occurrence_count INTEGER NOT NULL,
-    supersedes TEXT, superseded_by TEXT, is_active BOOLEAN NOT NULL, identity TEXT NOT NULL,
-    matching TEXT, reader TEXT NOT NULL, prompt_hash TEXT, metadata JSON NOT NULL,
+    supersedes TEXT, superseded_by TEXT, is_active BOOLEAN NOT NULL, dispute TEXT, doubt TEXT,
+    never_true BOOLEAN NOT NULL, identity TEXT NOT NULL, matching TEXT, reader TEXT NOT NULL,
+    prompt_hash TEXT, metadata JSON NOT NULL,
     CONSTRAINT pk_facts PRIMARY KEY (id)
 );
 CREATE INDEX ix_facts_caller ON facts (caller);
