@@ -122,11 +122,8 @@ class Corrections:
         self._require_turns(call_id, [turn])
         if category not in CATEGORIES:
             raise RefusedInput("category", f"is not one of {', '.join(CATEGORIES)}")
-        call, vault, line = (
-            self.runner.read(call_id),
-            self.facts.vault,
-            clean_fact_text(text),
-        )
+        line, vault = clean_fact_text(text), self.facts.vault
+        call = self.runner.read(call_id)
         key = memory_key(self.settings, call.agent_id, call.caller)
         if key is None or call.turns[turn - 1].speaker != "caller":
             raise RefusedInput("turn", "is not one of a caller with a memory")
