@@ -112,7 +112,7 @@ class Corrections:
         correction = self._make_correction(row, "request", None, row.title, who)
         reminders = {row.id} if row.remind_at and row.remind_at > now else set()
         write = self._make_writer(correction, who)
-        self.work.followups.record([row], [], reminders, now, write=write)
+        self.work.followups.record([row], [], reminders, now, who=who, write=write)
         return self._finish(correction)
 
     def add_fact(
@@ -251,8 +251,9 @@ class Corrections:
         transition: FollowUpTransition,
         write: Callable[[Connection], None],
     ) -> None:
-        now = self.clock.now()
-        if not self.work.followups.correct(row, transition, now, write):
+        changes, now = [(row.id, transition)], self.clock.now()
+        record = self.work.followups.record
+        if not record([], changes, set(), now, seen=[row], write=write):
             raise NotWaiting(f"follow-up {row.id} has just changed; look again")
 
     def _plan_change(

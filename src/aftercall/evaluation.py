@@ -20,6 +20,7 @@ from aftercall.tester.statistics import paired_difference, wilson
 FIGURES = {
     "requests, precision": "right, of those found",
     "requests, recall": "found, of those made",
+    "kind right": "of found requests",
     "due day right": "of found requests with a day",
     "called off and left out": "of requests called off",
     "promises, precision": "right, of those found",
@@ -139,6 +140,9 @@ class Score:
     def _add_requests(self, call: str, gold: Label, reading: Reading) -> None:
         pairs = self._add_kind(call, gold, reading, "requests")
         for number, label, request in pairs:
+            if label.get("kind"):
+                is_right = request.kind == label["kind"]
+                self._note("kind right", call, number, is_right)
             if "due" in label and (label["due"] or request.due):
                 is_right = str(request.due or "") == (label["due"] or "")
                 self._note("due day right", call, number, is_right)

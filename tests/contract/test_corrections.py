@@ -160,6 +160,7 @@ def test_a_request_that_was_missed_is_held_and_is_the_one_a_later_reading_finds(
     row = only_request(app, call)
     assert (row.state, row.turns, row.sinks) == ("held", ((call.id, 2),), ("tasks",))
     assert "about thumbnails" in briefing_of(app)
+    assert [change.who for change in app.work.followups.history(row.id)] == [ME]
     with pytest.raises(RefusedInput, match=row.id):
         app.corrections.add_request(
             call.id, "Open a bug about thumbnails", ME, kind="issue"
@@ -253,7 +254,6 @@ def test_a_plan_made_before_a_correction_is_made_anew(app: App) -> None:
     late = FollowUpTransition("held", "follow-up", values=(("due", "2026-02-18"),))
     now, followups = app.clock.now(), app.work.followups
     assert not followups.record([], [(row.id, late)], set(), now, seen=[row])
-    assert not followups.correct(row, late, now, lambda connection: None)
     assert followups.get(row.id).due == "2026-02-19"
 
 

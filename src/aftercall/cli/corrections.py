@@ -323,7 +323,7 @@ def _print_results(cli: CliContext, results: list[ReaderResult]) -> None:
     table.add_row("cost", *map(_cost_cell, results), "of all calls")
     table.add_row("time", *map(_time_cell, results), "a call")
     counted = " and ".join(dict.fromkeys(str(result.calls) for result in results))
-    cli.console.print(f"{counted} calls; in brackets, the interval of 95 %")
+    cli.console.print(f"Calls: {counted}. In brackets: the interval of 95 %.")
     cli.console.print(table)
     if unlabelled:
         cli.console.print(f"Not labelled in these calls: {'; '.join(unlabelled)}.")
