@@ -439,6 +439,24 @@ def test_a_removed_fact_held_on_no_day_and_what_it_replaced_holds_again(
     ]
 
 
+def test_a_dispute_ends_with_the_fact_that_was_never_true_and_comes_back(
+    app: App,
+) -> None:
+    pink, green = "My daughter Noor wants the pink cake", "The green cake it is"
+    learn(app, say(pink, "Yes"), pink)
+    changed = f"Noor changed her mind. {green}"
+    learn(app, say(changed, "Yes", day=1), changed)
+    pass_time(app, days=2)
+    before = list_facts(app)
+    assert [fact.state for fact in before] == ["disputed", "disputed"]
+    for fact in before:
+        made = correct(app, "fact", fact.id, None)
+        (left,) = list_facts(app)
+        assert (left.state, app.facts.get(fact.id).state) == ("active", "wrong")
+        app.corrections.undo(made.id, ME)
+        assert list_facts(app) == before
+
+
 def test_a_fact_that_is_removed_from_the_middle_of_a_chain_leaves_no_gap(
     app: App,
 ) -> None:

@@ -47,9 +47,7 @@ corrections = Table(
     Column("key", Text, nullable=False),
     Column("old", Text),  # null: there was nothing; encrypted for a secret
     Column("new", Text),  # null: there is no such thing; encrypted for a secret
-    Column(
-        "details", JSON
-    ),  # category and turn of a missed fact; state of an unclear request
+    Column("details", JSON),  # of a missed fact, an unclear request, a disputed fact
     Column("who", Text, nullable=False),
     Column("at", InstantColumn, nullable=False),
     # due while a page is to be written, applied, undone while a page is to be written back

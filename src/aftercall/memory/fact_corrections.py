@@ -3,14 +3,14 @@
 A correction counts for what was said before it was made. What the caller says afterwards is new.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, and_, delete, select, update
 
 from aftercall.db.corrections import (
     Correction,
@@ -100,10 +100,11 @@ def parse_missed(
     """The facts that people found in a call themselves, each with its newest correction."""
     for chain in chains:
         first, last = chain[0], chain[-1]
-        if first.details and first.call_id == call_id and last.new is not None:
+        told = first.details if first.old is None else None
+        if told and first.call_id == call_id and last.new is not None:
             with suppress(SecretUnreadable):
                 text = _open(last.new, vault)
-                yield make_missed_draft(text, **first.details), last.id
+                yield make_missed_draft(text, **told), last.id
 
 
 def make_missed_draft(text: str, category: Category, turn: int) -> FactDraft:
@@ -148,16 +149,17 @@ def correct_fact(
             "fact",
             f"{fact.id} was removed; `aftercall corrections undo {chain[-1].id}`",
         )
+    disputed = (fact, *_list_dispute(connection, fact)) if fact.dispute else ()
     correction = Correction(
-        agent_id=fact.key.agent_id,
-        caller=fact.key.caller,
-        call_id=_find_first_call(connection, fact.id),
-        what="fact",
-        key=chain[0].key if chain else fact.identity,
+        *fact.key,
+        _find_first_call(connection, fact.id),
+        "fact",
+        chain[0].key if chain else fact.identity,
         old=fact.content,
         new=vault.seal(text) if text is not None and fact.is_secret else text,
         who=who,
         at=now,
+        details=None if text else {one.id: one.dispute for one in disputed},
     )
     if text is None:
         _remove(connection, fact, correction.id, vault)
@@ -182,7 +184,7 @@ def undo_fact_correction(
     if fact is None:
         return None
     if is_removal:
-        return _put_back(connection, fact, before, vault)
+        return _put_back(connection, fact, before, correction.details or {}, vault)
     if correction.old is None:
         return _drop(connection, fact, vault)
     return _rewrite(connection, fact, _open(correction.old, vault), before, vault)
@@ -226,8 +228,11 @@ def _rewrite(
 def _remove(connection: Connection, fact: Fact, by: str | None, vault: Vault) -> None:
     """It held on no day. What it had replaced holds on; its own links stay, to be put back."""
     save = partial(_save, connection, vault)
-    gone = {"is_active": False, "valid_until": fact.valid_from}
-    save(fact, **gone, metadata=_mark(fact, by))
+    gone = {"is_active": False, "never_true": True, "dispute": None}
+    save(fact, **gone, valid_until=fact.valid_from, metadata=_mark(fact, by))
+    others = _list_dispute(connection, fact)
+    if len(others) == 1:
+        save(others[0], dispute=None)
     before, after = _find_neighbours(connection, fact)
     if after:
         save(after, supersedes=before.id if before else None)
@@ -235,6 +240,15 @@ def _remove(connection: Connection, fact: Fact, by: str | None, vault: Vault) ->
         save(before, valid_until=after.valid_from, superseded_by=after.id)
     elif before and not _find_twin(connection, before, before.identity):
         save(before, is_active=True, valid_until=None, superseded_by=None)
+        doubted = update(facts).where(facts.c.doubt == before.id)
+        connection.execute(doubted.values(doubt=None))
+
+
+def _list_dispute(connection: Connection, fact: Fact) -> list[Fact]:
+    """The other facts of its dispute."""
+    is_other = and_(facts.c.dispute == fact.dispute, facts.c.id != fact.id)
+    query = select(facts).where(is_other, facts.c.is_active)
+    return [to_fact(row) for row in connection.execute(query)] if fact.dispute else []
 
 
 def _drop(connection: Connection, fact: Fact, vault: Vault) -> Fact:
@@ -248,8 +262,18 @@ def _drop(connection: Connection, fact: Fact, vault: Vault) -> Fact:
     return fact
 
 
-def _put_back(connection: Connection, fact: Fact, by: str | None, vault: Vault) -> Fact:
+def _put_back(
+    connection: Connection,
+    fact: Fact,
+    by: str | None,
+    disputed: Mapping[str, str],
+    vault: Vault,
+) -> Fact:
+    """`disputed` names the dispute of each fact that was in one before."""
     save = partial(_save, connection, vault)
+    for other in fetch_facts(connection, list(disputed)) if disputed else ():
+        if other.is_active:
+            save(other, dispute=disputed[other.id])
     before, after = _find_neighbours(connection, fact)
     if before:
         until = max(fact.valid_from, before.valid_from)
@@ -258,10 +282,14 @@ def _put_back(connection: Connection, fact: Fact, by: str | None, vault: Vault) 
         save(after, supersedes=fact.id)
     else:
         _refuse_twin(connection, fact, fact.identity)
-    held_until = after.valid_from if after else None
-    is_active = after is None
-    marked = _mark(fact, by)
-    return save(fact, is_active=is_active, valid_until=held_until, metadata=marked)
+    return save(
+        fact,
+        is_active=after is None,
+        never_true=False,
+        dispute=disputed.get(fact.id),
+        valid_until=after.valid_from if after else None,
+        metadata=_mark(fact, by),
+    )
 
 
 def _save(connection: Connection, vault: Vault, fact: Fact, **changes: Any) -> Fact:
