@@ -33,10 +33,9 @@ from aftercall.ids import new_id
 from aftercall.memory.extraction import accept_missed
 from aftercall.memory.fact_corrections import (
     BY_A_PERSON,
+    FactCorrections,
     clean_fact_text,
-    correct_fact,
     make_missed_draft,
-    undo_fact_correction,
 )
 from aftercall.memory.fact_store import FactStore
 from aftercall.memory.ledger import FactLedger, hash_identity
@@ -190,18 +189,17 @@ class Corrections:
 
     def _correct_fact(self, fact_id: str, new: str | None, who: str) -> Correction:
         text = None if new is None else clean_fact_text(new)
-        fact, now = self.facts.get(fact_id), self.clock.now()
+        key, now = self.facts.get(fact_id).key, self.clock.now()
         with self.database.write() as connection:
-            correction = correct_fact(
-                connection, fact, text, who, now, self.facts.vault
-            )
+            facts = FactCorrections(connection, self.facts.vault)
+            correction = facts.correct(fact_id, key, text, who, now)
             self._note_change(connection, correction, who, "corrected")
         fault_point("corrections.after_commit")
         return correction
 
     def _undo_fact(self, correction: Correction, who: str) -> None:
         with self.database.write() as connection:
-            fact = undo_fact_correction(connection, correction, self.facts.vault)
+            fact = FactCorrections(connection, self.facts.vault).undo(correction)
             self._note_change(connection, correction, who, "undone")
         if fact is None and correction.call_id:
             # A rebuild has left it out; the call is read again, if it is still there.
