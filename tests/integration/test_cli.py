@@ -440,6 +440,7 @@ def test_reading_a_file_stores_nothing(shell: Shell) -> None:
         "profile",
         "identity",
         "requests",
+        "unclear",
         "withdrawn",
         "promises",
         "facts",

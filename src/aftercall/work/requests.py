@@ -22,6 +22,7 @@ from aftercall.model.reading import (
     Request,
     RequestKind,
     RequestsReading,
+    UnclearRequest,
     WithdrawnRequest,
 )
 from aftercall.model.turns import REQUEST_EVENT, Event, Turn
@@ -158,6 +159,7 @@ def draft_requests(
         _from_event(call_id, event.data, today, mask)
         for call_id, event in conversation.noted_requests
     ]
+    drafts += [_from_unclear(conversation, unclear) for unclear in asked.unclear]
     return merge_duplicates(draft for draft in drafts if draft.title)
 
 
@@ -184,7 +186,8 @@ def _are_one(first: FollowUpDraft, second: FollowUpDraft) -> bool:
         persons = {draft.person.casefold() for draft in (first, second) if draft.person}
         if len(persons) > 1:
             return False
-    kind = second.request_kind if first.is_withdrawn else first.request_kind
+    has_no_kind = first.is_withdrawn or second.is_unclear
+    kind = second.request_kind if has_no_kind else first.request_kind
     return is_same_title(first.title, kind, second.title, second.request_kind)
 
 
@@ -223,6 +226,19 @@ def _from_withdrawn(
     title = to_one_line(withdrawn.title, MAX_TITLE_CHARS)
     spots = conversation.to_spots(withdrawn.turns)
     return FollowUpDraft("request", "other", title, turn_refs=spots, is_withdrawn=True)
+
+
+def _from_unclear(
+    conversation: JoinedConversation, unclear: UnclearRequest
+) -> FollowUpDraft:
+    return FollowUpDraft(
+        kind="request",
+        request_kind="task",
+        title=to_one_line(unclear.title, MAX_TITLE_CHARS),
+        turn_refs=conversation.to_spots(unclear.turns),
+        words=to_plain_text(unclear.words, MAX_WORDS_CHARS),
+        is_unclear=True,
+    )
 
 
 def _from_event(

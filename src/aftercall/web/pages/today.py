@@ -20,7 +20,7 @@ LIVE_TURNS = 6
 KEEP_ALIVE_S = 15.0
 KEEP_ALIVE_COMMENT = ": still here\n\n"
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-WAITING_STATES = ("held", "broken", "failed")
+WAITING_STATES = ("held", "unclear", "broken", "failed")
 
 
 def make_router(context: PageContext) -> APIRouter:
