@@ -1,6 +1,5 @@
 """Answers that were paid for: kept once, sealed, and gone with the caller."""
 
-from aftercall.testing import make_call
 from sqlalchemy import func, select
 
 from aftercall.app import App
@@ -8,6 +7,7 @@ from aftercall.compose import AnswerStore
 from aftercall.db.tables import answers
 from aftercall.llm.model.completion import CachedAnswer, Usage
 from aftercall.memory.vault import Vault, is_sealed
+from aftercall.testing import make_call
 
 KEY = Vault(b"k" * 32)
 ANSWER = CachedAnswer('{"words": "my PIN is 4821"}', Usage(100, 10, 0.001))

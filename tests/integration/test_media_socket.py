@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from aftercall.testing import VirtualClock
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 from starlette.websockets import WebSocketDisconnect
@@ -17,6 +16,7 @@ from aftercall.phone.signature import TOKEN_LIFETIME_S
 from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings
 from aftercall.settings.sections import ReceptionistSettings
+from aftercall.testing import VirtualClock
 from aftercall.web.carrier import TELNYX_MEDIA, TWILIO_MEDIA, get_stream_url
 from aftercall.web.server import make_server
 from aftercall.web.sockets import MAX_FRAMES_BEFORE_START
