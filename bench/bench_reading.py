@@ -14,9 +14,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from aftercall.evaluation import Score
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import parse_call
-from scoring import Score
 from tables import met, print_table
 
 FOLDER = Path(__file__).parent / "calls"
@@ -53,28 +53,33 @@ def figures(total: Score) -> list[Figure]:
         ("requests, F1", total.f1("requests"), 0.80, True),
         (
             "due day right, of those found",
-            total.share("due right", "due of"),
+            total["due day right"].share,
             0.90,
             True,
         ),
         (
             "called-off requests in the output",
-            total.share("withdrawn leaked", "withdrawn told"),
+            1 - total["called off and left out"].share,
             0.05,
             False,
         ),
         ("promises, F1", total.f1("promises"), 0.80, True),
-        ("facts, precision", total.share("facts sound", "facts found"), 0.80, True),
-        ("facts, recall", total.share("facts hit", "facts told"), 0.55, True),
+        ("facts, precision", total["facts, precision"].share, 0.80, True),
+        ("facts, recall", total["facts, recall"].share, 0.55, True),
         (
             "secrets marked secret",
-            total.share("secrets marked", "secrets told"),
+            total["secrets marked secret"].share,
             1.0,
             True,
         ),
-        ("profile, precision", total.share("profile hit", "profile found"), 0.97, True),
-        ("profile, recall", total.share("profile hit", "profile told"), 0.85, True),
-        ("forbidden strings", float(total.counts["forbidden"]), 2.0, False),
+        ("profile, precision", total["profile, precision"].share, 0.97, True),
+        ("profile, recall", total["profile, recall"].share, 0.85, True),
+        (
+            "forbidden strings",
+            float(total["forbidden strings left out"].wrong),
+            2.0,
+            False,
+        ),
     ]
 
 

@@ -29,9 +29,11 @@ ROUTE = [
     "db",
     "llm",
     "app.py",
+    "corrections.py",
+    "evaluation.py",
+    "labels.py",
     "durable.py",
     "running.py",
-    "change_trigger.py",
 ]
 NO_NOUN = {
     "in",

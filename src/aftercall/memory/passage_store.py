@@ -12,19 +12,19 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from aftercall.db.statements import InValues, PreparedStatement, chunked
+from aftercall.db.statements import InValues, PreparedStatement, chunked, lock_name
 from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
-from aftercall.llm.rules.secrets import find_secrets, mask
+from aftercall.llm.rules.masking import ValueMask
+from aftercall.llm.rules.secrets import find_secrets
 from aftercall.llm.rules.sentences import MASK
 from aftercall.memory.ranking import compute_marks
 from aftercall.memory.visibility import to_secrets
 from aftercall.memory.words import to_terms
 from aftercall.model.calls import Call
-from aftercall.model.passages import Kind, Passage
+from aftercall.model.passages import PAGE_BITS, Kind, Passage
 
-PAGE_BITS = 15  # a call has 20,000 turns at most
 MAX_AROUND_WORDS = 200  # words kept around a fact, the newest first
 REDACTED_TEXT = "•••"
 """Stands for a secret of any length, so that the length is hidden too."""
@@ -69,10 +69,6 @@ _FACT_ENDS = PreparedStatement(
     select(facts.c.id, facts.c.valid_from, facts.c.valid_until).where(
         InValues(facts.c.id, "refs")
     )
-)
-_LOCK_CALLS = text(
-    "SELECT pg_advisory_xact_lock(hashtextextended(named, 0)) "
-    "FROM unnest(CAST(:calls AS text[])) AS named"
 )
 _LAST_NUMBER = PreparedStatement(select(func.max(passages.c.n)))
 _NEXT_PAGES = select(passage_pages.next_value()).select_from(
@@ -126,10 +122,11 @@ def _make_cleaner(
     call: Call, secrets: Iterable[str], confided: Iterable[str]
 ) -> Callable[[str], str]:
     found = [*find_secrets(call.turns), *to_secrets(confided)]
+    mask = ValueMask(secret.value for secret in found)
     named = _make_pattern(secrets)
 
     def clean(text: str) -> str:
-        masked = mask(text, found)
+        masked = mask.apply(text)
         if named:
             masked = named.sub(MASK, masked)
         return _MASKED.sub(REDACTED_TEXT, masked)
@@ -172,24 +169,10 @@ def replace_call(
     kinds: Sequence[Kind],
 ) -> None:
     """Replace the turns or the summary of a call; its facts stay."""
-    _replace(connection, [call_id], fresh, kinds)
-
-
-def _replace(
-    connection: Connection,
-    call_ids: Sequence[str],
-    fresh: Sequence[Passage],
-    kinds: Sequence[Kind],
-) -> None:
-    _lock_calls(connection, call_ids)
-    is_old = (passages.c.call_id.in_(call_ids), passages.c.kind.in_(kinds))
+    lock_name(connection, call_id)
+    is_old = (passages.c.call_id == call_id, passages.c.kind.in_(kinds))
     connection.execute(delete(passages).where(*is_old, passages.c.ref.is_(None)))
     add(connection, fresh)
-
-
-def _lock_calls(connection: Connection, call_ids: Sequence[str]) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(_LOCK_CALLS, {"calls": list(call_ids)})
 
 
 def remove_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
@@ -207,7 +190,7 @@ def redact_passages(
 
     `clean` masks the text of turns and summary. The `words` of the secret no longer find a fact.
     """
-    _lock_calls(connection, [call_id])
+    lock_name(connection, call_id)
     secret_terms = {term for said in words for term in to_terms(said).split()}
     query = select(passages.c.n, passages.c.ref, passages.c.text, passages.c.around)
     changed = []

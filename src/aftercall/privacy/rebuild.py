@@ -79,7 +79,7 @@ class Rebuilder:
             except AftercallError as error:
                 failed.append(link.name)
                 log.warning(
-                    "a call could not be rebuilt", file=link.name, error=error.code
+                    "a call could not be rebuilt", call=link.call, error=error.code
                 )
             on_progress(number, len(links))
         return RebuildResult(len(links), adopted, tuple(failed), tuple(undone))
@@ -107,6 +107,8 @@ class Rebuilder:
         )
         # updates the remote copy of the page
         names = (*STEPS, "remem") if is_remote else STEPS
+        if context.judging is not None:  # after the facts, before the next call
+            names = (*names, "judge")
         self.runner.run_by_hand(call_id, names, UNFINISHED_REASON)
         return [
             FailedStep(call_id, step.name, step.reason)

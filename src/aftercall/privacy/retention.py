@@ -3,6 +3,8 @@
 By default only recordings expire, after ninety days. A copy is on disk before its original goes,
 and a row forgets a file only after the file is gone. A run that is cut off anywhere finds the same
 items again and finishes them.
+
+A durable workflow runs it, once an hour over all processes.
 """
 
 import json
@@ -13,10 +15,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
 
+from dbos import DBOS, SetWorkflowID
 from sqlalchemy import Row, Select, and_, delete, exists, func, select, update
 
 from aftercall.clock import Clock, format_instant
 from aftercall.db.connect import Database
+from aftercall.db.corrections import delete_chains
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import chunked
 from aftercall.db.tables import (
@@ -31,10 +35,13 @@ from aftercall.db.tables import (
     steps,
 )
 from aftercall.disk import replace_synced
+from aftercall.durable import register_queue, run_in_thread, step, workflow
+from aftercall.errors import error_code
 from aftercall.faults import fault_point
 from aftercall.ids import hash_caller
 from aftercall.journal.archive import Archive
 from aftercall.log import get_logger
+from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.model.facts import SHARED_CALLER
 from aftercall.model.people import split_party
 from aftercall.privacy.store import unlink_facts
@@ -241,11 +248,14 @@ def _forget_facts(
     database: Database, fact_ids: Sequence[str], cutoff: datetime
 ) -> None:
     """A fact that was said again since the listing stays."""
-    still = select(facts.c.id).where(
+    still = select(facts.c.id, facts.c.metadata).where(
         facts.c.id.in_(fact_ids), facts.c.last_seen_at < cutoff
     )
     with database.write() as connection:
-        expired = [str(row.id) for row in connection.execute(still.with_for_update())]
+        rows = connection.execute(still.with_for_update()).all()
+        expired = [str(row.id) for row in rows]
+        corrected = [row.metadata.get(CORRECTED_BY_KEY) for row in rows]
+        delete_chains(connection, [str(by) for by in corrected if by])
         unlink_facts(connection, expired)
         connection.execute(delete(passages).where(passages.c.ref.in_(expired)))
         connection.execute(
@@ -332,3 +342,54 @@ def _to_plain(row: Row[Any]) -> dict[str, Any]:
 
 def _to_json(data: dict[str, Any]) -> bytes:
     return (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+QUEUE = "aftercall.retention"
+POLL_INTERVAL_S = 10.0
+MAX_ATTEMPTS = 5
+
+# One for each process, as the durable engine is.
+_retention: Retention | None = None
+
+
+def opened_retention() -> Retention:
+    if _retention is None:
+        raise RuntimeError("retention has not been opened")
+    return _retention
+
+
+@workflow("aftercall.retention")
+async def expire_all() -> None:
+    for kind in KINDS:
+        try:
+            await expire_kind(kind)
+        except Exception as error:  # noqa: BLE001 - the edge of a kind: the others still run
+            log.warning("retention failed", kind=kind, error=error_code(error))
+
+
+@step("aftercall.expire_kind", MAX_ATTEMPTS)
+async def expire_kind(kind: RetentionKind) -> int:
+    return len(await run_in_thread(opened_retention().expire, kind))
+
+
+def open_retention(retention: Retention) -> None:
+    """Call this before the durable engine starts."""
+    global _retention
+    _retention = retention
+    register_queue(QUEUE, 1, poll_s=POLL_INTERVAL_S)
+
+
+def close_retention() -> None:
+    """Call this after the durable engine has stopped."""
+    global _retention
+    _retention = None
+
+
+async def start_retention(retention: Retention) -> bool:
+    """Start this hour's run if something has expired; several processes start the same run."""
+    found = await run_in_thread(retention.find_expired)
+    if not any(found.values()):
+        return False
+    with SetWorkflowID(f"retention:{retention.clock.now():%Y%m%dT%H}"):
+        await DBOS.enqueue_workflow_async(QUEUE, expire_all)
+    return True

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from aftercall.encryption import find_api_token
 from aftercall.errors import UnknownTestName
-from aftercall.keys import find_api_token
 from aftercall.settings import Settings
 from aftercall.tester.drivers.phone import INBOUND, make_recogniser, open_phone
 from aftercall.tester.drivers.python import (

@@ -17,7 +17,7 @@ from aftercall.who.introduction import (
     resolve_names,
 )
 from aftercall.who.names import find_person, split_name
-from aftercall.who.passcode import (
+from aftercall.who.trust import (
     POSTED,
     PasscodeMask,
     PasscodeTryLedger,

@@ -13,8 +13,7 @@ from aftercall.memory.query import (
     find_days,
     parse_query,
 )
-from aftercall.memory.stemming import stem
-from aftercall.memory.words import split_words, to_terms
+from aftercall.memory.words import split_words, stem, to_terms
 
 
 @pytest.mark.parametrize(
@@ -83,6 +82,22 @@ def test_a_query_of_100_kb_is_cut_not_refused() -> None:
 def test_stop_words_are_left_out_unless_there_is_nothing_else() -> None:
     assert parse_query("what was it about the boiler").terms == ("boiler",)
     assert parse_query("who was it").terms == ("who", "wa", "it")
+
+
+def test_in_a_question_quotes_name_a_title_and_require_nothing() -> None:
+    assert parse_query('Who wrote "Front Door"?').phrases == ()
+
+
+def test_who_says_my_asks_for_what_the_caller_said_unless_a_name_is_said() -> None:
+    names = {"Bill": "caller", "Ava": "agent"}
+    assert parse_query("when is my appointment", names).speakers == {"caller"}
+    assert parse_query("what did Ava tell me", names).speakers == {"agent"}
+    assert parse_query("the appointment", names).speakers == frozenset()
+
+
+def test_only_a_single_word_is_a_look_up() -> None:
+    assert parse_query("pets").is_lookup
+    assert not parse_query("what pets does she have").is_lookup
 
 
 def test_quotes_make_a_phrase_and_other_operators_are_words() -> None:

@@ -12,8 +12,8 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
 from aftercall.clock import SystemClock
+from aftercall.encryption import load_api_token
 from aftercall.errors import LineFailed
-from aftercall.keys import load_api_token
 from aftercall.model.calls import Call
 from aftercall.settings import Settings
 from aftercall.tester.agents import open_target

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from aftercall.llm.rules.cue import Caseless, Cue
+from aftercall.llm.rules.masking import figures_of
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.numbers import NUMBER_WORD, figures_of
+from aftercall.llm.rules.numbers import NUMBER_WORD
 from aftercall.llm.rules.sentences import split_sentences
 
 _PLACE_CODE = (

@@ -11,9 +11,11 @@ Answer = TypeVar("Answer")
 _FORGET: list[Callable[[], None]] = []
 
 
-def remember(ask: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
+def remember(
+    ask: Callable[Asked, Answer], max_answers: int = 4096
+) -> Callable[Asked, Answer]:
     """For pure questions about a piece of text that several rules put."""
-    kept = lru_cache(maxsize=4096)(ask)
+    kept = lru_cache(maxsize=max_answers)(ask)
     _FORGET.append(kept.cache_clear)
     return cast("Callable[Asked, Answer]", kept)
 

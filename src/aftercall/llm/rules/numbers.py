@@ -83,15 +83,11 @@ COUNT = (
     + ")"
 )
 
-_DIGIT_WORDS = {"oh": "0", "o": "0", "zero": "0"} | {
-    word: str(number) for number, word in enumerate(UNITS, 1)
-}
 NUMBER_WORD = (
     "(?:zero|oh|"
     + "|".join((*UNITS, *TEENS, *TENS))
     + "|hundred|thousand|double|triple)"
 )
-ALL_NUMBERS = re.compile(rf"(?:(?:{NUMBER_WORD}|\d+|uh|um|er|then|and)[\s,\-]*)+", re.I)
 
 
 _NUMBERS = frozenset(
@@ -124,59 +120,3 @@ def day_number(ordinal: str) -> int | None:
 def count(words: str) -> int | None:
     words = words.lower().strip()
     return int(words) if words.isdecimal() else _COUNT_OF.get(words)
-
-
-def figures_of(words: str) -> str:
-    """The figures of a run however it is grouped: "nineteen eighty four" and "one nine eight
-    four" are 1984; empty past a hundred.
-    """
-    figures = ""
-    repeat, tens = 1, False
-    for word in re.findall(r"[a-z]+|\d+", words.lower()):
-        if word in ("double", "triple"):
-            repeat = 2 if word == "double" else 3
-        elif word in TENS:
-            figures += str(20 + 10 * TENS.index(word))
-        elif word in TEENS:
-            figures += str(10 + TEENS.index(word))
-        elif (figure := word if word.isdecimal() else _DIGIT_WORDS.get(word)) is None:
-            if word in ("hundred", "thousand"):
-                return ""
-            continue
-        else:
-            figures = (
-                figures[:-1] + figure
-                if tens and figure != "0" and len(figure) == 1
-                else figures + figure * repeat
-            )
-            repeat = 1
-        tens = word in TENS
-    return figures
-
-
-def paired_pattern(figures: str) -> str:
-    """The same figures said two by two: "nineteen eighty-four"."""
-    pairs = [
-        _in_words(int(figures[at : at + 2])) for at in range(0, len(figures) - 1, 2)
-    ]
-    return r"[\s,\-]+".join(pairs) if len(figures) % 2 == 0 and all(pairs) else ""
-
-
-def _in_words(number: int) -> str:
-    if number < 10:
-        return rf"(?:oh|zero)[\s\-]+{UNITS[number - 1]}" if number else ""
-    if number < 20:
-        return TEENS[number - 10]
-    unit = rf"[\s\-]+{UNITS[number % 10 - 1]}" if number % 10 else ""
-    return f"{TENS[number // 10 - 2]}{unit}"
-
-
-def digit_pattern(figures: str) -> str:
-    """A pattern that finds the same figures however they are said or written."""
-    spoken = {
-        figure: [word for word, value in _DIGIT_WORDS.items() if value == figure]
-        for figure in "0123456789"
-    }
-    return r"[\s,\-]*".join(
-        f"(?:{'|'.join([figure, *spoken[figure]])})" for figure in figures
-    )

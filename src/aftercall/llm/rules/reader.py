@@ -22,6 +22,7 @@ from aftercall.llm.rules.facts import Heard, draft, find_facts
 from aftercall.llm.rules.floor import Floor
 from aftercall.llm.rules.identity import read_identity
 from aftercall.llm.rules.language import detect_language
+from aftercall.llm.rules.masking import ValueMask
 from aftercall.llm.rules.memo import clear_caches
 from aftercall.llm.rules.names import Named, read_names
 from aftercall.llm.rules.promises import find_promises
@@ -31,7 +32,6 @@ from aftercall.llm.rules.secrets import (
     Secret,
     find_secrets,
     is_confided,
-    mask,
     secret_facts,
 )
 from aftercall.llm.rules.sentences import Clause, split_clauses
@@ -111,9 +111,8 @@ def _read(call: Call) -> Reading:
     call = _with_texts(call, {seq: restore(text) for seq, text in spoken.items()})
     language = detect_language(turn.text for turn in call.turns)
     secrets = find_secrets(call.turns)
-    call = _with_texts(
-        call, {turn.seq: mask(turn.text, secrets) for turn in call.turns}
-    )
+    mask = ValueMask(secret.value for secret in secrets)
+    call = _with_texts(call, {turn.seq: mask.apply(turn.text) for turn in call.turns})
     read = _read_english if language == "en" else partial(_read_foreign, language)
     return read_in_windows(
         call, lambda window: read(window, secrets, spoken), _summarise

@@ -8,18 +8,13 @@ from dataclasses import dataclass
 
 from aftercall.llm.long_calls import cut_turns
 from aftercall.llm.rules.codes import find_codes
-from aftercall.llm.rules.cue import Caseless, Cue, words_of
+from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.diagnoses import find_diagnoses, find_medicines, may_name
 from aftercall.llm.rules.faults import is_fault
+from aftercall.llm.rules.masking import ValueMask
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.numbers import (
-    ALL_NUMBERS,
-    NUMBER_WORD,
-    digit_pattern,
-    figures_of,
-    paired_pattern,
-)
-from aftercall.llm.rules.sentences import LEAD_IN, MASK, Clause, split_clauses
+from aftercall.llm.rules.numbers import NUMBER_WORD
+from aftercall.llm.rules.sentences import LEAD_IN, Clause, split_clauses
 from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.triggers import is_asking
 from aftercall.model.reading import Category, FactDraft
@@ -91,13 +86,10 @@ _LISTENERS = Cue(
 )
 _WHEN = Cue(r"(?:and |so |but )*(?:if|when|yet|until|because)\b")
 _TOO_SHORT = 12
-_TELLING_STEM = 6
 _JUST = 2  # clauses that a plea for silence reaches back over
 _OF_ONESELF = Cue(
     r"\b(?:i|i['’]\w+|we|we['’]\w+|my|our|he|she|he['’]s|she['’]s|they['’]\w+)\b"
 )
-_FEWEST = 3  # figures worth hunting for elsewhere in the call
-_LONG = 6  # figures that are read out in groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +148,11 @@ def may_tell(text: str) -> bool:
 
 def mask(text: str, secrets: list[Secret]) -> str:
     """The text with every secret's value blotted out, letter for letter."""
-    said = words_of(text)
-    for needs, pattern in _all_patterns(tuple(secret.value for secret in secrets)):
-        if needs <= said:
-            text = pattern.sub(lambda match: MASK * len(match.group()), text)
-    return text
+    return make_mask(tuple(secret.value for secret in secrets)).apply(text)
+
+
+# A call has one list of secrets and many texts.
+make_mask = remember(ValueMask, max_answers=4)
 
 
 def secret_facts(secrets: list[Secret]) -> list[FactDraft]:
@@ -177,62 +169,6 @@ def secret_facts(secrets: list[Secret]) -> list[FactDraft]:
         )
         for secret in secrets
     ]
-
-
-def _tells(run: list[str]) -> bool:
-    found = stems(" ".join(run))
-    return len(found) > 1 or any(len(stem) >= _TELLING_STEM for stem in found)
-
-
-Needed = tuple[frozenset[str], re.Pattern[str]]
-"""A pattern, and the words without which it cannot match."""
-
-
-@remember
-def _all_patterns(values: tuple[str, ...]) -> tuple[Needed, ...]:
-    """Each pattern once, however often its words were said."""
-    return tuple(
-        dict.fromkeys(pattern for value in values for pattern in _patterns(value))
-    )
-
-
-def _spell(words: list[str]) -> Needed:
-    spelt = r"(?<!\w)" + r"\W+".join(map(re.escape, words)) + r"(?!\w)"
-    return words_of(" ".join(words)), re.compile(spelt, re.I)
-
-
-def _count(pattern: str) -> Needed:
-    """Figures may be said in words, so no word is needed."""
-    return frozenset(), re.compile(pattern, re.I)
-
-
-@remember
-def _patterns(value: str) -> list[Needed]:
-    """The whole value first; then the groups of a long number and the telling runs of a
-    sentence, which agents repeat.
-    """
-    words = re.findall(r"\w+", value)
-    figures = figures_of(value) if ALL_NUMBERS.fullmatch(value) else ""
-    if len(figures) >= _FEWEST:
-        groups = [
-            group
-            for group in (*re.findall(r"\d{3,}", value), figures[:4], figures[-4:])
-            if len(figures) >= _LONG
-        ]
-        pairs = paired_pattern(figures)
-        said = [rf"(?<!\w){pairs}(?!\w)"] if pairs else []
-        runs = [rf"(?<!\d){digit_pattern(group)}(?!\d)" for group in (figures, *groups)]
-        return [_spell(words), *map(_count, (*said, *runs))]
-    telling = (
-        [
-            words[at : at + 3]
-            for at in range(len(words) - 2)
-            if _tells(words[at : at + 3])
-        ]
-        if len(words) > 3
-        else []
-    )
-    return [_spell(run) for run in (words, *telling)] if words else []
 
 
 def _codes(turn: Turn, question: str, reply: str) -> Iterator[Secret]:
@@ -376,10 +312,11 @@ FEELING = Caseless(
 
 
 def _once(secrets: list[Secret]) -> list[Secret]:
+    """Without those whose words an earlier one of the same turn holds."""
+    told: dict[int, str] = {}
     kept: list[Secret] = []
     for secret in secrets:
-        if all(
-            secret.seq != other.seq or secret.words not in other.words for other in kept
-        ):
+        if secret.words not in told.get(secret.seq, ""):
+            told[secret.seq] = f"{told.get(secret.seq, '')}\0{secret.words}"
             kept.append(secret)
     return kept

@@ -25,8 +25,7 @@ from aftercall.errors import (
 )
 from aftercall.model.people import normalise_caller
 from aftercall.phone.signature import SignedRequest, TwilioSignature
-from aftercall.phone.twilio import TwilioWire
-from aftercall.phone.twilio_webhooks import MAX_BODY_BYTES, read_form
+from aftercall.phone.twilio import MAX_BODY_BYTES, TwilioWire, read_form
 from aftercall.phone.wire import StreamStarted
 from aftercall.settings import Settings
 from aftercall.speech.sound import write_wav

@@ -15,8 +15,7 @@ import httpx2
 from aftercall.clock import Clock
 from aftercall.errors import AgentRefused, LineFailed, StreamNotOpen
 from aftercall.ids import new_id
-from aftercall.phone.twilio import TwilioWire
-from aftercall.phone.twiml import connect_stream
+from aftercall.phone.twilio import TwilioWire, connect_stream
 from aftercall.phone.wire import (
     AudioIn,
     AudioOut,
