@@ -430,7 +430,7 @@ def test_a_removed_fact_held_on_no_day_and_what_it_replaced_holds_again(
     then = moved.started_at + timedelta(hours=1)
     assert [one.content for one in list_facts(app, as_of=then)] == ["I live in Porto"]
     with pytest.raises(RefusedInput, match=made.id):
-        app.facts.restore(fact.id)
+        app.corrections.restore(fact.id, "me")
     app.corrections.undo(made.id, ME)
     assert believed(app) == ["I moved to Lisbon"]
     assert [one.content for one in app.facts.get_history(fact.id)] == [

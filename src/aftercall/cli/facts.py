@@ -159,8 +159,8 @@ def restore_fact(
 ) -> None:
     """Restore a retired fact; the one that replaced it stays, too."""
     with get_cli_context(context).open_app() as app:
-        audit = app.audit.make_writer(get_operator_name(), "restored", fact_id)
-        fact = app.facts.restore(fact_id, audit)
+        app.corrections.restore(fact_id, get_operator_name())
+        fact = app.facts.get(fact_id)
     if json:
         print_json(fact_json(fact))
     else:
@@ -178,8 +178,8 @@ def settle_fact(
 ) -> None:
     """Settle a dispute: this fact holds, the others of the dispute do not."""
     with get_cli_context(context).open_app() as app:
-        audit = app.audit.make_writer(get_operator_name(), "settled", fact_id)
-        fact = app.facts.settle(fact_id, audit, keep_all=both)
+        app.corrections.settle(fact_id, get_operator_name(), both=both)
+        fact = app.facts.get(fact_id)
     if json:
         print_json(fact_json(fact))
     else:

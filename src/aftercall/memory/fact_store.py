@@ -25,7 +25,7 @@ from aftercall.db.connect import Database
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import InValues, PreparedStatement
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
-from aftercall.errors import NotFound, RefusedInput, SecretUnreadable
+from aftercall.errors import NotFound, SecretUnreadable
 from aftercall.faults import fault_point
 from aftercall.memory.fact_rows import (
     INSERTS,
@@ -35,7 +35,7 @@ from aftercall.memory.fact_rows import (
     save_ledger,
     to_fact,
 )
-from aftercall.memory.ledger import CORRECTED_BY_KEY, FactLedger
+from aftercall.memory.ledger import FactLedger
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Extraction, Fact, Gist, MemoryKey, Occurrence
 from aftercall.model.reading import Category, KnownFact, Visibility
@@ -101,13 +101,12 @@ class FactStore:
         self,
         key: MemoryKey,
         work: Callable[[FactLedger], T],
-        log: Callable[[T], Extraction | None] = lambda _: None,
-        audit: Write = lambda connection: None,
+        also: Callable[[Connection, T], None] = lambda connection, done: None,
     ) -> T:
-        """Run `work` on one memory as its only writer; changes and logs commit together."""
+        """Run `work` on one memory as its only writer; `also` writes in the same transaction."""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                return self._update_once(key, work, log, audit)
+                return self._update_once(key, work, also)
             except IntegrityError:
                 # another writer added the same fact: the next attempt sees it
                 if attempt == MAX_ATTEMPTS:
@@ -118,8 +117,7 @@ class FactStore:
         self,
         key: MemoryKey,
         work: Callable[[FactLedger], T],
-        log: Callable[[T], Extraction | None],
-        audit: Write,
+        also: Callable[[Connection, T], None],
     ) -> T:
         with self._database.write() as connection:
             ledger = open_ledger(connection, key, self.vault)
@@ -127,38 +125,10 @@ class FactStore:
             save_ledger(connection, ledger, self.vault)
             for agent_id in (key.agent_id, *self._list_others(key.agent_id)):
                 invalidate_briefing(connection, agent_id, key.caller)
-            if entry := log(done):
-                _write_log(connection, entry)
-            audit(connection)
+            also(connection, done)
             fault_point("facts.before_commit")
         fault_point("facts.after_commit")
         return done
-
-    def restore(self, fact_id: str, audit: Write = lambda connection: None) -> Fact:
-        fact = self.get(fact_id)
-
-        def restore(ledger: FactLedger) -> Fact:
-            by = fact.metadata.get(CORRECTED_BY_KEY)
-            newest = [chain[-1] for chain in ledger.corrections]
-            if any(one.id == by and one.is_removal for one in newest):
-                undo = f"`aftercall corrections undo {by}` puts it back"
-                raise RefusedInput("fact", f"{fact_id} was removed by a person; {undo}")
-            return ledger.restore(fact_id)
-
-        return self.update(fact.key, restore, audit=audit)
-
-    def settle(
-        self,
-        fact_id: str,
-        audit: Write = lambda connection: None,
-        *,
-        keep_all: bool = False,
-    ) -> Fact:
-        """A person settles a dispute: this fact holds, or all of them do."""
-        key = self.get(fact_id).key
-        return self.update(
-            key, lambda ledger: ledger.settle(fact_id, keep_all=keep_all), audit=audit
-        )
 
     def list_dispute(self, fact: Fact) -> list[Fact]:
         """The facts of its dispute, newest first; empty if there is none."""
@@ -173,7 +143,7 @@ class FactStore:
 
     def save_extraction(self, entry: Extraction) -> None:
         with self._database.write() as connection:
-            _write_log(connection, entry)
+            write_log(connection, entry)
 
     def find_extraction(self, call_id: str) -> Extraction | None:
         query = select(extraction_log).where(extraction_log.c.call_id == call_id)
@@ -335,5 +305,5 @@ _CONFIDED = PreparedStatement(  # asked for by every step of every call
 )
 
 
-def _write_log(connection: Connection, entry: Extraction) -> None:
+def write_log(connection: Connection, entry: Extraction) -> None:
     _LOG[connection.dialect.name].execute(connection, vars(entry))

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 RecordOutcome = Literal["new", "update", "again"]
 CORRECTED_BY_KEY = "corrected_by"  # in metadata: the correction that counts
-RETIRED_BY_KEY = "retired_by"  # in metadata: the fact that had retired a restored one
 
 
 class FactLedger:
@@ -50,13 +49,14 @@ class FactLedger:
         self.key = key
         self.briefed_fact_ids: frozenset[str] = frozenset()
         self.corrections: list[list[Correction]] = []
+        self.decisions: list[Correction] = []
         self.created: list[str] = []
         self.changed: set[str] = set()
         self.retired: list[str] = []
-        self.made_secret: list[str] = []
-        self.restored: list[str] = []
+        self.reindexed: set[str] = set()
+        self.dropped: list[str] = []
         self.occurrences: list[Occurrence] = []
-        self._vault = vault
+        self.vault = vault
         self.known = KnownFacts(outlines, fetch, vault.open)
         self._said_again: set[str] = set()
         self._call_id, self._trace = "", ReadingTrace("")
@@ -108,12 +108,10 @@ class FactLedger:
 
         An earlier one held until this one began. A later one never held.
         """
-        fact = self.known.find(fact_id)
-        if fact is None:
-            raise NotFound(f"there is no fact {fact_id}")
+        fact = self.require(fact_id)
         if fact.dispute is None or not fact.is_active:
             raise RefusedInput("fact", f"{fact_id} is not disputed")
-        others = self.known.disputes[fact.dispute] - {fact_id}
+        others = self.list_disputed(fact) - {fact_id}
         self.known.fetch(others)
         self._end_dispute({fact_id, *others})
         if not keep_all:
@@ -125,38 +123,86 @@ class FactLedger:
             self._join_chains(earlier, fact_id)
         return self.facts[fact_id]
 
+    def list_disputed(self, fact: Fact) -> set[str]:
+        """The facts of its dispute, itself among them."""
+        return set(self.known.disputes[fact.dispute]) if fact.dispute else set()
+
     def restore(self, fact_id: str) -> Fact:
         """Undo a retirement: both facts are active and no longer linked."""
-        fact = self.known.find(fact_id)
-        if fact is None:
-            raise NotFound(f"there is no fact {fact_id}")
+        fact = self.require(fact_id)
         if fact.is_active:
             raise RefusedInput("fact", f"{fact_id} is not retired")
         if twin := self.known.by_identity.get(fact.identity):
             raise RefusedInput("fact", f"{fact_id} is active again already, as {twin}")
-        by = fact.superseded_by
-        successor = self.known.find(by)
+        successor = self.known.find(fact.superseded_by)
         if successor and successor.supersedes == fact_id:
             since = successor.first_seen_at if fact.never_true else successor.valid_from
-            self._change(successor.id, supersedes=None, valid_from=since)
-        self._change(
-            fact_id,
+            self.change(successor.id, supersedes=None, valid_from=since)
+        self.reactivate(fact)
+        return self.facts[fact_id]
+
+    def reactivate(self, fact: Fact) -> None:
+        """It holds again, and so does what hangs on it."""
+        self.change(
+            fact.id,
             is_active=True,
             valid_until=None,
             superseded_by=None,
             never_true=False,
-            metadata=fact.metadata | {RETIRED_BY_KEY: by},
         )
-        for one in [one for one in self._list_dependents(fact) if one.doubt == fact_id]:
-            self._change(one.id, doubt=None)
-        self.known.by_identity[fact.identity] = fact_id
-        self.restored.append(fact_id)
-        return self.facts[fact_id]
+        for one in [one for one in self._list_dependents(fact) if one.doubt == fact.id]:
+            self.change(one.id, doubt=None)
+        self.known.by_identity[fact.identity] = fact.id
+        self.reindexed.add(fact.id)
+
+    def apply_decisions(self) -> None:
+        """What a person decided between facts counts again when their calls are read again."""
+        for decision in self.decisions:
+            for other in (decision.details or {})["others"]:
+                first = self._find_said(decision.key, decision.at)
+                second = self._find_said(other, decision.at)
+                if first and second:
+                    self._decide_again(first, second, both=decision.is_for_both)
+
+    def _find_said(self, identity: str, before: datetime) -> Fact | None:
+        """The fact as it was said before then; one that holds, if there is one."""
+        said = self.list_said(identity)
+        return next((fact for fact in said if fact.last_seen_at <= before), None)
+
+    def list_said(self, identity: str) -> list[Fact]:
+        """The facts that say this, one that holds first."""
+        active = self.known.by_identity.get(identity)
+        retired = self.known.retired_by_identity.get(identity, set())
+        ids = dict.fromkeys((active, *sorted(retired)))
+        return [fact for fact in map(self.known.find, ids) if fact]
+
+    def _decide_again(self, first: Fact, second: Fact, *, both: bool) -> None:
+        for fact, by in ((first, second), (second, first)):
+            is_wanted = both or fact is first
+            if is_wanted and not fact.is_active and fact.superseded_by == by.id:
+                self.restore(fact.id)
+        first, second = self.facts[first.id], self.facts[second.id]
+        if not (first.is_active and second.is_active):
+            return
+        is_disputed = first.dispute is not None and first.dispute == second.dispute
+        if not is_disputed and not both:
+            self.dispute(second.id, first.id)
+        if is_disputed or not both:
+            self.settle(first.id, keep_all=both)
+
+    def is_decided(self, one: Fact, other: Fact) -> bool:
+        """Whether a person has decided between these two."""
+        pair = {one.identity, other.identity}
+        return any(
+            decision.key in pair
+            and not pair.isdisjoint((decision.details or {})["others"])
+            for decision in self.decisions
+        )
 
     def _decide(self, found: AcceptedDraft) -> tuple[str, str | None]:
         if by_id := self._decide_by_id(found.draft, found.claim):
             return by_id
-        identity = hash_identity(found.claim, self._vault)
+        identity = hash_identity(found.claim, self.vault)
         if known := self.known.by_identity.get(identity):
             return "same", known
         near = self.known.list_near(found.claim, identity)
@@ -208,13 +254,13 @@ class FactLedger:
         at = found.evidence.at
         visibility = max(fact.visibility, found.visibility, key=LEVELS.index)
         if visibility == "secret" and not fact.is_secret:
-            self.made_secret.append(fact_id)
+            self.reindexed.add(fact_id)
         claim = self.known.get_claim(fact_id)
         matching = (
-            hash_matching(claim, visibility, self._vault) if claim else fact.matching
+            hash_matching(claim, visibility, self.vault) if claim else fact.matching
         )
         is_clear = not found.needs_confirmation
-        self._change(
+        self.change(
             fact_id,
             visibility=visibility,
             matching=matching,
@@ -244,7 +290,7 @@ class FactLedger:
         if at < last:
             return
         if self.facts[fact_id].valid_from < last:
-            self._change(fact_id, valid_from=at)
+            self.change(fact_id, valid_from=at)
         self.settle(fact_id)
 
     def dispute(self, known: str, new: str) -> None:
@@ -252,13 +298,13 @@ class FactLedger:
         dispute = self.known.get(known).dispute or known
         for fact_id in (known, new):
             self.known.disputes[dispute].add(fact_id)
-            self._change(fact_id, dispute=dispute)
+            self.change(fact_id, dispute=dispute)
 
     def _end_dispute(self, members: Iterable[str]) -> None:
         self.known.fetch(members)
         for fact_id in members:
             self.known.disputes[str(self.facts[fact_id].dispute)].discard(fact_id)
-            self._change(fact_id, dispute=None)
+            self.change(fact_id, dispute=None)
 
     def _pass_dispute(self, fact: Fact, by: str) -> None:
         """What replaces a disputed fact takes its part in the dispute."""
@@ -278,8 +324,8 @@ class FactLedger:
         ordered = sorted(past.values(), key=lambda one: (one.valid_from, one.id))
         for before, after in pairwise([*(one.id for one in ordered), holds]):
             until = self.facts[after].valid_from
-            self._change(before, superseded_by=after, valid_until=until)
-            self._change(after, supersedes=before)
+            self.change(before, superseded_by=after, valid_until=until)
+            self.change(after, supersedes=before)
 
     def _list_chain(self, fact_id: str | None) -> list[Fact]:
         """The chain from its first fact to this one."""
@@ -299,7 +345,7 @@ class FactLedger:
 
     def _replace(self, known: str, found: AcceptedDraft) -> None:
         old, at = self.known.get(known), found.evidence.at
-        identity = hash_identity(found.claim, self._vault)
+        identity = hash_identity(found.claim, self.vault)
         if twin := self.known.by_identity.get(identity):
             # A model names what a fact that is known already replaces.
             self._record_again(twin, found)
@@ -342,9 +388,9 @@ class FactLedger:
             superseded_by=later.id,
             valid_until=later.valid_from,
         )
-        self._change(later.id, supersedes=new)
+        self.change(later.id, supersedes=new)
         if self.known.find(earlier) is not None:
-            self._change(str(earlier), superseded_by=new, valid_until=found.evidence.at)
+            self.change(str(earlier), superseded_by=new, valid_until=found.evidence.at)
 
     def _retire(
         self, fact_id: str, by: str, at: datetime, *, never_true: bool = False
@@ -354,7 +400,7 @@ class FactLedger:
         self.known.retired_by_identity[fact.identity].add(fact_id)
         if fact.dispute:
             self._pass_dispute(fact, by)
-        self._change(
+        self.change(
             fact_id,
             is_active=False,
             valid_until=fact.valid_from if never_true else max(at, fact.valid_from),
@@ -364,7 +410,7 @@ class FactLedger:
         self.retired.append(fact_id)
         for one in self._list_dependents(fact):
             if one.is_active and one.id != by and one.doubt is None:
-                self._change(one.id, doubt=fact_id)
+                self.change(one.id, doubt=fact_id)
 
     def _list_dependents(self, fact: Fact) -> list[Fact]:
         """Facts that hang on this one: they name its value, or speak of what follows from it."""
@@ -398,8 +444,8 @@ class FactLedger:
             supersedes=None,
             superseded_by=None,
             is_active="superseded_by" not in links,
-            identity=hash_identity(found.claim, self._vault),
-            matching=hash_matching(found.claim, found.visibility, self._vault),
+            identity=hash_identity(found.claim, self.vault),
+            matching=hash_matching(found.claim, found.visibility, self.vault),
             reader=self._trace.reader,
             prompt_hash=self._trace.prompt,
         )
@@ -435,8 +481,14 @@ class FactLedger:
             )
         )
 
-    def _change(self, fact_id: str, **values: object) -> None:
-        self.facts[fact_id] = replace(self.facts[fact_id], **values)  # type: ignore[arg-type]
+    def require(self, fact_id: str) -> Fact:
+        fact = self.known.find(fact_id)
+        if fact is None:
+            raise NotFound(f"there is no fact {fact_id}")
+        return fact
+
+    def change(self, fact_id: str, **values: object) -> None:
+        self.facts[fact_id] = replace(self.known.get(fact_id), **values)  # type: ignore[arg-type]
         self.changed.add(fact_id)
 
 

@@ -61,14 +61,13 @@ def _make_facts_router(context: PageContext) -> APIRouter:
 
     @router.post("/facts/{fact_id}/restore", dependencies=change)
     async def post_restore(fact_id: str) -> RedirectResponse:
-        audit = context.app.audit.make_writer(WHO, "restored", fact_id)
-        await run_in_threadpool(context.app.facts.restore, fact_id, audit)
+        await run_in_threadpool(context.app.corrections.restore, fact_id, WHO)
         return RedirectResponse(f"/memory/facts/{fact_id}", 303)
 
     @router.post("/facts/{fact_id}/settle", dependencies=change)
     async def post_settle(fact_id: str, both: bool = False) -> RedirectResponse:
-        audit = context.app.audit.make_writer(WHO, "settled", fact_id)
-        await run_in_threadpool(context.app.facts.settle, fact_id, audit, keep_all=both)
+        settle = context.app.corrections.settle
+        await run_in_threadpool(settle, fact_id, WHO, both=both)
         return RedirectResponse(f"/memory/facts/{fact_id}", 303)
 
     return router
