@@ -604,3 +604,82 @@ def test_a_correction_goes_with_the_fact_that_is_past_its_time(app: App) -> None
     settings = app.settings.model_copy(update={"retention": retention})
     replace(app.retention, settings=settings).apply()
     assert app.corrections.store.page(limit=10) == []
+
+
+PINK = "My daughter Noor wants the pink cake"
+GREEN = "Noor changed her mind, the green cake it is"
+
+
+def learn_dispute(app: App) -> StepRunner:
+    for day, text in enumerate((PINK, GREEN)):
+        runner = learn(app, say(text, "Yes", day=day), PINK, GREEN)
+    pass_time(app, days=3)
+    return runner
+
+
+def states(app: App) -> dict[str, str]:
+    return {one.content: one.state for one in list_facts(app, include_retired=True)}
+
+
+def find_fact(app: App, content: str) -> Fact:
+    every = list_facts(app, include_retired=True)
+    return next(one for one in every if one.content == content)
+
+
+@pytest.mark.parametrize(
+    ("holds", "both", "expected"),
+    [
+        (GREEN, False, {PINK: "superseded", GREEN: "active"}),
+        (PINK, False, {PINK: "active", GREEN: "wrong"}),
+        (PINK, True, {PINK: "active", GREEN: "active"}),
+    ],
+)
+def test_a_settled_dispute_stays_settled_after_a_rebuild_until_it_is_undone(
+    app: App, holds: str, both: bool, expected: dict[str, str]
+) -> None:
+    runner = learn_dispute(app)
+    assert set(states(app).values()) == {"disputed"}
+    made = app.corrections.settle(find_fact(app, holds).id, ME, both=both)
+    assert states(app) == expected
+    for _ in range(2):
+        Rebuilder(app.database, runner).rebuild()
+        assert states(app) == expected
+    shown = correction_json(app.corrections.store.page(limit=1)[0])
+    assert (shown["what"], shown["new"]) == ("settled", holds)
+    app.corrections.undo(made.id, ME)
+    assert set(states(app).values()) == {"disputed"}
+    Rebuilder(app.database, runner).rebuild()
+    assert set(states(app).values()) == {"disputed"}
+    assert app.corrections.store.page(limit=1) == []
+
+
+def test_a_restored_fact_is_believed_after_a_rebuild(app: App) -> None:
+    porto, lisbon = "I live in Porto", "I live in Lisbon"
+    for day, text in enumerate((porto, lisbon)):
+        call = say(text, "Yes", day=day)
+        runner = learn(app, call, porto, lisbon, category="person")
+    pass_time(app, days=3)
+    assert believed(app) == [lisbon]
+    app.corrections.restore(find_fact(app, porto).id, ME)
+    Rebuilder(app.database, runner).rebuild()
+    assert sorted(believed(app)) == [lisbon, porto]
+
+
+def test_what_is_said_after_a_dispute_was_settled_counts(app: App) -> None:
+    runner = learn_dispute(app)
+    app.corrections.settle(find_fact(app, PINK).id, ME)
+    learn(app, say(GREEN, "Yes", day=9), GREEN)
+    told = sorted((one.content, one.state) for one in list_facts(app))
+    assert told == [(PINK, "disputed"), (GREEN, "disputed")]
+    Rebuilder(app.database, runner).rebuild()
+    assert sorted((one.content, one.state) for one in list_facts(app)) == told
+
+
+def test_a_decision_goes_with_the_fact_that_it_is_for(app: App) -> None:
+    learn_dispute(app)
+    app.corrections.settle(find_fact(app, GREEN).id, ME)
+    pass_time(app, days=40)
+    retention = RetentionSettings(facts_days=30)
+    settings = app.settings.model_copy(update={"retention": retention})
+    replace(app.retention, settings=settings).apply()
+    assert app.corrections.store.page(limit=1) == []
