@@ -199,7 +199,7 @@ class Corrections:
         text = None if new is None else clean_fact_text(new)
 
         def correct(ledger: FactLedger, made: Correction) -> Correction:
-            fact = ledger.require(fact_id)
+            fact = ledger.known.require(fact_id)
             sealed = self.facts.vault.seal(text) if text and fact.is_secret else text
             made = replace(made, old=fact.content, new=sealed)
             return correct_fact(ledger, fact, text, made)

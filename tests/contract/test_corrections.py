@@ -11,8 +11,7 @@ from aftercall.app import App
 from aftercall.briefing.render import render
 from aftercall.db.corrections import CorrectedThing, Correction
 from aftercall.errors import NotFound, NotWaiting, RefusedInput, WorkspaceReadOnly
-from aftercall.memory.fact_store import FactFilter
-from aftercall.memory.view import correction_json
+from aftercall.memory.fact_store import FactFilter, correction_json
 from aftercall.model.calls import Call
 from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.followups import FollowUp

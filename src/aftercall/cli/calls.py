@@ -30,7 +30,7 @@ from aftercall.journal.recording_files import recordings_json
 from aftercall.journal.view import call_json, row_json
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.memory.view import extraction_json
+from aftercall.memory.fact_store import extraction_json
 from aftercall.memory.visibility import redact_call
 from aftercall.model.calls import LiveCall, parse_call_json
 from aftercall.model.people import read_caller

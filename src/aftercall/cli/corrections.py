@@ -33,7 +33,7 @@ from aftercall.evaluation import (
 from aftercall.labels import LabelledCall, iter_corrected_calls, read_labels
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.memory.view import correction_json
+from aftercall.memory.fact_store import correction_json
 from aftercall.model.people import read_caller, read_party
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
 

@@ -16,15 +16,15 @@ from aftercall.cli.context import (
     print_json,
 )
 from aftercall.errors import RefusedInput
-from aftercall.memory.fact_store import FactFilter
-from aftercall.memory.search import find_facts, make_key_scope
-from aftercall.memory.view import (
+from aftercall.memory.fact_store import (
     HIDDEN,
+    FactFilter,
     fact_json,
     iter_whole_facts,
     parse_as_of,
     whole_fact_json,
 )
+from aftercall.memory.search import find_facts, make_key_scope
 from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.people import read_party

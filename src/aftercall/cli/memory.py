@@ -32,7 +32,7 @@ from aftercall.memory.importer import (
     resolve_note_owner,
     to_calls,
 )
-from aftercall.memory.pins.page import pin_json
+from aftercall.memory.pins.store import pin_json
 from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import MemoryKey, PinPage
 from aftercall.model.people import read_caller, read_party

@@ -21,8 +21,8 @@ from rich.text import Text
 from aftercall.app import App
 from aftercall.cli.context import JSON_OPTION, get_cli_context, print_json
 from aftercall.errors import RefusedInput
+from aftercall.memory.fact_store import hit_json
 from aftercall.memory.search import make_key_scope, make_party_scope
-from aftercall.memory.view import hit_json
 from aftercall.memory.words import to_terms
 from aftercall.model.passages import Passage, SearchHit, SearchScope
 from aftercall.model.people import read_party

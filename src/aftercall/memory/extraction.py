@@ -18,6 +18,7 @@ from aftercall.memory.evidence import (
 from aftercall.memory.fact_corrections import (
     BY_A_PERSON,
     apply_corrections,
+    apply_decisions,
     parse_missed,
 )
 from aftercall.memory.fact_store import FactStore, write_log
@@ -91,7 +92,7 @@ class Extractor:
                 ledger.record(draft, call.id, trace) for draft in accepted
             )
             ledger.settle_by_caller()
-            ledger.apply_decisions()
+            apply_decisions(ledger)
             return Extraction(
                 call_id=call.id,
                 extracted_at=now,

@@ -6,6 +6,7 @@ A correction counts for what was said before it was made. What the caller says a
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from aftercall.db.corrections import DECISION, Correction
 from aftercall.errors import RefusedInput, SecretUnreadable
@@ -130,7 +131,7 @@ def correct_fact(
     if text is not None:
         _rewrite(ledger, fact, text, correction.id)
         return replace(correction, key=key)
-    disputed = dict.fromkeys(ledger.list_disputed(fact), fact.dispute)
+    disputed = dict.fromkeys(ledger.known.list_disputed(fact), fact.dispute)
     _remove(ledger, fact, correction.id)
     return replace(correction, key=key, details=disputed)
 
@@ -158,8 +159,8 @@ def settle_fact(
     ledger: FactLedger, fact_id: str, correction: Correction, *, both: bool
 ) -> Correction:
     """This fact holds and the others of its dispute do not; or all of them hold."""
-    fact = ledger.require(fact_id)
-    others = [ledger.known.get(one) for one in ledger.list_disputed(fact)]
+    fact = ledger.known.require(fact_id)
+    others = [ledger.known.get(one) for one in ledger.known.list_disputed(fact)]
     ledger.settle(fact_id, keep_all=both)
     old = "disputed; all hold" if both else "disputed"
     return _to_decision(fact, others, replace(correction, old=old), both=both)
@@ -169,7 +170,7 @@ def restore_fact(
     ledger: FactLedger, fact_id: str, correction: Correction
 ) -> Correction:
     """It holds again, and what had replaced it stays."""
-    fact = ledger.require(fact_id)
+    fact = ledger.known.require(fact_id)
     by = fact.metadata.get(CORRECTED_BY_KEY)
     newest = [chain[-1] for chain in ledger.corrections]
     if any(one.id == by and one.is_removal for one in newest):
@@ -179,6 +180,46 @@ def restore_fact(
     ledger.restore(fact_id)
     others = [successor] if successor else []
     return _to_decision(fact, others, replace(correction, old="retired"), both=True)
+
+
+def apply_decisions(ledger: FactLedger) -> None:
+    """What a person decided between facts counts again when their calls are read again."""
+    for decision in ledger.decisions:
+        for other in (decision.details or {})["others"]:
+            first = _find_said(ledger, decision.key, decision.at)
+            second = _find_said(ledger, other, decision.at)
+            if first and second:
+                _decide_again(ledger, first, second, both=decision.is_for_both)
+
+
+def _find_said(ledger: FactLedger, identity: str, before: datetime) -> Fact | None:
+    """The fact as it was said before then; one that holds, if there is one."""
+    said = ledger.known.list_said(identity)
+    return next((fact for fact in said if fact.last_seen_at <= before), None)
+
+
+def _decide_again(ledger: FactLedger, first: Fact, second: Fact, *, both: bool) -> None:
+    for fact, by in ((first, second), (second, first)):
+        is_wanted = both or fact is first
+        if is_wanted and not fact.is_active and fact.superseded_by == by.id:
+            ledger.restore(fact.id)
+    first, second = ledger.facts[first.id], ledger.facts[second.id]
+    if not (first.is_active and second.is_active):
+        return
+    is_disputed = first.dispute is not None and first.dispute == second.dispute
+    if not is_disputed and not both:
+        ledger.dispute(second.id, first.id)
+    if is_disputed or not both:
+        ledger.settle(first.id, keep_all=both)
+
+
+def is_decided(ledger: FactLedger, one: Fact, other: Fact) -> bool:
+    """Whether a person has decided between these two."""
+    pair = {one.identity, other.identity}
+    return any(
+        decision.key in pair and not pair.isdisjoint((decision.details or {})["others"])
+        for decision in ledger.decisions
+    )
 
 
 def reopen_decision(ledger: FactLedger, decision: Correction) -> None:
@@ -224,7 +265,7 @@ def _rewrite(ledger: FactLedger, fact: Fact, text: str, by: str | None) -> None:
 
 def _remove(ledger: FactLedger, fact: Fact, by: str | None) -> None:
     """It held on no day. What it had replaced holds on; its own links stay, to be put back."""
-    others = ledger.list_disputed(fact) - {fact.id}
+    others = ledger.known.list_disputed(fact) - {fact.id}
     gone = {"is_active": False, "never_true": True, "dispute": None}
     since, metadata = fact.valid_from, _mark(fact, by)
     ledger.change(fact.id, **gone, valid_until=since, metadata=metadata)
@@ -275,7 +316,7 @@ def _put_back(
 def _find_corrected(ledger: FactLedger, correction: Correction) -> Fact | None:
     shown = correction.old if correction.is_removal else correction.new
     claim = read_secret_claim(_open(shown, ledger.vault))
-    for fact in ledger.list_said(hash_identity(claim, ledger.vault)):
+    for fact in ledger.known.list_said(hash_identity(claim, ledger.vault)):
         if fact.metadata.get(CORRECTED_BY_KEY) == correction.id:
             return fact
     return None

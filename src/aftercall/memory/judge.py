@@ -21,6 +21,7 @@ from aftercall.log import get_logger
 from aftercall.memory.claims import read_claim
 from aftercall.memory.dedupe import SubjectMatch, contradicts, match_subjects
 from aftercall.memory.embedding import load_factory
+from aftercall.memory.fact_corrections import is_decided
 from aftercall.memory.fact_store import FactFilter, FactStore
 from aftercall.memory.ledger import FactLedger
 from aftercall.model.calls import Call
@@ -192,7 +193,7 @@ def _carry_out_one(
     fact, known = ledger.known.find(fact_id), ledger.known.find(known_id)
     if not (fact and known and fact.is_active and known.is_active):
         return None
-    if ledger.is_decided(fact, known):
+    if is_decided(ledger, fact, known):
         return None
     is_new = not fact.dispute and not known.dispute
     if is_new and how == "both":

@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from aftercall.errors import NotFound, RefusedInput
+from aftercall.errors import RefusedInput
 from aftercall.ids import new_id
 from aftercall.memory.candidates import FactOutline, KnownFacts
 from aftercall.memory.claims import Claim
@@ -108,10 +108,10 @@ class FactLedger:
 
         An earlier one held until this one began. A later one never held.
         """
-        fact = self.require(fact_id)
+        fact = self.known.require(fact_id)
         if fact.dispute is None or not fact.is_active:
             raise RefusedInput("fact", f"{fact_id} is not disputed")
-        others = self.list_disputed(fact) - {fact_id}
+        others = self.known.list_disputed(fact) - {fact_id}
         self.known.fetch(others)
         self._end_dispute({fact_id, *others})
         if not keep_all:
@@ -123,13 +123,9 @@ class FactLedger:
             self._join_chains(earlier, fact_id)
         return self.facts[fact_id]
 
-    def list_disputed(self, fact: Fact) -> set[str]:
-        """The facts of its dispute, itself among them."""
-        return set(self.known.disputes[fact.dispute]) if fact.dispute else set()
-
     def restore(self, fact_id: str) -> Fact:
         """Undo a retirement: both facts are active and no longer linked."""
-        fact = self.require(fact_id)
+        fact = self.known.require(fact_id)
         if fact.is_active:
             raise RefusedInput("fact", f"{fact_id} is not retired")
         if twin := self.known.by_identity.get(fact.identity):
@@ -154,50 +150,6 @@ class FactLedger:
             self.change(one.id, doubt=None)
         self.known.by_identity[fact.identity] = fact.id
         self.reindexed.add(fact.id)
-
-    def apply_decisions(self) -> None:
-        """What a person decided between facts counts again when their calls are read again."""
-        for decision in self.decisions:
-            for other in (decision.details or {})["others"]:
-                first = self._find_said(decision.key, decision.at)
-                second = self._find_said(other, decision.at)
-                if first and second:
-                    self._decide_again(first, second, both=decision.is_for_both)
-
-    def _find_said(self, identity: str, before: datetime) -> Fact | None:
-        """The fact as it was said before then; one that holds, if there is one."""
-        said = self.list_said(identity)
-        return next((fact for fact in said if fact.last_seen_at <= before), None)
-
-    def list_said(self, identity: str) -> list[Fact]:
-        """The facts that say this, one that holds first."""
-        active = self.known.by_identity.get(identity)
-        retired = self.known.retired_by_identity.get(identity, set())
-        ids = dict.fromkeys((active, *sorted(retired)))
-        return [fact for fact in map(self.known.find, ids) if fact]
-
-    def _decide_again(self, first: Fact, second: Fact, *, both: bool) -> None:
-        for fact, by in ((first, second), (second, first)):
-            is_wanted = both or fact is first
-            if is_wanted and not fact.is_active and fact.superseded_by == by.id:
-                self.restore(fact.id)
-        first, second = self.facts[first.id], self.facts[second.id]
-        if not (first.is_active and second.is_active):
-            return
-        is_disputed = first.dispute is not None and first.dispute == second.dispute
-        if not is_disputed and not both:
-            self.dispute(second.id, first.id)
-        if is_disputed or not both:
-            self.settle(first.id, keep_all=both)
-
-    def is_decided(self, one: Fact, other: Fact) -> bool:
-        """Whether a person has decided between these two."""
-        pair = {one.identity, other.identity}
-        return any(
-            decision.key in pair
-            and not pair.isdisjoint((decision.details or {})["others"])
-            for decision in self.decisions
-        )
 
     def _decide(self, found: AcceptedDraft) -> tuple[str, str | None]:
         if by_id := self._decide_by_id(found.draft, found.claim):
@@ -272,7 +224,11 @@ class FactLedger:
             if fact.supersedes is None and at < fact.valid_from
             else fact.valid_from,
         )
-        sentiment = self._choose_repeat_sentiment(fact, found)
+        # A fact from the briefing was brought up by the agent: the caller confirmed it.
+        sentiment = "confirmation"
+        if fact_id not in self.briefed_fact_ids:
+            manner = "said" if fact.occurrence_count < 2 else "repeated"
+            sentiment = _choose_sentiment(found, manner)
         self._add_occurrence(fact_id, found, sentiment)
         if fact.dispute is None or not fact.is_active:
             return
@@ -334,14 +290,6 @@ class FactLedger:
             chain.insert(0, fact)
             fact_id = fact.supersedes
         return chain
-
-    def _choose_repeat_sentiment(self, fact: Fact, found: AcceptedDraft) -> str:
-        """A fact from the briefing was brought up by the agent: the caller confirmed it."""
-        if fact.id in self.briefed_fact_ids:
-            return "confirmation"
-        return _choose_sentiment(
-            found, "said" if fact.occurrence_count < 2 else "repeated"
-        )
 
     def _replace(self, known: str, found: AcceptedDraft) -> None:
         old, at = self.known.get(known), found.evidence.at
@@ -480,12 +428,6 @@ class FactLedger:
                 prompt_hash=self._trace.prompt,
             )
         )
-
-    def require(self, fact_id: str) -> Fact:
-        fact = self.known.find(fact_id)
-        if fact is None:
-            raise NotFound(f"there is no fact {fact_id}")
-        return fact
 
     def change(self, fact_id: str, **values: object) -> None:
         self.facts[fact_id] = replace(self.known.get(fact_id), **values)  # type: ignore[arg-type]

@@ -13,10 +13,14 @@ from starlette.concurrency import run_in_threadpool
 from aftercall.db.corrections import NAMES, CorrectedThing
 from aftercall.errors import RefusedInput
 from aftercall.memory.fact_corrections import MAX_FACT_CHARS
-from aftercall.memory.fact_store import FactFilter
+from aftercall.memory.fact_store import (
+    FactFilter,
+    correction_json,
+    parse_as_of,
+    whole_fact_json,
+)
 from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.memory.search import make_key_scope
-from aftercall.memory.view import correction_json, parse_as_of, whole_fact_json
 from aftercall.memory.visibility import memory_key
 from aftercall.model.reading import CATEGORIES
 from aftercall.web.page_store import parse_caller, parse_party, require_party
