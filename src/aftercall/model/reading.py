@@ -69,6 +69,15 @@ class Request(_FrozenModel):
     words: str
 
 
+class UnclearRequest(_FrozenModel):
+    """What may be a request: shown to people with its words, never acted on."""
+
+    title: str
+    turns: Turns
+    words: str
+    confidence: float = Field(ge=0, le=1)
+
+
 class WithdrawnRequest(_FrozenModel):
     """Asked for, then called off: it must not be done."""
 
@@ -88,6 +97,7 @@ class RequestsReading(_FrozenModel):
     """What one call asks for and promises."""
 
     requests: tuple[Request, ...] = ()
+    unclear: tuple[UnclearRequest, ...] = ()
     withdrawn: tuple[WithdrawnRequest, ...] = ()
     promises: tuple[Promise, ...] = ()
 
@@ -137,6 +147,7 @@ class Reading(_FrozenModel):
     profile: Profile = Profile()
     identity: Identity = Identity()
     requests: tuple[Request, ...] = ()
+    unclear: tuple[UnclearRequest, ...] = ()
     withdrawn: tuple[WithdrawnRequest, ...] = ()
     promises: tuple[Promise, ...] = ()
     facts: tuple[FactDraft, ...] = ()

@@ -1,0 +1,383 @@
+"""Names that callers plainly give for themselves: "this is Ann", or an answer when asked."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+from aftercall.english.clauses import split_plain_sentences
+from aftercall.english.text import Plain, Word, normalise
+from aftercall.english.words import compile_pattern, is_descriptive, word_class
+
+_LEAD = (
+    r"(?:(?:hi|hello|hey|yes|no|so|well|ok|right|sorry|actually|good|morning|afternoon|evening|there"
+    r"|and|but|wait|hang on|sure|alright|thank you|thanks|me|again|please|it is me|that would be|dear"
+    r"|certainly|of course|absolutely) )*"
+)
+_SURE = compile_pattern(
+    rf"""(?:^|.* )my (?:full |first |own |last |sur|family )?name is
+    | (?:^|.* )(?:the |that is )?name is | ^{_LEAD}(?:\S+ )?{_LEAD}this is
+    | ^{_LEAD}you are (?:speaking|talking) (?:to|with)
+    | (?:^|.* )(?:it is|it would be|put it|put me|that is|i am)(?: down)? under(?: the name(?: of)?)?
+    | ^{_LEAD}under(?: the name(?: of)?)? | .*my name is not \S+(?: \S+)? (?:it is|but)
+    | (?:^|.* )(?:i am|this is) not \S+ (?:it is|i am|this is)"""
+)
+_OPENING = compile_pattern(
+    rf"^{_LEAD}(?:\S+ )?{_LEAD}(?:it is|i am|that is|we are)(?: me| only| called| actually)*"
+)
+_AFTER = frozenset(
+    "here speaking calling again now from with not on and i at over but ringing is my we in the "
+    "um so can could would this it about".split()
+)
+_SPEAKS = frozenset("here speaking calling again ringing".split())
+# Before a name these show that it is somebody else's, or part of a message.
+_OTHERS = compile_pattern(
+    r"(?:tell|say|says|said|saying|write|read|message|text|quote|his|her|their|whose|if|card|\S+'s|company|is the)"
+)
+_ASKS_NAME = re.compile(
+    r"\b(?:your|the) (?:full |first |last |own )?(?:name|surname)\b|\bwho am i (?:speaking|talking)"
+    r"|\bwho(?:'s| is) (?:calling|this|speaking)|\bwhat name\b|\bname (?:is it|should|shall|please)"
+    r"|\bowner's (?:last |full |first )?name|\b(?:have|take|get) (?:a|your) name|\bname\?"
+    r"|\bname for the (?:booking|order|reservation)|\bwho(?:'s| is) it\b|\bname on the\b",
+    re.I,
+)
+_OTHERS_NAME = re.compile(
+    r"\b(?:patient|company|dog|cat|pet|child|contact|street|school|doctor|file|account|business)"
+    r"(?:'s)? name|\bname of (?:the|your)\b|\bcompany\b",
+    re.I,
+)
+_CORRECTS = compile_pattern(r"^(?:no|sorry|actually|wait)|.* not \S+|.*i said")
+_NATIONAL = re.compile(r"(?:[a-z]{3,}(?:ish|ese)|[a-z]{4,}ian|german|french|dutch|greek|american)$")
+_PARTICLES = frozenset("de der den da di du la le van von bin al el del dos ter".split())
+_NEVER = frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday january february october november "
+    "december english mister mrs christmas easter god jesus i me ok hello hi yes no thanks please "
+    "street road lane avenue sorry speaker".split()
+)
+_MAX_PARTS = 4
+_MIN_SPELLED = 3
+_MIN_LIKENESS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class GivenName:
+    """A name that a caller gave for themself, and whether it sets an earlier one right."""
+
+    name: str
+    corrects: bool = False
+
+
+@cache
+def short_forms() -> dict[str, frozenset[str]]:
+    """Each given name with its short forms."""
+    lines = files("aftercall.english").joinpath("given_names.txt").read_text("utf-8")
+    pairs = (line.partition(":") for line in lines.splitlines() if line)
+    return {full: frozenset(shorts.split()) for full, _, shorts in pairs}
+
+
+@cache
+def given_names() -> frozenset[str]:
+    return frozenset(short_forms()).union(*short_forms().values())
+
+
+def asks_name(text: str) -> bool:
+    """Whether an agent asks the caller for a name."""
+    plain = text.replace("’", "'")
+    return bool(_ASKS_NAME.search(plain)) and not _OTHERS_NAME.search(plain)
+
+
+def find_given_name(text: str, *, is_opening: bool, is_asked: bool = False) -> GivenName | None:
+    """The last name that the caller clearly gave for themself in one turn."""
+    found: GivenName | None = None
+    for sentence in split_plain_sentences(normalise(text)):
+        name = _name_in(sentence, is_opening=is_opening, is_asked=is_asked)
+        before = found.name if found else ""
+        if not name and (is_asked or before or (is_opening and has_capitals(sentence))):
+            name = _bare_name(sentence, before, is_asked=is_asked)
+        if name:
+            fuller = before if _is_part(name, before) else name
+            found = GivenName(fuller, bool(_CORRECTS.match(sentence.text)))
+        elif found and (spelled := find_spelled(sentence)):
+            found = GivenName(respell(found.name, spelled), found.corrects)
+    return found
+
+
+def take_name(plain: Plain, at: int) -> str:
+    """The name that begins at a word, or nothing."""
+    words = plain.words
+    while at < len(words) and words[at].norm in word_class("title"):
+        at += 1
+    is_cased = has_capitals(plain)
+    parts: list[str] = []
+    for index in range(at, min(at + _MAX_PARTS, len(words))):
+        word = words[index]
+        if not _is_name_word(plain, word, is_cased=is_cased, is_first=not parts):
+            break
+        parts.append(plain.source[word.start : word.end])
+        if word.stop:
+            break
+    while parts and parts[-1] in _PARTICLES:
+        parts.pop()
+    if not is_cased:
+        parts = parts[:3]
+    return " ".join(_capitalise(part) for part in parts)
+
+
+def has_capitals(plain: Plain) -> bool:
+    """Whether the text marks names by capitals; a lone "I" says nothing."""
+    return any(
+        plain.source[word.start].isupper() and word.norm not in ("i", "am", "will", "have", "would")
+        for word in plain.words
+    )
+
+
+def _is_name_word(plain: Plain, word: Word, *, is_cased: bool, is_first: bool) -> bool:
+    norm, said = word.norm, plain.source[word.start : word.end]
+    if norm in _NEVER or not norm[0].isalpha() or norm.endswith(("'s", "'")) or "@" in norm:
+        return False
+    if is_cased:
+        is_particle = norm in _PARTICLES and not is_first
+        return (said[0].isupper() or is_particle) and len(said) > 1
+    if norm in given_names() and is_first:
+        return True
+    known = norm in word_class("stop") or norm in word_class("ends")
+    return not known and len(norm) > 1
+
+
+def _capitalise(word: str) -> str:
+    if word in _PARTICLES or any(char.isupper() for char in word):
+        return word
+    return "-".join(part[:1].upper() + part[1:] for part in word.split("-"))
+
+
+def _name_in(sentence: Plain, *, is_opening: bool, is_asked: bool) -> str:
+    for frame, is_sure in ((_SURE, True), (_OPENING, False)):
+        match = frame.match(sentence.text)
+        if not match or not (is_sure or is_opening or is_asked):
+            continue
+        if _OTHERS.search(sentence.text[: match.end()]):
+            continue
+        at = sentence.index(match.end())
+        name = take_name(sentence, at)
+        if name and (" name is" in f" {match.group()}" or _is_plainly_given(sentence, at, name)):
+            return _fuller_after(sentence, at, name)
+    return _named_first(sentence)
+
+
+def _named_first(sentence: Plain) -> str:
+    """ "Tess McAllister calling", "Anna here"."""
+    lead = re.match(_LEAD, sentence.text)
+    at = sentence.index(lead.end()) if lead else 0
+    name = take_name(sentence, at)
+    after = _after(sentence, at, name)
+    is_free = sentence.words[at + len(name.split()) - 1].stop in ("", ",") if name else False
+    return name if name and after in _SPEAKS and is_free and not _describes(name) else ""
+
+
+def _after(sentence: Plain, at: int, name: str) -> str:
+    while at < len(sentence.words) and sentence.words[at].norm in word_class("title"):
+        at += 1
+    end = at + len(name.split())
+    return sentence.words[end].norm if end < len(sentence.words) else ""
+
+
+def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
+    """A name after "it's" or "I'm" ends the clause or goes on as an introduction does."""
+    after = _after(sentence, at, name)
+    end = sentence.index(sentence.offset(at)) + len(name.split()) - 1
+    is_closed = bool(sentence.words[min(end, len(sentence.words) - 1)].stop)
+    if after and after not in _AFTER and not is_closed:
+        return False
+    if after in ("is", "the", "in", "on", "can", "could", "would", "it", "about", "at") and (
+        not is_closed and len(name.split()) < 2
+    ):
+        return False
+    return not _describes(name)
+
+
+def _describes(name: str) -> bool:
+    first = name.split()[0].lower()
+    if first in given_names():
+        return False
+    return is_descriptive(first) or bool(_NATIONAL.match(first))
+
+
+def _fuller_after(sentence: Plain, at: int, name: str) -> str:
+    """ "It's Meg, Margarethe Solberg": the fuller name behind the comma."""
+    end = at + len(name.split())
+    if end >= len(sentence.words) or sentence.words[end - 1].stop != ",":
+        return name
+    fuller = take_name(sentence, end)
+    return fuller if len(fuller.split()) > len(name.split()) else name
+
+
+def _bare_name(sentence: Plain, before: str, *, is_asked: bool) -> str:
+    """A sentence that is nothing but a name."""
+    lead = re.match(_LEAD, f"{sentence.text} ")
+    at = sentence.index(lead.end()) if lead else 0
+    spelled = [index for index, word in enumerate(sentence.words) if len(word.norm) == 1]
+    if len(spelled) >= _MIN_SPELLED and spelled[-1] + 1 < len(sentence.words):
+        at = spelled[-1] + 1
+    name = take_name(sentence, at)
+    if not name or _describes(name):
+        return ""
+    after = _after(sentence, at, name)
+    end = min(at + len(name.split()), len(sentence.words)) - 1
+    if after and after not in _AFTER and not sentence.words[end].stop and len(after) > 1:
+        return ""
+    if is_asked:
+        return name
+    parts = name.lower().split()
+    is_known = parts[0] in given_names() or bool(before and set(parts) & set(before.lower().split()))
+    is_whole = end == len(sentence.words) - 1 and sentence.words[end].stop in (".", "\n")
+    return name if is_whole and is_known and (len(parts) > 1 or before) else ""
+
+
+def find_spelled(sentence: Plain) -> str:
+    """The word that is spelled out letter by letter: "P E double L"."""
+    best, letters, repeat = "", "", 1
+    for word in (*sentence.words, None):
+        norm = word.norm if word else ""
+        if norm in ("double", "triple"):
+            repeat = 2 if norm == "double" else 3
+        elif len(norm) == 1 and norm.isalpha():
+            letters, repeat = letters + norm * repeat, 1
+        else:
+            best, letters = max(best, letters, key=len), ""
+    return best if len(best) >= _MIN_SPELLED else ""
+
+
+def respell(name: str, spelled: str) -> str:
+    """The name with the part that sounds like the spelled word written as it was spelled."""
+    parts = name.split()
+    likeness = [SequenceMatcher(None, part.lower(), spelled).ratio() for part in parts]
+    best = max(range(len(parts)), key=lambda index: likeness[index])
+    if likeness[best] >= _MIN_LIKENESS and parts[best].lower() != spelled:
+        parts[best] = spelled.capitalize()
+    return " ".join(parts)
+
+
+def _is_part(name: str, whole: str) -> bool:
+    parts = set(name.lower().split())
+    return bool(whole) and parts < set(whole.lower().split())
+
+
+Speaker = Literal["agent", "caller"]
+OPENING_TURNS = 2  # of the caller's, in which people say who they are
+
+
+class NameListener:
+    """Reads the turns of one call in order: earlier turns decide how much a name counts."""
+
+    def __init__(self) -> None:
+        self._heard = 0
+        self._is_asked = False
+        self._is_echoed = False
+        self.last = ""
+
+    def process_turn(self, speaker: Speaker, text: str) -> GivenName | None:
+        if speaker == "agent":
+            self._is_echoed = bool(self.last) and _echoes(text, self.last)
+            self._is_asked = asks_name(text)
+            return None
+        self._heard += 1
+        asked, echoed = self._is_asked, self._is_echoed
+        self._is_asked = self._is_echoed = False
+        given = find_given_name(
+            text, is_opening=self._heard <= OPENING_TURNS, is_asked=asked or echoed
+        )
+        if given is None:
+            return None
+        if echoed:
+            given = GivenName(given.name, corrects=True)
+        self.last = given.name
+        return given
+
+
+def _echoes(text: str, name: str) -> bool:
+    """Whether an agent says a name back to ask for it: "Fans McReady?" """
+    if "?" not in text:
+        return False
+    sentence = next((part for part in re.split(r"(?<!Mr)(?<!Mrs)(?<!Ms)(?<!Dr)[.!]", text) if "?" in part), "")
+    said = [word.strip(",?").lower() for word in sentence.split()]
+    return len(said) <= len(name.split()) + 3 and any(
+        SequenceMatcher(None, word, part).ratio() >= 0.6
+        for part in name.lower().split()
+        for word in said
+    )
+
+
+def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
+    """The caller's own name in its fullest form, as last put right."""
+    listener = NameListener()
+    best = ""
+    for speaker, text in turns:
+        given = listener.process_turn(speaker, text)
+        if given is None:
+            continue
+        is_fuller = set(best.lower().split()) < set(given.name.lower().split())
+        if not best or given.corrects or is_fuller:
+            best = _joined(best, given) if given.corrects else given.name
+    return best or None
+
+
+def _joined(best: str, given: GivenName) -> str:
+    """A corrected part keeps the parts beside it; a short form corrects nothing."""
+    parts = best.split()
+    if len(given.name.split()) > 1 or len(parts) < 2:
+        return given.name
+    new = given.name.lower()
+    if any(new in short_forms().get(part.lower(), ()) for part in parts):
+        return best
+    likeness = [SequenceMatcher(None, part.lower(), new).ratio() for part in parts]
+    at = likeness.index(max(likeness))
+    if likeness[at] < _MIN_LIKENESS:
+        return best
+    return " ".join((*parts[:at], given.name, *parts[at + 1 :]))
+
+
+_CALLED = compile_pattern(
+    r"""(?:(?:everyone|everybody|people|they|friends|folks|all)(?: is| are| all| always| only)?
+    (?:calls?|calling) me | (?:please |you can |can |could |to |but |and )?call me
+    | i(?: usually| normally| mostly)? go by | i am(?: usually| better)? known as
+    | (?:everybody|everyone|people|they) says? | nobody calls me \S+ (?:put|say|it is|call me)
+    | i (?:prefer to be|would rather be|like to be) called)"""
+)
+_NOT_CALLED = re.compile(r"(?:not|never|nobody|if) (?:\S+ )?$")
+_PRONOUNS = compile_pattern(
+    r"""(?:pronouns are|pronouns is|it is|i use|i am|i go by|use|prefer|^|and) (?:now )?(?P<first>she|he|they|ze|xe) (?:and |slash )?(?P<second>her|him|them|zir|hir|xem)(?! (?:to|is|was|a|the|up|out))"""
+)
+_SLASHED = re.compile(r"\b(she|he|they)/(her|him|them)\b")
+
+
+def find_call_name(texts: Iterable[str]) -> str | None:
+    """The form of the name that a caller asks to be called by."""
+    for sentence in _all_sentences(texts):
+        for match in _CALLED.finditer(sentence.text):
+            at = sentence.index(match.end())
+            name = take_name(sentence, at)
+            norm = sentence.words[at].norm if at < len(sentence.words) else ""
+            is_plain = norm in word_class("stop") and norm not in given_names()
+            is_denied = _NOT_CALLED.search(sentence.text[: match.start()])
+            if name and not is_plain and not is_denied and not _describes(name):
+                return name
+    return None
+
+
+def find_pronouns(texts: Iterable[str]) -> str | None:
+    for sentence in _all_sentences(texts):
+        if "pronouns" in sentence.text and re.search(r"\b(?:his|her|their) pronouns", sentence.text):
+            continue
+        match = _PRONOUNS.search(sentence.text)
+        if match:
+            return f"{match['first']}/{match['second']}"
+        if slashed := _SLASHED.search(sentence.text):
+            return slashed.group()
+    return None
+
+
+def _all_sentences(texts: Iterable[str]) -> Iterator[Plain]:
+    return (part for text in texts for part in split_plain_sentences(normalise(text)))

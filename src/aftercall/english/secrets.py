@@ -1,0 +1,361 @@
+"""Secrets that a caller tells: codes, passwords, illnesses, confidences.
+
+They are found first and masked, so that no later rule can repeat them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from aftercall.english.clauses import Clause, split_clauses, split_plain_sentences
+from aftercall.english.stems import stems
+from aftercall.english.text import MASK, Plain, Word, normalise
+from aftercall.english.words import compile_pattern
+from aftercall.model.reading import Category, FactDraft
+from aftercall.model.turns import Turn
+
+_OPENS = compile_pattern("<opens>")
+_KNOWN = compile_pattern("<known>")
+_STRONG = re.compile(r"(?:pin|pass ?code|cvv|cvc|combination)\b")
+# "The PIN for the phone line is …": what it is for does not own the figures.
+_BESIDE = re.compile(r"(?:for|on|of|to|in|at|by|with|from) (?:(?:the|my|our|his|her|a) )?(?:\S+ )?$")
+_UNIT = re.compile(
+    r"(?:oclock|am|pm|pounds?|dollars?|euros?|quid|bucks|people|guests|percent|degrees|years?|months?"
+    r"|weeks?|days?|hours?|minutes?|miles|square|inch(?:es)?|feet|copies|of (?:us|them)"
+    r"|\S+ (?:street|road|avenue|lane|way|drive|court|close|row|gardens|hill|place|terrace|grove))"
+    r"(?!\S)"
+)
+_HOUR_BEFORE = re.compile(r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between) $")
+_FIGURE = re.compile(r"\d+(?:[-.:/]\d+)*")
+_BETWEEN = frozenset("then and sorry no wait dash star hash left right".split())
+_ASKED = re.compile(r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I)
+_PASSWORD = compile_pattern(
+    r"""(?:passwords?|pass word|passphrase|pass phrase|login|log in|(?:memorable|safe|code|security|secret)
+    (?:word|answer|phrase)|wifi (?:code|key)|security question|maiden name|(?:api|access|auth|secret)
+    (?:key|token)|secret key)"""
+)
+_SAYS = compile_pattern(
+    r"(?:is|was|will be|set to|to be|typed|entered|used|tried|put in|type|enter|use)(?: in| now| so| like)*"
+)
+_NO_VALUE = compile_pattern(
+    r"""(?:not|been|being|expired|wrong|reset|forgotten|invalid|incorrect|lost|locked|working|safe|fine|ok
+    |right|correct|gone|changed?|new|old|too|very|so|in|on|at|for|from|by|with|because|about|there|here
+    |the|a|my|your|his|her|their|it|that|this|no|never|always|also|still|what|when|where|how|to
+    |required|needed|different|long|short|easy|hard|saved|stored|written|someone|something|possible
+    |going|supposed|asking|telling|saying|getting|due|all|only|more|easier|better|again|as|same)"""
+)
+_GOES_ON = compile_pattern(
+    r"""(?:i|it|you|should|can|could|but|because|so|anyway|and (?:i|it|my|we|you|the|can|could|that|then)
+    |if|please|then|by the way)"""
+)
+_MAX_PASSWORD_WORDS = 8
+_KEY = re.compile(r"(?<!\w)(?:sk|pk|ghp|gho|xox[bp]|api|key)[-_][\w-]{4,}|(?<!\w)(?=\w*\d)(?=\w*[A-Za-z])\w{20,}")
+_REBUKE = re.compile(
+    r"\b(?:do not|don['’]t|never|should not|shouldn['’]t) (?:ever )?(?:share|tell|give|say|read|repeat|reveal)"
+    r"|should change (?:it|that)",
+    re.I,
+)
+
+_ILLNESS = compile_pattern(
+    r"""(?P<value>type \d diabet(?:es|ic)|stage (?:\d|one)(?: \S+ cancer| cancer)?|(?:\S+ )?cancer
+    |bipolar(?: disorder| \d)?|\S{3,}(?:itis|osis|aemia|noma|algia|plegia|opathy)
+    |(?:\S+ )(?:syndrome|disease|disorder)|<illness>)(?:'s)?(?! (?:research|charity|society|ward|nurse|clinic|centre|center|awareness|fund|support))"""
+)
+_DIAGNOSED = compile_pattern(
+    r"""diagnosed (?:me |him |her |us |my \S+ )?(?:with|as) (?:having )?(?P<value>\S+(?: (?!in|last|this|and|but|so|when|back|after|on|at|about|that|by)\S+){0,3})"""
+)
+_ACRONYM = re.compile(r"(?<!\w)(?:MS|ALS|IBS|CFS|MND|CKD|POTS|TB|ADHD|HIV|PTSD)(?!\w)")
+_OF_SOMEONE = compile_pattern(
+    r"(?:i|my|me|he|she|his|her|we|our|it is|they|found|got|has|have|had|turns out)"
+)
+_NO_ILLNESS = compile_pattern(r"(?:allerg\S+|if i|diagnosis|prognosis|hypnosis|osmosis)")
+_MEDICINE = compile_pattern(
+    r"""(?:i|he|she|we|they|mum|mom|dad|my \S+) (?:am|is|are|have been|has been|take|takes|started)(?: \S+){0,2} (?P<value>[a-z]{3,}(?:zepam|zolam|oxetine|traline|olol|formin|prazole|azine|apine|idone
+    |triptan|parin|umab|thyroxine)|lithium|insulin|prozac|zoloft|xanax|valium|ritalin|adderall|methadone
+    |tramadol|warfarin|morphine|ozempic|antidepressants?|antipsychotics?|chemo(?:therapy)?)"""
+)
+_ORDERED = re.compile(r"\b(?:refill|prescri\w+|repeat|collect|pick up|pharmac\w+|deliver\w*)\b", re.I)
+
+_CONFIDES = compile_pattern(
+    r"""(?:(?:do not|never|please do not|you are not to) (?:you )?(?:go )?(?:tell(?! me)|mention|share (?:it|this|that)
+    |breathe a word|repeat|announce|spread|let (?:on|anyone|anybody|it slip)|say (?:a word|anything|it to)|discuss)
+    |between (?:you and me|us|ourselves)|keep(?:ing)? (?:it|this|that) (?:to yourself|quiet|between us|secret
+    |confidential|private|under your hat|in the family|off the record)|(?:it|that|this) is (?:a secret
+    |confidential|strictly private|private|not public)|(?:nobody|no one)(?: else)?(?: \S+){0,3}
+    (?:knows|is to know|must know|can know|should know|finds out|can find out)|(?:not|never) want
+    (?:\S+ ){1,4}(?:knowing|to know|finding out|to find out)|(?:i|we) (?:have|did) not(?: even)? (?:told|tell)
+    (?:anyone|anybody|a soul|people|my \S+|the \S+)|i have not announced|(?:does|do) not know(?: about it| yet)?$
+    |rather (?:nobody|no one|that does not|it does not) \S+|hush hush|off the record|in confidence
+    |under wraps|for your ears only|stays? between|be discreet|swear you will not tell|without telling anyone)"""
+)
+_ASKS_OF_OTHER = compile_pattern(r"(?:can|could|would|will|please) (?:you )?(?:book|send|call|order|remind)\b.*")
+_LISTENER = compile_pattern(
+    r"""^(?:that|it|this|about it|about this|anyone|anybody|people|everyone|him|her|them|(?:the|my) \S+
+    |to (?:anyone|anybody|(?:the|my) \S+)|yet|either|please|if \S+ \S+|at work|else|here)"""
+)
+_PERSONAL = compile_pattern(r"(?:i|we|my|our|he|she|they|it is)")
+_MIN_TOLD_WORDS = 2
+_REACH = 2  # clauses that a plea for silence reaches back over
+_MIN_FIGURES = 3
+_LONG_FIGURES = 6  # figures that are read out in groups
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A piece of one turn, the fact it makes, and the part of it that must be seen nowhere else."""
+
+    seq: int
+    words: str
+    value: str
+    category: Category
+    label: str = ""
+    """What it is a secret of, where only the question or the sentence before says so."""
+
+    @property
+    def text(self) -> str:
+        is_told = not self.label or self.label.lower() in self.words.lower()
+        return self.words if is_told else f"{self.label}: {self.words}"
+
+
+def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
+    secrets: list[Secret] = []
+    question = ""
+    earlier: list[Clause] = []
+    is_order = any(_ORDERED.search(turn.text) for turn in turns)
+    for index, turn in enumerate(turns):
+        if turn.speaker == "agent":
+            question = turn.text
+            continue
+        reply = turns[index + 1].text if index + 1 < len(turns) else ""
+        clauses = split_clauses(turn.seq, turn.text)
+        secrets += _find_codes(turn, question, is_rebuked=bool(_REBUKE.search(reply)))
+        secrets += _find_illnesses(clauses, is_order=is_order)
+        secrets += _find_confidences(clauses, earlier)
+        question, earlier = "", clauses
+    kept: list[Secret] = []
+    for secret in secrets:
+        if not any(secret.seq == other.seq and secret.words in other.words for other in kept):
+            kept.append(secret)
+    return kept
+
+
+def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
+    return [
+        FactDraft(
+            category=secret.category,
+            text=secret.text,
+            summary=secret.text[:100],
+            visibility="secret",
+            confidence=0.9,
+            sentiment="negative" if secret.category == "emotional" else "neutral",
+            turns=(secret.seq,),
+            words=secret.words,
+        )
+        for secret in secrets
+    ]
+
+
+def mask(text: str, secrets: Sequence[Secret]) -> str:
+    """The text with the value of every secret blotted out, letter for letter."""
+    if not secrets:
+        return text
+    plain = normalise(text)
+    spans = [span for secret in secrets for span in _find_value(plain, secret.value)]
+    for secret in secrets:
+        found = re.finditer(rf"(?<!\w){re.escape(secret.value)}(?!\w)", text, re.I)
+        spans += [match.span() for match in found]
+    for start, end in spans:
+        text = text[:start] + MASK * (end - start) + text[end:]
+    return text
+
+
+def _find_value(plain: Plain, value: str) -> Iterator[tuple[int, int]]:
+    said = normalise(value)
+    figures = _figures(said.words)
+    if figures and all(_is_figure(word) for word in said.words):
+        yield from _find_figures(plain, figures)
+        return
+    norms = [word.norm for word in said.words]
+    keys = [norms] if norms else []
+    if len(norms) > 3:  # agents repeat pieces of what was confided
+        runs = (norms[at : at + 3] for at in range(len(norms) - 2))
+        keys += [run for run in runs if len(stems(" ".join(run))) > 1]
+    spoken = [word.norm for word in plain.words]
+    for key in keys:
+        for at in range(len(spoken) - len(key) + 1):
+            if spoken[at : at + len(key)] == key:
+                yield plain.words[at].start, plain.words[at + len(key) - 1].end
+
+
+def _find_figures(plain: Plain, figures: str) -> Iterator[tuple[int, int]]:
+    """The same figures however they are grouped, or a long group of them."""
+    for run in _runs(plain):
+        said = _figures(run)
+        is_group = len(figures) >= _LONG_FIGURES and len(said) >= _MIN_FIGURES and said in figures
+        if figures in said or is_group:
+            yield run[0].start, run[-1].end
+
+
+def _is_figure(word: Word) -> bool:
+    return bool(_FIGURE.fullmatch(word.norm)) or (len(word.norm) == 1 and word.norm not in "ai")
+
+
+def _figures(words: Iterable[Word]) -> str:
+    return "".join(char for word in words for char in word.norm if char.isdigit())
+
+
+def _runs(plain: Plain) -> Iterator[list[Word]]:
+    """Figures and letters in a row, over small words between them."""
+    run: list[Word] = []
+    between: list[Word] = []
+    for word in plain.words:
+        if _is_figure(word):
+            run += [*between, word]
+            between = []
+        elif run and word.norm in _BETWEEN and len(between) < 2:
+            between.append(word)
+        else:
+            if run:
+                yield run
+            run, between = [], []
+    if run:
+        yield run
+
+
+def _find_codes(turn: Turn, question: str, *, is_rebuked: bool) -> Iterator[Secret]:
+    label = noun = ""
+    asked = _asked_for(question)
+    for match in _KEY.finditer(turn.text):
+        yield Secret(turn.seq, match.group(), match.group(), "technical", "A key")
+    for sentence in split_plain_sentences(normalise(turn.text)):
+        for run in _runs(sentence):
+            if len(_figures(run)) < _MIN_FIGURES and len(run) < _MIN_FIGURES:
+                continue
+            value = sentence.source[run[0].start : run[-1].end]
+            if governor := _governor(sentence, run, asked or noun):
+                shown = label or governor
+                yield Secret(turn.seq, sentence.cited, value, "technical", shown)
+        is_named = bool(_PASSWORD.search(sentence.text)) or bool(_PASSWORD.search(noun))
+        value = _password(sentence, is_rebuked=is_rebuked) if is_named else ""
+        if value:
+            yield Secret(turn.seq, sentence.cited, value, "technical", label)
+        noun = _last_noun(sentence.text) or noun
+        label = sentence.said if _last_noun(sentence.text) else ""
+
+
+def _asked_for(question: str) -> str:
+    """The secret that an agent asks for."""
+    text = normalise(question).text
+    nouns = list(_OPENS.finditer(text))
+    known = list(_KNOWN.finditer(text))
+    if not nouns or not _ASKED.search(question):
+        return ""
+    if known and known[-1].start() > nouns[-1].start():
+        return ""
+    return text[nouns[0].start() : nouns[-1].end()]
+
+
+def _last_noun(text: str) -> str:
+    nouns = [*_OPENS.finditer(text), *_PASSWORD.finditer(text)]
+    last = max(nouns, key=lambda match: match.start(), default=None)
+    known = max((match.start() for match in _KNOWN.finditer(text)), default=-1)
+    return last.group() if last and last.start() > known else ""
+
+
+def _governor(sentence: Plain, run: list[Word], otherwise: str) -> str:
+    """The noun that says what the figures are."""
+    at = sentence.words.index(run[0])
+    start = sentence.offset(at)
+    end = at + len(run)
+    before = sentence.text[:start]
+    after = sentence.text[sentence.offset(end) :] if end < len(sentence.words) else ""
+    if _UNIT.match(after) or _HOUR_BEFORE.search(before):
+        return ""
+    secret = max(_OPENS.finditer(before), key=lambda match: match.start(), default=None)
+    known = max(_KNOWN.finditer(before), key=lambda match: match.start(), default=None)
+    if secret and known:
+        is_beside = _BESIDE.search(before[: known.start()]) and " is " in before[known.end() - 1 :]
+        if _STRONG.match(secret.group()) or is_beside or known.end() <= secret.end():
+            known = None
+    if known:
+        return ""
+    if secret:
+        return secret.group()
+    later = _OPENS.search(after[:45])
+    plain = _KNOWN.search(after[:45])
+    if plain and (later is None or plain.start() < later.start()):
+        return ""
+    return later.group() if later else otherwise
+
+
+def _password(sentence: Plain, *, is_rebuked: bool) -> str:
+    """What was said as the password; nothing where a password is only talked about."""
+    noun = _PASSWORD.search(sentence.text)
+    start = noun.end() if noun else 0
+    ways = list(_SAYS.finditer(sentence.text, start))
+    for way in reversed(ways):
+        rest = sentence.after(way.end())
+        end = _GOES_ON.search(rest.text)
+        value = rest.between(0, end.start()) if end else rest
+        is_value = bool(value.words) and not _NO_VALUE.match(value.text)
+        if is_value and len(value.words) <= _MAX_PASSWORD_WORDS:
+            return value.cited
+    return ""
+
+
+def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret]:
+    for clause in clauses:
+        text = clause.text
+        acronym = _ACRONYM.search(clause.plain.cited)
+        match = _DIAGNOSED.search(text) or _ILLNESS.search(text)
+        if not match and not is_order:
+            match = _MEDICINE.search(text)
+        if clause.is_question or _NO_ILLNESS.search(text) or not _OF_SOMEONE.search(text):
+            continue
+        if match:
+            value = clause.plain.between(match.start("value"), match.end("value")).cited
+            yield Secret(clause.seq, clause.plain.cited, value, "person")
+        elif acronym:
+            yield Secret(clause.seq, clause.plain.cited, acronym.group(), "person")
+
+
+def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[Secret]:
+    """ "…, don't tell anyone": the words before it, or the clauses before, or what follows."""
+    for index, clause in enumerate(clauses):
+        match = _CONFIDES.search(clause.text)
+        if not match or clause.is_question:
+            continue
+        before = clause.plain.between(0, match.start())
+        after = clause.plain.after(match.end())
+        while (listener := _LISTENER.match(after.text)) is not None:
+            after = after.after(listener.end() + 1)
+        told = [part for part in (before, after) if _tells(part)]
+        if not told:
+            around = [other.plain for other in clauses[max(0, index - _REACH) : index]]
+            around = around or [other.plain for other in earlier[-_REACH:]]
+            told = [part for part in around if _tells(part)]
+        if not told:
+            following = [other.plain for other in clauses[index + 1 : index + 2]]
+            told = [part for part in following if _tells(part)]
+        for part in told:
+            yield Secret(clause.seq if part.source == clause.plain.source else earlier[-1].seq,
+                         part.cited, part.cited, _feels(part.text))
+
+
+_FEELING = compile_pattern("<feeling>")
+
+
+def _feels(text: str) -> Category:
+    return "emotional" if _FEELING.search(text) else "person"
+
+
+def _tells(part: Plain) -> bool:
+    """Whether words tell something of the caller that could be kept quiet."""
+    if len(part.words) < _MIN_TOLD_WORDS or _CONFIDES.search(part.text):
+        return False
+    return bool(_PERSONAL.search(part.text)) and not _ASKS_OF_OTHER.search(part.text)
+
+
+def is_confided(text: str) -> bool:
+    """Whether normal-form words ask that something be kept quiet."""
+    return bool(_CONFIDES.search(text))

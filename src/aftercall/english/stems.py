@@ -1,0 +1,32 @@
+"""Words that carry meaning, cut to stems: two ways of naming one thing become alike."""
+
+import re
+
+import snowballstemmer
+
+from aftercall.english.words import word_class
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
+_STEMMER = snowballstemmer.stemmer("english")
+
+
+def stem(word: str) -> str:
+    return str(_STEMMER.stemWord(word))
+
+
+def stems(text: str) -> frozenset[str]:
+    """The stems of all words but those that carry no meaning of their own."""
+    words = (word.replace("’", "'") for word in _WORD.findall(text.lower()))
+    told = {word for word in words if len(word) > 1 and word not in word_class("stop")}
+    return frozenset(_STEMMER.stemWords(sorted(told)))
+
+
+def overlap_coefficient(first: frozenset[str], second: frozenset[str]) -> float:
+    """How much of the smaller set is in the other."""
+    smaller = min(len(first), len(second))
+    return len(first & second) / smaller if smaller else 0.0
+
+
+def jaccard_similarity(first: frozenset[str], second: frozenset[str]) -> float:
+    """How much of both together is common to both."""
+    return len(first & second) / len(first | second) if first | second else 0.0

@@ -1,0 +1,54 @@
+"""Word classes from `words.toml`, and patterns that name them."""
+
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+_CLASS = re.compile(r"(?<!\?P)<([a-z]+)>")
+_BAR = re.compile(r"\s*\|\s*")
+
+
+@cache
+def _tables() -> dict[str, str]:
+    text = files("aftercall.english").joinpath("words.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def word_class(name: str) -> frozenset[str]:
+    """The words and phrases of a class."""
+    return frozenset(word.replace("_", " ") for word in _tables()[name].split())
+
+
+@cache
+def alternatives(name: str) -> str:
+    """A pattern for any member of a class; a longer one before its own beginning."""
+    members = sorted(word_class(name), key=lambda word: (-len(word), word))
+    return f"(?:{'|'.join(map(re.escape, members))})"
+
+
+def compile_pattern(text: str) -> re.Pattern[str]:
+    """A pattern over whole words of the normal form; `<kin>` stands for a word class."""
+    line = _BAR.sub("|", " ".join(text.split()))
+    spelled = _CLASS.sub(lambda match: alternatives(match[1]), line)
+    return re.compile(rf"(?<!\S)(?:{spelled})(?!\S)")
+
+
+def vocabulary(text: str) -> frozenset[str]:
+    """A word list written as running text."""
+    return frozenset(text.split())
+
+
+_DESCRIBING_ENDS = tuple(
+    "ing ed ful less ous able ible ish ant ent ior tic sive tive ical ional".split()
+)
+_MIN_DESCRIBING_CHARS = 5
+
+
+def is_descriptive(word: str) -> bool:
+    """Whether a word describes and names nothing: "useless", not "barclays"."""
+    if word in word_class("descriptive"):
+        return True
+    has_ending = word.endswith(_DESCRIBING_ENDS) and word not in word_class("names")
+    return has_ending and len(word) >= _MIN_DESCRIBING_CHARS

@@ -1,0 +1,58 @@
+"""The time zone that a caller says they are in, as an IANA name."""
+
+import re
+from functools import cache
+from importlib.resources import files
+from zoneinfo import available_timezones
+
+from aftercall.english.text import Plain
+from aftercall.english.words import compile_pattern
+
+_REGIONS = tuple("Africa/ America/ Asia/ Atlantic/ Australia/ Europe/ Indian/ Pacific/".split())
+# Cities in names of zones that are also plain words.
+_VAGUE = frozenset("center north south west east easter general knox vincennes".split())
+_PLACE = r"(?P<place>[a-z]+(?: [a-z]+)?)"
+_HOUR = r"(?:half past |quarter to |quarter past )?\d\S*(?: \d\d)?(?: am| pm| oclock)?"
+_STATED = tuple(
+    compile_pattern(pattern)
+    for pattern in (
+        rf"(?:i|we) (?:am|are)(?: still| now| back)? (?:on|in) {_PLACE}(?: standard| daylight)? time",
+        rf"(?:go|going|work|working|run|live) (?:by|on|off) {_PLACE}(?: standard| daylight)? time",
+        rf"(?:my|our) (?:time zone|timezone|local time) is(?: now)?(?: the)? {_PLACE}",
+        rf"(?:i|we) (?:am|are)(?: now)? in(?: the)? {_PLACE} time ?zone",
+        rf"(?:at|after|before|around|by|from) {_HOUR} (?P<place>pacific|mountain|central|eastern)",
+        rf"(?:at|after|before|around|by|from|^) ?{_HOUR} {_PLACE} time",
+        rf"^(?:it is |that is |in |use |on )?{_PLACE} time(?= please| i am| for me| my time|$)",
+    )
+)
+_OTHERS = compile_pattern(r"(?:if|he|she|they|his|her|their|my <kin>|used to)")
+
+
+@cache
+def _zones() -> dict[str, str]:
+    lines = files("aftercall.english").joinpath("zones.txt").read_text("utf-8").splitlines()
+    cities = {
+        zone.rpartition("/")[2].replace("_", " ").lower(): zone
+        for zone in sorted(available_timezones())
+        if zone.startswith(_REGIONS)
+    }
+    spoken = {
+        name.replace("_", " "): zone
+        for zone, _, names in (line.partition(": ") for line in lines)
+        for name in names.split()
+    }
+    return {name: zone for name, zone in cities.items() if name not in _VAGUE} | spoken
+
+
+def find_zone(clause: Plain) -> str | None:
+    """The zone that a clause states of the caller; somebody else's zone is none."""
+    if not re.search(r"\btime|zone|pacific|mountain|central|eastern", clause.text):
+        return None
+    for pattern in _STATED:
+        match = pattern.search(clause.text)
+        if match and not _OTHERS.search(clause.text[: match.start()]):
+            place = match["place"]
+            found = _zones().get(place) or _zones().get(place.rpartition(" ")[2])
+            if found:
+                return found
+    return None

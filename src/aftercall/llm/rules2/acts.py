@@ -1,0 +1,144 @@
+"""Dialogue acts: what each clause of a call does, by one ordered table of patterns."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+from aftercall.english.clauses import Clause, split_clauses
+from aftercall.english.text import Plain
+from aftercall.english.words import compile_pattern
+from aftercall.model.turns import Speaker, Turn
+
+ActKind = Literal[
+    "ask", "fault", "unclear", "withdraw", "correct", "dont", "own", "hypothetical", "hearsay",
+    "question", "ignore", "offer", "refuse", "tell",
+]  # fmt: skip
+Answer = Literal["yes", "ok", "no", ""]
+
+_YES = frozenset("yes absolutely definitely exactly correct certainly".split())
+_OK = frozenset("ok fine sure great perfect cool lovely alright right wonderful amazing deal".split())
+_NO = frozenset(("no",))
+_LEAD = re.compile(
+    r"(?:and|but|so|then|well|hi|hello|hey|also|plus|actually|anyway|look|listen|sorry|because|or"
+    r"|morning|good morning|good afternoon|good evening|there|thanks|thank you|now|please(?= yes)"
+    r"|oh|which|wait|hold on|hang on|first thing|second thing|third thing|one more thing"
+    r"|another thing|i think|i guess|let us see|you know|uh huh|of course|one thing|second|third"
+    r"|first|lastly|finally|next|dear|love|though|honestly|yes|no|ok|fine|sure|great|perfect|cool"
+    r"|lovely|alright|right|wonderful|amazing|absolutely|definitely|exactly|correct|certainly|deal)"
+    r"(?: |$)"
+)
+_DO_IT = compile_pattern(r"(?:do (?:it|that)|go ahead|please do|yes please|let us do that)(?: (?:then|please|and))?")
+_ACCEPTS = compile_pattern(
+    r"""(?:please(?: do)?|(?:do|let us do) (?:that|it)(?: then)?(?: please)?|go ahead|go for it
+    |that (?:works|would be (?:great|good|lovely|perfect|fine|helpful|wonderful|nice|brilliant|it)|is (?:fine|good
+    |great|perfect|right|correct|it|ok)|sounds .+|will do|would work|suits me|we do want)|sounds .+|that would
+    |please do|i would(?: like that| love that| appreciate that)?|works for me|you (?:can|could|may)|if you (?:could|would|can)
+    |why not|put (?:us|me) down|book it|it does|it is|i do|we do|yes)(?: (?:please|then|thanks|thank you|for me|yes|great|now|too))*"""
+)
+_DECLINES = compile_pattern(
+    r"""(?:thank you|thanks|not (?:now|yet|today|really|at the moment|this time|for now)
+    |(?:i am|we are) (?:good|fine|ok|all set)|that is (?:fine|ok|alright|all|it)|do not|i do not|maybe (?:later|another time)
+    |(?:i|we) do not (?:need|want) (?:it|that|one|any)|not necessary|no need|i would rather not)(?: .*)?"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One clause and what it does. `matter` is what it is about."""
+
+    kind: ActKind
+    clause: Clause
+    matter: Plain
+    speaker: Speaker
+    confidence: float = 0.0
+    answer: Answer = ""
+    is_bare: bool = False
+    """The clause is an answer and nothing else."""
+
+    @property
+    def seq(self) -> int:
+        return self.clause.seq
+
+
+Row = tuple[ActKind, float, re.Pattern[str]]
+
+
+@cache
+def _table(speaker: Speaker) -> tuple[Row, ...]:
+    text = files(__package__).joinpath("acts.toml").read_text("utf-8")
+    rows = tomllib.loads(text)[speaker]
+    return tuple(
+        (row["act"], row.get("confidence", 0.0), compile_pattern(pattern))
+        for row in rows
+        for pattern in row["patterns"]
+    )
+
+
+def read_acts(turn: Turn) -> list[Act]:
+    """The acts of one turn in order."""
+    acts: list[Act] = []
+    condition = -1
+    said_by_other = -1
+    for clause in split_clauses(turn.seq, turn.text):
+        act = classify(clause, turn.speaker)
+        if act.kind == "hypothetical" and clause.text.startswith(("if", "when")):
+            condition = clause.sentence
+        elif act.kind == "hearsay":
+            said_by_other = clause.sentence
+        elif act.kind in ("ask", "unclear", "fault", "own"):
+            is_would = " would " in f" {clause.text} "
+            if clause.sentence == condition and (is_would or act.kind == "own"):
+                act = _as_kind(act, "hypothetical")
+            elif clause.sentence == said_by_other and not _speaks_for_self(clause):
+                act = _as_kind(act, "hearsay")
+        acts.append(act)
+    return acts
+
+
+def _speaks_for_self(clause: Clause) -> bool:
+    """ "My wife says hello and could you book …": the caller goes on in their own words."""
+    return bool(re.match(r"(?:and |but |so )+(?:can|could|would|i|please|we) ", clause.text))
+
+
+def _as_kind(act: Act, kind: ActKind) -> Act:
+    return Act(kind, act.clause, act.clause.plain, act.speaker, 0.0, act.answer)
+
+
+def classify(clause: Clause, speaker: Speaker) -> Act:
+    plain, answer = (clause.plain, "") if speaker == "agent" else _read_answer(clause.plain)
+    if not plain.words:
+        return Act("tell", clause, plain, speaker, answer=answer, is_bare=True)
+    if speaker == "caller" and answer != "no" and _ACCEPTS.fullmatch(plain.text):
+        return Act("tell", clause, plain, speaker, answer=answer or "yes", is_bare=True)
+    if speaker == "caller" and answer == "no" and _DECLINES.fullmatch(plain.text):
+        return Act("tell", clause, plain, speaker, answer="no", is_bare=True)
+    if speaker == "caller" and (match := _DO_IT.match(plain.text)) is not None:
+        rest = plain.after(match.end())
+        return Act("tell", clause, rest, speaker, answer="yes")
+    for kind, confidence, pattern in _table(speaker):
+        match = pattern.match(plain.text)
+        if match and match.end() == len(plain.text):
+            matter = plain
+            if "what" in match.groupdict() and match["what"] is not None:
+                matter = plain.between(*match.span("what"))
+            return Act(kind, clause, matter, speaker, confidence, answer)
+    return Act("tell", clause, plain, speaker, answer=answer)
+
+
+def _read_answer(plain: Plain) -> tuple[Plain, Answer]:
+    """The clause without the small words it begins with, and the answer among them."""
+    answer: Answer = ""
+    at = 0
+    while (match := _LEAD.match(plain.text, at)) is not None:
+        word = match.group().strip()
+        if word in _NO:
+            answer = "no"
+        elif word in _YES and answer != "no":
+            answer = "yes"
+        elif word in _OK and not answer:
+            answer = "ok"
+        at = match.end()
+    return plain.after(at) if at else plain, answer

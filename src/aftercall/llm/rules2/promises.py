@@ -1,0 +1,82 @@
+"""What the agent said it, or its company, would do after the call. Only where it names a deed."""
+
+from collections.abc import Iterable, Iterator
+
+from aftercall.english.clauses import split_plain_sentences
+from aftercall.english.stems import jaccard_similarity, overlap_coefficient, stems
+from aftercall.english.text import Plain, normalise
+from aftercall.english.words import compile_pattern
+from aftercall.llm.rules2.titles import title_of
+from aftercall.model.reading import Promise
+from aftercall.model.turns import Turn
+
+_ADVERBS = r"(?: also| then| make sure| be sure to| personally| go ahead and| certainly| definitely| gladly| now| get to)*"
+_PROMISES = compile_pattern(
+    rf"""(?P<who>i will|i am going to|we will|we are going to|you will(?: also)? (?=(?:get|receive|hear)(?!\S))
+    |you will(?= be (?:sent|called|contacted|emailed))|(?:someone|somebody|they|he|she|it) will
+    |(?:the|our|a|an|your|one of our) (?:\S+ ){{1,4}}?will|(?:dr|mr|mrs|ms) \S+ will|\S+(?: from \S+)? will){_ADVERBS} (?P<what>.+)"""
+)
+_SPLIT = compile_pattern(r"(?:and|then|but)(?: then| also)? (?=(?:i|we|you|he|she|they|someone|the \S+) (?:will|am going))\S+")
+# Said in passing: it binds nobody after the call.
+_IDLE = compile_pattern(
+    r"""(?:not|never|need|have to|want|know|understand|assume|wait|miss|love|enjoy|feel|bear|remember|help|do my best
+    |leave (?:it|that|them|you|things|those|this|your|everything).*|let you (?:go|get).*|end .*|hang up.*
+    |be (?:right|happy|glad|here|with you in|able|honest|brief|on|quick|open|closed|fine|ready to|back).*
+    |hold (?:on|the line|while|off|a|it there).*|see (?:you|if|what|that you).*|see|check(?! you in)(?!.* (?:and|with)).*
+    |take (?:a look|that as|care of yourself|your name|it from).*|try (?:to help|again).*|ask you.*|say.*|repeat.*|read.*
+    |start.*|explain.*|skip.*|drop (?:it|that).*|cancel that.*|forget.*|ignore.*|disregard.*|keep (?:that|it) (?:off|short|in mind|as).*
+    |look (?:it|that|this|into it now) ?(?:up)?.*|look up.*|pull .*up.*|speak (?:to|with) you.*|talk to you.*|find (?:it|that|out now).*
+    |get (?:that|this|it|you) (?:started|going).*|give you a (?:moment|second|minute).*|transfer you.*|connect you.*
+    |put you (?:through|on hold).*|scratch.*|remove that.*|take that off.*|hear (?:you|a beep).*|be|have (?:fun|a).*|do that|do it
+    |handle that|sort that|see to (?:that|it)|take care of (?:that|it)|go ahead|walk you .*|bring .* up|pull .*|stay on .*|grab .*)(?: .*)?"""
+)
+_POINTS = compile_pattern(r"\S+(?: \S+)? (?:it|that|them|this|those)(?: .*)?|\S+ (?:have|get) it")
+_CONDITION = compile_pattern(
+    r"(?:if you (?:would )?(?:like|want|prefer|wish)|would you like|shall i|should i|do you want)"
+)
+_OWN = ("i", "we", "you")
+
+
+def find_promises(turns: Iterable[Turn], withdrawn: Iterable[frozenset[str]]) -> list[Promise]:
+    """From the agent's turns; a promise repeated is one, and one called off is none."""
+    called_off = list(withdrawn)
+    promises: list[Promise] = []
+    for turn in turns:
+        if turn.speaker != "agent":
+            continue
+        before = ""
+        for sentence in split_plain_sentences(normalise(turn.text)):
+            for words, deed in _deeds(sentence):
+                title = title_of(deed)
+                if before and _POINTS.fullmatch(deed.text):
+                    title = f"{title}: {before}"
+                promise = Promise(title=title, turns=(turn.seq,), words=words.cited)
+                if title and not _is_known(promise, promises) and not any(
+                    overlap_coefficient(stems(title), about) >= 0.6 for about in called_off
+                ):
+                    promises.append(promise)
+            before = "" if sentence.ends_with == "?" else sentence.said
+    return promises
+
+
+def _deeds(sentence: Plain) -> Iterator[tuple[Plain, Plain]]:
+    """The words of each promise, and its deed with who does it if that is somebody else."""
+    if sentence.ends_with == "?" or _CONDITION.search(sentence.text):
+        return
+    bounds = [0, *(match.start() for match in _SPLIT.finditer(sentence.text)), len(sentence.text)]
+    for start, end in zip(bounds, bounds[1:], strict=False):
+        piece = sentence.between(start, end)
+        match = _PROMISES.search(piece.text)
+        if not match or _IDLE.fullmatch(match["what"]):
+            continue
+        who = match["who"].split()[0]
+        first = match.start("what") if who in _OWN else match.start()
+        yield piece.after(match.start()), piece.after(first)
+
+
+def _is_known(promise: Promise, earlier: list[Promise]) -> bool:
+    about = stems(promise.words)
+    return any(
+        jaccard_similarity(about, stems(other.words)) >= 0.75 and promise.turns != other.turns
+        for other in earlier
+    )

@@ -1,0 +1,600 @@
+"""What has been asked for so far in a call: one frozen state, and `apply(state, act) -> state`."""
+
+import re
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+from aftercall.english.dates import find_dates
+from aftercall.english.stems import overlap_coefficient, stems
+from aftercall.english.text import Plain
+from aftercall.english.words import compile_pattern
+from aftercall.llm.rules2.acts import Act
+from aftercall.llm.rules2.titles import find_person, kind_of, title_of
+from aftercall.model.reading import RequestKind
+
+NOTHING = Plain("", ())
+ACTED_ON = 0.6  # confidence from which a request is one
+MAX_DETAILS = 5
+MIN_SAME_MATTER = 0.5
+
+_POINTS = compile_pattern(
+    r"(?:\S+ ){0,3}?(?:it|that|this|them|those|one|a new one|another one|the same)(?: (?:\S+ ){0,3}\S+)?"
+)
+_POINTER = frozenset("it that this them those one ones new another same all both everything".split())
+_DUE_CUE = compile_pattern(
+    r"""(?:by|before|at the latest|need (?:it|them|that)|want (?:it|them|that)|have to be|has to be|ready
+    |free|hoping for|works|best day|suits|would be|should be|the latest|instead|then|please|ring me|call me
+    |starting|from the|move to|moved to|deliver|for the|the one|make it|fine|good|ok|is right|later than)"""
+)
+_ASKS_DAY = compile_pattern(
+    r"""(?:when|what day|which day|what date|what time|how soon|to which day|morning or afternoon|by when
+    |which week|when would|anything else on)"""
+)
+_ASKS_NEED = compile_pattern(
+    r"""(?:what (?:do you need|would you like(?! on| to)|can i get you|can we get you|does .+ need|are you after)
+    |what is it you need)"""
+)
+_PROMISED = re.compile(r"(?:and |so )*(?:i|we|they|he|she|it|the \S+|our \S+) (?:will|am going to)\b")
+_ASKS_NAME = re.compile(r"\b(?:name|spell|birth|anything else|something else|help you)\b")
+_STILL = re.compile(r"\bstill (?:want|need|like)\b")
+_STOPPING = re.compile(r"\b(?:any ?more|anymore|again|ever again|any)\b")
+_REACHES = re.compile(r"^(?:call|ring|phone|text|email|leave|contact|use|write|come|knock|put)\b")
+_DELIVERS_WORDS = re.compile(r"^(?:tell|let|inform|notify|say|pass|note|put a note|file a note|write)\b")
+_ALL = re.compile(r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b")
+_WRONG_NUMBER = re.compile(r"wrong number")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something asked for, as far as it is known."""
+
+    title: str
+    words: str
+    turns: tuple[int, ...]
+    kind: RequestKind
+    confidence: float
+    topic: frozenset[str]
+    due: date | None = None
+    person: str | None = None
+    details: tuple[str, ...] = ()
+    status: str = "open"
+    is_fault: bool = False
+
+    @property
+    def about(self) -> frozenset[str]:
+        """Stems of the title and of all that was said with it."""
+        return self.topic | stems(" ".join(self.details))
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What the agent offered to do, until the caller answers."""
+
+    matter: Plain
+    seq: int
+    is_still: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PendingDay:
+    """A day said alone: it may belong to what is asked next in the same sentence."""
+
+    seq: int
+    sentence: int
+    day: date
+    index: int
+    before: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestState:
+    today: date
+    items: tuple[Item, ...] = ()
+    current: int = -1
+    offer: Offer | None = None
+    proposed: date | None = None
+    proposed_seq: int = 0
+    asks_day: bool = False
+    asks_detail: bool = False
+    last_clause: Plain = NOTHING
+    last_seq: int = 0
+    asked_by_caller: Plain = NOTHING
+    asks_need: bool = False
+    pending: PendingDay | None = None
+    refused: frozenset[str] = field(default_factory=frozenset)
+    is_dictating: bool = False
+
+    @property
+    def current_item(self) -> Item | None:
+        return self.items[self.current] if 0 <= self.current < len(self.items) else None
+
+    @property
+    def anchor(self) -> date | None:
+        """The day talked of."""
+        item = self.current_item
+        if item and item.due:
+            return item.due
+        dues = [other.due for other in self.items if other.due and other.status == "open"]
+        return self.proposed or (dues[-1] if dues else None)
+
+
+def apply(state: RequestState, act: Act) -> RequestState:
+    """The state after one more clause."""
+    if act.speaker == "agent":
+        return _hear_agent(state, act)
+    if act.seq != state.last_seq:
+        state = replace(state, is_dictating=False)
+    after = _hear_caller(state, act)
+    is_asking = act.clause.is_question or act.kind == "question"
+    return replace(
+        after,
+        last_clause=act.clause.plain if act.kind != "hypothetical" else NOTHING,
+        last_seq=act.seq,
+        asked_by_caller=act.clause.plain if is_asking else NOTHING,
+    )
+
+
+# The agent
+
+
+def _hear_agent(state: RequestState, act: Act) -> RequestState:
+    text = act.clause.text
+    if act.seq != state.last_seq:
+        state = replace(
+            state, offer=None, proposed=None, asks_day=False, asks_detail=False, asks_need=False,
+            last_seq=act.seq,
+        )
+    days = find_dates(act.clause.plain, state.today, state.anchor)
+    if days and not _PROMISED.match(text):
+        state = replace(state, proposed=days[-1].day, proposed_seq=act.seq)
+    if act.kind == "refuse":
+        return _refuse(state, act)
+    if act.kind == "offer":
+        offer = Offer(act.matter, act.seq, bool(_STILL.search(text)))
+        state = replace(state, offer=offer, current=_match(state, act.matter.text, state.current))
+    elif act.clause.is_question:
+        about = _match(state, text, state.current) if len(act.clause.plain.words) <= 5 else -1
+        state = replace(
+            state,
+            asks_day=bool(_ASKS_DAY.search(text)),
+            asks_detail=not _ASKS_NAME.search(text),
+            asks_need=bool(_ASKS_NEED.search(text)),
+            current=about if about >= 0 else state.current,
+        )
+    return state
+
+
+def _refuse(state: RequestState, act: Act) -> RequestState:
+    """What the agent will not do is not asked for any more; a wrong number asks for nothing."""
+    if _WRONG_NUMBER.search(act.clause.text):
+        return replace(state, items=tuple(replace(item, status="refused") for item in state.items))
+    about = stems(act.matter.text)
+    items = list(state.items)
+    for index, item in enumerate(items):
+        is_last = bool(item.turns) and item.turns[-1] == act.seq - 1
+        is_meant = bool(about & item.topic) or act.matter.text in ("do that", "that", "")
+        if is_last and is_meant and item.status == "open":
+            items[index] = replace(item, status="refused")
+    return replace(state, items=tuple(items))
+
+
+# The caller
+
+_QUESTION_LEAD = re.compile(
+    r"^(?:and |so |but |ok )*(?:do (?:i|we|you)(?: guys)? (?:get|have|do)|is there|are there|have you(?: got)?|can i have) (?:a |an |any |the )?"
+)
+
+def _hear_caller(state: RequestState, act: Act) -> RequestState:
+    if state.is_dictating:
+        return _add_detail(state, act)
+    had_offer = state.offer is not None
+    state = _answer(state, act)
+    if act.kind == "withdraw":
+        return _withdraw(state, act)
+    if act.kind in ("ask", "unclear", "fault"):
+        return _ask(state, act)
+    if act.kind == "correct":
+        return _correct(state, act)
+    if act.kind == "dont":
+        return _stop(state, act)
+    if act.kind == "own":
+        return _take_over(state, act)
+    if act.kind in ("hypothetical", "ignore"):
+        return state
+    if act.kind == "tell" and act.answer == "no" and not act.is_bare and not had_offer:
+        dropped = _drop_named(state, act)
+        if dropped is not None:
+            return dropped
+    item = state.current_item
+    if act.kind == "hearsay":
+        is_told = item and item.kind in ("note", "message") and item.turns[-1] == act.seq
+        return _add_detail(state, act) if is_told else state
+    if act.answer == "no" or act.clause.text.startswith(("wait", "actually", "hang on", "hold on")):
+        state = _drop_detail(state, act)
+    if state.asks_need and act.kind == "tell" and not act.is_bare and stems(act.matter.text):
+        return _need(state, act)
+    state = _take_day(state, act)
+    return _add_detail(state, act) if act.kind == "tell" and not act.is_bare else state
+
+
+def _answer(state: RequestState, act: Act) -> RequestState:
+    """An answer closes the agent's offer or settles the day it put forward."""
+    if not act.answer:
+        return state
+    if act.answer == "no":
+        offer = state.offer
+        if offer and offer.is_still:
+            state = _close(state, _match(state, offer.matter.text, state.current), act)
+        elif offer:
+            state = replace(state, refused=state.refused | stems(offer.matter.text))
+        return replace(state, offer=None, proposed=None)
+    if state.offer:
+        state = _accept(state, act, state.offer)
+    item = state.current_item
+    if state.proposed and item and item.status == "open" and not _names_day(state, act):
+        turns = (*item.turns, state.proposed_seq, act.seq)
+        state = _put(state, state.current, replace(item, due=state.proposed, turns=_sorted(turns)))
+    return replace(state, offer=None, proposed=None)
+
+
+def _names_day(state: RequestState, act: Act) -> bool:
+    return bool(find_dates(act.clause.plain, state.today, state.anchor))
+
+
+def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
+    """An offer taken up is a request, or a detail of one that was asked already."""
+    known = _match(state, offer.matter.text, -1)
+    if known < 0 and _is_pointing(offer.matter):
+        asked = _QUESTION_LEAD.sub("", state.asked_by_caller.text, count=1)
+        if stems(asked):
+            offer = replace(offer, matter=state.asked_by_caller.after(len(state.asked_by_caller.text) - len(asked)), seq=act.seq - 2)
+        elif state.current_item and state.current_item.status == "open":
+            known = state.current
+    if known >= 0:
+        item = state.items[known]
+        turns = _sorted((*item.turns, offer.seq, act.seq))
+        return replace(_put(state, known, replace(item, turns=turns)), current=known)
+    title = title_of(offer.matter)
+    if not title or not stems(offer.matter.text):
+        return state
+    item = Item(
+        title=title,
+        words=offer.matter.cited,
+        turns=(offer.seq, act.seq),
+        kind=kind_of(offer.matter.text),
+        confidence=0.85 if act.answer == "yes" else 0.7,
+        topic=stems(offer.matter.text),
+        due=_last_day(offer.matter, state, state.anchor),
+        person=find_person(offer.matter),
+    )
+    return _merge_fault(state, item)
+
+
+def _ask(state: RequestState, act: Act) -> RequestState:
+    matter = act.matter
+    if act.kind == "ask" and matter.text.startswith("cancel"):
+        known = _match(state, matter.text.removeprefix("cancel"), -1, minimum=0.99)
+        if known >= 0 and not state.items[known].title.lower().startswith("cancel"):
+            return _close(state, known, act)
+    is_pointing = _is_pointing(matter)
+    item = state.current_item
+    if item and item.status == "open" and _continues(item, act, is_pointing=is_pointing):
+        return _restate(state, act)
+    known = _match(state, matter.text, -1, minimum=0.75)
+    if known >= 0 and (act.kind != "ask" or state.items[known].is_fault):
+        return _restate(replace(state, current=known), act)
+    if known >= 0 and state.items[known].kind == kind_of(matter.text):
+        return _restate(replace(state, current=known), act)
+    title = title_of(matter)
+    before = state.last_clause if state.last_seq == act.seq else NOTHING
+    if is_pointing and stems(before.text):
+        title = f"{title}: {before.said}"
+    if not title or (is_pointing and not stems(before.text) and not stems(matter.text)):
+        return state
+    needs_context = not is_pointing and stems(before.text) and _NEEDS_CONTEXT.search(act.clause.text)
+    item = Item(
+        title=title,
+        words=matter.cited,
+        details=(before.said,) if needs_context else (),
+        turns=(act.seq,),
+        kind=kind_of(title.lower(), is_fault=act.kind == "fault"),
+        confidence=act.confidence,
+        topic=stems(title),
+        person=find_person(matter),
+        is_fault=act.kind == "fault",
+    )
+    day = _due_of_ask(state, act, item)
+    if is_pointing and not day:
+        day = _last_day(before, state, None)
+    state, day = _claim_pending(state, act, day)
+    item = replace(item, due=day)
+    state = _merge_fault(state, item)
+    return replace(state, is_dictating=item.kind == "message" and matter.text.startswith("say"))
+
+
+_NEEDS_CONTEXT = re.compile(r"^(?:and )?so\b|\b(?:he|she|they|her|him|them|it)\b")
+_PERSONS = re.compile(r"\b(?:her|him|them)\b")
+
+
+def _continues(item: Item, act: Act, *, is_pointing: bool) -> bool:
+    """Whether a new ask goes on with the current request: "and assign it to Ann"."""
+    is_near = item.turns[-1] >= act.seq - 2
+    text = act.matter.text
+    if not is_near or text.startswith("remind"):
+        return False
+    if is_pointing:
+        return True
+    if item.kind == "message" and _DELIVERS_WORDS.match(text) and _PERSONS.search(text):
+        return True
+    is_way = bool(re.match(r"(?:call|ring|phone|text|email) (?:me|us)\b", text))
+    if is_way and item.turns[-1] == act.seq and len(stems(text)) <= 1:
+        return True
+    return bool(_OF_IT.match(text)) and kind_of(text) not in ("message", "reminder")
+
+
+_OF_IT = re.compile(r"\S+(?: \S+){0,4} (?:it|them)\b|\S+ that (?:down|in|on|up|to|as)\b")
+
+
+def _claim_pending(
+    state: RequestState, act: Act, day: date | None
+) -> tuple[RequestState, date | None]:
+    """ "And in two weeks, remind me …": the day said before the ask is its day."""
+    pending = state.pending
+    if day or pending is None or (pending.seq, pending.sentence) != (act.seq, act.clause.sentence):
+        return state, day
+    item = state.items[pending.index]
+    current = state.current
+    state = replace(_put(state, pending.index, replace(item, due=pending.before)), current=current)
+    return replace(state, pending=None), pending.day
+
+
+def _due_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
+    """The day that the request itself names; a day inside a message or note is not it."""
+    if item.is_fault and item.kind != "task":
+        return None
+    days = find_dates(act.clause.plain, state.today, state.anchor)
+    if item.kind == "note":
+        return None
+    if item.kind == "message" and _DELIVERS_WORDS.match(act.matter.text):
+        head = " ".join(act.matter.text.split()[:3])
+        first = act.clause.text.find(head)
+        days = [day for day in days if day.start <= first + len(head)]
+    return days[-1].day if days else None
+
+
+def _merge_fault(state: RequestState, item: Item) -> RequestState:
+    """A fault told just before a plain request is what the request is about."""
+    last = state.current_item
+    is_near = bool(last) and last.is_fault and last.turns[-1] >= item.turns[0] - 1 if last else False
+    if last and is_near and last.status == "open" and not item.is_fault and len(last.turns) == 1:
+        joined = replace(
+            item,
+            title=item.title if ": " in item.title else f"{item.title}: {last.title}",
+            turns=_sorted((*last.turns, *item.turns)),
+            topic=item.topic | last.topic,
+            details=last.details,
+            due=item.due or last.due,
+        )
+        return _put(state, state.current, joined)
+    return replace(state, items=(*state.items, item), current=len(state.items))
+
+
+def _restate(state: RequestState, act: Act) -> RequestState:
+    """The same matter again: its words and its day are added to what is known."""
+    item = state.current_item
+    if item is None or item.status != "open":
+        return state
+    day = _last_day(act.clause.plain, state, item.due)
+    said = act.clause.plain.said
+    updated = replace(
+        item,
+        turns=_sorted((*item.turns, act.seq)),
+        due=day or item.due,
+        confidence=max(item.confidence, act.confidence),
+        details=(*item.details, said)[:MAX_DETAILS] if stems(said) - item.about else item.details,
+    )
+    if item.is_fault and act.kind == "ask":
+        title = title_of(act.matter)
+        updated = replace(
+            updated, title=f"{title}: {item.title}", kind=kind_of(title.lower() + " " + item.title.lower()),
+            words=act.clause.plain.cited, is_fault=False,
+        )
+    return _put(state, state.current, updated)
+
+
+def _correct(state: RequestState, act: Act) -> RequestState:
+    item = state.current_item
+    if item is None or item.status != "open":
+        return state
+    day = _last_day(act.clause.plain, state, state.anchor)
+    updated = replace(item, turns=_sorted((*item.turns, act.seq)), due=day or item.due)
+    if not day and act.matter.words and not act.clause.text.startswith("not "):
+        updated = replace(updated, details=(*item.details, act.clause.plain.said)[:MAX_DETAILS])
+    return replace(_put(state, state.current, updated), offer=None, proposed=None)
+
+
+def _stop(state: RequestState, act: Act) -> RequestState:
+    """ "Don't order it" calls off; "don't send me any more calendars" asks for an end to it."""
+    text = act.matter.text
+    known = _match(state, text, -1, minimum=0.99)
+    if known >= 0 and state.items[known].turns[-1] >= act.seq - 6:
+        return _close(state, known, act)
+    if _is_pointing(act.matter) and state.current_item and state.last_seq == act.seq:
+        return _close(state, state.current, act)
+    is_running = _STOPPING.search(text) or act.clause.text.startswith(("stop", "no more", "please stop"))
+    if not is_running or not stems(text) or (_REACHES.match(text) and not re.search(r"any ?more", text)):
+        return state
+    item = Item(
+        title=title_of(act.clause.plain),
+        words=act.clause.plain.cited,
+        turns=(act.seq,),
+        kind="other",
+        confidence=act.confidence,
+        topic=stems(text),
+    )
+    return replace(state, items=(*state.items, item), current=len(state.items))
+
+
+def _take_over(state: RequestState, act: Act) -> RequestState:
+    """ "That's on me": what was just taken for a request is the caller's own to do."""
+    item = state.current_item
+    is_pointer = bool(re.match(r"(?:so |and )?(?:that|it) is ", act.clause.text))
+    if is_pointer and item and item.turns[-1] == act.seq and item.status == "open":
+        return _put(state, state.current, replace(item, status="own"))
+    return state
+
+
+def _withdraw(state: RequestState, act: Act) -> RequestState:
+    if _ALL.match(act.matter.text):
+        items = tuple(
+            replace(item, status="withdrawn", turns=_sorted((*item.turns, act.seq)))
+            if item.status in ("open", "refused")
+            else item
+            for item in state.items
+        )
+        return replace(state, items=items, offer=None)
+    is_pointing = not stems(act.matter.text) or _is_pointing(act.matter)
+    item = state.current_item
+    if is_pointing and item and item.status == "withdrawn" and item.turns[-1] == act.seq:
+        return state
+    if is_pointing and state.last_seq == act.seq and stems(state.last_clause.text):
+        known = _match(state, state.last_clause.text, -1)
+        if known >= 0:
+            return _close(state, known, act)
+    if is_pointing:
+        return _close(state, state.current, act)
+    known = _match(state, act.matter.text, -1, any_status=True)
+    return _close(state, known, act) if known >= 0 else state
+
+
+def _drop_named(state: RequestState, act: Act) -> RequestState | None:
+    """ "No taxi": what it names is called off."""
+    if len(act.matter.words) > 3 or not stems(act.matter.text):
+        return None
+    known = _match(state, act.matter.text, -1, minimum=0.99)
+    return _close(state, known, act) if known >= 0 else None
+
+
+def _close(state: RequestState, index: int, act: Act) -> RequestState:
+    if not 0 <= index < len(state.items) or state.items[index].status == "withdrawn":
+        return state
+    item = state.items[index]
+    closed = replace(item, status="withdrawn", turns=_sorted((*item.turns, act.seq)))
+    return replace(_put(state, index, closed), offer=None)
+
+
+def _take_day(state: RequestState, act: Act) -> RequestState:
+    """A day said around a request is its day where a day was asked for, or the words say so."""
+    item = state.current_item
+    if item is None or item.status != "open" or item.kind == "note":
+        return state
+    days = find_dates(act.clause.plain, state.today, state.anchor)
+    if not days:
+        return state
+    said = len(act.matter.words)
+    named = len(act.clause.text[days[-1].start : days[-1].end].split())
+    is_alone = said - named <= 2
+    is_asked = state.asks_day or state.proposed is not None
+    if not (is_alone or is_asked or _DUE_CUE.search(act.clause.text)) or _is_of_other(act):
+        return state
+    updated = replace(item, due=days[-1].day, turns=_sorted((*item.turns, act.seq)))
+    pending = PendingDay(act.seq, act.clause.sentence, days[-1].day, state.current, item.due)
+    return replace(_put(state, state.current, updated), proposed=None, pending=pending)
+
+
+_OTHER_DAY = compile_pattern(
+    r"""(?:(?:my|our|his|her|the) \S+ (?:is|flies|comes|arrives|gets|starts|leaves|goes) .*
+    |i (?:am|was|saw|wore|have|fly|leave|travel|had|work|went)(?! (?:free|available|good|around|home)) .*
+    |we (?:open|are|have|fly|leave|were|had)(?! free) .*|(?:he|she|they|it) (?:was|has|is|gets|comes|started) .*)"""
+)
+
+
+def _is_of_other(act: Act) -> bool:
+    return bool(_OTHER_DAY.match(act.matter.text))
+
+
+def _need(state: RequestState, act: Act) -> RequestState:
+    """The answer to "what do you need?" is a request even without a verb."""
+    item = Item(
+        title=title_of(act.matter),
+        words=act.matter.cited,
+        turns=(act.seq,),
+        kind=kind_of(act.matter.text),
+        confidence=0.65,
+        topic=stems(act.matter.text),
+        due=_last_day(act.matter, state, None),
+    )
+    return replace(state, items=(*state.items, item), current=len(state.items), asks_need=False)
+
+
+def _drop_detail(state: RequestState, act: Act) -> RequestState:
+    """ "The Walgreens. No wait, …": what was said right before is taken back."""
+    item = state.current_item
+    if item and item.details and item.turns[-1] == act.seq and state.last_seq == act.seq:
+        if item.details[-1] == state.last_clause.said:
+            return _put(state, state.current, replace(item, details=item.details[:-1]))
+    return state
+
+
+def _add_detail(state: RequestState, act: Act) -> RequestState:
+    """What the caller says next of a request, or in answer to a question about it."""
+    item = state.current_item
+    if item is None or item.status != "open" or len(item.details) >= MAX_DETAILS:
+        return state
+    is_same_turn = item.turns[-1] == act.seq
+    if not (is_same_turn or state.asks_detail or state.is_dictating) or not stems(act.matter.text):
+        return state
+    if stems(act.matter.text) & state.refused:
+        return state
+    updated = replace(
+        item,
+        details=(*item.details, act.matter.said),
+        turns=_sorted((*item.turns, act.seq)),
+        person=item.person or find_person(act.matter),
+    )
+    return _put(state, state.current, updated)
+
+
+# Small things
+
+
+def _put(state: RequestState, index: int, item: Item) -> RequestState:
+    items = (*state.items[:index], item, *state.items[index + 1 :])
+    return replace(state, items=items, current=index)
+
+
+def _match(
+    state: RequestState, text: str, otherwise: int, *, minimum: float = MIN_SAME_MATTER,
+    any_status: bool = False,
+) -> int:
+    """The request that a text is about: the latest of those with the most in common."""
+    about = stems(text)
+    best, found = 0.0, otherwise
+    for index, item in enumerate(state.items):
+        if item.status != "open" and not any_status:
+            continue
+        shared = overlap_coefficient(about, item.about)
+        if shared >= max(minimum, best) and about & item.about:
+            best, found = shared, index
+    return found
+
+
+def _is_pointing(matter: Plain) -> bool:
+    """Whether only "it" or "that" says what is meant."""
+    words = matter.text.split()
+    return not _POINTER.isdisjoint(words) and len(stems(matter.text) - _VERB_STEMS) == 0
+
+
+_VERB_STEMS = stems(
+    "put add log send make do get fix open book order change move write file take note block replace bug "
+    "issue ticket down order assign tell give call bring cancel forget leave scratch drop"
+)
+
+
+def _last_day(plain: Plain, state: RequestState, anchor: date | None) -> date | None:
+    days = find_dates(plain, state.today, anchor)
+    return days[-1].day if days else None
+
+
+def _sorted(turns: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(set(turns)))

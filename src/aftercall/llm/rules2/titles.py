@@ -1,0 +1,89 @@
+"""How a request is titled: in the caller's words, its kind, and the person it concerns."""
+
+import re
+
+from aftercall.english.names import take_name
+from aftercall.english.text import MASK, Plain
+from aftercall.english.words import compile_pattern, word_class
+from aftercall.model.reading import RequestKind
+
+MAX_TITLE_CHARS = 120
+_ARTICLE = re.compile(r"^(?:an?|the|some|to|for|that|about)\s+", re.I)
+_COURTESY = re.compile(
+    r"[\s,]+(?:please|thanks|thank you|would you|could you|if (?:you|that|possible|it)\b.*|ok|okay|then"
+    r"|as well|for me|you know|or something|or whatever|and|but|so|because|though|when|i think)$",
+    re.I,
+)
+_KINDS: tuple[tuple[RequestKind, re.Pattern[str]], ...] = tuple(
+    (kind, compile_pattern(rf"(?:.* )?(?:{pattern})(?: .*)?"))  # type: ignore[misc]
+    for kind, pattern in (
+        ("reminder", r"remind(?:er)?(?: me| us)?"),
+        ("issue", r"bug|issue|ticket|fault|leak\S*|complaint|incident"),
+        ("note", r"note|note down|jot|write (?:it|that|this) down|put (?:it|that|this) down|make a note"),
+        (
+            "booking",
+            r"appointment|book|booking|table|reserv\S*|reschedule|schedule|taxi|cab|meeting|visit|viewing"
+            r"|slot|see (?:dr|doctor|the \S+|a \S+)|estimate|quote|appraisal|redeliver\S*|deliver\S* (?:on|to|for|slot)"
+            r"|move (?:my|our|the) (?:delivery|appointment|booking|visit|lesson)|inspection|survey|room|seat|airport car"
+            r"|haircut|cut (?:the )?hair|lesson|session|consultation|pencil",
+        ),
+        (
+            "message",
+            r"tell|let \S+(?: \S+)? know|pass (?:it|that|this|a message|on)|message|inform|notify"
+            r"|(?:call|ring|phone|text|email)(?: me| us| him| her| them)(?: back)?|callback|call back"
+            r"|(?:speak|talk) (?:to|with)|have \S+(?: \S+){0,3} (?:call|ring|phone|contact|email|text)|give me a (?:call|ring)"
+            r"|leave (?:a message|word)|(?:somebody|someone|a human|a person) (?:to )?(?:call|ring|phone|speak).*",
+        ),
+        (
+            "other",
+            r"cancel|stop|unsubscribe|change (?:my|the|our)|update (?:my|the|our)|switch|block|freeze|unlock"
+            r"|suspend|pause|close (?:my|the|our) account|upgrade|downgrade|reset|opt|take (?:me|us) off|put it up|remove (?:me|my)",
+        ),
+    )
+)
+_FAULT = compile_pattern(r"(?:.* )?(?:<fault>|<broken>|not working)(?: .*)?")
+_ABSENT = compile_pattern(r"(?:.* )?not (?:be )?(?:coming in|in|coming to|at (?:school|work)).*|.*sick.*")
+_BEFORE_PERSON = compile_pattern(
+    r"""(?:tell|with|to|for|from|ask|call|ring|see|about|know|message|email|text|inform|assign (?:it |that )?to
+    |let|have|my (?:<kin>|<people>)|the (?:<people>)|<title>)"""
+)
+_NOT_PERSONS = frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july "
+    "august september october november december".split()
+)
+
+
+def title_of(matter: Plain) -> str:
+    """The matter as a short line in the caller's own words."""
+    said = " ".join(matter.said.replace(MASK, "").split()).strip(" ,;:.-")
+    said = _ARTICLE.sub("", said)
+    while (shorter := _COURTESY.sub("", said)) != said:
+        said = shorter
+    if len(said) > MAX_TITLE_CHARS:
+        said = said[:MAX_TITLE_CHARS].rsplit(" ", 1)[0]
+    said = said.strip(" ,;:.-?!")
+    return said[:1].upper() + said[1:]
+
+
+def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
+    if is_fault:
+        return "task" if _ABSENT.fullmatch(text) else "issue"
+    for kind, pattern in _KINDS:
+        if pattern.fullmatch(text):
+            return kind
+    return "issue" if _FAULT.fullmatch(text) and " fix" in f" {text}" else "task"
+
+
+def find_person(matter: Plain) -> str | None:
+    """The person that a request names; only where the transcript writes names large."""
+    for match in _BEFORE_PERSON.finditer(matter.text):
+        at = matter.index(match.end())
+        while at < len(matter.words) and matter.words[at].norm in word_class("title"):
+            at += 1
+        if at >= len(matter.words) or not matter.source[matter.words[at].start].isupper():
+            continue
+        name = take_name(matter.slice(at), 0)
+        is_common = matter.words[at].norm in word_class("stop")
+        if name and not is_common and name.split()[0].lower() not in _NOT_PERSONS:
+            return name
+    return None
