@@ -37,10 +37,15 @@ _AFTER_COMMA = compile_pattern(
 # After these, the next words belong to the same clause: "I think I need", "tell her I want".
 _HOLDS = frozenset(
     "think thought guess if when that what where who how why which because said says say know knows "
-    "hope wish whenever than as until before after while and or but so to tell her him them "
-    "whether since unless like sure afraid glad sorry the a my all everything thing things time "
+    "hope wish whenever than as until before after while and or but so tell her him them "
+    "whether since unless like sure afraid glad sorry the a an my our at for of in on from about by "
+    "all everything thing things time "
     "way did do does with for of let know mean yes not will would can could".split()
 )
+
+
+# A clause does not end with one of these.
+_DANGLING = frozenset("go come try ahead a an the my our your at for of from with to by that".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +104,16 @@ def _clauses(sentence: Plain) -> list[Plain]:
     text, words = sentence.text, sentence.words
     for match in _JOINED.finditer(text):
         at = sentence.index(match.start())
-        if at and words[at - 1].norm not in ("go", "come", "try", "ahead"):
+        if at and words[at - 1].norm not in _DANGLING:
             cuts.add(at)
     for match in _OPENED.finditer(text):
         at = sentence.index(match.start())
         if at and words[at - 1].norm not in _HOLDS:
             cuts.add(at)
     for at, word in enumerate(words[:-1], 1):
-        if word.stop == "," and _AFTER_COMMA.match(text, sentence.offset(at)):
+        if word.stop != "," or word.norm in _DANGLING:
+            continue
+        if _AFTER_COMMA.match(text, sentence.offset(at)):
             cuts.add(at)
     return _cut(sentence, sorted(cuts))
 

@@ -17,13 +17,18 @@ _LEAD = (
     r"|and|but|wait|hang on|sure|alright|thank you|thanks|me|again|please|it is me|that would be|dear"
     r"|certainly|of course|absolutely) )*"
 )
-_SURE = compile_pattern(
-    rf"""(?:^|.* )my (?:full |first |own |last |sur|family )?name is
-    | (?:^|.* )(?:the |that is )?name is | ^{_LEAD}(?:\S+ )?{_LEAD}this is
-    | ^{_LEAD}you are (?:speaking|talking) (?:to|with)
-    | (?:^|.* )(?:it is|it would be|put it|put me|that is|i am)(?: down)? under(?: the name(?: of)?)?
-    | ^{_LEAD}under(?: the name(?: of)?)? | .*my name is not \S+(?: \S+)? (?:it is|but)
-    | (?:^|.* )(?:i am|this is) not \S+ (?:it is|i am|this is)"""
+_SURE = tuple(
+    compile_pattern(pattern)
+    for pattern in (
+        r"(?:^|.*? )my (?:full |first |own |last |sur|family )?name is(?: also| actually| my)?",
+        rf"^{_LEAD}(?:\S+ )?{_LEAD}this is(?: actually)?",
+        rf"^{_LEAD}you are (?:speaking|talking) (?:to|with)",
+        r"(?:^|.*? )(?:it is|its|it would be|put it|put me|that is|i am)(?: down)? under(?: the name(?: of)?)?",
+        rf"^{_LEAD}under(?: the name(?: of)?)?",
+        r"(?:^|.*? )(?:the |that is )?name is",
+        r".*my name is not \S+(?: \S+)? (?:it is|but)",
+        r"(?:^|.* )(?:i am|this is) not \S+ (?:it is|i am|this is)",
+    )
 )
 _OPENING = compile_pattern(
     rf"^{_LEAD}(?:\S+ )?{_LEAD}(?:it is|i am|that is|we are)(?: me| only| called| actually)*"
@@ -45,8 +50,8 @@ _ASKS_NAME = re.compile(
     re.I,
 )
 _OTHERS_NAME = re.compile(
-    r"\b(?:patient|company|dog|cat|pet|child|contact|street|school|doctor|file|account|business)"
-    r"(?:'s)? name|\bname of (?:the|your)\b|\bcompany\b",
+    r"\b(?:patient|company|dog|cat|pet|child|contact|street|school|doctor|file|account|business"
+    r"|son|daughter|student|person|his|her|their|wife|husband)(?:'s)? (?:full |first |last )?name|\bname of (?:the|your)\b|\bcompany\b",
     re.I,
 )
 _CORRECTS = compile_pattern(r"^(?:no|sorry|actually|wait)|.* not \S+|.*i said")
@@ -57,6 +62,11 @@ _NEVER = frozenset(
     "december english mister mrs christmas easter god jesus i me ok hello hi yes no thanks please "
     "street road lane avenue sorry speaker".split()
 )
+_PLACES = frozenset(
+    "street road lane avenue way drive court close row square park house hall hill new city county station "
+    "chapel church school clinic hospital centre center".split()
+)
+_DAYS = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?$")
 _MAX_PARTS = 4
 _MIN_SPELLED = 3
 _MIN_LIKENESS = 0.5
@@ -121,6 +131,8 @@ def take_name(plain: Plain, at: int) -> str:
             break
     while parts and parts[-1] in _PARTICLES:
         parts.pop()
+    if len(parts) > 2 and parts[0].lower() == parts[-1].lower():
+        parts = parts[1:]  # "under Abernathy, Wendell Abernathy"
     if not is_cased:
         parts = parts[:3]
     return " ".join(_capitalise(part) for part in parts)
@@ -136,7 +148,7 @@ def has_capitals(plain: Plain) -> bool:
 
 def _is_name_word(plain: Plain, word: Word, *, is_cased: bool, is_first: bool) -> bool:
     norm, said = word.norm, plain.source[word.start : word.end]
-    if norm in _NEVER or not norm[0].isalpha() or norm.endswith(("'s", "'")) or "@" in norm:
+    if norm in _NEVER or _DAYS.match(norm) or not norm[0].isalpha() or norm.endswith(("'s", "'")) or "@" in norm:
         return False
     if is_cased:
         is_particle = norm in _PARTICLES and not is_first
@@ -154,9 +166,10 @@ def _capitalise(word: str) -> str:
 
 
 def _name_in(sentence: Plain, *, is_opening: bool, is_asked: bool) -> str:
-    for frame, is_sure in ((_SURE, True), (_OPENING, False)):
+    frames = (*_SURE, _OPENING) if is_opening or is_asked else _SURE
+    for frame in frames:
         match = frame.match(sentence.text)
-        if not match or not (is_sure or is_opening or is_asked):
+        if not match:
             continue
         if _OTHERS.search(sentence.text[: match.end()]):
             continue
@@ -233,7 +246,13 @@ def _bare_name(sentence: Plain, before: str, *, is_asked: bool) -> str:
     parts = name.lower().split()
     is_known = parts[0] in given_names() or bool(before and set(parts) & set(before.lower().split()))
     is_whole = end == len(sentence.words) - 1 and sentence.words[end].stop in (".", "\n")
-    return name if is_whole and is_known and (len(parts) > 1 or before) else ""
+    is_spelled = bool(find_spelled(sentence)) and len(parts) > 1
+    is_full = len(parts) > 1 and not any(
+        part in word_class("stop") or part in _PLACES or is_descriptive(part) for part in parts
+    )
+    if is_spelled or (is_whole and is_full):
+        return name
+    return name if is_whole and is_known and before else ""
 
 
 def find_spelled(sentence: Plain) -> str:

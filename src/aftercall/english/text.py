@@ -136,7 +136,7 @@ class Plain:
 def normalise(text: str) -> Plain:
     tokens = _tokenise(text)
     following = [*(word.norm for word in tokens[1:]), ""]
-    pairs = zip(tokens, following, strict=True)
+    pairs = zip(tokens, following, strict=False)
     words = [spoken for word, after in pairs for spoken in _expand(word, after)]
     words = _join_numbers(_drop_hesitations(words))
     return Plain(text, tuple(_drop_false_starts(words)))

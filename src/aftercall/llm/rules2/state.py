@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from aftercall.english.dates import find_dates
-from aftercall.english.stems import overlap_coefficient, stems
+from aftercall.english.stems import overlap_coefficient, stem, stems
 from aftercall.english.text import Plain
 from aftercall.english.words import compile_pattern
 from aftercall.llm.rules2.acts import Act
@@ -33,6 +33,9 @@ _ASKS_DAY = compile_pattern(
 _ASKS_NEED = compile_pattern(
     r"""(?:what (?:do you need|would you like(?! on| to)|can i get you|can we get you|does .+ need|are you after)
     |what is it you need)"""
+)
+_ASKS_WORDS = compile_pattern(
+    r"(?:on the card|should it say|shall i (?:say|write|put)|what (?:would you like|do you want)(?: it)? to say|what message)"
 )
 _PROMISED = re.compile(r"(?:and |so )*(?:i|we|they|he|she|it|the \S+|our \S+) (?:will|am going to)\b")
 _ASKS_NAME = re.compile(r"\b(?:name|spell|birth|anything else|something else|help you)\b")
@@ -99,10 +102,12 @@ class RequestState:
     last_clause: Plain = NOTHING
     last_seq: int = 0
     asked_by_caller: Plain = NOTHING
+    told: tuple[tuple[int, Plain], ...] = ()
     asks_need: bool = False
     pending: PendingDay | None = None
     refused: frozenset[str] = field(default_factory=frozenset)
     is_dictating: bool = False
+    dictated_from: int = 0
 
     @property
     def current_item(self) -> Item | None:
@@ -122,16 +127,39 @@ def apply(state: RequestState, act: Act) -> RequestState:
     """The state after one more clause."""
     if act.speaker == "agent":
         return _hear_agent(state, act)
-    if act.seq != state.last_seq:
-        state = replace(state, is_dictating=False)
+    if act.seq != state.last_seq and state.dictated_from not in (0, act.seq - 1):
+        state = replace(state, is_dictating=False, dictated_from=0)
     after = _hear_caller(state, act)
     is_asking = act.clause.is_question or act.kind == "question"
+    told = after.told
+    if act.kind in ("tell", "own") and not act.is_bare and _tells(act.matter):
+        told = (*told, (act.seq, act.matter))[-MAX_TOLD:]
     return replace(
         after,
+        told=told,
         last_clause=act.clause.plain if act.kind != "hypothetical" else NOTHING,
         last_seq=act.seq,
         asked_by_caller=act.clause.plain if is_asking else NOTHING,
     )
+
+
+_INTRODUCES = compile_pattern(
+    r"(?:(?:my|the) name is|this is|it is (?:me|\S+(?: \S+)?$|\S+ \S+ (?:here|from|calling))|i am (?:calling|ringing)|\S+ \S+ here"
+    r"|i am (?:at|in|on) (?:the|my)|speaking|my (?:phone )?number is|my address is)(?: .*)?"
+)
+MAX_TOLD = 4
+
+
+def _tells(matter: Plain) -> bool:
+    """Whether a clause says what the call is about."""
+    return len(stems(matter.text)) > 0 and len(matter.words) > 1 and not _INTRODUCES.fullmatch(matter.text)
+
+
+def _context(state: RequestState, seq: int, reach: int) -> tuple[str, ...]:
+    """What the caller told just before, for a request that names little itself."""
+    used = {detail for item in state.items for detail in item.details}
+    near = [plain.said for turn, plain in state.told if turn >= seq - reach]
+    return tuple(said for said in near if said not in used)[-2:]
 
 
 # The agent
@@ -159,6 +187,8 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
             asks_day=bool(_ASKS_DAY.search(text)),
             asks_detail=not _ASKS_NAME.search(text),
             asks_need=bool(_ASKS_NEED.search(text)),
+            is_dictating=bool(_ASKS_WORDS.search(text)),
+            dictated_from=act.seq,
             current=about if about >= 0 else state.current,
         )
     return state
@@ -211,7 +241,7 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
         return _add_detail(state, act) if is_told else state
     if act.answer == "no" or act.clause.text.startswith(("wait", "actually", "hang on", "hold on")):
         state = _drop_detail(state, act)
-    if state.asks_need and act.kind == "tell" and not act.is_bare and stems(act.matter.text):
+    if state.asks_need and act.kind == "tell" and _NOUNS.match(act.matter.text):
         return _need(state, act)
     state = _take_day(state, act)
     return _add_detail(state, act) if act.kind == "tell" and not act.is_bare else state
@@ -266,6 +296,7 @@ def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
         topic=stems(offer.matter.text),
         due=_last_day(offer.matter, state, state.anchor),
         person=find_person(offer.matter),
+        details=_context(state, act.seq, 4),
     )
     return _merge_fault(state, item)
 
@@ -291,14 +322,19 @@ def _ask(state: RequestState, act: Act) -> RequestState:
         title = f"{title}: {before.said}"
     if not title or (is_pointing and not stems(before.text) and not stems(matter.text)):
         return state
-    needs_context = not is_pointing and stems(before.text) and _NEEDS_CONTEXT.search(act.clause.text)
+    context = () if is_pointing else _context(state, act.seq, 0)
+    confidence = act.confidence
+    if not is_pointing and _OF_IT.match(matter.text) and kind_of(matter.text) not in ("message", "reminder"):
+        confidence = min(confidence, 0.55)
+    if len(matter.words) == 1 and matter.text not in _ALONE:
+        return state
     item = Item(
         title=title,
         words=matter.cited,
-        details=(before.said,) if needs_context else (),
+        details=context,
         turns=(act.seq,),
         kind=kind_of(title.lower(), is_fault=act.kind == "fault"),
-        confidence=act.confidence,
+        confidence=confidence,
         topic=stems(title),
         person=find_person(matter),
         is_fault=act.kind == "fault",
@@ -312,7 +348,7 @@ def _ask(state: RequestState, act: Act) -> RequestState:
     return replace(state, is_dictating=item.kind == "message" and matter.text.startswith("say"))
 
 
-_NEEDS_CONTEXT = re.compile(r"^(?:and )?so\b|\b(?:he|she|they|her|him|them|it)\b")
+_ALONE = frozenset("cancel complain unsubscribe upgrade renew reschedule rebook".split())
 _PERSONS = re.compile(r"\b(?:her|him|them)\b")
 
 
@@ -326,6 +362,10 @@ def _continues(item: Item, act: Act, *, is_pointing: bool) -> bool:
         return True
     if item.kind == "message" and _DELIVERS_WORDS.match(text) and _PERSONS.search(text):
         return True
+    if act.kind == "ask" and item.turns[-1] >= act.seq - 2 and item.turns[0] < act.seq:
+        first = stem(text.split()[0])
+        if first in item.topic and (len(stems(text) - item.about) <= 3 and act.seq - item.turns[0] > 1):
+            return True
     is_way = bool(re.match(r"(?:call|ring|phone|text|email) (?:me|us)\b", text))
     if is_way and item.turns[-1] == act.seq and len(stems(text)) <= 1:
         return True
@@ -513,6 +553,12 @@ def _is_of_other(act: Act) -> bool:
     return bool(_OTHER_DAY.match(act.matter.text))
 
 
+_NOUNS = re.compile(
+    r"(?:an?|the|some|my|two|three|\d+|one|another|only|just)? ?(?!i |we |it |he |she |they |you |that |this |there |what |is |are )"
+    r"(?!.*\b(?:is|are|was|were|will|has|have|had|can|could|do|does|did|am|said|says)\b)[a-z].*"
+)
+
+
 def _need(state: RequestState, act: Act) -> RequestState:
     """The answer to "what do you need?" is a request even without a verb."""
     item = Item(
@@ -573,9 +619,13 @@ def _match(
     for index, item in enumerate(state.items):
         if item.status != "open" and not any_status:
             continue
-        shared = overlap_coefficient(about, item.about)
-        if shared >= max(minimum, best) and about & item.about:
+        shared = overlap_coefficient(about, item.topic)
+        if shared >= max(minimum, best) and about & item.topic:
             best, found = shared, index
+    if found == otherwise and about:
+        for index, item in enumerate(state.items):
+            if (item.status == "open" or any_status) and about <= item.about:
+                found = index
     return found
 
 
