@@ -8,8 +8,8 @@ from aftercall.english.words import compile_pattern
 
 _PRONOUN = r"(?:i|we|he|she|it|they|you|there|that|this|my|our|nobody|somebody|someone|the \S+)"
 _ASK = r"""
-    (?:can|could|would|will|should|shall|may) (?:you|i|we|they|somebody|someone|anybody|he|she)
-    | please (?!do)\S+ | remind me | do not (?:forget|call|ring|send|tell|book|remind|bother|worry|leave|put)
+    (?:can|could|would|will|should|shall|may) (?:you|i|we|they|somebody|someone|anybody|he|she) | you can <deed>
+    | please <deed> | remind me | do not (?:forget|call|ring|send|tell|book|remind|bother|worry|leave|put)
     | let us | never mind | scratch (?:that|the|all) | forget (?:the|about|it|that)
     | is there | are there | do you | are you | did you | have you | what (?:is|are|about|time|day)
     | how (?:much|about|long|many|do|can) | when (?:is|are|do|can) | where (?:is|are|do|can)

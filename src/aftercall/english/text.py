@@ -38,8 +38,16 @@ _WHOLE = {
     "yup": "yes", "nope": "no", "nah": "no", "mkay": "ok", "alrighty": "alright",
     "tomorrow's": "tomorrow is", "today's": "today is", "hiya": "hi", "til": "till",
     "a.m": "am", "p.m": "pm", "e-mail": "email", "wi-fi": "wifi", "mum's": "mum's",
-    "uh-huh": "yes", "everyday": "every day",
+    "uh-huh": "yes", "everyday": "every day", "shes": "she is", "hes": "he is", "yall": "you all",
+    "whos": "who is", "itll": "it will", "thatll": "that will", "cannae": "can not", "aye": "yes",
+    "naw": "no", "yous": "you",
 }  # fmt: skip
+# Without an apostrophe these are words of their own, except before a verb.
+_BARE = {"ill": "will", "id": "would"}
+_AFTER_BARE = frozenset(
+    "be bring call come do get give go have just leave let like love make need pick prefer put rather ring "
+    "see send speak take tell text think try want".split()
+)
 _ENDINGS = {"m": "am", "re": "are", "ve": "have", "ll": "will", "d": "would"}
 # Before "'s" these have a verb; other words own something.
 _SUBJECTS = frozenset(
@@ -162,6 +170,8 @@ def _expand(word: Word, following: str) -> Iterator[Word]:
     norm = word.norm
     if "-" in norm and COUNTED.issuperset(norm.split("-")):
         parts = norm.split("-")
+    elif norm in _BARE and following in _AFTER_BARE:
+        parts = ["i", _BARE[norm]]
     elif norm in _WHOLE:
         parts = _WHOLE[norm].split()
     elif norm.endswith("n't"):

@@ -19,20 +19,23 @@ ActKind = Literal[
 Answer = Literal["yes", "ok", "no", ""]
 
 _YES = frozenset("yes absolutely definitely exactly correct certainly".split())
-_OK = frozenset("ok fine sure great perfect cool lovely alright right wonderful amazing deal".split())
+_OK = frozenset(
+    "ok fine sure great perfect cool lovely alright right wonderful amazing deal grand super brilliant "
+    "excellent good".split()
+)
 _NO = frozenset(("no",))
 _LEAD = re.compile(
     r"(?:and|but|so|then|well|hi|hello|hey|also|plus|actually|anyway|look|listen|sorry|because|or"
-    r"|morning|good morning|good afternoon|good evening|there|thanks|thank you|now|please(?= yes)"
+    r"|morning|good morning|good afternoon|good evening|hi there|hello there|hey there|thanks|thank you|now|please(?= yes)"
     r"|oh|which|wait|hold on|hang on|first thing|second thing|third thing|one more thing"
     r"|another thing|i think|i guess|let us see|you know|uh huh|of course|one thing|second|third"
     r"|first|lastly|finally|next|dear|love|though|honestly|yes|no|ok|fine|sure|great|perfect|cool"
-    r"|lovely|alright|right|wonderful|amazing|absolutely|definitely|exactly|correct|certainly|deal)"
+    r"|lovely|alright|right|wonderful|amazing|absolutely|definitely|exactly|correct|certainly|deal|grand|super|brilliant|excellent|good)"
     r"(?: |$)"
 )
 _DO_IT = compile_pattern(r"(?:do (?:it|that)|go ahead|please do|yes please|let us do that)(?: (?:then|please|and))?")
 _ACCEPTS = compile_pattern(
-    r"""(?:please(?: do)?|(?:do|let us do) (?:that|it)(?: then)?(?: please)?|go ahead|go for it
+    r"""(?:please(?: do)?|go on(?: then)?|done|that one(?: then)?|put (?:me|us|\S+) down for (?:that|it)|all right|(?:do|let us do) (?:that|it)(?: then)?(?: please)?|go ahead|go for it
     |that (?:works|would be (?:great|good|lovely|perfect|fine|helpful|wonderful|nice|brilliant|it)|is (?:fine|good
     |great|perfect|right|correct|it|ok)|sounds .+|will do|would work|suits me|we do want)|sounds .+|that would
     |please do|i would(?: like that| love that| appreciate that)?|works for me|you (?:can|could|may)|if you (?:could|would|can)

@@ -9,10 +9,12 @@ from aftercall.english.stems import overlap_coefficient, stem, stems
 from aftercall.english.text import Plain
 from aftercall.english.words import compile_pattern
 from aftercall.llm.rules2.acts import Act
-from aftercall.llm.rules2.titles import find_person, kind_of, title_of
+from aftercall.llm.rules2.titles import find_person, kind_of, title_of, to_caller
 from aftercall.model.reading import RequestKind
 
 NOTHING = Plain("", ())
+UNSURE = 0.5  # confidence of what may be a request
+TAKEN_UP = 0.65  # and of one that the agent went on with
 ACTED_ON = 0.6  # confidence from which a request is one
 MAX_DETAILS = 5
 MIN_SAME_MATTER = 0.5
@@ -108,6 +110,7 @@ class RequestState:
     refused: frozenset[str] = field(default_factory=frozenset)
     is_dictating: bool = False
     dictated_from: int = 0
+    last_sentence: int = -1
 
     @property
     def current_item(self) -> Item | None:
@@ -139,6 +142,7 @@ def apply(state: RequestState, act: Act) -> RequestState:
         told=told,
         last_clause=act.clause.plain if act.kind != "hypothetical" else NOTHING,
         last_seq=act.seq,
+        last_sentence=act.clause.sentence,
         asked_by_caller=act.clause.plain if is_asking else NOTHING,
     )
 
@@ -177,6 +181,7 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         state = replace(state, proposed=days[-1].day, proposed_seq=act.seq)
     if act.kind == "refuse":
         return _refuse(state, act)
+    state = _take_up(state, act, has_day=bool(days))
     if act.kind == "offer":
         offer = Offer(act.matter, act.seq, bool(_STILL.search(text)))
         state = replace(state, offer=offer, current=_match(state, act.matter.text, state.current))
@@ -191,6 +196,18 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
             dictated_from=act.seq,
             current=about if about >= 0 else state.current,
         )
+    return state
+
+
+def _take_up(state: RequestState, act: Act, *, has_day: bool) -> RequestState:
+    """An agent that asks on, promises or proposes a day has understood a request as one."""
+    item = state.current_item
+    if item is None or item.status != "open" or not UNSURE <= item.confidence < ACTED_ON:
+        return state
+    text = act.clause.text
+    asks_on = act.clause.is_question and not re.search(r"\b(?:else|name|help)\b", text)
+    if item.turns[-1] == act.seq - 1 and (has_day or asks_on or _PROMISED.match(text)):
+        return _put(state, state.current, replace(item, confidence=TAKEN_UP))
     return state
 
 
@@ -222,7 +239,7 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
     if act.kind == "withdraw":
         return _withdraw(state, act)
     if act.kind in ("ask", "unclear", "fault"):
-        return _ask(state, act)
+        return _add_detail(state, act) if _is_dictated(state, act) else _ask(state, act)
     if act.kind == "correct":
         return _correct(state, act)
     if act.kind == "dont":
@@ -247,6 +264,18 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
     return _add_detail(state, act) if act.kind == "tell" and not act.is_bare else state
 
 
+def _is_dictated(state: RequestState, act: Act) -> bool:
+    """ "Tell Graham the deck is on me, send me your numbers": all of it is for Graham."""
+    item = state.current_item
+    if item is None or item.kind != "message" or item.turns[-1] != act.seq:
+        return False
+    is_order = act.matter.text == act.clause.text or act.clause.text.startswith("and ")
+    is_told = bool(_DELIVERS_WORDS.match(item.title.lower()))
+    return is_told and is_order and act.clause.sentence == state.last_sentence and act.kind == "ask" and (
+        not re.match(r"(?:and )?(?:can|could|would|please|i|we|remind|book|tell)\b", act.clause.text)
+    )
+
+
 def _answer(state: RequestState, act: Act) -> RequestState:
     """An answer closes the agent's offer or settles the day it put forward."""
     if not act.answer:
@@ -261,10 +290,38 @@ def _answer(state: RequestState, act: Act) -> RequestState:
     if state.offer:
         state = _accept(state, act, state.offer)
     item = state.current_item
-    if state.proposed and item and item.status == "open" and not _names_day(state, act):
-        turns = (*item.turns, state.proposed_seq, act.seq)
-        state = _put(state, state.current, replace(item, due=state.proposed, turns=_sorted(turns)))
+    if state.proposed and not _names_day(state, act):
+        state = _settle(state, act, state.proposed)
     return replace(state, offer=None, proposed=None)
+
+
+def _settle(state: RequestState, act: Act, day: date) -> RequestState:
+    """A day that the agent put forward and the caller takes is the day of the current request.
+
+    Where nothing is asked for yet, taking it is the request.
+    """
+    item = state.current_item
+    if item and item.status == "open":
+        turns = _sorted((*item.turns, state.proposed_seq, act.seq))
+        return _put(state, state.current, replace(item, due=day, turns=turns))
+    told = _context(state, act.seq, 8)
+    if not told:
+        return state
+    booked = Item(
+        title=_as_title(told[0]),
+        words=told[0],
+        turns=_sorted((*(seq for seq, plain in state.told if plain.said == told[0]), state.proposed_seq, act.seq)),
+        kind="booking",
+        confidence=0.7,
+        topic=stems(" ".join(told)),
+        due=day,
+        details=told[1:],
+    )
+    return replace(state, items=(*state.items, booked), current=len(state.items))
+
+
+def _as_title(said: str) -> str:
+    return said[:1].upper() + said[1:]
 
 
 def _names_day(state: RequestState, act: Act) -> bool:
@@ -284,7 +341,7 @@ def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
         item = state.items[known]
         turns = _sorted((*item.turns, offer.seq, act.seq))
         return replace(_put(state, known, replace(item, turns=turns)), current=known)
-    title = title_of(offer.matter)
+    title = to_caller(title_of(offer.matter))
     if not title or not stems(offer.matter.text):
         return state
     item = Item(
@@ -308,6 +365,9 @@ def _ask(state: RequestState, act: Act) -> RequestState:
         if known >= 0 and not state.items[known].title.lower().startswith("cancel"):
             return _close(state, known, act)
     is_pointing = _is_pointing(matter)
+    named = _new_matter(state, act) if is_pointing else None
+    if named:
+        return _ask_of(state, act, named)
     item = state.current_item
     if item and item.status == "open" and _continues(item, act, is_pointing=is_pointing):
         return _restate(state, act)
@@ -442,7 +502,35 @@ def _restate(state: RequestState, act: Act) -> RequestState:
     return _put(state, state.current, updated)
 
 
+def _new_matter(state: RequestState, act: Act) -> Plain | None:
+    """What "it" stands for where the caller named something new just before in the same turn."""
+    told = [plain for seq, plain in state.told if seq == act.seq]
+    item = state.current_item
+    if not told or not _NOUNS.match(told[0].text) or len(told[0].words) > 8:
+        return None
+    if item and item.status == "open" and stems(told[0].text) & item.about:
+        return None
+    return told[0]
+
+
+def _ask_of(state: RequestState, act: Act, named: Plain) -> RequestState:
+    """ "And the newsletter, stop sending that": a request about what was named."""
+    item = Item(
+        title=f"{title_of(act.matter)}: {named.said}",
+        words=named.cited,
+        turns=(act.seq,),
+        kind=kind_of(f"{act.matter.text} {named.text}"),
+        confidence=0.7,
+        topic=stems(named.text),
+        due=_last_day(act.clause.plain, state, state.anchor),
+    )
+    return replace(state, items=(*state.items, item), current=len(state.items))
+
+
 def _correct(state: RequestState, act: Act) -> RequestState:
+    named = _new_matter(state, act)
+    if named and re.search(r"\b(?:it|that|them)\b", act.clause.text) and not act.answer:
+        return _ask_of(state, act, named)
     item = state.current_item
     if item is None or item.status != "open":
         return state
@@ -456,6 +544,9 @@ def _correct(state: RequestState, act: Act) -> RequestState:
 def _stop(state: RequestState, act: Act) -> RequestState:
     """ "Don't order it" calls off; "don't send me any more calendars" asks for an end to it."""
     text = act.matter.text
+    named = _new_matter(state, act) if _is_pointing(act.matter) else None
+    if named and act.clause.text.startswith(("stop", "and stop", "please stop")):
+        return _ask_of(state, replace(act, matter=act.clause.plain), named)
     known = _match(state, text, -1, minimum=0.99)
     if known >= 0 and state.items[known].turns[-1] >= act.seq - 6:
         return _close(state, known, act)
@@ -526,10 +617,12 @@ def _close(state: RequestState, index: int, act: Act) -> RequestState:
 def _take_day(state: RequestState, act: Act) -> RequestState:
     """A day said around a request is its day where a day was asked for, or the words say so."""
     item = state.current_item
-    if item is None or item.status != "open" or item.kind == "note":
-        return state
     days = find_dates(act.clause.plain, state.today, state.anchor)
     if not days:
+        return state
+    if state.proposed and (item is None or item.status != "open"):
+        return replace(_settle(state, act, days[-1].day), proposed=None)
+    if item is None or item.status != "open" or item.kind == "note":
         return state
     said = len(act.matter.words)
     named = len(act.clause.text[days[-1].start : days[-1].end].split())

@@ -65,6 +65,15 @@ def title_of(matter: Plain) -> str:
     return said[:1].upper() + said[1:]
 
 
+_YOU = re.compile(r"\b(you|your|yours|yourself)\b", re.I)
+_ME = {"you": "me", "your": "my", "yours": "mine", "yourself": "myself"}
+
+
+def to_caller(title: str) -> str:
+    """An agent's offer in the caller's words: "put you on the list" is "put me on the list"."""
+    return _YOU.sub(lambda match: _ME[match[1].lower()], title)
+
+
 def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
     if is_fault:
         return "task" if _ABSENT.fullmatch(text) else "issue"
