@@ -29,7 +29,7 @@ _LEAD = re.compile(
     r"|morning|good morning|good afternoon|good evening|hi there|hello there|hey there|thanks|thank you|now|please(?= yes)"
     r"|oh|which|wait|hold on|hang on|first thing|second thing|third thing|one more thing"
     r"|another thing|i think|i guess|let us see|you know|uh huh|of course|one thing|second|third"
-    r"|first|lastly|finally|next|dear|love|though|honestly|yes|no|ok|fine|sure|great|perfect|cool"
+    r"|first|lastly|finally|next|dear|love|though|honestly|yes|no(?! more| need| further)|ok|fine|sure|great|perfect|cool"
     r"|lovely|alright|right|wonderful|amazing|absolutely|definitely|exactly|correct|certainly|deal|grand|super|brilliant|excellent|good)"
     r"(?: |$)"
 )
@@ -93,7 +93,8 @@ def read_acts(turn: Turn) -> list[Act]:
             said_by_other = clause.sentence
         elif act.kind in ("ask", "unclear", "fault", "own"):
             is_would = " would " in f" {clause.text} "
-            if clause.sentence == condition and (is_would or act.kind == "own"):
+            is_order = act.matter.text == clause.text
+            if clause.sentence == condition and (is_would or is_order or act.kind == "own"):
                 act = _as_kind(act, "hypothetical")
             elif clause.sentence == said_by_other and not _speaks_for_self(clause):
                 act = _as_kind(act, "hearsay")

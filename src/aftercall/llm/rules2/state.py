@@ -16,7 +16,7 @@ NOTHING = Plain("", ())
 UNSURE = 0.5  # confidence of what may be a request
 TAKEN_UP = 0.65  # and of one that the agent went on with
 ACTED_ON = 0.6  # confidence from which a request is one
-MAX_DETAILS = 5
+MAX_DETAILS = 8
 MIN_SAME_MATTER = 0.5
 
 _POINTS = compile_pattern(
@@ -163,7 +163,7 @@ def _context(state: RequestState, seq: int, reach: int) -> tuple[str, ...]:
     """What the caller told just before, for a request that names little itself."""
     used = {detail for item in state.items for detail in item.details}
     near = [plain.said for turn, plain in state.told if turn >= seq - reach]
-    return tuple(said for said in near if said not in used)[-2:]
+    return tuple(said for said in near if said not in used)[-3:]
 
 
 # The agent
@@ -177,7 +177,7 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
             last_seq=act.seq,
         )
     days = find_dates(act.clause.plain, state.today, state.anchor)
-    if days and not _PROMISED.match(text):
+    if days and not _PROMISED.match(text) and not text.startswith(("see you", "thank", "you are booked")):
         state = replace(state, proposed=days[-1].day, proposed_seq=act.seq)
     if act.kind == "refuse":
         return _refuse(state, act)
@@ -258,7 +258,7 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
         return _add_detail(state, act) if is_told else state
     if act.answer == "no" or act.clause.text.startswith(("wait", "actually", "hang on", "hold on")):
         state = _drop_detail(state, act)
-    if state.asks_need and act.kind == "tell" and _NOUNS.match(act.matter.text):
+    if state.asks_need and act.kind == "tell" and _is_need(state, act):
         return _need(state, act)
     state = _take_day(state, act)
     return _add_detail(state, act) if act.kind == "tell" and not act.is_bare else state
@@ -304,20 +304,22 @@ def _settle(state: RequestState, act: Act, day: date) -> RequestState:
     if item and item.status == "open":
         turns = _sorted((*item.turns, state.proposed_seq, act.seq))
         return _put(state, state.current, replace(item, due=day, turns=turns))
-    told = _context(state, act.seq, 8)
-    if not told:
+    told = [(seq, plain) for seq, plain in state.told if seq >= act.seq - 8]
+    is_known = any(item.due == day for item in state.items)
+    if not told or is_known:
         return state
+    first_seq, first = told[0]
     booked = Item(
-        title=_as_title(told[0]),
-        words=told[0],
-        turns=_sorted((*(seq for seq, plain in state.told if plain.said == told[0]), state.proposed_seq, act.seq)),
+        title=_as_title(title_of(first)),
+        words=first.cited,
+        turns=_sorted((first_seq, state.proposed_seq, act.seq)),
         kind="booking",
         confidence=0.7,
-        topic=stems(" ".join(told)),
+        topic=stems(" ".join(plain.text for _, plain in told)),
         due=day,
-        details=told[1:],
+        details=tuple(plain.said for _, plain in told[1:]),
     )
-    return replace(state, items=(*state.items, booked), current=len(state.items))
+    return _add(state, booked)
 
 
 def _as_title(said: str) -> str:
@@ -376,6 +378,8 @@ def _ask(state: RequestState, act: Act) -> RequestState:
         return _restate(replace(state, current=known), act)
     if known >= 0 and state.items[known].kind == kind_of(matter.text):
         return _restate(replace(state, current=known), act)
+    if item and item.status == "open" and _adds_to(item, act):
+        return _restate(state, act)
     title = title_of(matter)
     before = state.last_clause if state.last_seq == act.seq else NOTHING
     if is_pointing and stems(before.text):
@@ -420,7 +424,12 @@ def _continues(item: Item, act: Act, *, is_pointing: bool) -> bool:
         return False
     if is_pointing:
         return True
-    if item.kind == "message" and _DELIVERS_WORDS.match(text) and _PERSONS.search(text):
+    if item.kind == "message" and item.turns[-1] >= act.seq - 2:
+        if _DELIVERS_WORDS.match(text) and _PERSONS.search(text):
+            return True
+        if re.match(r"(?:and )?(?:can|could|would) (?:she|he|they)\b", act.clause.text):
+            return True
+    if item.turns[-1] == act.seq and _REACHES.match(item.title.lower()) and _DELIVERS_WORDS.match(text):
         return True
     if act.kind == "ask" and item.turns[-1] >= act.seq - 2 and item.turns[0] < act.seq:
         first = stem(text.split()[0])
@@ -433,6 +442,13 @@ def _continues(item: Item, act: Act, *, is_pointing: bool) -> bool:
 
 
 _OF_IT = re.compile(r"\S+(?: \S+){0,4} (?:it|them)\b|\S+ that (?:down|in|on|up|to|as)\b")
+
+
+def _adds_to(item: Item, act: Act) -> bool:
+    """Whether words that alone would only hint at a request go on about the current one."""
+    if act.kind == "fault":
+        return item.turns[-1] == act.seq or (item.confidence < 0.7 and item.turns[-1] >= act.seq - 2)
+    return act.kind == "unclear" and item.turns[-1] >= act.seq - 2
 
 
 def _claim_pending(
@@ -476,7 +492,7 @@ def _merge_fault(state: RequestState, item: Item) -> RequestState:
             due=item.due or last.due,
         )
         return _put(state, state.current, joined)
-    return replace(state, items=(*state.items, item), current=len(state.items))
+    return _add(state, item)
 
 
 def _restate(state: RequestState, act: Act) -> RequestState:
@@ -506,11 +522,12 @@ def _new_matter(state: RequestState, act: Act) -> Plain | None:
     """What "it" stands for where the caller named something new just before in the same turn."""
     told = [plain for seq, plain in state.told if seq == act.seq]
     item = state.current_item
-    if not told or not _NOUNS.match(told[0].text) or len(told[0].words) > 8:
+    named = next((plain for plain in told if _NAMED.fullmatch(plain.text)), None)
+    if named is None or (item and item.turns[-1] == act.seq and item.turns[0] == act.seq):
         return None
-    if item and item.status == "open" and stems(told[0].text) & item.about:
+    if item and item.status == "open" and stems(named.text) & item.about:
         return None
-    return told[0]
+    return named
 
 
 def _ask_of(state: RequestState, act: Act, named: Plain) -> RequestState:
@@ -524,7 +541,7 @@ def _ask_of(state: RequestState, act: Act, named: Plain) -> RequestState:
         topic=stems(named.text),
         due=_last_day(act.clause.plain, state, state.anchor),
     )
-    return replace(state, items=(*state.items, item), current=len(state.items))
+    return _add(state, item)
 
 
 def _correct(state: RequestState, act: Act) -> RequestState:
@@ -563,7 +580,7 @@ def _stop(state: RequestState, act: Act) -> RequestState:
         confidence=act.confidence,
         topic=stems(text),
     )
-    return replace(state, items=(*state.items, item), current=len(state.items))
+    return _add(state, item)
 
 
 def _take_over(state: RequestState, act: Act) -> RequestState:
@@ -588,7 +605,7 @@ def _withdraw(state: RequestState, act: Act) -> RequestState:
     item = state.current_item
     if is_pointing and item and item.status == "withdrawn" and item.turns[-1] == act.seq:
         return state
-    if is_pointing and state.last_seq == act.seq and stems(state.last_clause.text):
+    if is_pointing and state.last_seq == act.seq and _NOUNS.match(state.last_clause.text):
         known = _match(state, state.last_clause.text, -1)
         if known >= 0:
             return _close(state, known, act)
@@ -646,10 +663,20 @@ def _is_of_other(act: Act) -> bool:
     return bool(_OTHER_DAY.match(act.matter.text))
 
 
+_NAMED = re.compile(
+    r"(?:(?:the|my|our|that|those|this) (?!\S+'s )(?!.*\b(?:is|are|was|will|has|have|can|i)\b)\S+(?: (?!\S+ing\b)\S+){0,3}"
+    r"|i have(?: got)? (?:an?|the) \S+(?: \S+){0,2}(?: (?:on|for|at) .*)?)"
+)
 _NOUNS = re.compile(
     r"(?:an?|the|some|my|two|three|\d+|one|another|only|just)? ?(?!i |we |it |he |she |they |you |that |this |there |what |is |are )"
     r"(?!.*\b(?:is|are|was|were|will|has|have|had|can|could|do|does|did|am|said|says)\b)[a-z].*"
 )
+
+
+def _is_need(state: RequestState, act: Act) -> bool:
+    item = state.current_item
+    is_free = item is None or item.status != "open" or item.turns[-1] < act.seq - 2
+    return is_free and bool(_NOUNS.match(act.matter.text)) and not _names_day(state, act)
 
 
 def _need(state: RequestState, act: Act) -> RequestState:
@@ -663,7 +690,7 @@ def _need(state: RequestState, act: Act) -> RequestState:
         topic=stems(act.matter.text),
         due=_last_day(act.matter, state, None),
     )
-    return replace(state, items=(*state.items, item), current=len(state.items), asks_need=False)
+    return replace(_add(state, item), asks_need=False)
 
 
 def _drop_detail(state: RequestState, act: Act) -> RequestState:
@@ -695,6 +722,11 @@ def _add_detail(state: RequestState, act: Act) -> RequestState:
 
 
 # Small things
+
+
+def _add(state: RequestState, item: Item) -> RequestState:
+    """The state with one more request; what was told so far belongs to it."""
+    return replace(state, items=(*state.items, item), current=len(state.items), told=())
 
 
 def _put(state: RequestState, index: int, item: Item) -> RequestState:
