@@ -67,7 +67,8 @@ def find_dates(
         for match in pattern.finditer(plain.text):
             if any(match.start() < other.end and other.start < match.end() for other in found):
                 continue
-            mention = _resolve(plain, match, resolve, today)
+            base = _base(match, today, anchor)
+            mention = _resolve(plain, match, resolve, base)
             found.append(mention or DateMention(*match.span(), date.min))
             if mention and _NEGATED.search(plain.text[: match.start()]):
                 refused.add(mention.day)
@@ -82,6 +83,14 @@ def find_dates(
         if not any(item.start < other.end and other.start < item.end for other in around)
     ]
     return sorted((*apart, *around), key=lambda item: item.start)
+
+
+def _base(match: re.Match[str], today: date, anchor: date | None) -> date:
+    """A bare "the twenty-third" is of the month that was talked of last."""
+    is_bare = "bare" in match.groupdict()
+    if not is_bare or anchor is None or anchor <= today:
+        return today
+    return max(today, anchor.replace(day=1) - timedelta(days=1))
 
 
 def latest_day(text: str, today: date) -> date | None:
@@ -220,6 +229,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (r"(?:the )?day after tomorrow", _days(2)),
         (r"(?:a )?week (?:from )?tomorrow|tomorrow week", _days(8)),
         (rf"{_COUNT} {_UNIT} (?:from (?:now|today)|today)", _in_units),
+        (
+            rf"(?:a )?week on (?P<weekday>{_W})",
+            lambda m, today: _coming(_weekday(m["weekday"]), today) + timedelta(days=7),
+        ),
         (rf"(?:in|within)(?: the next| about| around)? {_COUNT} {_UNIT}(?: time)?", _in_units),
         (r"this time next week|within (?:the|a) week", _days(7)),
         (

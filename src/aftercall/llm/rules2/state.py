@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field, replace
 from datetime import date
 
-from aftercall.english.dates import find_dates
+from aftercall.english.dates import DateMention, find_dates
 from aftercall.english.stems import overlap_coefficient, stem, stems
 from aftercall.english.text import Plain
 from aftercall.english.words import compile_pattern
@@ -63,6 +63,8 @@ class Item:
     person: str | None = None
     details: tuple[str, ...] = ()
     status: str = "open"
+    asked: int = 0
+    """The turn in which the caller last asked for it."""
     is_fault: bool = False
 
     @property
@@ -111,6 +113,7 @@ class RequestState:
     is_dictating: bool = False
     dictated_from: int = 0
     last_sentence: int = -1
+    last_day: date | None = None
 
     @property
     def current_item(self) -> Item | None:
@@ -120,6 +123,8 @@ class RequestState:
     def anchor(self) -> date | None:
         """The day talked of."""
         item = self.current_item
+        if self.last_day:
+            return self.last_day
         if item and item.due:
             return item.due
         dues = [other.due for other in self.items if other.due and other.status == "open"]
@@ -130,10 +135,14 @@ def apply(state: RequestState, act: Act) -> RequestState:
     """The state after one more clause."""
     if act.speaker == "agent":
         return _hear_agent(state, act)
-    if act.seq != state.last_seq and state.dictated_from not in (0, act.seq - 1):
+    is_first = act.seq != state.last_seq
+    if is_first and state.dictated_from not in (0, act.seq - 1):
         state = replace(state, is_dictating=False, dictated_from=0)
+    if is_first and _goes_along(state, act):
+        state = replace(_settle(state, act, state.proposed or state.today), proposed=None)
     after = _hear_caller(state, act)
     is_asking = act.clause.is_question or act.kind == "question"
+    days = find_dates(act.clause.plain, after.today, after.anchor)
     told = after.told
     if act.kind in ("tell", "own") and not act.is_bare and _tells(act.matter):
         told = (*told, (act.seq, act.matter))[-MAX_TOLD:]
@@ -143,8 +152,21 @@ def apply(state: RequestState, act: Act) -> RequestState:
         last_clause=act.clause.plain if act.kind != "hypothetical" else NOTHING,
         last_seq=act.seq,
         last_sentence=act.clause.sentence,
+        last_day=days[-1].day if days else after.last_day if after.last_seq == act.seq else None,
         asked_by_caller=act.clause.plain if is_asking else NOTHING,
     )
+
+
+_PICKS = re.compile(r"\b(?:\d\S*|half|noon|morning|afternoon|evening|either|first|later|earlier|works|better)\b")
+
+
+def _goes_along(state: RequestState, act: Act) -> bool:
+    """Whether a caller who is offered a day only picks the hour, and so takes the day."""
+    item = state.current_item
+    if state.proposed is None or item is None or item.status != "open" or act.answer or act.clause.is_question:
+        return False
+    is_short = len(act.clause.plain.words) <= 5
+    return act.kind == "tell" and is_short and bool(_PICKS.search(act.clause.text)) and not _names_day(state, act)
 
 
 _INTRODUCES = compile_pattern(
@@ -177,7 +199,7 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
             last_seq=act.seq,
         )
     days = find_dates(act.clause.plain, state.today, state.anchor)
-    if days and not _PROMISED.match(text) and not text.startswith(("see you", "thank", "you are booked")):
+    if days and _puts_forward(act, text):
         state = replace(state, proposed=days[-1].day, proposed_seq=act.seq)
     if act.kind == "refuse":
         return _refuse(state, act)
@@ -197,6 +219,16 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
             current=about if about >= 0 else state.current,
         )
     return state
+
+
+_NO_SLOT = re.compile(
+    r"^(?:see you|thank)|\b(?:closed|shut|deadline|fee|charges?|charged|expires?|due back|is fine|already)\b"
+)
+
+
+def _puts_forward(act: Act, text: str) -> bool:
+    """Whether an agent proposes a day, and does not merely mention or promise one."""
+    return not _PROMISED.match(text) and not _NO_SLOT.search(text)
 
 
 def _take_up(state: RequestState, act: Act, *, has_day: bool) -> RequestState:
@@ -260,7 +292,8 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
         state = _drop_detail(state, act)
     if state.asks_need and act.kind == "tell" and _is_need(state, act):
         return _need(state, act)
-    state = _take_day(state, act)
+    if act.kind != "question":
+        state = _take_day(state, act)
     return _add_detail(state, act) if act.kind == "tell" and not act.is_bare else state
 
 
@@ -505,6 +538,7 @@ def _restate(state: RequestState, act: Act) -> RequestState:
     updated = replace(
         item,
         turns=_sorted((*item.turns, act.seq)),
+        asked=act.seq,
         due=day or item.due,
         confidence=max(item.confidence, act.confidence),
         details=(*item.details, said)[:MAX_DETAILS] if stems(said) - item.about else item.details,
@@ -610,7 +644,9 @@ def _withdraw(state: RequestState, act: Act) -> RequestState:
         if known >= 0:
             return _close(state, known, act)
     if is_pointing:
-        return _close(state, state.current, act)
+        is_of_told = state.told and state.told[-1][0] == act.seq
+        state = replace(state, told=())
+        return state if is_of_told and item and item.asked != act.seq and item.turns[0] != act.seq else _close(state, state.current, act)
     known = _match(state, act.matter.text, -1, any_status=True)
     return _close(state, known, act) if known >= 0 else state
 
@@ -647,9 +683,19 @@ def _take_day(state: RequestState, act: Act) -> RequestState:
     is_asked = state.asks_day or state.proposed is not None
     if not (is_alone or is_asked or _DUE_CUE.search(act.clause.text)) or _is_of_other(act):
         return state
-    updated = replace(item, due=days[-1].day, turns=_sorted((*item.turns, act.seq)))
-    pending = PendingDay(act.seq, act.clause.sentence, days[-1].day, state.current, item.due)
+    updated = replace(item, due=_meant_day(act, days), turns=_sorted((*item.turns, act.seq)))
+    earlier = state.pending
+    is_same = earlier and (earlier.seq, earlier.sentence) == (act.seq, act.clause.sentence)
+    before = earlier.before if earlier and is_same else item.due
+    pending = PendingDay(act.seq, act.clause.sentence, days[-1].day, state.current, before)
     return replace(_put(state, state.current, updated), proposed=None, pending=pending)
+
+
+def _meant_day(act: Act, days: list[DateMention]) -> date:
+    """The last day named, but not one that only gives the reason."""
+    reason = re.search(r"\b(?:because|since|as)\b", act.clause.text)
+    before = [item.day for item in days if reason and item.end <= reason.start()]
+    return before[-1] if before else days[-1].day
 
 
 _OTHER_DAY = compile_pattern(
@@ -707,7 +753,7 @@ def _add_detail(state: RequestState, act: Act) -> RequestState:
     item = state.current_item
     if item is None or item.status != "open" or len(item.details) >= MAX_DETAILS:
         return state
-    is_same_turn = item.turns[-1] == act.seq
+    is_same_turn = max(item.asked, item.turns[0]) == act.seq
     if not (is_same_turn or state.asks_detail or state.is_dictating) or not stems(act.matter.text):
         return state
     if stems(act.matter.text) & state.refused:
