@@ -46,7 +46,7 @@ _ASKS_NAME = re.compile(
     r"\b(?:your|the) (?:full |first |last |own )?(?:name|surname)\b|\bwho am i (?:speaking|talking)"
     r"|\bwho(?:'s| is) (?:calling|this|speaking)|\bwhat name\b|\bname (?:is it|should|shall|please)"
     r"|\bowner's (?:last |full |first )?name|\b(?:have|take|get) (?:a|your) name|\bname\?"
-    r"|\bname for the (?:booking|order|reservation)|\bwho(?:'s| is) it\b|\bname on the\b",
+    r"|\bname for the (?:booking|order|reservation)|\bwho(?:'s| is) it\b|\bwho(?:'s| is) (?:that|the \w+) for\b|\bname on the\b",
     re.I,
 )
 _OTHERS_NAME = re.compile(
@@ -108,8 +108,9 @@ def find_given_name(text: str, *, is_opening: bool, is_asked: bool = False) -> G
         if not name and (is_asked or before or (is_opening and has_capitals(sentence))):
             name = _bare_name(sentence, before, is_asked=is_asked)
         if name:
-            fuller = before if _is_part(name, before) else name
-            found = GivenName(fuller, bool(_CORRECTS.match(sentence.text)))
+            corrects = bool(_CORRECTS.match(sentence.text))
+            is_shorter = len(name.split()) < len(before.split()) and not corrects
+            found = GivenName(before if is_shorter else name, corrects)
         elif found and (spelled := find_spelled(sentence)):
             found = GivenName(respell(found.name, spelled), found.corrects)
     return found
@@ -171,7 +172,7 @@ def _name_in(sentence: Plain, *, is_opening: bool, is_asked: bool) -> str:
         match = frame.match(sentence.text)
         if not match:
             continue
-        if _OTHERS.search(sentence.text[: match.end()]):
+        if _OTHERS.search(" ".join(match.group().split()[-5:])):
             continue
         at = sentence.index(match.end())
         name = take_name(sentence, at)
@@ -213,7 +214,8 @@ def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
 
 def _describes(name: str) -> bool:
     first = name.split()[0].lower()
-    if first in given_names():
+    is_full = len(name.split()) > 1 and first not in word_class("descriptive")
+    if first in given_names() or is_full:
         return False
     return is_descriptive(first) or bool(_NATIONAL.match(first))
 
@@ -234,6 +236,8 @@ def _bare_name(sentence: Plain, before: str, *, is_asked: bool) -> str:
     spelled = [index for index, word in enumerate(sentence.words) if len(word.norm) == 1]
     if len(spelled) >= _MIN_SPELLED and spelled[-1] + 1 < len(sentence.words):
         at = spelled[-1] + 1
+    while at < len(sentence.words) - 1 and sentence.words[at].norm in word_class("title"):
+        at += 1
     name = take_name(sentence, at)
     if not name or _describes(name):
         return ""
@@ -244,15 +248,16 @@ def _bare_name(sentence: Plain, before: str, *, is_asked: bool) -> str:
     if is_asked:
         return name
     parts = name.lower().split()
-    is_known = parts[0] in given_names() or bool(before and set(parts) & set(before.lower().split()))
-    is_whole = end == len(sentence.words) - 1 and sentence.words[end].stop in (".", "\n")
+    is_known = bool(before) and set(before.lower().split()) < set(parts)
+    is_last = end == len(sentence.words) - 1
+    is_whole = sentence.words[end].stop == "," or (is_last and sentence.words[end].stop in (".", "\n"))
     is_spelled = bool(find_spelled(sentence)) and len(parts) > 1
     is_full = len(parts) > 1 and not any(
         part in word_class("stop") or part in _PLACES or is_descriptive(part) for part in parts
     )
-    if is_spelled or (is_whole and is_full):
+    if is_spelled or (is_whole and is_full and not before):
         return name
-    return name if is_whole and is_known and before else ""
+    return name if is_whole and is_known else ""
 
 
 def find_spelled(sentence: Plain) -> str:
@@ -274,7 +279,8 @@ def respell(name: str, spelled: str) -> str:
     parts = name.split()
     likeness = [SequenceMatcher(None, part.lower(), spelled).ratio() for part in parts]
     best = max(range(len(parts)), key=lambda index: likeness[index])
-    if likeness[best] >= _MIN_LIKENESS and parts[best].lower() != spelled:
+    is_there = spelled in parts[best].lower().split("-")
+    if likeness[best] >= _MIN_LIKENESS and not is_there:
         parts[best] = spelled.capitalize()
     return " ".join(parts)
 

@@ -30,12 +30,12 @@ _FIGURE = re.compile(r"\d+(?:[-.:/]\d+)*")
 _BETWEEN = frozenset("then and sorry no wait dash star hash left right".split())
 _ASKED = re.compile(r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I)
 _PASSWORD = compile_pattern(
-    r"""(?:passwords?|pass word|passphrase|pass phrase|login|log in|(?:memorable|safe|code|security|secret)
+    r"""(?:passwords?|pass word|passcode|pass code|passphrase|pass phrase|login|log in|(?:memorable|safe|code|security|secret)
     (?:word|answer|phrase)|wifi (?:code|key)|security question|maiden name|(?:api|access|auth|secret)
     (?:key|token)|secret key)"""
 )
 _SAYS = compile_pattern(
-    r"(?:is|was|will be|set to|to be|typed|entered|used|tried|put in|type|enter|use)(?: in| now| so| like)*"
+    r"(?:is|was|will be|set to|to be|typed|entered|used|tried|put in|type|enter|use|putting|typing|trying|entering)(?: in| now| so| like)*"
 )
 _NO_VALUE = compile_pattern(
     r"""(?:not|been|being|expired|wrong|reset|forgotten|invalid|incorrect|lost|locked|working|safe|fine|ok
@@ -45,10 +45,11 @@ _NO_VALUE = compile_pattern(
     |going|supposed|asking|telling|saying|getting|due|all|only|more|easier|better|again|as|same)"""
 )
 _GOES_ON = compile_pattern(
-    r"""(?:i|it|you|should|can|could|but|because|so|anyway|and (?:i|it|my|we|you|the|can|could|that|then)
+    r"""(?:i|it|you|should|can|could|but|because|so|anyway|and (?:i|it|my|we|you|the|can|could|that|then|remind|please|book|send)
     |if|please|then|by the way)"""
 )
 _MAX_PASSWORD_WORDS = 8
+_POINTS = re.compile(r"(?:and |so |yes |only )*(?:it|that|this|they|mine)\b")
 _KEY = re.compile(r"(?<!\w)(?:sk|pk|ghp|gho|xox[bp]|api|key)[-_][\w-]{4,}|(?<!\w)(?=\w*\d)(?=\w*[A-Za-z])\w{20,}")
 _REBUKE = re.compile(
     r"\b(?:do not|don['’]t|never|should not|shouldn['’]t) (?:ever )?(?:share|tell|give|say|read|repeat|reveal)"
@@ -58,7 +59,7 @@ _REBUKE = re.compile(
 
 _ILLNESS = compile_pattern(
     r"""(?P<value>type \d diabet(?:es|ic)|stage (?:\d|one)(?: \S+ cancer| cancer)?|(?:\S+ )?cancer
-    |bipolar(?: disorder| \d)?|\S{3,}(?:itis|osis|aemia|noma|algia|plegia|opathy)
+    |bipolar(?: disorder| \d)?|von \S+|\S{3,}(?:itis|osis|aemia|noma|algia|plegia|opathy)
     |(?:\S+ )(?:syndrome|disease|disorder)|<illness>)(?:'s)?(?! (?:research|charity|society|ward|nurse|clinic|centre|center|awareness|fund|support))"""
 )
 _DIAGNOSED = compile_pattern(
@@ -78,7 +79,7 @@ _ORDERED = re.compile(r"\b(?:refill|prescri\w+|repeat|collect|pick up|pharmac\w+
 
 _CONFIDES = compile_pattern(
     r"""(?:(?:do not|never|please do not|you are not to) (?:you )?(?:go )?(?:tell(?! me)|mention|share (?:it|this|that)
-    |breathe a word|repeat|announce|spread|let (?:on|anyone|anybody|it slip)|say (?:a word|anything|it to)|discuss)
+    |breathe a word|repeat|announce|spread|let (?:on|anyone|anybody|it slip)|say (?:a word|anything|it to)|(?:all )?say(?= \S+ (?:to|in front of) )|discuss)
     |between (?:you and me|us|ourselves)|keep(?:ing)? (?:it|this|that) (?:to yourself|quiet|between us|secret
     |confidential|private|under your hat|in the family|off the record)|(?:it|that|this) is (?:a secret
     |confidential|strictly private|private|not public)|(?:nobody|no one)(?: else)?(?: \S+){0,3}
@@ -95,7 +96,8 @@ _LISTENER = compile_pattern(
 )
 _PERSONAL = compile_pattern(r"(?:i|we|my|our|he|she|they|it is)")
 _MIN_TOLD_WORDS = 2
-_REACH = 2  # clauses that a plea for silence reaches back over
+_REACH = 3  # clauses that a plea for silence reaches back over
+_MIN_TELLING_CHARS = 6
 _MIN_FIGURES = 3
 _LONG_FIGURES = 6  # figures that are read out in groups
 
@@ -179,12 +181,17 @@ def _find_value(plain: Plain, value: str) -> Iterator[tuple[int, int]]:
     keys = [norms] if norms else []
     if len(norms) > 3:  # agents repeat pieces of what was confided
         runs = (norms[at : at + 3] for at in range(len(norms) - 2))
-        keys += [run for run in runs if len(stems(" ".join(run))) > 1]
+        keys += [run for run in runs if _is_telling(run)]
     spoken = [word.norm for word in plain.words]
     for key in keys:
         for at in range(len(spoken) - len(key) + 1):
             if spoken[at : at + len(key)] == key:
                 yield plain.words[at].start, plain.words[at + len(key) - 1].end
+
+
+def _is_telling(run: list[str]) -> bool:
+    found = stems(" ".join(run))
+    return len(found) > 1 or any(len(stem) >= _MIN_TELLING_CHARS for stem in found)
 
 
 def _find_figures(plain: Plain, figures: str) -> Iterator[tuple[int, int]]:
@@ -233,26 +240,28 @@ def _find_codes(turn: Turn, question: str, *, is_rebuked: bool) -> Iterator[Secr
                 continue
             value = sentence.source[run[0].start : run[-1].end]
             if governor := _governor(sentence, run, asked or noun):
-                shown = label or governor
+                shown = label if label and _POINTS.match(sentence.text) else asked or governor
                 yield Secret(turn.seq, sentence.cited, value, "technical", shown)
         is_named = bool(_PASSWORD.search(sentence.text)) or bool(_PASSWORD.search(noun))
         value = _password(sentence, is_rebuked=is_rebuked) if is_named else ""
         if value:
-            yield Secret(turn.seq, sentence.cited, value, "technical", label)
+            shown = "" if _PASSWORD.search(sentence.text) else label
+            yield Secret(turn.seq, sentence.cited, value, "technical", shown)
         noun = _last_noun(sentence.text) or noun
-        label = sentence.said if _last_noun(sentence.text) else ""
+        label = sentence.said
 
 
 def _asked_for(question: str) -> str:
     """The secret that an agent asks for."""
-    text = normalise(question).text
+    plain = normalise(question)
+    text = plain.text
     nouns = list(_OPENS.finditer(text))
     known = list(_KNOWN.finditer(text))
     if not nouns or not _ASKED.search(question):
         return ""
     if known and known[-1].start() > nouns[-1].start():
         return ""
-    return text[nouns[0].start() : nouns[-1].end()]
+    return plain.between(nouns[0].start(), nouns[-1].end()).cited
 
 
 def _last_noun(text: str) -> str:
@@ -275,7 +284,7 @@ def _governor(sentence: Plain, run: list[Word], otherwise: str) -> str:
     known = max(_KNOWN.finditer(before), key=lambda match: match.start(), default=None)
     if secret and known:
         is_beside = _BESIDE.search(before[: known.start()]) and " is " in before[known.end() - 1 :]
-        if _STRONG.match(secret.group()) or is_beside or known.end() <= secret.end():
+        if _STRONG.match(secret.group()) or is_beside or known.end() < secret.end():
             known = None
     if known:
         return ""
@@ -330,6 +339,8 @@ def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[
         while (listener := _LISTENER.match(after.text)) is not None:
             after = after.after(listener.end() + 1)
         told = [part for part in (before, after) if _tells(part)]
+        if match.group().endswith("say") and after.words:
+            told = [after.slice(0, 1)]
         if not told:
             around = [other.plain for other in clauses[max(0, index - _REACH) : index]]
             around = around or [other.plain for other in earlier[-_REACH:]]

@@ -4,21 +4,24 @@ import re
 
 import snowballstemmer
 
+from aftercall.english.memo import remember
 from aftercall.english.words import word_class
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
 _STEMMER = snowballstemmer.stemmer("english")
 
 
+@remember
 def stem(word: str) -> str:
     return str(_STEMMER.stemWord(word))
 
 
+@remember
 def stems(text: str) -> frozenset[str]:
     """The stems of all words but those that carry no meaning of their own."""
     words = (word.replace("’", "'") for word in _WORD.findall(text.lower()))
     told = {word for word in words if len(word) > 1 and word not in word_class("stop")}
-    return frozenset(_STEMMER.stemWords(sorted(told)))
+    return frozenset(map(stem, told))
 
 
 def overlap_coefficient(first: frozenset[str], second: frozenset[str]) -> float:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from aftercall.english.memo import remember
 from aftercall.english.numbers import COUNTED, DIGITS, group_numbers
 from aftercall.english.words import word_class
 
@@ -52,11 +53,11 @@ _ENDINGS = {"m": "am", "re": "are", "ve": "have", "ll": "will", "d": "would"}
 # Before "'s" these have a verb; other words own something.
 _SUBJECTS = frozenset(
     "it that he she there what who where here how when everything nobody everybody someone "
-    "somebody this which name one everyone".split()
+    "somebody this which name one everyone pin password passcode code number combination".split()
 )
 _PREDICATES = frozenset(
     "a an the not been got gone no in on at off out fine good ok okay great perfect better best broken "
-    "dead down blocked stuck full free closed open".split()
+    "dead down blocked stuck full free closed open new gone".split()
 )
 _TWICE_MEANT = frozenset("very really so had that many bye".split())
 _ARTICLES = frozenset("a an the my our your this".split())
@@ -141,6 +142,7 @@ class Plain:
         return self.words[-1].stop if self.words else ""
 
 
+@remember
 def normalise(text: str) -> Plain:
     tokens = _tokenise(text)
     following = [*(word.norm for word in tokens[1:]), ""]
@@ -174,6 +176,8 @@ def _expand(word: Word, following: str) -> Iterator[Word]:
         parts = ["i", _BARE[norm]]
     elif norm in _WHOLE:
         parts = _WHOLE[norm].split()
+    elif norm in word_class("illness"):
+        parts = [norm]
     elif norm.endswith("n't"):
         parts = [norm[:-3], "not"]
     elif "'" in norm:
@@ -193,7 +197,7 @@ def _expand(word: Word, following: str) -> Iterator[Word]:
 
 def _is_predicate(word: str) -> bool:
     """What stands after a verb, not after an owner: "the sink's leaking", "Friday's fine"."""
-    return word in _PREDICATES or (word.endswith("ing") and len(word) > 5)
+    return word in _PREDICATES or word[:1].isdigit() or (word.endswith("ing") and len(word) > 5)
 
 
 def _drop_hesitations(words: list[Word]) -> list[Word]:
@@ -236,11 +240,16 @@ def _drop_false_starts(words: list[Word]) -> list[Word]:
         kept: list[Word] = []
         for word in words:
             kept.append(word)
-            first, second = kept[-2 * length : -length], kept[-length:]
-            if len(first) == length and _is_repeated(first, second):
+            if len(kept) < 2 * length or not _may_repeat(kept[-1 - length].norm, word.norm):
+                continue
+            if _is_repeated(kept[-2 * length : -length], kept[-length:]):
                 del kept[-2 * length : -length]
         words = kept
     return words
+
+
+def _may_repeat(first: str, second: str) -> bool:
+    return first == second or (first in _ARTICLES and second in _ARTICLES)
 
 
 def _is_repeated(first: list[Word], second: list[Word]) -> bool:

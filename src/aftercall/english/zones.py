@@ -17,6 +17,8 @@ _STATED = tuple(
     compile_pattern(pattern)
     for pattern in (
         rf"(?:i|we) (?:am|are)(?: still| now| back)? (?:on|in) {_PLACE}(?: standard| daylight)? time",
+        rf"(?:everything|all|it|things) (?:on|by|in|to) {_PLACE} time",
+        r"(?:i|we) (?:am|are)(?: still| now| back)* on (?P<place>pacific|mountain|central|eastern)",
         rf"(?:go|going|work|working|run|live) (?:by|on|off) {_PLACE}(?: standard| daylight)? time",
         rf"(?:my|our) (?:time zone|timezone|local time) is(?: now)?(?: the)? {_PLACE}",
         rf"(?:i|we) (?:am|are)(?: now)? in(?: the)? {_PLACE} time ?zone",
@@ -25,7 +27,7 @@ _STATED = tuple(
         rf"^(?:it is |that is |in |use |on )?{_PLACE} time(?= please| i am| for me| my time|$)",
     )
 )
-_OTHERS = compile_pattern(r"(?:if|he|she|they|his|her|their|my <kin>|used to)")
+_OTHERS = compile_pattern(r"(?:if(?: i| we)?|he|she|they|his|her|their|my <kin>|used to)")
 
 
 @cache

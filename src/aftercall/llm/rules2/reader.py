@@ -7,6 +7,7 @@ from functools import reduce
 from zoneinfo import ZoneInfo
 
 from aftercall.english.language import LANGUAGES, detect_language
+from aftercall.english.memo import clear_caches
 from aftercall.english.names import find_call_name, find_pronouns, resolve_name
 from aftercall.english.secrets import Secret, find_secrets, mask, secret_facts
 from aftercall.english.text import MASK
@@ -39,17 +40,24 @@ class RulesReader(CachedReader):
     name = "rules"
 
     def read(self, call: Call) -> Reading:
-        language = detect_language(turn.text for turn in call.turns)
-        secrets = find_secrets(call.turns)
-        turns = [_masked(turn, secrets) for turn in call.turns]
-        name = resolve_name((turn.speaker, turn.text) for turn in turns)
-        if language != "en":
-            return _read_foreign(language, name, secrets)
-        acts = [act for turn in turns for act in read_acts(turn)]
-        zone = _find_zone(acts)
-        today = _today(call, zone, acts)
-        state = reduce(apply, acts, RequestState(today))
-        return _compose(turns, acts, state, secrets, _profile(turns, name, zone))
+        try:
+            return _read(call)
+        finally:
+            clear_caches()
+
+
+def _read(call: Call) -> Reading:
+    language = detect_language(turn.text for turn in call.turns)
+    secrets = find_secrets(call.turns)
+    turns = [_masked(turn, secrets) for turn in call.turns]
+    name = resolve_name((turn.speaker, turn.text) for turn in turns)
+    if language != "en":
+        return _read_foreign(language, name, secrets)
+    acts = [act for turn in turns for act in read_acts(turn)]
+    zone = _find_zone(acts)
+    today = _today(call, zone, acts)
+    state = reduce(apply, acts, RequestState(today))
+    return _compose(turns, acts, state, secrets, _profile(turns, name, zone))
 
 
 def _masked(turn: Turn, secrets: list[Secret]) -> Turn:
@@ -71,7 +79,7 @@ def _find_zone(acts: Iterable[Act]) -> str | None:
     zones = [
         zone
         for act in acts
-        if act.speaker == "caller" and act.kind != "hypothetical" and (zone := find_zone(act.clause.plain))
+        if act.speaker == "caller" and act.kind not in ("hypothetical", "hearsay") and (zone := find_zone(act.clause.plain))
     ]
     return zones[-1] if zones else None
 

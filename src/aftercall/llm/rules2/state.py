@@ -174,6 +174,7 @@ _INTRODUCES = compile_pattern(
     r"|i am (?:at|in|on) (?:the|my)|speaking|my (?:phone )?number is|my address is)(?: .*)?"
 )
 MAX_TOLD = 4
+MAX_RECENT = 12  # requests that later words may be about
 
 
 def _tells(matter: Plain) -> bool:
@@ -787,14 +788,15 @@ def _match(
     """The request that a text is about: the latest of those with the most in common."""
     about = stems(text)
     best, found = 0.0, otherwise
-    for index, item in enumerate(state.items):
+    recent = list(enumerate(state.items))[-MAX_RECENT:]
+    for index, item in recent:
         if item.status != "open" and not any_status:
             continue
         shared = overlap_coefficient(about, item.topic)
         if shared >= max(minimum, best) and about & item.topic:
             best, found = shared, index
     if found == otherwise and about:
-        for index, item in enumerate(state.items):
+        for index, item in recent:
             if (item.status == "open" or any_status) and about <= item.about:
                 found = index
     return found
