@@ -33,7 +33,7 @@ _LEAD = re.compile(
     r"|lovely|alright|right|wonderful|amazing|absolutely|definitely|exactly|correct|certainly|deal|grand|super|brilliant|excellent|good)"
     r"(?: |$)"
 )
-_DO_IT = compile_pattern(r"(?:do (?:it|that)|go ahead|please do|yes please|let us do that)(?: (?:then|please|and))?")
+_DO_IT = compile_pattern(r"(?:do (?:it|that)|go ahead|please do(?! not)|yes please|let us do that)(?: (?:then|please|and))?")
 _ACCEPTS = compile_pattern(
     r"""(?:please(?: do)?|go on(?: then)?|done|that one(?: then)?|put (?:me|us|\S+) down for (?:that|it)|all right|(?:do|let us do) (?:that|it)(?: then)?(?: please)?|go ahead|go for it
     |that (?:works|would be (?:great|good|lovely|perfect|fine|helpful|wonderful|nice|brilliant|it)|is (?:fine|good
@@ -41,9 +41,10 @@ _ACCEPTS = compile_pattern(
     |please do|i would(?: like that| love that| appreciate that)?|works for me|you (?:can|could|may)|if you (?:could|would|can)
     |why not|put (?:us|me) down|book it|it does|it is|i do|we do|yes)(?: (?:please|then|thanks|thank you|for me|yes|great|now|too))*"""
 )
+_NICKNAME = compile_pattern(r"call me (?!<later>)\S+.*")
 _DECLINES = compile_pattern(
     r"""(?:thank you|thanks|not (?:now|yet|today|really|at the moment|this time|for now)
-    |(?:i am|we are) (?:good|fine|ok|all set)|that is (?:fine|ok|alright|all|it)|do not|i do not|maybe (?:later|another time)
+    |(?:i am|we are) (?:good|fine|ok|all set)|that is (?:fine|ok|alright|all|it)|maybe (?:later|another time)
     |(?:i|we) do not (?:need|want) (?:it|that|one|any)|not necessary|no need|i would rather not)(?: .*)?"""
 )
 
@@ -128,6 +129,8 @@ def classify(clause: Clause, speaker: Speaker) -> Act:
             matter = plain
             if "what" in match.groupdict() and match["what"] is not None:
                 matter = plain.between(*match.span("what"))
+            if kind == "ask" and _NICKNAME.match(matter.text):
+                kind = "ignore"
             return Act(kind, clause, matter, speaker, confidence, answer)
     return Act("tell", clause, plain, speaker, answer=answer)
 

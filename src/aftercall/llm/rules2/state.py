@@ -13,6 +13,7 @@ from aftercall.llm.rules2.titles import find_person, kind_of, title_of, to_calle
 from aftercall.model.reading import RequestKind
 
 NOTHING = Plain("", ())
+UNKNOWN = 0.4  # confidence of an ask that does not say for what
 UNSURE = 0.5  # confidence of what may be a request
 TAKEN_UP = 0.65  # and of one that the agent went on with
 ACTED_ON = 0.6  # confidence from which a request is one
@@ -44,7 +45,9 @@ _ASKS_NAME = re.compile(r"\b(?:name|spell|birth|anything else|something else|hel
 _STILL = re.compile(r"\bstill (?:want|need|like)\b")
 _STOPPING = re.compile(r"\b(?:any ?more|anymore|again|ever again|any)\b")
 _REACHES = re.compile(r"^(?:call|ring|phone|text|email|leave|contact|use|write|come|knock|put)\b")
-_DELIVERS_WORDS = re.compile(r"^(?:tell|let|inform|notify|say|pass|note|put a note|file a note|write)\b")
+_DELIVERS_WORDS = re.compile(
+    r"^(?:tell|let|inform|notify|say|pass|ask|note|(?:put|file|make|leave|add) (?:a|another) (?:\w+ )?(?:note|message)|write|log a note)\b"
+)
 _ALL = re.compile(r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b")
 _WRONG_NUMBER = re.compile(r"wrong number")
 
@@ -173,7 +176,7 @@ _INTRODUCES = compile_pattern(
     r"(?:(?:my|the) name is|this is|it is (?:me|\S+(?: \S+)?$|\S+ \S+ (?:here|from|calling))|i am (?:calling|ringing)|\S+ \S+ here"
     r"|i am (?:at|in|on) (?:the|my)|speaking|my (?:phone )?number is|my address is)(?: .*)?"
 )
-MAX_TOLD = 4
+MAX_TOLD = 8
 MAX_RECENT = 12  # requests that later words may be about
 
 
@@ -271,6 +274,8 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
     state = _answer(state, act)
     if act.kind == "withdraw":
         return _withdraw(state, act)
+    if act.kind in ("tell", "hearsay", "hypothetical", "own", "question") and _is_content(state, act):
+        return _add_detail(state, act)
     if act.kind in ("ask", "unclear", "fault"):
         return _add_detail(state, act) if _is_dictated(state, act) else _ask(state, act)
     if act.kind == "correct":
@@ -296,6 +301,14 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
     if act.kind != "question":
         state = _take_day(state, act)
     return _add_detail(state, act) if act.kind == "tell" and not act.is_bare else state
+
+
+def _is_content(state: RequestState, act: Act) -> bool:
+    """What follows "file a note" or "tell her" in the same turn is what to write or say."""
+    item = state.current_item
+    if item is None or item.status != "open" or item.kind not in ("note", "message"):
+        return False
+    return max(item.asked, item.turns[0]) == act.seq and bool(_DELIVERS_WORDS.match(item.title.lower()))
 
 
 def _is_dictated(state: RequestState, act: Act) -> bool:
@@ -342,7 +355,7 @@ def _settle(state: RequestState, act: Act, day: date) -> RequestState:
     is_known = any(item.due == day for item in state.items)
     if not told or is_known:
         return state
-    first_seq, first = told[0]
+    first_seq, first = max(told, key=lambda pair: len(stems(pair[1].text)))
     booked = Item(
         title=_as_title(title_of(first)),
         words=first.cited,
@@ -351,7 +364,7 @@ def _settle(state: RequestState, act: Act, day: date) -> RequestState:
         confidence=0.7,
         topic=stems(" ".join(plain.text for _, plain in told)),
         due=day,
-        details=tuple(plain.said for _, plain in told[1:]),
+        details=tuple(plain.said for _, plain in told if plain is not first),
     )
     return _add(state, booked)
 
@@ -405,7 +418,7 @@ def _ask(state: RequestState, act: Act) -> RequestState:
     if named:
         return _ask_of(state, act, named)
     item = state.current_item
-    if item and item.status == "open" and _continues(item, act, is_pointing=is_pointing):
+    if item and item.status == "open" and _continues(item, act, state.told, is_pointing=is_pointing):
         return _restate(state, act)
     known = _match(state, matter.text, -1, minimum=0.75)
     if known >= 0 and (act.kind != "ask" or state.items[known].is_fault):
@@ -416,14 +429,17 @@ def _ask(state: RequestState, act: Act) -> RequestState:
         return _restate(state, act)
     title = title_of(matter)
     before = state.last_clause if state.last_seq == act.seq else NOTHING
-    if is_pointing and stems(before.text):
-        title = f"{title}: {before.said}"
-    if not title or (is_pointing and not stems(before.text) and not stems(matter.text)):
+    if not title:
         return state
-    context = () if is_pointing else _context(state, act.seq, 0)
+    is_of_it = is_pointing or (
+        bool(_OF_IT.match(matter.text)) and kind_of(matter.text) not in ("message", "reminder")
+    )
+    context = _context(state, act.seq, 8 if is_of_it else 0)
     confidence = act.confidence
-    if not is_pointing and _OF_IT.match(matter.text) and kind_of(matter.text) not in ("message", "reminder"):
-        confidence = min(confidence, 0.55)
+    if is_of_it and not context:
+        confidence = min(confidence, UNKNOWN)
+    if is_pointing and context:
+        title = f"{title}: {context[0]}"
     if len(matter.words) == 1 and matter.text not in _ALONE:
         return state
     item = Item(
@@ -450,7 +466,14 @@ _ALONE = frozenset("cancel complain unsubscribe upgrade renew reschedule rebook"
 _PERSONS = re.compile(r"\b(?:her|him|them)\b")
 
 
-def _continues(item: Item, act: Act, *, is_pointing: bool) -> bool:
+def _told_since(act: Act, told: tuple[tuple[int, Plain], ...]) -> bool:
+    """Whether the caller has told something new in this turn that "it" may stand for."""
+    return any(seq == act.seq for seq, _ in told)
+
+
+def _continues(
+    item: Item, act: Act, told: tuple[tuple[int, Plain], ...], *, is_pointing: bool
+) -> bool:
     """Whether a new ask goes on with the current request: "and assign it to Ann"."""
     is_near = item.turns[-1] >= act.seq - 2
     text = act.matter.text
@@ -472,6 +495,8 @@ def _continues(item: Item, act: Act, *, is_pointing: bool) -> bool:
     is_way = bool(re.match(r"(?:call|ring|phone|text|email) (?:me|us)\b", text))
     if is_way and item.turns[-1] == act.seq and len(stems(text)) <= 1:
         return True
+    if _told_since(act, told):
+        return False
     return bool(_OF_IT.match(text)) and kind_of(text) not in ("message", "reminder")
 
 
@@ -581,8 +606,9 @@ def _ask_of(state: RequestState, act: Act, named: Plain) -> RequestState:
 
 def _correct(state: RequestState, act: Act) -> RequestState:
     named = _new_matter(state, act)
-    if named and re.search(r"\b(?:it|that|them)\b", act.clause.text) and not act.answer:
-        return _ask_of(state, act, named)
+    is_of_named = re.match(r"(?:can|could|would) (?:we|you|i) \S+ (?:it|that|them)\b", act.clause.text)
+    if named and is_of_named and not act.answer:
+        return _ask_of(state, replace(act, matter=act.clause.plain), named)
     item = state.current_item
     if item is None or item.status != "open":
         return state
@@ -602,6 +628,11 @@ def _stop(state: RequestState, act: Act) -> RequestState:
     known = _match(state, text, -1, minimum=0.99)
     if known >= 0 and state.items[known].turns[-1] >= act.seq - 6:
         return _close(state, known, act)
+    head = re.match(r"(\S+) (?:it|that|them)\b", text)
+    verb = stem(head[1]) if head else ""
+    named_by_verb = [at for at, item in enumerate(state.items) if item.status == "open" and verb in item.topic]
+    if verb and named_by_verb:
+        return _close(state, named_by_verb[-1], act)
     if _is_pointing(act.matter) and state.current_item and state.last_seq == act.seq:
         return _close(state, state.current, act)
     is_running = _STOPPING.search(text) or act.clause.text.startswith(("stop", "no more", "please stop"))
@@ -645,9 +676,7 @@ def _withdraw(state: RequestState, act: Act) -> RequestState:
         if known >= 0:
             return _close(state, known, act)
     if is_pointing:
-        is_of_told = state.told and state.told[-1][0] == act.seq
-        state = replace(state, told=())
-        return state if is_of_told and item and item.asked != act.seq and item.turns[0] != act.seq else _close(state, state.current, act)
+        return _close(replace(state, told=()), state.current, act)
     known = _match(state, act.matter.text, -1, any_status=True)
     return _close(state, known, act) if known >= 0 else state
 
@@ -755,7 +784,8 @@ def _add_detail(state: RequestState, act: Act) -> RequestState:
     if item is None or item.status != "open" or len(item.details) >= MAX_DETAILS:
         return state
     is_same_turn = max(item.asked, item.turns[0]) == act.seq
-    if not (is_same_turn or state.asks_detail or state.is_dictating) or not stems(act.matter.text):
+    is_meant = is_same_turn or state.asks_detail or state.is_dictating or act.answer == "yes"
+    if not is_meant or not stems(act.matter.text):
         return state
     if stems(act.matter.text) & state.refused:
         return state
