@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from aftercall.english.text import SENTENCE_ENDS, Plain, normalise
-from aftercall.english.words import compile_pattern
+from aftercall.english.words import compile_pattern, vocabulary
 
 _PRONOUN = r"(?:i|we|he|she|it|they|you|there|that|this|my|our|nobody|somebody|someone|the \S+)"
 _ASK = r"""
@@ -26,26 +26,30 @@ _JOINTS = (
     r"and|but|so|then|because|or|also|plus|though|which|except|while|and then|and also|but also"
     r"|so then|and please|and so|and maybe"
 )
-_JOINED = compile_pattern(
-    rf"(?:{_JOINTS})(?= (?:{_PRONOUN}|{_ASK}|{_DEED})(?!\S))"
-)
+_JOINED = compile_pattern(rf"(?:{_JOINTS})(?= (?:{_PRONOUN}|{_ASK}|{_DEED})(?!\S))")
 _OPENED = compile_pattern(rf"(?={_ASK}(?!\S))\S+")
 # What a clause begins with where only a comma stands before it.
 _AFTER_COMMA = compile_pattern(
     rf"(?:and |but |so |then |no |yes )?(?:{_ASK}|{_DEED}|{_PRONOUN})"
 )
 # After these, the next words belong to the same clause: "I think I need", "tell her I want".
-_HOLDS = frozenset(
-    "think thought guess if when that what where who how why which because said says say know knows "
-    "hope wish whenever than as until before after while and or but so tell her him them "
-    "whether since unless like sure afraid glad sorry the a an my our at for of in on from about by "
-    "all everything thing things time "
-    "way did do does you please with for of let know mean yes not will would can could".split()
+_HOLDS = vocabulary(
+    """
+    think thought guess if when that what where who how why which because said says say know
+    knows hope wish whenever than as until before after while and or but so tell her him them
+    whether since unless like sure afraid glad sorry the a an my our at for of in on from about
+    by all everything thing things time way did do does you please with for of let know mean yes
+    not will would can could
+    """
 )
 
 
 # A clause does not end with one of these.
-_DANGLING = frozenset("go come try ahead a an the my our your at for of from with to by that".split())
+_DANGLING = vocabulary(
+    """
+    go come try ahead a an the my our your at for of from with to by that
+    """
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,9 @@ def split_clauses(seq: int, text: str) -> list[Clause]:
         pieces = _clauses(sentence)
         asked = sentence.ends_with == "?"
         for piece in pieces:
-            is_question = bool(_ASKS.match(piece.text)) or (asked and piece is pieces[-1])
+            is_question = bool(_ASKS.match(piece.text)) or (
+                asked and piece is pieces[-1]
+            )
             clauses.append(Clause(seq, piece, number, is_question))
     return clauses
 
@@ -94,7 +100,11 @@ def split_sentences(text: str) -> tuple[str, ...]:
 
 
 def split_plain_sentences(plain: Plain) -> list[Plain]:
-    ends = [at + 1 for at, word in enumerate(plain.words) if word.stop and word.stop in SENTENCE_ENDS]
+    ends = [
+        at + 1
+        for at, word in enumerate(plain.words)
+        if word.stop and word.stop in SENTENCE_ENDS
+    ]
     return _cut(plain, ends)
 
 
@@ -122,4 +132,3 @@ def _cut(plain: Plain, ends: list[int]) -> list[Plain]:
     bounds = [0, *ends, len(plain.words)]
     pieces = (plain.slice(at, end) for at, end in zip(bounds, bounds[1:], strict=False))
     return [piece for piece in pieces if piece.words]
-

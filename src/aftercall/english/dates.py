@@ -13,7 +13,9 @@ _MONTHS = [name.lower() for name in calendar.month_name]
 _WEEKDAYS = [name.lower() for name in calendar.day_name]
 _SHORT = {"tues": "tuesday", "weds": "wednesday", "thurs": "thursday", "fri": "friday"}
 _W = rf"(?:{'|'.join((*_WEEKDAYS, *_SHORT))})"
-_M = rf"(?:{'|'.join((*_MONTHS[1:], 'jan', 'feb', 'aug', 'sept', 'oct', 'nov', 'dec'))})"
+_M = (
+    rf"(?:{'|'.join((*_MONTHS[1:], 'jan', 'feb', 'aug', 'sept', 'oct', 'nov', 'dec'))})"
+)
 _O = r"(?:\d{1,2}(?:st|nd|rd|th)|first|second|third)"
 _COUNT = r"(?P<count>\d{1,3}|an?|one|couple of|a couple of|a couple|a few)"
 _UNIT = r"(?P<unit>day|week|fortnight|month|year)s?(?:'s|')?"
@@ -65,7 +67,10 @@ def find_dates(
     refused: set[date] = set()
     for pattern, resolve in _PATTERNS:
         for match in pattern.finditer(plain.text):
-            if any(match.start() < other.end and other.start < match.end() for other in found):
+            if any(
+                match.start() < other.end and other.start < match.end()
+                for other in found
+            ):
                 continue
             base = _base(match, today, anchor)
             mention = _resolve(plain, match, resolve, base)
@@ -80,7 +85,9 @@ def find_dates(
     apart = [
         item
         for item in named
-        if not any(item.start < other.end and other.start < item.end for other in around)
+        if not any(
+            item.start < other.end and other.start < item.end for other in around
+        )
     ]
     return sorted((*apart, *around), key=lambda item: item.start)
 
@@ -180,7 +187,11 @@ def _numbered_weekday(match: re.Match[str], today: date) -> date | None:
         return _upcoming(number, today, _month(match["month"]))
     ends = (_month_end(today, offset) for offset in range(7))
     days = [end.replace(day=number) for end in ends if number <= end.day]
-    fits = (day for day in days if day >= today and day.weekday() == _weekday(match["weekday"]))
+    fits = (
+        day
+        for day in days
+        if day >= today and day.weekday() == _weekday(match["weekday"])
+    )
     return next(fits, None) or _upcoming(number, today)
 
 
@@ -210,7 +221,9 @@ def _of_next_month(match: re.Match[str], today: date) -> date:
 
 def _month_day(match: re.Match[str], today: date) -> date | None:
     number = _day_number(match["ordinal"])
-    return _upcoming(number, today, _month(match["month"])) if 1 <= number <= 31 else None
+    return (
+        _upcoming(number, today, _month(match["month"])) if 1 <= number <= 31 else None
+    )
 
 
 def _end_of_month(match: re.Match[str], today: date) -> date:
@@ -233,7 +246,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             rf"(?:a )?week on (?P<weekday>{_W})",
             lambda m, today: _coming(_weekday(m["weekday"]), today) + timedelta(days=7),
         ),
-        (rf"(?:in|within)(?: the next| about| around)? {_COUNT} {_UNIT}(?: time)?", _in_units),
+        (
+            rf"(?:in|within)(?: the next| about| around)? {_COUNT} {_UNIT}(?: time)?",
+            _in_units,
+        ),
         (r"this time next week|within (?:the|a) week", _days(7)),
         (
             rf"(?:the )?(?P<place>first|second|third|4th|last) (?P<weekday>{_W})"
@@ -250,16 +266,24 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (rf"(?P<month>{_M}) (?:the )?(?P<ordinal>{_O}|\d{{1,2}})", _month_day),
         (
             rf"(?P<weekday>{_W}) (?P<unit>week|fortnight)(?= |$)|not this (?P<other>{_W})",
-            lambda m, today: _later(_coming(_weekday(m["weekday"] or m["other"]), today), 1, m["unit"] or "week"),
+            lambda m, today: _later(
+                _coming(_weekday(m["weekday"] or m["other"]), today),
+                1,
+                m["unit"] or "week",
+            ),
         ),
         (
             rf"(?P<weekday>{_W}) (?:of )?the week after next|(?:the )?week after next(?: on)? (?P<later>{_W})",
-            lambda m, today: _of_next_week(_weekday(m["weekday"] or m["later"]), today, 2),
+            lambda m, today: _of_next_week(
+                _weekday(m["weekday"] or m["later"]), today, 2
+            ),
         ),
         (
             rf"(?P<weekday>{_W}) (?:of )?next week|next week(?: on)? (?P<later>{_W})"
             rf"|next (?P<next>{_W})",
-            lambda m, today: _of_next_week(_weekday(m["weekday"] or m["later"] or m["next"]), today),
+            lambda m, today: _of_next_week(
+                _weekday(m["weekday"] or m["later"] or m["next"]), today
+            ),
         ),
         (
             r"(?:the )?(?P<part>end|middle|mid|start|beginning|early|late) (?:of )?next week",
@@ -279,7 +303,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             rf"(?:start|beginning) of (?P<month>{_M})",
             lambda m, today: _upcoming(1, today, _month(m["month"])),
         ),
-        (r"(?:start|beginning) of next month", lambda _, today: _month_end(today) + timedelta(1)),
+        (
+            r"(?:start|beginning) of next month",
+            lambda _, today: _month_end(today) + timedelta(1),
+        ),
         (r"(?:the )?end of the year", lambda _, today: date(today.year, 12, 31)),
         (
             rf"(?:the )?end of (?:the |this )?(?:day|business)(?! (?:on )?(?:{_W}|tomorrow))"
@@ -291,7 +318,9 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (rf"today|tonight|this {_PART}", _days(0)),
         (
             rf"(?:{'|'.join(_FEASTS)})",
-            lambda m, today: _upcoming(_FEASTS[m.group()][1], today, _FEASTS[m.group()][0]),
+            lambda m, today: _upcoming(
+                _FEASTS[m.group()][1], today, _FEASTS[m.group()][0]
+            ),
         ),
         (
             rf"(?:this |this coming |on )?(?P<weekday>{_W})(?: {_PART})?",
@@ -341,11 +370,15 @@ def _shift(day: date, match: re.Match[str]) -> date | None:
         return None
 
 
-def _reckon(text: str, named: list[DateMention], anchor: date | None) -> list[DateMention]:
+def _reckon(
+    text: str, named: list[DateMention], anchor: date | None
+) -> list[DateMention]:
     """Days told from the last one named before them in the text, or else from the anchor."""
     found = []
     for match in _OFF.finditer(text):
-        if any(item.start <= match.start() and item.end > match.end() for item in named):
+        if any(
+            item.start <= match.start() and item.end > match.end() for item in named
+        ):
             continue
         before = [item.day for item in named if item.end <= match.start()]
         origin = before[-1] if before else anchor

@@ -10,7 +10,12 @@ from typing import Literal
 
 from aftercall.english.clauses import split_plain_sentences
 from aftercall.english.text import Plain, Word, normalise
-from aftercall.english.words import compile_pattern, is_descriptive, word_class
+from aftercall.english.words import (
+    compile_pattern,
+    is_descriptive,
+    vocabulary,
+    word_class,
+)
 
 _LEAD = (
     r"(?:(?:hi|hello|hey|yes|no|so|well|ok|right|sorry|actually|good|morning|afternoon|evening|there"
@@ -33,11 +38,13 @@ _SURE = tuple(
 _OPENING = compile_pattern(
     rf"^{_LEAD}(?:\S+ )?{_LEAD}(?:it is|i am|that is|we are)(?: me| only| called| actually)*"
 )
-_AFTER = frozenset(
-    "here speaking calling again now from with not on and i at over but ringing is my we in the "
-    "um so can could would this it about".split()
+_AFTER = vocabulary(
+    """
+    here speaking calling again now from with not on and i at over but ringing is my we in the
+    um so can could would this it about
+    """
 )
-_SPEAKS = frozenset("here speaking calling again ringing".split())
+_SPEAKS = vocabulary("here speaking calling again ringing")
 # Before a name these show that it is somebody else's, or part of a message.
 _OTHERS = compile_pattern(
     r"(?:tell|say|says|said|saying|write|read|message|text|quote|his|her|their|whose|if|card|\S+'s|company|is the)"
@@ -55,16 +62,22 @@ _OTHERS_NAME = re.compile(
     re.I,
 )
 _CORRECTS = compile_pattern(r"^(?:no|sorry|actually|wait)|.* not \S+|.*i said")
-_NATIONAL = re.compile(r"(?:[a-z]{3,}(?:ish|ese)|[a-z]{4,}ian|german|french|dutch|greek|american)$")
-_PARTICLES = frozenset("de der den da di du la le van von bin al el del dos ter".split())
-_NEVER = frozenset(
-    "monday tuesday wednesday thursday friday saturday sunday january february october november "
-    "december english mister mrs christmas easter god jesus i me ok hello hi yes no thanks please "
-    "street road lane avenue sorry speaker".split()
+_NATIONAL = re.compile(
+    r"(?:[a-z]{3,}(?:ish|ese)|[a-z]{4,}ian|german|french|dutch|greek|american)$"
 )
-_PLACES = frozenset(
-    "street road lane avenue way drive court close row square park house hall hill new city county station "
-    "chapel church school clinic hospital centre center".split()
+_PARTICLES = vocabulary("de der den da di du la le van von bin al el del dos ter")
+_NEVER = vocabulary(
+    """
+    monday tuesday wednesday thursday friday saturday sunday january february october november
+    december english mister mrs christmas easter god jesus i me ok hello hi yes no thanks please
+    street road lane avenue sorry speaker
+    """
+)
+_PLACES = vocabulary(
+    """
+    street road lane avenue way drive court close row square park house hall hill new city
+    county station chapel church school clinic hospital centre center
+    """
 )
 _DAYS = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?$")
 _MAX_PARTS = 4
@@ -99,7 +112,9 @@ def asks_name(text: str) -> bool:
     return bool(_ASKS_NAME.search(plain)) and not _OTHERS_NAME.search(plain)
 
 
-def find_given_name(text: str, *, is_opening: bool, is_asked: bool = False) -> GivenName | None:
+def find_given_name(
+    text: str, *, is_opening: bool, is_asked: bool = False
+) -> GivenName | None:
     """The last name that the caller clearly gave for themself in one turn."""
     found: GivenName | None = None
     for sentence in split_plain_sentences(normalise(text)):
@@ -142,14 +157,21 @@ def take_name(plain: Plain, at: int) -> str:
 def has_capitals(plain: Plain) -> bool:
     """Whether the text marks names by capitals; a lone "I" says nothing."""
     return any(
-        plain.source[word.start].isupper() and word.norm not in ("i", "am", "will", "have", "would")
+        plain.source[word.start].isupper()
+        and word.norm not in ("i", "am", "will", "have", "would")
         for word in plain.words
     )
 
 
 def _is_name_word(plain: Plain, word: Word, *, is_cased: bool, is_first: bool) -> bool:
     norm, said = word.norm, plain.source[word.start : word.end]
-    if norm in _NEVER or _DAYS.match(norm) or not norm[0].isalpha() or norm.endswith(("'s", "'")) or "@" in norm:
+    if (
+        norm in _NEVER
+        or _DAYS.match(norm)
+        or not norm[0].isalpha()
+        or norm.endswith(("'s", "'"))
+        or "@" in norm
+    ):
         return False
     if is_cased:
         is_particle = norm in _PARTICLES and not is_first
@@ -176,7 +198,9 @@ def _name_in(sentence: Plain, *, is_opening: bool, is_asked: bool) -> str:
             continue
         at = sentence.index(match.end())
         name = take_name(sentence, at)
-        if name and (" name is" in f" {match.group()}" or _is_plainly_given(sentence, at, name)):
+        if name and (
+            " name is" in f" {match.group()}" or _is_plainly_given(sentence, at, name)
+        ):
             return _fuller_after(sentence, at, name)
     return _named_first(sentence)
 
@@ -187,8 +211,12 @@ def _named_first(sentence: Plain) -> str:
     at = sentence.index(lead.end()) if lead else 0
     name = take_name(sentence, at)
     after = _after(sentence, at, name)
-    is_free = sentence.words[at + len(name.split()) - 1].stop in ("", ",") if name else False
-    return name if name and after in _SPEAKS and is_free and not _describes(name) else ""
+    is_free = (
+        sentence.words[at + len(name.split()) - 1].stop in ("", ",") if name else False
+    )
+    return (
+        name if name and after in _SPEAKS and is_free and not _describes(name) else ""
+    )
 
 
 def _after(sentence: Plain, at: int, name: str) -> str:
@@ -205,9 +233,18 @@ def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
     is_closed = bool(sentence.words[min(end, len(sentence.words) - 1)].stop)
     if after and after not in _AFTER and not is_closed:
         return False
-    if after in ("is", "the", "in", "on", "can", "could", "would", "it", "about", "at") and (
-        not is_closed and len(name.split()) < 2
-    ):
+    if after in (
+        "is",
+        "the",
+        "in",
+        "on",
+        "can",
+        "could",
+        "would",
+        "it",
+        "about",
+        "at",
+    ) and (not is_closed and len(name.split()) < 2):
         return False
     return not _describes(name)
 
@@ -233,27 +270,39 @@ def _bare_name(sentence: Plain, before: str, *, is_asked: bool) -> str:
     """A sentence that is nothing but a name."""
     lead = re.match(_LEAD, f"{sentence.text} ")
     at = sentence.index(lead.end()) if lead else 0
-    spelled = [index for index, word in enumerate(sentence.words) if len(word.norm) == 1]
+    spelled = [
+        index for index, word in enumerate(sentence.words) if len(word.norm) == 1
+    ]
     if len(spelled) >= _MIN_SPELLED and spelled[-1] + 1 < len(sentence.words):
         at = spelled[-1] + 1
-    while at < len(sentence.words) - 1 and sentence.words[at].norm in word_class("title"):
+    while at < len(sentence.words) - 1 and sentence.words[at].norm in word_class(
+        "title"
+    ):
         at += 1
     name = take_name(sentence, at)
     if not name or _describes(name):
         return ""
     after = _after(sentence, at, name)
     end = min(at + len(name.split()), len(sentence.words)) - 1
-    if after and after not in _AFTER and not sentence.words[end].stop and len(after) > 1:
+    if (
+        after
+        and after not in _AFTER
+        and not sentence.words[end].stop
+        and len(after) > 1
+    ):
         return ""
     if is_asked:
         return name
     parts = name.lower().split()
     is_known = bool(before) and set(before.lower().split()) < set(parts)
     is_last = end == len(sentence.words) - 1
-    is_whole = sentence.words[end].stop == "," or (is_last and sentence.words[end].stop in (".", "\n"))
+    is_whole = sentence.words[end].stop == "," or (
+        is_last and sentence.words[end].stop in (".", "\n")
+    )
     is_spelled = bool(find_spelled(sentence)) and len(parts) > 1
     is_full = len(parts) > 1 and not any(
-        part in word_class("stop") or part in _PLACES or is_descriptive(part) for part in parts
+        part in word_class("stop") or part in _PLACES or is_descriptive(part)
+        for part in parts
     )
     if is_spelled or (is_whole and is_full and not before):
         return name
@@ -326,7 +375,14 @@ def _echoes(text: str, name: str) -> bool:
     """Whether an agent says a name back to ask for it: "Fans McReady?" """
     if "?" not in text:
         return False
-    sentence = next((part for part in re.split(r"(?<!Mr)(?<!Mrs)(?<!Ms)(?<!Dr)[.!]", text) if "?" in part), "")
+    sentence = next(
+        (
+            part
+            for part in re.split(r"(?<!Mr)(?<!Mrs)(?<!Ms)(?<!Dr)[.!]", text)
+            if "?" in part
+        ),
+        "",
+    )
     said = [word.strip(",?").lower() for word in sentence.split()]
     return len(said) <= len(name.split()) + 3 and any(
         SequenceMatcher(None, word, part).ratio() >= 0.6
@@ -394,7 +450,9 @@ def find_call_name(texts: Iterable[str]) -> str | None:
 
 def find_pronouns(texts: Iterable[str]) -> str | None:
     for sentence in _all_sentences(texts):
-        if "pronouns" in sentence.text and re.search(r"\b(?:his|her|their) pronouns", sentence.text):
+        if "pronouns" in sentence.text and re.search(
+            r"\b(?:his|her|their) pronouns", sentence.text
+        ):
             continue
         match = _PRONOUNS.search(sentence.text)
         if match:
@@ -406,3 +464,17 @@ def find_pronouns(texts: Iterable[str]) -> str | None:
 
 def _all_sentences(texts: Iterable[str]) -> Iterator[Plain]:
     return (part for text in texts for part in split_plain_sentences(normalise(text)))
+
+
+_FOREIGN = re.compile(
+    r"(?i:mein name ist|ich heiße|ich heisse|hier spricht|je m['’]appelle|mon nom est|me llamo"
+    r"|mi nombre es|mi chiamo|il mio nome è|meu nome é|mijn naam is|ik heet|nazywam się)"
+    r" (?P<name>[^\W\d_a-z][\w'’-]*(?: [^\W\d_a-z][\w'’-]*){0,3})"
+)
+
+
+def find_foreign_name(texts: Iterable[str]) -> str | None:
+    """The name that a caller gives in another language, by its plainest phrases only."""
+    return next(
+        (match["name"] for text in texts if (match := _FOREIGN.search(text))), None
+    )

@@ -1,15 +1,21 @@
 """Numbers as they are spoken, in figures: "twenty second" is `22nd`, "a hundred and four" `104`."""
 
+from aftercall.english.words import word_list
+
 from collections.abc import Iterator, Sequence
 
-UNITS = tuple("one two three four five six seven eight nine".split())
-TEENS = tuple(
-    "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+UNITS = word_list("one two three four five six seven eight nine")
+TEENS = word_list(
+    """
+    ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen
+    """
 )
-TENS = tuple("twenty thirty forty fifty sixty seventy eighty ninety".split())
-_UNIT_PLACES = tuple(
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
-    "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth".split()
+TENS = word_list("twenty thirty forty fifty sixty seventy eighty ninety")
+_UNIT_PLACES = word_list(
+    """
+    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
+    fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth
+    """
 )
 ORDINAL_WORDS = (
     *_UNIT_PLACES,
@@ -52,7 +58,9 @@ def _group(words: Sequence[str]) -> Iterator[Group]:
     while at < len(words):
         word = words[at]
         figures, taken = _read(words, at) if word in COUNTED or word == "a" else ("", 0)
-        if not taken or (word in _AMBIGUOUS and taken == 1 and not _is_counted(words, at)):
+        if not taken or (
+            word in _AMBIGUOUS and taken == 1 and not _is_counted(words, at)
+        ):
             figures, taken = word, 1
         yield figures, taken
         at += taken
@@ -64,7 +72,9 @@ def _is_counted(words: Sequence[str], at: int) -> bool:
         return False
     beside = (*words[max(0, at - 1) : at], *words[at + 1 : at + 2])
     return any(
-        (other in COUNTED and other not in _PLACES) or other in _UNITS_OF_TIME or other.isdecimal()
+        (other in COUNTED and other not in _PLACES)
+        or other in _UNITS_OF_TIME
+        or other.isdecimal()
         for other in beside
     )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from aftercall.english.clauses import Clause, split_clauses, split_plain_sentences
 from aftercall.english.stems import stems
 from aftercall.english.text import MASK, Plain, Word, normalise
-from aftercall.english.words import compile_pattern
+from aftercall.english.words import compile_pattern, vocabulary
 from aftercall.model.reading import Category, FactDraft
 from aftercall.model.turns import Turn
 
@@ -18,17 +18,23 @@ _OPENS = compile_pattern("<opens>")
 _KNOWN = compile_pattern("<known>")
 _STRONG = re.compile(r"(?:pin|pass ?code|cvv|cvc|combination)\b")
 # "The PIN for the phone line is …": what it is for does not own the figures.
-_BESIDE = re.compile(r"(?:for|on|of|to|in|at|by|with|from) (?:(?:the|my|our|his|her|a) )?(?:\S+ )?$")
+_BESIDE = re.compile(
+    r"(?:for|on|of|to|in|at|by|with|from) (?:(?:the|my|our|his|her|a) )?(?:\S+ )?$"
+)
 _UNIT = re.compile(
     r"(?:oclock|am|pm|pounds?|dollars?|euros?|quid|bucks|people|guests|percent|degrees|years?|months?"
     r"|weeks?|days?|hours?|minutes?|miles|square|inch(?:es)?|feet|copies|of (?:us|them)"
     r"|\S+ (?:street|road|avenue|lane|way|drive|court|close|row|gardens|hill|place|terrace|grove))"
     r"(?!\S)"
 )
-_HOUR_BEFORE = re.compile(r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between) $")
+_HOUR_BEFORE = re.compile(
+    r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between) $"
+)
 _FIGURE = re.compile(r"\d+(?:[-.:/]\d+)*")
-_BETWEEN = frozenset("then and sorry no wait dash star hash left right".split())
-_ASKED = re.compile(r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I)
+_BETWEEN = vocabulary("then and sorry no wait dash star hash left right")
+_ASKED = re.compile(
+    r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I
+)
 _PASSWORD = compile_pattern(
     r"""(?:passwords?|pass word|passcode|pass code|passphrase|pass phrase|login|log in|(?:memorable|safe|code|security|secret)
     (?:word|answer|phrase)|wifi (?:code|key)|security question|maiden name|(?:api|access|auth|secret)
@@ -50,7 +56,9 @@ _GOES_ON = compile_pattern(
 )
 _MAX_PASSWORD_WORDS = 8
 _POINTS = re.compile(r"(?:and |so |yes |only )*(?:it|that|this|they|mine)\b")
-_KEY = re.compile(r"(?<!\w)(?:sk|pk|ghp|gho|xox[bp]|api|key)[-_][\w-]{4,}|(?<!\w)(?=\w*\d)(?=\w*[A-Za-z])\w{20,}")
+_KEY = re.compile(
+    r"(?<!\w)(?:sk|pk|ghp|gho|xox[bp]|api|key)[-_][\w-]{4,}|(?<!\w)(?=\w*\d)(?=\w*[A-Za-z])\w{20,}"
+)
 _REBUKE = re.compile(
     r"\b(?:do not|don['’]t|never|should not|shouldn['’]t) (?:ever )?(?:share|tell|give|say|read|repeat|reveal)"
     r"|should change (?:it|that)",
@@ -69,13 +77,17 @@ _ACRONYM = re.compile(r"(?<!\w)(?:MS|ALS|IBS|CFS|MND|CKD|POTS|TB|ADHD|HIV|PTSD)(
 _OF_SOMEONE = compile_pattern(
     r"(?:i|my|me|he|she|his|her|we|our|it is|they|found|got|has|have|had|turns out)"
 )
-_NO_ILLNESS = compile_pattern(r"(?:allerg\S+|if i|diagnosis|prognosis|hypnosis|osmosis)")
+_NO_ILLNESS = compile_pattern(
+    r"(?:allerg\S+|if i|diagnosis|prognosis|hypnosis|osmosis)"
+)
 _MEDICINE = compile_pattern(
     r"""(?:i|he|she|we|they|mum|mom|dad|my \S+) (?:am|is|are|have been|has been|take|takes|started)(?: \S+){0,2} (?P<value>[a-z]{3,}(?:zepam|zolam|oxetine|traline|olol|formin|prazole|azine|apine|idone
     |triptan|parin|umab|thyroxine)|lithium|insulin|prozac|zoloft|xanax|valium|ritalin|adderall|methadone
     |tramadol|warfarin|morphine|ozempic|antidepressants?|antipsychotics?|chemo(?:therapy)?)"""
 )
-_ORDERED = re.compile(r"\b(?:refill|prescri\w+|repeat|collect|pick up|pharmac\w+|deliver\w*)\b", re.I)
+_ORDERED = re.compile(
+    r"\b(?:refill|prescri\w+|repeat|collect|pick up|pharmac\w+|deliver\w*)\b", re.I
+)
 
 _CONFIDES = compile_pattern(
     r"""(?:(?:do not|never|please do not|you are not to) (?:you )?(?:go )?(?:tell(?! me)|mention|share (?:it|this|that)
@@ -89,7 +101,9 @@ _CONFIDES = compile_pattern(
     |rather (?:nobody|no one|that does not|it does not) \S+|hush hush|off the record|in confidence
     |under wraps|for your ears only|stays? between|be discreet|swear you will not tell|without telling anyone)"""
 )
-_ASKS_OF_OTHER = compile_pattern(r"(?:can|could|would|will|please) (?:you )?(?:book|send|call|order|remind)\b.*")
+_ASKS_OF_OTHER = compile_pattern(
+    r"(?:can|could|would|will|please) (?:you )?(?:book|send|call|order|remind)\b.*"
+)
 _LISTENER = compile_pattern(
     r"""^(?:that|it|this|about it|about this|anyone|anybody|people|everyone|him|her|them|(?:the|my) \S+
     |to (?:anyone|anybody|(?:the|my) \S+)|yet|either|please|if \S+ \S+|at work|else|here)"""
@@ -136,7 +150,9 @@ def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
         question, earlier = "", clauses
     kept: list[Secret] = []
     for secret in secrets:
-        if not any(secret.seq == other.seq and secret.words in other.words for other in kept):
+        if not any(
+            secret.seq == other.seq and secret.words in other.words for other in kept
+        ):
             kept.append(secret)
     return kept
 
@@ -198,13 +214,19 @@ def _find_figures(plain: Plain, figures: str) -> Iterator[tuple[int, int]]:
     """The same figures however they are grouped, or a long group of them."""
     for run in _runs(plain):
         said = _figures(run)
-        is_group = len(figures) >= _LONG_FIGURES and len(said) >= _MIN_FIGURES and said in figures
+        is_group = (
+            len(figures) >= _LONG_FIGURES
+            and len(said) >= _MIN_FIGURES
+            and said in figures
+        )
         if figures in said or is_group:
             yield run[0].start, run[-1].end
 
 
 def _is_figure(word: Word) -> bool:
-    return bool(_FIGURE.fullmatch(word.norm)) or (len(word.norm) == 1 and word.norm not in "ai")
+    return bool(_FIGURE.fullmatch(word.norm)) or (
+        len(word.norm) == 1 and word.norm not in "ai"
+    )
 
 
 def _figures(words: Iterable[Word]) -> str:
@@ -240,7 +262,11 @@ def _find_codes(turn: Turn, question: str, *, is_rebuked: bool) -> Iterator[Secr
                 continue
             value = sentence.source[run[0].start : run[-1].end]
             if governor := _governor(sentence, run, asked or noun):
-                shown = label if label and _POINTS.match(sentence.text) else asked or governor
+                shown = (
+                    label
+                    if label and _POINTS.match(sentence.text)
+                    else asked or governor
+                )
                 yield Secret(turn.seq, sentence.cited, value, "technical", shown)
         is_named = bool(_PASSWORD.search(sentence.text)) or bool(_PASSWORD.search(noun))
         value = _password(sentence, is_rebuked=is_rebuked) if is_named else ""
@@ -283,7 +309,10 @@ def _governor(sentence: Plain, run: list[Word], otherwise: str) -> str:
     secret = max(_OPENS.finditer(before), key=lambda match: match.start(), default=None)
     known = max(_KNOWN.finditer(before), key=lambda match: match.start(), default=None)
     if secret and known:
-        is_beside = _BESIDE.search(before[: known.start()]) and " is " in before[known.end() - 1 :]
+        is_beside = (
+            _BESIDE.search(before[: known.start()])
+            and " is " in before[known.end() - 1 :]
+        )
         if _STRONG.match(secret.group()) or is_beside or known.end() < secret.end():
             known = None
     if known:
@@ -319,7 +348,11 @@ def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret
         match = _DIAGNOSED.search(text) or _ILLNESS.search(text)
         if not match and not is_order:
             match = _MEDICINE.search(text)
-        if clause.is_question or _NO_ILLNESS.search(text) or not _OF_SOMEONE.search(text):
+        if (
+            clause.is_question
+            or _NO_ILLNESS.search(text)
+            or not _OF_SOMEONE.search(text)
+        ):
             continue
         if match:
             value = clause.plain.between(match.start("value"), match.end("value")).cited
@@ -349,8 +382,12 @@ def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[
             following = [other.plain for other in clauses[index + 1 : index + 2]]
             told = [part for part in following if _tells(part)]
         for part in told:
-            yield Secret(clause.seq if part.source == clause.plain.source else earlier[-1].seq,
-                         part.cited, part.cited, _feels(part.text))
+            yield Secret(
+                clause.seq if part.source == clause.plain.source else earlier[-1].seq,
+                part.cited,
+                part.cited,
+                _feels(part.text),
+            )
 
 
 _FEELING = compile_pattern("<feeling>")

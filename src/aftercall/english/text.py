@@ -12,7 +12,7 @@ from functools import cached_property
 
 from aftercall.english.memo import remember
 from aftercall.english.numbers import COUNTED, DIGITS, group_numbers
-from aftercall.english.words import word_class
+from aftercall.english.words import vocabulary, word_class
 
 # Stands for each character of a secret; private use, so no transcript means anything by it.
 MASK = "\ue000"
@@ -20,7 +20,7 @@ SENTENCE_ENDS = ".?!\n;—"
 _TOKEN = re.compile(rf"[^\W_]+(?:['’.:/@+\-][^\W_]+)*|{MASK}+|[.,?!;:…—–\n]")
 _PAUSES = {"…": ",", "–": "—", ":": ","}
 _DASH = re.compile(r"\s[-–—]+\s|\.\.\.+")
-_ABBREVIATIONS = frozenset("dr mr mrs ms st prof vs jr sr approx".split())
+_ABBREVIATIONS = vocabulary("dr mr mrs ms st prof vs jr sr approx")
 _APOSTROPHE = re.compile(r"['’]")
 
 _WHOLE = {
@@ -45,22 +45,28 @@ _WHOLE = {
 }  # fmt: skip
 # Without an apostrophe these are words of their own, except before a verb.
 _BARE = {"ill": "will", "id": "would"}
-_AFTER_BARE = frozenset(
-    "be bring call come do get give go have just leave let like love make need pick prefer put rather ring "
-    "see send speak take tell text think try want".split()
+_AFTER_BARE = vocabulary(
+    """
+    be bring call come do get give go have just leave let like love make need pick prefer put
+    rather ring see send speak take tell text think try want
+    """
 )
 _ENDINGS = {"m": "am", "re": "are", "ve": "have", "ll": "will", "d": "would"}
 # Before "'s" these have a verb; other words own something.
-_SUBJECTS = frozenset(
-    "it that he she there what who where here how when everything nobody everybody someone "
-    "somebody this which name one everyone pin password passcode code number combination".split()
+_SUBJECTS = vocabulary(
+    """
+    it that he she there what who where here how when everything nobody everybody someone
+    somebody this which name one everyone pin password passcode code number combination
+    """
 )
-_PREDICATES = frozenset(
-    "a an the not been got gone no in on at off out fine good ok okay great perfect better best broken "
-    "dead down blocked stuck full free closed open new gone".split()
+_PREDICATES = vocabulary(
+    """
+    a an the not been got gone no in on at off out fine good ok okay great perfect better best
+    broken dead down blocked stuck full free closed open new gone
+    """
 )
-_TWICE_MEANT = frozenset("very really so had that many bye".split())
-_ARTICLES = frozenset("a an the my our your this".split())
+_TWICE_MEANT = vocabulary("very really so had that many bye")
+_ARTICLES = vocabulary("a an the my our your this")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,9 @@ class Plain:
 
     def between(self, start: int, end: int) -> "Plain":
         """The words between two offsets of `text`."""
-        return self.slice(self.index(start), self.index(end - 1) + 1 if end > start else 0)
+        return self.slice(
+            self.index(start), self.index(end - 1) + 1 if end > start else 0
+        )
 
     @property
     def cited(self) -> str:
@@ -197,7 +205,11 @@ def _expand(word: Word, following: str) -> Iterator[Word]:
 
 def _is_predicate(word: str) -> bool:
     """What stands after a verb, not after an owner: "the sink's leaking", "Friday's fine"."""
-    return word in _PREDICATES or word[:1].isdigit() or (word.endswith("ing") and len(word) > 5)
+    return (
+        word in _PREDICATES
+        or word[:1].isdigit()
+        or (word.endswith("ing") and len(word) > 5)
+    )
 
 
 def _drop_hesitations(words: list[Word]) -> list[Word]:
@@ -240,7 +252,9 @@ def _drop_false_starts(words: list[Word]) -> list[Word]:
         kept: list[Word] = []
         for word in words:
             kept.append(word)
-            if len(kept) < 2 * length or not _may_repeat(kept[-1 - length].norm, word.norm):
+            if len(kept) < 2 * length or not _may_repeat(
+                kept[-1 - length].norm, word.norm
+            ):
                 continue
             if _is_repeated(kept[-2 * length : -length], kept[-length:]):
                 del kept[-2 * length : -length]
@@ -261,6 +275,8 @@ def _is_repeated(first: list[Word], second: list[Word]) -> bool:
     if first[0].start == second[0].start:
         return False
     return not any(
-        len(norm) == 1 and norm not in "ia" or norm[0].isdigit() or norm in _TWICE_MEANT
+        (len(norm) == 1 and norm not in "ia")
+        or norm[0].isdigit()
+        or norm in _TWICE_MEANT
         for norm in norms
     )

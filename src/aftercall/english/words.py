@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -40,8 +41,10 @@ def vocabulary(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_DESCRIBING_ENDS = tuple(
-    "ing ed ful less ous able ible ish ant ent ior tic sive tive ical ional".split()
+_DESCRIBING_ENDS = word_list(
+    """
+    ing ed ful less ous able ible ish ant ent ior tic sive tive ical ional
+    """
 )
 _MIN_DESCRIBING_CHARS = 5
 
@@ -52,3 +55,13 @@ def is_descriptive(word: str) -> bool:
         return True
     has_ending = word.endswith(_DESCRIBING_ENDS) and word not in word_class("names")
     return has_ending and len(word) >= _MIN_DESCRIBING_CHARS
+
+
+def word_list(text: str) -> tuple[str, ...]:
+    """Words in order, written as running text."""
+    return tuple(text.split())
+
+
+def by_form(forms: Mapping[str, str]) -> dict[str, str]:
+    """Each form of a word, and the word it stands for."""
+    return {form: word for word, others in forms.items() for form in others.split()}

@@ -6,11 +6,15 @@ from importlib.resources import files
 from zoneinfo import available_timezones
 
 from aftercall.english.text import Plain
-from aftercall.english.words import compile_pattern
+from aftercall.english.words import compile_pattern, vocabulary, word_list
 
-_REGIONS = tuple("Africa/ America/ Asia/ Atlantic/ Australia/ Europe/ Indian/ Pacific/".split())
+_REGIONS = word_list(
+    """
+    Africa/ America/ Asia/ Atlantic/ Australia/ Europe/ Indian/ Pacific/
+    """
+)
 # Cities in names of zones that are also plain words.
-_VAGUE = frozenset("center north south west east easter general knox vincennes".split())
+_VAGUE = vocabulary("center north south west east easter general knox vincennes")
 _PLACE = r"(?P<place>[a-z]+(?: [a-z]+)?)"
 _HOUR = r"(?:half past |quarter to |quarter past )?\d\S*(?: \d\d)?(?: am| pm| oclock)?"
 _STATED = tuple(
@@ -27,12 +31,16 @@ _STATED = tuple(
         rf"^(?:it is |that is |in |use |on )?{_PLACE} time(?= please| i am| for me| my time|$)",
     )
 )
-_OTHERS = compile_pattern(r"(?:if(?: i| we)?|he|she|they|his|her|their|my <kin>|used to)")
+_OTHERS = compile_pattern(
+    r"(?:if(?: i| we)?|he|she|they|his|her|their|my <kin>|used to)"
+)
 
 
 @cache
 def _zones() -> dict[str, str]:
-    lines = files("aftercall.english").joinpath("zones.txt").read_text("utf-8").splitlines()
+    lines = (
+        files("aftercall.english").joinpath("zones.txt").read_text("utf-8").splitlines()
+    )
     cities = {
         zone.rpartition("/")[2].replace("_", " ").lower(): zone
         for zone in sorted(available_timezones())

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from aftercall.llm.rules.vocabulary import by_form, vocabulary
+from aftercall.english.words import by_form, vocabulary
 from aftercall.memory.phrases import Phrases
 from aftercall.memory.slots import Slot, find_slots
 from aftercall.memory.subject import Subject

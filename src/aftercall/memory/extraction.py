@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aftercall.clock import Clock
+from aftercall.english.secrets import Secret
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.llm.reader import Reader
-from aftercall.llm.rules.secrets import Secret
 from aftercall.memory.claims import Claim, Word, content_words, look_up, read_plain
 from aftercall.memory.fact_store import FactStore
 from aftercall.memory.ledger import AcceptedDraft, Evidence, FactLedger

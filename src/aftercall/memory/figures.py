@@ -4,7 +4,7 @@ seventy-one" 1971, "the third" the 3rd.
 
 import re
 
-from aftercall.llm.rules.numbers import ORDINAL_WORDS, TEENS, TENS, UNITS
+from aftercall.english.numbers import ORDINAL_WORDS, TEENS, TENS, UNITS
 
 _SMALL = {word: number for number, word in enumerate(("zero", *UNITS, *TEENS))}
 _TENS = {word: 10 * number for number, word in enumerate(TENS, 2)}

@@ -1,6 +1,6 @@
 """The words that values and attributes of a person are made of, as parts of patterns."""
 
-from aftercall.llm.rules.vocabulary import by_form
+from aftercall.english.words import by_form
 
 KIND = (
     "(?:(?P<kind>work|home|mobile|cell|office|personal|business|school|landline|billing"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from aftercall.llm.rules.ordinary import MAKES, has_descriptive_word
+from aftercall.english.words import is_descriptive, word_class
 from aftercall.memory.frames import Fit, fitting
 from aftercall.memory.lexicon import DOMAINS, WAY, WISHES
 from aftercall.memory.phrases import Phrases
@@ -210,12 +210,12 @@ def _is_named(
             word in names or (len(word) > 1 and word[:1].isdecimal()) for word in start
         )
     if attribute.startswith("kind of "):
-        return True if not MAKES.isdisjoint(start) else None
+        return True if not word_class("makes").isdisjoint(start) else None
     # "the bbc"
     describes = _DESCRIBES.match(value) and not (
         attribute == "employer" and value.startswith("the ")
     )
-    return False if describes or has_descriptive_word(start) else None
+    return False if describes or any(map(is_descriptive, start)) else None
 
 
 def tidy_value(value: str) -> str:

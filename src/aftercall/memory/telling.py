@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from aftercall.llm.rules.vocabulary import by_form, vocabulary
+from aftercall.english.words import by_form, vocabulary
 from aftercall.memory.subject import LINKS, PERSONS, Subject, is_person, name_subject
 
 _FIRST_PERSON = by_form(

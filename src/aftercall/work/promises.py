@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, tzinfo
 
-from aftercall.llm.rules.dates import latest_day
+from aftercall.english.dates import latest_day
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState
 from aftercall.model.reading import RequestsReading
 from aftercall.work.requests import (

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, get_args
 
 from aftercall.clock import format_instant, parse_instant
-from aftercall.llm.rules.stems import jaccard_similarity, overlap_coefficient, stems
+from aftercall.english.stems import jaccard_similarity, overlap_coefficient, stems
 from aftercall.model.calls import MAX_TURNS, Call
 from aftercall.model.followups import FollowUpDraft, TurnRef
 from aftercall.model.reading import (

@@ -7,9 +7,9 @@ from datetime import date
 from aftercall.english.dates import DateMention, find_dates
 from aftercall.english.stems import overlap_coefficient, stem, stems
 from aftercall.english.text import Plain
-from aftercall.english.words import compile_pattern
-from aftercall.llm.rules2.acts import Act
-from aftercall.llm.rules2.titles import find_person, kind_of, title_of, to_caller
+from aftercall.english.words import compile_pattern, vocabulary
+from aftercall.llm.rules.acts import Act
+from aftercall.llm.rules.titles import find_person, kind_of, title_of, to_caller
 from aftercall.model.reading import RequestKind
 
 NOTHING = Plain("", ())
@@ -23,11 +23,15 @@ MIN_SAME_MATTER = 0.5
 _POINTS = compile_pattern(
     r"(?:\S+ ){0,3}?(?:it|that|this|them|those|one|a new one|another one|the same)(?: (?:\S+ ){0,3}\S+)?"
 )
-_POINTER = frozenset("it that this them those one ones new another same all both everything".split())
+_POINTER = vocabulary(
+    """
+    it that this them those one ones new another same all both everything
+    """
+)
 _DUE_CUE = compile_pattern(
-    r"""(?:by|before|at the latest|need (?:it|them|that)|want (?:it|them|that)|have to be|has to be|ready
-    |free|hoping for|works|best day|suits|would be|should be|the latest|instead|then|please|ring me|call me
-    |starting|from the|move to|moved to|deliver|for the|the one|make it|fine|good|ok|is right|later than)"""
+    r"""(?:by|before|at the latest|(?:need|want) (?:it|them|that)(?: \S+)?|(?:has|have) to be|ready|hoping for|works
+    |best day|suits|would be (?:good|better|best|great|fine)|instead|(?:ring|call) me|make it|will do|is better|is good|is fine
+    |no later than|starting|from the|i am free|we are free)"""
 )
 _ASKS_DAY = compile_pattern(
     r"""(?:when|what day|which day|what date|what time|how soon|to which day|morning or afternoon|by when
@@ -40,15 +44,23 @@ _ASKS_NEED = compile_pattern(
 _ASKS_WORDS = compile_pattern(
     r"(?:on the card|should it say|shall i (?:say|write|put)|what (?:would you like|do you want)(?: it)? to say|what message)"
 )
-_PROMISED = re.compile(r"(?:and |so )*(?:i|we|they|he|she|it|the \S+|our \S+) (?:will|am going to)\b")
-_ASKS_NAME = re.compile(r"\b(?:name|spell|birth|anything else|something else|help you)\b")
+_PROMISED = re.compile(
+    r"(?:and |so )*(?:i|we|they|he|she|it|the \S+|our \S+) (?:will|am going to)\b"
+)
+_ASKS_NAME = re.compile(
+    r"\b(?:name|spell|birth|anything else|something else|help you)\b"
+)
 _STILL = re.compile(r"\bstill (?:want|need|like)\b")
 _STOPPING = re.compile(r"\b(?:any ?more|anymore|again|ever again|any)\b")
-_REACHES = re.compile(r"^(?:call|ring|phone|text|email|leave|contact|use|write|come|knock|put)\b")
+_REACHES = re.compile(
+    r"^(?:call|ring|phone|text|email|leave|contact|use|write|come|knock|put)\b"
+)
 _DELIVERS_WORDS = re.compile(
     r"^(?:tell|let|inform|notify|say|pass|ask|note|(?:put|file|make|leave|add) (?:a|another) (?:\w+ )?(?:note|message)|write|log a note)\b"
 )
-_ALL = re.compile(r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b")
+_ALL = re.compile(
+    r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b"
+)
 _WRONG_NUMBER = re.compile(r"wrong number")
 
 
@@ -130,7 +142,9 @@ class RequestState:
             return self.last_day
         if item and item.due:
             return item.due
-        dues = [other.due for other in self.items if other.due and other.status == "open"]
+        dues = [
+            other.due for other in self.items if other.due and other.status == "open"
+        ]
         return self.proposed or (dues[-1] if dues else None)
 
 
@@ -142,7 +156,9 @@ def apply(state: RequestState, act: Act) -> RequestState:
     if is_first and state.dictated_from not in (0, act.seq - 1):
         state = replace(state, is_dictating=False, dictated_from=0)
     if is_first and _goes_along(state, act):
-        state = replace(_settle(state, act, state.proposed or state.today), proposed=None)
+        state = replace(
+            _settle(state, act, state.proposed or state.today), proposed=None
+        )
     after = _hear_caller(state, act)
     is_asking = act.clause.is_question or act.kind == "question"
     days = find_dates(act.clause.plain, after.today, after.anchor)
@@ -155,21 +171,38 @@ def apply(state: RequestState, act: Act) -> RequestState:
         last_clause=act.clause.plain if act.kind != "hypothetical" else NOTHING,
         last_seq=act.seq,
         last_sentence=act.clause.sentence,
-        last_day=days[-1].day if days else after.last_day if after.last_seq == act.seq else None,
+        last_day=days[-1].day
+        if days
+        else after.last_day
+        if after.last_seq == act.seq
+        else None,
         asked_by_caller=act.clause.plain if is_asking else NOTHING,
     )
 
 
-_PICKS = re.compile(r"\b(?:\d\S*|half|noon|morning|afternoon|evening|either|first|later|earlier|works|better)\b")
+_PICKS = re.compile(
+    r"\b(?:\d\S*|half|noon|morning|afternoon|evening|either|first|later|earlier|works|better)\b"
+)
 
 
 def _goes_along(state: RequestState, act: Act) -> bool:
     """Whether a caller who is offered a day only picks the hour, and so takes the day."""
     item = state.current_item
-    if state.proposed is None or item is None or item.status != "open" or act.answer or act.clause.is_question:
+    if (
+        state.proposed is None
+        or item is None
+        or item.status != "open"
+        or act.answer
+        or act.clause.is_question
+    ):
         return False
     is_short = len(act.clause.plain.words) <= 5
-    return act.kind == "tell" and is_short and bool(_PICKS.search(act.clause.text)) and not _names_day(state, act)
+    return (
+        act.kind == "tell"
+        and is_short
+        and bool(_PICKS.search(act.clause.text))
+        and not _names_day(state, act)
+    )
 
 
 _INTRODUCES = compile_pattern(
@@ -182,7 +215,11 @@ MAX_RECENT = 12  # requests that later words may be about
 
 def _tells(matter: Plain) -> bool:
     """Whether a clause says what the call is about."""
-    return len(stems(matter.text)) > 0 and len(matter.words) > 1 and not _INTRODUCES.fullmatch(matter.text)
+    return (
+        len(stems(matter.text)) > 0
+        and len(matter.words) > 1
+        and not _INTRODUCES.fullmatch(matter.text)
+    )
 
 
 def _context(state: RequestState, seq: int, reach: int) -> tuple[str, ...]:
@@ -199,20 +236,36 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
     text = act.clause.text
     if act.seq != state.last_seq:
         state = replace(
-            state, offer=None, proposed=None, asks_day=False, asks_detail=False, asks_need=False,
+            state,
+            offer=None,
+            proposed=None,
+            asks_day=False,
+            asks_detail=False,
+            asks_need=False,
             last_seq=act.seq,
         )
     days = find_dates(act.clause.plain, state.today, state.anchor)
-    if days and _puts_forward(act, text):
+    is_told = (
+        bool(state.asked_by_caller.words)
+        and not act.clause.is_question
+        and act.kind != "offer"
+    )
+    if days and _puts_forward(act, text) and not is_told:
         state = replace(state, proposed=days[-1].day, proposed_seq=act.seq)
     if act.kind == "refuse":
         return _refuse(state, act)
     state = _take_up(state, act, has_day=bool(days))
     if act.kind == "offer":
         offer = Offer(act.matter, act.seq, bool(_STILL.search(text)))
-        state = replace(state, offer=offer, current=_match(state, act.matter.text, state.current))
+        state = replace(
+            state, offer=offer, current=_match(state, act.matter.text, state.current)
+        )
     elif act.clause.is_question:
-        about = _match(state, text, state.current) if len(act.clause.plain.words) <= 5 else -1
+        about = (
+            _match(state, text, state.current)
+            if len(act.clause.plain.words) <= 5
+            else -1
+        )
         state = replace(
             state,
             asks_day=bool(_ASKS_DAY.search(text)),
@@ -238,7 +291,11 @@ def _puts_forward(act: Act, text: str) -> bool:
 def _take_up(state: RequestState, act: Act, *, has_day: bool) -> RequestState:
     """An agent that asks on, promises or proposes a day has understood a request as one."""
     item = state.current_item
-    if item is None or item.status != "open" or not UNSURE <= item.confidence < ACTED_ON:
+    if (
+        item is None
+        or item.status != "open"
+        or not UNSURE <= item.confidence < ACTED_ON
+    ):
         return state
     text = act.clause.text
     asks_on = act.clause.is_question and not re.search(r"\b(?:else|name|help)\b", text)
@@ -250,12 +307,18 @@ def _take_up(state: RequestState, act: Act, *, has_day: bool) -> RequestState:
 def _refuse(state: RequestState, act: Act) -> RequestState:
     """What the agent will not do is not asked for any more; a wrong number asks for nothing."""
     if _WRONG_NUMBER.search(act.clause.text):
-        return replace(state, items=tuple(replace(item, status="refused") for item in state.items))
+        return replace(
+            state, items=tuple(replace(item, status="refused") for item in state.items)
+        )
     about = stems(act.matter.text)
     items = list(state.items)
     for index, item in enumerate(items):
         is_last = bool(item.turns) and item.turns[-1] == act.seq - 1
-        is_meant = bool(about & item.topic) or act.matter.text in ("do that", "that", "")
+        is_meant = bool(about & item.topic) or act.matter.text in (
+            "do that",
+            "that",
+            "",
+        )
         if is_last and is_meant and item.status == "open":
             items[index] = replace(item, status="refused")
     return replace(state, items=tuple(items))
@@ -267,6 +330,7 @@ _QUESTION_LEAD = re.compile(
     r"^(?:and |so |but |ok )*(?:do (?:i|we|you)(?: guys)? (?:get|have|do)|is there|are there|have you(?: got)?|can i have) (?:a |an |any |the )?"
 )
 
+
 def _hear_caller(state: RequestState, act: Act) -> RequestState:
     if state.is_dictating:
         return _add_detail(state, act)
@@ -274,7 +338,13 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
     state = _answer(state, act)
     if act.kind == "withdraw":
         return _withdraw(state, act)
-    if act.kind in ("tell", "hearsay", "hypothetical", "own", "question") and _is_content(state, act):
+    if act.kind in (
+        "tell",
+        "hearsay",
+        "hypothetical",
+        "own",
+        "question",
+    ) and _is_content(state, act):
         return _add_detail(state, act)
     if act.kind in ("ask", "unclear", "fault"):
         return _add_detail(state, act) if _is_dictated(state, act) else _ask(state, act)
@@ -292,9 +362,13 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
             return dropped
     item = state.current_item
     if act.kind == "hearsay":
-        is_told = item and item.kind in ("note", "message") and item.turns[-1] == act.seq
+        is_told = (
+            item and item.kind in ("note", "message") and item.turns[-1] == act.seq
+        )
         return _add_detail(state, act) if is_told else state
-    if act.answer == "no" or act.clause.text.startswith(("wait", "actually", "hang on", "hold on")):
+    if act.answer == "no" or act.clause.text.startswith(
+        ("wait", "actually", "hang on", "hold on")
+    ):
         state = _drop_detail(state, act)
     if state.asks_need and act.kind == "tell" and _is_need(state, act):
         return _need(state, act)
@@ -308,7 +382,9 @@ def _is_content(state: RequestState, act: Act) -> bool:
     item = state.current_item
     if item is None or item.status != "open" or item.kind not in ("note", "message"):
         return False
-    return max(item.asked, item.turns[0]) == act.seq and bool(_DELIVERS_WORDS.match(item.title.lower()))
+    return max(item.asked, item.turns[0]) == act.seq and bool(
+        _DELIVERS_WORDS.match(item.title.lower())
+    )
 
 
 def _is_dictated(state: RequestState, act: Act) -> bool:
@@ -318,8 +394,17 @@ def _is_dictated(state: RequestState, act: Act) -> bool:
         return False
     is_order = act.matter.text == act.clause.text or act.clause.text.startswith("and ")
     is_told = bool(_DELIVERS_WORDS.match(item.title.lower()))
-    return is_told and is_order and act.clause.sentence == state.last_sentence and act.kind == "ask" and (
-        not re.match(r"(?:and )?(?:can|could|would|please|i|we|remind|book|tell)\b", act.clause.text)
+    return (
+        is_told
+        and is_order
+        and act.clause.sentence == state.last_sentence
+        and act.kind == "ask"
+        and (
+            not re.match(
+                r"(?:and )?(?:can|could|would|please|i|we|remind|book|tell)\b",
+                act.clause.text,
+            )
+        )
     )
 
 
@@ -349,6 +434,8 @@ def _settle(state: RequestState, act: Act, day: date) -> RequestState:
     """
     item = state.current_item
     if item and item.status == "open":
+        if not _has_day(item):
+            return state
         turns = _sorted((*item.turns, state.proposed_seq, act.seq))
         return _put(state, state.current, replace(item, due=day, turns=turns))
     told = [(seq, plain) for seq, plain in state.told if seq >= act.seq - 8]
@@ -369,6 +456,13 @@ def _settle(state: RequestState, act: Act, day: date) -> RequestState:
     return _add(state, booked)
 
 
+def _has_day(item: Item) -> bool:
+    """Notes and messages hold words; the days in them are not theirs."""
+    return item.kind != "note" and not (
+        item.kind == "message" and _DELIVERS_WORDS.match(item.title.lower())
+    )
+
+
 def _as_title(said: str) -> str:
     return said[:1].upper() + said[1:]
 
@@ -383,7 +477,13 @@ def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
     if known < 0 and _is_pointing(offer.matter):
         asked = _QUESTION_LEAD.sub("", state.asked_by_caller.text, count=1)
         if stems(asked):
-            offer = replace(offer, matter=state.asked_by_caller.after(len(state.asked_by_caller.text) - len(asked)), seq=act.seq - 2)
+            offer = replace(
+                offer,
+                matter=state.asked_by_caller.after(
+                    len(state.asked_by_caller.text) - len(asked)
+                ),
+                seq=act.seq - 2,
+            )
         elif state.current_item and state.current_item.status == "open":
             known = state.current
     if known >= 0:
@@ -418,7 +518,11 @@ def _ask(state: RequestState, act: Act) -> RequestState:
     if named:
         return _ask_of(state, act, named)
     item = state.current_item
-    if item and item.status == "open" and _continues(item, act, state.told, is_pointing=is_pointing):
+    if (
+        item
+        and item.status == "open"
+        and _continues(item, act, state.told, is_pointing=is_pointing)
+    ):
         return _restate(state, act)
     known = _match(state, matter.text, -1, minimum=0.75)
     if known >= 0 and (act.kind != "ask" or state.items[known].is_fault):
@@ -432,7 +536,8 @@ def _ask(state: RequestState, act: Act) -> RequestState:
     if not title:
         return state
     is_of_it = is_pointing or (
-        bool(_OF_IT.match(matter.text)) and kind_of(matter.text) not in ("message", "reminder")
+        bool(_OF_IT.match(matter.text))
+        and kind_of(matter.text) not in ("message", "reminder")
     )
     context = _context(state, act.seq, 8 if is_of_it else 0)
     confidence = act.confidence
@@ -459,10 +564,12 @@ def _ask(state: RequestState, act: Act) -> RequestState:
     state, day = _claim_pending(state, act, day)
     item = replace(item, due=day)
     state = _merge_fault(state, item)
-    return replace(state, is_dictating=item.kind == "message" and matter.text.startswith("say"))
+    return replace(
+        state, is_dictating=item.kind == "message" and matter.text.startswith("say")
+    )
 
 
-_ALONE = frozenset("cancel complain unsubscribe upgrade renew reschedule rebook".split())
+_ALONE = vocabulary("cancel complain unsubscribe upgrade renew reschedule rebook")
 _PERSONS = re.compile(r"\b(?:her|him|them)\b")
 
 
@@ -486,11 +593,17 @@ def _continues(
             return True
         if re.match(r"(?:and )?(?:can|could|would) (?:she|he|they)\b", act.clause.text):
             return True
-    if item.turns[-1] == act.seq and _REACHES.match(item.title.lower()) and _DELIVERS_WORDS.match(text):
+    if (
+        item.turns[-1] == act.seq
+        and _REACHES.match(item.title.lower())
+        and _DELIVERS_WORDS.match(text)
+    ):
         return True
     if act.kind == "ask" and item.turns[-1] >= act.seq - 2 and item.turns[0] < act.seq:
         first = stem(text.split()[0])
-        if first in item.topic and (len(stems(text) - item.about) <= 3 and act.seq - item.turns[0] > 1):
+        if first in item.topic and (
+            len(stems(text) - item.about) <= 3 and act.seq - item.turns[0] > 1
+        ):
             return True
     is_way = bool(re.match(r"(?:call|ring|phone|text|email) (?:me|us)\b", text))
     if is_way and item.turns[-1] == act.seq and len(stems(text)) <= 1:
@@ -500,14 +613,19 @@ def _continues(
     return bool(_OF_IT.match(text)) and kind_of(text) not in ("message", "reminder")
 
 
-_OF_IT = re.compile(r"\S+(?: \S+){0,4} (?:it|them)\b|\S+ that (?:down|in|on|up|to|as)\b")
+_OF_IT = re.compile(
+    r"\S+(?: \S+){0,4} (?:it|them)\b|\S+ that (?:down|in|on|up|to|as)\b"
+)
 
 
 def _adds_to(item: Item, act: Act) -> bool:
     """Whether words that alone would only hint at a request go on about the current one."""
     if act.kind == "fault":
-        return item.turns[-1] == act.seq or (item.confidence < 0.7 and item.turns[-1] >= act.seq - 2)
-    return act.kind == "unclear" and item.turns[-1] >= act.seq - 2
+        return item.turns[-1] == act.seq or (
+            item.confidence < 0.7 and item.turns[-1] >= act.seq - 2
+        )
+    is_near = item.turns[-1] >= act.seq - (2 if item.confidence < 0.7 else 0)
+    return act.kind == "unclear" and is_near
 
 
 def _claim_pending(
@@ -515,11 +633,19 @@ def _claim_pending(
 ) -> tuple[RequestState, date | None]:
     """ "And in two weeks, remind me …": the day said before the ask is its day."""
     pending = state.pending
-    if day or pending is None or (pending.seq, pending.sentence) != (act.seq, act.clause.sentence):
+    if (
+        day
+        or pending is None
+        or (pending.seq, pending.sentence) != (act.seq, act.clause.sentence)
+    ):
         return state, day
+    if pending.index < 0:
+        return replace(state, pending=None), pending.day
     item = state.items[pending.index]
     current = state.current
-    state = replace(_put(state, pending.index, replace(item, due=pending.before)), current=current)
+    state = replace(
+        _put(state, pending.index, replace(item, due=pending.before)), current=current
+    )
     return replace(state, pending=None), pending.day
 
 
@@ -540,8 +666,18 @@ def _due_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
 def _merge_fault(state: RequestState, item: Item) -> RequestState:
     """A fault told just before a plain request is what the request is about."""
     last = state.current_item
-    is_near = bool(last) and last.is_fault and last.turns[-1] >= item.turns[0] - 1 if last else False
-    if last and is_near and last.status == "open" and not item.is_fault and len(last.turns) == 1:
+    is_near = (
+        bool(last) and last.is_fault and last.turns[-1] >= item.turns[0] - 1
+        if last
+        else False
+    )
+    if (
+        last
+        and is_near
+        and last.status == "open"
+        and not item.is_fault
+        and len(last.turns) == 1
+    ):
         joined = replace(
             item,
             title=item.title if ": " in item.title else f"{item.title}: {last.title}",
@@ -567,13 +703,18 @@ def _restate(state: RequestState, act: Act) -> RequestState:
         asked=act.seq,
         due=day or item.due,
         confidence=max(item.confidence, act.confidence),
-        details=(*item.details, said)[:MAX_DETAILS] if stems(said) - item.about else item.details,
+        details=(*item.details, said)[:MAX_DETAILS]
+        if stems(said) - item.about
+        else item.details,
     )
     if item.is_fault and act.kind == "ask":
         title = title_of(act.matter)
         updated = replace(
-            updated, title=f"{title}: {item.title}", kind=kind_of(title.lower() + " " + item.title.lower()),
-            words=act.clause.plain.cited, is_fault=False,
+            updated,
+            title=f"{title}: {item.title}",
+            kind=kind_of(title.lower() + " " + item.title.lower()),
+            words=act.clause.plain.cited,
+            is_fault=False,
         )
     return _put(state, state.current, updated)
 
@@ -583,7 +724,9 @@ def _new_matter(state: RequestState, act: Act) -> Plain | None:
     told = [plain for seq, plain in state.told if seq == act.seq]
     item = state.current_item
     named = next((plain for plain in told if _NAMED.fullmatch(plain.text)), None)
-    if named is None or (item and item.turns[-1] == act.seq and item.turns[0] == act.seq):
+    if named is None or (
+        item and item.turns[-1] == act.seq and item.turns[0] == act.seq
+    ):
         return None
     if item and item.status == "open" and stems(named.text) & item.about:
         return None
@@ -606,7 +749,9 @@ def _ask_of(state: RequestState, act: Act, named: Plain) -> RequestState:
 
 def _correct(state: RequestState, act: Act) -> RequestState:
     named = _new_matter(state, act)
-    is_of_named = re.match(r"(?:can|could|would) (?:we|you|i) \S+ (?:it|that|them)\b", act.clause.text)
+    is_of_named = re.match(
+        r"(?:can|could|would) (?:we|you|i) \S+ (?:it|that|them)\b", act.clause.text
+    )
     if named and is_of_named and not act.answer:
         return _ask_of(state, replace(act, matter=act.clause.plain), named)
     item = state.current_item
@@ -615,7 +760,9 @@ def _correct(state: RequestState, act: Act) -> RequestState:
     day = _last_day(act.clause.plain, state, state.anchor)
     updated = replace(item, turns=_sorted((*item.turns, act.seq)), due=day or item.due)
     if not day and act.matter.words and not act.clause.text.startswith("not "):
-        updated = replace(updated, details=(*item.details, act.clause.plain.said)[:MAX_DETAILS])
+        updated = replace(
+            updated, details=(*item.details, act.clause.plain.said)[:MAX_DETAILS]
+        )
     return replace(_put(state, state.current, updated), offer=None, proposed=None)
 
 
@@ -630,13 +777,23 @@ def _stop(state: RequestState, act: Act) -> RequestState:
         return _close(state, known, act)
     head = re.match(r"(\S+) (?:it|that|them)\b", text)
     verb = stem(head[1]) if head else ""
-    named_by_verb = [at for at, item in enumerate(state.items) if item.status == "open" and verb in item.topic]
+    named_by_verb = [
+        at
+        for at, item in enumerate(state.items)
+        if item.status == "open" and verb in item.topic
+    ]
     if verb and named_by_verb:
         return _close(state, named_by_verb[-1], act)
     if _is_pointing(act.matter) and state.current_item and state.last_seq == act.seq:
         return _close(state, state.current, act)
-    is_running = _STOPPING.search(text) or act.clause.text.startswith(("stop", "no more", "please stop"))
-    if not is_running or not stems(text) or (_REACHES.match(text) and not re.search(r"any ?more", text)):
+    is_running = _STOPPING.search(text) or act.clause.text.startswith(
+        ("stop", "no more", "please stop")
+    )
+    if (
+        not is_running
+        or not stems(text)
+        or (_REACHES.match(text) and not re.search(r"any ?more", text))
+    ):
         return state
     item = Item(
         title=title_of(act.clause.plain),
@@ -669,9 +826,18 @@ def _withdraw(state: RequestState, act: Act) -> RequestState:
         return replace(state, items=items, offer=None)
     is_pointing = not stems(act.matter.text) or _is_pointing(act.matter)
     item = state.current_item
-    if is_pointing and item and item.status == "withdrawn" and item.turns[-1] == act.seq:
+    if (
+        is_pointing
+        and item
+        and item.status == "withdrawn"
+        and item.turns[-1] == act.seq
+    ):
         return state
-    if is_pointing and state.last_seq == act.seq and _NOUNS.match(state.last_clause.text):
+    if (
+        is_pointing
+        and state.last_seq == act.seq
+        and _NOUNS.match(state.last_clause.text)
+    ):
         known = _match(state, state.last_clause.text, -1)
         if known >= 0:
             return _close(state, known, act)
@@ -705,19 +871,29 @@ def _take_day(state: RequestState, act: Act) -> RequestState:
         return state
     if state.proposed and (item is None or item.status != "open"):
         return replace(_settle(state, act, days[-1].day), proposed=None)
-    if item is None or item.status != "open" or item.kind == "note":
-        return state
+    if item is None or item.status != "open" or not _has_day(item):
+        pending = PendingDay(act.seq, act.clause.sentence, days[-1].day, -1, None)
+        return replace(state, pending=pending)
     said = len(act.matter.words)
     named = len(act.clause.text[days[-1].start : days[-1].end].split())
     is_alone = said - named <= 2
     is_asked = state.asks_day or state.proposed is not None
-    if not (is_alone or is_asked or _DUE_CUE.search(act.clause.text)) or _is_of_other(act):
+    if not (is_alone or is_asked or _DUE_CUE.search(act.clause.text)) or _is_of_other(
+        act
+    ):
         return state
-    updated = replace(item, due=_meant_day(act, days), turns=_sorted((*item.turns, act.seq)))
+    updated = replace(
+        item, due=_meant_day(act, days), turns=_sorted((*item.turns, act.seq))
+    )
     earlier = state.pending
-    is_same = earlier and (earlier.seq, earlier.sentence) == (act.seq, act.clause.sentence)
+    is_same = earlier and (earlier.seq, earlier.sentence) == (
+        act.seq,
+        act.clause.sentence,
+    )
     before = earlier.before if earlier and is_same else item.due
-    pending = PendingDay(act.seq, act.clause.sentence, days[-1].day, state.current, before)
+    pending = PendingDay(
+        act.seq, act.clause.sentence, days[-1].day, state.current, before
+    )
     return replace(_put(state, state.current, updated), proposed=None, pending=pending)
 
 
@@ -731,7 +907,7 @@ def _meant_day(act: Act, days: list[DateMention]) -> date:
 _OTHER_DAY = compile_pattern(
     r"""(?:(?:my|our|his|her|the) \S+ (?:is|flies|comes|arrives|gets|starts|leaves|goes) .*
     |i (?:am|was|saw|wore|have|fly|leave|travel|had|work|went)(?! (?:free|available|good|around|home)) .*
-    |we (?:open|are|have|fly|leave|were|had)(?! free) .*|(?:he|she|they|it) (?:was|has|is|gets|comes|started) .*)"""
+    |we (?:open|are|have|fly|leave|were|had)(?! free) .*|(?:he|she|they|it) (?:was|has|is|gets|comes|started|will be) .*|(?:we|i) will be (?:away|out|off|in|on) .*)"""
 )
 
 
@@ -752,7 +928,9 @@ _NOUNS = re.compile(
 def _is_need(state: RequestState, act: Act) -> bool:
     item = state.current_item
     is_free = item is None or item.status != "open" or item.turns[-1] < act.seq - 2
-    return is_free and bool(_NOUNS.match(act.matter.text)) and not _names_day(state, act)
+    return (
+        is_free and bool(_NOUNS.match(act.matter.text)) and not _names_day(state, act)
+    )
 
 
 def _need(state: RequestState, act: Act) -> RequestState:
@@ -772,7 +950,12 @@ def _need(state: RequestState, act: Act) -> RequestState:
 def _drop_detail(state: RequestState, act: Act) -> RequestState:
     """ "The Walgreens. No wait, …": what was said right before is taken back."""
     item = state.current_item
-    if item and item.details and item.turns[-1] == act.seq and state.last_seq == act.seq:
+    if (
+        item
+        and item.details
+        and item.turns[-1] == act.seq
+        and state.last_seq == act.seq
+    ):
         if item.details[-1] == state.last_clause.said:
             return _put(state, state.current, replace(item, details=item.details[:-1]))
     return state
@@ -784,7 +967,9 @@ def _add_detail(state: RequestState, act: Act) -> RequestState:
     if item is None or item.status != "open" or len(item.details) >= MAX_DETAILS:
         return state
     is_same_turn = max(item.asked, item.turns[0]) == act.seq
-    is_meant = is_same_turn or state.asks_detail or state.is_dictating or act.answer == "yes"
+    is_meant = (
+        is_same_turn or state.asks_detail or state.is_dictating or act.answer == "yes"
+    )
     if not is_meant or not stems(act.matter.text):
         return state
     if stems(act.matter.text) & state.refused:
@@ -812,7 +997,11 @@ def _put(state: RequestState, index: int, item: Item) -> RequestState:
 
 
 def _match(
-    state: RequestState, text: str, otherwise: int, *, minimum: float = MIN_SAME_MATTER,
+    state: RequestState,
+    text: str,
+    otherwise: int,
+    *,
+    minimum: float = MIN_SAME_MATTER,
     any_status: bool = False,
 ) -> int:
     """The request that a text is about: the latest of those with the most in common."""

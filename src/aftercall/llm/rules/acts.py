@@ -8,8 +8,8 @@ from importlib.resources import files
 from typing import Literal
 
 from aftercall.english.clauses import Clause, split_clauses
-from aftercall.english.text import Plain
-from aftercall.english.words import compile_pattern
+from aftercall.english.text import Plain, normalise
+from aftercall.english.words import compile_pattern, vocabulary
 from aftercall.model.turns import Speaker, Turn
 
 ActKind = Literal[
@@ -18,10 +18,12 @@ ActKind = Literal[
 ]  # fmt: skip
 Answer = Literal["yes", "ok", "no", ""]
 
-_YES = frozenset("yes absolutely definitely exactly correct certainly".split())
-_OK = frozenset(
-    "ok fine sure great perfect cool lovely alright right wonderful amazing deal grand super brilliant "
-    "excellent good".split()
+_YES = vocabulary("yes absolutely definitely exactly correct certainly")
+_OK = vocabulary(
+    """
+    ok fine sure great perfect cool lovely alright right wonderful amazing deal grand super
+    brilliant excellent good
+    """
 )
 _NO = frozenset(("no",))
 _LEAD = re.compile(
@@ -33,7 +35,9 @@ _LEAD = re.compile(
     r"|lovely|alright|right|wonderful|amazing|absolutely|definitely|exactly|correct|certainly|deal|grand|super|brilliant|excellent|good)"
     r"(?: |$)"
 )
-_DO_IT = compile_pattern(r"(?:do (?:it|that)|go ahead|please do(?! not)|yes please|let us do that)(?: (?:then|please|and))?")
+_DO_IT = compile_pattern(
+    r"(?:do (?:it|that)|go ahead|please do(?! not)|yes please|let us do that)(?: (?:then|please|and))?"
+)
 _ACCEPTS = compile_pattern(
     r"""(?:please(?: do)?|go on(?: then)?|done|that one(?: then)?|put (?:me|us|\S+) down for (?:that|it)|all right|(?:do|let us do) (?:that|it)(?: then)?(?: please)?|go ahead|go for it
     |that (?:works|would be (?:great|good|lovely|perfect|fine|helpful|wonderful|nice|brilliant|it)|is (?:fine|good
@@ -41,7 +45,11 @@ _ACCEPTS = compile_pattern(
     |please do|i would(?: like that| love that| appreciate that)?|works for me|you (?:can|could|may)|if you (?:could|would|can)
     |why not|put (?:us|me) down|book it|it does|it is|i do|we do|yes)(?: (?:please|then|thanks|thank you|for me|yes|great|now|too))*"""
 )
+_TO_YOU = re.compile(r"\b(?:to|with|for) you\b")
 _NICKNAME = compile_pattern(r"call me (?!<later>)\S+.*")
+_CONDITION = re.compile(
+    r"\b(?:if|suppose|unless) (?!possible|you (?:can|could|do not mind|like|would|want|need))"
+)
 _DECLINES = compile_pattern(
     r"""(?:thank you|thanks|not (?:now|yet|today|really|at the moment|this time|for now)
     |(?:i am|we are) (?:good|fine|ok|all set)|that is (?:fine|ok|alright|all|it)|maybe (?:later|another time)
@@ -88,14 +96,21 @@ def read_acts(turn: Turn) -> list[Act]:
     said_by_other = -1
     for clause in split_clauses(turn.seq, turn.text):
         act = classify(clause, turn.speaker)
-        if act.kind == "hypothetical" and clause.text.startswith(("if", "when")):
+        is_condition = act.kind not in ("ask", "correct") and _CONDITION.search(
+            clause.text
+        )
+        if is_condition:
             condition = clause.sentence
+        if act.kind == "hypothetical" and is_condition:
+            pass
         elif act.kind == "hearsay":
             said_by_other = clause.sentence
         elif act.kind in ("ask", "unclear", "fault", "own"):
             is_would = " would " in f" {clause.text} "
             is_order = act.matter.text == clause.text
-            if clause.sentence == condition and (is_would or is_order or act.kind == "own"):
+            if clause.sentence == condition and (
+                is_would or is_order or act.kind == "own"
+            ):
                 act = _as_kind(act, "hypothetical")
             elif clause.sentence == said_by_other and not _speaks_for_self(clause):
                 act = _as_kind(act, "hearsay")
@@ -105,7 +120,9 @@ def read_acts(turn: Turn) -> list[Act]:
 
 def _speaks_for_self(clause: Clause) -> bool:
     """ "My wife says hello and could you book …": the caller goes on in their own words."""
-    return bool(re.match(r"(?:and |but |so )+(?:can|could|would|i|please|we) ", clause.text))
+    return bool(
+        re.match(r"(?:and |but |so )+(?:can|could|would|i|please|we) ", clause.text)
+    )
 
 
 def _as_kind(act: Act, kind: ActKind) -> Act:
@@ -113,7 +130,9 @@ def _as_kind(act: Act, kind: ActKind) -> Act:
 
 
 def classify(clause: Clause, speaker: Speaker) -> Act:
-    plain, answer = (clause.plain, "") if speaker == "agent" else _read_answer(clause.plain)
+    plain, answer = (
+        (clause.plain, "") if speaker == "agent" else _read_answer(clause.plain)
+    )
     if not plain.words:
         return Act("tell", clause, plain, speaker, answer=answer, is_bare=True)
     if speaker == "caller" and answer != "no" and _ACCEPTS.fullmatch(plain.text):
@@ -131,6 +150,12 @@ def classify(clause: Clause, speaker: Speaker) -> Act:
                 matter = plain.between(*match.span("what"))
             if kind == "ask" and _NICKNAME.match(matter.text):
                 kind = "ignore"
+            if (
+                kind == "ask"
+                and matter.text == plain.text
+                and _TO_YOU.search(matter.text)
+            ):
+                kind = "own"
             return Act(kind, clause, matter, speaker, confidence, answer)
     return Act("tell", clause, plain, speaker, answer=answer)
 
@@ -149,3 +174,24 @@ def _read_answer(plain: Plain) -> tuple[Plain, Answer]:
             answer = "ok"
         at = match.end()
     return plain.after(at) if at else plain, answer
+
+
+def corrects(text: str) -> bool:
+    """Whether a caller's words change what was said before: "make it Sunday"."""
+    return _has_kind(text, "correct")
+
+
+def calls_off(text: str) -> bool:
+    """Whether a caller's words call something off: "never mind the cake"."""
+    return _has_kind(text, "withdraw")
+
+
+def denies_number(text: str) -> bool:
+    """ "Five, not three." """
+    return bool(re.search(r"\bnot \d", normalise(text).text))
+
+
+def _has_kind(text: str, kind: ActKind) -> bool:
+    return any(
+        classify(clause, "caller").kind == kind for clause in split_clauses(1, text)
+    )

@@ -4,7 +4,7 @@ import re
 
 from aftercall.english.names import take_name
 from aftercall.english.text import MASK, Plain
-from aftercall.english.words import compile_pattern, word_class
+from aftercall.english.words import compile_pattern, vocabulary, word_class
 from aftercall.model.reading import RequestKind
 
 MAX_TITLE_CHARS = 120
@@ -19,7 +19,10 @@ _KINDS: tuple[tuple[RequestKind, re.Pattern[str]], ...] = tuple(
     for kind, pattern in (
         ("reminder", r"remind(?:er)?(?: me| us)?"),
         ("issue", r"bug|issue|ticket|fault|leak\S*|complaint|incident"),
-        ("note", r"note|note down|jot|write (?:it|that|this) down|put (?:it|that|this) down|make a note"),
+        (
+            "note",
+            r"note|note down|jot|write (?:it|that|this) down|put (?:it|that|this) down|make a note",
+        ),
         (
             "booking",
             r"appointment|book|booking|table|reserv\S*|reschedule|schedule|taxi|cab|meeting|visit|viewing"
@@ -42,14 +45,18 @@ _KINDS: tuple[tuple[RequestKind, re.Pattern[str]], ...] = tuple(
     )
 )
 _FAULT = compile_pattern(r"(?:.* )?(?:<fault>|<broken>|not working)(?: .*)?")
-_ABSENT = compile_pattern(r"(?:.* )?not (?:be )?(?:coming in|in|coming to|at (?:school|work)).*|.*sick.*")
+_ABSENT = compile_pattern(
+    r"(?:.* )?not (?:be )?(?:coming in|in|coming to|at (?:school|work)).*|.*sick.*"
+)
 _BEFORE_PERSON = compile_pattern(
     r"""(?:tell|with|to|for|from|ask|call|ring|see|about|know|message|email|text|inform|assign (?:it |that )?to
     |let|have|my (?:<kin>|<people>)|the (?:<people>)|<title>)"""
 )
-_NOT_PERSONS = frozenset(
-    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july "
-    "august september october november december".split()
+_NOT_PERSONS = vocabulary(
+    """
+    monday tuesday wednesday thursday friday saturday sunday january february march april may
+    june july august september october november december
+    """
 )
 
 
@@ -89,7 +96,10 @@ def find_person(matter: Plain) -> str | None:
         at = matter.index(match.end())
         while at < len(matter.words) and matter.words[at].norm in word_class("title"):
             at += 1
-        if at >= len(matter.words) or not matter.source[matter.words[at].start].isupper():
+        if (
+            at >= len(matter.words)
+            or not matter.source[matter.words[at].start].isupper()
+        ):
             continue
         name = take_name(matter.slice(at), 0)
         is_common = matter.words[at].norm in word_class("stop")
