@@ -13,9 +13,12 @@ from aftercall.english.text import Plain, Word, normalise
 from aftercall.english.words import (
     compile_pattern,
     is_descriptive,
+    load_patterns,
     vocabulary,
     word_class,
 )
+
+_PATTERNS = load_patterns("aftercall.english", "names")
 
 _LEAD = (
     r"(?:(?:hi|hello|hey|yes|no|so|well|ok|right|sorry|actually|good|morning|afternoon|evening|there"
@@ -46,9 +49,7 @@ _AFTER = vocabulary(
 )
 _SPEAKS = vocabulary("here speaking calling again ringing")
 # Before a name these show that it is somebody else's, or part of a message.
-_OTHERS = compile_pattern(
-    r"(?:tell|say|says|said|saying|write|read|message|text|quote|his|her|their|whose|if|card|\S+'s|company|is the)"
-)
+_OTHERS = _PATTERNS["others"]
 _ASKS_NAME = re.compile(
     r"\b(?:your|the) (?:full |first |last |own )?(?:name|surname)\b|\bwho am i (?:speaking|talking)"
     r"|\bwho(?:'s| is) (?:calling|this|speaking)|\bwhat name\b|\bname (?:is it|should|shall|please)"
@@ -420,17 +421,9 @@ def _joined(best: str, given: GivenName) -> str:
     return " ".join((*parts[:at], given.name, *parts[at + 1 :]))
 
 
-_CALLED = compile_pattern(
-    r"""(?:(?:everyone|everybody|people|they|friends|folks|all)(?: is| are| all| always| only)?
-    (?:calls?|calling) me | (?:please |you can |can |could |to |but |and )?call me
-    | i(?: usually| normally| mostly)? go by | i am(?: usually| better)? known as
-    | (?:everybody|everyone|people|they) says? | nobody calls me \S+ (?:put|say|it is|call me)
-    | i (?:prefer to be|would rather be|like to be) called)"""
-)
+_CALLED = _PATTERNS["called"]
 _NOT_CALLED = re.compile(r"(?:not|never|nobody|if) (?:\S+ )?$")
-_PRONOUNS = compile_pattern(
-    r"""(?:pronouns are|pronouns is|it is|i use|i am|i go by|use|prefer|^|and) (?:now )?(?P<first>she|he|they|ze|xe) (?:and |slash )?(?P<second>her|him|them|zir|hir|xem)(?! (?:to|is|was|a|the|up|out))"""
-)
+_PRONOUNS = _PATTERNS["pronouns"]
 _SLASHED = re.compile(r"\b(she|he|they)/(her|him|them)\b")
 
 

@@ -1,8 +1,8 @@
 """Numbers as they are spoken, in figures: "twenty second" is `22nd`, "a hundred and four" `104`."""
 
-from aftercall.english.words import word_list
-
 from collections.abc import Iterator, Sequence
+
+from aftercall.english.words import word_list
 
 UNITS = word_list("one two three four five six seven eight nine")
 TEENS = word_list(

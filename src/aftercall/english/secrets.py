@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from aftercall.english.clauses import Clause, split_clauses, split_plain_sentences
 from aftercall.english.stems import stems
 from aftercall.english.text import MASK, Plain, Word, normalise
-from aftercall.english.words import compile_pattern, vocabulary
+from aftercall.english.words import compile_pattern, load_patterns, vocabulary
 from aftercall.model.reading import Category, FactDraft
 from aftercall.model.turns import Turn
+
+_PATTERNS = load_patterns("aftercall.english", "secrets")
 
 _OPENS = compile_pattern("<opens>")
 _KNOWN = compile_pattern("<known>")
@@ -35,25 +37,10 @@ _BETWEEN = vocabulary("then and sorry no wait dash star hash left right")
 _ASKED = re.compile(
     r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I
 )
-_PASSWORD = compile_pattern(
-    r"""(?:passwords?|pass word|passcode|pass code|passphrase|pass phrase|login|log in|(?:memorable|safe|code|security|secret)
-    (?:word|answer|phrase)|wifi (?:code|key)|security question|maiden name|(?:api|access|auth|secret)
-    (?:key|token)|secret key)"""
-)
-_SAYS = compile_pattern(
-    r"(?:is|was|will be|set to|to be|typed|entered|used|tried|put in|type|enter|use|putting|typing|trying|entering)(?: in| now| so| like)*"
-)
-_NO_VALUE = compile_pattern(
-    r"""(?:not|been|being|expired|wrong|reset|forgotten|invalid|incorrect|lost|locked|working|safe|fine|ok
-    |right|correct|gone|changed?|new|old|too|very|so|in|on|at|for|from|by|with|because|about|there|here
-    |the|a|my|your|his|her|their|it|that|this|no|never|always|also|still|what|when|where|how|to
-    |required|needed|different|long|short|easy|hard|saved|stored|written|someone|something|possible
-    |going|supposed|asking|telling|saying|getting|due|all|only|more|easier|better|again|as|same)"""
-)
-_GOES_ON = compile_pattern(
-    r"""(?:i|it|you|should|can|could|but|because|so|anyway|and (?:i|it|my|we|you|the|can|could|that|then|remind|please|book|send)
-    |if|please|then|by the way)"""
-)
+_PASSWORD = _PATTERNS["password"]
+_SAYS = _PATTERNS["says"]
+_NO_VALUE = _PATTERNS["no_value"]
+_GOES_ON = _PATTERNS["goes_on"]
 _MAX_PASSWORD_WORDS = 8
 _POINTS = re.compile(r"(?:and |so |yes |only )*(?:it|that|this|they|mine)\b")
 _KEY = re.compile(
@@ -65,49 +52,21 @@ _REBUKE = re.compile(
     re.I,
 )
 
-_ILLNESS = compile_pattern(
-    r"""(?P<value>type \d diabet(?:es|ic)|stage (?:\d|one)(?: \S+ cancer| cancer)?|(?:\S+ )?cancer
-    |bipolar(?: disorder| \d)?|von \S+|\S{3,}(?:itis|osis|aemia|noma|algia|plegia|opathy)
-    |(?:\S+ )(?:syndrome|disease|disorder)|<illness>)(?:'s)?(?! (?:research|charity|society|ward|nurse|clinic|centre|center|awareness|fund|support))"""
-)
-_DIAGNOSED = compile_pattern(
-    r"""diagnosed (?:me |him |her |us |my \S+ )?(?:with|as) (?:having )?(?P<value>\S+(?: (?!in|last|this|and|but|so|when|back|after|on|at|about|that|by)\S+){0,3})"""
-)
+_ILLNESS = _PATTERNS["illness"]
+_DIAGNOSED = _PATTERNS["diagnosed"]
 _ACRONYM = re.compile(r"(?<!\w)(?:MS|ALS|IBS|CFS|MND|CKD|POTS|TB|ADHD|HIV|PTSD)(?!\w)")
-_OF_SOMEONE = compile_pattern(
-    r"(?:i|my|me|he|she|his|her|we|our|it is|they|found|got|has|have|had|turns out)"
-)
+_OF_SOMEONE = _PATTERNS["of_someone"]
 _NO_ILLNESS = compile_pattern(
     r"(?:allerg\S+|if i|diagnosis|prognosis|hypnosis|osmosis)"
 )
-_MEDICINE = compile_pattern(
-    r"""(?:i|he|she|we|they|mum|mom|dad|my \S+) (?:am|is|are|have been|has been|take|takes|started)(?: \S+){0,2} (?P<value>[a-z]{3,}(?:zepam|zolam|oxetine|traline|olol|formin|prazole|azine|apine|idone
-    |triptan|parin|umab|thyroxine)|lithium|insulin|prozac|zoloft|xanax|valium|ritalin|adderall|methadone
-    |tramadol|warfarin|morphine|ozempic|antidepressants?|antipsychotics?|chemo(?:therapy)?)"""
-)
+_MEDICINE = _PATTERNS["medicine"]
 _ORDERED = re.compile(
     r"\b(?:refill|prescri\w+|repeat|collect|pick up|pharmac\w+|deliver\w*)\b", re.I
 )
 
-_CONFIDES = compile_pattern(
-    r"""(?:(?:do not|never|please do not|you are not to) (?:you )?(?:go )?(?:tell(?! me)|mention|share (?:it|this|that)
-    |breathe a word|repeat|announce|spread|let (?:on|anyone|anybody|it slip)|say (?:a word|anything|it to)|(?:all )?say(?= \S+ (?:to|in front of) )|discuss)
-    |between (?:you and me|us|ourselves)|keep(?:ing)? (?:it|this|that) (?:to yourself|quiet|between us|secret
-    |confidential|private|under your hat|in the family|off the record)|(?:it|that|this) is (?:a secret
-    |confidential|strictly private|private|not public)|(?:nobody|no one)(?: else)?(?: \S+){0,3}
-    (?:knows|is to know|must know|can know|should know|finds out|can find out)|(?:not|never) want
-    (?:\S+ ){1,4}(?:knowing|to know|finding out|to find out)|(?:i|we) (?:have|did) not(?: even)? (?:told|tell)
-    (?:anyone|anybody|a soul|people|my \S+|the \S+)|i have not announced|(?:does|do) not know(?: about it| yet)?$
-    |rather (?:nobody|no one|that does not|it does not) \S+|hush hush|off the record|in confidence
-    |under wraps|for your ears only|stays? between|be discreet|swear you will not tell|without telling anyone)"""
-)
-_ASKS_OF_OTHER = compile_pattern(
-    r"(?:can|could|would|will|please) (?:you )?(?:book|send|call|order|remind)\b.*"
-)
-_LISTENER = compile_pattern(
-    r"""^(?:that|it|this|about it|about this|anyone|anybody|people|everyone|him|her|them|(?:the|my) \S+
-    |to (?:anyone|anybody|(?:the|my) \S+)|yet|either|please|if \S+ \S+|at work|else|here)"""
-)
+_CONFIDES = _PATTERNS["confides"]
+_ASKS_OF_OTHER = _PATTERNS["asks_of_other"]
+_LISTENER = _PATTERNS["listener"]
 _PERSONAL = compile_pattern(r"(?:i|we|my|our|he|she|they|it is)")
 _MIN_TOLD_WORDS = 2
 _REACH = 3  # clauses that a plea for silence reaches back over

@@ -36,9 +36,21 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\S)(?:{spelled})(?!\S)")
 
 
+def load_patterns(package: str, table: str) -> dict[str, re.Pattern[str]]:
+    """The patterns of one table of a package's `patterns.toml`."""
+    text = files(package).joinpath("patterns.toml").read_text("utf-8")
+    rows = tomllib.loads(text)[table]
+    return {name: compile_pattern(pattern) for name, pattern in rows.items()}
+
+
 def vocabulary(text: str) -> frozenset[str]:
     """A word list written as running text."""
     return frozenset(text.split())
+
+
+def word_list(text: str) -> tuple[str, ...]:
+    """Words in order, written as running text."""
+    return tuple(text.split())
 
 
 _DESCRIBING_ENDS = word_list(
@@ -55,11 +67,6 @@ def is_descriptive(word: str) -> bool:
         return True
     has_ending = word.endswith(_DESCRIBING_ENDS) and word not in word_class("names")
     return has_ending and len(word) >= _MIN_DESCRIBING_CHARS
-
-
-def word_list(text: str) -> tuple[str, ...]:
-    """Words in order, written as running text."""
-    return tuple(text.split())
 
 
 def by_form(forms: Mapping[str, str]) -> dict[str, str]:

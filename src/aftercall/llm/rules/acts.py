@@ -9,8 +9,10 @@ from typing import Literal
 
 from aftercall.english.clauses import Clause, split_clauses
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import compile_pattern, vocabulary
+from aftercall.english.words import compile_pattern, load_patterns, vocabulary
 from aftercall.model.turns import Speaker, Turn
+
+_PATTERNS = load_patterns("aftercall.llm.rules", "acts")
 
 ActKind = Literal[
     "ask", "fault", "unclear", "withdraw", "correct", "dont", "own", "hypothetical", "hearsay",
@@ -35,26 +37,14 @@ _LEAD = re.compile(
     r"|lovely|alright|right|wonderful|amazing|absolutely|definitely|exactly|correct|certainly|deal|grand|super|brilliant|excellent|good)"
     r"(?: |$)"
 )
-_DO_IT = compile_pattern(
-    r"(?:do (?:it|that)|go ahead|please do(?! not)|yes please|let us do that)(?: (?:then|please|and))?"
-)
-_ACCEPTS = compile_pattern(
-    r"""(?:please(?: do)?|go on(?: then)?|done|that one(?: then)?|put (?:me|us|\S+) down for (?:that|it)|all right|(?:do|let us do) (?:that|it)(?: then)?(?: please)?|go ahead|go for it
-    |that (?:works|would be (?:great|good|lovely|perfect|fine|helpful|wonderful|nice|brilliant|it)|is (?:fine|good
-    |great|perfect|right|correct|it|ok)|sounds .+|will do|would work|suits me|we do want)|sounds .+|that would
-    |please do|i would(?: like that| love that| appreciate that)?|works for me|you (?:can|could|may)|if you (?:could|would|can)
-    |why not|put (?:us|me) down|book it|it does|it is|i do|we do|yes)(?: (?:please|then|thanks|thank you|for me|yes|great|now|too))*"""
-)
+_DO_IT = _PATTERNS["do_it"]
+_ACCEPTS = _PATTERNS["accepts"]
 _TO_YOU = re.compile(r"\b(?:to|with|for) you\b")
 _NICKNAME = compile_pattern(r"call me (?!<later>)\S+.*")
 _CONDITION = re.compile(
     r"\b(?:if|suppose|unless) (?!possible|you (?:can|could|do not mind|like|would|want|need))"
 )
-_DECLINES = compile_pattern(
-    r"""(?:thank you|thanks|not (?:now|yet|today|really|at the moment|this time|for now)
-    |(?:i am|we are) (?:good|fine|ok|all set)|that is (?:fine|ok|alright|all|it)|maybe (?:later|another time)
-    |(?:i|we) do not (?:need|want) (?:it|that|one|any)|not necessary|no need|i would rather not)(?: .*)?"""
-)
+_DECLINES = _PATTERNS["declines"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,34 +9,21 @@ from importlib.resources import files
 
 from aftercall.english.stems import stems
 from aftercall.english.text import MASK
-from aftercall.english.words import compile_pattern
+from aftercall.english.words import compile_pattern, load_patterns
 from aftercall.llm.rules.acts import Act
 from aftercall.model.reading import Category, FactDraft, Sentiment, Visibility
+
+_PATTERNS = load_patterns("aftercall.llm.rules", "facts")
 
 MAX_SUMMARY_CHARS = 100
 MIN_FACT_WORDS = 3
 MAX_FACT_WORDS = 30
-_PRIVATE = compile_pattern(
-    r"(?:<kin>|<health>|<home>|<feeling>|i live|we live|salary|debts?|rent|mortgage)"
-)
-_VAGUE = compile_pattern(
-    r"(?:(?:that|it|this|he|she|they) (?:is|was|does|did)(?: \S+){0,2}|i (?:think|guess|know|mean)(?: .*)?)"
-)
-_UNREAL = compile_pattern(
-    r"(?:if|maybe|might|would|could|perhaps|probably|last (?:night|week|time|year)|yesterday|imagine|suppose)"
-)
-_DONE = compile_pattern(
-    r"""(?:i|we) (?:will|am going to|have to|have got to|got to|need to|must) (?!be|have|take (?:it|that|the)|see|hold|wait
-    |let|do (?:that|it|the)|go (?:with|for)|tell you|call (?:you )?back|think|never|not|always|need|want|say|try|probably|remember
-    |give you|leave|make it|just|come|ask (?:you|for)|know|find|get (?:it|that|the)$|appreciate|speak|talk|owe)(?P<what>\S+ .+)"""
-)
-_MINE = compile_pattern(
-    r"(?:that is|it is) (?:on me|mine|my (?:job|thing))|.*(?:myself|ourselves)"
-)
-_CORRECTS = compile_pattern(
-    r"""(?:it is|it was|the \S+ is|(?:my|our) \S+ is|that is|i am at|i moved|number)?(?: \S+){0,6}? not (?!sure|really|yet|now|too|very|so|a|the)\S+.*
-    |(?:it is|it should be|that should be|my \S+ is) (?:actually |now )?.*\d.*"""
-)
+_PRIVATE = _PATTERNS["private"]
+_VAGUE = _PATTERNS["vague"]
+_UNREAL = _PATTERNS["unreal"]
+_DONE = _PATTERNS["done"]
+_MINE = _PATTERNS["mine"]
+_CORRECTS = _PATTERNS["corrects"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,23 +6,20 @@ from collections.abc import Iterable
 from aftercall.english.clauses import split_plain_sentences
 from aftercall.english.names import find_call_name, find_pronouns, take_name
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import compile_pattern
+from aftercall.english.words import compile_pattern, load_patterns
 from aftercall.llm.cached_reader import as_sentence
 from aftercall.llm.rules.acts import Act
 from aftercall.model.reading import FactDraft, Identity, Profile
 from aftercall.model.turns import Turn
 
+_PATTERNS = load_patterns("aftercall.llm.rules", "profile")
+
 MAX_NOTES = 3  # sentences of a profile's notes and context
 _STANDS_ALONE = re.compile(
     r"(?:I|we|my|our)\b(?!.*\b(?:it|that|this|them|him|her|one)\b)", re.I
 )
-_CARES = compile_pattern(
-    r"""(?:i am|we are) (?:working on|building|planning|training for|writing|a|an) (?!bit|little|lot|mess).+
-    |(?:i|we) (?:care about|love|hate|collect|grow|keep|breed|run|own) (?!it|that|this|you|to ).+"""
-)
-_NAMED = compile_pattern(
-    r"(?:.* )?(?:my name is|i am called|you can call me|i go by|this is|i am|it is)"
-)
+_CARES = _PATTERNS["cares"]
+_NAMED = _PATTERNS["named"]
 _KIND = r"(?:assistant|agent|concierge|receptionist|robot|bot|helper|secretary|voice|ai|operator|system|desk)"
 _CREATURE = compile_pattern(
     rf"(?:.* )?(?:i am|this is|it is|you have reached)(?: just)?(?: \S+)??(?: only)? (?:the|an?|your) (?P<creature>(?:\S+ ){{0,3}}?{_KIND})(?: .*)?"
@@ -30,10 +27,7 @@ _CREATURE = compile_pattern(
 _APPENDED = compile_pattern(
     rf"(?:the|an?|your) (?P<creature>(?:\S+ ){{0,3}}?{_KIND})(?: .*)?"
 )
-_COMPANY = compile_pattern(
-    r"""(?:.* )?(?:dental|medicine|clinic|bakery|inn|hotel|bank|insurance|desk|shop|store|services?|line|support
-    |restaurant|garage|trust|sales|reservations|veterinary|office|team|department|school|library|pharmacy|salon|national)(?: .*)?"""
-)
+_COMPANY = _PATTERNS["company"]
 _VIBE = re.compile(
     r"\bmy (?:style|vibe|tone|manner) is (?P<vibe>[\w ,'’-]{3,60})", re.I
 )

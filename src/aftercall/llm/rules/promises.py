@@ -5,10 +5,12 @@ from collections.abc import Iterable, Iterator
 from aftercall.english.clauses import split_plain_sentences
 from aftercall.english.stems import jaccard_similarity, overlap_coefficient, stems
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import compile_pattern
+from aftercall.english.words import compile_pattern, load_patterns
 from aftercall.llm.rules.titles import title_of
 from aftercall.model.reading import Promise
 from aftercall.model.turns import Turn
+
+_PATTERNS = load_patterns("aftercall.llm.rules", "promises")
 
 _ADVERBS = r"(?: also| then| make sure| be sure to| personally| go ahead and| certainly| definitely| gladly| now| get to)*"
 _PROMISES = compile_pattern(
@@ -16,28 +18,13 @@ _PROMISES = compile_pattern(
     |you will(?= be (?:sent|called|contacted|emailed))|(?:someone|somebody|they|he|she|it) will
     |(?:the|our|a|an|your|one of our) (?:\S+ ){{1,4}}?will|(?:dr|mr|mrs|ms) \S+ will|\S+(?: from \S+)? will){_ADVERBS} (?P<what>.+)"""
 )
-_SPLIT = compile_pattern(
-    r"(?:and|then|but)(?: then| also)? (?=(?:i|we|you|he|she|they|someone|the \S+) (?:will|am going))\S+"
-)
+_SPLIT = _PATTERNS["split"]
 # Said in passing: it binds nobody after the call.
-_IDLE = compile_pattern(
-    r"""(?:not|never|need|have to|want|know|understand|assume|wait|miss|love|enjoy|feel|bear|remember|help|do my best
-    |leave (?:it|that|them|you|things|those|this|your|everything).*|let you (?:go|get).*|end .*|hang up.*
-    |be (?:right|happy|glad|here|with you in|able|honest|brief|on|quick|open|closed|fine|ready to|back).*
-    |hold (?:on|the line|while|off|a|it there).*|see (?:you|if|what|that you).*|see|check(?! you in)(?!.* (?:and|with)).*
-    |take (?:a look|that as|care of yourself|your name|it from).*|try (?:to help|again).*|ask you.*|say.*|repeat.*|read.*
-    |start.*|explain.*|skip.*|drop (?:it|that).*|cancel that.*|forget.*|ignore.*|disregard.*|keep (?:that|it) (?:off|short|in mind|as).*
-    |look (?:it|that|this|into it now) ?(?:up)?.*|look up.*|pull .*up.*|speak (?:to|with) you.*|talk to you.*|find (?:it|that|out now).*
-    |get (?:that|this|it|you) (?:started|going).*|give you a (?:moment|second|minute).*|transfer you.*|connect you.*
-    |put you (?:through|on hold).*|scratch.*|remove that.*|take that off.*|hear (?:you|a beep).*|be|have (?:fun|a).*|do that|do it
-    |handle that|sort that|see to (?:that|it)|take care of (?:that|it)|go ahead|walk you .*|bring .* up|pull .*|stay on .*|grab .*)(?: .*)?"""
-)
+_IDLE = _PATTERNS["idle"]
 _POINTS = compile_pattern(
     r"\S+(?: \S+)? (?:it|that|them|this|those)(?: .*)?|\S+ (?:have|get) it"
 )
-_CONDITION = compile_pattern(
-    r"(?:if you (?:would )?(?:like|want|prefer|wish)|would you like|shall i|should i|do you want)"
-)
+_CONDITION = _PATTERNS["condition"]
 _OWN = ("i", "we", "you")
 
 

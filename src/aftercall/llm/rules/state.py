@@ -7,10 +7,12 @@ from datetime import date
 from aftercall.english.dates import DateMention, find_dates
 from aftercall.english.stems import overlap_coefficient, stem, stems
 from aftercall.english.text import Plain
-from aftercall.english.words import compile_pattern, vocabulary
+from aftercall.english.words import load_patterns, vocabulary
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.titles import find_person, kind_of, title_of, to_caller
 from aftercall.model.reading import RequestKind
+
+_PATTERNS = load_patterns("aftercall.llm.rules", "state")
 
 NOTHING = Plain("", ())
 UNKNOWN = 0.4  # confidence of an ask that does not say for what
@@ -20,30 +22,16 @@ ACTED_ON = 0.6  # confidence from which a request is one
 MAX_DETAILS = 8
 MIN_SAME_MATTER = 0.5
 
-_POINTS = compile_pattern(
-    r"(?:\S+ ){0,3}?(?:it|that|this|them|those|one|a new one|another one|the same)(?: (?:\S+ ){0,3}\S+)?"
-)
+_POINTS = _PATTERNS["points"]
 _POINTER = vocabulary(
     """
     it that this them those one ones new another same all both everything
     """
 )
-_DUE_CUE = compile_pattern(
-    r"""(?:by|before|at the latest|(?:need|want) (?:it|them|that)(?: \S+)?|(?:has|have) to be|ready|hoping for|works
-    |best day|suits|would be (?:good|better|best|great|fine)|instead|(?:ring|call) me|make it|will do|is better|is good|is fine
-    |no later than|starting|from the|i am free|we are free)"""
-)
-_ASKS_DAY = compile_pattern(
-    r"""(?:when|what day|which day|what date|what time|how soon|to which day|morning or afternoon|by when
-    |which week|when would|anything else on)"""
-)
-_ASKS_NEED = compile_pattern(
-    r"""(?:what (?:do you need|would you like(?! on| to)|can i get you|can we get you|does .+ need|are you after)
-    |what is it you need)"""
-)
-_ASKS_WORDS = compile_pattern(
-    r"(?:on the card|should it say|shall i (?:say|write|put)|what (?:would you like|do you want)(?: it)? to say|what message)"
-)
+_DUE_CUE = _PATTERNS["due_cue"]
+_ASKS_DAY = _PATTERNS["asks_day"]
+_ASKS_NEED = _PATTERNS["asks_need"]
+_ASKS_WORDS = _PATTERNS["asks_words"]
 _PROMISED = re.compile(
     r"(?:and |so )*(?:i|we|they|he|she|it|the \S+|our \S+) (?:will|am going to)\b"
 )
@@ -205,10 +193,7 @@ def _goes_along(state: RequestState, act: Act) -> bool:
     )
 
 
-_INTRODUCES = compile_pattern(
-    r"(?:(?:my|the) name is|this is|it is (?:me|\S+(?: \S+)?$|\S+ \S+ (?:here|from|calling))|i am (?:calling|ringing)|\S+ \S+ here"
-    r"|i am (?:at|in|on) (?:the|my)|speaking|my (?:phone )?number is|my address is)(?: .*)?"
-)
+_INTRODUCES = _PATTERNS["introduces"]
 MAX_TOLD = 8
 MAX_RECENT = 12  # requests that later words may be about
 
@@ -904,11 +889,7 @@ def _meant_day(act: Act, days: list[DateMention]) -> date:
     return before[-1] if before else days[-1].day
 
 
-_OTHER_DAY = compile_pattern(
-    r"""(?:(?:my|our|his|her|the) \S+ (?:is|flies|comes|arrives|gets|starts|leaves|goes) .*
-    |i (?:am|was|saw|wore|have|fly|leave|travel|had|work|went)(?! (?:free|available|good|around|home)) .*
-    |we (?:open|are|have|fly|leave|were|had)(?! free) .*|(?:he|she|they|it) (?:was|has|is|gets|comes|started|will be) .*|(?:we|i) will be (?:away|out|off|in|on) .*)"""
-)
+_OTHER_DAY = _PATTERNS["other_day"]
 
 
 def _is_of_other(act: Act) -> bool:

@@ -4,8 +4,15 @@ import re
 
 from aftercall.english.names import take_name
 from aftercall.english.text import MASK, Plain
-from aftercall.english.words import compile_pattern, vocabulary, word_class
+from aftercall.english.words import (
+    compile_pattern,
+    load_patterns,
+    vocabulary,
+    word_class,
+)
 from aftercall.model.reading import RequestKind
+
+_PATTERNS = load_patterns("aftercall.llm.rules", "titles")
 
 MAX_TITLE_CHARS = 120
 _ARTICLE = re.compile(r"^(?:an?|the|some|to|for|that|about)\s+", re.I)
@@ -45,13 +52,8 @@ _KINDS: tuple[tuple[RequestKind, re.Pattern[str]], ...] = tuple(
     )
 )
 _FAULT = compile_pattern(r"(?:.* )?(?:<fault>|<broken>|not working)(?: .*)?")
-_ABSENT = compile_pattern(
-    r"(?:.* )?not (?:be )?(?:coming in|in|coming to|at (?:school|work)).*|.*sick.*"
-)
-_BEFORE_PERSON = compile_pattern(
-    r"""(?:tell|with|to|for|from|ask|call|ring|see|about|know|message|email|text|inform|assign (?:it |that )?to
-    |let|have|my (?:<kin>|<people>)|the (?:<people>)|<title>)"""
-)
+_ABSENT = _PATTERNS["absent"]
+_BEFORE_PERSON = _PATTERNS["before_person"]
 _NOT_PERSONS = vocabulary(
     """
     monday tuesday wednesday thursday friday saturday sunday january february march april may
