@@ -1,5 +1,6 @@
 """Turns cut into sentences and clauses, with and without punctuation."""
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -8,19 +9,21 @@ from aftercall.english.words import compile_pattern, vocabulary
 
 _PRONOUN = r"(?:i|we|he|she|it|they|you|there|that|this|my|our|nobody|somebody|someone|the \S+)"
 _ASK = r"""
-    (?:can|could|would|will|should|shall|may) (?:you|i|we|they|somebody|someone|anybody|he|she) | you can <deed>
-    | please <deed> | remind me | do not (?:forget|call|ring|send|tell|book|remind|bother|worry|leave|put)
+    (?:can|could|would|will|should|shall|may) (?:you|i|we|they|somebody|someone|anybody|he|she)
+    | you can <deed> | please <deed> | remind me
+    | do not (?:forget|call|ring|send|tell|book|remind|bother|worry|leave|put)
     | let us | never mind | scratch (?:that|the|all) | forget (?:the|about|it|that)
     | is there | are there | do you | are you | did you | have you | what (?:is|are|about|time|day)
     | how (?:much|about|long|many|do|can) | when (?:is|are|do|can) | where (?:is|are|do|can)
-    | i (?:need|want|would|will|am|was|have|lost|do not|can not|did|prefer|forgot|got|moved|think|might)
+    | i (?:need|want|would|will|am|was|have|lost|do not|can not|did|prefer|forgot|got|moved|think
+    |might)
     | we (?:need|want|would|will|are|have|do not|can not|decided)
     | my name is | thank you | that (?:is|will be) (?:all|it|everything) | no thank | yes please
-    | (?:first|second|third) thing | third (?:one|what|is|right|god) | one more thing | another thing | if (?:i|we|you|it)
+    | (?:first|second|third|one more|another) thing | third (?:one|what|is) | if (?:i|we|you|it)
 """.strip()
 _DEED = (
-    r"<deed> (?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|another|any|some"
-    r"|in|out|off|down|your|\d\S*|[a-z]+ (?:a|the|on|for|to|know|about|that))"
+    r"<deed> (?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|another|any"
+    r"|some|in|out|off|down|your|\d\S*|[a-z]+ (?:a|the|on|for|to|know|about|that))"
 )
 _JOINTS = (
     r"and|but|so|then|because|or|also|plus|though|which|except|while|and then|and also|but also"
@@ -95,7 +98,7 @@ def split_sentences(text: str) -> tuple[str, ...]:
     if not starts:
         return (text.strip(),) if text.strip() else ()
     bounds = [0, *starts[1:], len(text)]
-    pieces = (text[at:end].strip() for at, end in zip(bounds, bounds[1:], strict=False))
+    pieces = (text[at:end].strip() for at, end in itertools.pairwise(bounds))
     return tuple(piece for piece in pieces if piece)
 
 
@@ -130,5 +133,5 @@ def _clauses(sentence: Plain) -> list[Plain]:
 
 def _cut(plain: Plain, ends: list[int]) -> list[Plain]:
     bounds = [0, *ends, len(plain.words)]
-    pieces = (plain.slice(at, end) for at, end in zip(bounds, bounds[1:], strict=False))
+    pieces = (plain.slice(at, end) for at, end in itertools.pairwise(bounds))
     return [piece for piece in pieces if piece.words]

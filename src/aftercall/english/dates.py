@@ -252,13 +252,17 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         ),
         (r"this time next week|within (?:the|a) week", _days(7)),
         (
-            rf"(?:the )?(?P<place>first|second|third|4th|last) (?P<weekday>{_W})"
-            rf" (?:in|of) (?:(?P<month>{_M})|(?P<next>next month)|(?:the|this) month)",
+            (
+                rf"(?:the )?(?P<place>first|second|third|4th|last) (?P<weekday>{_W})"
+                rf" (?:in|of) (?:(?P<month>{_M})|(?P<next>next month)|(?:the|this) month)"
+            ),
             _nth_weekday,
         ),
         (
-            rf"(?:this |next |on )?(?P<weekday>{_W}) (?:the )?(?P<ordinal>{_O})"
-            rf"(?: (?:of )?(?P<month>{_M}))?{_FREE}",
+            (
+                rf"(?:this |next |on )?(?P<weekday>{_W}) (?:the )?(?P<ordinal>{_O})"
+                rf"(?: (?:of )?(?P<month>{_M}))?{_FREE}"
+            ),
             _numbered_weekday,
         ),
         (rf"the (?P<ordinal>{_O}) of next month", _of_next_month),
@@ -273,14 +277,19 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             ),
         ),
         (
-            rf"(?P<weekday>{_W}) (?:of )?the week after next|(?:the )?week after next(?: on)? (?P<later>{_W})",
+            (
+                rf"(?P<weekday>{_W}) (?:of )?the week after next"
+                rf"|(?:the )?week after next(?: on)? (?P<later>{_W})"
+            ),
             lambda m, today: _of_next_week(
                 _weekday(m["weekday"] or m["later"]), today, 2
             ),
         ),
         (
-            rf"(?P<weekday>{_W}) (?:of )?next week|next week(?: on)? (?P<later>{_W})"
-            rf"|next (?P<next>{_W})",
+            (
+                rf"(?P<weekday>{_W}) (?:of )?next week|next week(?: on)? (?P<later>{_W})"
+                rf"|next (?P<next>{_W})"
+            ),
             lambda m, today: _of_next_week(
                 _weekday(m["weekday"] or m["later"] or m["next"]), today
             ),
@@ -309,8 +318,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         ),
         (r"(?:the )?end of the year", lambda _, today: date(today.year, 12, 31)),
         (
-            rf"(?:the )?end of (?:the |this )?(?:day|business)(?! (?:on )?(?:{_W}|tomorrow))"
-            r"|eod|close of business",
+            (
+                rf"(?:the )?end of (?:the |this )?(?:day|business)(?! (?:on )?(?:{_W}|tomorrow))"
+                r"|eod|close of business"
+            ),
             _days(0),
         ),
         (r"(?:(?P<next>next)|this|the) weekend", _weekend),
@@ -339,14 +350,14 @@ _MAY_NAME = re.compile(
 )
 # "Since Friday" is past; "till Friday" says how long something lasts.
 _NOT_MEANT = re.compile(
-    r"(?:^| )(?:last|since|until|till|through|easter|bank holiday|mean|except|instead of|rather than"
-    r"|can not (?:do|make)|every(?: other| second| single)?|each|after|a|was|been|than|good)"
-    r"(?: (?:this|the|on|for|past))? $"
+    r"(?:^| )(?:last|since|until|till|through|easter|bank holiday|mean|except|instead of"
+    r"|rather than|can not (?:do|make)|every(?: other| second| single)?|each|after|a|was|been"
+    r"|than|good)(?: (?:this|the|on|for|past))? $"
 )
 _NEGATED = re.compile(r"(?:^| )not(?: (?:this|the|on|for|until))? $")
 _REFUSED_AFTER = re.compile(
-    r" (?:is |are )?(?:no good|not (?:good|possible|great|going)|out|a holiday|already|taken|full|bad"
-    r"|tricky|gone|does not|will not|is not|was|i was|we were|i can not|we can not|here)(?!\S)"
+    r" (?:is |are )?(?:no good|not (?:good|possible|great|going)|out|a holiday|already|taken|full"
+    r"|bad|tricky|gone|does not|will not|is not|was|i was|we were|i can not|we can not|here)(?!\S)"
     r"| (?:i am|we are|i have|we have|i work|we close|my \S+|he|she)(?! (?:free|available|good|off"
     r"|fine|around|able|home|there))(?!\S)"
 )
@@ -355,8 +366,9 @@ _SHIFTED = re.compile(
     rf"(?:^|(?<= ))(?:the |{_COUNT} )?(?P<unit>day|week|fortnight)s? (?P<which>before|after|from) $"
 )
 _OFF = compile_pattern(
-    rf"(?:the (?:very )?|{_COUNT} )(?P<unit>day|week|fortnight)s? (?P<which>before|ahead|after|later)"
-    r"(?! (?:tomorrow|next|yesterday))|(?P<same>the same day|that same day|same day)"
+    rf"(?:the (?:very )?|{_COUNT} )(?P<unit>day|week|fortnight)s?"
+    r" (?P<which>before|ahead|after|later)(?! (?:tomorrow|next|yesterday))"
+    r"|(?P<same>the same day|that same day|same day)"
     rf"|the (?P<weekday>{_W}) (?P<side>before|after)|(?:the|that) (?P<near>{_W})"
 )
 

@@ -1,4 +1,4 @@
-"""Answers kept while one call is read and forgotten with it: speech must not outlive its reading."""
+"""Answers kept while a call is read, and forgotten with it: no speech outlives its reading."""
 
 from collections.abc import Callable
 from functools import lru_cache

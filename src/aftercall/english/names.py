@@ -21,9 +21,9 @@ from aftercall.english.words import (
 _PATTERNS = load_patterns("aftercall.english", "names")
 
 _LEAD = (
-    r"(?:(?:hi|hello|hey|yes|no|so|well|ok|right|sorry|actually|good|morning|afternoon|evening|there"
-    r"|and|but|wait|hang on|sure|alright|thank you|thanks|me|again|please|it is me|that would be|dear"
-    r"|certainly|of course|absolutely) )*"
+    r"(?:(?:hi|hello|hey|yes|no|so|well|ok|right|sorry|actually|good|morning|afternoon|evening"
+    r"|there|and|but|wait|hang on|sure|alright|thank you|thanks|me|again|please|it is me"
+    r"|that would be|dear|certainly|of course|absolutely) )*"
 )
 _SURE = tuple(
     compile_pattern(pattern)
@@ -31,7 +31,7 @@ _SURE = tuple(
         r"(?:^|.*? )my (?:full |first |own |last |sur|family )?name is(?: also| actually| my)?",
         rf"^{_LEAD}(?:\S+ )?{_LEAD}this is(?: actually)?",
         rf"^{_LEAD}you are (?:speaking|talking) (?:to|with)",
-        r"(?:^|.*? )(?:it is|its|it would be|put it|put me|that is|i am)(?: down)? under(?: the name(?: of)?)?",
+        r"(?:^|.*? )(?:it is|its|it would be|put it|put me|that is)(?: down)? under(?: the name)?",
         rf"^{_LEAD}under(?: the name(?: of)?)?",
         r"(?:^|.*? )(?:the |that is )?name is",
         r".*my name is not \S+(?: \S+)? (?:it is|but)",
@@ -54,12 +54,14 @@ _ASKS_NAME = re.compile(
     r"\b(?:your|the) (?:full |first |last |own )?(?:name|surname)\b|\bwho am i (?:speaking|talking)"
     r"|\bwho(?:'s| is) (?:calling|this|speaking)|\bwhat name\b|\bname (?:is it|should|shall|please)"
     r"|\bowner's (?:last |full |first )?name|\b(?:have|take|get) (?:a|your) name|\bname\?"
-    r"|\bname for the (?:booking|order|reservation)|\bwho(?:'s| is) it\b|\bwho(?:'s| is) (?:that|the \w+) for\b|\bname on the\b",
+    r"|\bname for the (?:booking|order|reservation)|\bwho(?:'s| is) it\b|\bname on the\b"
+    r"|\bwho(?:'s| is) (?:that|the \w+) for\b",
     re.I,
 )
 _OTHERS_NAME = re.compile(
     r"\b(?:patient|company|dog|cat|pet|child|contact|street|school|doctor|file|account|business"
-    r"|son|daughter|student|person|his|her|their|wife|husband)(?:'s)? (?:full |first |last )?name|\bname of (?:the|your)\b|\bcompany\b",
+    r"|son|daughter|student|person|his|her|their|wife|husband)(?:'s)? (?:full |first |last )?name"
+    r"|\bname of (?:the|your)\b|\bcompany\b",
     re.I,
 )
 _CORRECTS = compile_pattern(r"^(?:no|sorry|actually|wait)|.* not \S+|.*i said")

@@ -47,8 +47,8 @@ _KEY = re.compile(
     r"(?<!\w)(?:sk|pk|ghp|gho|xox[bp]|api|key)[-_][\w-]{4,}|(?<!\w)(?=\w*\d)(?=\w*[A-Za-z])\w{20,}"
 )
 _REBUKE = re.compile(
-    r"\b(?:do not|don['’]t|never|should not|shouldn['’]t) (?:ever )?(?:share|tell|give|say|read|repeat|reveal)"
-    r"|should change (?:it|that)",
+    r"\b(?:do not|don['’]t|never|should not|shouldn['’]t) (?:ever )?"
+    r"(?:share|tell|give|say|read|repeat|reveal)|should change (?:it|that)",
     re.I,
 )
 

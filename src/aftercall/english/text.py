@@ -168,7 +168,7 @@ def _tokenise(text: str) -> list[Word]:
         if token[0].isalnum() or token[0] == MASK:
             norm = _APOSTROPHE.sub("'", token.lower())
             words.append(Word(norm, match.start(), match.end()))
-        elif words and not (token == "." and words[-1].norm in _ABBREVIATIONS):
+        elif words and not (token[0] == "." and words[-1].norm in _ABBREVIATIONS):
             stop = _PAUSES.get(token, token)
             if words[-1].stop not in SENTENCE_ENDS or not words[-1].stop:
                 words[-1] = replace(words[-1], stop=stop)

@@ -7,7 +7,9 @@ from functools import cache
 from importlib.resources import files
 
 _CLASS = re.compile(r"(?<!\?P)<([a-z]+)>")
-_BAR = re.compile(r"\s*\|\s*")
+_SPACES = re.compile(r"\s+")
+# A bar may stand at the beginning or the end of a line, or between spaces.
+_BAR = re.compile(r"\s*\n\s*\|\s*|\|\s*\n\s*| \| ")
 
 
 @cache
@@ -31,7 +33,8 @@ def alternatives(name: str) -> str:
 
 def compile_pattern(text: str) -> re.Pattern[str]:
     """A pattern over whole words of the normal form; `<kin>` stands for a word class."""
-    line = _BAR.sub("|", " ".join(text.split()))
+    line = " ".join(_BAR.sub("|", text.strip()).split("\n"))
+    line = _SPACES.sub(" ", line)
     spelled = _CLASS.sub(lambda match: alternatives(match[1]), line)
     return re.compile(rf"(?<!\S)(?:{spelled})(?!\S)")
 

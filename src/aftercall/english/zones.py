@@ -16,14 +16,15 @@ _REGIONS = word_list(
 # Cities in names of zones that are also plain words.
 _VAGUE = vocabulary("center north south west east easter general knox vincennes")
 _PLACE = r"(?P<place>[a-z]+(?: [a-z]+)?)"
+_STANDARD = r"(?: standard| daylight)?"
 _HOUR = r"(?:half past |quarter to |quarter past )?\d\S*(?: \d\d)?(?: am| pm| oclock)?"
 _STATED = tuple(
     compile_pattern(pattern)
     for pattern in (
-        rf"(?:i|we) (?:am|are)(?: still| now| back)? (?:on|in) {_PLACE}(?: standard| daylight)? time",
+        rf"(?:i|we) (?:am|are)(?: still| now| back)? (?:on|in) {_PLACE}{_STANDARD} time",
         rf"(?:everything|all|it|things) (?:on|by|in|to) {_PLACE} time",
         r"(?:i|we) (?:am|are)(?: still| now| back)* on (?P<place>pacific|mountain|central|eastern)",
-        rf"(?:go|going|work|working|run|live) (?:by|on|off) {_PLACE}(?: standard| daylight)? time",
+        rf"(?:go|going|work|working|run|live) (?:by|on|off) {_PLACE}{_STANDARD} time",
         rf"(?:my|our) (?:time zone|timezone|local time) is(?: now)?(?: the)? {_PLACE}",
         rf"(?:i|we) (?:am|are)(?: now)? in(?: the)? {_PLACE} time ?zone",
         rf"(?:at|after|before|around|by|from) {_HOUR} (?P<place>pacific|mountain|central|eastern)",

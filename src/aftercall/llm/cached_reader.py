@@ -60,6 +60,7 @@ class CachedReader(ABC):
         return self._answer(
             RequestsReading(
                 requests=reading.requests,
+                unclear=reading.unclear,
                 withdrawn=reading.withdrawn,
                 promises=reading.promises,
             )

@@ -19,6 +19,7 @@ ActKind = Literal[
     "question", "ignore", "offer", "refuse", "tell",
 ]  # fmt: skip
 Answer = Literal["yes", "ok", "no", ""]
+_NO_ANSWER: Answer = ""
 
 _YES = vocabulary("yes absolutely definitely exactly correct certainly")
 _OK = vocabulary(
@@ -30,12 +31,13 @@ _OK = vocabulary(
 _NO = frozenset(("no",))
 _LEAD = re.compile(
     r"(?:and|but|so|then|well|hi|hello|hey|also|plus|actually|anyway|look|listen|sorry|because|or"
-    r"|morning|good morning|good afternoon|good evening|hi there|hello there|hey there|thanks|thank you|now|please(?= yes)"
-    r"|oh|which|wait|hold on|hang on|first thing|second thing|third thing|one more thing"
-    r"|another thing|i think|i guess|let us see|you know|uh huh|of course|one thing|second|third"
-    r"|first|lastly|finally|next|dear|love|though|honestly|yes|no(?! more| need| further)|ok|fine|sure|great|perfect|cool"
-    r"|lovely|alright|right|wonderful|amazing|absolutely|definitely|exactly|correct|certainly|deal|grand|super|brilliant|excellent|good)"
-    r"(?: |$)"
+    r"|morning|good morning|good afternoon|good evening|hi there|hello there|hey there|thanks"
+    r"|thank you|now|please(?= yes)|oh|which|wait|hold on|hang on|first thing|second thing"
+    r"|third thing|one more thing|another thing|i think|i guess|let us see|you know|uh huh"
+    r"|of course|one thing|second|third|first|lastly|finally|next|dear|love|though|honestly|yes"
+    r"|no(?! more| need| further)|ok|fine|sure|great|perfect|cool|lovely|alright|right|wonderful"
+    r"|amazing|absolutely|definitely|exactly|correct|certainly|deal|grand|super|brilliant"
+    r"|excellent|good)(?: |$)"
 )
 _DO_IT = _PATTERNS["do_it"]
 _ACCEPTS = _PATTERNS["accepts"]
@@ -120,9 +122,9 @@ def _as_kind(act: Act, kind: ActKind) -> Act:
 
 
 def classify(clause: Clause, speaker: Speaker) -> Act:
-    plain, answer = (
-        (clause.plain, "") if speaker == "agent" else _read_answer(clause.plain)
-    )
+    plain, answer = clause.plain, _NO_ANSWER
+    if speaker == "caller":
+        plain, answer = _read_answer(clause.plain)
     if not plain.words:
         return Act("tell", clause, plain, speaker, answer=answer, is_bare=True)
     if speaker == "caller" and answer != "no" and _ACCEPTS.fullmatch(plain.text):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from aftercall.english.clauses import split_plain_sentences
 from aftercall.english.names import find_call_name, find_pronouns, take_name
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import compile_pattern, load_patterns
+from aftercall.english.words import load_patterns
 from aftercall.llm.cached_reader import as_sentence
 from aftercall.llm.rules.acts import Act
 from aftercall.model.reading import FactDraft, Identity, Profile
@@ -20,13 +20,8 @@ _STANDS_ALONE = re.compile(
 )
 _CARES = _PATTERNS["cares"]
 _NAMED = _PATTERNS["named"]
-_KIND = r"(?:assistant|agent|concierge|receptionist|robot|bot|helper|secretary|voice|ai|operator|system|desk)"
-_CREATURE = compile_pattern(
-    rf"(?:.* )?(?:i am|this is|it is|you have reached)(?: just)?(?: \S+)??(?: only)? (?:the|an?|your) (?P<creature>(?:\S+ ){{0,3}}?{_KIND})(?: .*)?"
-)
-_APPENDED = compile_pattern(
-    rf"(?:the|an?|your) (?P<creature>(?:\S+ ){{0,3}}?{_KIND})(?: .*)?"
-)
+_CREATURE = _PATTERNS["creature"]
+_APPENDED = _PATTERNS["appended"]
 _COMPANY = _PATTERNS["company"]
 _VIBE = re.compile(
     r"\bmy (?:style|vibe|tone|manner) is (?P<vibe>[\w ,'’-]{3,60})", re.I

@@ -1,5 +1,6 @@
 """What the agent said it, or its company, would do after the call. Only where it names a deed."""
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 from aftercall.english.clauses import split_plain_sentences
@@ -12,12 +13,7 @@ from aftercall.model.turns import Turn
 
 _PATTERNS = load_patterns("aftercall.llm.rules", "promises")
 
-_ADVERBS = r"(?: also| then| make sure| be sure to| personally| go ahead and| certainly| definitely| gladly| now| get to)*"
-_PROMISES = compile_pattern(
-    rf"""(?P<who>i will|i am going to|we will|we are going to|you will(?: also)? (?=(?:get|receive|hear)(?!\S))
-    |you will(?= be (?:sent|called|contacted|emailed))|(?:someone|somebody|they|he|she|it) will
-    |(?:the|our|a|an|your|one of our) (?:\S+ ){{1,4}}?will|(?:dr|mr|mrs|ms) \S+ will|\S+(?: from \S+)? will){_ADVERBS} (?P<what>.+)"""
-)
+_PROMISES = _PATTERNS["promises"]
 _SPLIT = _PATTERNS["split"]
 # Said in passing: it binds nobody after the call.
 _IDLE = _PATTERNS["idle"]
@@ -66,7 +62,7 @@ def _deeds(sentence: Plain) -> Iterator[tuple[Plain, Plain]]:
         *(match.start() for match in _SPLIT.finditer(sentence.text)),
         len(sentence.text),
     ]
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in itertools.pairwise(bounds):
         piece = sentence.between(start, end)
         match = _PROMISES.search(piece.text)
         if not match or _IDLE.fullmatch(match["what"]):

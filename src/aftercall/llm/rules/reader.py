@@ -1,4 +1,4 @@
-"""The reader by rules: one call in, one reading out; nothing but the call decides what comes out."""
+"""The reader by rules: one call in, one reading out; nothing else decides what comes out."""
 
 import re
 from collections.abc import Iterable
@@ -18,7 +18,8 @@ from aftercall.llm.rules.acts import Act, read_acts
 from aftercall.llm.rules.facts import find_facts
 from aftercall.llm.rules.profile import read_identity, read_profile
 from aftercall.llm.rules.promises import find_promises
-from aftercall.llm.rules.state import ACTED_ON, Item, RequestState, apply
+from aftercall.llm.rules.reducer import apply
+from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
 from aftercall.llm.rules.summary import find_told, summarise, summarise_foreign
 from aftercall.model.calls import Call
 from aftercall.model.reading import (

@@ -17,39 +17,19 @@ _PATTERNS = load_patterns("aftercall.llm.rules", "titles")
 MAX_TITLE_CHARS = 120
 _ARTICLE = re.compile(r"^(?:an?|the|some|to|for|that|about)\s+", re.I)
 _COURTESY = re.compile(
-    r"[\s,]+(?:please|thanks|thank you|would you|could you|if (?:you|that|possible|it)\b.*|ok|okay|then"
-    r"|as well|for me|you know|or something|or whatever|and|but|so|because|though|when|i think)$",
+    r"[\s,]+(?:please|thanks|thank you|would you|could you|if (?:you|that|possible|it)\b.*|ok|okay"
+    r"|then|as well|for me|you know|or something|or whatever|and|but|so|because|though|when"
+    r"|i think)$",
     re.I,
 )
-_KINDS: tuple[tuple[RequestKind, re.Pattern[str]], ...] = tuple(
-    (kind, compile_pattern(rf"(?:.* )?(?:{pattern})(?: .*)?"))  # type: ignore[misc]
-    for kind, pattern in (
-        ("reminder", r"remind(?:er)?(?: me| us)?"),
-        ("issue", r"bug|issue|ticket|fault|leak\S*|complaint|incident"),
-        (
-            "note",
-            r"note|note down|jot|write (?:it|that|this) down|put (?:it|that|this) down|make a note",
-        ),
-        (
-            "booking",
-            r"appointment|book|booking|table|reserv\S*|reschedule|schedule|taxi|cab|meeting|visit|viewing"
-            r"|slot|see (?:dr|doctor|the \S+|a \S+)|estimate|quote|appraisal|redeliver\S*|deliver\S* (?:on|to|for|slot)"
-            r"|move (?:my|our|the) (?:delivery|appointment|booking|visit|lesson)|inspection|survey|room|seat|airport car"
-            r"|haircut|cut (?:the )?hair|lesson|session|consultation|pencil",
-        ),
-        (
-            "message",
-            r"tell|let \S+(?: \S+)? know|pass (?:it|that|this|a message|on)|message|inform|notify"
-            r"|(?:call|ring|phone|text|email)(?: me| us| him| her| them)(?: back)?|callback|call back"
-            r"|(?:speak|talk) (?:to|with)|have \S+(?: \S+){0,3} (?:call|ring|phone|contact|email|text)|give me a (?:call|ring)"
-            r"|leave (?:a message|word)|(?:somebody|someone|a human|a person) (?:to )?(?:call|ring|phone|speak).*",
-        ),
-        (
-            "other",
-            r"cancel|stop|unsubscribe|change (?:my|the|our)|update (?:my|the|our)|switch|block|freeze|unlock"
-            r"|suspend|pause|close (?:my|the|our) account|upgrade|downgrade|reset|opt|take (?:me|us) off|put it up|remove (?:me|my)",
-        ),
-    )
+# The first kind whose words are in the title decides.
+_KINDS: tuple[RequestKind, ...] = (
+    "reminder",
+    "issue",
+    "note",
+    "booking",
+    "message",
+    "other",
 )
 _FAULT = compile_pattern(r"(?:.* )?(?:<fault>|<broken>|not working)(?: .*)?")
 _ABSENT = _PATTERNS["absent"]
@@ -86,8 +66,8 @@ def to_caller(title: str) -> str:
 def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
     if is_fault:
         return "task" if _ABSENT.fullmatch(text) else "issue"
-    for kind, pattern in _KINDS:
-        if pattern.fullmatch(text):
+    for kind in _KINDS:
+        if _PATTERNS[kind].search(text):
             return kind
     return "issue" if _FAULT.fullmatch(text) and " fix" in f" {text}" else "task"
 

@@ -2,7 +2,7 @@ from datetime import date
 
 import pytest
 
-from aftercall.llm.rules.dates import find_dates
+from aftercall.english.dates import find_dates
 
 TUESDAY = date(2026, 3, 3)
 

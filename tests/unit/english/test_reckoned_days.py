@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from aftercall.llm.rules.dates import find_dates
+from aftercall.english.dates import find_dates
 
 WEEKDAYS = (
     "Monday",

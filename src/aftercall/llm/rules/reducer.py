@@ -1,0 +1,565 @@
+"""`apply(state, act) -> state`: how each act of a call changes what is asked for."""
+
+import re
+from dataclasses import replace
+from datetime import date
+
+from aftercall.english.dates import DateMention, find_dates
+from aftercall.english.stems import stem, stems
+from aftercall.english.text import Plain
+from aftercall.english.words import load_patterns
+from aftercall.llm.rules.acts import Act
+from aftercall.llm.rules.state import (
+    ACTED_ON,
+    MAX_DETAILS,
+    MAX_TOLD,
+    NOTHING,
+    TAKEN_UP,
+    UNKNOWN,
+    UNSURE,
+    Item,
+    Offer,
+    PendingDay,
+    RequestState,
+    add,
+    close,
+    context_of,
+    find_match,
+    put,
+    touch,
+)
+from aftercall.llm.rules.titles import find_person, kind_of, title_of, to_caller
+
+_CUES = load_patterns("aftercall.llm.rules", "state")
+_POINTERS = frozenset(("it", "that", "this", "them", "those", "one", "all", "both"))
+# Verbs that say nothing of what they are done to.
+_EMPTY_VERBS = stems(
+    "put add log send make do get fix open book order change move write file take note block "
+    "replace bug issue ticket down assign tell give call bring cancel forget leave scratch drop"
+)
+_ALONE = frozenset(
+    ("cancel", "complain", "unsubscribe", "upgrade", "renew", "reschedule")
+)
+_OF_IT = re.compile(
+    r"\S+(?: \S+){0,4} (?:it|them)\b|\S+ that (?:down|in|on|up|to|as)\b"
+)
+_REACHES = re.compile(
+    r"^(?:call|ring|phone|text|email|leave|contact|use|write|come|put)\b"
+)
+_STOPPING = re.compile(r"\b(?:any ?more|again|any)\b")
+_STOPS = ("stop", "no more", "please stop", "and stop", "and no more")
+_ALL = re.compile(
+    r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b"
+)
+_PROMISED = re.compile(
+    r"(?:and |so )*(?:i|we|they|he|she|it|the \S+) (?:will|am going to)\b"
+)
+_QUESTION_LEAD = re.compile(
+    r"^(?:and |so |but |ok )*(?:do (?:i|we|you)(?: guys)? (?:get|have|do)|is there|are there"
+    r"|have you(?: got)?|can i have) (?:a |an |any |the )?"
+)
+
+
+def apply(state: RequestState, act: Act) -> RequestState:
+    """The state after one more clause."""
+    if act.speaker == "agent":
+        return _hear_agent(state, act)
+    if act.seq != state.last_seq and _goes_along(state, act):
+        state = replace(_settle(state, act, state.proposed), proposed=None)
+    after = _hear_caller(state, act)
+    days = after.days_of(act.clause.plain)
+    told = after.told
+    if act.kind in ("tell", "own") and not act.is_bare and _tells(act.matter):
+        told = (*told, (act.seq, act.matter))[-MAX_TOLD:]
+    earlier = after.last_day if after.last_seq == act.seq else None
+    is_asking = act.clause.is_question or act.kind == "question"
+    return replace(
+        after,
+        told=told,
+        last_clause=act.clause.plain,
+        last_seq=act.seq,
+        last_day=days[-1] if days else earlier,
+        question=act.clause.plain if is_asking else NOTHING,
+    )
+
+
+def _tells(matter: Plain) -> bool:
+    """Whether a clause says what the call is about."""
+    is_matter = len(matter.words) > 1 and bool(stems(matter.text))
+    return is_matter and not _CUES["introduces"].fullmatch(matter.text)
+
+
+def _goes_along(state: RequestState, act: Act) -> bool:
+    """Whether a caller who is offered a day only picks the hour, and so takes the day."""
+    if state.proposed is None or state.open_item is None or act.kind != "tell":
+        return False
+    if act.answer or act.clause.is_question or len(act.clause.plain.words) > 5:
+        return False
+    is_pick = bool(_CUES["picks"].search(act.clause.text))
+    return is_pick and not state.days_of(act.clause.plain)
+
+
+# The agent
+
+
+def _hear_agent(state: RequestState, act: Act) -> RequestState:
+    text = act.clause.text
+    if act.seq != state.last_seq:
+        state = replace(
+            state,
+            offer=None,
+            proposed=None,
+            asks_day=False,
+            asks_detail=False,
+            last_seq=act.seq,
+        )
+    days = state.days_of(act.clause.plain)
+    is_reply = bool(state.question.words) and not act.clause.is_question
+    is_slot = not _PROMISED.match(text) and not _CUES["no_slot"].search(text)
+    if days and is_slot and (act.kind == "offer" or not is_reply):
+        state = replace(state, proposed=days[-1], proposed_seq=act.seq)
+    if act.kind == "refuse":
+        return _refuse(state, act)
+    state = _take_up(state, act, has_day=bool(days))
+    if act.kind == "offer":
+        offer = Offer(act.matter, act.seq, " still " in f" {text} ")
+        about = find_match(state, act.matter.text, state.current)
+        return replace(state, offer=offer, current=about)
+    if not act.clause.is_question:
+        return state
+    is_short = len(act.clause.plain.words) <= 5
+    return replace(
+        state,
+        asks_day=bool(_CUES["asks_day"].search(text)),
+        asks_detail=not _CUES["asks_other"].search(text),
+        current=find_match(state, text, state.current) if is_short else state.current,
+    )
+
+
+def _take_up(state: RequestState, act: Act, *, has_day: bool) -> RequestState:
+    """An agent that asks on, promises or proposes a day has understood a request as one."""
+    item = state.open_item
+    if item is None or not UNSURE <= item.confidence < ACTED_ON:
+        return state
+    text = act.clause.text
+    asks_on = act.clause.is_question and not _CUES["asks_other"].search(text)
+    if item.turns[-1] == act.seq - 1 and (has_day or asks_on or _PROMISED.match(text)):
+        return put(state, state.current, replace(item, confidence=TAKEN_UP))
+    return state
+
+
+def _refuse(state: RequestState, act: Act) -> RequestState:
+    """What the agent will not do is not asked for any more; a wrong number asks for nothing."""
+    about = stems(act.matter.text)
+    is_wrong_number = "wrong number" in act.clause.text
+
+    def refuse(item: Item) -> Item:
+        is_last = item.turns[-1] == act.seq - 1 and item.status == "open"
+        is_meant = bool(about & item.topic) or act.matter.text in (
+            "do that",
+            "that",
+            "",
+        )
+        is_refused = is_wrong_number or (is_last and is_meant)
+        return replace(item, status="refused") if is_refused else item
+
+    return replace(state, items=tuple(map(refuse, state.items)))
+
+
+# The caller
+
+
+def _hear_caller(state: RequestState, act: Act) -> RequestState:
+    had_offer = state.offer is not None
+    state = _answer(state, act)
+    if act.kind == "withdraw":
+        return _withdraw(state, act)
+    if _is_content(state, act):
+        return _add_detail(state, act)
+    if act.kind in ("ask", "unclear", "fault"):
+        return _ask(state, act)
+    if act.kind == "correct":
+        return _correct(state, act)
+    if act.kind == "dont":
+        return _stop(state, act)
+    if act.kind == "own":
+        return _take_over(state, act)
+    if act.kind in ("hypothetical", "ignore", "hearsay", "question"):
+        return state
+    if act.answer == "no" and not act.is_bare and not had_offer:
+        known = _named_in(state, act)
+        if known >= 0:
+            return close(state, known, act)
+    state = _take_day(state, act)
+    return state if act.is_bare else _add_detail(state, act)
+
+
+def _named_in(state: RequestState, act: Act) -> int:
+    """ "No taxi": the request that the few words name."""
+    is_short = len(act.matter.words) <= 3 and bool(stems(act.matter.text))
+    return find_match(state, act.matter.text, minimum=0.99) if is_short else -1
+
+
+def _is_content(state: RequestState, act: Act) -> bool:
+    """What follows "file a note" or "tell her" in the same turn is what to write or say."""
+    item = state.open_item
+    if item is None or not item.delivers_words or item.asked != act.seq:
+        return False
+    if act.kind in ("tell", "hearsay", "hypothetical", "own", "question"):
+        return True
+    is_order = act.kind == "ask" and act.matter.text == act.clause.text
+    return is_order and not re.match(r"(?:remind|book|tell)\b", act.matter.text)
+
+
+def _answer(state: RequestState, act: Act) -> RequestState:
+    """An answer closes the agent's offer or settles the day it put forward."""
+    offer = state.offer
+    if not act.answer:
+        return state
+    if act.answer == "no":
+        if offer and offer.is_still:
+            about = find_match(state, offer.matter.text, state.current)
+            state = close(state, about, act)
+        elif offer:
+            state = replace(state, refused=state.refused | stems(offer.matter.text))
+        return replace(state, offer=None, proposed=None)
+    if offer:
+        state = _accept(state, act, offer)
+    if state.proposed and not state.days_of(act.clause.plain):
+        state = _settle(state, act, state.proposed)
+    return replace(state, offer=None, proposed=None)
+
+
+def _settle(state: RequestState, act: Act, day: date | None) -> RequestState:
+    """A day that the agent put forward and the caller takes is the day of the request.
+
+    Where nothing is asked for yet, taking it is the request.
+    """
+    item = state.open_item
+    if item:
+        taken = replace(touch(item, state.proposed_seq, act.seq), due=day)
+        return state if item.delivers_words else put(state, state.current, taken)
+    told = [(seq, plain) for seq, plain in state.told if seq >= act.seq - 8]
+    if not told or any(other.due == day for other in state.items):
+        return state
+    first_seq, first = max(told, key=lambda pair: len(stems(pair[1].text)))
+    item = Item(
+        title=title_of(first),
+        words=first.cited,
+        turns=tuple(sorted({first_seq, state.proposed_seq, act.seq})),
+        kind="booking",
+        confidence=0.7,
+        topic=stems(" ".join(plain.text for _, plain in told)),
+        due=day,
+        details=tuple(plain.said for _, plain in told if plain is not first),
+    )
+    return add(state, item)
+
+
+def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
+    """An offer taken up is a request, or a detail of one that was asked already."""
+    known = find_match(state, offer.matter.text)
+    if known < 0 and _is_pointing(offer.matter):
+        asked = _QUESTION_LEAD.sub("", state.question.text, count=1)
+        if stems(asked):
+            start = len(state.question.text) - len(asked)
+            offer = replace(offer, matter=state.question.after(start), seq=act.seq - 2)
+        elif state.open_item:
+            known = state.current
+    if known >= 0:
+        return put(state, known, touch(state.items[known], offer.seq, act.seq))
+    title = to_caller(title_of(offer.matter))
+    if not title or not stems(offer.matter.text):
+        return state
+    days = state.days_of(offer.matter)
+    item = Item(
+        title=title,
+        words=offer.matter.cited,
+        turns=(offer.seq, act.seq),
+        kind=kind_of(offer.matter.text),
+        confidence=0.85 if act.answer == "yes" else 0.7,
+        topic=stems(offer.matter.text),
+        due=days[-1] if days else None,
+        person=find_person(offer.matter),
+        details=context_of(state, act.seq, 4),
+    )
+    return _join_fault(state, item)
+
+
+def _ask(state: RequestState, act: Act) -> RequestState:
+    matter, item = act.matter, state.open_item
+    called_off = matter.text.removeprefix("cancel ")
+    known = find_match(state, called_off, minimum=0.99)
+    is_new = known < 0 or state.items[known].title.lower().startswith("cancel")
+    if called_off != matter.text and act.kind == "ask" and not is_new:
+        return close(state, known, act)
+    if item and _continues(state, item, act):
+        return _restate(state, act)
+    known = find_match(state, matter.text, minimum=0.75)
+    if known >= 0:
+        other = state.items[known]
+        if act.kind != "ask" or other.is_fault or other.kind == kind_of(matter.text):
+            return _restate(replace(state, current=known), act)
+    return _ask_anew(state, act)
+
+
+def _ask_anew(state: RequestState, act: Act) -> RequestState:
+    matter = act.matter
+    title = title_of(matter)
+    if not title or (len(matter.words) == 1 and matter.text not in _ALONE):
+        return state
+    is_of_it = _is_pointing(matter) or _is_of_it(matter.text)
+    context = context_of(state, act.seq, 8 if is_of_it else 0)
+    if _is_pointing(matter) and context:
+        title = f"{title}: {context[0]}"
+    item = Item(
+        title=title,
+        words=matter.cited,
+        turns=(act.seq,),
+        kind=kind_of(title.lower(), is_fault=act.kind == "fault"),
+        confidence=min(act.confidence, UNKNOWN if is_of_it and not context else 1),
+        topic=stems(title),
+        person=find_person(matter),
+        details=context,
+        asked=act.seq,
+        is_fault=act.kind == "fault",
+    )
+    state, day = _claim_pending(state, act, _day_of_ask(state, act, item))
+    return _join_fault(state, replace(item, due=day))
+
+
+def _continues(state: RequestState, item: Item, act: Act) -> bool:
+    """Whether a new ask goes on with the current request: "and assign it to Ann"."""
+    text = act.matter.text
+    is_same_turn = item.turns[-1] == act.seq
+    if item.turns[-1] < act.seq - 2 or text.startswith("remind"):
+        return False
+    if act.kind == "fault":
+        return is_same_turn or item.confidence < 0.7
+    if act.kind == "unclear":
+        return is_same_turn or item.confidence < 0.7
+    if _is_pointing(act.matter):
+        return True
+    if item.kind == "message" and _CUES["of_person"].search(act.clause.text):
+        return True
+    is_way = bool(re.match(r"(?:call|ring|phone|text|email) (?:me|us)\b", text))
+    if is_same_turn and is_way and len(stems(text)) <= 1:
+        return True
+    is_again = stem(text.split()[0]) in item.topic and item.turns[0] < act.seq - 1
+    if is_again and len(stems(text) - item.about) <= 3:
+        return True
+    has_told = any(seq == act.seq for seq, _ in state.told)
+    return _is_of_it(text) and not has_told
+
+
+def _restate(state: RequestState, act: Act) -> RequestState:
+    """The same matter again: its words and its day are added to what is known."""
+    item = state.open_item
+    if item is None:
+        return state
+    days, said = state.days_of(act.clause.plain), act.clause.plain.said
+    updated = replace(
+        touch(item, act.seq),
+        asked=act.seq,
+        due=days[-1] if days else item.due,
+        confidence=max(item.confidence, act.confidence),
+    )
+    if stems(said) - item.about and len(item.details) < MAX_DETAILS:
+        updated = replace(updated, details=(*item.details, said))
+    if item.is_fault and act.kind == "ask":
+        title = f"{title_of(act.matter)}: {item.title}"
+        updated = replace(
+            updated,
+            title=title,
+            kind=kind_of(title.lower()),
+            words=act.matter.cited,
+            is_fault=False,
+        )
+    return put(state, state.current, updated)
+
+
+def _join_fault(state: RequestState, item: Item) -> RequestState:
+    """A fault told just before a plain request is what the request is about."""
+    last = state.open_item
+    if last is None or not last.is_fault or item.is_fault or len(last.turns) > 1:
+        return add(state, item)
+    if last.turns[-1] < item.turns[0] - 1:
+        return add(state, item)
+    joined = replace(
+        item,
+        title=item.title if ": " in item.title else f"{item.title}: {last.title}",
+        turns=tuple(sorted({*last.turns, *item.turns})),
+        topic=item.topic | last.topic,
+        details=last.details,
+        due=item.due or last.due,
+    )
+    return put(state, state.current, joined)
+
+
+def _correct(state: RequestState, act: Act) -> RequestState:
+    item = state.open_item
+    if item is None:
+        return state
+    days = state.days_of(act.clause.plain)
+    updated = replace(touch(item, act.seq), due=days[-1] if days else item.due)
+    is_denial = act.clause.text.startswith("not ")
+    if (
+        not days
+        and act.matter.words
+        and not is_denial
+        and len(item.details) < MAX_DETAILS
+    ):
+        updated = replace(updated, details=(*item.details, act.clause.plain.said))
+    return replace(put(state, state.current, updated), offer=None, proposed=None)
+
+
+def _stop(state: RequestState, act: Act) -> RequestState:
+    """ "Don't order it" calls off; "don't send me any more calendars" asks for an end to it."""
+    text = act.matter.text
+    known = find_match(state, text, minimum=0.99)
+    if known >= 0 and state.items[known].turns[-1] >= act.seq - 6:
+        return close(state, known, act)
+    head = re.match(r"(\S+) (?:it|that|them)\b", text)
+    if head:
+        verb = stem(head[1])
+        known = max(
+            (at for at, item in enumerate(state.items) if verb in item.topic),
+            default=-1,
+        )
+        is_same_turn = state.last_seq == act.seq and _is_pointing(act.matter)
+        if known >= 0 or is_same_turn:
+            return close(state, known if known >= 0 else state.current, act)
+    is_running = _STOPPING.search(text) or act.clause.text.startswith(_STOPS)
+    is_reach = _REACHES.match(text) and not re.search(r"any ?more", text)
+    if not is_running or is_reach or not stems(text):
+        return state
+    item = Item(
+        title=title_of(act.clause.plain),
+        words=act.clause.plain.cited,
+        turns=(act.seq,),
+        kind="other",
+        confidence=act.confidence,
+        topic=stems(text),
+        details=context_of(state, act.seq, 0),
+    )
+    return add(state, item)
+
+
+def _take_over(state: RequestState, act: Act) -> RequestState:
+    """ "That's on me": what was just taken for a request is the caller's own to do."""
+    item = state.open_item
+    is_pointer = bool(re.match(r"(?:so |and )?(?:that|it) is ", act.clause.text))
+    if item and is_pointer and item.turns[-1] == act.seq:
+        return put(state, state.current, replace(item, status="own"))
+    return state
+
+
+def _withdraw(state: RequestState, act: Act) -> RequestState:
+    if _ALL.match(act.matter.text):
+        for index, item in enumerate(state.items):
+            if item.status in ("open", "refused"):
+                state = close(state, index, act)
+        return state
+    if stems(act.matter.text) and not _is_pointing(act.matter):
+        return close(state, find_match(state, act.matter.text, is_any=True), act)
+    state = replace(state, told=())
+    if state.last_seq == act.seq and _CUES["nouns"].match(state.last_clause.text):
+        known = find_match(state, state.last_clause.text)
+        if known >= 0:
+            return close(state, known, act)
+    just_closed = 0 <= state.current < len(state.items) and state.open_item is None
+    if just_closed and state.items[state.current].turns[-1] == act.seq:
+        return state
+    return close(state, state.current, act)
+
+
+# Days and details
+
+
+def _day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
+    """The day that the request itself names; a day inside a message or note is not it."""
+    days = find_dates(act.clause.plain, state.today, state.anchor)
+    if item.kind == "note" or (item.is_fault and item.kind != "task"):
+        return None
+    if item.delivers_words:
+        head = " ".join(act.matter.text.split()[:3])
+        end = act.clause.text.find(head) + len(head)
+        days = [mention for mention in days if mention.start <= end]
+    return days[-1].day if days else None
+
+
+def _claim_pending(
+    state: RequestState, act: Act, day: date | None
+) -> tuple[RequestState, date | None]:
+    """ "And in two weeks, remind me …": the day said before the ask is its day."""
+    pending = state.pending
+    is_here = pending and (pending.seq, pending.sentence) == (
+        act.seq,
+        act.clause.sentence,
+    )
+    if day or pending is None or not is_here:
+        return state, day
+    if pending.index >= 0:
+        current, other = state.current, state.items[pending.index]
+        state = put(state, pending.index, replace(other, due=pending.before))
+        state = replace(state, current=current)
+    return replace(state, pending=None), pending.day
+
+
+def _take_day(state: RequestState, act: Act) -> RequestState:
+    """A day said around a request is its day where one was asked for, or the words say so."""
+    days = find_dates(act.clause.plain, state.today, state.anchor)
+    if not days:
+        return state
+    item = state.open_item
+    if state.proposed and item is None:
+        return replace(_settle(state, act, days[-1].day), proposed=None)
+    here = (act.seq, act.clause.sentence)
+    if item is None or item.delivers_words:
+        return replace(state, pending=PendingDay(*here, days[-1].day, -1, None))
+    is_alone = len(act.matter.words) - len(_text_of(days[-1], act).split()) <= 2
+    is_asked = state.asks_day or state.proposed is not None
+    is_said = is_alone or is_asked or bool(_CUES["due"].search(act.clause.text))
+    if not is_said or _CUES["other_day"].match(act.matter.text):
+        return state
+    reason = re.search(r"\b(?:because|since|as)\b", act.clause.text)
+    meant = [mention for mention in days if reason and mention.end <= reason.start()]
+    day = (meant or days)[-1].day
+    earlier = state.pending
+    is_same = earlier and (earlier.seq, earlier.sentence) == here
+    before = earlier.before if earlier and is_same else item.due
+    state = put(state, state.current, replace(touch(item, act.seq), due=day))
+    pending = PendingDay(*here, day, state.current, before)
+    return replace(state, proposed=None, pending=pending)
+
+
+def _text_of(mention: DateMention, act: Act) -> str:
+    return act.clause.text[mention.start : mention.end]
+
+
+def _add_detail(state: RequestState, act: Act) -> RequestState:
+    """What the caller says next of a request, or in answer to a question about it."""
+    item = state.open_item
+    if item is None or len(item.details) >= MAX_DETAILS:
+        return state
+    is_same_turn = max(item.asked, item.turns[0]) == act.seq
+    is_meant = is_same_turn or state.asks_detail or act.answer == "yes"
+    about = stems(act.matter.text)
+    if not is_meant or not about or about & state.refused:
+        return state
+    updated = replace(
+        touch(item, act.seq),
+        details=(*item.details, act.matter.said),
+        person=item.person or find_person(act.matter),
+    )
+    return put(state, state.current, updated)
+
+
+def _is_pointing(matter: Plain) -> bool:
+    """Whether only "it" or "that" says what is meant."""
+    points = not _POINTERS.isdisjoint(matter.vocabulary)
+    return points and not stems(matter.text) - _EMPTY_VERBS
+
+
+def _is_of_it(text: str) -> bool:
+    return bool(_OF_IT.match(text)) and kind_of(text) not in ("message", "reminder")
