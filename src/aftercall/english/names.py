@@ -176,9 +176,11 @@ def _is_name_word(plain: Plain, word: Word, *, is_cased: bool, is_first: bool) -
         or "@" in norm
     ):
         return False
+    is_plain = norm in word_class("stop") and norm not in given_names()
     if is_cased:
         is_particle = norm in _PARTICLES and not is_first
-        return (said[0].isupper() or is_particle) and len(said) > 1
+        is_large = said[0].isupper() and len(said) > 1 and not is_plain
+        return is_large or is_particle
     if norm in given_names() and is_first:
         return True
     known = norm in word_class("stop") or norm in word_class("ends")
@@ -192,17 +194,19 @@ def _capitalise(word: str) -> str:
 
 
 def _name_in(sentence: Plain, *, is_opening: bool, is_asked: bool) -> str:
-    frames = (*_SURE, _OPENING) if is_opening or is_asked else _SURE
-    for frame in frames:
+    for frame in (*_SURE, _OPENING):
         match = frame.match(sentence.text)
-        if not match:
-            continue
-        if _OTHERS.search(" ".join(match.group().split()[-5:])):
+        if not match or _OTHERS.search(" ".join(match.group().split()[-5:])):
             continue
         at = sentence.index(match.end())
         name = take_name(sentence, at)
-        if name and (
-            " name is" in f" {match.group()}" or _is_plainly_given(sentence, at, name)
+        if not name:
+            continue
+        is_free = frame is not _OPENING or is_opening or is_asked
+        is_speaking = _after(sentence, at, name) in _SPEAKS
+        is_named = " name is" in f" {match.group()}"
+        if is_named or (
+            (is_free or is_speaking) and _is_plainly_given(sentence, at, name)
         ):
             return _fuller_after(sentence, at, name)
     return _named_first(sentence)

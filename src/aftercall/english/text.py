@@ -122,9 +122,11 @@ class Plain:
 
     def between(self, start: int, end: int) -> "Plain":
         """The words between two offsets of `text`."""
-        return self.slice(
-            self.index(start), self.index(end - 1) + 1 if end > start else 0
-        )
+        inside = self.text[start:end]
+        if not inside.strip():
+            return self.slice(0, 0)
+        last = start + len(inside.rstrip()) - 1
+        return self.slice(self.index(start), self.index(last) + 1)
 
     @property
     def cited(self) -> str:
@@ -228,8 +230,9 @@ def _drop_hesitations(words: list[Word]) -> list[Word]:
 
 def _is_zero(words: list[Word], at: int) -> bool:
     """ "Four oh one": between figures it is one."""
-    beside = (*words[max(0, at - 1) : at], *words[at + 1 : at + 2])
-    return any(word.norm in DIGITS or word.norm == "point" for word in beside)
+    before = [word for word in words[max(0, at - 1) : at] if not word.stop]
+    after = words[at + 1 : at + 2] if not words[at].stop else []
+    return any(word.norm in DIGITS or word.norm == "point" for word in before + after)
 
 
 def _join_numbers(words: list[Word]) -> list[Word]:

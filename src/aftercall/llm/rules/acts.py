@@ -97,6 +97,8 @@ def read_acts(turn: Turn) -> list[Act]:
             pass
         elif act.kind == "hearsay":
             said_by_other = clause.sentence
+        elif act.kind == "tell" and clause.sentence == condition and not act.is_bare:
+            act = _as_kind(act, "hypothetical")
         elif act.kind in ("ask", "unclear", "fault", "own"):
             is_would = " would " in f" {clause.text} "
             is_order = act.matter.text == clause.text

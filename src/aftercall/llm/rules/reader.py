@@ -21,6 +21,7 @@ from aftercall.llm.rules.promises import find_promises
 from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
 from aftercall.llm.rules.summary import find_told, summarise, summarise_foreign
+from aftercall.llm.rules.titles import drop_other_days
 from aftercall.model.calls import Call
 from aftercall.model.reading import (
     FactDraft,
@@ -117,7 +118,11 @@ def _compose(
     open_items = [item for item in state.items if item.status == "open"]
     called_off = [item for item in state.items if item.status == "withdrawn"]
     facts = find_facts(acts, state.refused)
-    requests = [_to_request(item) for item in open_items if item.confidence >= ACTED_ON]
+    requests = [
+        _to_request(item, state.today)
+        for item in open_items
+        if item.confidence >= ACTED_ON
+    ]
     unclear = [_to_unclear(item) for item in open_items if item.confidence < ACTED_ON]
     withdrawn = [
         WithdrawnRequest(title=item.title, turns=item.turns) for item in called_off
@@ -149,10 +154,11 @@ def _ground(item: Cited) -> Cited:
     return item if words == item.words else item.model_copy(update={"words": words})
 
 
-def _to_request(item: Item) -> Request:
+def _to_request(item: Item, today: date) -> Request:
+    title = drop_other_days(item.title, item.due, today) if item.due else item.title
     return Request(
         kind=item.kind,
-        title=item.title,
+        title=title,
         details=". ".join(item.details),
         person=item.person,
         due=item.due,

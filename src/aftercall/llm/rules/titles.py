@@ -1,9 +1,11 @@
 """How a request is titled: in the caller's words, its kind, and the person it concerns."""
 
 import re
+from datetime import date
 
+from aftercall.english.dates import find_dates
 from aftercall.english.names import take_name
-from aftercall.english.text import MASK, Plain
+from aftercall.english.text import MASK, Plain, normalise
 from aftercall.english.words import (
     compile_pattern,
     load_patterns,
@@ -54,6 +56,7 @@ def title_of(matter: Plain) -> str:
     return said[:1].upper() + said[1:]
 
 
+_BEFORE_DAY = frozenset(("on", "for", "by", "before", "from", "at", "until"))
 _YOU = re.compile(r"\b(you|your|yours|yourself)\b", re.I)
 _ME = {"you": "me", "your": "my", "yours": "mine", "yourself": "myself"}
 
@@ -61,6 +64,24 @@ _ME = {"you": "me", "your": "my", "yours": "mine", "yourself": "myself"}
 def to_caller(title: str) -> str:
     """An agent's offer in the caller's words: "put you on the list" is "put me on the list"."""
     return _YOU.sub(lambda match: _ME[match[1].lower()], title)
+
+
+def drop_other_days(title: str, due: date, today: date) -> str:
+    """The title without days that the caller has replaced by another."""
+    plain = normalise(title)
+    stale = [item for item in find_dates(plain, today) if item.day != due]
+    if not stale:
+        return title
+    dropped = {
+        index
+        for item in stale
+        for index in range(plain.index(item.start), plain.index(item.end - 1) + 1)
+    }
+    for index in sorted(dropped):
+        if index and plain.words[index - 1].norm in _BEFORE_DAY:
+            dropped.add(index - 1)
+    kept = (word for index, word in enumerate(plain.words) if index not in dropped)
+    return Plain(title, tuple(kept)).said or title
 
 
 def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
