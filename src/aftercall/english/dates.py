@@ -63,33 +63,29 @@ def find_dates(
     plain = normalise(text) if isinstance(text, str) else text
     if not _MAY_NAME.search(plain.text):
         return []
+    named = _find_named(plain, today, anchor)
+    around = [item for item in _reckon(plain.text, named, anchor) if item.day >= today]
+    apart = [item for item in named if not _is_taken(item.start, item.end, around)]
+    return sorted((*apart, *around), key=lambda item: item.start)
+
+
+def _find_named(plain: Plain, today: date, anchor: date | None) -> list[DateMention]:
     found: list[DateMention] = []
     refused: set[date] = set()
     for pattern, resolve in _PATTERNS:
         for match in pattern.finditer(plain.text):
-            if any(
-                match.start() < other.end and other.start < match.end()
-                for other in found
-            ):
+            if _is_taken(*match.span(), found):
                 continue
-            base = _base(match, today, anchor)
-            mention = _resolve(plain, match, resolve, base)
+            mention = _resolve(plain, match, resolve, _base(match, today, anchor))
             found.append(mention or DateMention(*match.span(), date.min))
             if mention and _NEGATED.search(plain.text[: match.start()]):
                 refused.add(mention.day)
-    named = sorted(
-        (item for item in found if item.day >= today and item.day not in refused),
-        key=lambda item: item.start,
-    )
-    around = [item for item in _reckon(plain.text, named, anchor) if item.day >= today]
-    apart = [
-        item
-        for item in named
-        if not any(
-            item.start < other.end and other.start < item.end for other in around
-        )
-    ]
-    return sorted((*apart, *around), key=lambda item: item.start)
+    meant = (item for item in found if item.day >= today and item.day not in refused)
+    return sorted(meant, key=lambda item: item.start)
+
+
+def _is_taken(start: int, end: int, found: list[DateMention]) -> bool:
+    return any(start < other.end and other.start < end for other in found)
 
 
 def _base(match: re.Match[str], today: date, anchor: date | None) -> date:

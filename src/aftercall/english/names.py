@@ -275,45 +275,44 @@ def _fuller_after(sentence: Plain, at: int, name: str) -> str:
 
 def _bare_name(sentence: Plain, before: str, *, is_asked: bool) -> str:
     """A sentence that is nothing but a name."""
-    lead = re.match(_LEAD, f"{sentence.text} ")
-    at = sentence.index(lead.end()) if lead else 0
-    spelled = [
-        index for index, word in enumerate(sentence.words) if len(word.norm) == 1
-    ]
-    if len(spelled) >= _MIN_SPELLED and spelled[-1] + 1 < len(sentence.words):
-        at = spelled[-1] + 1
-    while at < len(sentence.words) - 1 and sentence.words[at].norm in word_class(
-        "title"
-    ):
-        at += 1
+    at = _skip_to_name(sentence)
     name = take_name(sentence, at)
     if not name or _describes(name):
         return ""
     after = _after(sentence, at, name)
     end = min(at + len(name.split()), len(sentence.words)) - 1
-    if (
-        after
-        and after not in _AFTER
-        and not sentence.words[end].stop
-        and len(after) > 1
-    ):
+    stop = sentence.words[end].stop
+    if after not in _AFTER and not stop and len(after) > 1:
         return ""
     if is_asked:
         return name
-    parts = name.lower().split()
-    is_known = bool(before) and set(before.lower().split()) < set(parts)
     is_last = end == len(sentence.words) - 1
-    is_whole = sentence.words[end].stop == "," or (
-        is_last and sentence.words[end].stop in (".", "\n")
-    )
+    is_whole = stop == "," or (is_last and stop in (".", "\n"))
+    parts = name.lower().split()
+    if before:
+        return name if is_whole and set(before.lower().split()) < set(parts) else ""
     is_spelled = bool(find_spelled(sentence)) and len(parts) > 1
-    is_full = len(parts) > 1 and not any(
-        part in word_class("stop") or part in _PLACES or is_descriptive(part)
-        for part in parts
+    return name if is_spelled or (is_whole and _is_full_name(parts)) else ""
+
+
+def _skip_to_name(sentence: Plain) -> int:
+    """Where a bare name may begin: behind small words, titles and spelled letters."""
+    words = sentence.words
+    lead = re.match(_LEAD, f"{sentence.text} ")
+    at = sentence.index(lead.end()) if lead else 0
+    spelled = [index for index, word in enumerate(words) if len(word.norm) == 1]
+    if len(spelled) >= _MIN_SPELLED and spelled[-1] + 1 < len(words):
+        at = spelled[-1] + 1
+    while at < len(words) - 1 and words[at].norm in word_class("title"):
+        at += 1
+    return at
+
+
+def _is_full_name(parts: list[str]) -> bool:
+    plain = word_class("stop") | _PLACES
+    return len(parts) > 1 and not any(
+        part in plain or is_descriptive(part) for part in parts
     )
-    if is_spelled or (is_whole and is_full and not before):
-        return name
-    return name if is_whole and is_known else ""
 
 
 def find_spelled(sentence: Plain) -> str:

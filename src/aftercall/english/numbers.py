@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 
-from aftercall.english.words import word_list
 
-UNITS = word_list("one two three four five six seven eight nine")
-TEENS = word_list(
-    """
-    ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen
-    """
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+UNITS = _words("one two three four five six seven eight nine")
+TEENS = _words(
+    "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 )
-TENS = word_list("twenty thirty forty fifty sixty seventy eighty ninety")
-_UNIT_PLACES = word_list(
-    """
-    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
-    fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth
-    """
+TENS = _words("twenty thirty forty fifty sixty seventy eighty ninety")
+_UNIT_PLACES = _words(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
+    "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth"
 )
 ORDINAL_WORDS = (
     *_UNIT_PLACES,
@@ -79,42 +78,44 @@ def _is_counted(words: Sequence[str], at: int) -> bool:
     )
 
 
+def _word(words: Sequence[str], at: int) -> str:
+    return words[at] if at < len(words) else ""
+
+
 def _read(words: Sequence[str], at: int) -> Group:
     """The number that begins here, or no words at all."""
-    word, following = words[at], words[at + 1] if at + 1 < len(words) else ""
-    if word in _REPEATS and following in _SMALL and _SMALL[following] < 10:
+    word, following = words[at], _word(words, at + 1)
+    if word in _REPEATS and _SMALL.get(following, 10) < 10:
         return " ".join([str(_SMALL[following])] * _REPEATS[word]), 2
     if word == "a" and following in _SCALES:
         return _scale(words, at + 2, _SCALES[following], 2)
     if word in _PLACES:
         return _ordinal(_PLACES[word]), 1
-    if word in _TENS and following in _PLACES and _PLACES[following] < 10:
+    if word in _TENS and _PLACES.get(following, 10) < 10:
         return _ordinal(_TENS[word] + _PLACES[following]), 2
     value, taken = _below_hundred(words, at)
-    if not taken:
-        return "", 0
-    after = words[at + taken] if at + taken < len(words) else ""
-    if after in _SCALES and value:
+    after = _word(words, at + taken)
+    if value and after in _SCALES:
         return _scale(words, at + taken + 1, value * _SCALES[after], taken + 1)
-    if after == "point" and at + taken + 1 < len(words):
+    if taken and after == "point":
         decimals, more = _below_hundred(words, at + taken + 1)
-        if more:
-            return f"{value}.{decimals}", taken + 1 + more
-    return str(value), taken
+        return (
+            (f"{value}.{decimals}", taken + 1 + more) if more else (str(value), taken)
+        )
+    return (str(value), taken) if taken else ("", 0)
 
 
 def _scale(words: Sequence[str], at: int, value: int, taken: int) -> Group:
     """What follows a hundred or a thousand: "and thirty five"."""
-    skip = 1 if at < len(words) and words[at] == "and" else 0
+    skip = int(_word(words, at) == "and")
     rest, more = _below_hundred(words, at + skip)
-    if more and at + skip + more < len(words) and words[at + skip + more] == "hundred":
+    if more and _word(words, at + skip + more) == "hundred":
         rest, more = rest * 100, more + 1
     return (str(value + rest), taken + skip + more) if more else (str(value), taken)
 
 
 def _below_hundred(words: Sequence[str], at: int) -> tuple[int, int]:
-    word = words[at] if at < len(words) else ""
-    following = words[at + 1] if at + 1 < len(words) else ""
+    word, following = _word(words, at), _word(words, at + 1)
     if word in _TENS:
         unit = _SMALL.get(following, 0)
         return (_TENS[word] + unit, 2) if 0 < unit < 10 else (_TENS[word], 1)

@@ -24,8 +24,8 @@ _BESIDE = re.compile(
     r"(?:for|on|of|to|in|at|by|with|from) (?:(?:the|my|our|his|her|a) )?(?:\S+ )?$"
 )
 _UNIT = re.compile(
-    r"(?:oclock|am|pm|pounds?|dollars?|euros?|quid|bucks|people|guests|percent|degrees|years?|months?"
-    r"|weeks?|days?|hours?|minutes?|miles|square|inch(?:es)?|feet|copies|of (?:us|them)"
+    r"(?:oclock|am|pm|pounds?|dollars?|euros?|quid|bucks|people|guests|percent|degrees|years?"
+    r"|months?|weeks?|days?|hours?|minutes?|miles|square|inch(?:es)?|feet|copies|of (?:us|them)"
     r"|\S+ (?:street|road|avenue|lane|way|drive|court|close|row|gardens|hill|place|terrace|grove))"
     r"(?!\S)"
 )
@@ -45,11 +45,6 @@ _MAX_PASSWORD_WORDS = 8
 _POINTS = re.compile(r"(?:and |so |yes |only )*(?:it|that|this|they|mine)\b")
 _KEY = re.compile(
     r"(?<!\w)(?:sk|pk|ghp|gho|xox[bp]|api|key)[-_][\w-]{4,}|(?<!\w)(?=\w*\d)(?=\w*[A-Za-z])\w{20,}"
-)
-_REBUKE = re.compile(
-    r"\b(?:do not|don['’]t|never|should not|shouldn['’]t) (?:ever )?"
-    r"(?:share|tell|give|say|read|repeat|reveal)|should change (?:it|that)",
-    re.I,
 )
 
 _ILLNESS = _PATTERNS["illness"]
@@ -71,6 +66,7 @@ _PERSONAL = compile_pattern(r"(?:i|we|my|our|he|she|they|it is)")
 _MIN_TOLD_WORDS = 2
 _REACH = 3  # clauses that a plea for silence reaches back over
 _MIN_TELLING_CHARS = 6
+_NEAR = 45  # characters after figures in which a noun may say what they are
 _MIN_FIGURES = 3
 _LONG_FIGURES = 6  # figures that are read out in groups
 
@@ -97,13 +93,12 @@ def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
     question = ""
     earlier: list[Clause] = []
     is_order = any(_ORDERED.search(turn.text) for turn in turns)
-    for index, turn in enumerate(turns):
+    for turn in turns:
         if turn.speaker == "agent":
             question = turn.text
             continue
-        reply = turns[index + 1].text if index + 1 < len(turns) else ""
         clauses = split_clauses(turn.seq, turn.text)
-        secrets += _find_codes(turn, question, is_rebuked=bool(_REBUKE.search(reply)))
+        secrets += _find_codes(turn, question)
         secrets += _find_illnesses(clauses, is_order=is_order)
         secrets += _find_confidences(clauses, earlier)
         question, earlier = "", clauses
@@ -210,30 +205,31 @@ def _runs(plain: Plain) -> Iterator[list[Word]]:
         yield run
 
 
-def _find_codes(turn: Turn, question: str, *, is_rebuked: bool) -> Iterator[Secret]:
+def _find_codes(turn: Turn, question: str) -> Iterator[Secret]:
     label = noun = ""
     asked = _asked_for(question)
     for match in _KEY.finditer(turn.text):
         yield Secret(turn.seq, match.group(), match.group(), "technical", "A key")
     for sentence in split_plain_sentences(normalise(turn.text)):
-        for run in _runs(sentence):
-            if len(_figures(run)) < _MIN_FIGURES and len(run) < _MIN_FIGURES:
-                continue
-            value = sentence.source[run[0].start : run[-1].end]
-            if governor := _governor(sentence, run, asked or noun):
-                shown = (
-                    label
-                    if label and _POINTS.match(sentence.text)
-                    else asked or governor
-                )
-                yield Secret(turn.seq, sentence.cited, value, "technical", shown)
-        is_named = bool(_PASSWORD.search(sentence.text)) or bool(_PASSWORD.search(noun))
-        value = _password(sentence, is_rebuked=is_rebuked) if is_named else ""
-        if value:
-            shown = "" if _PASSWORD.search(sentence.text) else label
+        is_pointing = bool(label) and bool(_POINTS.match(sentence.text))
+        for value, governor in _find_numbers(sentence, asked or noun):
+            shown = label if is_pointing else asked or governor
+            yield Secret(turn.seq, sentence.cited, value, "technical", shown)
+        is_named = bool(_PASSWORD.search(sentence.text))
+        if (is_named or _PASSWORD.search(noun)) and (value := _password(sentence)):
+            shown = "" if is_named else label
             yield Secret(turn.seq, sentence.cited, value, "technical", shown)
         noun = _last_noun(sentence.text) or noun
         label = sentence.said
+
+
+def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
+    """Each secret number of a sentence, and the noun that says what it is."""
+    for run in _runs(sentence):
+        if max(len(_figures(run)), len(run)) < _MIN_FIGURES:
+            continue
+        if governor := _governor(sentence, run, otherwise):
+            yield sentence.source[run[0].start : run[-1].end], governor
 
 
 def _asked_for(question: str) -> str:
@@ -259,33 +255,35 @@ def _last_noun(text: str) -> str:
 def _governor(sentence: Plain, run: list[Word], otherwise: str) -> str:
     """The noun that says what the figures are."""
     at = sentence.words.index(run[0])
-    start = sentence.offset(at)
-    end = at + len(run)
-    before = sentence.text[:start]
-    after = sentence.text[sentence.offset(end) :] if end < len(sentence.words) else ""
+    before = sentence.text[: sentence.offset(at)]
+    after = sentence.slice(at + len(run)).text
     if _UNIT.match(after) or _HOUR_BEFORE.search(before):
         return ""
-    secret = max(_OPENS.finditer(before), key=lambda match: match.start(), default=None)
-    known = max(_KNOWN.finditer(before), key=lambda match: match.start(), default=None)
-    if secret and known:
-        is_beside = (
-            _BESIDE.search(before[: known.start()])
-            and " is " in before[known.end() - 1 :]
-        )
-        if _STRONG.match(secret.group()) or is_beside or known.end() < secret.end():
-            known = None
-    if known:
+    secret, known = _last(_OPENS, before), _last(_KNOWN, before)
+    if known and not (secret and _outweighs(secret, known, before)):
         return ""
     if secret:
         return secret.group()
-    later = _OPENS.search(after[:45])
-    plain = _KNOWN.search(after[:45])
+    later, plain = _OPENS.search(after[:_NEAR]), _KNOWN.search(after[:_NEAR])
     if plain and (later is None or plain.start() < later.start()):
         return ""
     return later.group() if later else otherwise
 
 
-def _password(sentence: Plain, *, is_rebuked: bool) -> str:
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return max(pattern.finditer(text), key=lambda match: match.start(), default=None)
+
+
+def _outweighs(secret: re.Match[str], known: re.Match[str], before: str) -> bool:
+    """Whether the secret noun owns the figures though a plain one is named as well."""
+    is_beside = bool(_BESIDE.search(before[: known.start()]))
+    is_beside = is_beside and " is " in before[known.end() - 1 :]
+    return (
+        bool(_STRONG.match(secret.group())) or is_beside or known.end() < secret.end()
+    )
+
+
+def _password(sentence: Plain) -> str:
     """What was said as the password; nothing where a password is only talked about."""
     noun = _PASSWORD.search(sentence.text)
     start = noun.end() if noun else 0
@@ -326,27 +324,25 @@ def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[
         match = _CONFIDES.search(clause.text)
         if not match or clause.is_question:
             continue
-        before = clause.plain.between(0, match.start())
-        after = clause.plain.after(match.end())
-        while (listener := _LISTENER.match(after.text)) is not None:
-            after = after.after(listener.end() + 1)
-        told = [part for part in (before, after) if _tells(part)]
-        if match.group().endswith("say") and after.words:
-            told = [after.slice(0, 1)]
-        if not told:
-            around = [other.plain for other in clauses[max(0, index - _REACH) : index]]
-            around = around or [other.plain for other in earlier[-_REACH:]]
-            told = [part for part in around if _tells(part)]
-        if not told:
-            following = [other.plain for other in clauses[index + 1 : index + 2]]
-            told = [part for part in following if _tells(part)]
-        for part in told:
-            yield Secret(
-                clause.seq if part.source == clause.plain.source else earlier[-1].seq,
-                part.cited,
-                part.cited,
-                _feels(part.text),
-            )
+        near = clauses[max(0, index - _REACH) : index] or earlier[-_REACH:]
+        around = [Clause(clause.seq, part, 0) for part in _sides(clause.plain, match)]
+        for told in (around, near, clauses[index + 1 : index + 2]):
+            kept = [part for part in told if part in around or _tells(part.plain)]
+            for part in kept:
+                words = part.plain.cited
+                yield Secret(part.seq, words, words, _feels(part.text))
+            if kept:
+                break
+
+
+def _sides(plain: Plain, match: re.Match[str]) -> list[Plain]:
+    """What is told in the clause that asks for silence, before the plea or after it."""
+    after = plain.after(match.end())
+    while (listener := _LISTENER.match(after.text)) is not None:
+        after = after.after(listener.end() + 1)
+    if match.group().endswith("say") and after.words:
+        return [after.slice(0, 1)]
+    return [part for part in (plain.between(0, match.start()), after) if _tells(part)]
 
 
 _FEELING = compile_pattern("<feeling>")

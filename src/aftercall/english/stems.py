@@ -4,8 +4,7 @@ import re
 
 import snowballstemmer
 
-from aftercall.english.memo import remember
-from aftercall.english.words import word_class
+from aftercall.english.words import remember, word_class
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
 _STEMMER = snowballstemmer.stemmer("english")

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from aftercall.english.memo import remember
 from aftercall.english.numbers import COUNTED, DIGITS, group_numbers
-from aftercall.english.words import vocabulary, word_class
+from aftercall.english.words import remember, vocabulary, word_class
 
 # Stands for each character of a secret; private use, so no transcript means anything by it.
 MASK = "\ue000"

@@ -1,10 +1,11 @@
-"""Word classes from `words.toml`, and patterns that name them."""
+"""Word classes from `words.toml`, patterns that name them, and a cache that forgets speech."""
 
 import re
 import tomllib
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from importlib.resources import files
+from typing import ParamSpec, TypeVar, cast
 
 _CLASS = re.compile(r"(?<!\?P)<([a-z]+)>")
 _SPACES = re.compile(r"\s+")
@@ -75,3 +76,20 @@ def is_descriptive(word: str) -> bool:
 def by_form(forms: Mapping[str, str]) -> dict[str, str]:
     """Each form of a word, and the word it stands for."""
     return {form: word for word, others in forms.items() for form in others.split()}
+
+
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
+_CLEARS: list[Callable[[], None]] = []
+
+
+def remember(ask: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
+    """Caches a pure function of a text until `clear_caches`."""
+    kept = lru_cache(maxsize=4096)(ask)
+    _CLEARS.append(kept.cache_clear)
+    return cast("Callable[Asked, Answer]", kept)
+
+
+def clear_caches() -> None:
+    for clear in _CLEARS:
+        clear()

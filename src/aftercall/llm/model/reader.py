@@ -8,9 +8,9 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from aftercall.english.language import detect_language
-from aftercall.english.memo import clear_caches
 from aftercall.english.secrets import Secret, find_secrets, mask, secret_facts
 from aftercall.english.text import MASK
+from aftercall.english.words import clear_caches
 from aftercall.llm.model import grounding, questions
 from aftercall.llm.model.completion import (
     AnswerCache,

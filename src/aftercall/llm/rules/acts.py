@@ -124,34 +124,37 @@ def _as_kind(act: Act, kind: ActKind) -> Act:
 
 
 def classify(clause: Clause, speaker: Speaker) -> Act:
-    plain, answer = clause.plain, _NO_ANSWER
-    if speaker == "caller":
-        plain, answer = _read_answer(clause.plain)
-    if not plain.words:
-        return Act("tell", clause, plain, speaker, answer=answer, is_bare=True)
-    if speaker == "caller" and answer != "no" and _ACCEPTS.fullmatch(plain.text):
-        return Act("tell", clause, plain, speaker, answer=answer or "yes", is_bare=True)
-    if speaker == "caller" and answer == "no" and _DECLINES.fullmatch(plain.text):
-        return Act("tell", clause, plain, speaker, answer="no", is_bare=True)
-    if speaker == "caller" and (match := _DO_IT.match(plain.text)) is not None:
-        rest = plain.after(match.end())
-        return Act("tell", clause, rest, speaker, answer="yes")
+    """The act of one clause: an answer, or the first row of the table that fits."""
+    if speaker == "agent":
+        return _look_up(clause, clause.plain, speaker, _NO_ANSWER)
+    plain, answer = _read_answer(clause.plain)
+    is_yes = answer != "no" and _ACCEPTS.fullmatch(plain.text)
+    is_no = answer == "no" and _DECLINES.fullmatch(plain.text)
+    if is_yes or is_no or not plain.words:
+        given = answer or ("yes" if is_yes else _NO_ANSWER)
+        return Act("tell", clause, plain, speaker, answer=given, is_bare=True)
+    if (match := _DO_IT.match(plain.text)) is not None:
+        return Act("tell", clause, plain.after(match.end()), speaker, answer="yes")
+    return _look_up(clause, plain, speaker, answer)
+
+
+def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> Act:
     for kind, confidence, pattern in _table(speaker):
-        match = pattern.match(plain.text)
-        if match and match.end() == len(plain.text):
-            matter = plain
-            if "what" in match.groupdict() and match["what"] is not None:
-                matter = plain.between(*match.span("what"))
-            if kind == "ask" and _NICKNAME.match(matter.text):
-                kind = "ignore"
-            if (
-                kind == "ask"
-                and matter.text == plain.text
-                and _TO_YOU.search(matter.text)
-            ):
-                kind = "own"
+        match = pattern.fullmatch(plain.text)
+        if match:
+            has_matter = match.groupdict().get("what") is not None
+            matter = plain.between(*match.span("what")) if has_matter else plain
+            if kind == "ask":
+                kind = _check_ask(matter.text, plain.text)
             return Act(kind, clause, matter, speaker, confidence, answer)
     return Act("tell", clause, plain, speaker, answer=answer)
+
+
+def _check_ask(matter: str, clause: str) -> ActKind:
+    """A nickname ("call me Al") and what the caller will do for us are no requests."""
+    if _NICKNAME.match(matter):
+        return "ignore"
+    return "own" if matter == clause and _TO_YOU.search(matter) else "ask"
 
 
 def _read_answer(plain: Plain) -> tuple[Plain, Answer]:

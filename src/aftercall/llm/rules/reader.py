@@ -8,10 +8,10 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from aftercall.english.language import detect_language
-from aftercall.english.memo import clear_caches
 from aftercall.english.names import find_foreign_name, resolve_name
 from aftercall.english.secrets import Secret, find_secrets, mask, secret_facts
 from aftercall.english.text import MASK
+from aftercall.english.words import clear_caches
 from aftercall.english.zones import find_zone
 from aftercall.llm.cached_reader import CachedReader
 from aftercall.llm.rules.acts import Act, read_acts

@@ -2,13 +2,12 @@
 
 import re
 from dataclasses import replace
-from datetime import date
 
-from aftercall.english.dates import DateMention, find_dates
 from aftercall.english.stems import stem, stems
 from aftercall.english.text import Plain
 from aftercall.english.words import load_patterns
 from aftercall.llm.rules.acts import Act
+from aftercall.llm.rules.due import claim_pending, day_of_ask, settle, take_day
 from aftercall.llm.rules.state import (
     ACTED_ON,
     MAX_DETAILS,
@@ -19,7 +18,6 @@ from aftercall.llm.rules.state import (
     UNSURE,
     Item,
     Offer,
-    PendingDay,
     RequestState,
     add,
     close,
@@ -65,7 +63,7 @@ def apply(state: RequestState, act: Act) -> RequestState:
     if act.speaker == "agent":
         return _hear_agent(state, act)
     if act.seq != state.last_seq and _goes_along(state, act):
-        state = replace(_settle(state, act, state.proposed), proposed=None)
+        state = replace(settle(state, act, state.proposed), proposed=None)
     after = _hear_caller(state, act)
     days = after.days_of(act.clause.plain)
     told = after.told
@@ -190,7 +188,7 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
         known = _named_in(state, act)
         if known >= 0:
             return close(state, known, act)
-    state = _take_day(state, act)
+    state = take_day(state, act)
     return state if act.is_bare else _add_detail(state, act)
 
 
@@ -226,34 +224,8 @@ def _answer(state: RequestState, act: Act) -> RequestState:
     if offer:
         state = _accept(state, act, offer)
     if state.proposed and not state.days_of(act.clause.plain):
-        state = _settle(state, act, state.proposed)
+        state = settle(state, act, state.proposed)
     return replace(state, offer=None, proposed=None)
-
-
-def _settle(state: RequestState, act: Act, day: date | None) -> RequestState:
-    """A day that the agent put forward and the caller takes is the day of the request.
-
-    Where nothing is asked for yet, taking it is the request.
-    """
-    item = state.open_item
-    if item:
-        taken = replace(touch(item, state.proposed_seq, act.seq), due=day)
-        return state if item.delivers_words else put(state, state.current, taken)
-    told = [(seq, plain) for seq, plain in state.told if seq >= act.seq - 8]
-    if not told or any(other.due == day for other in state.items):
-        return state
-    first_seq, first = max(told, key=lambda pair: len(stems(pair[1].text)))
-    item = Item(
-        title=title_of(first),
-        words=first.cited,
-        turns=tuple(sorted({first_seq, state.proposed_seq, act.seq})),
-        kind="booking",
-        confidence=0.7,
-        topic=stems(" ".join(plain.text for _, plain in told)),
-        due=day,
-        details=tuple(plain.said for _, plain in told if plain is not first),
-    )
-    return add(state, item)
 
 
 def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
@@ -324,7 +296,7 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
         asked=act.seq,
         is_fault=act.kind == "fault",
     )
-    state, day = _claim_pending(state, act, _day_of_ask(state, act, item))
+    state, day = claim_pending(state, act, day_of_ask(state, act, item))
     return _join_fault(state, replace(item, due=day))
 
 
@@ -334,22 +306,24 @@ def _continues(state: RequestState, item: Item, act: Act) -> bool:
     is_same_turn = item.turns[-1] == act.seq
     if item.turns[-1] < act.seq - 2 or text.startswith("remind"):
         return False
-    if act.kind == "fault":
+    if act.kind != "ask":
         return is_same_turn or item.confidence < 0.7
-    if act.kind == "unclear":
-        return is_same_turn or item.confidence < 0.7
-    if _is_pointing(act.matter):
+    if _is_pointing(act.matter) or _says_again(item, act):
         return True
     if item.kind == "message" and _CUES["of_person"].search(act.clause.text):
         return True
-    is_way = bool(re.match(r"(?:call|ring|phone|text|email) (?:me|us)\b", text))
-    if is_same_turn and is_way and len(stems(text)) <= 1:
-        return True
-    is_again = stem(text.split()[0]) in item.topic and item.turns[0] < act.seq - 1
-    if is_again and len(stems(text) - item.about) <= 3:
-        return True
     has_told = any(seq == act.seq for seq, _ in state.told)
     return _is_of_it(text) and not has_told
+
+
+def _says_again(item: Item, act: Act) -> bool:
+    """ "Can somebody call me?" in one breath with the request, or its verb once more later."""
+    text = act.matter.text
+    is_way = bool(re.match(r"(?:call|ring|phone|text|email) (?:me|us)\b", text))
+    if item.turns[-1] == act.seq and is_way and len(stems(text)) <= 1:
+        return True
+    is_again = stem(text.split()[0]) in item.topic and item.turns[0] < act.seq - 1
+    return is_again and len(stems(text) - item.about) <= 3
 
 
 def _restate(state: RequestState, act: Act) -> RequestState:
@@ -471,70 +445,6 @@ def _withdraw(state: RequestState, act: Act) -> RequestState:
     if just_closed and state.items[state.current].turns[-1] == act.seq:
         return state
     return close(state, state.current, act)
-
-
-# Days and details
-
-
-def _day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
-    """The day that the request itself names; a day inside a message or note is not it."""
-    days = find_dates(act.clause.plain, state.today, state.anchor)
-    if item.kind == "note" or (item.is_fault and item.kind != "task"):
-        return None
-    if item.delivers_words:
-        head = " ".join(act.matter.text.split()[:3])
-        end = act.clause.text.find(head) + len(head)
-        days = [mention for mention in days if mention.start <= end]
-    return days[-1].day if days else None
-
-
-def _claim_pending(
-    state: RequestState, act: Act, day: date | None
-) -> tuple[RequestState, date | None]:
-    """ "And in two weeks, remind me …": the day said before the ask is its day."""
-    pending = state.pending
-    is_here = pending and (pending.seq, pending.sentence) == (
-        act.seq,
-        act.clause.sentence,
-    )
-    if day or pending is None or not is_here:
-        return state, day
-    if pending.index >= 0:
-        current, other = state.current, state.items[pending.index]
-        state = put(state, pending.index, replace(other, due=pending.before))
-        state = replace(state, current=current)
-    return replace(state, pending=None), pending.day
-
-
-def _take_day(state: RequestState, act: Act) -> RequestState:
-    """A day said around a request is its day where one was asked for, or the words say so."""
-    days = find_dates(act.clause.plain, state.today, state.anchor)
-    if not days:
-        return state
-    item = state.open_item
-    if state.proposed and item is None:
-        return replace(_settle(state, act, days[-1].day), proposed=None)
-    here = (act.seq, act.clause.sentence)
-    if item is None or item.delivers_words:
-        return replace(state, pending=PendingDay(*here, days[-1].day, -1, None))
-    is_alone = len(act.matter.words) - len(_text_of(days[-1], act).split()) <= 2
-    is_asked = state.asks_day or state.proposed is not None
-    is_said = is_alone or is_asked or bool(_CUES["due"].search(act.clause.text))
-    if not is_said or _CUES["other_day"].match(act.matter.text):
-        return state
-    reason = re.search(r"\b(?:because|since|as)\b", act.clause.text)
-    meant = [mention for mention in days if reason and mention.end <= reason.start()]
-    day = (meant or days)[-1].day
-    earlier = state.pending
-    is_same = earlier and (earlier.seq, earlier.sentence) == here
-    before = earlier.before if earlier and is_same else item.due
-    state = put(state, state.current, replace(touch(item, act.seq), due=day))
-    pending = PendingDay(*here, day, state.current, before)
-    return replace(state, proposed=None, pending=pending)
-
-
-def _text_of(mention: DateMention, act: Act) -> str:
-    return act.clause.text[mention.start : mention.end]
 
 
 def _add_detail(state: RequestState, act: Act) -> RequestState:

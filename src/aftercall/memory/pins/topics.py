@@ -15,7 +15,7 @@ from itertools import combinations
 
 from aftercall.english.clauses import split_sentences
 from aftercall.english.language import detect_language
-from aftercall.english.memo import clear_caches
+from aftercall.english.words import clear_caches
 from aftercall.memory.pins.everyday import (
     EMPTY_TERMS,
     OPENERS,

@@ -1,0 +1,106 @@
+"""The day of a request: said with it, asked for, put forward by the agent, or taken back."""
+
+import re
+from dataclasses import replace
+from datetime import date
+
+from aftercall.english.dates import DateMention, find_dates
+from aftercall.english.stems import stems
+from aftercall.english.words import load_patterns
+from aftercall.llm.rules.acts import Act
+from aftercall.llm.rules.state import Item, PendingDay, RequestState, add, put, touch
+from aftercall.llm.rules.titles import title_of
+
+_CUES = load_patterns("aftercall.llm.rules", "state")
+REACH = 8  # turns back in which the caller told what a day is for
+
+
+def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
+    """A day that the agent put forward and the caller takes is the day of the request.
+
+    Where nothing is asked for yet, taking it is the request.
+    """
+    item = state.open_item
+    if item:
+        taken = replace(touch(item, state.proposed_seq, act.seq), due=day)
+        return state if item.delivers_words else put(state, state.current, taken)
+    told = [(seq, plain) for seq, plain in state.told if seq >= act.seq - REACH]
+    if not told or any(other.due == day for other in state.items):
+        return state
+    first_seq, first = max(told, key=lambda pair: len(stems(pair[1].text)))
+    booked = Item(
+        title=title_of(first),
+        words=first.cited,
+        turns=tuple(sorted({first_seq, state.proposed_seq, act.seq})),
+        kind="booking",
+        confidence=0.7,
+        topic=stems(" ".join(plain.text for _, plain in told)),
+        due=day,
+        details=tuple(plain.said for _, plain in told if plain is not first),
+    )
+    return add(state, booked)
+
+
+def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
+    """The day that the request itself names; a day inside a message or note is not it."""
+    days = find_dates(act.clause.plain, state.today, state.anchor)
+    if item.kind == "note" or (item.is_fault and item.kind != "task"):
+        return None
+    if item.delivers_words:
+        head = " ".join(act.matter.text.split()[:3])
+        end = act.clause.text.find(head) + len(head)
+        days = [mention for mention in days if mention.start <= end]
+    return days[-1].day if days else None
+
+
+def claim_pending(
+    state: RequestState, act: Act, day: date | None
+) -> tuple[RequestState, date | None]:
+    """ "And in two weeks, remind me …": the day said before the ask is its day."""
+    pending = state.pending
+    if day or pending is None or not _is_here(pending, act):
+        return state, day
+    if pending.index >= 0:
+        current, other = state.current, state.items[pending.index]
+        state = put(state, pending.index, replace(other, due=pending.before))
+        state = replace(state, current=current)
+    return replace(state, pending=None), pending.day
+
+
+def _is_here(pending: PendingDay, act: Act) -> bool:
+    return (pending.seq, pending.sentence) == (act.seq, act.clause.sentence)
+
+
+def take_day(state: RequestState, act: Act) -> RequestState:
+    """A day said around a request is its day where one was asked for, or the words say so."""
+    days = find_dates(act.clause.plain, state.today, state.anchor)
+    if not days:
+        return state
+    item = state.open_item
+    if state.proposed and item is None:
+        return replace(settle(state, act, days[-1].day), proposed=None)
+    here = (act.seq, act.clause.sentence)
+    if item is None or item.delivers_words:
+        return replace(state, pending=PendingDay(*here, days[-1].day, -1, None))
+    if not _is_its_day(state, act, days[-1]):
+        return state
+    day, earlier = _meant_day(act, days), state.pending
+    before = earlier.before if earlier and _is_here(earlier, act) else item.due
+    state = put(state, state.current, replace(touch(item, act.seq), due=day))
+    pending = PendingDay(*here, day, state.current, before)
+    return replace(state, proposed=None, pending=pending)
+
+
+def _is_its_day(state: RequestState, act: Act, mention: DateMention) -> bool:
+    said = act.clause.text[mention.start : mention.end].split()
+    is_alone = len(act.matter.words) - len(said) <= 2
+    is_asked = state.asks_day or state.proposed is not None
+    is_said = is_alone or is_asked or bool(_CUES["due"].search(act.clause.text))
+    return is_said and not _CUES["other_day"].match(act.matter.text)
+
+
+def _meant_day(act: Act, days: list[DateMention]) -> date:
+    """The last day named, but not one that only gives the reason."""
+    reason = re.search(r"\b(?:because|since|as)\b", act.clause.text)
+    meant = [mention for mention in days if reason and mention.end <= reason.start()]
+    return (meant or days)[-1].day
