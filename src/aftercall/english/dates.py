@@ -179,16 +179,14 @@ def _of_next_week(weekday: int, today: date, weeks: int = 1) -> date:
 def _numbered_weekday(match: re.Match[str], today: date) -> date | None:
     """ "Tuesday the third" is the next third that is a Tuesday, else the next third."""
     number = _day_number(match["ordinal"])
-    if match["month"]:
-        return _upcoming(number, today, _month(match["month"]))
+    month = _month(match["month"]) if match["month"] else None
     ends = (_month_end(today, offset) for offset in range(7))
-    days = [end.replace(day=number) for end in ends if number <= end.day]
-    fits = (
-        day
-        for day in days
-        if day >= today and day.weekday() == _weekday(match["weekday"])
+    days = (end.replace(day=number) for end in ends if number <= end.day)
+    weekday = _weekday(match["weekday"])
+    fits = (day for day in days if day >= today and day.weekday() == weekday)
+    return (next(fits, None) if month is None else None) or _upcoming(
+        number, today, month
     )
-    return next(fits, None) or _upcoming(number, today)
 
 
 def _nth_weekday(match: re.Match[str], today: date) -> date | None:

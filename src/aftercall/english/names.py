@@ -1,5 +1,6 @@
 """Names that callers plainly give for themselves: "this is Ann", or an answer when asked."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -47,6 +48,8 @@ _AFTER = vocabulary(
     um so can could would this it about
     """
 )
+# After a lone first name these say nothing: "it's Anna the cat ran off with".
+_AFTER_FULL = vocabulary("is the in on can could would it about at")
 _SPEAKS = vocabulary("here speaking calling again ringing")
 # Before a name these show that it is somebody else's, or part of a message.
 _OTHERS = _PATTERNS["others"]
@@ -82,10 +85,15 @@ _PLACES = vocabulary(
     county station chapel church school clinic hospital centre center
     """
 )
-_DAYS = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?$")
+# Days, figures, what somebody owns, addresses.
+_NO_NAME = re.compile(
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?$|[\W\d_]|.*(?:'s?$|@)"
+)
 _MAX_PARTS = 4
 _MIN_SPELLED = 3
 _MIN_LIKENESS = 0.5
+_MIN_ECHO = 0.6
+_PARTS = re.compile(r"(?<!Mr)(?<!Mrs)(?<!Ms)(?<!Dr)[.!]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +156,15 @@ def take_name(plain: Plain, at: int) -> str:
         parts.append(plain.source[word.start : word.end])
         if word.stop:
             break
+    kept = _tidy_parts(parts)
+    return " ".join(_capitalise(part) for part in (kept if is_cased else kept[:3]))
+
+
+def _tidy_parts(parts: list[str]) -> list[str]:
     while parts and parts[-1] in _PARTICLES:
-        parts.pop()
-    if len(parts) > 2 and parts[0].lower() == parts[-1].lower():
-        parts = parts[1:]  # "under Abernathy, Wendell Abernathy"
-    if not is_cased:
-        parts = parts[:3]
-    return " ".join(_capitalise(part) for part in parts)
+        parts = parts[:-1]
+    is_twice = len(parts) > 2 and parts[0].lower() == parts[-1].lower()
+    return parts[1:] if is_twice else parts  # "Abernathy, Wendell Abernathy"
 
 
 def has_capitals(plain: Plain) -> bool:
@@ -168,23 +178,17 @@ def has_capitals(plain: Plain) -> bool:
 
 def _is_name_word(plain: Plain, word: Word, *, is_cased: bool, is_first: bool) -> bool:
     norm, said = word.norm, plain.source[word.start : word.end]
-    if (
-        norm in _NEVER
-        or _DAYS.match(norm)
-        or not norm[0].isalpha()
-        or norm.endswith(("'s", "'"))
-        or "@" in norm
-    ):
+    if norm in _NEVER or _NO_NAME.match(norm):
         return False
-    is_plain = norm in word_class("stop") and norm not in given_names()
+    is_given = norm in given_names()
+    is_plain = norm in word_class("stop") and not is_given
     if is_cased:
         is_particle = norm in _PARTICLES and not is_first
-        is_large = said[0].isupper() and len(said) > 1 and not is_plain
-        return is_large or is_particle
-    if norm in given_names() and is_first:
+        return is_particle or (said[0].isupper() and len(said) > 1 and not is_plain)
+    if is_first and is_given:
         return True
-    known = norm in word_class("stop") or norm in word_class("ends")
-    return not known and len(norm) > 1
+    known = word_class("stop") | word_class("ends")
+    return norm not in known and len(norm) > 1
 
 
 def _capitalise(word: str) -> str:
@@ -217,13 +221,8 @@ def _named_first(sentence: Plain) -> str:
     lead = re.match(_LEAD, sentence.text)
     at = sentence.index(lead.end()) if lead else 0
     name = take_name(sentence, at)
-    after = _after(sentence, at, name)
-    is_free = (
-        sentence.words[at + len(name.split()) - 1].stop in ("", ",") if name else False
-    )
-    return (
-        name if name and after in _SPEAKS and is_free and not _describes(name) else ""
-    )
+    is_speaking = bool(name) and _after(sentence, at, name) in _SPEAKS
+    return name if is_speaking and not _describes(name) else ""
 
 
 def _after(sentence: Plain, at: int, name: str) -> str:
@@ -236,24 +235,11 @@ def _after(sentence: Plain, at: int, name: str) -> str:
 def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
     """A name after "it's" or "I'm" ends the clause or goes on as an introduction does."""
     after = _after(sentence, at, name)
-    end = sentence.index(sentence.offset(at)) + len(name.split()) - 1
-    is_closed = bool(sentence.words[min(end, len(sentence.words) - 1)].stop)
-    if after and after not in _AFTER and not is_closed:
-        return False
-    if after in (
-        "is",
-        "the",
-        "in",
-        "on",
-        "can",
-        "could",
-        "would",
-        "it",
-        "about",
-        "at",
-    ) and (not is_closed and len(name.split()) < 2):
-        return False
-    return not _describes(name)
+    end = min(at + len(name.split()), len(sentence.words)) - 1
+    is_closed = not after or bool(sentence.words[end].stop)
+    is_full = len(name.split()) > 1
+    goes_on = after in _AFTER and (is_full or after not in _AFTER_FULL)
+    return (is_closed or goes_on) and not _describes(name)
 
 
 def _describes(name: str) -> bool:
@@ -282,30 +268,37 @@ def _bare_name(sentence: Plain, before: str, *, is_asked: bool) -> str:
     after = _after(sentence, at, name)
     end = min(at + len(name.split()), len(sentence.words)) - 1
     stop = sentence.words[end].stop
-    if after not in _AFTER and not stop and len(after) > 1:
+    if len(after) > 1 and after not in _AFTER and not stop:
         return ""
-    if is_asked:
-        return name
     is_last = end == len(sentence.words) - 1
     is_whole = stop == "," or (is_last and stop in (".", "\n"))
+    is_given = is_asked or _is_own_name(sentence, name, before, is_whole=is_whole)
+    return name if is_given else ""
+
+
+def _is_own_name(sentence: Plain, name: str, before: str, *, is_whole: bool) -> bool:
+    """Whether a bare name that nobody asked for is the caller's."""
     parts = name.lower().split()
     if before:
-        return name if is_whole and set(before.lower().split()) < set(parts) else ""
-    is_spelled = bool(find_spelled(sentence)) and len(parts) > 1
-    return name if is_spelled or (is_whole and _is_full_name(parts)) else ""
+        return is_whole and set(before.lower().split()) < set(parts)
+    is_spelled = len(parts) > 1 and bool(find_spelled(sentence))
+    return is_spelled or (is_whole and _is_full_name(parts))
 
 
 def _skip_to_name(sentence: Plain) -> int:
     """Where a bare name may begin: behind small words, titles and spelled letters."""
     words = sentence.words
     lead = re.match(_LEAD, f"{sentence.text} ")
-    at = sentence.index(lead.end()) if lead else 0
-    spelled = [index for index, word in enumerate(words) if len(word.norm) == 1]
-    if len(spelled) >= _MIN_SPELLED and spelled[-1] + 1 < len(words):
-        at = spelled[-1] + 1
+    at = max(sentence.index(lead.end()) if lead else 0, _after_letters(sentence))
     while at < len(words) - 1 and words[at].norm in word_class("title"):
         at += 1
     return at
+
+
+def _after_letters(sentence: Plain) -> int:
+    letters = [at for at, word in enumerate(sentence.words) if len(word.norm) == 1]
+    is_followed = bool(letters) and letters[-1] + 1 < len(sentence.words)
+    return letters[-1] + 1 if is_followed and len(letters) >= _MIN_SPELLED else 0
 
 
 def _is_full_name(parts: list[str]) -> bool:
@@ -332,7 +325,7 @@ def find_spelled(sentence: Plain) -> str:
 def respell(name: str, spelled: str) -> str:
     """The name with the part that sounds like the spelled word written as it was spelled."""
     parts = name.split()
-    likeness = [SequenceMatcher(None, part.lower(), spelled).ratio() for part in parts]
+    likeness = [_likeness(part.lower(), spelled) for part in parts]
     best = max(range(len(parts)), key=lambda index: likeness[index])
     is_there = spelled in parts[best].lower().split("-")
     if likeness[best] >= _MIN_LIKENESS and not is_there:
@@ -379,22 +372,15 @@ class NameListener:
 
 def _echoes(text: str, name: str) -> bool:
     """Whether an agent says a name back to ask for it: "Fans McReady?" """
-    if "?" not in text:
-        return False
-    sentence = next(
-        (
-            part
-            for part in re.split(r"(?<!Mr)(?<!Mrs)(?<!Ms)(?<!Dr)[.!]", text)
-            if "?" in part
-        ),
-        "",
-    )
-    said = [word.strip(",?").lower() for word in sentence.split()]
-    return len(said) <= len(name.split()) + 3 and any(
-        SequenceMatcher(None, word, part).ratio() >= 0.6
-        for part in name.lower().split()
-        for word in said
-    )
+    asked = [part for part in _PARTS.split(text) if "?" in part]
+    said = [word.strip(",?").lower() for word in " ".join(asked[:1]).split()]
+    is_short = len(said) <= len(name.split()) + 3
+    pairs = itertools.product(said, name.lower().split())
+    return is_short and any(_likeness(*pair) >= _MIN_ECHO for pair in pairs)
+
+
+def _likeness(first: str, second: str) -> float:
+    return SequenceMatcher(None, first, second).ratio()
 
 
 def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
@@ -413,15 +399,13 @@ def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
 
 def _joined(best: str, given: GivenName) -> str:
     """A corrected part keeps the parts beside it; a short form corrects nothing."""
-    parts = best.split()
-    if len(given.name.split()) > 1 or len(parts) < 2:
+    parts, new = best.split(), given.name.lower()
+    if len(new.split()) > 1 or len(parts) < 2:
         return given.name
-    new = given.name.lower()
-    if any(new in short_forms().get(part.lower(), ()) for part in parts):
-        return best
-    likeness = [SequenceMatcher(None, part.lower(), new).ratio() for part in parts]
+    is_short = any(new in short_forms().get(part.lower(), ()) for part in parts)
+    likeness = [_likeness(part.lower(), new) for part in parts]
     at = likeness.index(max(likeness))
-    if likeness[at] < _MIN_LIKENESS:
+    if is_short or likeness[at] < _MIN_LIKENESS:
         return best
     return " ".join((*parts[:at], given.name, *parts[at + 1 :]))
 

@@ -129,16 +129,18 @@ def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
 
 def mask(text: str, secrets: Sequence[Secret]) -> str:
     """The text with the value of every secret blotted out, letter for letter."""
-    if not secrets:
-        return text
+    for start, end in _find_spans(text, secrets) if secrets else ():
+        text = text[:start] + MASK * (end - start) + text[end:]
+    return text
+
+
+def _find_spans(text: str, secrets: Sequence[Secret]) -> list[tuple[int, int]]:
     plain = normalise(text)
     spans = [span for secret in secrets for span in _find_value(plain, secret.value)]
     for secret in secrets:
         found = re.finditer(rf"(?<!\w){re.escape(secret.value)}(?!\w)", text, re.I)
         spans += [match.span() for match in found]
-    for start, end in spans:
-        text = text[:start] + MASK * (end - start) + text[end:]
-    return text
+    return spans
 
 
 def _find_value(plain: Plain, value: str) -> Iterator[tuple[int, int]]:
@@ -286,16 +288,16 @@ def _outweighs(secret: re.Match[str], known: re.Match[str], before: str) -> bool
 def _password(sentence: Plain) -> str:
     """What was said as the password; nothing where a password is only talked about."""
     noun = _PASSWORD.search(sentence.text)
-    start = noun.end() if noun else 0
-    ways = list(_SAYS.finditer(sentence.text, start))
-    for way in reversed(ways):
-        rest = sentence.after(way.end())
-        end = _GOES_ON.search(rest.text)
-        value = rest.between(0, end.start()) if end else rest
-        is_value = bool(value.words) and not _NO_VALUE.match(value.text)
-        if is_value and len(value.words) <= _MAX_PASSWORD_WORDS:
-            return value.cited
-    return ""
+    ways = list(_SAYS.finditer(sentence.text, noun.end() if noun else 0))
+    values = (_password_after(sentence.after(way.end())) for way in reversed(ways))
+    return next((value for value in values if value), "")
+
+
+def _password_after(rest: Plain) -> str:
+    end = _GOES_ON.search(rest.text)
+    value = rest.between(0, end.start()) if end else rest
+    is_value = bool(value.words) and not _NO_VALUE.match(value.text)
+    return value.cited if is_value and len(value.words) <= _MAX_PASSWORD_WORDS else ""
 
 
 def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret]:

@@ -32,6 +32,7 @@ _STATED = tuple(
         rf"^(?:it is |that is |in |use |on )?{_PLACE} time(?= please| i am| for me| my time|$)",
     )
 )
+_MAY_STATE = re.compile(r"\btime|zone|pacific|mountain|central|eastern")
 _OTHERS = compile_pattern(
     r"(?:if(?: i| we)?|he|she|they|his|her|their|my <kin>|used to)"
 )
@@ -57,13 +58,13 @@ def _zones() -> dict[str, str]:
 
 def find_zone(clause: Plain) -> str | None:
     """The zone that a clause states of the caller; somebody else's zone is none."""
-    if not re.search(r"\btime|zone|pacific|mountain|central|eastern", clause.text):
+    if not _MAY_STATE.search(clause.text):
         return None
-    for pattern in _STATED:
-        match = pattern.search(clause.text)
-        if match and not _OTHERS.search(clause.text[: match.start()]):
-            place = match["place"]
-            found = _zones().get(place) or _zones().get(place.rpartition(" ")[2])
-            if found:
-                return found
-    return None
+    matches = (match for each in _STATED if (match := each.search(clause.text)))
+    own = (each for each in matches if not _OTHERS.search(each.string[: each.start()]))
+    zones = (_zone_of(match["place"]) for match in own)
+    return next((zone for zone in zones if zone), None)
+
+
+def _zone_of(place: str) -> str | None:
+    return _zones().get(place) or _zones().get(place.rpartition(" ")[2])

@@ -20,6 +20,7 @@ ActKind = Literal[
 ]  # fmt: skip
 Answer = Literal["yes", "ok", "no", ""]
 _NO_ANSWER: Answer = ""
+_ASKING = ("ask", "unclear", "fault", "own")
 
 _YES = vocabulary("yes absolutely definitely exactly correct certainly")
 _OK = vocabulary(
@@ -82,34 +83,36 @@ def _table(speaker: Speaker) -> tuple[Row, ...]:
 
 
 def read_acts(turn: Turn) -> list[Act]:
-    """The acts of one turn in order."""
+    """The acts of one turn in order; a condition or hearsay colours the rest of its sentence."""
     acts: list[Act] = []
-    condition = -1
-    said_by_other = -1
+    supposed = quoted = -1
     for clause in split_clauses(turn.seq, turn.text):
         act = classify(clause, turn.speaker)
-        is_condition = act.kind not in ("ask", "correct") and _CONDITION.search(
-            clause.text
-        )
-        if is_condition:
-            condition = clause.sentence
-        if act.kind == "hypothetical" and is_condition:
-            pass
-        elif act.kind == "hearsay":
-            said_by_other = clause.sentence
-        elif act.kind == "tell" and clause.sentence == condition and not act.is_bare:
+        is_asked = act.kind in ("ask", "correct")
+        if not is_asked and _CONDITION.search(clause.text):
+            supposed = clause.sentence
+        if act.kind == "hearsay":
+            quoted = clause.sentence
+        if clause.sentence == supposed and _is_supposed(act):
             act = _as_kind(act, "hypothetical")
-        elif act.kind in ("ask", "unclear", "fault", "own"):
-            is_would = " would " in f" {clause.text} "
-            is_order = act.matter.text == clause.text
-            if clause.sentence == condition and (
-                is_would or is_order or act.kind == "own"
-            ):
-                act = _as_kind(act, "hypothetical")
-            elif clause.sentence == said_by_other and not _speaks_for_self(clause):
-                act = _as_kind(act, "hearsay")
+        elif clause.sentence == quoted and _is_quoted(act):
+            act = _as_kind(act, "hearsay")
         acts.append(act)
     return acts
+
+
+def _is_supposed(act: Act) -> bool:
+    """Whether an act in a sentence with "if" is only supposed."""
+    if act.kind in ("tell", "own"):
+        return not act.is_bare
+    is_would = " would " in f" {act.clause.text} "
+    is_order = act.matter.text == act.clause.text
+    return act.kind in _ASKING and (is_would or is_order)
+
+
+def _is_quoted(act: Act) -> bool:
+    """Whether an act in a sentence of hearsay is somebody else's."""
+    return act.kind in _ASKING and not _speaks_for_self(act.clause)
 
 
 def _speaks_for_self(clause: Clause) -> bool:

@@ -43,14 +43,14 @@ def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
 
 def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
     """The day that the request itself names; a day inside a message or note is not it."""
-    days = find_dates(act.clause.plain, state.today, state.anchor)
     if item.kind == "note" or (item.is_fault and item.kind != "task"):
         return None
+    days = find_dates(act.clause.plain, state.today, state.anchor)
+    head = " ".join(act.matter.text.split()[:3])
+    end = act.clause.text.find(head) + len(head)
     if item.delivers_words:
-        head = " ".join(act.matter.text.split()[:3])
-        end = act.clause.text.find(head) + len(head)
         days = [mention for mention in days if mention.start <= end]
-    return days[-1].day if days else None
+    return max(days, key=lambda mention: mention.start).day if days else None
 
 
 def claim_pending(

@@ -16,6 +16,7 @@ from aftercall.model.reading import Category, FactDraft, Sentiment, Visibility
 _PATTERNS = load_patterns("aftercall.llm.rules", "facts")
 
 MAX_SUMMARY_CHARS = 100
+_TELLING = ("tell", "own", "dont", "correct")
 MIN_FACT_WORDS = 3
 MAX_FACT_WORDS = 30
 _PRIVATE = _PATTERNS["private"]
@@ -50,56 +51,41 @@ def _rows() -> tuple[_Row, ...]:
 
 def find_facts(acts: Iterable[Act], refused: frozenset[str]) -> list[FactDraft]:
     """From the caller's clauses; nothing that is asked, supposed, hearsay or refused."""
-    facts: list[FactDraft] = []
-    for act in acts:
-        if act.speaker != "caller" or not _may_tell(act, refused):
-            continue
-        found = _category(act)
-        if found is None:
-            continue
-        category, visibility = found
-        draft = _draft(act, category, visibility)
-        if all(draft.words != other.words for other in facts):
-            facts.append(draft)
-    return facts
+    telling = (act for act in acts if _may_tell(act, refused))
+    drafts = (_draft(act, *found) for act in telling if (found := _category(act)))
+    return list({draft.words: draft for draft in drafts}.values())
 
 
 def _may_tell(act: Act, refused: frozenset[str]) -> bool:
-    words = act.clause.plain.words
-    if act.is_bare or not MIN_FACT_WORDS <= len(words) <= MAX_FACT_WORDS:
+    if act.speaker != "caller" or act.is_bare or act.clause.is_question:
         return False
-    if act.clause.is_question or act.kind in (
-        "question",
-        "hypothetical",
-        "hearsay",
-        "ignore",
-    ):
+    if not MIN_FACT_WORDS <= len(act.clause.plain.words) <= MAX_FACT_WORDS:
         return False
-    if MASK in act.clause.text or _VAGUE.fullmatch(act.matter.text):
-        return False
-    return not stems(act.matter.text) & refused
+    is_empty = MASK in act.clause.text or bool(_VAGUE.fullmatch(act.matter.text))
+    return (
+        act.kind in _TELLING and not is_empty and not stems(act.matter.text) & refused
+    )
 
 
 def _category(act: Act) -> tuple[Category, Visibility] | None:
-    text, said = act.matter.text, act.clause.plain.vocabulary
+    text = act.matter.text
     if act.kind == "own":
         return ("action_item", "private") if _is_todo(act) else None
-    if act.kind in ("ask", "unclear", "fault", "withdraw"):
-        return None
     if _UNREAL.search(text):
         return None
-    for row in _rows():
-        if "*" not in row.cues and row.cues.isdisjoint(said):
-            continue
-        if any(
-            pattern.fullmatch(act.clause.text) or pattern.fullmatch(text)
-            for pattern in row.patterns
-        ):
-            is_private = row.visibility == "private" or bool(_PRIVATE.search(text))
-            return row.category, "private" if is_private else "shared"
-    if act.answer == "no" and _CORRECTS.fullmatch(text):
-        return "correction", "private"
-    return None
+    row = next((row for row in _rows() if _fits(row, act)), None)
+    if row:
+        is_private = row.visibility == "private" or bool(_PRIVATE.search(text))
+        return row.category, "private" if is_private else "shared"
+    is_correction = act.answer == "no" and _CORRECTS.fullmatch(text)
+    return ("correction", "private") if is_correction else None
+
+
+def _fits(row: _Row, act: Act) -> bool:
+    if row.cues.isdisjoint(act.clause.plain.vocabulary) and "*" not in row.cues:
+        return False
+    texts = (act.clause.text, act.matter.text)
+    return any(pattern.fullmatch(text) for pattern in row.patterns for text in texts)
 
 
 def _is_todo(act: Act) -> bool:

@@ -35,6 +35,7 @@ _EMPTY_VERBS = stems(
     "put add log send make do get fix open book order change move write file take note block "
     "replace bug issue ticket down assign tell give call bring cancel forget leave scratch drop"
 )
+_WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own", "question")
 _ALONE = frozenset(
     ("cancel", "complain", "unsubscribe", "upgrade", "renew", "reschedule")
 )
@@ -203,10 +204,10 @@ def _is_content(state: RequestState, act: Act) -> bool:
     item = state.open_item
     if item is None or not item.delivers_words or item.asked != act.seq:
         return False
-    if act.kind in ("tell", "hearsay", "hypothetical", "own", "question"):
+    if act.kind in _WORDS_ONLY:
         return True
-    is_order = act.kind == "ask" and act.matter.text == act.clause.text
-    return is_order and not re.match(r"(?:remind|book|tell)\b", act.matter.text)
+    is_new = bool(re.match(r"(?:remind|book|tell)\b", act.matter.text))
+    return not is_new and act.kind == "ask" and act.matter.text == act.clause.text
 
 
 def _answer(state: RequestState, act: Act) -> RequestState:
@@ -338,8 +339,8 @@ def _restate(state: RequestState, act: Act) -> RequestState:
         due=days[-1] if days else item.due,
         confidence=max(item.confidence, act.confidence),
     )
-    if stems(said) - item.about and len(item.details) < MAX_DETAILS:
-        updated = replace(updated, details=(*item.details, said))
+    if stems(said) - item.about:
+        updated = _with_detail(updated, said)
     if item.is_fault and act.kind == "ask":
         title = f"{title_of(act.matter)}: {item.title}"
         updated = replace(
@@ -376,15 +377,14 @@ def _correct(state: RequestState, act: Act) -> RequestState:
         return state
     days = state.days_of(act.clause.plain)
     updated = replace(touch(item, act.seq), due=days[-1] if days else item.due)
-    is_denial = act.clause.text.startswith("not ")
-    if (
-        not days
-        and act.matter.words
-        and not is_denial
-        and len(item.details) < MAX_DETAILS
-    ):
-        updated = replace(updated, details=(*item.details, act.clause.plain.said))
+    if not days and not act.clause.text.startswith("not "):
+        updated = _with_detail(updated, act.clause.plain.said)
     return replace(put(state, state.current, updated), offer=None, proposed=None)
+
+
+def _with_detail(item: Item, said: str) -> Item:
+    is_full = len(item.details) >= MAX_DETAILS
+    return item if is_full else replace(item, details=(*item.details, said))
 
 
 def _stop(state: RequestState, act: Act) -> RequestState:

@@ -62,17 +62,11 @@ def find_told(acts: Iterable[Act], asked: str, refused: frozenset[str]) -> list[
 
 
 def _tells(act: Act) -> bool:
-    if (
-        act.speaker != "caller"
-        or act.kind != "tell"
-        or act.is_bare
-        or act.clause.is_question
-    ):
+    if act.speaker != "caller" or act.kind != "tell" or act.clause.is_question:
         return False
-    if MASK in act.clause.text or is_confided(act.clause.text):
-        return False
+    is_hidden = MASK in act.clause.text or is_confided(act.clause.text)
     is_short = len(act.matter.words) <= MAX_TOLD_WORDS
-    return is_short and len(stems(act.matter.text)) >= MIN_TOLD_STEMS
+    return is_short and not is_hidden and len(stems(act.matter.text)) >= MIN_TOLD_STEMS
 
 
 def _dated(request: Request) -> str:

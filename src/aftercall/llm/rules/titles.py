@@ -87,10 +87,9 @@ def drop_other_days(title: str, due: date, today: date) -> str:
 def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
     if is_fault:
         return "task" if _ABSENT.fullmatch(text) else "issue"
-    for kind in _KINDS:
-        if _PATTERNS[kind].search(text):
-            return kind
-    return "issue" if _FAULT.fullmatch(text) and " fix" in f" {text}" else "task"
+    found = (kind for kind in _KINDS if _PATTERNS[kind].search(text))
+    is_repair = " fix" in f" {text}" and _FAULT.fullmatch(text)
+    return next(found, "issue" if is_repair else "task")
 
 
 def find_person(matter: Plain) -> str | None:
