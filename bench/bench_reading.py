@@ -1,11 +1,12 @@
 """How well the reader by rules reads labelled calls.
 
     python bench/bench_reading.py              our own calls: those its rules were written
-    against, and those kept unread python bench/bench_reading.py PATH …       any labelled
-    calls, as files or as folders of them
+                                               against, and those kept unread
+    python bench/bench_reading.py PATH …       any labelled calls, as files or folders of them
+    python bench/bench_reading.py --ablate     each pattern of acts.toml switched off in turn
 
 Keep it so: when a rule is to be changed, never read a call that `calls/UNREAD` names, nor what
-was missed in it.
+was missed in it. A pattern that helps only the calls it was written for goes.
 """
 
 import json
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from aftercall.llm.rules import acts
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import parse_call
 from scoring import Score
@@ -100,7 +102,30 @@ def print_figures(columns: dict[str, list[Path]]) -> None:
     print_table("The reader by rules on labelled calls", ["", *heads, "aim", ""], rows)
 
 
+def ablate(files: list[Path]) -> None:
+    """Requests lost and won when one pattern is switched off; nothing of either is dead weight."""
+    load = acts.load_table
+    whole = score(files)
+    rows = []
+    for speaker in ("caller", "agent"):
+        table = load(speaker)
+        for row in table:
+            rest = tuple(other for other in table if other is not row)
+            tables = {speaker: rest}
+            acts.load_table = lambda who, tables=tables: tables.get(who) or load(who)
+            part = score(files)
+            hits = part.counts["requests hit"] - whole.counts["requests hit"]
+            found = part.counts["requests found"] - whole.counts["requests found"]
+            pattern = row[2].pattern[13:73]
+            rows.append([row[0], f"{hits:+}", f"{found - hits:+}", pattern])
+    acts.load_table = load
+    print_table("One pattern less", ["act", "right", "wrong", "pattern"], rows)
+
+
 def main(paths: list[Path]) -> None:
+    if paths == [Path("--ablate")]:
+        ablate(gather([FOLDER]))
+        return
     if paths:
         print_figures({"calls": gather(paths)})
         return

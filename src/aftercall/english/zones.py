@@ -29,6 +29,7 @@ _STATED = tuple(
         rf"(?:i|we) (?:am|are)(?: now)? in(?: the)? {_PLACE} time ?zone",
         rf"(?:at|after|before|around|by|from) {_HOUR} (?P<place>pacific|mountain|central|eastern)",
         rf"(?:at|after|before|around|by|from|^) ?{_HOUR} {_PLACE} time",
+        rf"(?:so|and|but) {_PLACE} time$",
         rf"^(?:it is |that is |in |use |on )?{_PLACE} time(?= please| i am| for me| my time|$)",
     )
 )

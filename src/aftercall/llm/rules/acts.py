@@ -33,8 +33,9 @@ _NO = frozenset(("no",))
 _LEAD = re.compile(
     r"(?:and|but|so|then|well|hi|hello|hey|also|plus|actually|anyway|look|listen|sorry|because|or"
     r"|morning|good morning|good afternoon|good evening|hi there|hello there|hey there|thanks"
-    r"|thank you|now|please(?= yes)|oh|which|wait|hold on|hang on|first thing|second thing"
-    r"|third thing|one more thing|another thing|i think|i guess|let us see|you know|uh huh"
+    r"|thank you|as i said|like i said|now|please(?= yes)|oh|which|wait|hold on|hang on"
+    r"|first thing|second thing|third thing|one more thing|another thing|i think|i guess"
+    r"|let us see|you know|uh huh"
     r"|of course|one thing|second|third|first|lastly|finally|next|dear|love|though|honestly|yes"
     r"|no(?! more| need| further)|ok|fine|sure|great|perfect|cool|lovely|alright|right|wonderful"
     r"|amazing|absolutely|definitely|exactly|correct|certainly|deal|grand|super|brilliant"
@@ -72,7 +73,8 @@ Row = tuple[ActKind, float, re.Pattern[str]]
 
 
 @cache
-def _table(speaker: Speaker) -> tuple[Row, ...]:
+def load_table(speaker: Speaker) -> tuple[Row, ...]:
+    """The rows of `acts.toml`, one pattern each, in order."""
     text = files(__package__).joinpath("acts.toml").read_text("utf-8")
     rows = tomllib.loads(text)[speaker]
     return tuple(
@@ -142,7 +144,7 @@ def classify(clause: Clause, speaker: Speaker) -> Act:
 
 
 def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> Act:
-    for kind, confidence, pattern in _table(speaker):
+    for kind, confidence, pattern in load_table(speaker):
         match = pattern.fullmatch(plain.text)
         if match:
             has_matter = match.groupdict().get("what") is not None

@@ -20,6 +20,7 @@ from aftercall.llm.rules.state import (
     Offer,
     RequestState,
     add,
+    change_number,
     close,
     context_of,
     find_match,
@@ -140,11 +141,16 @@ def _take_up(state: RequestState, act: Act, *, has_day: bool) -> RequestState:
     item = state.open_item
     if item is None or not UNSURE <= item.confidence < ACTED_ON:
         return state
-    text = act.clause.text
-    asks_on = act.clause.is_question and not _CUES["asks_other"].search(text)
-    if item.turns[-1] == act.seq - 1 and (has_day or asks_on or _PROMISED.match(text)):
-        return put(state, state.current, replace(item, confidence=TAKEN_UP))
-    return state
+    goes_on = has_day or _goes_on(act)
+    if not goes_on or item.turns[-1] != act.seq - 1:
+        return state
+    return put(state, state.current, replace(item, confidence=TAKEN_UP))
+
+
+def _goes_on(act: Act) -> bool:
+    asks_other = bool(_CUES["asks_other"].search(act.clause.text))
+    asks_on = act.clause.is_question and not asks_other
+    return asks_on or bool(_PROMISED.match(act.clause.text))
 
 
 def _refuse(state: RequestState, act: Act) -> RequestState:
@@ -189,6 +195,9 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
         known = _named_in(state, act)
         if known >= 0:
             return close(state, known, act)
+    item = state.open_item
+    if item and (changed := change_number(item, act.matter, is_contrast=True)):
+        return put(state, state.current, touch(changed, act.seq))
     state = take_day(state, act)
     return state if act.is_bare else _add_detail(state, act)
 
@@ -309,7 +318,7 @@ def _continues(state: RequestState, item: Item, act: Act) -> bool:
         return False
     if act.kind != "ask":
         return is_same_turn or item.confidence < 0.7
-    if _is_pointing(act.matter) or _says_again(item, act):
+    if _is_pointing(act.matter) or _says_again(state, item, act):
         return True
     if item.kind == "message" and _CUES["of_person"].search(act.clause.text):
         return True
@@ -317,13 +326,13 @@ def _continues(state: RequestState, item: Item, act: Act) -> bool:
     return _is_of_it(text) and not has_told
 
 
-def _says_again(item: Item, act: Act) -> bool:
+def _says_again(state: RequestState, item: Item, act: Act) -> bool:
     """ "Can somebody call me?" in one breath with the request, or its verb once more later."""
     text = act.matter.text
     is_way = bool(re.match(r"(?:call|ring|phone|text|email) (?:me|us)\b", text))
     if item.turns[-1] == act.seq and is_way and len(stems(text)) <= 1:
         return True
-    is_again = stem(text.split()[0]) in item.topic and item.turns[0] < act.seq - 1
+    is_again = stem(text.split()[0]) in item.topic and state.asks_detail
     return is_again and len(stems(text) - item.about) <= 3
 
 
@@ -376,10 +385,11 @@ def _correct(state: RequestState, act: Act) -> RequestState:
     if item is None:
         return state
     days = state.days_of(act.clause.plain)
-    updated = replace(touch(item, act.seq), due=days[-1] if days else item.due)
-    if not days and not act.clause.text.startswith("not "):
-        updated = _with_detail(updated, act.clause.plain.said)
-    return replace(put(state, state.current, updated), offer=None, proposed=None)
+    if days:
+        item = replace(touch(item, act.seq), due=days[-1])
+    elif changed := change_number(item, act.matter):
+        item = touch(changed, act.seq)
+    return replace(put(state, state.current, item), offer=None, proposed=None)
 
 
 def _with_detail(item: Item, said: str) -> Item:

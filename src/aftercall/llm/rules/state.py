@@ -1,5 +1,6 @@
 """What has been asked for so far in a call: one frozen state, how it is read and changed."""
 
+import itertools
 import re
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -7,7 +8,7 @@ from typing import Literal
 
 from aftercall.english.dates import find_dates
 from aftercall.english.stems import overlap_coefficient, stems
-from aftercall.english.text import Plain
+from aftercall.english.text import Plain, Word, normalise
 from aftercall.llm.rules.acts import Act
 from aftercall.model.reading import RequestKind
 
@@ -174,3 +175,54 @@ def find_match(
             (index for index, item in recent if about <= item.about), default=-1
         )
     return found if found >= 0 else otherwise
+
+
+_NEW_NUMBER = re.compile(r"(?P<new>\d+)(?: (?P<noun>[a-z]+))?(?: instead| please)?")
+_CONTRAST = re.compile(r"(?P<new>\d+)(?: (?P<noun>[a-z]+))? not (?P<old>\d+).*")
+
+
+def change_number(item: Item, said: Plain, *, is_contrast: bool = False) -> Item | None:
+    """ "Make that twelve", "eight people, not six": the one number of the request it can mean."""
+    match = (_CONTRAST if is_contrast else _NEW_NUMBER).fullmatch(said.text)
+    word = _find_number(normalise(item.title), match) if match else None
+    if match is None or word is None:
+        return None
+    new = said.between(*match.span("new")).said
+    return replace(
+        item,
+        title=item.title[: word.start] + new + item.title[word.end :],
+        details=tuple(text for text in item.details if not _counts(text, word.norm)),
+        words=_without(item.words, word.norm),
+    )
+
+
+def _find_number(title: Plain, match: re.Match[str]) -> Word | None:
+    """The only number of a title that a correction can be about."""
+    wanted = match.groupdict().get("old") or _number_of(title, match["noun"])
+    counts = [title.words[at] for at in range(len(title.words)) if _is_count(title, at)]
+    meant = [word for word in counts if word.norm == (wanted or word.norm)]
+    return meant[0] if len(meant) == 1 else None
+
+
+def _is_count(title: Plain, at: int) -> bool:
+    """A figure that is no time of day."""
+    before = title.words[at - 1].norm if at else ""
+    return title.words[at].norm.isdecimal() and before not in ("at", "by", "to", "from")
+
+
+def _number_of(title: Plain, noun: str | None) -> str:
+    pairs = itertools.pairwise(word.norm for word in title.words)
+    return next((number for number, other in pairs if other == noun), "")
+
+
+def _counts(text: str, number: str) -> bool:
+    return number in normalise(text).vocabulary
+
+
+def _without(words: str, number: str) -> str:
+    """The longest verbatim piece of the words that does not hold the number."""
+    plain = normalise(words)
+    cuts = [at for at, word in enumerate(plain.words) if word.norm == number]
+    bounds = [-1, *cuts, len(plain.words)]
+    pieces = [plain.slice(a + 1, b).cited for a, b in itertools.pairwise(bounds)]
+    return max(pieces, key=len) or words
