@@ -199,15 +199,9 @@ def change_number(item: Item, said: Plain, *, is_contrast: bool = False) -> Item
 def _find_number(title: Plain, match: re.Match[str]) -> Word | None:
     """The only number of a title that a correction can be about."""
     wanted = match.groupdict().get("old") or _number_of(title, match["noun"])
-    counts = [title.words[at] for at in range(len(title.words)) if _is_count(title, at)]
-    meant = [word for word in counts if word.norm == (wanted or word.norm)]
+    numbers = [word for word in title.words if word.norm.isdecimal()]
+    meant = [word for word in numbers if word.norm == (wanted or word.norm)]
     return meant[0] if len(meant) == 1 else None
-
-
-def _is_count(title: Plain, at: int) -> bool:
-    """A figure that is no time of day."""
-    before = title.words[at - 1].norm if at else ""
-    return title.words[at].norm.isdecimal() and before not in ("at", "by", "to", "from")
 
 
 def _number_of(title: Plain, noun: str | None) -> str:
