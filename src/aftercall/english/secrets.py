@@ -41,6 +41,7 @@ _PASSWORD = _PATTERNS["password"]
 _SAYS = _PATTERNS["says"]
 _NO_VALUE = _PATTERNS["no_value"]
 _GOES_ON = _PATTERNS["goes_on"]
+_TYPED = re.compile(r"(?:put|typ|enter|try|tried|us)")
 _MAX_PASSWORD_WORDS = 8
 _POINTS = re.compile(r"(?:and |so |yes |only )*(?:it|that|this|they|mine)\b")
 _KEY = re.compile(
@@ -288,8 +289,11 @@ def _outweighs(secret: re.Match[str], known: re.Match[str], before: str) -> bool
 def _password(sentence: Plain) -> str:
     """What was said as the password; nothing where a password is only talked about."""
     noun = _PASSWORD.search(sentence.text)
-    ways = list(_SAYS.finditer(sentence.text, noun.end() if noun else 0))
-    values = (_password_after(sentence.after(way.end())) for way in reversed(ways))
+    start = noun.end() if noun else 0
+    found = list(_SAYS.finditer(sentence.text))
+    behind = [way for way in reversed(found) if way.start() >= start]
+    typed = [way for way in found if way.start() < start and _TYPED.match(way.group())]
+    values = (_password_after(sentence.after(way.end())) for way in behind + typed)
     return next((value for value in values if value), "")
 
 
@@ -326,15 +330,39 @@ def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[
         match = _CONFIDES.search(clause.text)
         if not match or clause.is_question:
             continue
-        near = clauses[max(0, index - _REACH) : index] or earlier[-_REACH:]
         around = [Clause(clause.seq, part, 0) for part in _sides(clause.plain, match)]
-        for told in (around, near, clauses[index + 1 : index + 2]):
-            kept = [part for part in told if part in around or _tells(part.plain)]
-            for part in kept:
+        for told in (around, *_beside(clauses, earlier, index)):
+            for part in told:
                 words = part.plain.cited
                 yield Secret(part.seq, words, words, _feels(part.text))
-            if kept:
+            if told:
                 break
+
+
+def _beside(
+    clauses: list[Clause], earlier: list[Clause], index: int
+) -> tuple[list[Clause], list[Clause]]:
+    """What a plea for silence may be about: what was said before it, or what follows.
+
+    A plea that opens its sentence is about the rest of it.
+    """
+    before, after = (
+        clauses[max(0, index - _REACH) : index],
+        clauses[index + 1 : index + 2],
+    )
+    near = [part for part in before or earlier[-_REACH:] if _tells(part.plain)]
+    if _opens_sentence(clauses, index):
+        return after, near
+    return near, [part for part in after if _tells(part.plain)]
+
+
+def _opens_sentence(clauses: list[Clause], index: int) -> bool:
+    """Whether nothing but a word stands before a clause in its sentence, and more follows."""
+    sentence = clauses[index].sentence
+    others = [part for part in clauses if part.sentence == sentence]
+    at = others.index(clauses[index])
+    is_first = max((len(part.plain.words) for part in others[:at]), default=0) < 2
+    return is_first and at + 1 < len(others)
 
 
 def _sides(plain: Plain, match: re.Match[str]) -> list[Plain]:

@@ -291,7 +291,7 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
     if not title or (len(matter.words) == 1 and matter.text not in _ALONE):
         return state
     is_of_it = _is_pointing(matter) or _is_of_it(matter.text)
-    context = context_of(state, act.seq, 8 if is_of_it else 0)
+    context = context_of(state, act.seq, 0)
     if _is_pointing(matter) and context:
         title = f"{title}: {context[0]}"
     item = Item(
@@ -320,10 +320,10 @@ def _continues(state: RequestState, item: Item, act: Act) -> bool:
         return is_same_turn or item.confidence < 0.7
     if _is_pointing(act.matter) or _says_again(state, item, act):
         return True
-    if item.kind == "message" and _CUES["of_person"].search(act.clause.text):
+    is_of_person = bool(_CUES["of_person"].search(act.clause.text))
+    if is_of_person and (item.kind == "message" or item.person or is_same_turn):
         return True
-    has_told = any(seq == act.seq for seq, _ in state.told)
-    return _is_of_it(text) and not has_told
+    return _is_of_it(text)
 
 
 def _says_again(state: RequestState, item: Item, act: Act) -> bool:

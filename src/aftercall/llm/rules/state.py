@@ -24,6 +24,7 @@ NOTHING = Plain("", ())
 Status = Literal["open", "withdrawn", "refused", "own"]
 _DELIVERS_WORDS = re.compile(
     r"^(?:tell|let|inform|notify|say|pass|ask|note|write|log a note"
+    r"|(?:text|message|email|ring|call) (?!me\b|us\b)\w+"
     r"|(?:put|file|make|leave|add) (?:a|another) (?:\w+ )?(?:note|message))\b"
 )
 
