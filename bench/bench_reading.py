@@ -14,6 +14,7 @@ import math
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from unittest.mock import patch
 
 from aftercall.llm.rules import acts
 from aftercall.llm.rules.reader import RulesReader
@@ -111,14 +112,13 @@ def ablate(files: list[Path]) -> None:
         table = load(speaker)
         for row in table:
             rest = tuple(other for other in table if other is not row)
-            tables = {speaker: rest}
-            acts.load_table = lambda who, tables=tables: tables.get(who) or load(who)
-            part = score(files)
+            tables = {"caller": load("caller"), "agent": load("agent"), speaker: rest}
+            with patch.object(acts, "load_table", tables.__getitem__):
+                part = score(files)
             hits = part.counts["requests hit"] - whole.counts["requests hit"]
             found = part.counts["requests found"] - whole.counts["requests found"]
             pattern = row[2].pattern[13:73]
             rows.append([row[0], f"{hits:+}", f"{found - hits:+}", pattern])
-    acts.load_table = load
     print_table("One pattern less", ["act", "right", "wrong", "pattern"], rows)
 
 
