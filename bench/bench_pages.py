@@ -26,6 +26,8 @@ from tables import met, percentile, print_table
 
 PAGE_AIM_MS, TURN_AIM_MS, SIZE_AIM_KB = 100.0, 300.0, 150.0
 TURNS = 20
+TOKEN = "a token for this bench, and for nothing else"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 @contextmanager
@@ -36,6 +38,7 @@ def server(home: Path) -> Iterator[tuple[str, int]]:
     arguments = [sys.executable, "-m", "aftercall", "serve", "--port", str(port)]
     environment = os.environ | {
         "AFTERCALL_HOME": str(home),
+        "AFTERCALL_API_TOKEN": TOKEN,
         "AFTERCALL_ENGINE": "receptionist",
         "AFTERCALL_MODEL": "rules",
     }
@@ -83,7 +86,7 @@ def paths(house: House, call_id: str) -> list[str]:
 async def look(address: str, pid: int, house: House, looks: int) -> None:
     rows = []
     async with httpx2.AsyncClient(
-        base_url=address, trust_env=False, timeout=60
+        base_url=address, headers=BEARER, trust_env=False, timeout=60
     ) as http:
         call = {
             "source": "bench",
@@ -135,7 +138,9 @@ def cpu_s(pid: int) -> float:
 
 async def view(address: str, seen: asyncio.Queue[float], ready: asyncio.Event) -> None:
     async with (
-        httpx2.AsyncClient(base_url=address, trust_env=False, timeout=60) as http,
+        httpx2.AsyncClient(
+            base_url=address, headers=BEARER, trust_env=False, timeout=60
+        ) as http,
         http.stream("GET", "/live") as feed,
     ):
         async for line in feed.aiter_lines():
@@ -156,6 +161,7 @@ async def listen(address: str, viewers: int) -> None:
     async with connect(
         f"{address.replace('http', 'ws')}/browser/call",
         origin=address,  # type: ignore[arg-type]
+        additional_headers=BEARER,
         proxy=None,
         compression=None,
     ) as phone:

@@ -1,10 +1,11 @@
 """A mail server that keeps what it is given, or breaks off where it is told to."""
 
 import socketserver
-import threading
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal, Self
+
+from server_thread import serving_in_thread
 
 
 @dataclass
@@ -43,13 +44,10 @@ class Postman:
                     lines.append(line)
                 return "".join(lines)
 
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Line)
-        self._server.daemon_threads = True
-        threading.Thread(
-            target=self._server.serve_forever,
-            kwargs={"poll_interval": 0.05},
-            daemon=True,
-        ).start()
+        server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Line)
+        server.daemon_threads = True
+        self._serving = serving_in_thread(server)
+        self.port = self._serving.__enter__()
         return self
 
     def __exit__(
@@ -58,9 +56,4 @@ class Postman:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    @property
-    def port(self) -> int:
-        return int(self._server.server_address[1])
+        self._serving.__exit__(kind, error, trace)

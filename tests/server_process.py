@@ -18,6 +18,21 @@ def serving(home: Path, **environment: str) -> Iterator[str]:
 
 @contextmanager
 def serving_on(port: int, home: Path, environment: dict[str, str]) -> Iterator[str]:
+    with _start(port, home, environment) as (address, _):
+        yield address
+
+
+@contextmanager
+def serving_pages(home: Path, **environment: str) -> Iterator[tuple[str, str]]:
+    """A server on a free port; its address, and the link that logs a browser in once."""
+    with _start(0, home, environment) as found:
+        yield found
+
+
+@contextmanager
+def _start(
+    port: int, home: Path, environment: dict[str, str]
+) -> Iterator[tuple[str, str]]:
     clean = {
         name: value
         for name, value in os.environ.items()
@@ -42,8 +57,10 @@ def serving_on(port: int, home: Path, environment: dict[str, str]) -> Iterator[s
     assert process.stdout is not None
     try:
         told = re.search(r"http://[\d.:]+", process.stdout.readline())
+        link = re.search(r"https?://\S+", process.stdout.readline())
         assert told
-        yield told[0]
+        assert link
+        yield told[0], link[0]
     finally:
         process.terminate()
         process.wait(20)

@@ -1,11 +1,12 @@
 """A web address that writes down what is posted to it, and answers as it is told."""
 
-import threading
 from collections import deque
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
+
+from server_thread import serving_in_thread
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,10 @@ class Receiver:
             def log_message(self, format: str, *arguments: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Line)
-        self._server.daemon_threads = True
-        threading.Thread(
-            target=self._server.serve_forever,
-            kwargs={"poll_interval": 0.05},
-            daemon=True,
-        ).start()
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Line)
+        server.daemon_threads = True
+        self._serving = serving_in_thread(server)
+        self.port = self._serving.__enter__()
         return self
 
     def __exit__(
@@ -59,9 +57,8 @@ class Receiver:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._serving.__exit__(kind, error, trace)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/hook"
+        return f"http://127.0.0.1:{self.port}/hook"

@@ -49,7 +49,18 @@ def settings_page() -> Iterator[str]:
         "`[section] name` in the file is the part after the dot here. Unknown keys are "
         "refused with the nearest valid name."
     )
-    yield "`aftercall config` shows each value and where it came from.\n"
+    yield (
+        "`aftercall config` shows each value and where it came from, without secrets and without "
+        "what follows the host of a webhook."
+    )
+    yield (
+        "Tokens and keys that you make up need a minimum of characters; a weak one is refused at "
+        "start."
+    )
+    yield (
+        "An `aftercall.toml` that was found in the current folder and names commands to run is "
+        "reported at start.\n"
+    )
     yield "| setting | environment | meaning | default |"
     yield "|---|---|---|---|"
     for key, env, field in list_settings():
@@ -97,8 +108,8 @@ def _describe(command: Any, path: str) -> Iterator[str]:
 def routes_page() -> Iterator[str]:
     yield "# Routes\n"
     yield (
-        "API and pages ask for `Authorization: Bearer` with the API token; without one "
-        "configured, only this machine is served."
+        "API and pages ask for `Authorization: Bearer` with the API token (`aftercall token`); "
+        "[security](security.md) says what else is checked."
     )
     yield "The machine-readable form is at `/openapi.json`, a page to try them at `/docs`.\n"
     yield "| route | for |"

@@ -9,7 +9,14 @@ import urllib.request
 from pathlib import Path
 
 from chromium import find_chromium
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    StorageState,
+    expect,
+    sync_playwright,
+)
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "docs" / "screenshots"
@@ -66,7 +73,9 @@ PAGES: tuple[tuple[str, str, int, str], ...] = (
 
 
 def main() -> None:
-    from server_process import serving
+    from aftercall.settings import Settings
+    from api_client import bearer
+    from server_process import serving_pages
 
     path = find_chromium()
     if path is None:
@@ -74,28 +83,33 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as home,
-        serving(Path(home), **SETTINGS) as address,
+        serving_pages(Path(home), **SETTINGS) as (address, link),
         sync_playwright() as playwright,
     ):
-        browser = playwright.chromium.launch(
+        chromium = playwright.chromium.launch(
             executable_path=path, args=["--no-sandbox"]
         )
+        browser = chromium.new_context()
+        browser.new_page().goto(link)
         for caller, lines in CALLS:
             _ring(browser, address, caller, lines)
         _settle(browser, address)
-        call = _newest(address, DANA)
+        call = _newest(address, DANA, bearer(Settings(home=Path(home))))
         for name, where, width, scheme in PAGES:
             _picture(
-                browser,
+                chromium,
+                browser.storage_state(),
                 address + where.format(call=f"/calls/{call}"),
                 OUT / f"{name}.png",
                 width,
                 scheme,
             )
-        browser.close()
+        chromium.close()
 
 
-def _ring(browser: Browser, address: str, caller: str, lines: tuple[str, ...]) -> None:
+def _ring(
+    browser: BrowserContext, address: str, caller: str, lines: tuple[str, ...]
+) -> None:
     page = browser.new_page()
     page.goto(f"{address}/phone")
     page.fill("#caller", caller)
@@ -111,7 +125,7 @@ def _ring(browser: Browser, address: str, caller: str, lines: tuple[str, ...]) -
     page.close()
 
 
-def _settle(browser: Browser, address: str) -> None:
+def _settle(browser: BrowserContext, address: str) -> None:
     """Until what was asked for is done or waits."""
     page = browser.new_page()
     page.goto(f"{address}/followups")
@@ -120,15 +134,25 @@ def _settle(browser: Browser, address: str) -> None:
     page.close()
 
 
-def _newest(address: str, caller: str) -> str:
-    with urllib.request.urlopen(  # noqa: S310 - our own server
-        f"{address}/api/calls?limit=1&caller={caller.replace('+', '%2B')}"
-    ) as answer:
+def _newest(address: str, caller: str, token: dict[str, str]) -> str:
+    number = caller.replace("+", "%2B")
+    request = urllib.request.Request(  # noqa: S310 - our own server
+        f"{address}/api/calls?limit=1&caller={number}", headers=token
+    )
+    with urllib.request.urlopen(request) as answer:  # noqa: S310
         return str(json.load(answer)["calls"][0]["id"])
 
 
-def _picture(browser: Browser, url: str, file: Path, width: int, scheme: str) -> None:
-    context = browser.new_context(
+def _picture(
+    chromium: Browser,
+    login: StorageState,
+    url: str,
+    file: Path,
+    width: int,
+    scheme: str,
+) -> None:
+    context = chromium.new_context(
+        storage_state=login,
         viewport={"width": width, "height": 860},
         color_scheme=scheme,  # type: ignore[arg-type]
     )

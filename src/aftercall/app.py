@@ -24,6 +24,7 @@ from aftercall.journal.resume import ResumeStates
 from aftercall.journal.store import CallStore
 from aftercall.llm.model.client import ModelClient
 from aftercall.llm.reader import Reader
+from aftercall.llm.reading_process import ReadingProcess
 from aftercall.log import get_logger
 from aftercall.memory.document_store import DocumentStore
 from aftercall.memory.embedding import Embedder, load_embedder
@@ -71,6 +72,7 @@ class App:
     journal: Journal
     resume: ResumeStates
     reader: Reader
+    reading_process: ReadingProcess
     briefings: BriefingCache
     facts: FactStore
     documents: DocumentStore
@@ -249,7 +251,12 @@ class App:
                 )
 
     def close(self) -> None:
-        for part in (self.speech_kit, self.model_client, self.remem):
+        for part in (
+            self.speech_kit,
+            self.model_client,
+            self.remem,
+            self.reading_process,
+        ):
             if part is not None:
                 part.close()
         with suppress(AftercallError):
@@ -273,8 +280,11 @@ def build(
     check_engine(settings)
     database = open_database(settings, clock, claims_home=claims_home)
     store, steps = CallStore(database), StepStore(database)
-    briefings = BriefingCache(database)
-    archive = open_archive(settings)
+    try:
+        archive = open_archive(settings)
+    except AftercallError:
+        database.close()
+        raise
     presence = Presence(settings.home / "run", ProcessStore(database), clock)
     resume = ResumeStates(database, settings.reconnect_window_s)
     model_client = make_model_client(settings)
@@ -282,7 +292,7 @@ def build(
     facts = FactStore(database, vault, settings.memory.list_others_in_group)
     pins = PinBoard(settings, database, facts, clock)
     tries = PasscodeTryLedger(settings, database, clock)
-    register = CallerRegister(settings, store, tries)
+    process = ReadingProcess()
     app = App(
         settings=settings,
         clock=clock,
@@ -296,11 +306,12 @@ def build(
             settings, store, database, archive, presence, clock, database_timeout_s
         ),
         resume=resume,
-        reader=make_reader(settings, model_client, database, clock, vault),
-        briefings=briefings,
+        reader=make_reader(settings, model_client, database, clock, vault, process),
+        reading_process=process,
+        briefings=BriefingCache(database),
         facts=facts,
         documents=DocumentStore(database),
-        register=register,
+        register=CallerRegister(settings, store, tries),
         pins=pins,
         model_client=model_client,
         remem=RememClient(settings.remem) if settings.remem.api_key else None,

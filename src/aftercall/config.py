@@ -18,9 +18,11 @@ from pydantic.fields import FieldInfo
 
 from aftercall.errors import ConfigError
 from aftercall.settings import Settings, find_zone
-from aftercall.settings.sections import Env, Section
+from aftercall.settings.fields import Env, Section
 
 ENV_PREFIX = "AFTERCALL_"
+_HOST = re.compile(r"(https?://)(?:[^/@]*@)?([^/?#@]+)")
+COMMAND_SETTINGS = ("agent.command", "mcp.command")
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,12 @@ class SettingValue:
     @property
     def shown(self) -> str:
         if isinstance(self.value, SecretStr):
-            return "(set, hidden)"
+            secret = self.value.get_secret_value()
+            host = _HOST.match(secret) if self.key.endswith(".url") else None
+            return f"{host[1]}{host[2]}/… (rest hidden)" if host else "(set, hidden)"
         if self.value is None:
             return ""
-        return re.sub(r"(://[^:/@]+:)[^@]*@", r"\1***@", str(self.value))
+        return re.sub(r"(://[^:/@]*:)[^@]*@", r"\1***@", str(self.value))
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,9 @@ def load_config(
     except ValidationError as error:
         raise _to_config_error(error, origins) from None
     warnings = tuple(_warnings(settings, environ))
+    commands = [key for key in COMMAND_SETTINGS if origins.get(key) == str(path)]
+    if commands and file is None:
+        warnings = (_describe_commands(path, commands), *warnings)
     return LoadedConfig(settings, describe_settings(settings, origins), warnings)
 
 
@@ -142,8 +149,17 @@ def _nearest(key: str, known: list[str]) -> str:
 def _to_config_error(error: ValidationError, origins: Mapping[str, str]) -> ConfigError:
     first = error.errors(include_url=False, include_input=False)[0]
     key = ".".join(str(part) for part in first["loc"][:2])
-    message = first["msg"][:1].lower() + first["msg"][1:]
+    message = first["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
     return ConfigError(f"{origins.get(key, 'settings')}: {key} {message}")
+
+
+def _describe_commands(path: Path, keys: list[str]) -> str:
+    """The file may have come with a folder that somebody else made."""
+    return (
+        f"{path.absolute()}: found in the current folder, and it names commands to run "
+        f"({', '.join(keys)}); if you did not write it, remove it; --config says which file to use"
+    )
 
 
 def _warnings(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:

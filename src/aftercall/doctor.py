@@ -3,10 +3,11 @@
 import os
 import shutil
 import sqlite3
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,11 +21,14 @@ from aftercall.db.upgrade import (
     current_revision,
 )
 from aftercall.errors import AftercallError
+from aftercall.journal.archive import KEY_CHECK_FILE
+from aftercall.keys import KEY_FILE, MIN_UNGUESSABLE_CHARS, TOKEN_FILE
 from aftercall.llm.model.client import choose_model
 from aftercall.settings import Settings
 from aftercall.speech.kit import find_missing
 
 MIN_FREE_GB = 1.0
+OWNER_ONLY = 0o700
 
 
 @dataclass(frozen=True)
@@ -42,19 +46,13 @@ def run_checks(loaded: LoadedConfig) -> Iterator[Check]:
     yield _check_engine(settings)
     yield _check_full_text()
     yield from _check_home(settings.home)
+    yield _check_key(settings)
     yield _check_database(settings)
     yield _check_reader(settings)
     if settings.receptionist.speech:
         yield _check_speech()
     for warning in loaded.warnings:
         yield Check("settings", "warn", warning)
-    if settings.secret_key is None and not settings.database_url.startswith("sqlite"):
-        yield Check(
-            "secret key",
-            "warn",
-            "not set: each machine encrypts secrets with another key; set "
-            "AFTERCALL_SECRET_KEY on all of them",
-        )
     if settings.public_url is None:
         yield Check(
             "public address",
@@ -62,13 +60,28 @@ def run_checks(loaded: LoadedConfig) -> Iterator[Check]:
             "not set: carriers cannot reach this server; set AFTERCALL_PUBLIC_URL to answer "
             "phone calls",
         )
-    if settings.api_token is None:
-        yield Check(
-            "API token",
-            "warn",
-            "not set: only this machine is served; set AFTERCALL_API_TOKEN to open the API "
-            "and pages",
+    yield _check_api_token(settings)
+
+
+def _check_api_token(settings: Settings) -> Check:
+    name = "API token"
+    if token := settings.api_token:
+        if len(token) >= MIN_UNGUESSABLE_CHARS:
+            return Check(name, "ok", "set")
+        detail = (
+            f"shorter than {MIN_UNGUESSABLE_CHARS} characters, so it might be guessed; unset it "
+            "and Aftercall makes a long one"
         )
+        return Check(name, "warn", detail)
+    file = settings.home / TOKEN_FILE
+    try:
+        mode = stat.S_IMODE(file.stat().st_mode)
+    except OSError:
+        return Check(name, "ok", "made at the first start")
+    if mode & 0o077:
+        detail = f"{file} can be read by others; run `chmod 600 {file}`"
+        return Check(name, "warn", detail)
+    return Check(name, "ok", "made here; `aftercall token` shows it")
 
 
 def _check_engine(settings: Settings) -> Check:
@@ -111,7 +124,7 @@ def _check_full_text() -> Check:
 
 def _check_home(home: Path) -> Iterator[Check]:
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home, prefix=".doctor-") as name:
             first = Path(name) / "first"
             first.write_bytes(b"x")
@@ -123,11 +136,57 @@ def _check_home(home: Path) -> Iterator[Check]:
         yield Check("home", "fail", detail)
         return
     yield Check("home", "ok", str(home))
+    yield _close_to_others(home)
     free = shutil.disk_usage(home).free / 1e9
     if free < MIN_FREE_GB:
         yield Check("disk", "warn", f"{free:.1f} GB free; make room")
     else:
         yield Check("disk", "ok", f"{free:.1f} GB free")
+
+
+def _close_to_others(home: Path) -> Check:
+    """Takes the access of other users of this machine away, and says that they had it."""
+    open_paths = [path for path in (home, *home.rglob("*")) if _is_open_to_others(path)]
+    for path in open_paths:
+        try:
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & OWNER_ONLY)
+        except FileNotFoundError:  # removed meanwhile, by a running server
+            continue
+        except OSError as error:
+            detail = f"{path}: other users can open it ({error.strerror}); run chmod as its owner"
+            return Check("access", "fail", detail)
+    if open_paths:
+        detail = f"other users could open {len(open_paths)} files and folders; mended"
+        return Check("access", "warn", detail)
+    return Check("access", "ok", "only this user can open the home")
+
+
+def _is_open_to_others(path: Path) -> bool:
+    """Links do not count: the file behind one may belong to another program."""
+    with suppress(FileNotFoundError):
+        mode = path.lstat().st_mode
+        return not stat.S_ISLNK(mode) and bool(mode & ~OWNER_ONLY & 0o777)
+    return False
+
+
+def _check_key(settings: Settings) -> Check:
+    """Reads only: an empty home gets no key from a check."""
+    if settings.secret_key is not None:
+        return Check("secret key", "ok", "from the settings")
+    file = settings.home / KEY_FILE
+    is_encrypted = (settings.home / "archive" / KEY_CHECK_FILE).exists()
+    if is_encrypted and not file.exists():
+        detail = f"{file} is missing and the archive is encrypted; restore your copy"
+        return Check("secret key", "fail", detail)
+    if not settings.database_url.startswith("sqlite"):
+        detail = (
+            "not set: each machine encrypts secrets with another key; set "
+            "AFTERCALL_SECRET_KEY on all of them"
+        )
+        return Check("secret key", "warn", detail)
+    if file.exists():
+        return Check("secret key", "ok", f"{file}; keep a copy elsewhere")
+    return Check("secret key", "ok", "none yet; the first start creates it")
 
 
 def _check_database(settings: Settings) -> Check:

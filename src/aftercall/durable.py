@@ -8,14 +8,12 @@ is a constant, so that a changed line of code does not strand waiting workflows.
 import asyncio
 import logging
 import sqlite3
-import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial, wraps
 from pathlib import Path
-from traceback import extract_tb
 from typing import Any, ParamSpec, TypeVar
 
 from dbos import (
@@ -28,7 +26,7 @@ from dbos import (
 from sqlalchemy import create_engine, inspect
 
 from aftercall.errors import AftercallError, to_aftercall_error
-from aftercall.log import get_logger
+from aftercall.log import capture_library_logs, get_logger, get_place
 from aftercall.settings import Settings
 
 APPLICATION_NAME = "aftercall"
@@ -38,7 +36,6 @@ QUEUE_POLL_INTERVAL_S = 5.0
 RESULT_POLL_INTERVAL_S = 60.0
 ENGINE_DATABASE_FILE = "work.db"
 ENGINE_SCHEMA = "dbos"
-CONSOLE_HANDLER_NAME = "__dbos_console_log_handler__"
 DELETE_BATCH_SIZE = 200
 CLOSE_TIMEOUT_S = 5.0
 REQUEUE_TIMEOUT_S = 5.0
@@ -134,9 +131,8 @@ def to_step_error(error: BaseException, **about: str) -> AftercallError:
     """
     ours = to_aftercall_error(error)
     if ours is not error:
-        last = extract_tb(error.__traceback__)[-1:]
-        place = f"{Path(last[0].filename).name}:{last[0].lineno}" if last else ""
-        log.error("a step broke", error=type(error).__name__, place=place, **about)
+        name = type(error).__name__
+        log.error("a step broke", error=name, place=get_place(error), **about)
     return ours
 
 
@@ -176,7 +172,7 @@ async def run_in_thread(job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
 async def launch(settings: Settings, process: str) -> None:
     """Start the engine in this loop. Workflows and queues are registered by now."""
     global _engine
-    _redirect_engine_logs()
+    capture_library_logs(logging.getLogger("dbos"))
     await asyncio.to_thread(_update_queues, settings)
     _engine = DBOS(config=_engine_config(settings, process))
     DBOS.launch()
@@ -198,16 +194,6 @@ def _update_queues(settings: Settings) -> None:
             client.register_queue(name, **options, on_conflict="always_update")
     finally:
         client.destroy()
-
-
-def _redirect_engine_logs() -> None:
-    """Point the engine's log at the current standard error. An earlier one may be closed."""
-    for handler in logging.getLogger("dbos").handlers:
-        if (
-            isinstance(handler, logging.StreamHandler)
-            and handler.name == CONSOLE_HANDLER_NAME
-        ):
-            handler.stream = sys.stderr
 
 
 async def close(
@@ -302,9 +288,7 @@ async def requeue_orphans(is_alive: Callable[[str], bool]) -> int:
     )
     owners = {status.executor_id for status in pending if status.executor_id}
     dead = [
-        owner
-        for owner in sorted(owners)
-        if not await asyncio.to_thread(is_alive, owner)
+        owner for owner in sorted(owners) if not await run_in_thread(is_alive, owner)
     ]
     taken = await _requeue(dead) if dead else 0
     if taken:
@@ -362,7 +346,7 @@ def delete_workflows(settings: Settings, id_prefixes: Sequence[str]) -> int:
 
 
 def _has_engine_tables(settings: Settings) -> bool:
-    engine = create_engine(_engine_url(settings))
+    engine = create_engine(_engine_url(settings), hide_parameters=True)
     try:
         return inspect(engine).has_table(
             "workflow_status",

@@ -116,6 +116,12 @@ class SecretUnreadable(AftercallError):
     code = "secret.unreadable"
 
 
+class FileUnreadable(AftercallError):
+    """An encrypted file was changed or encrypted with another key; restore that file or key."""
+
+    code = "file.unreadable"
+
+
 class RememError(AftercallError):
     """Remote document memory could not be used; the local copy is complete."""
 

@@ -1,10 +1,13 @@
 """Structured logs to standard error.
 
-Speech, prompts, tool arguments and digits never go into a log call.
+Speech, prompts, tool arguments and digits never go into a log call. Libraries do not know that:
+of their records we keep the fixed part of the message and the class and place of an error.
 """
 
 import logging
 import sys
+from pathlib import Path
+from traceback import extract_tb
 from typing import cast
 
 import structlog
@@ -32,6 +35,36 @@ def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
+    capture_library_logs(logging.getLogger())
+
+
+def capture_library_logs(logger: logging.Logger) -> None:
+    """Makes this logger write through ours, and through nothing else that prints."""
+    for handler in logger.handlers[:]:
+        if type(handler) is logging.StreamHandler or isinstance(handler, _LibraryLog):
+            logger.removeHandler(handler)
+    logger.addHandler(_LibraryLog(logging.WARNING))
+
+
+class _LibraryLog(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        is_fixed = record.args or record.name.startswith("uvicorn")
+        event = str(record.msg).strip() if is_fixed else "a library reports"
+        about = {"logger": record.name, "at": f"{record.filename}:{record.lineno}"}
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            about |= {"error": type(error).__name__, "place": get_place(error)}
+        is_error = record.levelno >= logging.ERROR
+        write = (
+            get_logger("library").error if is_error else get_logger("library").warning
+        )
+        write(event, **about)
+
+
+def get_place(error: BaseException) -> str:
+    """File and line where an error was raised."""
+    last = extract_tb(error.__traceback__)[-1:]
+    return f"{Path(last[0].filename).name}:{last[0].lineno}" if last else ""
 
 
 def get_logger(part: str) -> FilteringBoundLogger:

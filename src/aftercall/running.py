@@ -29,6 +29,8 @@ from aftercall.work.sweep import sweep_if_due
 CHANGE_POLL_INTERVAL_S = 0.2  # part of the wait for a summary
 POSTCALL_INTERVAL_S = 0.25  # least time between two runs of a job, however much changes
 DUE_WORK_INTERVAL_S = 0.5
+POSTCALL_JOB, WORK_JOB = "post-call work", "follow-up work"
+RECORDINGS_JOB, RECOVERY_JOB = "recordings", "recovery"
 SWEEP_CHECK_INTERVAL_S = 10.0  # how often to check whether the hourly sweep is due
 
 
@@ -44,6 +46,14 @@ async def running(app: App) -> AsyncIterator[App]:
     open_recordings(app.recording_fetcher)
     open_retention(app.retention)
     await durable.launch(app.settings, app.presence.process)
+    # Awaited: a process that stops at once must leave no query behind.
+    for job, look in (
+        (POSTCALL_JOB, partial(start_due, app.step_runner)),
+        (WORK_JOB, partial(work.start_due, app.work)),
+        (RECORDINGS_JOB, partial(start_due_recordings, app.recording_fetcher)),
+        (RECOVERY_JOB, partial(_requeue_orphans, app)),
+    ):
+        await app.upkeep.run_once(job, look)
     changes = TableChanges(app.database)
     upkeep = [
         asyncio.create_task(job)
@@ -71,13 +81,13 @@ def _close_parts() -> None:
 
 def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
     async def send_heartbeat() -> None:
-        await asyncio.to_thread(app.presence.send_heartbeat, app.upkeep.failures)
+        await durable.run_in_thread(app.presence.send_heartbeat, app.upkeep.failures)
 
     async def recover_calls() -> None:
-        await asyncio.to_thread(recover, app.journal)
-        await asyncio.to_thread(app.resume.delete_expired, app.clock.now())
+        await durable.run_in_thread(recover, app.journal)
+        await durable.run_in_thread(app.resume.delete_expired, app.clock.now())
         await _requeue_orphans(app)
-        await asyncio.to_thread(app.database.truncate_wal)
+        await durable.run_in_thread(app.database.truncate_wal)
 
     async def sweep() -> None:
         await sweep_if_due(app.health, app.work, app.journal)
@@ -86,12 +96,12 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
         await start_retention(app.retention)
 
     async def sweep_pins() -> None:
-        await asyncio.to_thread(app.pins.sweep)
+        await durable.run_in_thread(app.pins.sweep)
 
     run = app.upkeep.run_repeatedly
     return [
         run("heartbeat", HEARTBEAT_INTERVAL_S, send_heartbeat),
-        run("recovery", RECOVERY_INTERVAL_S, recover_calls),
+        run(RECOVERY_JOB, RECOVERY_INTERVAL_S, recover_calls),
         run("the hourly sweep", SWEEP_CHECK_INTERVAL_S, sweep),
         run("retention", retention.RETENTION_INTERVAL_S, retain),
         run("pins", board.SWEEP_INTERVAL_S, sweep_pins),
@@ -111,17 +121,17 @@ def _triggered_jobs(
         await start_due_recordings(app.recording_fetcher)
 
     async def prepare_briefings() -> None:
-        await asyncio.to_thread(compose.fill_cache, app.composer)
+        await durable.run_in_thread(compose.fill_cache, app.composer)
 
     run = app.upkeep.run_repeatedly
     return [
         run(
-            "post-call work",
+            POSTCALL_JOB,
             POSTCALL_INTERVAL_S,
             trigger.wrap(partial(start_due, app.step_runner)),
         ),
-        run("follow-up work", DUE_WORK_INTERVAL_S, trigger.wrap(start_work)),
-        run("recordings", DUE_WORK_INTERVAL_S, trigger.wrap(start_recordings)),
+        run(WORK_JOB, DUE_WORK_INTERVAL_S, trigger.wrap(start_work)),
+        run(RECORDINGS_JOB, DUE_WORK_INTERVAL_S, trigger.wrap(start_recordings)),
         run("briefings", compose.FILL_INTERVAL_S, trigger.wrap(prepare_briefings)),
         run("looking for changes", CHANGE_POLL_INTERVAL_S, trigger.poll),
     ]

@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import connect
 
+from aftercall.settings import Settings
+from api_client import bearer
+
 AFTERCALL = [sys.executable, "-m", "aftercall"]
 CANARY = "xylophone"
 
@@ -83,6 +86,7 @@ def test_what_was_said_is_kept_and_never_logged(tmp_path: Path) -> None:
         )
         with connect(
             f"{address.replace('http', 'ws')}/browser/call?caller=%2B15550142",
+            additional_headers=bearer(Settings(home=home)),
             proxy=None,
         ) as socket:
             call_id = json.loads(socket.recv())["call"]
@@ -97,7 +101,7 @@ def test_what_was_said_is_kept_and_never_logged(tmp_path: Path) -> None:
             assert CANARY in json.loads(socket.recv())["text"]
             socket.send("not a frame")
             assert json.loads(socket.recv())["type"] == "refused"
-        call = finished(address, call_id)
+        call = finished(address, call_id, bearer(Settings(home=home)))
     finally:
         server.send_signal(signal.SIGTERM)
         out, err = server.communicate(timeout=30)
@@ -108,9 +112,12 @@ def test_what_was_said_is_kept_and_never_logged(tmp_path: Path) -> None:
         assert secret not in out + err
 
 
-def finished(address: str, call_id: str) -> dict[str, list[dict[str, str]]]:
+def finished(
+    address: str, call_id: str, token: dict[str, str]
+) -> dict[str, list[dict[str, str]]]:
+    request = urllib.request.Request(f"{address}/api/calls/{call_id}", headers=token)
     while True:
-        with urllib.request.urlopen(f"{address}/api/calls/{call_id}") as answer:
+        with urllib.request.urlopen(request) as answer:
             call: dict[str, list[dict[str, str]]] = json.load(answer)
         if call["steps"] and all(
             step["state"] not in ("waiting", "running") for step in call["steps"]

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import pytest
-from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from aftercall.app import build
@@ -16,7 +15,7 @@ from aftercall.log import configure_logs
 from aftercall.model.steps import OPEN_STATES
 from aftercall.settings import Settings
 from aftercall.testing import make_call
-from aftercall.web.server import make_server
+from api_client import JSON, make_client
 
 SAID = [
     ("agent", "Hello, this is Wren. What can I do for you?"),
@@ -56,10 +55,9 @@ def test_secrets_are_in_the_archive_and_nowhere_else(
     configure_logs(level="debug")
     app = build(Settings(home=home))
     call = make_call(SAID)
-    with TestClient(
-        make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 50_000)
-    ) as client:
-        call_id = client.post("/api/calls", content=encode_call(call)).json()["id"]
+    with make_client(app) as client:
+        posted = client.post("/api/calls", content=encode_call(call), headers=JSON)
+        call_id = posted.json()["id"]
         until = time.monotonic() + PATIENCE_S
         while any(
             step["state"] in OPEN_STATES

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 from chromium import find_chromium
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, StorageState, sync_playwright
 
-from server_process import serving
+from server_process import serving_pages
 
 
 @pytest.fixture(scope="module")
@@ -23,16 +23,31 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving(tmp_path_factory.mktemp("home")) as address:
-        yield address
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    with serving_pages(tmp_path_factory.mktemp("home")) as (address, link):
+        yield address, link
+
+
+@pytest.fixture(scope="module")
+def address(server: tuple[str, str]) -> str:
+    return server[0]
+
+
+@pytest.fixture(scope="module")
+def login(browser: Browser, server: tuple[str, str]) -> StorageState:
+    """The cookies of a browser that followed the link."""
+    context = browser.new_context()
+    context.new_page().goto(server[1])
+    state = context.storage_state()
+    context.close()
+    return state
 
 
 @pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
+def page(browser: Browser, address: str, login: StorageState) -> Iterator[Page]:
     """A page whose console must stay clean: a refused script or style is a fault of ours."""
     complaints: list[str] = []
-    context = browser.new_context(base_url=address)
+    context = browser.new_context(base_url=address, storage_state=login)
     page = context.new_page()
     page.on(
         "console",

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, StorageState, expect
 
-from server_process import serving
+from server_process import serving, serving_pages
 
 EVIL = (
     "Please file a note about <script>document.title='owned'</script>"
@@ -43,10 +43,10 @@ def test_a_call_from_the_page_is_answered_kept_and_worked_on(page: Page) -> None
 
 
 def test_what_is_spoken_appears_on_a_page_that_looks_on(
-    page: Page, browser: Browser, address: str
+    page: Page, browser: Browser, address: str, login: StorageState
 ) -> None:
     page.goto("/")
-    caller = browser.new_context(base_url=address).new_page()
+    caller = browser.new_context(base_url=address, storage_state=login).new_page()
     ring(caller, "+15550143", "Good morning, here is the canary.")
     expect(page.locator(".card.live")).to_contain_text(
         "Good morning, here is the canary."
@@ -72,7 +72,7 @@ def test_words_from_the_phone_stay_words(page: Page) -> None:
 
 
 def test_a_profile_is_edited_and_a_change_from_elsewhere_is_not_lost(
-    page: Page, browser: Browser, address: str
+    page: Page, browser: Browser, address: str, login: StorageState
 ) -> None:
     ring(page, "+15550145", "Hello, this is Ann Reed.")
     hang_up(page)
@@ -80,7 +80,7 @@ def test_a_profile_is_edited_and_a_change_from_elsewhere_is_not_lost(
         "done", timeout=20_000
     )
     page.goto("/people/%2B15550145")
-    other = browser.new_context(base_url=address).new_page()
+    other = browser.new_context(base_url=address, storage_state=login).new_page()
     other.goto("/people/%2B15550145")
     page.fill("#text", "- **Name:** Ann Reed-Wong\n")
     page.get_by_role("button", name="Save").click()
@@ -123,11 +123,12 @@ def test_a_secret_is_revealed_on_demand_and_a_caller_is_erased(page: Page) -> No
 def test_a_held_request_is_approved_from_the_first_page(
     browser: Browser, tmp_path: Path
 ) -> None:
-    with serving(
+    with serving_pages(
         tmp_path, AFTERCALL_RECONNECT_WINDOW_S="0", AFTERCALL_WORK_POLICY="unknown=hold"
-    ) as address:
+    ) as (address, link):
         context = browser.new_context(base_url=address)
         page = context.new_page()
+        page.goto(link)
         ring(page, "+15550151", "Please call the plumber.")
         hang_up(page)
         waiting = page.get_by_role("button", name="Approve: Call the plumber")
@@ -159,9 +160,13 @@ def test_a_call_can_be_made_with_the_keyboard_alone(page: Page) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_has_a_serious_barrier(
-    browser: Browser, address: str, scheme: str
+    browser: Browser, address: str, login: StorageState, scheme: str
 ) -> None:
-    context = browser.new_context(base_url=address, color_scheme=scheme)  # type: ignore[arg-type]
+    context = browser.new_context(
+        base_url=address,
+        storage_state=login,
+        color_scheme=scheme,  # type: ignore[arg-type]
+    )
     page = context.new_page()
     ring(page, "+15550147", "Please call me back.")
     hang_up(page)
@@ -197,8 +202,12 @@ def test_no_page_has_a_serious_barrier(
     assert found == {}
 
 
-def test_dark_pages_are_dark(browser: Browser, address: str) -> None:
-    context = browser.new_context(base_url=address, color_scheme="dark")
+def test_dark_pages_are_dark(
+    browser: Browser, address: str, login: StorageState
+) -> None:
+    context = browser.new_context(
+        base_url=address, storage_state=login, color_scheme="dark"
+    )
     page = context.new_page()
     page.goto("/")
     red, *_ = page.evaluate(
@@ -208,8 +217,12 @@ def test_dark_pages_are_dark(browser: Browser, address: str) -> None:
     assert red < 60
 
 
-def test_pages_read_well_without_scripts(browser: Browser, address: str) -> None:
-    context = browser.new_context(base_url=address, java_script_enabled=False)
+def test_pages_read_well_without_scripts(
+    browser: Browser, address: str, login: StorageState
+) -> None:
+    context = browser.new_context(
+        base_url=address, storage_state=login, java_script_enabled=False
+    )
     page = context.new_page()
     for path, heading in (
         ("/", "Today"),
@@ -245,3 +258,21 @@ def test_with_a_token_nothing_is_seen_before_the_login(
         page.goto("/")
         expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
         context.close()
+
+
+def test_the_printed_link_logs_in_once_and_a_login_ends_everywhere(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with serving_pages(tmp_path) as (address, link):
+        first, second = (browser.new_context(base_url=address) for _ in range(2))
+        page, late = first.new_page(), second.new_page()
+        page.goto(link)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Today")
+        late.goto(link)
+        expect(late.get_by_role("alert")).to_contain_text("was used")
+        page.goto("/settings")
+        page.get_by_role("button", name="Log out everywhere").click()
+        page.goto("/")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
+        first.close()
+        second.close()

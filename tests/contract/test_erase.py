@@ -2,6 +2,7 @@
 nothing comes back.
 """
 
+import os
 import sqlite3
 import sys
 from functools import partial
@@ -12,7 +13,7 @@ import pytest
 from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.db.tables import metadata
-from aftercall.errors import CallErased, RefusedInput
+from aftercall.errors import ArchiveError, CallErased, RefusedInput
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
 from aftercall.postcall.store import are_finished
@@ -118,6 +119,86 @@ async def test_nothing_of_an_erased_caller_is_left_and_others_keep_theirs(
     assert live.store.get(kept.id).archive_name in live.archive.place.list_names()
     assert "harbour" in str([fact.title for fact in live.work.followups.page(limit=10)])
     assert (live.settings.home / "workspace" / "people" / STAYS / "USER.md").exists()
+
+
+def names(app: App) -> list[str]:
+    home = app.settings.home
+    return [str(path.relative_to(home)).lower() for path in home.rglob("*")]
+
+
+async def test_no_name_of_a_file_or_folder_keeps_a_word_of_an_erased_caller(
+    live: App,
+) -> None:
+    await work_off(live, call_of(GOES, "Ada Quillfeather", "zanzibarium"))
+    marks = [marker.decode().lower() for marker in MARKERS]
+    assert any("zanzibarium" in name for name in names(live))
+    assert not any("zanzibarium" in name for name in names(live) if ".lock" in name)
+    assert live.eraser.erase(GOES).scan.traces == ()
+    assert [name for name in names(live) if any(mark in name for mark in marks)] == []
+    people = live.settings.home / "workspace" / "people"
+    assert not list(people.glob("carl*"))  # a page made of nothing but their note
+
+
+async def test_an_older_lock_and_a_cut_off_edit_of_a_task_go_with_the_task(
+    live: App,
+) -> None:
+    await work_off(live, call_of(GOES, "Ada Quillfeather", "zanzibarium"))
+    tasks = live.settings.home / "workspace" / "tasks"
+    (page, *_) = tasks.glob("*zanzibarium*.md")
+    (tasks / ".aftercall" / f"{page.name}.lock").touch()
+    (tasks / f".{page.name}.aftercall-tmp").write_bytes(page.read_bytes())
+    (tasks / ".call-zanzibarium-0a1b2c3d.md.aftercall-tmp").write_text("zanzibarium")
+    assert live.eraser.erase(GOES).scan.traces == ()
+    assert not any("zanzibarium" in name for name in names(live))
+
+
+async def test_what_stands_in_a_name_is_a_trace_and_is_told_without_the_name(
+    live: App,
+) -> None:
+    await work_off(live, call_of(GOES, "Ada Quillfeather", "zanzibarium"))
+    home = live.settings.home
+    (page, *_) = (home / "workspace" / "tasks").glob("*zanzibarium*.md")
+    (home / "backup" / GOES).mkdir(parents=True)
+    (home / "notes").mkdir()
+    (home / "notes" / f"{page.stem} (copy).bak").touch()
+    (home / "Ada Quillfeather.vcf").touch()
+    (home / "notes" / "savannah-15550142999.txt").touch()  # another number
+    receipt = live.eraser.erase(GOES)
+    told = "(in the name of a file or folder)"
+    assert receipt.scan.traces == tuple(
+        f"home{folder} {told}" for folder in ("", "/backup", "/notes")
+    )
+    assert all(marker.decode() not in str(receipt.to_json()) for marker in MARKERS)
+
+
+async def test_the_pages_of_every_agent_are_erased(
+    settings: Settings, open_app: OpenApp
+) -> None:
+    app = open_app(
+        settings.model_copy(update={"reconnect_window_s": 0, "agent_id": "desk"}),
+        SystemClock(),
+    )
+    calls = [
+        call_of(caller, name, marker).model_copy(
+            update={"agent_id": agent_id, "sid": f"{agent_id}-{name[:3]}"}
+        )
+        for agent_id in ("main", "sales")
+        for caller, name, marker in (
+            (GOES, "Ada Quillfeather", "zanzibarium"),
+            (STAYS, "Ben Stay", "harbour"),
+        )
+    ]
+    await work_off(app, *calls)
+    root = app.settings.home / "workspace"
+    roots = (root, root / "sales")
+    assert all("zanzibarium" in (at / "CALLS.md").read_text() for at in roots)
+    receipt = app.eraser.erase(GOES)
+    assert (receipt.calls, receipt.scan.traces) == (2, ())
+    for marker in MARKERS:
+        assert [name for name, data in raw_files(app).items() if marker in data] == []
+    assert not any("zanzibarium" in name or GOES in name for name in names(app))
+    assert all((at / "people" / STAYS / "USER.md").exists() for at in roots)
+    assert all("harbour" in (at / "CALLS.md").read_text() for at in roots)
 
 
 async def test_what_the_owners_own_command_was_given_goes_too(
@@ -228,6 +309,24 @@ def test_deleted_words_linger_in_a_database_that_was_not_scrubbed(
     )
     connection.close()
     assert scan_for_traces([tmp_path], frozenset({b"zanzibarium"})).traces == ("x.db",)
+
+
+def test_a_folder_that_cannot_be_read_is_not_called_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os\n"
+        "scan = os.scandir\n"
+        "def refuse(path='.'):\n"
+        "    if str(path).endswith('closed'):\n"
+        "        raise PermissionError(13, 'denied')\n"
+        "    return scan(path)\n"
+        "os.scandir = refuse\n"
+    )
+    (tmp_path / "home" / "closed").mkdir(parents=True)
+    with pytest.raises(ArchiveError, match="could not be searched"):
+        scan_for_traces([tmp_path / "home"], frozenset({b"zanzibarium"}))
 
 
 def test_a_database_outside_the_home_is_searched_too(

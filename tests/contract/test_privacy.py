@@ -207,6 +207,17 @@ def test_an_export_is_whole_and_keeps_secrets_closed(app: App, tmp_path: Path) -
     assert [line.deed for line in app.audit.list_recent()] == ["exported", "exported"]
 
 
+def test_an_export_holds_what_every_agent_keeps(app: App, tmp_path: Path) -> None:
+    call = make_call(TALKS[0], caller=CALLER, agent_id="sales")
+    app.journal.ingest(call)
+    for step in ("summary", "profile", "facts"):
+        app.step_runner.run(call.id, step)
+    made = app.exporter.export(CALLER, tmp_path / "out")
+    assert "morning" in (made.folder / "facts.jsonl").read_text()
+    page = made.folder / "pages" / "agent-sales" / "USER.md"
+    assert "Dana" in page.read_text()
+
+
 def test_an_export_overwrites_nothing(app: App, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")

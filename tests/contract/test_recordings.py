@@ -3,11 +3,13 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from pydantic import SecretStr
 
 from aftercall.app import App
+from aftercall.encryption import open_cipher, read_decrypted
 from aftercall.errors import (
     CarrierUnreachable,
     RecordingError,
@@ -23,7 +25,7 @@ from aftercall.phone.notices import RecordingNotice, RecordingState
 from aftercall.postcall.recordings import RecordingFetcher, fetch_again
 from aftercall.settings import Settings
 from aftercall.settings.providers import OpenAISettings, TelnyxSettings, TwilioSettings
-from aftercall.settings.sections import RecordingsSettings
+from aftercall.settings.sections import ArchiveSettings, RecordingsSettings
 from aftercall.testing import make_call
 from aftercall.web.carrier import store_recording_notice
 from loopback_server import ACCOUNT, KEY, TOKEN, lab_box
@@ -180,6 +182,86 @@ def test_an_attempt_that_breaks_off_is_gone_on_with(
     ).read_bytes() == held.audio
     assert held.requested_ranges[0] == ""
     assert all(asked.startswith("bytes=") for asked in held.requested_ranges[1:])
+
+
+def encrypted_desk(app: App, lab: Lab, **recordings: object) -> RecordingFetcher:
+    at = desk(app, lab, **recordings)
+    archive = ArchiveSettings(encrypt=True)
+    return replace(at, settings=at.settings.model_copy(update={"archive": archive}))
+
+
+def test_an_encrypted_recording_goes_on_after_a_break_and_is_never_clear_on_disk(
+    app: App, lab: Lab, call_id: str
+) -> None:
+    held, row = twilio_recording(app, lab, "RE14")
+    held.cut_after_bytes = [20_000, 10_000]
+    at = encrypted_desk(app, lab)
+    folder = app.settings.home / "recordings"
+    for _ in range(2):
+        with pytest.raises(CarrierUnreachable):
+            at.download(row.id)
+        (part,) = folder.iterdir()
+        with part.open("ab") as torn:  # the power goes while a piece is written
+            torn.write(b"\0\0\0\x10\0half a piece")
+        assert held.audio[:1_000] not in part.read_bytes()
+    at.download(row.id)
+    found = app.recordings.get(row.id)
+    path = app.settings.home / str(found.path)
+    assert held.audio[:1_000] not in path.read_bytes()
+    assert b"".join(read_decrypted(path, open_cipher(at.settings))) == held.audio
+    assert (found.sha256, found.bytes) == (hash_file(path), path.stat().st_size)
+    assert held.requested_ranges[0] == ""
+    assert all(asked.startswith("bytes=") for asked in held.requested_ranges[1:])
+    assert list(folder.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("is_on_first", [False, True])
+def test_a_download_begun_under_another_setting_is_fetched_anew(
+    app: App, lab: Lab, call_id: str, is_on_first: bool
+) -> None:
+    held, row = twilio_recording(app, lab, f"RE15{is_on_first}")
+    before, after = desk(app, lab), encrypted_desk(app, lab)
+    if is_on_first:
+        before, after = after, before
+    held.cut_after_bytes = [20_000]
+    with pytest.raises(CarrierUnreachable):
+        before.download(row.id)
+    after.download(row.id)
+    path = app.settings.home / str(app.recordings.get(row.id).path)
+    assert (path.read_bytes() == held.audio) is is_on_first
+    assert b"".join(read_decrypted(path, open_cipher(after.settings))) == held.audio
+    assert held.requested_ranges == ["", ""]
+
+
+def test_an_encrypted_recording_is_transcribed_and_its_transcript_encrypted(
+    app: App, lab: Lab, call_id: str
+) -> None:
+    held, row = twilio_recording(app, lab, "RE16")
+    at = encrypted_desk(app, lab, transcribe=True)
+    at.download(row.id)
+    at.transcribe(row.id)
+    assert lab.audio.received[-1]["file"] == held.audio
+    found = app.recordings.get(row.id)
+    beside = app.settings.home / f"{found.path}.transcript.json"
+    assert b"open a bug" not in beside.read_bytes()
+    clear = b"".join(read_decrypted(beside, open_cipher(at.settings)))
+    assert json.loads(clear)["segments"][1]["text"] == "Please open a bug."
+
+
+def test_an_erasure_takes_recordings_and_unfinished_downloads(
+    app: App, lab: Lab, call_id: str
+) -> None:
+    _, whole = twilio_recording(app, lab, "RE17")
+    held, broken = twilio_recording(app, lab, "RE18")
+    desk(app, lab).download(whole.id)
+    held.cut_after_bytes = [20_000]
+    with pytest.raises(CarrierUnreachable):
+        desk(app, lab).download(broken.id)
+    folder = app.settings.home / "recordings"
+    assert len(list(folder.iterdir())) == 2
+    caller = app.store.get(call_id).live.caller
+    assert app.eraser.erase(str(caller)).recordings == 2
+    assert list(folder.iterdir()) == []
 
 
 def test_one_that_is_not_there_is_asked_for_again_and_then_absent(

@@ -31,6 +31,7 @@ from aftercall.testing import (
     make_live_call,
 )
 from aftercall.who.register import CallerRegister
+from aftercall.who.trust import TrustPolicy
 from opened_apps import OpenApp
 from voice_rig import Rig
 from waiting import until
@@ -330,6 +331,43 @@ async def test_private_facts_reach_only_verified_callers_in_briefing_and_lookup(
             fact.id
             in {told.id for told in app.composer.make_briefing(call, found).facts}
         ) is is_told
+
+
+async def test_an_attested_number_hears_its_own_private_facts_and_another_does_not(
+    app: App,
+) -> None:
+    await ring(app, "This is Tom.", "I'm in a wheelchair.", "Thank you.", "Bye.")
+    (fact,) = [
+        fact
+        for fact in app.composer.load_remembered("main", PHONE).facts
+        if "wheelchair" in fact.text
+    ]
+    assert fact.visibility == "private"
+    for is_attested in (True, False):
+        call = make_live_call(caller=PHONE, verified=is_attested)
+        found = BriefingParts(party=PHONE)
+        app.composer.gather(call, found, claims_greeting=False)
+        briefing = app.composer.make_briefing(call, found)
+        assert (
+            briefing.pick_up is not None
+        )  # by its start, it goes on with the first call
+        assert ("wheelchair" in str(briefing)) is is_attested
+        answers = app.phone.reception.start_identity(call, briefing).search_memory(
+            "wheelchair"
+        )
+        assert ("wheelchair" in str(answers)) is is_attested
+
+
+@pytest.mark.parametrize(
+    ("scope", "trust"), [("per_caller", "verified"), ("shared", "unknown")]
+)
+def test_an_attested_number_opens_its_own_memory_and_no_shared_one(
+    scope: str, trust: str
+) -> None:
+    policy = TrustPolicy(Settings.model_validate({"memory": {"scope": scope}}))
+    call = make_live_call(caller=PHONE, verified=True)
+    assert policy.release_trust(call, has_passcode=False) == trust
+    assert policy.trust(call, has_passcode=False) == "unknown"
 
 
 levels = st.sampled_from(["shared", "private", "secret"])

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 from typer.testing import CliRunner, Result
 
 from aftercall.app import App, build
 from aftercall.cli.main import program
 from aftercall.config import load_config
 from aftercall.errors import NotFound, NotWaiting, RefusedInput
-from aftercall.web.server import make_server
+from api_client import make_client, make_stranger
 from followup_work import follow, hold_call
 from webhook_receiver import Receiver
 
@@ -166,11 +165,7 @@ def test_health_says_in_one_word_and_one_number_how_things_are(home: App) -> Non
 
 def test_the_api_tells_and_decides_the_same(home: App) -> None:
     follow(home.work, hold_call(home).conversation)
-    client = TestClient(
-        make_server(home),
-        base_url="http://127.0.0.1:8080",
-        client=("127.0.0.1", 50_000),
-    )
+    client = make_client(home)
     page = client.get("/api/followups", params={"limit": 2}).json()
     rest = client.get("/api/followups", params={"before": page["next"]}).json()
     assert (len(page["followups"]), len(rest["followups"]), rest["next"]) == (
@@ -191,8 +186,6 @@ def test_the_api_tells_and_decides_the_same(home: App) -> None:
         client.post(f"/api/followups/{held['id']}/reject").json()["state"] == "refused"
     )
     assert client.get("/api/health").json()["status"] == "ok"
-    stranger = TestClient(
-        make_server(home), base_url="http://127.0.0.1:8080", client=("10.0.0.1", 50_000)
-    )
-    assert stranger.get("/api/followups").status_code == 403
-    assert stranger.post(f"/api/followups/{held['id']}/approve").status_code == 403
+    stranger = make_stranger(home)
+    assert stranger.get("/api/followups").status_code == 401
+    assert stranger.post(f"/api/followups/{held['id']}/approve").status_code == 401

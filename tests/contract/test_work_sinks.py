@@ -186,7 +186,8 @@ def open_case(tmp_path: Path, clock: VirtualClock) -> Iterator[Callable[[str], C
                     hook = stack.enter_context(Receiver())
                     sink = WebhookSink(
                         WebhookSettings(
-                            url=hook.url, secret=SecretStr("whsec_c2VjcmV0")
+                            url=SecretStr(hook.url),
+                            secret=SecretStr("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
                         ),
                         clock,
                     )

@@ -74,7 +74,7 @@ class Place:
             github=GitHubSettings(
                 token=SecretStr(TOKEN), repository="acme/site", api_url=self.github_url
             ),
-            webhook=WebhookSettings(url=self.hook_url),
+            webhook=WebhookSettings(url=SecretStr(self.hook_url)),
             work=WorkSettings(
                 policy={"unknown": "do", "unknown.message": "hold"},
                 notice="webhook",

@@ -1,6 +1,5 @@
 """The audit log tells what happened, and nothing that was only tried; on both databases."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +10,8 @@ from aftercall.app import App
 from aftercall.errors import NotWaiting, RefusedInput
 from aftercall.model.followups import FollowUp
 from aftercall.testing import make_live_call
-from aftercall.web.server import make_server
 from aftercall.work import deliver
+from api_client import csrf_of, make_client
 from followup_work import follow, hold_call
 
 CALLER = "+15550100"
@@ -24,22 +23,11 @@ BUG = [
 
 @pytest.fixture
 def client(app: App) -> TestClient:
-    return TestClient(
-        make_server(app),
-        base_url="http://127.0.0.1:8080",
-        client=("127.0.0.1", 1),
-        follow_redirects=False,
-    )
+    return make_client(app, follow_redirects=False)
 
 
 def deeds(app: App) -> list[tuple[str, str]]:
     return [(str(line.deed), line.subject) for line in app.audit.list_recent()][::-1]
-
-
-def csrf_of(page: str) -> str:
-    found = re.search(r'X-CSRF-Token": "([0-9a-f]+)"', page)
-    assert found
-    return found[1]
 
 
 def hold_request(app: App, caller: str = CALLER) -> FollowUp:

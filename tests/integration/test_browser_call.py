@@ -10,7 +10,7 @@ from starlette.websockets import WebSocketDisconnect
 from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.settings import Settings
-from aftercall.web.server import make_server
+from api_client import make_client
 from opened_apps import OpenApp
 
 
@@ -21,9 +21,7 @@ def live(settings: Settings, open_app: OpenApp) -> App:
 
 @pytest.fixture
 def client(live: App) -> Iterator[TestClient]:
-    with TestClient(
-        make_server(live), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1)
-    ) as client:
+    with make_client(live) as client:
         yield client
 
 
@@ -90,14 +88,22 @@ def test_a_frame_that_does_not_fit_ends_the_call_which_is_kept(
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Origin": "https://evil.example"}, {"X-Forwarded-For": "192.0.2.1"}]
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://127.0.0.1:3000"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Authorization": "Bearer guess"},
+        {"Authorization": ""},
+    ],
 )
-def test_other_peoples_pages_and_proxies_are_refused(
-    client: TestClient, headers: dict[str, str]
+def test_other_peoples_pages_and_strangers_cannot_call(
+    live: App, headers: dict[str, str]
 ) -> None:
     with (
         pytest.raises(WebSocketDisconnect),
-        client.websocket_connect("/browser/call", headers=headers),
+        make_client(live).websocket_connect("/browser/call", headers=headers),
     ):
         pass
 

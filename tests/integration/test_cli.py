@@ -7,7 +7,10 @@ import subprocess
 import sys
 import urllib.request
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from typer.testing import CliRunner
@@ -16,7 +19,9 @@ import aftercall.cli
 from aftercall.cli.main import COMMANDS, load_command, program
 from aftercall.journal.archive import encode_call
 from aftercall.lab.github import EmulatedGitHub
+from aftercall.settings import Settings
 from aftercall.testing import make_call
+from api_client import JSON, bearer
 from waiting import until
 
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
@@ -176,6 +181,97 @@ def test_doctor_names_a_home_that_cannot_be_used(shell: Shell, tmp_path: Path) -
     assert "fail  home" in out
 
 
+def modes(home: Path) -> set[str]:
+    """Kind and mode of everything in the home, and of the home itself."""
+    found = (home, *home.rglob("*"))
+    kinds = {True: "folder", False: "file"}
+    return {f"{kinds[path.is_dir()]} {path.stat().st_mode & 0o777:o}" for path in found}
+
+
+def ingest_call(shell: Shell, words: str = "The heron flies at midnight.") -> str:
+    """The id of a call that was stored and worked off."""
+    call = make_call([("agent", "Hey!"), ("caller", words), ("agent", "Bye.")])
+    code, out, err = shell.run(
+        "ingest", "-", "--wait", "--json", stdin=encode_call(call)
+    )
+    assert (code, err) == (0, "")
+    return str(json.loads(out)["id"])
+
+
+def test_nobody_else_on_the_machine_can_open_the_home(shell: Shell) -> None:
+    before = os.umask(0o022)
+    try:
+        ingest_call(shell)
+    finally:
+        os.umask(before)
+    assert modes(shell.home) == {"folder 700", "file 600"}
+
+
+def test_doctor_tells_of_a_home_that_others_can_open_and_mends_it(
+    shell: Shell, tmp_path: Path
+) -> None:
+    ingest_call(shell)
+    outside = tmp_path / "outside.txt"
+    outside.touch()
+    outside.chmod(0o644)
+    (shell.home / "link").symlink_to(outside)
+    (shell.home / "script.sh").touch()
+    for path, mode in (
+        (shell.home, 0o755),
+        (shell.home / "archive", 0o750),
+        (shell.home / "aftercall.db", 0o644),
+        (shell.home / "script.sh", 0o755),
+    ):
+        path.chmod(mode)
+
+    def access() -> tuple[int, str, str]:
+        code, out, _ = shell.run("doctor", "--json")
+        found = {check["name"]: check for check in json.loads(out)}["access"]
+        return code, found["state"], found["detail"]
+
+    assert access() == (0, "warn", "other users could open 4 files and folders; mended")
+    assert access() == (0, "ok", "only this user can open the home")
+    assert outside.stat().st_mode & 0o777 == 0o644
+    (shell.home / "link").unlink()
+    assert modes(shell.home) == {"folder 700", "file 600", "file 700"}
+
+
+def test_archive_cat_prints_an_encrypted_call(shell: Shell) -> None:
+    shell.env["AFTERCALL_ARCHIVE_ENCRYPT"] = "true"
+    call_id = ingest_call(shell)
+    (file,) = (shell.home / "archive").glob("*.json")
+    assert b"heron" not in file.read_bytes()
+    for named in (call_id, f"archive/{file.name}"):
+        code, out, _ = shell.run("archive", "cat", named)
+        assert (code, json.loads(out)["id"]) == (0, call_id)
+        assert "The heron flies at midnight." in out
+    _, out, _ = shell.run("archive", "cat", file.name, "--json")
+    assert (json.loads(out)["id"], json.loads(out)["addenda"]) == (call_id, [])
+    assert shell.run("verify")[0] == 0
+
+
+def test_archive_cat_prints_a_clear_call_and_names_one_that_is_not_there(
+    shell: Shell,
+) -> None:
+    call_id = ingest_call(shell)
+    (file,) = (shell.home / "archive").glob("*.json")
+    assert shell.run("archive", "cat", call_id)[1].encode() == file.read_bytes()
+    code, _, err = shell.run("archive", "cat", "nothing")
+    assert (code, err) == (1, "aftercall: there is no call and no file 'nothing'\n")
+
+
+def test_an_encrypted_home_without_its_key_is_not_started(shell: Shell) -> None:
+    shell.env["AFTERCALL_ARCHIVE_ENCRYPT"] = "true"
+    ingest_call(shell)
+    (shell.home / "secret.key").unlink()
+    code, out, _ = shell.run("doctor", "--json")
+    found = {check["name"]: check["state"] for check in json.loads(out)}
+    assert (code, found["secret key"]) == (1, "fail")
+    code, _, err = shell.run("verify")
+    assert code == 2
+    assert "encrypted with another key" in err
+
+
 def test_db_upgrade_may_be_run_again(shell: Shell) -> None:
     assert shell.run("db", "upgrade") == shell.run("db", "upgrade")
     assert shell.run("db", "upgrade")[0] == 0
@@ -196,7 +292,9 @@ def test_serve_says_where_it_listens_and_stops_cleanly(shell: Shell) -> None:
         with urllib.request.urlopen(f"{address}/healthz") as answer:
             assert json.load(answer)["status"] == "ok"
         request = urllib.request.Request(
-            f"{address}/api/calls", data=encode_call(make_call()), method="POST"
+            f"{address}/api/calls",
+            encode_call(make_call()),
+            JSON | bearer(Settings(home=shell.home)),
         )
         with urllib.request.urlopen(request) as answer:
             assert answer.status == 201
@@ -206,6 +304,48 @@ def test_serve_says_where_it_listens_and_stops_cleanly(shell: Shell) -> None:
     assert server.returncode in (0, -signal.SIGTERM)
     assert "Traceback" not in err
     assert not list((shell.home / "run").glob("*.lock"))
+
+
+def test_serve_shows_the_token_once_and_a_login_link_each_time(shell: Shell) -> None:
+    told: list[list[str]] = []
+    for _ in range(2):
+        with started(shell, "serve", "--host", "0.0.0.0", "--port", "0") as server:
+            assert server.stdout is not None
+            lines = [server.stdout.readline() for _ in range(2)]
+            link = lines[1].split()[-1]
+            assert link.startswith("http://127.0.0.1:")
+            _, out, _ = shell.run("token", "--link", "--json")
+            for address in (link, to_port_of(link, json.loads(out)["link"])):
+                with urllib.request.urlopen(address) as page:
+                    assert "Today" in page.read().decode()
+            server.terminate()
+            told.append([*lines, *server.stdout.read().splitlines()])
+    token = shell.run("token")[1].strip()
+    assert [token in "".join(lines) for lines in told] == [True, False]
+    shell.env["AFTERCALL_API_TOKEN"] = "mine-and-nobodys"
+    assert shell.run("token") == (0, "mine-and-nobodys\n", "")
+
+
+@contextmanager
+def started(shell: Shell, *words: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [AFTERCALL, *words],
+        env=shell.env | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+        if process.stdout:
+            process.stdout.close()
+
+
+def to_port_of(link: str, other: str) -> str:
+    return urlsplit(other)._replace(netloc=urlsplit(link).netloc).geturl()
 
 
 def test_a_worker_does_what_nobody_did_after_a_call(shell: Shell) -> None:
@@ -293,12 +433,6 @@ def test_talking_from_the_terminal(shell: Shell) -> None:
     assert code == 0
     assert "I have taken down: call the plumber." in out
     assert "summary" in out
-
-
-def test_serve_refuses_to_be_open_without_a_token(shell: Shell) -> None:
-    code, _, err = shell.run("serve", "--host", "0.0.0.0", "--port", "0")
-    assert code == 2
-    assert "AFTERCALL_API_TOKEN" in err
 
 
 def test_serve_refuses_a_database_newer_than_itself(shell: Shell) -> None:

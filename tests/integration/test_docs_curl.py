@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,9 +47,14 @@ COMMANDS = [
 
 
 @pytest.fixture(scope="module")
-def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("docs")
+
+
+@pytest.fixture(scope="module")
+def addresses(home: Path) -> Iterator[dict[str, str]]:
     with (
-        serving(tmp_path_factory.mktemp("docs"), AFTERCALL_MODEL="rules") as server,
+        serving(home, AFTERCALL_MODEL="rules") as server,
         lab_box() as lab,
     ):
         yield {"http://127.0.0.1:8080": server, "http://127.0.0.1:8090": lab.address}
@@ -56,13 +62,15 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 
 @pytest.mark.parametrize(("page", "command"), COMMANDS)
 def test_a_printed_curl_command_works(
-    addresses: dict[str, str], page: str, command: str
+    addresses: dict[str, str], home: Path, page: str, command: str
 ) -> None:
     for printed, real in addresses.items():
         command = command.replace(printed, real)
     environment = os.environ | {
         "TWILIO_ACCOUNT_SID": ACCOUNT,
         "TWILIO_AUTH_TOKEN": TOKEN,
+        "AFTERCALL_HOME": str(home),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     script = (
         'curl() { command curl --fail-with-body --noproxy "*" --max-time 60 "$@"; }'

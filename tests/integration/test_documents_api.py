@@ -8,12 +8,13 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from aftercall.app import App
+from aftercall.keys import load_api_token
 from aftercall.memory.remem import RememClient
 from aftercall.model.passages import Document, make_document_id
 from aftercall.settings import Settings
 from aftercall.settings.providers import RememSettings
 from aftercall.testing import START, VirtualClock
-from aftercall.web.server import make_server
+from api_client import ADDRESS, JSON, make_client, make_stranger
 from opened_apps import OpenApp
 
 KEY = {"Idempotency-Key": "7f1b0a52-5c2f-4b61-9f5c-0d1f8f7c3a11"}
@@ -22,9 +23,7 @@ KEY = {"Idempotency-Key": "7f1b0a52-5c2f-4b61-9f5c-0d1f8f7c3a11"}
 @pytest.fixture
 def client(app: App) -> TestClient:
     # no lifespan: no engine is needed
-    return TestClient(
-        make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1)
-    )
+    return make_client(app)
 
 
 def post(client: TestClient, content: str, **fields: Any) -> str:
@@ -205,7 +204,7 @@ def test_an_id_that_is_none_is_not_found(client: TestClient) -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"\xff"])
 def test_bytes_that_are_no_document_are_refused(client: TestClient, raw: bytes) -> None:
-    assert client.post("/v1/documents", content=raw).status_code == 422
+    assert client.post("/v1/documents", content=raw, headers=JSON).status_code == 422
 
 
 @pytest.fixture
@@ -213,9 +212,7 @@ def guarded(settings: Settings, clock: VirtualClock, open_app: OpenApp) -> TestC
     app = open_app(
         settings.model_copy(update={"api_token": SecretStr("s3cret")}), clock
     )
-    return TestClient(
-        make_server(app), base_url="https://calls.example", client=("192.0.2.7", 1)
-    )
+    return make_stranger(app)
 
 
 def test_either_header_of_a_client_opens_and_nothing_else(guarded: TestClient) -> None:
@@ -239,8 +236,9 @@ def test_either_header_of_a_client_opens_and_nothing_else(guarded: TestClient) -
     )
 
 
-def test_our_own_client_can_write_here(client: TestClient) -> None:
+def test_our_own_client_can_write_here(app: App, client: TestClient) -> None:
     """Two Aftercalls: one keeps the documents of the other."""
+    token = load_api_token(app.settings)
     page = Document(
         id=make_document_id("call", "1"),
         title="One",
@@ -251,7 +249,7 @@ def test_our_own_client_can_write_here(client: TestClient) -> None:
     for dialect in ("ingest", "documents"):
         remem = RememClient(
             RememSettings.model_validate(
-                {"api_key": "x", "api_url": "http://127.0.0.1:8080", "dialect": dialect}
+                {"api_key": token, "api_url": ADDRESS, "dialect": dialect}
             ),
             httpx2.MockTransport(client.send),
         )

@@ -14,7 +14,7 @@ from aftercall.memory.extraction import Extractor, list_briefed_facts
 from aftercall.memory.fact_store import FactFilter
 from aftercall.model.facts import MemoryKey
 from aftercall.model.turns import BRIEFED_EVENT, Event
-from aftercall.web.server import make_server
+from api_client import make_client
 from fact_drafts import draft, on, reader_of, say
 
 
@@ -38,11 +38,7 @@ def learnt(app: App, monkeypatch: pytest.MonkeyPatch) -> App:
 
 @pytest.fixture
 def client(learnt: App) -> Iterator[TestClient]:
-    client = TestClient(
-        make_server(learnt),
-        base_url="http://127.0.0.1:8080",
-        client=("127.0.0.1", 50_000),
-    )
+    client = make_client(learnt)
     yield client
     client.close()
 

@@ -23,15 +23,16 @@ from aftercall.web.server import make_server
 from opened_apps import OpenApp
 
 SECRET = "wsec_test"
+START_SECRET = "a token for starts"
 
 
 @pytest.fixture
 def live(settings: Settings, open_app: OpenApp) -> App:
+    elevenlabs = ElevenLabsSettings(
+        webhook_secret=SecretStr(SECRET), start_secret=SecretStr(START_SECRET)
+    )
     return open_app(
-        settings.model_copy(
-            update={"elevenlabs": ElevenLabsSettings(webhook_secret=SecretStr(SECRET))}
-        ),
-        SystemClock(),
+        settings.model_copy(update={"elevenlabs": elevenlabs}), SystemClock()
     )
 
 
@@ -149,13 +150,54 @@ def test_a_call_that_begins_there_is_told_what_is_known_and_a_stranger_is_refuse
         )
         return answer.status_code, answer.json()
 
-    status, told = start(SECRET)
+    status, told = start(START_SECRET)
     assert (status, told["type"]) == (200, "conversation_initiation_client_data")
     known = told["dynamic_variables"]
     assert (known["caller_name"], known["is_known_caller"]) == ("Ann", True)
     assert "plumber" in known["last_call"]
     assert "plumber" in known["aftercall_briefing"]
-    _, stranger = start(SECRET, "anonymous")
+    _, stranger = start(START_SECRET, "anonymous")
     assert stranger["dynamic_variables"].keys() == known.keys()
     assert not stranger["dynamic_variables"]["is_known_caller"]
     assert start("wrong")[0] == 403
+    assert start(SECRET)[0] == 403  # it signs webhooks and never travels
+
+
+def test_a_start_is_not_answered_without_a_secret_of_its_own(
+    settings: Settings, open_app: OpenApp
+) -> None:
+    elevenlabs = ElevenLabsSettings(webhook_secret=SecretStr(SECRET))
+    app = open_app(settings.model_copy(update={"elevenlabs": elevenlabs}))
+    client = TestClient(make_server(app), base_url="https://calls.example")
+    for bearer in (f"Bearer {SECRET}", "Bearer ", "Bearer"):
+        headers = {"Authorization": bearer}
+        answer = client.post("/hosted/elevenlabs/start", json={}, headers=headers)
+        assert answer.status_code == 503
+        assert "ELEVENLABS_START_SECRET" in answer.text
+
+
+def test_a_webhook_that_was_cut_inside_an_emoji_is_taken_in(live: App) -> None:
+    data = {
+        "conversation_id": "conv_cut",
+        "transcript": [{"role": "user", "message": "Hi HERE", "time_in_call_secs": 1}],
+        "metadata": {
+            "start_time_unix_secs": int(time.time()) - 60,
+            "call_duration_secs": 30,
+        },
+        "analysis": {"transcript_summary": "Said hi ESCAPED"},
+    }
+    event = json.dumps({"type": "post_call_transcription", "data": data}).encode()
+    raw = event.replace(b"HERE", b"\xf0\x9f").replace(b"ESCAPED", b"\\ud83d")
+    now = str(int(time.time()))
+    signature = hmac.new(SECRET.encode(), f"{now}.".encode() + raw, sha256).hexdigest()
+    client = TestClient(make_server(live), base_url="https://calls.example")
+    answer = client.post(
+        "/hosted/elevenlabs",
+        content=raw,
+        headers={"ElevenLabs-Signature": f"t={now},v0={signature}"},
+    )
+    assert answer.status_code == 200
+    (row,) = live.store.list_page(limit=5)
+    call, _ = live.archive.read(str(row.archive_name))
+    assert call.turns[0].text == "Hi \ufffd"
+    assert call.metadata["platform_summary"] == "Said hi \ufffd"

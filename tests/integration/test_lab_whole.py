@@ -17,7 +17,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from aftercall.lab.speech import ToneDetector, utter
+from aftercall.settings import Settings
 from aftercall.speech.sound import write_wav
+from api_client import bearer
 from loopback_server import listening
 from server_process import serving_on
 from vendor_clients import PAUSE, converse_with_realtime
@@ -267,7 +269,8 @@ def test_an_agent_with_these_settings_is_rung_with_streamed_audio_by_both_carrie
             ]
             assert [speaker for speaker, _ in turns] == ["agent", "caller", "agent"]
             assert turns[0][1].startswith("Hello!")
-        calls = httpx2.get(f"{address}/api/calls").json()
+        token = bearer(Settings(home=tmp_path))
+        calls = httpx2.get(f"{address}/api/calls", headers=token).json()
     assert sorted((call["source"], call["caller"]) for call in calls["calls"]) == [
         ("telnyx", "+15550104"),
         ("twilio", "+15550103"),

@@ -12,10 +12,11 @@ from aftercall.app import App
 from aftercall.model.turns import Event
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
+from aftercall.settings.providers import WebhookSettings
 from aftercall.settings.sections import PagesSettings
 from aftercall.testing import VirtualClock, make_call
 from aftercall.web.auth import MAX_LOGIN_FAILURES
-from aftercall.web.server import make_server
+from api_client import csrf_of, log_in, make_client, make_stranger
 from followup_work import follow, hold_call
 from opened_apps import OpenApp
 
@@ -25,12 +26,7 @@ EVIL = "<script>alert('x')</script>"
 
 @pytest.fixture
 def client(app: App) -> TestClient:
-    return TestClient(
-        make_server(app),
-        base_url="http://127.0.0.1:8080",
-        client=("127.0.0.1", 1),
-        follow_redirects=False,
-    )
+    return make_client(app, follow_redirects=False)
 
 
 @pytest.fixture
@@ -42,25 +38,7 @@ def locked(settings: Settings, clock: VirtualClock, open_app: OpenApp) -> TestCl
         settings.model_copy(update={"api_token": SecretStr("t0ken"), "pages": pages}),
         clock,
     )
-    return TestClient(
-        make_server(app),
-        base_url="https://calls.example",
-        client=("192.0.2.7", 1),
-        follow_redirects=False,
-    )
-
-
-def csrf_of(page: str) -> str:
-    found = re.search(r'X-CSRF-Token": "([0-9a-f]+)"', page)
-    assert found
-    return found[1]
-
-
-def log_in(client: TestClient, secret: str) -> int:
-    token = csrf_of(client.get("/login").text)
-    return client.post(
-        "/login", data={"csrf": token, "secret": secret, "to": "/calls"}
-    ).status_code
+    return make_stranger(app, base_url="https://calls.example")
 
 
 def test_every_page_answers_with_a_strict_policy(client: TestClient, app: App) -> None:
@@ -168,9 +146,7 @@ def test_a_change_needs_a_form_of_ours(
 def test_a_form_of_one_browser_is_no_good_in_another(
     client: TestClient, app: App
 ) -> None:
-    other = TestClient(
-        make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1)
-    )
+    other = make_client(app)
     stolen = csrf_of(other.get("/login").text)
     client.get("/login")
     assert (
@@ -179,13 +155,6 @@ def test_a_form_of_one_browser_is_no_good_in_another(
         ).status_code
         == 403
     )
-
-
-def test_without_a_token_only_this_machine_sees_pages(app: App) -> None:
-    stranger = TestClient(
-        make_server(app), base_url="http://127.0.0.1:8080", client=("192.0.2.7", 1)
-    )
-    assert stranger.get("/").status_code == 403
 
 
 def test_a_locked_page_leads_to_the_login_and_back(locked: TestClient) -> None:
@@ -371,3 +340,13 @@ def test_unknown_calls_and_withheld_callers_are_clear_errors(
 ) -> None:
     assert client.get("/calls/nope").status_code == 404
     assert client.get("/people/Bob").status_code == 422
+
+
+def test_the_settings_page_shows_no_address_that_opens_something(
+    settings: Settings, open_app: OpenApp
+) -> None:
+    webhook = WebhookSettings(url=SecretStr("https://hooks.example/canary?key=canary"))
+    app = open_app(settings.model_copy(update={"webhook": webhook}))
+    page = make_client(app).get("/settings").text
+    assert "https://hooks.example/… (rest hidden)" in page
+    assert "canary" not in page

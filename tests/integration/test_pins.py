@@ -13,7 +13,7 @@ from aftercall.app import App, build
 from aftercall.cli.main import program
 from aftercall.settings import Settings
 from aftercall.testing import START, VirtualClock, make_call
-from aftercall.web.server import make_server
+from api_client import make_client
 from recurring_callers import RECURRING
 
 CALLER = "+15550142"
@@ -35,12 +35,7 @@ def take_in(app: App) -> None:
 @pytest.fixture
 def client(app: App) -> TestClient:
     take_in(app)
-    return TestClient(
-        make_server(app),
-        base_url="http://127.0.0.1:8080",
-        client=("127.0.0.1", 1),
-        follow_redirects=False,
-    )
+    return make_client(app, follow_redirects=False)
 
 
 def test_the_api_lists_pins_edits_unpins_and_pins(client: TestClient, app: App) -> None:

@@ -23,6 +23,7 @@ from aftercall.settings import Settings
 from aftercall.settings.providers import OpenAISettings, TwilioSettings
 from aftercall.settings.sections import RecordingsSettings
 from aftercall.web.server import make_server
+from api_client import bearer
 from loopback_server import ACCOUNT, TOKEN, lab_box, listening, serve
 from opened_apps import OpenApp
 
@@ -125,7 +126,9 @@ def test_a_recorded_call_ends_with_its_audio_and_its_transcript_in_the_home(
             == ["here"]
         )
     )
-    told = httpx2.get(f"{address}/api/calls/{row.live.id}").json()
+    told = httpx2.get(
+        f"{address}/api/calls/{row.live.id}", headers=bearer(app.settings)
+    ).json()
     (found,) = app.recordings.list_for_call(row.live.id)
     assert [turn["text"] for turn in told["turns"] if turn["speaker"] == "caller"] == [
         "That's all, thanks, bye!"

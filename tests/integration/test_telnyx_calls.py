@@ -23,6 +23,7 @@ from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings
 from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import VirtualClock
+from aftercall.web.server import make_server
 from opened_apps import OpenApp
 from telnyx_setup import (
     EVENTS,
@@ -100,6 +101,37 @@ async def test_a_whole_call_is_answered_confirmed_closed_and_kept(
         None,
     ]
     assert set(town.answers) == {200}
+
+
+FORGED: dict[str, Any] = {
+    "shaken_stir_attestation": "B",
+    "shaken_stir_validated": False,
+}
+
+
+async def test_a_forged_number_is_withheld(town: TelnyxTown) -> None:
+    call = await town.lab.ring(EVENTS, caller=CALLER, **FORGED)
+    await town.lab.hang_up(call)
+    await sealed(town.app)
+    (row,) = town.app.store.list_page(limit=5)
+    assert (row.live.caller, row.live.verified) == (None, False)
+
+
+async def test_a_forged_number_stays_refused_when_the_server_is_restarted(
+    live: App, line: Line
+) -> None:
+    late = DeliveryFaults(delay_s_by_kind={"call.answered": 0.1})
+    async with telnyx_town(live, line, habits=late) as town:
+        call = town.lab.open_call(EVENTS, CALLER, "+15550101")
+        ring = {"direction": "incoming", "state": "parked"}
+        town.lab.queue_event(call, "call.initiated", ring | FORGED)
+        await until(lambda: "answer" in call.actions)
+        town.to_agent.inner = httpx2.ASGITransport(make_server(live))
+        await until(lambda: "speak" in call.actions)
+        await town.lab.hang_up(call)
+        await sealed(live)
+    (row,) = live.store.list_page(limit=5)
+    assert row.live.caller is None
 
 
 async def test_a_caller_who_hangs_up_is_kept_with_what_was_said(

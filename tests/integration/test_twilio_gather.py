@@ -12,6 +12,8 @@ from twilio.request_validator import RequestValidator
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
+from aftercall.memory.fact_store import FactFilter
+from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings
 from aftercall.web.server import make_server
@@ -19,7 +21,7 @@ from opened_apps import DISK_PATIENCE_S, OpenApp
 
 TOKEN = "twilio-token"
 PUBLIC = "https://calls.example"
-SID = "CA" + "0" * 32
+SID, OTHER_SID = "CA" + "0" * 32, "CA" + "1" * 32
 
 
 class Twilio:
@@ -27,14 +29,15 @@ class Twilio:
     back.
     """
 
-    def __init__(self, client: TestClient, token: str = TOKEN) -> None:
+    def __init__(self, client: TestClient, token: str = TOKEN, sid: str = SID) -> None:
         self._client = client
+        self._sid = sid
         self._validator = RequestValidator(token)
         self.next: str = f"{PUBLIC}/twilio/voice"
 
     def post(self, url: str, **fields: str) -> Any:
         form = {
-            "CallSid": SID,
+            "CallSid": self._sid,
             "AccountSid": "AC" + "0" * 32,
             "From": "+15550100",
             "To": "+15550101",
@@ -202,6 +205,60 @@ def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
         first.live.id,
     )
     assert second.live.metadata["call_sid"] == SID
+
+
+FORGED = {"StirVerstat": "TN-Validation-Failed-A"}
+
+
+def hang_up(twilio: Twilio, app: App) -> None:
+    twilio.post(f"{PUBLIC}/twilio/status", CallStatus="completed")
+    (row, *_) = app.store.list_page(limit=1)
+    for name in STEPS:
+        app.step_runner.run(row.live.id, name)
+
+
+def test_a_forged_number_neither_hears_nor_writes_that_numbers_memory(
+    client: TestClient, live: App
+) -> None:
+    owner = Twilio(client)
+    owner.say()
+    owner.say("This is Tom. I prefer the tandem parachute.")
+    owner.say("Please remind me to buy oatmeal tomorrow.")
+    hang_up(owner, live)
+    forger = Twilio(client, sid=OTHER_SID)
+    heard = [forger.say(**FORGED), forger.say("What did we talk about last time?")]
+    heard.append(forger.say("I am Mallory and I prefer the bungee rope."))
+    hang_up(forger, live)
+    assert heard[0] == live.settings.receptionist.greeting
+    assert not any(word in " ".join(heard) for word in ("Tom", "oatmeal", "tandem"))
+    (row, _) = live.store.list_page(limit=5)
+    assert (row.live.caller, row.live.verified) == (None, False)
+    told = str(live.composer.preview("+15550100"))
+    assert "oatmeal" in told
+    assert "Mallory" not in told
+    assert "bungee" not in told
+    assert "bungee" not in str(live.facts.page(FactFilter()))
+
+
+def test_a_forged_number_stays_refused_when_the_server_is_restarted(
+    phone_settings: Settings, open_app: OpenApp
+) -> None:
+    before = build(phone_settings, SystemClock(), database_timeout_s=DISK_PATIENCE_S)
+    with TestClient(make_server(before), base_url="http://10.0.0.7") as client:
+        twilio = Twilio(client)
+        twilio.say(**FORGED)
+        question = twilio.next
+    before.close()
+    after = open_app(phone_settings, SystemClock())
+    with TestClient(make_server(after), base_url="http://10.0.0.7") as client:
+        twilio = Twilio(client)
+        twilio.next = question
+        twilio.say(
+            "Remind me to water the plants."
+        )  # Twilio may not repeat the verdict
+        twilio.post(f"{PUBLIC}/twilio/status", CallStatus="completed")
+        callers = {row.live.caller for row in after.store.list_page(limit=5)}
+    assert callers == {None}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from aftercall.config import list_settings, load_config
 from aftercall.errors import ConfigError
@@ -159,3 +160,79 @@ def test_groups_of_agents_are_read_from_file_and_environment(tmp_path: Path) -> 
         assert others == [("sales",), ("main",), (), ()]
     with pytest.raises(ConfigError, match="'main' is named twice"):
         load_config(environ={"AFTERCALL_MEMORY_AGENTS": "main,sales;main"})
+
+
+@pytest.mark.parametrize("passcode", ["----", "* * *", "___ ___", "one two", "a-1-b"])
+def test_a_passcode_with_too_little_to_say_is_refused(passcode: str) -> None:
+    with pytest.raises(ConfigError) as wrong:
+        load_config(environ={"AFTERCALL_WORK_PASSCODE": passcode})
+    assert "work.passcode needs at least 4 letters or digits" in str(wrong.value)
+    assert passcode not in str(wrong.value)
+
+
+@pytest.mark.parametrize("passcode", ["4711", "four seven one one", "blue harvest"])
+def test_a_passcode_of_words_or_digits_is_taken(passcode: str) -> None:
+    loaded = load_config(environ={"AFTERCALL_WORK_PASSCODE": passcode})
+    assert loaded.settings.work.passcode == SecretStr(passcode)
+
+
+@pytest.mark.parametrize(
+    ("env", "weak", "strong"),
+    [
+        ("AFTERCALL_API_TOKEN", "s3cret", "s3cret-token"),
+        ("AFTERCALL_API_TOKEN", "a" * 40, "a1b2c3d4e5f6"),
+        ("AFTERCALL_SECRET_KEY", "fifteen letters", "sixteen letters!"),
+        ("ELEVENLABS_START_SECRET", "123456", "start-me-briefed"),
+        ("VAPI_WEBHOOK_SECRET", "hunter2", "vapi-posts-here"),
+    ],
+)
+def test_a_token_or_key_that_can_be_guessed_is_refused(
+    env: str, weak: str, strong: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{env}: .* is too easy to guess") as wrong:
+        load_config(environ={env: weak})
+    assert weak not in str(wrong.value)
+    assert load_config(environ={env: strong}).warnings == ()
+
+
+def test_the_address_of_a_webhook_is_shown_without_what_opens_it() -> None:
+    environ = {
+        "AFTERCALL_WEBHOOK_URL": "https://user:canary@hooks.example:8443/canary?key=canary",
+        "AFTERCALL_MCP_URL": "http://tools.example/canary",
+    }
+    loaded = load_config(environ=environ)
+    shown = {value.key: value.shown for value in loaded.values}
+    assert shown["webhook.url"] == "https://hooks.example:8443/… (rest hidden)"
+    assert shown["mcp.url"] == "http://tools.example/… (rest hidden)"
+    assert "canary" not in " ".join(shown.values())
+    assert "canary" not in repr(loaded)
+
+
+@pytest.mark.parametrize(
+    "url", ["hooks.example/x", "ftp://x", "https:///x", "http:// x"]
+)
+def test_the_address_of_a_webhook_must_be_one(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"webhook\.url is not an address"):
+        load_config(environ={"AFTERCALL_WEBHOOK_URL": url})
+
+
+COMMANDS = '[agent]\ncommand = "fix-it --all"\n[mcp]\ncommand = "tools"\n'
+
+
+def test_commands_named_by_a_file_of_the_current_folder_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path, COMMANDS)
+    monkeypatch.chdir(tmp_path)
+    (warning,) = load_config(environ={}).warnings
+    assert f"{file}: found in the current folder" in warning
+    assert "agent.command, mcp.command" in warning
+    assert load_config(file, {}).warnings == ()
+
+
+def test_commands_from_the_environment_are_not_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, '[agent]\ncommand = "theirs"\n')
+    monkeypatch.chdir(tmp_path)
+    assert load_config(environ={"AFTERCALL_AGENT_COMMAND": "mine"}).warnings == ()

@@ -1,4 +1,4 @@
-"""The secret key of an installation."""
+"""The secret key and the API token of an installation."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -7,7 +7,14 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.errors import ConfigError
-from aftercall.keys import KEY_FILE, derive_key, load_key
+from aftercall.keys import (
+    KEY_FILE,
+    TOKEN_FILE,
+    derive_key,
+    find_api_token,
+    load_api_token,
+    load_key,
+)
 from aftercall.settings import Settings
 
 
@@ -21,7 +28,7 @@ def test_a_key_is_made_once_and_readable_by_its_owner_only(tmp_path: Path) -> No
 
 
 def test_a_key_from_the_settings_needs_no_file(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, secret_key=SecretStr("correct horse"))
+    settings = Settings(home=tmp_path, secret_key=SecretStr("correct horse battery"))
     assert len(load_key(settings)) == 32
     assert not (tmp_path / KEY_FILE).exists()
 
@@ -36,3 +43,27 @@ def test_a_damaged_key_is_not_replaced_but_told(tmp_path: Path, kept: str) -> No
 
 def test_each_purpose_has_a_key_of_its_own() -> None:
     assert derive_key(b"k" * 32, "cookies") != derive_key(b"k" * 32, "forms")
+
+
+def test_a_token_is_made_once_and_readable_by_its_owner_only(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    assert find_api_token(settings) is None
+    assert not list(tmp_path.iterdir())
+    with ThreadPoolExecutor(8) as many:
+        tokens = set(many.map(lambda _: load_api_token(settings), range(16)))
+    assert tokens == {find_api_token(settings)}
+    assert len(tokens.pop()) >= 43  # 256 bits
+    assert (tmp_path / TOKEN_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_configured_token_wins_over_the_made_one(tmp_path: Path) -> None:
+    load_api_token(Settings(home=tmp_path))
+    settings = Settings(home=tmp_path, api_token=SecretStr("mine-and-nobodys"))
+    assert load_api_token(settings).get_secret_value() == "mine-and-nobodys"
+
+
+@pytest.mark.parametrize("kept", [b"", b"short", b"\xff" * 40])
+def test_a_damaged_token_opens_nothing(tmp_path: Path, kept: bytes) -> None:
+    (tmp_path / TOKEN_FILE).write_bytes(kept)
+    with pytest.raises(ConfigError, match="holds no token"):
+        load_api_token(Settings(home=tmp_path))

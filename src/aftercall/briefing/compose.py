@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from aftercall.briefing.cache import BriefingCache, StaleBriefing
 from aftercall.briefing.render import trim
-from aftercall.clock import Clock
+from aftercall.clock import Clock, is_done_within
 from aftercall.english.clauses import split_sentences
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
@@ -257,7 +257,7 @@ class Composer:
             party=found.party,
             dropped=found.resume_state.call_id if found.resume_state else None,
         )
-        trust = trust or self.policy.trust(call, has_passcode=False)
+        trust = trust or self.policy.release_trust(call, has_passcode=False)
         released = withhold_facts(briefing, trust, self.settings)
         return trim(released, self.settings.briefing.max_tokens)
 
@@ -358,6 +358,7 @@ def withhold_facts(briefing: Briefing, trust: Trust, settings: Settings) -> Brie
             pin for pin in briefing.pins if not _gives_away(_pin_text(pin), withheld)
         ),
         caller=_redact_page(briefing.caller, withheld),
+        pick_up=_redact_dropped_call(briefing.pick_up, withheld),
     )
 
 
@@ -370,6 +371,16 @@ def _redact_recent_call(call: RecentCall, withheld: list[BriefingFact]) -> Recen
         _redact_text(text, withheld) for text in (call.summary, call.context)
     )
     return replace(call, summary=summary, context=context)
+
+
+def _redact_dropped_call(
+    dropped: ResumedCall | None, withheld: list[BriefingFact]
+) -> ResumedCall | None:
+    """Who rings within the reconnect window has not shown to be who rang before."""
+    if dropped is None:
+        return None
+    turns = [turn for turn in dropped.turns if not _gives_away(turn.text, withheld)]
+    return replace(dropped, turns=tuple(turns))
 
 
 def _redact_page(page: KnownCaller, withheld: list[BriefingFact]) -> KnownCaller:
@@ -401,14 +412,8 @@ async def brief_ring(
     found = BriefingParts(party=call.caller)
     gathering = asyncio.create_task(asyncio.to_thread(composer.gather, call, found))
     gathering.add_done_callback(lambda task: _log_failure(task, call))
-    timeout = asyncio.ensure_future(
-        clock.sleep(composer.settings.briefing.timeout_ms / 1000)
-    )
-    try:
-        await asyncio.wait({gathering, timeout}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        timeout.cancel()
-    if not gathering.done():
+    timeout_s = composer.settings.briefing.timeout_ms / 1000
+    if not await is_done_within(clock, timeout_s, gathering):
         log.warning(
             "the call starts without parts of its briefing",
             call=call.id,

@@ -33,8 +33,12 @@ _HOSTS = {
 }
 _BUCKETS = {"telnyx": (("s3.amazonaws.com", "/telephony-recorder-prod/"),)}
 
+# The standard library calls some reserved addresses global: site-local ones (fec0::), IPv4 in
+# the last bits (::127.0.0.1), and on older Pythons most of 192.0.0.0/24.
+_GLOBAL_IPV6 = ipaddress.IPv6Network("2000::/3")
+_RESERVED_IPV4 = ipaddress.IPv4Network("192.0.0.0/24")
 # the well-known prefix and the one for local use
-_NAT64 = ipaddress.ip_network("64:ff9b::/32")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/32")
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 TIMEOUT_S = 30.0
 MAX_REDIRECTS = 5
@@ -132,16 +136,20 @@ def _is_loopback(host: str) -> bool:
 
 def _is_public(address: str) -> bool:
     ip = ipaddress.ip_address(address.partition("%")[0])
-    if not ip.is_global or ip.is_multicast:
-        return False
     if isinstance(ip, ipaddress.IPv4Address):
-        return True
-    return all(inner.is_global for inner in _inner_addresses(ip))
+        return _is_public_ipv4(ip)
+    if not ip.is_global or not (ip in _GLOBAL_IPV6 or ip in _NAT64):
+        return False
+    return all(_is_public_ipv4(inner) for inner in _inner_addresses(ip))
+
+
+def _is_public_ipv4(ip: ipaddress.IPv4Address) -> bool:
+    return ip.is_global and not ip.is_multicast and ip not in _RESERVED_IPV4
 
 
 def _inner_addresses(ip: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
     """The IPv4 addresses inside an IPv6 address."""
-    found = [ip.ipv4_mapped, ip.sixtofour, *(ip.teredo or ())]
+    found = [ip.sixtofour, *(ip.teredo or ())]
     if ip in _NAT64:
         found.append(ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF))
     return [inner for inner in found if inner is not None]

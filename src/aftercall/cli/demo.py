@@ -19,7 +19,9 @@ from rich.text import Text
 
 from aftercall.cli.context import get_cli_context
 from aftercall.errors import AftercallError
+from aftercall.keys import load_api_token
 from aftercall.model.steps import OPEN_STATES
+from aftercall.settings import Settings
 
 if TYPE_CHECKING:
     from aftercall.lab.twilio import EmulatedTwilio, LabCall
@@ -85,7 +87,7 @@ async def _call_and_crash(show: "_DemoPrinter", phone: "_Phone", home: Path) -> 
         show.print_step(
             "The caller hangs up. The call is sealed and the post-call steps run"
         )
-        for step in (await _wait_for_call(phone.address, 1))["steps"]:
+        for step in (await _wait_for_call(home, phone.address, 1))["steps"]:
             result = step["result"] or step["reason"]
             show.print_note(f"{step['state']:8} {step['name']:9} {result}")
         show.print_step(
@@ -100,7 +102,7 @@ async def _continue_call(show: "_DemoPrinter", phone: "_Phone", home: Path) -> N
         "The server starts again and seals the interrupted call with every turn"
     )
     with _server(home, phone.address):
-        call = await _wait_for_call(phone.address, 2)
+        call = await _wait_for_call(home, phone.address, 2)
         words = " / ".join(turn["text"] for turn in call["turns"])
         show.print_note(f"{call['state']}, {call['end_reason']}: {words}")
         show.print_step(
@@ -108,7 +110,7 @@ async def _continue_call(show: "_DemoPrinter", phone: "_Phone", home: Path) -> N
         )
         await phone.say(*AFTER_THE_CRASH)
         await phone.hang_up()
-        await _wait_for_call(phone.address, 3)
+        await _wait_for_call(home, phone.address, 3)
 
 
 async def _follow_up_and_ring_back(
@@ -127,7 +129,7 @@ async def _follow_up_and_ring_back(
             "AFTERCALL_GITHUB_API_URL": github.url,
         }
         with _server(home, phone.address, **settings):
-            items = await _wait_for_followups(phone.address)
+            items = await _wait_for_followups(home, phone.address)
             show.print_items(items)
             show.print_step(
                 "A bug report leaves this machine and a caller's number can be forged: the "
@@ -136,11 +138,11 @@ async def _follow_up_and_ring_back(
             for item in items:
                 if item["state"] == "held":
                     _run(home, "followups", "approve", item["id"])
-            items = await _wait_for_followups(phone.address)
+            items = await _wait_for_followups(home, phone.address)
             show.print_items([item for item in items if "://" in (item["link"] or "")])
             show.print_step("The caller rings once more and is remembered")
             await phone.ring(*NEXT_CALL)
-            await _wait_for_call(phone.address, 4)
+            await _wait_for_call(home, phone.address, 4)
 
 
 @dataclass
@@ -255,9 +257,9 @@ def _environment(home: Path) -> dict[str, str]:
     return inherited | {"AFTERCALL_HOME": str(home)}
 
 
-async def _wait_for_call(address: str, number: int) -> dict[str, Any]:
+async def _wait_for_call(home: Path, address: str, number: int) -> dict[str, Any]:
     """The `number`th call so far, once all of its steps have ended."""
-    async with _polling(address) as http:
+    async with _polling(home, address) as http:
         while True:
             calls = (await http.get("/api/calls")).json()["calls"]
             if len(calls) >= number:
@@ -270,9 +272,9 @@ async def _wait_for_call(address: str, number: int) -> dict[str, Any]:
             await asyncio.sleep(POLL_INTERVAL_S)
 
 
-async def _wait_for_followups(address: str) -> list[dict[str, Any]]:
+async def _wait_for_followups(home: Path, address: str) -> list[dict[str, Any]]:
     """Requests and promises of every call so far, oldest first, once nothing is pending."""
-    async with _polling(address) as http:
+    async with _polling(home, address) as http:
         while True:
             if not (await http.get("/api/health")).json()["counts"]["pending"]:
                 items: list[dict[str, Any]] = (await http.get("/api/followups")).json()[
@@ -283,10 +285,17 @@ async def _wait_for_followups(address: str) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def _polling(address: str) -> AsyncIterator[httpx2.AsyncClient]:
+async def _polling(home: Path, address: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client with the token that the server made in its home."""
+    token = load_api_token(Settings(home=home)).get_secret_value()
     async with (
         asyncio.timeout(DEMO_TIMEOUT_S),
-        httpx2.AsyncClient(base_url=address, timeout=None, trust_env=False) as http,
+        httpx2.AsyncClient(
+            base_url=address,
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=None,
+            trust_env=False,
+        ) as http,
     ):
         yield http
 

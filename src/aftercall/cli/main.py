@@ -1,5 +1,6 @@
 """The `aftercall` command: the table of commands, the global options, and errors as one line."""
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -25,6 +26,7 @@ COMMANDS = {
         "Answer calls, do the work after them, serve API and pages.",
     ),
     "worker": ("server:worker", "Do the work after calls without answering any."),
+    "token": ("server:token", "Show the API token, or a link to log in with."),
     "demo": (
         "demo:demo",
         "See a call dropped, resumed and remembered, without an account.",
@@ -40,6 +42,7 @@ COMMANDS = {
     "erase": ("privacy:erase", "Erase everything about a caller and prove it."),
     "rebuild": ("privacy:rebuild", "Rebuild memory from the archive alone."),
     "retention": ("privacy:retention", "Remove what is past its retention time."),
+    "archive": ("privacy:archive_group", "Print sealed calls, encrypted or not."),
     "verify": (
         "privacy:verify",
         "Check that every sealed file is present and unchanged.",
@@ -123,7 +126,11 @@ def main(
 
 
 def run() -> None:
-    """Runs a command; an error is one line and an exit code."""
+    """Runs a command; an error is one line and an exit code.
+
+    Files that a command makes are for this user alone, those of SQLite and of libraries too.
+    """
+    os.umask(0o077)
     try:
         program(standalone_mode=True)
     except AftercallError as error:

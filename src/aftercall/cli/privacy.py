@@ -1,19 +1,32 @@
-"""`aftercall export`, `erase`, `retention`, `rebuild` and `verify`."""
+"""`aftercall export`, `erase`, `retention`, `rebuild`, `verify` and `archive`."""
 
+import json as json_format
+import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.progress import Progress
 from rich.text import Text
 
-from aftercall.cli.context import JSON_OPTION, get_cli_context, print_json
-from aftercall.errors import RefusedInput
+from aftercall.cli.context import (
+    JSON_OPTION,
+    get_cli_context,
+    get_operator_name,
+    print_json,
+)
+from aftercall.encryption import read_decrypted
+from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.verify import verify_archive
 from aftercall.privacy.erase import ErasureReceipt
 from aftercall.who.caller import read_caller
 from aftercall.workspace.paths import make_folder_name
 
+if TYPE_CHECKING:
+    from aftercall.app import App
+
+archive_group = typer.Typer(no_args_is_help=True)
 _CALLER = typer.Argument(metavar="CALLER", help="The number, with its country code.")
 
 
@@ -64,7 +77,7 @@ def erase(
         print_json(receipt.to_json())
     else:
         _print_receipt(receipt)
-    if receipt.scan.traces:
+    if not receipt.scan.is_clean:
         raise typer.Exit(1)
 
 
@@ -141,6 +154,56 @@ def verify(context: typer.Context, json: bool = JSON_OPTION) -> None:
         raise typer.Exit(1)
 
 
+@archive_group.callback()
+def archive() -> None:
+    """Sealed calls."""
+
+
+@archive_group.command("cat")
+def print_archived(
+    context: typer.Context,
+    call: str = typer.Argument(
+        metavar="CALL",
+        help="A call's id, the name of its archive file, or a file of the home.",
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Print a sealed call with its addenda, word for word, encrypted or not; this is logged.
+
+    A file of the home, such as a recording, is written to standard output as it was before it
+    was encrypted.
+    """
+    with get_cli_context(context).open_app() as app:
+        names = _find_archive_files(app, call)
+        path = app.settings.home / call
+        if not names and not path.is_file():
+            raise NotFound(f"there is no call and no file {call!r}")
+        subject = names[0] if names else "a file of the home"
+        app.audit.record(get_operator_name(), "revealed", subject)
+        if json and names:
+            call_json, *addenda = [_load_file(app, name) for name in names]
+            print_json(call_json | {"addenda": addenda})
+            return
+        for file in [app.archive.place.path / name for name in names] or [path]:
+            for block in read_decrypted(file, app.archive.place.cipher):
+                sys.stdout.buffer.write(block)
+        sys.stdout.flush()
+
+
+def _load_file(app: "App", name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json_format.loads(app.archive.place.read_clear(name))
+    return loaded
+
+
+def _find_archive_files(app: "App", call: str) -> list[str]:
+    """The file of a call and its addenda; none if there is no such call."""
+    try:
+        name = app.store.get(call).archive_name
+    except NotFound:
+        name = call
+    return app.archive.list_files(name) if name else []
+
+
 def _read_number(caller: str) -> str:
     number = read_caller(caller, "CALLER")
     if number is None:
@@ -164,7 +227,11 @@ def _print_receipt(receipt: ErasureReceipt) -> None:
         typer.echo(f"  {name}: another caller says the same; it is theirs and stays")
     if scan.traces:
         typer.echo(f"Still there: {', '.join(scan.traces)}")
-    else:
+    if scan.unreadable:
+        typer.echo(f"Could not be searched, no key fits: {', '.join(scan.unreadable)}")
+    if scan.is_clean and scan.others:
+        typer.echo("Nothing of the caller's own is left.")
+    elif scan.is_clean:
         typer.echo("Nothing is left.")
     typer.echo("Out of our reach:")
     for place in receipt.out_of_reach:

@@ -1,18 +1,23 @@
-"""`aftercall serve` and `worker`."""
+"""`aftercall serve`, `worker` and `token`."""
 
 import asyncio
 import gc
-import ipaddress
 import signal
 import sys
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import typer
+from rich.console import Console
 
-from aftercall.cli.context import get_cli_context
-from aftercall.errors import ConfigError
+from aftercall.cli.context import JSON_OPTION, get_cli_context, print_json
+from aftercall.keys import find_api_token, load_api_token
 from aftercall.log import get_logger
 from aftercall.running import running
 from aftercall.speech.kit import find_missing
+
+if TYPE_CHECKING:
+    from aftercall.app import App
 
 # A tenth of Python's default: worker threads yield to the audio sooner.
 THREAD_SWITCH_INTERVAL_S = 0.0005
@@ -23,7 +28,7 @@ def serve(
     context: typer.Context,
     host: str = typer.Option(
         "127.0.0.1",
-        help="Address to listen on; other than loopback needs AFTERCALL_API_TOKEN.",
+        help="Address to listen on; 0.0.0.0 for all of this machine.",
     ),
     port: int = typer.Option(
         8080, min=0, max=65535, help="Port to listen on; 0 takes a free one."
@@ -37,10 +42,6 @@ def serve(
 
     cli = get_cli_context(context)
     cli.configure_service_logs(as_json=log_json)
-    if cli.config.settings.api_token is None and not _is_loopback(host):
-        raise ConfigError(
-            f"serve: {host} is open to others; set AFTERCALL_API_TOKEN, or listen on 127.0.0.1"
-        )
     sys.setswitchinterval(THREAD_SWITCH_INTERVAL_S)
     with open_listening_socket(host, port) as listening, cli.open_app() as app:
         if app.settings.receptionist.speech and (missing := find_missing()):
@@ -52,10 +53,59 @@ def serve(
         cli.console.print(
             f"Aftercall listens on {address}  (home {app.settings.home}; stop with Ctrl-C)"
         )
+        _print_access(cli.console, app, address)
         server = make_uvicorn_server(
-            make_server(app, cli.config), freeze_loaded_objects
+            make_server(app, cli.config),
+            freeze_loaded_objects,
+            app.settings.trusted_proxies,
         )
         server.run(sockets=[listening])
+
+
+def _print_access(console: Console, app: "App", address: str) -> None:
+    """A link to log in with, and the token if it is made now."""
+    is_new = find_api_token(app.settings) is None
+    token = load_api_token(app.settings)
+    console.print(f"Log in, once: {make_login_link(app, address)}")
+    if is_new:
+        console.print(
+            f"API token, made now: {token.get_secret_value()}  (`aftercall token` shows it)"
+        )
+
+
+def token(
+    context: typer.Context,
+    link: bool = typer.Option(
+        False, "--link", help="Print a link that logs a browser in, once."
+    ),
+    port: int = typer.Option(
+        8080, min=1, max=65535, help="Port of the server, for the link."
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Show the API token; make one if there is none."""
+    cli = get_cli_context(context)
+    if link:
+        with cli.open_app() as app:
+            name, shown = "link", make_login_link(app, f"http://127.0.0.1:{port}")
+    else:
+        api_token = load_api_token(cli.config.settings)
+        name, shown = "token", api_token.get_secret_value()
+    if json:
+        print_json({name: shown})
+    else:
+        typer.echo(shown)
+
+
+def make_login_link(app: "App", address: str) -> str:
+    """Over https if there is a public address: only there a browser keeps the cookie."""
+    from aftercall.web.session_store import SessionStore
+
+    public = app.settings.public_url or ""
+    parts = urlsplit(public if public.startswith("https:") else address)
+    host = parts.netloc.replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - every address is no name
+    code = SessionStore(app.database, app.settings, app.clock).make_link()
+    return f"{parts.scheme}://{host}/login?code={code}"
 
 
 def worker(context: typer.Context, log_json: bool = _LOG_JSON) -> None:
@@ -85,12 +135,3 @@ def freeze_loaded_objects() -> None:
     """
     gc.collect()
     gc.freeze()
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -18,7 +18,7 @@ from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.lab.speech import utter
 from aftercall.settings import Settings
-from aftercall.tester.agents import open_target
+from aftercall.tester.agents import LOOPBACK_NAMES, open_target
 from aftercall.tester.calibrate import calibrate
 from aftercall.tester.library import FoundScenarios, find_scenarios
 from aftercall.tester.openai_client import OPENAI_URL, ChatModel
@@ -43,7 +43,6 @@ VERDICT_COLOURS = {
     "inconclusive": "yellow",
     "re-listen": "yellow",
 }
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,9 @@ def _default_voice(settings: Settings, plan: RunPlan) -> str:
     """By phone a recogniser has to understand it: the lab's on this machine, or a real one."""
     if plan.agent.startswith("+"):
         return (
-            "words" if urlsplit(settings.twilio.api_url).hostname in _LOOPBACK else ""
+            "words"
+            if urlsplit(settings.twilio.api_url).hostname in LOOPBACK_NAMES
+            else ""
         )
     return "" if plan.is_live else "tones"
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import check_durable_engine, claim_home, prepare_database
+from aftercall.encryption import open_cipher
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive, ArchiveFolder
 from aftercall.journal.inserter import JournalInserter
@@ -19,7 +20,7 @@ def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Dat
     """Make the home and bring its database up to date."""
     check_durable_engine(settings.database_url)
     try:
-        settings.home.mkdir(parents=True, exist_ok=True)
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(
             f"home: {settings.home} cannot be used as a folder ({error.strerror}); set "
@@ -37,7 +38,8 @@ def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Dat
 
 
 def open_archive(settings: Settings) -> Archive:
-    folder = ArchiveFolder(settings.home / "archive")
+    folder = ArchiveFolder(settings.home / "archive", open_cipher(settings))
+    folder.check_key()
     folder.remove_stale_files()
     return Archive(folder)
 

@@ -139,7 +139,7 @@ class Phone:
 
     async def _recall(self, call: LiveCall, query: str) -> Sequence[str]:
         """For engines that do not follow the caller: the number's owner, as far as trusted."""
-        trust = self.reception.policy.trust(call, has_passcode=False)
+        trust = self.reception.policy.release_trust(call, has_passcode=False)
         return await asyncio.to_thread(
             self.recall.find, call.agent_id, call.caller, trust, query
         )

@@ -5,6 +5,7 @@ from aftercall.db.connect import Database
 from aftercall.llm.model.client import ModelClient, choose_model
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.reader import MaskedReader, Reader
+from aftercall.llm.reading_process import ReadingProcess
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.vault import Vault
 from aftercall.postcall.answer_store import AnswerStore
@@ -24,8 +25,9 @@ def make_reader(
     database: Database,
     clock: Clock,
     vault: Vault,
+    process: ReadingProcess,
 ) -> Reader:
-    reader: Reader = RulesReader()
+    reader: Reader = RulesReader(process)
     if client is not None:
         reader = ModelReader(client, AnswerStore(database, clock, vault))
     passcode = settings.work.passcode

@@ -13,13 +13,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, NoSuchModuleError
 
 from aftercall.errors import (
     AftercallError,
     ConfigError,
     DatabaseDamaged,
     DatabaseUnreachable,
+    RefusedInput,
     StorageFull,
 )
 
@@ -41,7 +42,7 @@ _BEFORE_COMMIT = "aftercall.before_commit"
 
 
 def before_commit(
-    connection: Connection, key: tuple[str, ...], action: Callable[[Connection], None]
+    connection: Connection, key: tuple[str, ...], action: Callable[[Connection], object]
 ) -> None:
     """Runs the action at the end of a writing transaction, once for each key.
 
@@ -55,6 +56,12 @@ class Database:
     def __init__(self, url: str) -> None:
         self.engine = _create_engine(url)
         self.dialect = self.engine.dialect.name
+        # saves Postgres the begin and the end of a transaction for each query
+        self._readers = (
+            self.engine
+            if self.dialect == "sqlite"
+            else self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        )
         self._write_lock = Lock()
         driver: Any = self.engine.dialect.loaded_dbapi
         self.driver_error: type[Exception] = driver.Error
@@ -63,6 +70,7 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """A writing transaction: committed at the end, rolled back on any error."""
         with (
+            refused_values(),
             translated_errors(),
             self.write_lock(),
             self.engine.connect() as connection,
@@ -90,7 +98,12 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        with translated_errors(), self.engine.connect() as connection:
+        """A connection for queries. On Postgres each sees what is committed at its time."""
+        with (
+            refused_values(),
+            translated_errors(),
+            self._readers.connect() as connection,
+        ):
             yield connection
 
     def truncate_wal(self) -> None:
@@ -132,6 +145,15 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+@contextmanager
+def refused_values() -> Iterator[None]:
+    """Refuses what the database cannot hold: NUL, half of an emoji, a number out of range."""
+    try:
+        yield
+    except (DataError, UnicodeEncodeError, OverflowError):
+        raise RefusedInput("a value", "cannot be stored as it is") from None
 
 
 @contextmanager
@@ -198,7 +220,12 @@ def _create_engine(url: str) -> Engine:
                 for n, value in POSTGRES_TIMEOUTS.items()
                 if n not in parsed.query
             }
-            return create_engine(address, pool_pre_ping=True, connect_args=timeouts)
+            return create_engine(
+                address,
+                pool_pre_ping=True,
+                connect_args=timeouts,
+                hide_parameters=True,  # an error's text must not hold what was said
+            )
     except (ArgumentError, NoSuchModuleError):
         raise ConfigError(
             "database.url: is not a database address (sqlite:///FILE or postgresql+psycopg://…)"
@@ -223,7 +250,11 @@ def _create_sqlite(url: str, file: str | None) -> Engine:
         raise ConfigError(
             f"database: {Path(file).parent} cannot be used as a folder ({error.strerror})"
         ) from None
-    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
+    engine = create_engine(
+        url,
+        connect_args={"timeout": BUSY_TIMEOUT_MS / 1000},
+        hide_parameters=True,
+    )
 
     @event.listens_for(engine, "connect")
     def set_up(connection: sqlite3.Connection, _record: Any) -> None:

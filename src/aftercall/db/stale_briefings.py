@@ -1,13 +1,12 @@
 """Marks prepared briefings stale, in the transaction that changes what they rest on."""
 
-from collections.abc import Mapping
 from secrets import randbits
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, select, update
+from sqlalchemy import Connection, bindparam, or_, select, tuple_, update
 
 from aftercall.db.connect import before_commit
-from aftercall.db.statements import InValues, PreparedStatement, upsert
+from aftercall.db.statements import PreparedStatement, upsert
 from aftercall.db.tables import briefings
 
 STALE_VALUES: dict[str, Any] = {"version": briefings.c.version + 1, "body": None}
@@ -25,13 +24,9 @@ def invalidate_briefing(
     connection: Connection, agent_id: str, caller: str | None
 ) -> None:
     """Marks the caller's briefing stale, and those that rest on all callers."""
-    if caller is not None:
-        before_commit(
-            connection,
-            (agent_id, caller, "outdated"),
-            lambda last: _OF_ONE.invalidate(last, {"agent": agent_id, "whose": caller}),
-        )
-    _invalidate_shared(connection, agent_id)
+    key = (agent_id,) if caller is None else (agent_id, caller, "outdated")
+    values = {"agent": agent_id, "whose": caller}
+    before_commit(connection, key, lambda last: _MARK_STALE.execute(last, values))
 
 
 def request_briefing(connection: Connection, agent_id: str, caller: str) -> None:
@@ -43,43 +38,21 @@ def request_briefing(connection: Connection, agent_id: str, caller: str) -> None
         upsert(last, briefings, key, row, changes=STALE_VALUES)
 
     before_commit(connection, (agent_id, caller, "expected"), put)
-    _invalidate_shared(connection, agent_id)
+    invalidate_briefing(connection, agent_id, None)
 
 
-def _invalidate_shared(connection: Connection, agent_id: str) -> None:
-    values = {"agent": agent_id}
-    before_commit(
-        connection, (agent_id,), lambda last: _SHARED.invalidate(last, values)
+# An update alone locks its rows in no fixed order. Shared rows are locked first, then callers by
+# name, here and in `before_commit`: two transactions never wait for each other.
+_KEY = (briefings.c.agent_id, briefings.c.caller)
+_LOCKED = (
+    select(*_KEY)
+    .where(
+        briefings.c.agent_id == bindparam("agent"),
+        or_(briefings.c.rests_on_all, briefings.c.caller == bindparam("whose")),
     )
-
-
-class _BriefingRows(NamedTuple):
-    lock: PreparedStatement
-    update: PreparedStatement
-
-    @classmethod
-    def where(cls, *conditions: ColumnElement[bool]) -> "_BriefingRows":
-        lock = (
-            select(briefings.c.caller)
-            .where(*conditions)
-            .order_by(briefings.c.caller)
-            .with_for_update()
-        )
-        return cls(
-            PreparedStatement(lock),
-            PreparedStatement(
-                update(briefings).where(*conditions).values(STALE_VALUES)
-            ),
-        )
-
-    def invalidate(self, connection: Connection, values: Mapping[str, Any]) -> None:
-        if connection.dialect.name == "postgresql":
-            # an update locks its rows in no fixed order
-            self.lock.fetch(connection, values)
-        self.update.execute(connection, values)
-
-
-_OF_AGENT = briefings.c.agent_id == bindparam("agent")
-_OF_ONE = _BriefingRows.where(_OF_AGENT, briefings.c.caller == bindparam("whose"))
-_OF_SEVERAL = _BriefingRows.where(_OF_AGENT, InValues(briefings.c.caller, "callers"))
-_SHARED = _BriefingRows.where(_OF_AGENT, briefings.c.rests_on_all)
+    .order_by(briefings.c.rests_on_all.desc(), briefings.c.caller)
+    .with_for_update()
+)
+_MARK_STALE = PreparedStatement(
+    update(briefings).where(tuple_(*_KEY).in_(_LOCKED)).values(STALE_VALUES)
+)

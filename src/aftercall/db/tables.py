@@ -128,8 +128,7 @@ answers = Table(
 documents = Table(
     "documents",
     metadata,
-    # a UUID: clients of document memories expect one
-    Column("id", Text, primary_key=True),
+    Column("id", Text, primary_key=True),  # a UUID: clients expect one
     Column("agent_id", Text, nullable=False),
     Column("caller", Text),  # for a document made from a call
     Column("call_id", Text),
@@ -153,8 +152,16 @@ audit = Table(
     Column("at", InstantColumn, nullable=False),
     Column("who", Text, nullable=False),
     Column("deed", Text, nullable=False),  # see Deed in db/audit_log.py
-    # an id; never a phone number, a name or speech
-    Column("subject", Text, nullable=False),
+    Column("subject", Text, nullable=False),  # an id; no number, name or speech
+)
+
+browser_sessions = Table(
+    "browser_sessions",
+    metadata,
+    Column("key", Text, primary_key=True),  # hash of a cookie, or of a link's code
+    Column("kind", Text, nullable=False),  # session, link
+    Column("credentials", Text, nullable=False),  # hash of token and password
+    Column("ends_at", InstantColumn, nullable=False),
 )
 
 recordings = Table(
@@ -207,24 +214,20 @@ passages = Table(
     Column("kind", Text, nullable=False),  # turn, summary, fact
     Column("agent_id", Text, nullable=False),
     Column("caller", Text),
-    # agent and caller as one token; empty: number withheld
-    Column("scope", Text, nullable=False),
+    Column("scope", Text, nullable=False),  # agent and caller; empty: withheld
     # search tokens of agent and caller; others once retired
     Column("shelf", Text, nullable=False),
     Column("call_id", Text),
     Column("ref", Text),  # a fact's id
     Column("seq", Integer, nullable=False),
     Column("speaker", Text, nullable=False),
-    # when it was said; for a fact, valid from
-    Column("at", InstantColumn, nullable=False),
+    Column("at", InstantColumn, nullable=False),  # said at; for a fact, valid from
     Column("until", InstantColumn),  # valid until
-    # day of the last mention, counted from year 1
-    Column("day", Integer, nullable=False),
+    Column("day", Integer, nullable=False),  # of the last mention, from year 1
     Column("mentions", Integer, nullable=False, server_default="1"),
     Column("marks", Integer, nullable=False),  # bits: is a question, names a time
     Column("category", Text, nullable=False),
-    # shared, private; secrets are never here
-    Column("visibility", Text, nullable=False),
+    Column("visibility", Text, nullable=False),  # shared, private; never secret
     Column("active", Boolean, nullable=False),
     Column("text", Text, nullable=False),
     Column("terms", Text, nullable=False),
@@ -271,20 +274,17 @@ facts = Table(
     Column("summary", Text, nullable=False),
     Column("visibility", Text, nullable=False),  # shared, private, secret
     Column("confidence", Float, nullable=False),
-    # heard badly: the agent asks again
-    Column("needs_confirmation", Boolean, nullable=False),
+    Column("needs_confirmation", Boolean, nullable=False),  # heard badly
     Column("first_seen_at", InstantColumn, nullable=False),
     Column("last_seen_at", InstantColumn, nullable=False),
     Column("valid_from", InstantColumn, nullable=False),
     Column("valid_until", InstantColumn),
-    # equals the rows in fact_occurrences
-    Column("occurrence_count", Integer, nullable=False),
+    Column("occurrence_count", Integer, nullable=False),  # rows in fact_occurrences
     # a fact; no foreign key: either end may be written first
     Column("supersedes", Text),
     Column("superseded_by", Text),
     Column("is_active", Boolean, nullable=False),
-    # keyed hash of the content, whatever the wording
-    Column("identity", Text, nullable=False),
+    Column("identity", Text, nullable=False),  # keyed hash, whatever the wording
     Column("matching", Text),  # subject and attribute; a keyed hash for a secret
     Column("reader", Text, nullable=False),
     Column("prompt_hash", Text),
@@ -355,8 +355,7 @@ briefings = Table(
     Column("agent_id", Text, primary_key=True),
     Column("caller", Text, primary_key=True),
     Column("version", Number, nullable=False, server_default="0"),
-    # shared memory: stale by any caller
-    Column("rests_on_all", Boolean, nullable=False),
+    Column("rests_on_all", Boolean, nullable=False),  # shared: stale by any caller
     Column("form", Text),  # hash of the settings it was composed with
     Column("body", Text),  # JSON; null when stale
     Column("prepared_at", InstantColumn),
@@ -387,8 +386,7 @@ pins = Table(
     Column("id", Text, primary_key=True),
     Column("agent_id", Text, nullable=False),
     Column("caller", Text, nullable=False),  # a caller, or * for shared memory
-    # its main term; one pin per anchor and memory
-    Column("anchor", Text, nullable=False),
+    Column("anchor", Text, nullable=False),  # its main term; one pin for each
     Column("terms", JSON, nullable=False),  # all its terms, the anchor first
     Column("title", Text, nullable=False),
     Column("is_titled_by_hand", Boolean, nullable=False),

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from aftercall.clock import Clock
 from aftercall.engine.session import AgentReply, TurnSession
+from aftercall.english.pieces import cut_text
 from aftercall.errors import ModelError
 from aftercall.llm.model.completion import (
     Completion,
@@ -64,6 +65,7 @@ MAX_WORK_ITEMS = 3
 MODEL_TIMEOUT_S = 2.5  # the bridge waits 4 s; the rest is for the rules
 MAX_REPLY_CHARS = 600
 MAX_TRANSCRIPT_CHARS = 12_000
+MAX_LIVE_CHARS = 20_000  # read again at each turn, while the caller waits
 _MORE = ("Is there anything else?", "Anything else?", "What else can I take down?")
 
 log = get_logger("engine")
@@ -76,7 +78,9 @@ class Receptionist:
         self._zone = zone
 
     async def connect(self, briefing: Briefing) -> "ReceptionistSession":
-        return ReceptionistSession(briefing, self._reader, self._clock, self._zone)
+        session = ReceptionistSession(briefing, self._reader, self._clock, self._zone)
+        await session.pick_up()
+        return session
 
 
 class ReceptionistSession:
@@ -90,7 +94,6 @@ class ReceptionistSession:
         self._turns: list[Turn] = []
         self._known = Reading(language="en", summary="")
         self._asked_more = 0
-        self._pick_up()
 
     async def greet(self) -> AgentReply:
         return self._say(self._briefing.first_words)
@@ -100,6 +103,7 @@ class ReceptionistSession:
         before = self._known
         # audio of other calls goes on
         now = self._known = await asyncio.to_thread(self._read)
+        said = cut_text(said)[-1]  # the end of a long turn decides how to answer it
         is_closing = _CLOSING.search(said) is not None
         changes = _describe_changes(before, now)
         if changes:
@@ -122,7 +126,7 @@ class ReceptionistSession:
         if is_another:
             self._turns.clear()
             self._known = Reading(language="en", summary="")
-            self._pick_up()
+            await self.pick_up()
 
     async def close(self) -> None:
         return
@@ -138,11 +142,12 @@ class ReceptionistSession:
             for turn in self._turns[:-1]
         ]
 
-    def _pick_up(self) -> None:
+    async def pick_up(self) -> None:
+        """Reads the dropped call that this one continues."""
         for turn in self._briefing.pick_up.turns if self._briefing.pick_up else ():
             self._add(turn.speaker, turn.text)
         if self._turns:
-            self._known = self._read()
+            self._known = await asyncio.to_thread(self._read)
 
     def _acknowledge(self, said: str, before: Reading, now: Reading) -> str:
         """The answer to a name or a greeting; empty for other words."""
@@ -230,12 +235,26 @@ class ReceptionistSession:
         )
 
     def _read(self) -> Reading:
-        """Reads the call so far with the reader that reads it after its end."""
-        start, end, turns = self._turns[0].at, self._turns[-1].at, tuple(self._turns)
+        """Reads the call so far with the reader that reads it after its end.
+
+        Of a long call only the end: all of it is read once it is over.
+        """
+        start, end, turns = self._turns[0].at, self._turns[-1].at, self._recent_turns()
         call = Call(
             source="live", sid="live", started_at=start, ended_at=end, turns=turns
         )
         return self._reader.read(call)
+
+    def _recent_turns(self) -> tuple[Turn, ...]:
+        """All turns, so that their numbers stay; words beyond the limit are left out."""
+        recent: list[Turn] = []
+        room = MAX_LIVE_CHARS
+        for turn in reversed(self._turns):
+            text = turn.text[:room]
+            is_whole = len(text) == len(turn.text)
+            recent.append(turn if is_whole else turn.model_copy(update={"text": text}))
+            room -= len(text)
+        return tuple(reversed(recent))
 
 
 def _describe_changes(before: Reading, now: Reading) -> str:

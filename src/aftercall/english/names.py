@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Literal
 
 from aftercall.english.clauses import split_plain_sentences
+from aftercall.english.pieces import cut_text
 from aftercall.english.text import Plain, Word, normalise
 from aftercall.english.words import (
     compile_pattern,
@@ -128,7 +129,7 @@ def find_given_name(
 ) -> GivenName | None:
     """The last name that the caller clearly gave for themself in one turn."""
     found: GivenName | None = None
-    for sentence in split_plain_sentences(normalise(text)):
+    for sentence in _all_sentences(cut_text(text)):
         name = _name_in(sentence, is_opening=is_opening, is_asked=is_asked)
         before = found.name if found else ""
         if not name and (is_asked or before or (is_opening and has_capitals(sentence))):

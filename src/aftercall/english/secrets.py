@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from aftercall.english.clauses import Clause, split_clauses, split_plain_sentences
+from aftercall.english.pieces import cut_turns
 from aftercall.english.stems import stems
 from aftercall.english.text import MASK, Plain, Word, normalise
 from aftercall.english.words import compile_pattern, load_patterns, vocabulary
@@ -94,7 +95,7 @@ def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
     question = ""
     earlier: list[Clause] = []
     is_order = any(_ORDERED.search(turn.text) for turn in turns)
-    for turn in turns:
+    for turn in cut_turns(turns):
         if turn.speaker == "agent":
             question = turn.text
             continue

@@ -6,11 +6,13 @@ from datetime import datetime
 
 from pydantic import SecretStr
 
+from aftercall.clock import parse_instant
 from aftercall.hosted.platform import (
     Json,
     Platform,
     PlatformReport,
     PlatformTurn,
+    WebhookKey,
     from_milliseconds,
     get_object,
     get_objects,
@@ -95,10 +97,22 @@ class ElevenLabs(Platform):
     name = "elevenlabs"
     setting = "ELEVENLABS_WEBHOOK_SECRET"
 
-    def __init__(self, secret: SecretStr | None, agents: Collection[str] = ()) -> None:
+    start_setting = "ELEVENLABS_START_SECRET"
+
+    def __init__(
+        self,
+        secret: SecretStr | None,
+        agents: Collection[str] = (),
+        start_secret: SecretStr | None = None,
+    ) -> None:
         """One webhook serves all agents of an account; `agents` selects some, empty means all."""
         super().__init__(secret)
+        self._start_key = WebhookKey(start_secret)
         self._agents = frozenset(agents)
+
+    @property
+    def has_start_key(self) -> bool:
+        return bool(self._start_key)
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
         """Takes the parts in any order, with unknown schemes among them, as ElevenLabs does."""
@@ -112,8 +126,11 @@ class ElevenLabs(Platform):
         return self._key.matches(signature, at.encode() + b"." + raw)
 
     def is_start_genuine(self, headers: Mapping[str, str]) -> bool:
-        """The start of a conversation is not signed; the secret comes as a bearer token."""
-        return self._key.matches_bearer(headers)
+        """The start of a conversation is not signed: a secret of its own comes as bearer token.
+
+        The secret that signs webhooks never travels.
+        """
+        return self._start_key.matches_bearer(headers)
 
     def is_ours(self, data: Json) -> bool:
         return not self._agents or text_of(data.get("agent_id")) in self._agents
@@ -237,6 +254,8 @@ def _retell_time(turn: Json, start: datetime) -> datetime:
     return offset(start, words[0].get("start")) if words else start
 
 
+VAPI_SIGNATURE_MAX_AGE_S = 300
+_MILLISECONDS_FROM = 100_000_000_000  # as seconds this is the year 5138
 _VAPI_SPEAKERS: dict[str, Speaker] = {
     "bot": "agent",
     "assistant": "agent",
@@ -252,8 +271,11 @@ class Vapi(Platform):
         if "x-vapi-secret" in headers:
             return self._key.matches_secret(headers["x-vapi-secret"])
         if "x-signature" in headers:
-            signed = headers.get("x-timestamp", "").encode() + b"." + raw
-            return self._key.matches(headers["x-signature"], signed)
+            at = headers.get("x-timestamp", "")
+            signed = at.encode() + b"." + raw
+            return _is_recent(at, now) and self._key.matches(
+                headers["x-signature"], signed
+            )
         return self._key.matches_bearer(headers)
 
     def read_call(self, event: Json, agent_id: str) -> Call | None:
@@ -287,6 +309,20 @@ class Vapi(Platform):
                 "platform_summary": get_object(message, "analysis").get("summary"),
             },
         ).to_call(agent_id)
+
+
+def _is_recent(timestamp: str, now: datetime) -> bool:
+    """Vapi does not say whether its timestamp is in seconds, in milliseconds or in ISO form."""
+    try:
+        number = float(timestamp)
+    except ValueError:
+        try:
+            at_s = parse_instant(timestamp).timestamp()
+        except ValueError:
+            return False
+    else:
+        at_s = number / 1000 if number >= _MILLISECONDS_FROM else number
+    return abs(now.timestamp() - at_s) <= VAPI_SIGNATURE_MAX_AGE_S
 
 
 def _vapi_time(turn: Json, start: datetime) -> datetime:

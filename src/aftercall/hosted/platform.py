@@ -16,6 +16,7 @@ from aftercall.clock import parse_instant
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import MAX_METADATA_BYTES, Call, parse_call
 from aftercall.model.people import normalise_caller
+from aftercall.model.plain_json import parse_json
 from aftercall.model.turns import MAX_TURN_CHARS, Speaker
 
 Json = dict[str, Any]
@@ -121,10 +122,7 @@ class PlatformReport:
 
 
 def parse_event(raw: bytes) -> Json:
-    try:
-        event = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise RefusedInput("body", "is not valid JSON") from None
+    event = parse_json(raw)
     if not isinstance(event, dict):
         raise RefusedInput("body", "is not a JSON object")
     return event

@@ -1,6 +1,8 @@
 """The archive of sealed calls: one JSON file each, created once and never changed.
 
-Words that arrive after the seal go into addenda beside the file. A hash chain links all files.
+Words that arrive after the seal go into addenda beside the file. A hash chain links all files,
+over their bytes as stored. New files are encrypted if `archive.encrypt` is set; an archive may
+hold both kinds.
 """
 
 import json
@@ -22,12 +24,21 @@ from aftercall.disk import (
     sync_folder,
     translated_errors,
 )
-from aftercall.errors import ArchiveError, ChainBroken, NotFound
+from aftercall.encryption import FileCipher
+from aftercall.errors import (
+    ArchiveError,
+    ChainBroken,
+    ConfigError,
+    FileUnreadable,
+    NotFound,
+)
 from aftercall.faults import fault_point
+from aftercall.keys import KEY_FILE
 from aftercall.model.calls import Call
 from aftercall.model.turns import Event, Turn
 
 CHAIN_FILE = "chain.jsonl"
+KEY_CHECK_FILE = "key.check"
 GENESIS_HASH = "0" * 64
 _LEADING_FIELDS = (
     "schema",
@@ -48,21 +59,45 @@ _STALE_FILE_AGE_S = 3600
 class ArchiveFolder:
     """The files of the archive, and the lines of its chain."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, cipher: FileCipher) -> None:
         self.path = path
-        path.mkdir(parents=True, exist_ok=True)
+        self.cipher = cipher
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def create(self, name: str, data: bytes) -> bool:
+    def check_key(self) -> None:
+        """Refuses a key that is not the one of the encrypted files: two keys in one archive
+        are one too many to keep.
+
+        The check is on disk before the first encrypted file.
+        """
+        check = self.path / KEY_CHECK_FILE
+        with _disk_errors(KEY_CHECK_FILE):
+            if self.cipher.is_on:
+                create_once(check, self.cipher.encrypt(b"the key fits\n"))
+            stored = check.read_bytes() if check.exists() else b""
+        try:
+            self.cipher.decode(stored)
+        except FileUnreadable:
+            raise ConfigError(
+                f"{check}: the archive was encrypted with another key; set "
+                f"AFTERCALL_SECRET_KEY, or restore {KEY_FILE} from your copy of it"
+            ) from None
+
+    def create(self, name: str, stored: bytes) -> bool:
         """Creates a file, whole and synced; returns False if the name is taken."""
         with _disk_errors(name):
-            return create_once(self.path / name, data, mode=0o644)
+            return create_once(self.path / name, stored)
 
     def read(self, name: str) -> bytes:
-        """Raises NotFound."""
+        """The bytes as stored. Raises NotFound."""
         try:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
             raise NotFound(f"the archive has no file {name}") from None
+
+    def read_clear(self, name: str) -> bytes:
+        """The JSON of a file, encrypted or not. Raises NotFound, FileUnreadable."""
+        return self.cipher.decode(self.read(name))
 
     def remove(self, name: str) -> None:
         """Removes a file; one that is gone is no error."""
@@ -81,7 +116,7 @@ class ArchiveFolder:
     def append_link(self, make_line: Callable[[bytes], bytes]) -> None:
         """Appends a line to the chain; `make_line` gets the last one (empty at first)."""
         with _disk_errors(CHAIN_FILE):
-            chain = open_locked(self.path / CHAIN_FILE, mode=0o644)
+            chain = open_locked(self.path / CHAIN_FILE)
             try:
                 end = os.fstat(chain).st_size
                 if end == 0:
@@ -207,7 +242,8 @@ class Archive:
     def seal(self, call: Call) -> SealedFile:
         """Writes the call into the archive, once. Sealing it again returns the first seal."""
         fault_point("archive.before_file")
-        sealed = self._create(make_base_name(call), encode_call(call), owner=call.id)
+        stored = self.place.cipher.encode(encode_call(call))
+        sealed = self._create(make_base_name(call), stored, owner=call.id)
         fault_point("archive.after_chain")
         return sealed
 
@@ -228,11 +264,11 @@ class Archive:
             "addendum_to": call_id,
             "added_at": format_instant(added_at),
         }
-        data = _to_json(header | new)
+        stored = self.place.cipher.encode(_to_json(header | new))
         for number in range(1, _MAX_FILES_PER_NAME):
             name = _addendum_name(archive_name, number)
-            is_new = self.place.create(name, data)
-            if is_new or new.items() <= json.loads(self.place.read(name)).items():
+            is_new = self.place.create(name, stored)
+            if is_new or new.items() <= json.loads(self.place.read_clear(name)).items():
                 self._link_once(
                     SealedFile(name, hash_bytes(self.place.read(name))), call_id
                 )
@@ -242,17 +278,18 @@ class Archive:
     def read(self, name: str) -> tuple[Call, tuple[Turn, ...]]:
         """A sealed call, and the turns of its addenda."""
         call = Call.model_validate(
-            json.loads(self.place.read(name)), context={"sealed": True}
+            json.loads(self.place.read_clear(name)), context={"sealed": True}
         )
         return call, tuple(
             turn for addendum in self._addenda(name) for turn in addendum
         )
 
     def list_files(self, name: str) -> list[str]:
-        """The file of a sealed call and its addenda, as far as they exist."""
+        """The file of a sealed call and its addenda in order, as far as they exist."""
         prefix = f"{name.removesuffix('.json')}.addendum-"
         names = self.place.list_names()
-        return [other for other in names if other == name or other.startswith(prefix)]
+        found = [other for other in names if other == name or other.startswith(prefix)]
+        return sorted(found, key=lambda other: (other != name, len(other), other))
 
     def erase(self, call_id: str) -> list[str]:
         return self.erase_all([call_id])
@@ -281,21 +318,21 @@ class Archive:
     def _addenda(self, name: str) -> Iterator[list[Turn]]:
         for number in range(1, _MAX_FILES_PER_NAME):
             try:
-                late = self.place.read(_addendum_name(name, number))
+                late = self.place.read_clear(_addendum_name(name, number))
             except NotFound:
                 return
             yield [Turn.model_validate(turn) for turn in json.loads(late)["turns"]]
 
-    def _create(self, base: str, data: bytes, *, owner: str) -> SealedFile:
+    def _create(self, base: str, stored: bytes, *, owner: str) -> SealedFile:
         for twin in range(1, _MAX_FILES_PER_NAME):
             name = f"{base}.json" if twin == 1 else f"{base}-{twin}.json"
-            if self.place.create(name, data):
+            if self.place.create(name, stored):
                 fault_point("archive.after_file")
-                sealed = SealedFile(name, hash_bytes(data))
+                sealed = SealedFile(name, hash_bytes(stored))
                 self._append_link(sealed, owner)
                 return sealed
             existing = self.place.read(name)
-            if json.loads(existing).get("id") == owner:
+            if json.loads(self.place.cipher.decode(existing)).get("id") == owner:
                 # sealed before, by a process that crashed
                 sealed = SealedFile(name, hash_bytes(existing))
                 self._link_once(sealed, owner)

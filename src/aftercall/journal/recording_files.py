@@ -1,6 +1,7 @@
 """Recordings: their files in `<home>/recordings/`, and their rows in the database.
 
-A download goes into a `.part` file, which gets its name when it is complete.
+A download goes into a `.part` file, which gets its name when it is complete. With
+`archive.encrypt` every piece is encrypted before it touches the disk.
 """
 
 import json
@@ -19,6 +20,15 @@ from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import recordings
 from aftercall.disk import replace_synced, sync_folder, translated_errors
+from aftercall.encryption import (
+    HEADER_BYTES,
+    MAX_BLOCK_BYTES,
+    BlockEnd,
+    FileCipher,
+    is_encrypted,
+    make_header,
+    read_decrypted,
+)
 from aftercall.errors import NotFound, RecordingError
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
@@ -43,6 +53,12 @@ class PartialRecording:
         except FileNotFoundError:
             return 0
 
+    def is_encrypted(self) -> bool:
+        if not self.path.exists():
+            return False
+        with self.path.open("rb") as file:
+            return is_encrypted(file.read(HEADER_BYTES))
+
     def restart(self) -> None:
         self.path.unlink(missing_ok=True)
 
@@ -50,24 +66,95 @@ class PartialRecording:
         with _disk_errors(self.path.name), self.path.open("ab") as file:
             file.write(data)
 
+    def close(self) -> None:
+        """A clear file needs no end mark."""
+
+
+class EncryptedPartialRecording:
+    """The same, encrypted piece by piece. `size` counts the clear bytes."""
+
+    def __init__(self, path: Path, cipher: FileCipher) -> None:
+        self.path = path
+        self._cipher = cipher
+        self._end = self._find_end()
+
+    @property
+    def size(self) -> int:
+        return self._end.clear_bytes
+
+    def restart(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self._end = self._find_end()
+
+    def append(self, data: bytes) -> None:
+        for at in range(0, len(data), MAX_BLOCK_BYTES):
+            self._append_block(data[at : at + MAX_BLOCK_BYTES])
+
+    def close(self) -> None:
+        """Writes the end block: without it the file counts as cut off."""
+        self._write(self._cipher.seal_end(self._end.header, self._end.blocks))
+
+    def _append_block(self, data: bytes) -> None:
+        end = self._end
+        block = self._cipher.seal_block(end.header, end.blocks, data)
+        self._write(block)
+        self._end = BlockEnd(
+            end.header,
+            end.blocks + 1,
+            end.clear_bytes + len(data),
+            end.offset + len(block),
+        )
+
+    def _write(self, block: bytes) -> None:
+        """Behind the readable blocks, over whatever a crash left there."""
+        with _disk_errors(self.path.name):
+            is_new = not self.path.exists()
+            with self.path.open("wb" if is_new else "r+b") as file:
+                if is_new:
+                    file.write(self._end.header)
+                file.truncate(self._end.offset)
+                file.seek(self._end.offset)
+                file.write(block)
+
+    def _find_end(self) -> BlockEnd:
+        """A part that is not encrypted was begun before the setting: it is fetched anew."""
+        with _disk_errors(self.path.name):
+            if self.path.exists():
+                with self.path.open("rb") as file:
+                    found = self._cipher.find_end(file)
+                if found is not None:
+                    return found
+                self.path.unlink()
+        return BlockEnd(make_header(), 0, 0, HEADER_BYTES)
+
 
 class RecordingFolder:
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, cipher: FileCipher) -> None:
         self._home = home
         self._folder = home / RECORDINGS_FOLDER
+        self._cipher = cipher
 
-    def open_part(self, name: str) -> PartialRecording:
+    def open_part(self, name: str) -> PartialRecording | EncryptedPartialRecording:
         with _disk_errors(name):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return PartialRecording(self._folder / f"{name}.part")
+        path = self._folder / f"{name}.part"
+        if self._cipher.is_on:
+            return EncryptedPartialRecording(path, self._cipher)
+        part = PartialRecording(path)
+        if part.is_encrypted():
+            part.restart()  # begun before the setting was turned off
+        return part
 
     def find(self, name: str) -> Path | None:
         path = self._folder / name
         return path if path.is_file() else None
 
-    def finish(self, part: PartialRecording, name: str) -> Path:
+    def finish(
+        self, part: PartialRecording | EncryptedPartialRecording, name: str
+    ) -> Path:
         """Gives the complete file its name, synced."""
         path = self._folder / name
+        part.close()
         with _disk_errors(name):
             with part.path.open("rb") as file:
                 os.fsync(file.fileno())
@@ -82,14 +169,24 @@ class RecordingFolder:
         beside = path.with_name(f"{path.name}.transcript.json")
         text = json.dumps(data, ensure_ascii=False, indent=1)
         with _disk_errors(beside.name):
-            replace_synced(beside, text.encode(), mode=0o644)
+            replace_synced(beside, self._cipher.encode(text.encode()))
         return beside
+
+    def read(self, path: Path) -> bytes:
+        """The clear bytes of a recording. Raises FileUnreadable."""
+        return b"".join(read_decrypted(path, self._cipher))
 
     def to_relative_path(self, path: Path) -> str:
         return str(path.relative_to(self._home))
 
 
+def make_file_name(call_id: str, recording_id: str) -> str:
+    """Our own name: nothing that a carrier sent becomes part of a path."""
+    return f"{call_id}-{recording_id}.wav"
+
+
 def hash_file(path: Path) -> str:
+    """Of the bytes as stored."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 

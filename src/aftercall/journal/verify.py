@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from aftercall.errors import NotFound
+from aftercall.errors import FileUnreadable, NotFound
 from aftercall.journal.archive import (
     CHAIN_FILE,
     ArchiveFolder,
@@ -119,5 +119,8 @@ def _check_calls(
 
 def _is_being_sealed(place: ArchiveFolder, name: str, being_sealed: set[str]) -> bool:
     """Whether the file belongs to a call that is being sealed, or that recovery will seal."""
-    data = place.read(name)
+    try:
+        data = place.read_clear(name)
+    except FileUnreadable:
+        return False
     return any(f'"{call_id}"'.encode() in data for call_id in being_sealed)

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import Future
 from threading import Lock
 from typing import TypeVar
 
@@ -28,7 +29,7 @@ class CachedReader(ABC):
     name: str
 
     def __init__(self) -> None:
-        self._readings: OrderedDict[tuple[str, int], Reading] = OrderedDict()
+        self._readings: OrderedDict[tuple[str, int], Future[Reading]] = OrderedDict()
         self._lock = Lock()
 
     @abstractmethod
@@ -75,14 +76,27 @@ class CachedReader(ABC):
         return ReadingResult(value, ReadingTrace(self.name))
 
     def _reading(self, call: Call) -> Reading:
-        """One lock: the steps of a call start together, and the first one reads for all."""
+        """The steps of a call start together: the first one reads, the others wait for it.
+
+        Readings of other calls do not wait.
+        """
         key = (call.id, len(call.turns))
         with self._lock:
-            if key not in self._readings:
-                self._readings[key] = self.read(call)
-                while len(self._readings) > MAX_CACHED_READINGS:
-                    self._readings.popitem(last=False)
-            return self._readings[key]
+            known = self._readings.get(key)
+            reading = self._readings[key] = known or Future()
+            while len(self._readings) > MAX_CACHED_READINGS:
+                self._readings.popitem(last=False)
+        if known is None:
+            self._read_into(reading, call)
+        return reading.result()
+
+    def _read_into(self, reading: Future[Reading], call: Call) -> None:
+        try:
+            reading.set_result(self.read(call))
+        except BaseException as error:
+            self.forget(call.id)  # the next question reads again
+            reading.set_exception(error)
+            raise
 
 
 def to_summary(reading: Reading) -> Summary:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self
@@ -23,6 +23,7 @@ from aftercall.clock import Instant
 from aftercall.errors import RefusedInput
 from aftercall.ids import new_id
 from aftercall.model.people import normalise_caller
+from aftercall.model.plain_json import clean_json, refuse_many_values
 from aftercall.model.turns import Event, Turn
 
 IMPORTED = "import"  # the source of imported notes; there was no phone call
@@ -102,7 +103,9 @@ class LiveCall(BaseModel):
     started_at: Instant
     conversation: Id = ""
     resumes: Id | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Annotated[dict[str, Any], BeforeValidator(clean_json)] = Field(
+        default_factory=dict
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -194,6 +197,7 @@ def parse_call(data: object) -> Call:
 
 
 def parse_call_json(raw: bytes) -> Call:
+    refuse_many_values(raw, "call")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -212,7 +216,11 @@ def parse_call_json(raw: bytes) -> Call:
 
 def to_refused_input(error: ValidationError) -> RefusedInput:
     """The first problem in one line, without the value, which may be speech."""
-    first = error.errors(include_url=False, include_input=False)[0]
+    return problem_to_refusal(error.errors(include_url=False, include_input=False)[0])
+
+
+def problem_to_refusal(first: Mapping[str, Any]) -> RefusedInput:
+    """The refusal for one problem as pydantic describes it."""
     message = first["msg"].removeprefix("Value error, ")
     reason = _REASONS.get(first["type"], message).format(**first.get("ctx", {}))
     parts = [

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from aftercall.clock import Instant
+from aftercall.model.plain_json import clean_json
 
 MAX_TURN_CHARS = 100_000
 # Kinds of events.
@@ -32,17 +33,6 @@ def _parse_speaker(value: Any) -> Any:
     raise ValueError(f"is not one of {', '.join(_SPEAKERS)}")
 
 
-def _clean_text(value: Any) -> Any:
-    """Replaces NUL and lone surrogates, which not every store can hold."""
-    if not isinstance(value, str):
-        return value
-    return (
-        value.replace("\0", "\ufffd")
-        .encode("utf-8", "surrogatepass")
-        .decode("utf-8", "replace")
-    )
-
-
 class Turn(BaseModel):
     """What one speaker said until the other took over."""
 
@@ -50,7 +40,7 @@ class Turn(BaseModel):
 
     seq: int = Field(ge=1)
     speaker: Annotated[Speaker, BeforeValidator(_parse_speaker)]
-    text: Annotated[str, BeforeValidator(_clean_text), Field(max_length=MAX_TURN_CHARS)]
+    text: Annotated[str, BeforeValidator(clean_json), Field(max_length=MAX_TURN_CHARS)]
     at: Instant
     confidence: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
 
@@ -63,4 +53,6 @@ class Event(BaseModel):
     seq: int = Field(ge=1)
     kind: str = Field(pattern=r"^[a-z][a-z0-9_.]{0,63}$")
     at: Instant
-    data: dict[str, Any] = Field(default_factory=dict)
+    data: Annotated[dict[str, Any], BeforeValidator(clean_json)] = Field(
+        default_factory=dict
+    )

@@ -5,15 +5,24 @@ empty key says nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from aftercall.model.calls import Direction, LiveCall
 from aftercall.model.people import normalise_caller
+from aftercall.model.plain_json import clean_text
 
 MAX_DETAIL_CHARS = 200
+NUMBER_REFUSED = "number_refused"
+_DETAILS_BY_NUMBER = (
+    "caller_as_sent",
+    "caller_id_name",
+    "caller_name",
+    "from_city",
+    "from_country",
+)
 
 
 class CarrierCallState(StrEnum):
@@ -48,7 +57,10 @@ class RecordingState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RingNotice:
-    """A call begins. `verified`: the carrier vouches that the number is the caller's."""
+    """A call begins. `verified`: the carrier vouches that the number is the caller's.
+
+    A number that the carrier found to be forged is refused: the call counts as withheld.
+    """
 
     key: str
     source: str
@@ -58,6 +70,24 @@ class RingNotice:
     direction: Direction
     verified: bool
     metadata: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def is_number_refused(self) -> bool:
+        return NUMBER_REFUSED in self.metadata
+
+    def refuse_number(self) -> "RingNotice":
+        """The ring without the number, and without what the carrier knows by the number."""
+        kept = {
+            name: value
+            for name, value in self.metadata.items()
+            if name not in _DETAILS_BY_NUMBER
+        }
+        return replace(
+            self,
+            caller=None,
+            verified=False,
+            metadata=kept | {NUMBER_REFUSED: "the carrier says that it is forged"},
+        )
 
     def open_call(self, started_at: datetime, agent_id: str = "main") -> LiveCall:
         return LiveCall(
@@ -150,12 +180,7 @@ def read_party(party: object, side: str, metadata: dict[str, Any]) -> str | None
 
 def clean_detail(text: str) -> str:
     """Free text of a carrier that every database can store."""
-    return (
-        text[:MAX_DETAIL_CHARS]
-        .replace("\0", "\ufffd")
-        .encode("utf-8", "replace")
-        .decode()
-    )
+    return clean_text(text[:MAX_DETAIL_CHARS])
 
 
 def read_confidence(value: object) -> float | None:

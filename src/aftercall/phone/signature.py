@@ -139,9 +139,9 @@ class TwilioSignature:
         try:
             fields = _signed_fields(request)
             addresses = self._sockets if request.is_upgrade else self._pages
+            joined = _join(fields)
             signed = [
-                f"{address}{request.target}{_join(fields)}".encode()
-                for address in addresses
+                f"{address}{request.target}".encode() + joined for address in addresses
             ]
         except (RefusedInput, UnicodeEncodeError):
             return SignatureFlaw.MALFORMED
@@ -169,9 +169,10 @@ def _signed_fields(request: SignedRequest) -> Fields | None:
     return () if is_same and len(hashes) == 1 else None
 
 
-def _join(fields: Fields | None) -> str:
+def _join(fields: Fields | None) -> bytes:
     """Names and values without separators, sorted; the same pair twice counts once."""
-    return "".join(name + value for name, value in sorted(set(fields or ())))
+    joined = "".join(name + value for name, value in sorted(set(fields or ())))
+    return joined.encode("utf-8", "surrogateescape")
 
 
 def _spellings(public_url: str, *, is_socket: bool) -> Sequence[str]:

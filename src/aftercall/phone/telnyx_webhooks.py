@@ -1,12 +1,12 @@
 """Telnyx's webhooks: one address for all events. An event that repeats has the same id."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
+from aftercall.model.plain_json import parse_json
 from aftercall.phone.notices import (
     CallProgress,
     CarrierCallState,
@@ -26,6 +26,7 @@ from aftercall.phone.telnyx import unpack_state
 SOURCE = "telnyx"
 MAX_BODY_BYTES = 262_144
 CALL_STATE_KEY = "call"
+NUMBER_STATE_KEY, REFUSED = "number", "refused"
 _ATTESTED = "A"
 _DETAILS = ("caller_id_name", "connection_id", "shaken_stir_attestation", "start_time")
 _CAUSES = {
@@ -65,10 +66,7 @@ def read_event(body: bytes) -> Notice | None:
 def _read_data(body: bytes) -> dict[str, Any]:
     if len(body) > MAX_BODY_BYTES:
         raise RefusedInput("body", "is too long for an event")
-    try:
-        envelope = json.loads(body)
-    except (ValueError, RecursionError):
-        raise RefusedInput("body", "is not valid JSON") from None
+    envelope = parse_json(body)
     data = envelope.get("data") if isinstance(envelope, dict) else None
     if not isinstance(data, dict):
         raise RefusedInput("data", "is not an object")
@@ -86,20 +84,24 @@ def _ring(event: _Envelope) -> RingNotice:
     caller = read_party(payload.get("from"), "caller", metadata)
     callee = read_party(payload.get("to"), "callee", metadata)
     is_inbound = payload.get("direction", "incoming") == "incoming"
-    is_attested = (
-        payload.get("shaken_stir_attestation") == _ATTESTED
-        and payload.get("shaken_stir_validated") is True
-    )
-    return RingNotice(
+    attestation = payload.get("shaken_stir_attestation")
+    is_valid = payload.get("shaken_stir_validated")
+    ring = RingNotice(
         key=event.id,
         source=SOURCE,
         sid=_sid(payload),
         caller=caller,
         callee=callee,
         direction="inbound" if is_inbound else "outbound",
-        verified=is_inbound and caller is not None and is_attested,
+        verified=is_inbound
+        and caller is not None
+        and attestation == _ATTESTED
+        and is_valid is True,
         metadata=metadata,
     )
+    # without an attestation there was nothing to validate
+    is_forged = is_inbound and bool(attestation) and is_valid is False
+    return ring.refuse_number() if is_forged else ring
 
 
 def _answered(event: _Envelope) -> CallProgress:
@@ -113,12 +115,12 @@ def _hung_up(event: _Envelope) -> CallProgress:
 
 
 def _progress(event: _Envelope, state: CarrierCallState) -> CallProgress:
+    """Later events may not repeat the attestation; our own state says that it failed."""
+    ring, client_state = _ring(event), unpack_state(event.payload.get("client_state"))
+    if client_state.get(NUMBER_STATE_KEY) == REFUSED:
+        ring = ring.refuse_number()
     return CallProgress(
-        event.id,
-        _sid(event.payload),
-        state,
-        ring=_ring(event),
-        client_state=unpack_state(event.payload.get("client_state")),
+        event.id, _sid(event.payload), state, ring=ring, client_state=client_state
     )
 
 

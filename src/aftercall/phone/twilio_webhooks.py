@@ -5,6 +5,7 @@ from urllib.parse import parse_qsl
 
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
+from aftercall.model.plain_json import clean_text
 from aftercall.phone.notices import (
     CallProgress,
     CarrierCallState,
@@ -25,25 +26,27 @@ Fields = tuple[tuple[str, str], ...]
 
 
 def read_form(body: bytes) -> Fields:
-    """Every field in order, with the empty ones: Twilio signs them too."""
+    """Every field in order, with the empty ones: Twilio signs them too.
+
+    Bytes that are no UTF-8 stay as they are (as surrogates), since they were signed so.
+    """
     if len(body) > MAX_BODY_BYTES:
         raise RefusedInput("body", "is too long for a form")
     try:
         pairs = parse_qsl(
-            body.decode(),
+            body.decode("utf-8", "surrogateescape"),
             keep_blank_values=True,
-            errors="strict",
+            errors="surrogateescape",
             max_num_fields=MAX_FIELDS,
         )
     except ValueError:
-        raise RefusedInput(
-            "body", "is not a form in UTF-8, or has too many fields"
-        ) from None
+        raise RefusedInput("body", "is not a form, or has too many fields") from None
     return tuple(pairs)
 
 
 SOURCE = "twilio"
 FULL_ATTESTATION = "TN-Validation-Passed-A"  # B and C do not vouch for the number
+_FAILED_ATTESTATION = "tn-validation-failed"  # any level, diverted or not
 _DETAILS = {
     "AccountSid": "account_sid",
     "CallerName": "caller_name",
@@ -83,9 +86,10 @@ def read_ring(form: Fields) -> RingNotice:
     caller = read_party(fields.get("From") or fields.get("Caller"), "caller", metadata)
     callee = read_party(fields.get("To") or fields.get("Called"), "callee", metadata)
     is_inbound = fields.get("Direction", "inbound") == "inbound"
-    is_attested = fields.get("StirVerstat") == FULL_ATTESTATION
+    verstat = fields.get("StirVerstat", "")
+    is_attested = verstat == FULL_ATTESTATION
     sid = _sid(fields)
-    return RingNotice(
+    ring = RingNotice(
         key=f"{sid}:ring",
         source=SOURCE,
         sid=sid,
@@ -95,6 +99,8 @@ def read_ring(form: Fields) -> RingNotice:
         verified=is_inbound and caller is not None and is_attested,
         metadata=metadata,
     )
+    is_forged = is_inbound and verstat.lower().startswith(_FAILED_ATTESTATION)
+    return ring.refuse_number() if is_forged else ring
 
 
 def read_gathered(form: Fields, retry_token: str = "") -> SpeechGathered:
@@ -131,7 +137,14 @@ def read_recorded(form: Fields) -> RecordingNotice:
 
 
 def _first_of_each(form: Fields) -> dict[str, str]:
-    return dict(reversed(form))
+    return {name: clean_text(_recode(value)) for name, value in reversed(form)}
+
+
+def _recode(text: str) -> str:
+    """Bytes that are no UTF-8 as one character: Twilio may cut a text inside an emoji."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _sid(fields: dict[str, str], name: str = "CallSid") -> str:

@@ -5,7 +5,6 @@ Its id is the recording's id. An attempt that a crash cut off continues behind t
 were already fetched.
 """
 
-import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from aftercall.durable import (
     step,
     workflow,
 )
+from aftercall.encryption import open_cipher
 from aftercall.errors import (
     AftercallError,
     RecordingError,
@@ -35,7 +35,12 @@ from aftercall.errors import (
     to_aftercall_error,
 )
 from aftercall.faults import fault_point
-from aftercall.journal.recording_files import RecordingFolder, RecordingStore, hash_file
+from aftercall.journal.recording_files import (
+    RecordingFolder,
+    RecordingStore,
+    hash_file,
+    make_file_name,
+)
 from aftercall.log import get_logger
 from aftercall.model.calls import Recording
 from aftercall.phone.telnyx import TelnyxControl
@@ -66,7 +71,7 @@ class RecordingFetcher:
         recording = self.store.start_attempt(recording_id, self.clock.now())
         if recording.state in ("absent", "failed") or recording.url is None:
             return False
-        folder, name = RecordingFolder(self.settings.home), _name(recording)
+        folder, name = self._folder(), make_file_name(recording.call_id, recording.id)
         path = folder.find(name)
         if path is None:
             part = folder.open_part(name)
@@ -93,7 +98,7 @@ class RecordingFetcher:
         if recording.path is None:
             return
         path = self.settings.home / recording.path
-        answer = self._ask_transcriber(path)
+        answer = self._ask_transcriber(_make_upload(self._folder(), path))
         about = {
             "schema": 1,
             "recording": recording.id,
@@ -101,7 +106,7 @@ class RecordingFetcher:
             "sha256": recording.sha256,
             "model": TRANSCRIBER,
         }
-        RecordingFolder(self.settings.home).write_transcript(path, about | answer)
+        self._folder().write_transcript(path, about | answer)
         self.store.set_transcript_state(recording_id, "here", "", self.clock.now())
 
     def give_up(self, recording_id: str, code: str, reason: str) -> None:
@@ -118,6 +123,9 @@ class RecordingFetcher:
         self.store.set_transcript_state(
             recording_id, "failed", reason, self.clock.now()
         )
+
+    def _folder(self) -> RecordingFolder:
+        return RecordingFolder(self.settings.home, open_cipher(self.settings))
 
     def _client(self, recording: Recording) -> MediaClient:
         hosts = MediaHosts(recording.carrier, self._api_url(recording))
@@ -162,13 +170,12 @@ class RecordingFetcher:
         self.store.set_url(recording.id, found[0], self.clock.now())
         return str(found[0])
 
-    def _ask_transcriber(self, path: Path) -> dict[str, Any]:
+    def _ask_transcriber(self, upload: tuple[str, bytes, str]) -> dict[str, Any]:
         key = self.settings.openai.api_key
         if key is None:
             raise RecordingError(
                 "recordings.transcribe is on, but OPENAI_API_KEY is not set"
             )
-        upload = _upload(path)
         url = f"{(self.settings.openai.base_url or OPENAI_URL).rstrip('/')}/audio/transcriptions"
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"}
         form = {"model": TRANSCRIBER, "response_format": "verbose_json"}
@@ -213,10 +220,10 @@ def fetch_again(fetcher: RecordingFetcher, call_id: str) -> list[Recording]:
     return fetcher.store.list_for_call(call_id)
 
 
-def _upload(path: Path) -> tuple[str, bytes, str]:
+def _make_upload(folder: RecordingFolder, path: Path) -> tuple[str, bytes, str]:
     """The file as it is sent. Checked twice: a μ-law file doubles in size when converted."""
     if path.stat().st_size <= MAX_TRANSCRIBE_BYTES:
-        upload = make_upload(path.read_bytes())
+        upload = make_upload(folder.read(path))
         if len(upload[1]) <= MAX_TRANSCRIBE_BYTES:
             return upload
     raise RecordingError(
@@ -237,11 +244,6 @@ def _read_transcript(body: bytes) -> dict[str, Any]:
         for start_s, end_s, text in heard.segments
     ]
     return {"language": heard.language, "text": heard.text, "segments": segments}
-
-
-def _name(recording: Recording) -> str:
-    """Our own name: nothing that a carrier sent becomes part of a path."""
-    return f"{recording.call_id}-{recording.id}.wav"
 
 
 # One per process, like the durable engine.
@@ -304,12 +306,12 @@ def open_recordings(at: RecordingFetcher) -> None:
 
 async def start_due_recordings(at: RecordingFetcher) -> list[str]:
     """Start every recording that waits. A crash in between repeats it."""
-    due = await asyncio.to_thread(at.store.list_due)
+    due = await run_in_thread(at.store.list_due)
     for recording_id in due:
         with SetWorkflowID(recording_id):
             await start_workflow(
                 QUEUE, MAX_DIRECT_DOWNLOADS, get_recording, recording_id
             )
         fault_point("recording.after_enqueue")
-        await asyncio.to_thread(at.store.mark_started, recording_id, at.clock.now())
+        await run_in_thread(at.store.mark_started, recording_id, at.clock.now())
     return due

@@ -70,7 +70,7 @@ class StepStore:
         lock = (
             "SELECT pg_try_advisory_xact_lock(hashtextextended('aftercall.start', 0))"
         )
-        with self._database.read() as connection:
+        with self._database.write() as connection:
             connection.execute(text(timeout))
             yield bool(connection.execute(text(lock)).scalar())
 

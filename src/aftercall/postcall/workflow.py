@@ -14,7 +14,13 @@ from typing import TypeVar
 
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
-from aftercall.durable import register_queue, start_workflow, step, workflow
+from aftercall.durable import (
+    register_queue,
+    run_in_thread,
+    start_workflow,
+    step,
+    workflow,
+)
 from aftercall.faults import fault_point
 from aftercall.memory.extraction import limit_per_minute
 from aftercall.postcall.runner import StepRunner
@@ -153,19 +159,19 @@ def close_postcall() -> None:
 async def start_due(at: StepRunner) -> list[str]:
     """Start the workflow of every sealed call that has none. A crash in between repeats it."""
     steps = at.context.steps
-    if not await asyncio.to_thread(steps.list_due):
+    if not await run_in_thread(steps.list_due):
         return []
     with ExitStack() as stack:
-        if not await asyncio.to_thread(stack.enter_context, steps.start_lock()):
+        if not await run_in_thread(stack.enter_context, steps.start_lock()):
             return []
-        due = await asyncio.to_thread(steps.list_due)
+        due = await run_in_thread(steps.list_due)
         rationed = (
             [RATIONED]
             if limit_per_minute(at.context.settings, at.context.reader)
             else []
         )
         names = list_steps(at.context)
-        await asyncio.to_thread(steps.add_waiting, due, names, at.context.clock.now())
+        await run_in_thread(steps.add_waiting, due, names, at.context.clock.now())
         at_once = [name for name in names if name not in rationed]
         is_shared = at.context.database.dialect != "sqlite"
         max_direct = MAX_DIRECT_SHARED_CALLS if is_shared else MAX_CALLS
@@ -175,7 +181,7 @@ async def start_due(at: StepRunner) -> list[str]:
                     QUEUE, max_direct, after_call, call_id, at_once, rationed
                 )
         fault_point("postcall.after_enqueue")
-        await asyncio.to_thread(steps.mark_started, due)
+        await run_in_thread(steps.mark_started, due)
         return due
 
 

@@ -6,7 +6,8 @@ transaction with the tombstones that keep those calls from coming back.
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,10 +17,11 @@ from aftercall import durable
 from aftercall.clock import Clock, format_instant
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
-from aftercall.errors import RefusedInput
+from aftercall.errors import ConfigError, RefusedInput
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.journal.archive import Archive
+from aftercall.journal.recording_files import RECORDINGS_FOLDER, make_file_name
 from aftercall.journal.spill import SpillFolder
 from aftercall.privacy.retention import RetiredFolder, remove_recording
 from aftercall.privacy.scan import TraceScan, scan_for_traces
@@ -27,15 +29,17 @@ from aftercall.privacy.store import (
     DataSubject,
     add_tombstones,
     erase_rows,
+    list_agents,
     list_delivery_keys,
     list_followup_ids,
-    list_recording_paths,
+    list_recordings,
     load_subject,
     vacuum,
 )
 from aftercall.settings import Settings
+from aftercall.work.sinks.markdown import is_empty_page
 from aftercall.workspace import calls_md, files, user_md
-from aftercall.workspace.paths import Workspace
+from aftercall.workspace.paths import Workspace, make_folder_name
 
 OUT_OF_REACH = (
     "the carrier's and the voice engine's own records",
@@ -72,7 +76,7 @@ class ErasureReceipt:
         return asdict(self) | {
             "erased_at": format_instant(self.erased_at),
             "scan": asdict(self.scan),
-            "is_clean": not self.scan.traces,
+            "is_clean": self.scan.is_clean,
         }
 
 
@@ -89,7 +93,9 @@ class Eraser:
         subject = load_subject(self.database, number)
         self._refuse_live_calls(subject)
         receipt_id = new_id()
-        needles = make_needles(subject, self.archive, self.settings)
+        workspaces = self._list_workspaces()
+        needles = make_needles(subject, self.archive, workspaces)
+        names = needles | {path.stem for path in _list_tasks(workspaces, subject)}
         workflows = self._erase_workflows(subject)
         recordings = self._erase_recordings(subject)
         retired_folder = RetiredFolder(self.settings.home)
@@ -100,7 +106,7 @@ class Eraser:
         fault_point("erase.after_recordings")
         archived = sum(len(self.archive.erase(call_id)) for call_id in subject.call_ids)
         fault_point("erase.after_archive")
-        pages = erase_pages(self.settings, subject)
+        pages = sum(erase_pages(workspace, subject) for workspace in workspaces)
         fault_point("erase.after_pages")
         with self.database.write() as connection:
             add_tombstones(connection, subject, self.clock.now())
@@ -119,7 +125,7 @@ class Eraser:
             pages=pages,
             workflows=workflows,
             rows={name: count for name, count in rows.items() if count},
-            scan=self._scan(needles),
+            scan=self._scan(needles, names | {make_folder_name(number)}),
             out_of_reach=self._list_out_of_reach(),
         )
 
@@ -143,13 +149,12 @@ class Eraser:
         return durable.delete_workflows(self.settings, prefixes)
 
     def _erase_recordings(self, subject: DataSubject) -> int:
-        found = list_recording_paths(self.database, subject)
-        durable.delete_workflows(
-            self.settings, [recording_id for recording_id, _ in found]
-        )
-        return sum(
-            remove_recording(self.settings.home, path) for _, path in found if path
-        )
+        """With unfinished downloads, whose rows name no file yet."""
+        found = list_recordings(self.database, subject)
+        ids = [recording_id for _, recording_id in found]
+        durable.delete_workflows(self.settings, ids)
+        paths = [f"{RECORDINGS_FOLDER}/{make_file_name(*names)}" for names in found]
+        return sum(remove_recording(self.settings.home, path) for path in paths)
 
     def _erase_agent_files(self, subject: DataSubject) -> None:
         """The input and output of the owner's agent command."""
@@ -158,7 +163,17 @@ class Eraser:
                 self.settings.home / "agent" / key.replace(":", "-"), ignore_errors=True
             )
 
-    def _scan(self, needles: frozenset[bytes]) -> TraceScan:
+    def _list_workspaces(self) -> list[Workspace]:
+        """The workspace of every agent that is configured here or ever took a call."""
+        grouped = (agent for group in self.settings.memory.agents for agent in group)
+        known = {self.settings.agent_id, *grouped, *list_agents(self.database)}
+        found = []
+        for agent_id in sorted(known):
+            with suppress(ConfigError):  # an agent whose name is no folder has no pages
+                found.append(Workspace.from_settings(self.settings, agent_id))
+        return found
+
+    def _scan(self, needles: frozenset[str], names: frozenset[str]) -> TraceScan:
         folders = [self.settings.home]
         if self.settings.workspace:
             folders.append(self.settings.workspace)
@@ -171,9 +186,11 @@ class Eraser:
         )
         return scan_for_traces(
             [Path(folder) for folder in folders],
-            needles,
+            frozenset(needle.encode() for needle in needles),
+            names=names,
             database=Path(file) if file else None,
             others_files=frozenset(others),
+            key=self.archive.place.cipher.key,
         )
 
     def _list_out_of_reach(self) -> tuple[str, ...]:
@@ -183,38 +200,44 @@ class Eraser:
 
 
 def make_needles(
-    subject: DataSubject, archive: Archive, settings: Settings
-) -> frozenset[bytes]:
-    """Bytes that identify the caller: the number, the names, and long turns of theirs.
+    subject: DataSubject, archive: Archive, workspaces: Sequence[Workspace]
+) -> frozenset[str]:
+    """What identifies the caller: the number, the names, and long turns of theirs.
 
     Short turns are left out: "Thanks, bye." identifies no caller.
     """
-    person = Workspace.from_settings(settings).find_person(subject.number)
-    profile = (
-        user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
-    )
-    needles = [subject.number.removeprefix("+")]
-    for name in (profile.name, profile.call_name):
-        if name and len(name) >= MIN_NAME_CHARS:
-            needles.append(name)
+    needles = [subject.number.removeprefix("+"), *_list_names(subject, workspaces)]
     for call in subject.read_calls(archive):
         for turn in call.turns:
             said = turn.text.strip()
             if turn.speaker == "caller" and len(said) >= MIN_NEEDLE_CHARS:
                 needles.append(said[:MAX_NEEDLE_CHARS])
-    return frozenset(needle.encode() for needle in needles)
+    return frozenset(needles)
 
 
-def erase_pages(settings: Settings, subject: DataSubject) -> int:
-    """Returns how many workspace files were removed or changed."""
-    workspace = Workspace.from_settings(settings)
+def _list_names(subject: DataSubject, workspaces: Sequence[Workspace]) -> Iterator[str]:
+    """The names of the number's owner on the pages of every agent."""
+    for workspace in workspaces:
+        person = workspace.find_person(subject.number)
+        profile = user_md.parse(files.read(person.user)) if person else None
+        names = (profile.name, profile.call_name) if profile else ()
+        yield from (name for name in names if name and len(name) >= MIN_NAME_CHARS)
+
+
+def erase_pages(workspace: Workspace, subject: DataSubject) -> int:
+    """Returns how many files of one agent's workspace were removed or changed."""
     changed = sum(_remove(path) for path in _list_own_files(workspace, subject))
     changed += files.edit(
         workspace.calls,
         lambda text: calls_md.remove(text, set(subject.call_ids), subject.number),
     )
     for path in _list_texts(workspace.root):
-        changed += files.edit(path, lambda text: _remove_notes(text, subject))
+        if files.edit(path, lambda text: _remove_notes(text, subject)):
+            changed += 1
+            if is_empty_page(files.read(path)):
+                files.remove(path)  # its name is that of a person they spoke of
+    files.discard_unfinished(workspace.root)
+    files.remove_named_locks(workspace.root)
     return changed
 
 
@@ -228,9 +251,18 @@ def _list_own_files(workspace: Workspace, subject: DataSubject) -> Iterator[Path
     for path in _list_texts(workspace.root / "journal"):
         if any(conversation in path.name for conversation in subject.conversations):
             yield path
-    for path in _list_texts(workspace.root / "tasks"):
-        if path.suffix == ".md" and _is_own_task(files.read(path) or "", subject):
-            yield from (path, path.with_suffix(".ics"))
+    for path in _list_tasks([workspace], subject):
+        yield from (path, path.with_suffix(".ics"))
+
+
+def _list_tasks(
+    workspaces: Sequence[Workspace], subject: DataSubject
+) -> Iterator[Path]:
+    """The caller's tasks. Their file names are made of the caller's words."""
+    for workspace in workspaces:
+        for path in _list_texts(workspace.root / "tasks"):
+            if path.suffix == ".md" and _is_own_task(files.read(path) or "", subject):
+                yield path
 
 
 def _is_own_task(task: str, subject: DataSubject) -> bool:
@@ -263,6 +295,4 @@ def _remove(path: Path) -> bool:
     if path.is_dir():
         shutil.rmtree(path)
         return True
-    is_there = path.exists()
-    path.unlink(missing_ok=True)
-    return is_there
+    return files.remove(path)

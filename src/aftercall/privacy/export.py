@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from aftercall.clock import Clock, format_instant
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
-from aftercall.errors import RefusedInput
+from aftercall.errors import ConfigError, RefusedInput
 from aftercall.journal.archive import Archive
 from aftercall.memory.fact_store import FactFilter, FactStore
 from aftercall.memory.pins.board import PinBoard
@@ -19,7 +20,12 @@ from aftercall.memory.view import iter_whole_facts
 from aftercall.memory.visibility import memory_key, redact_call
 from aftercall.model.facts import MemoryKey
 from aftercall.model.people import join_party, split_party
-from aftercall.privacy.store import list_documents, list_parties, load_subject
+from aftercall.privacy.store import (
+    list_agents,
+    list_documents,
+    list_parties,
+    load_subject,
+)
 from aftercall.settings import Settings
 from aftercall.work.store import FollowUpStore
 from aftercall.work.view import followup_json
@@ -37,7 +43,7 @@ Made {at}.
 - `documents/`: the page of each call
 - `pins.json`: topics the caller keeps coming back to
 - `pages/`: the markdown about the caller, and a folder for each other person who speaks \
-from the same phone
+from the same phone, and for each other agent (`agent-NAME`)
 
 `person` says who a fact belongs to: empty for the number's owner, else the name of another \
 person who speaks from it.
@@ -107,14 +113,8 @@ class Exporter:
         )
 
     def _copy_call(self, name: str, folder: Path) -> None:
-        addenda = f"{name.removesuffix('.json')}.addendum-"
-        names = [
-            other
-            for other in self.archive.place.list_names()
-            if other.startswith(addenda)
-        ]
-        for each in (name, *names):
-            _write(folder / each, self.archive.place.read(each))
+        for each in self.archive.list_files(name):
+            _write(folder / each, self.archive.place.read_clear(each))
 
     def _write_facts(self, number: str, file: Path, reveal: bool) -> int:
         """Facts of every person at the number; each line names its person."""
@@ -137,15 +137,28 @@ class Exporter:
         _write_json(file, pins)
 
     def _list_memories(self, number: str) -> Iterator[tuple[MemoryKey, str | None]]:
-        """Memories of the number, of every agent in the group; each with its person."""
-        agent_id = self.settings.agent_id
-        for agent in (agent_id, *self.settings.memory.list_others_in_group(agent_id)):
+        """Memories of the number with every agent; each with its person."""
+        for agent in self._list_agents():
             for party in list_parties(self.database, agent, number):
                 if key := memory_key(self.settings, agent, party):
                     yield key, split_party(party)[1] or None
 
+    def _list_agents(self) -> list[str]:
+        """Our own agent first. A memory that all callers share is exported within its group."""
+        own, memory = self.settings.agent_id, self.settings.memory
+        if memory.scope == "shared":
+            return [own, *memory.list_others_in_group(own)]
+        return [own, *(other for other in list_agents(self.database) if other != own)]
+
     def _copy_pages(self, number: str, folder: Path) -> None:
-        workspace = Workspace.from_settings(self.settings)
+        own, *others = self._list_agents()
+        self._copy_agent_pages(own, number, folder)
+        for agent_id in others:
+            with suppress(ConfigError):  # an agent whose name is no folder has no pages
+                self._copy_agent_pages(agent_id, number, folder / f"agent-{agent_id}")
+
+    def _copy_agent_pages(self, agent_id: str, number: str, folder: Path) -> None:
+        workspace = Workspace.from_settings(self.settings, agent_id)
         if workspace.scope == "none":
             return
         for who in ("", *workspace.list_other_persons(number)):

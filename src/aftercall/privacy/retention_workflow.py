@@ -1,7 +1,5 @@
 """The durable workflow of retention: one run an hour over all processes."""
 
-import asyncio
-
 from dbos import DBOS, SetWorkflowID
 
 from aftercall.durable import register_queue, run_in_thread, step, workflow
@@ -55,7 +53,7 @@ def close_retention() -> None:
 
 async def start_retention(at: Retention) -> bool:
     """Start this hour's run if something has expired; several processes start the same run."""
-    found = await asyncio.to_thread(at.find_expired)
+    found = await run_in_thread(at.find_expired)
     if not any(found.values()):
         return False
     with SetWorkflowID(f"retention:{at.clock.now():%Y%m%dT%H}"):

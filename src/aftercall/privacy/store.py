@@ -41,7 +41,14 @@ from aftercall.memory.pins.store import strip_calls
 from aftercall.model.calls import Call
 from aftercall.model.people import PERSON_SEPARATOR
 
-IMPERSONAL_TABLES = ("audit", "home_claim", "processes", "tombstones", "upkeep")
+IMPERSONAL_TABLES = (
+    "audit",
+    "browser_sessions",
+    "home_claim",
+    "processes",
+    "tombstones",
+    "upkeep",
+)
 """Tables that hold no number, no name and no words of a caller."""
 ERASED_TABLES: tuple[Table, ...] = (
     briefings,
@@ -238,14 +245,12 @@ def list_followup_ids(database: Database, subject: DataSubject) -> list[str]:
         return _select_ids(connection, followups.c.id, _followups_of(subject))
 
 
-def list_recording_paths(
-    database: Database, subject: DataSubject
-) -> list[tuple[str, str | None]]:
-    """Ids, each with its path below the home if it has a file."""
-    columns = (recordings.c.id, recordings.c.path)
+def list_recordings(database: Database, subject: DataSubject) -> list[tuple[str, str]]:
+    """The ids of each recording's call and of the recording itself."""
+    columns = (recordings.c.call_id, recordings.c.id)
     with database.read() as connection:
         return [
-            (row.id, row.path)
+            (row.call_id, row.id)
             for part in _in(recordings.c.call_id, subject.call_ids)
             for row in connection.execute(select(*columns).where(part))
         ]
@@ -264,6 +269,17 @@ def list_documents(database: Database, subject: DataSubject) -> list[tuple[str, 
                 found[row.id] = row
     ordered = sorted(found.values(), key=lambda row: (row.made_at, row.id))
     return [(row.id, row.content) for row in ordered]
+
+
+def list_agents(database: Database) -> list[str]:
+    """Every agent that took a call, or has facts or documents."""
+    agents: set[str] = set()
+    with database.read() as connection:
+        for table in (calls, facts, documents):
+            agents.update(
+                connection.execute(select(table.c.agent_id).distinct()).scalars()
+            )
+    return sorted(agents)
 
 
 def list_parties(database: Database, agent_id: str, number: str) -> list[str]:

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field
 
+from aftercall.settings.fields import Key, Section, Token
 from aftercall.settings.providers import (
     AgentSettings,
     AnthropicSettings,
@@ -26,19 +27,21 @@ from aftercall.settings.providers import (
     XaiSettings,
 )
 from aftercall.settings.sections import (
+    ArchiveSettings,
     BridgeSettings,
     BriefingSettings,
     CallsSettings,
     DatabaseSettings,
     ExtractionSettings,
     MemorySettings,
+    Networks,
     PagesSettings,
     ReadingSettings,
     ReceptionistSettings,
     RecordingsSettings,
     RetentionSettings,
-    Section,
     TesterSettings,
+    WebSettings,
     WorkSettings,
 )
 
@@ -97,16 +100,24 @@ class Settings(Section):
         default=None,
         description="the owner's number: the workspace root is theirs, notices go to them",
     )
-    secret_key: SecretStr | None = Field(
+    secret_key: Key | None = Field(
         default=None,
         description="key for secrets at rest and signed cookies; made at first start if unset",
     )
-    api_token: SecretStr | None = Field(
+    api_token: Token | None = Field(
         default=None,
-        description="bearer token of API and pages; without it only loopback is served",
+        description="bearer token of API and pages; made at first start if unset",
+    )
+    trusted_proxies: Networks = Field(
+        default=(),
+        description=(
+            "addresses or networks of your reverse proxies; only their X-Forwarded-For and "
+            "X-Forwarded-Proto are believed"
+        ),
     )
 
     database: DatabaseSettings = DatabaseSettings()
+    archive: ArchiveSettings = ArchiveSettings()
     calls: CallsSettings = CallsSettings()
     briefing: BriefingSettings = BriefingSettings()
     memory: MemorySettings = MemorySettings()
@@ -114,6 +125,7 @@ class Settings(Section):
     reading: ReadingSettings = ReadingSettings()
     receptionist: ReceptionistSettings = ReceptionistSettings()
     pages: PagesSettings = PagesSettings()
+    web: WebSettings = WebSettings()
     retention: RetentionSettings = RetentionSettings()
     anthropic: AnthropicSettings = AnthropicSettings()
     openai: OpenAISettings = OpenAISettings()

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr
 
-from aftercall.settings.sections import Env, Section, Words
+from aftercall.settings.fields import Env, SecretUrl, Section, Token, Words
 
 
 def _split_command(value: Any) -> Any:
@@ -138,6 +138,10 @@ class ElevenLabsSettings(Section):
     webhook_secret: Annotated[SecretStr | None, Env("ELEVENLABS_WEBHOOK_SECRET")] = (
         Field(default=None, description="checks webhook signatures")
     )
+    start_secret: Annotated[Token | None, Env("ELEVENLABS_START_SECRET")] = Field(
+        default=None,
+        description="bearer token of the request at the start of a conversation",
+    )
     agents: Words = Field(
         default=(),
         description="ids of the agents whose calls to store; all of the account if empty",
@@ -145,7 +149,7 @@ class ElevenLabsSettings(Section):
 
 
 class VapiSettings(Section):
-    webhook_secret: Annotated[SecretStr | None, Env("VAPI_WEBHOOK_SECRET")] = Field(
+    webhook_secret: Annotated[Token | None, Env("VAPI_WEBHOOK_SECRET")] = Field(
         default=None, description="checks webhooks"
     )
 
@@ -176,10 +180,8 @@ class GitHubSettings(Section):
 
 
 class WebhookSettings(Section):
-    url: str | None = Field(
-        default=None,
-        pattern=r"^https?://\S+$",
-        description="where follow-ups are posted",
+    url: SecretUrl | None = Field(
+        default=None, description="where follow-ups are posted"
     )
     secret: SecretStr | None = Field(
         default=None, description="signs the posts (Standard Webhooks, `whsec_…`)"
@@ -207,7 +209,7 @@ class MessageSettings(Section):
     )
     sender: str | None = Field(
         default=None,
-        description="number that sends text messages; `twilio.phone_number` if unset",
+        description="number that sends text messages; the carrier's `phone_number` if unset",
     )
 
 
@@ -215,10 +217,8 @@ class McpSettings(Section):
     command: Command = Field(
         default=(), description="a Model Context Protocol server to start"
     )
-    url: str | None = Field(
-        default=None,
-        pattern=r"^https?://\S+$",
-        description="address of a running server",
+    url: SecretUrl | None = Field(
+        default=None, description="address of a running server"
     )
     tool: str | None = Field(
         default=None, description="the server's tool that takes requests"

@@ -1,36 +1,18 @@
 """Settings of Aftercall's own parts, one class a section of the file."""
 
+import ipaddress
 import re
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     field_validator,
 )
 
-
-@dataclass(frozen=True)
-class Env:
-    """The environment variable of a setting if it is not AFTERCALL_<SECTION>_<NAME>."""
-
-    name: str
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-def parse_list(value: Any) -> Any:
-    """The environment separates the items of a list by commas."""
-    if not isinstance(value, str):
-        return value
-    return [item.strip() for item in value.split(",") if item.strip()]
+from aftercall.settings.fields import Passcode, Section, Words, parse_list
 
 
 def parse_pairs(value: Any) -> Any:
@@ -47,7 +29,18 @@ def parse_groups(value: Any) -> Any:
     return [parse_list(group) for group in value.split(";") if group.strip()]
 
 
-Words = Annotated[tuple[str, ...], BeforeValidator(parse_list)]
+def _check_networks(networks: tuple[str, ...]) -> tuple[str, ...]:
+    for network in networks:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError:
+            raise ValueError(
+                f"{network!r} is not an address or a network, as in 10.0.0.0/8"
+            ) from None
+    return networks
+
+
+Networks = Annotated[Words, AfterValidator(_check_networks)]
 
 
 class DatabaseSettings(Section):
@@ -66,7 +59,19 @@ class PagesSettings(Section):
         description="password for the pages, besides the API token; `aftercall password` makes it",
     )
     session_hours: float = Field(
-        default=168, gt=0, le=8_760, description="how long a browser stays logged in"
+        default=168,
+        gt=0,
+        le=8_760,
+        description="a login ends after so many hours, used or not",
+    )
+
+
+class WebSettings(Section):
+    open: Annotated[
+        tuple[Literal["/metrics", "/openapi.json"], ...], BeforeValidator(parse_list)
+    ] = Field(
+        default=(),
+        description="of `/metrics` and `/openapi.json`, what is served without the token",
     )
 
 
@@ -122,6 +127,12 @@ class TesterSettings(Section):
 
 class CallsSettings(Section):
     max_entries: int = Field(default=50, ge=0, description="entries kept in CALLS.md")
+    believe_posted: bool = Field(
+        default=False,
+        description=(
+            "believe `verified` and passcode events of calls that come by `POST /api/calls`"
+        ),
+    )
 
 
 class BriefingSettings(Section):
@@ -162,10 +173,10 @@ class MemorySettings(Section):
         )
     )
     release: Literal["shared", "private"] = Field(
-        default="private",
+        default="shared",
         description=(
             "highest level of facts for any caller of their number; higher levels need a "
-            "verified caller"
+            "verified caller or an attested number"
         ),
     )
     embedder: str = Field(
@@ -334,6 +345,16 @@ class BridgeSettings(Section):
     )
 
 
+class ArchiveSettings(Section):
+    encrypt: bool = Field(
+        default=False,
+        description=(
+            "encrypt new archive files and recordings with the secret key; "
+            "`aftercall archive cat` prints them"
+        ),
+    )
+
+
 class RecordingsSettings(Section):
     enabled: bool = Field(
         default=False,
@@ -402,10 +423,8 @@ class WorkSettings(Section):
         default=(),
         description="numbers that count as known, and as verified when the carrier attests them",
     )
-    passcode: SecretStr | None = Field(
-        default=None,
-        min_length=4,
-        description="spoken words or digits that verify a caller",
+    passcode: Passcode | None = Field(
+        default=None, description="spoken words or digits that verify a caller"
     )
     passcode_tries: int = Field(
         default=3,

@@ -52,7 +52,10 @@ class EngineWebSocket(ClientConnection):
             if isinstance(piece, UnhandledBytes):
                 super().data_received(piece.raw)
             elif self.protocol.state is State.OPEN:  # else the socket is closing
-                self._add(piece.is_text, piece.payload)
+                payload = piece.payload
+                self.mailbox.add(
+                    payload.decode("utf-8", "replace") if piece.is_text else payload
+                )
 
     def eof_received(self) -> None:
         if self._head:
@@ -73,14 +76,11 @@ class EngineWebSocket(ClientConnection):
             is_text = self._parts[0].opcode is Opcode.TEXT
             data = b"".join(bytes(part.data) for part in self._parts)
             self._parts.clear()
-            self._add(is_text, data)
+            self.mailbox.add(data.decode("utf-8", "replace") if is_text else data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.mailbox.close()
-
-    def _add(self, is_text: bool, data: bytes) -> None:
-        self.mailbox.add(data.decode("utf-8", "replace") if is_text else data)
 
     def _read_handshake(self, data: bytes) -> bytes:
         """Give the head of the answer to the library, whole. Returns the frames behind it."""

@@ -3,10 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 import httpx2
 
 from aftercall.errors import NotFound
+from aftercall.keys import find_api_token
 from aftercall.settings import Settings
 from aftercall.tester.drivers.phone import make_recogniser, open_phone
 from aftercall.tester.drivers.python import (
@@ -23,6 +25,7 @@ from aftercall.tester.target import (
     PracticeTarget,
 )
 
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 AGENTS = (
     "receptionist, practice[:fault,…], http://…, ws://…, python:module:function, "
     "python-audio:module:function, or a phone number"
@@ -38,7 +41,10 @@ async def open_target(
     if kind == "practice":
         yield PracticeTarget(setup, _read_faults(rest))
     elif kind in ("ws", "wss"):
-        yield ConnectionTarget.of_agent(agent, setup, lambda: WebSocketAgent(agent))
+        token = _find_own_token(settings, agent)
+        yield ConnectionTarget.of_agent(
+            agent, setup, lambda: WebSocketAgent(agent, token=token)
+        )
     elif kind in ("http", "https"):
         async with httpx2.AsyncClient(timeout=30.0, trust_env=False) as http:
             yield ConnectionTarget.of_agent(
@@ -75,6 +81,15 @@ async def _open_audio_function(
             setup,
             lambda _: AudioAgentConnection(function, rate=rate, channels=channels),
         )
+
+
+def _find_own_token(settings: Settings, agent: str) -> str | None:
+    """The API token, if the agent is the server on this machine. No other address gets it."""
+    parts = urlsplit(agent)
+    if parts.hostname not in LOOPBACK_NAMES or parts.path != "/browser/call":
+        return None
+    token = find_api_token(settings)
+    return token.get_secret_value() if token else None
 
 
 def _read_faults(words: str) -> tuple[str, ...]:

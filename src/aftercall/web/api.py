@@ -13,8 +13,9 @@ from starlette.concurrency import run_in_threadpool
 from aftercall.app import App
 from aftercall.briefing.render import briefing_json
 from aftercall.errors import RefusedInput
-from aftercall.journal.journal import ingest_json
+from aftercall.journal.journal import ingest_call
 from aftercall.journal.recording_files import recordings_json
+from aftercall.journal.store import CallRow
 from aftercall.journal.view import call_json, row_json
 from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.pins.board import MAX_NOTE_CHARS, MAX_TITLE_CHARS
@@ -27,6 +28,7 @@ from aftercall.memory.view import (
     whole_fact_json,
 )
 from aftercall.memory.visibility import memory_key, redact_call
+from aftercall.model.calls import parse_call_json
 from aftercall.model.facts import MemoryKey, PinState
 from aftercall.model.followups import FollowUpState
 from aftercall.model.reading import Category
@@ -35,10 +37,10 @@ from aftercall.web.queries import (
     parse_caller,
     parse_cursor,
     parse_party,
-    read_body,
     refuse_unknown_query,
     to_cursor,
 )
+from aftercall.who.register import remove_claims
 from aftercall.work import deliver
 from aftercall.work.health import report_json
 from aftercall.work.view import change_json, delivery_json, followup_json
@@ -83,12 +85,12 @@ def _make_calls_router(app: App) -> APIRouter:
     @router.post(
         "/calls",
         status_code=201,
-        summary="Hand in a finished call",
+        summary="Hand in a finished call; `verified` and passcode events are not believed",
         responses={200: {"description": "Known already"}},
     )
     async def post_call(request: Request, response: Response) -> dict[str, str]:
-        body = await read_body(request, MAX_BODY_BYTES)
-        row, is_new = await run_in_threadpool(ingest_json, app.journal, body)
+        body = await request.body()
+        row, is_new = await run_in_threadpool(_seal_posted_call, app, body)
         response.status_code = 201 if is_new else 200
         return {"id": row.live.id}
 
@@ -127,6 +129,13 @@ def _make_calls_router(app: App) -> APIRouter:
         return briefing_json(preview, app.settings.zone)
 
     return router
+
+
+def _seal_posted_call(app: App, raw: bytes) -> tuple[CallRow, bool]:
+    call = parse_call_json(raw)
+    if not app.settings.calls.believe_posted:
+        call = remove_claims(call)
+    return ingest_call(app.journal, call)
 
 
 def _make_facts_router(app: App) -> APIRouter:

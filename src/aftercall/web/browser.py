@@ -8,7 +8,7 @@ To the page: `{"type": "agent", "text": …}`, `{"type": "ended", "reason": …,
 import json
 from typing import Any
 
-from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from fastapi import APIRouter, HTTPException, WebSocket, WebSocketDisconnect
 
 from aftercall.app import App
 from aftercall.bridge.turn_call import TurnCall
@@ -17,9 +17,8 @@ from aftercall.ids import new_id
 from aftercall.model.calls import LiveCall
 from aftercall.model.people import normalise_caller
 from aftercall.model.turns import MAX_TURN_CHARS
-from aftercall.web.auth import BrowserAuth, is_same_origin
-
-CLOSE_REFUSED = 1008
+from aftercall.web.auth import BrowserAuth
+from aftercall.web.origin import CLOSE_REFUSED
 
 
 def make_router(app: App, auth: BrowserAuth) -> APIRouter:
@@ -28,7 +27,7 @@ def make_router(app: App, auth: BrowserAuth) -> APIRouter:
     @router.websocket("/browser/call")
     async def browser_call(socket: WebSocket, caller: str = "") -> None:
         """A call from a web page, in text."""
-        if not auth.is_allowed(socket) or not is_same_origin(socket):
+        if not await _is_allowed(auth, socket):
             await socket.close(CLOSE_REFUSED)
             return
         await socket.accept()
@@ -40,6 +39,13 @@ def make_router(app: App, auth: BrowserAuth) -> APIRouter:
             await socket.close(CLOSE_REFUSED)
 
     return router
+
+
+async def _is_allowed(auth: BrowserAuth, socket: WebSocket) -> bool:
+    try:
+        return await auth.is_allowed(socket)
+    except HTTPException:  # too many wrong tokens; a socket has no status code
+        return False
 
 
 async def _run_call(socket: WebSocket, call: TurnCall) -> None:

@@ -15,7 +15,6 @@ from aftercall.phone.signature import (
     SignatureFlaw,
     SignedRequest,
 )
-from aftercall.web.queries import read_body
 
 if TYPE_CHECKING:
     from aftercall.app import App
@@ -40,19 +39,18 @@ async def read_signed_body(
     request: Request,
     signature: Signature,
     *,
-    max_bytes: int,
     carrier: str,
     not_set_up: str,
 ) -> bytes:
     """The body, once its signature is proven over the raw bytes; a refusal logs no content."""
-    body = await read_body(request, max_bytes)
+    body = await request.body()
     flaw = signature.find_flaw(
         SignedRequest(_raw_target(request), dict(request.headers), body)
     )
     if flaw is SignatureFlaw.NO_KEY:
         raise HTTPException(503, not_set_up)
     if flaw is not None:
-        log.warning("webhook refused", flaw=flaw.name.lower(), path=request.url.path)
+        log.warning("webhook refused", flaw=flaw.name.lower(), carrier=carrier)
         raise HTTPException(403, f"the signature is not from {carrier}")
     return body
 

@@ -2,7 +2,6 @@
 dialect can use it.
 """
 
-import json
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import uuid4
 
@@ -21,7 +20,7 @@ from aftercall.model.passages import (
     is_document_id,
     make_document_id,
 )
-from aftercall.web.queries import read_body
+from aftercall.model.plain_json import parse_json
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 SNIPPET_CHARS = 500
@@ -100,7 +99,7 @@ def make_router(app: App) -> APIRouter:
         summary="Replace a document's content, or append to it",
     )
     async def put_document(document_id: str, request: Request) -> dict[str, Any]:
-        change = _parse(DocumentChange, await read_body(request, MAX_BODY_BYTES))
+        change = _parse(DocumentChange, await request.body())
         document = await run_in_threadpool(
             app.documents.update_content,
             _check_document_id(document_id),
@@ -112,7 +111,7 @@ def make_router(app: App) -> APIRouter:
 
     @router.post("/query", summary="Find documents by words")
     async def post_query(request: Request) -> dict[str, Any]:
-        query = _parse(DocumentQuery, await read_body(request, MAX_BODY_BYTES))
+        query = _parse(DocumentQuery, await request.body())
         found = await run_in_threadpool(_find_documents, app, query)
         return {
             "results": [_result_json(document) for document in found],
@@ -138,7 +137,7 @@ def _find_documents(app: App, query: DocumentQuery) -> list[Document]:
 
 
 async def _store_document(app: App, request: Request, key: str | None) -> Document:
-    body = _parse(NewDocument, await read_body(request, MAX_BODY_BYTES))
+    body = _parse(NewDocument, await request.body())
     now = app.clock.now()
     tags = body.tags or _split_tags(body.metadata.get("tags", []))
     if not isinstance(tags, list):
@@ -157,11 +156,9 @@ async def _store_document(app: App, request: Request, key: str | None) -> Docume
 
 def _parse(form: type[B], raw: bytes) -> B:
     try:
-        return form.model_validate(json.loads(raw))
+        return form.model_validate(parse_json(raw))
     except ValidationError as error:
         raise to_refused_input(error) from None
-    except (ValueError, RecursionError):
-        raise RefusedInput("body", "is not valid JSON") from None
 
 
 def _check_document_id(document_id: str) -> str:

@@ -1,4 +1,4 @@
-"""Query parameters and bodies of requests: callers, list cursors, unknown names, sizes."""
+"""Query parameters of requests: callers, list cursors, unknown names."""
 
 from datetime import datetime
 
@@ -53,12 +53,3 @@ def parse_party(party: str | None) -> str | None:
 def _restore_plus(given: str) -> str:
     """The query decoder turned a leading `+` into a space."""
     return given.replace(" ", "+", 1) if given.startswith(" ") else given
-
-
-async def read_body(request: Request, limit: int) -> bytes:
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > limit:
-            raise RefusedInput("body", f"is longer than {limit:,} bytes")
-    return bytes(body)

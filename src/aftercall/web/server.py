@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -14,15 +15,26 @@ from aftercall.app import App
 from aftercall.config import LoadedConfig
 from aftercall.db.upgrade import NEWEST_REVISION, current_revision
 from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
-from aftercall.keys import load_key
 from aftercall.log import get_logger
+from aftercall.model.calls import problem_to_refusal
+from aftercall.phone import telnyx_webhooks, twilio_webhooks
 from aftercall.running import running
 from aftercall.web import api, browser, documents, hosted, media, telnyx, twilio
-from aftercall.web.auth import ApiAuth, BrowserAuth, LoginNeeded
+from aftercall.web.auth import BrowserAuth, LoginNeeded
+from aftercall.web.guess_limit import GuessLimit
+from aftercall.web.limits import (
+    MAX_PAGE_BYTES,
+    BodyRule,
+    RequestLimits,
+    answer_http_error,
+    get_route,
+)
 from aftercall.web.live import LiveFeed
+from aftercall.web.origin import OriginFilter, require_json
 from aftercall.web.page_store import PageStore
 from aftercall.web.pages import calls, memory, people, site, tests, today, work
 from aftercall.web.pages.context import PageContext, TemplateRenderer
+from aftercall.web.session_store import SessionStore
 
 log = get_logger("web")
 
@@ -42,8 +54,10 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
         docs_url=None,  # FastAPI's pages load scripts from elsewhere; pages/site.py serves /docs
         redoc_url=None,
     )
-    auth = BrowserAuth(app.settings, load_key(app.settings), app.clock)
-    needs_token = [Depends(ApiAuth(app.settings.api_token))]
+    server.add_middleware(OriginFilter, public_url=app.settings.public_url)
+    sessions = SessionStore(app.database, app.settings, app.clock)
+    auth = BrowserAuth(app.settings, sessions, GuessLimit(app.clock))
+    needs_token = [Depends(auth.api), Depends(require_json)]
     for part in (api, documents):
         server.include_router(part.make_router(app), dependencies=needs_token)
     server.include_router(browser.make_router(app, auth))
@@ -52,8 +66,36 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
     _add_pages(server, app, auth, loaded)
     server.add_exception_handler(AftercallError, _answer_error)
     server.add_exception_handler(HTTPException, _answer_http_error)
+    server.add_exception_handler(RequestValidationError, _answer_invalid)
     _add_probes(server, app)
+    _add_limits(server, app, auth)
     return server
+
+
+def _add_limits(server: FastAPI, app: App, auth: BrowserAuth) -> None:
+    async def check_known(request: Request) -> None:
+        if not await auth.is_allowed(request):
+            await auth.api(request)
+
+    private = [
+        path
+        for path in ("/metrics", "/openapi.json")
+        if path not in app.settings.web.open
+    ]
+    rules = (
+        BodyRule("/api/calls", api.MAX_BODY_BYTES, auth.api),
+        BodyRule("/api/", MAX_PAGE_BYTES, auth.api),
+        BodyRule("/v1/", documents.MAX_BODY_BYTES, auth.api),
+        BodyRule("/twilio/", twilio_webhooks.MAX_BODY_BYTES),
+        BodyRule("/telnyx/", telnyx_webhooks.MAX_BODY_BYTES),
+        BodyRule("/hosted/elevenlabs/start", hosted.MAX_START_BYTES),
+        BodyRule("/hosted/", hosted.MAX_BODY_BYTES),
+        *(BodyRule(path, 0, check_known) for path in private),
+    )
+    is_https = (app.settings.public_url or "").startswith("https:")
+    server.add_middleware(
+        RequestLimits, rules=rules, is_known=auth.is_allowed, is_https=is_https
+    )
 
 
 def _add_pages(
@@ -109,11 +151,18 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     problem = {"code": error.code, "message": str(error)}
     if isinstance(error, RefusedInput):
         problem["field"] = error.field
-    log.info("request refused", path=request.url.path, code=error.code)
+    log.info("request refused", route=get_route(request.scope), code=error.code)
     return JSONResponse({"error": problem}, status_code=error.http_status)
 
 
-async def _answer_http_error(_: Request, error: Exception) -> Response:
+async def _answer_invalid(request: Request, error: Exception) -> Response:
+    """Names the first field that does not fit; what was sent is not repeated."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - what it is registered for
+    first = error.errors()[0]
+    place = first["loc"][1:] or first["loc"]  # without `query` or `body`
+    return await _answer_error(request, problem_to_refusal(first | {"loc": place}))
+
+
+async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - what it is registered for
-    problem = {"code": f"http.{error.status_code}", "message": error.detail}
-    return JSONResponse({"error": problem}, error.status_code, error.headers)
+    return answer_http_error(request.scope, error)

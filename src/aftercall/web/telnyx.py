@@ -39,7 +39,8 @@ from aftercall.phone.signature import TOKEN_PARAMETER, TelnyxSignature
 from aftercall.phone.telnyx import TelnyxControl
 from aftercall.phone.telnyx_webhooks import (
     CALL_STATE_KEY,
-    MAX_BODY_BYTES,
+    NUMBER_STATE_KEY,
+    REFUSED,
     SOURCE,
     read_event,
 )
@@ -83,7 +84,6 @@ def make_router(app: App) -> APIRouter:
         body = await read_signed_body(
             request,
             signature,
-            max_bytes=MAX_BODY_BYTES,
             carrier="Telnyx",
             not_set_up=NOT_SET_UP,
         )
@@ -160,6 +160,8 @@ class TelnyxCalls:
             return []
         _remember(self._rings, sid, ring)
         state, stream_url = {CALL_STATE_KEY: sid}, None
+        if ring.is_number_refused:
+            state |= {NUMBER_STATE_KEY: REFUSED}
         if token := await self._register_stream(ring):
             state |= {STREAM_KEY: "1", TOKEN_PARAMETER: token}
             stream_url = get_stream_url(self._app, TELNYX_MEDIA)

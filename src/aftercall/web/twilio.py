@@ -17,8 +17,9 @@ from aftercall.errors import AftercallError
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 from aftercall.phone import twilio_webhooks, twiml
+from aftercall.phone.notices import RingNotice
 from aftercall.phone.signature import TOKEN_PARAMETER, TwilioSignature
-from aftercall.phone.twilio_webhooks import MAX_BODY_BYTES, SOURCE, Fields, read_form
+from aftercall.phone.twilio_webhooks import SOURCE, Fields, read_form
 from aftercall.web.carrier import (
     TWILIO_MEDIA,
     get_stream_url,
@@ -28,6 +29,7 @@ from aftercall.web.carrier import (
 )
 
 VOICE, RECORDING = "/twilio/voice", "/twilio/recording"
+REFUSED = "refused"
 NOT_SET_UP = "Twilio is not set up here: set TWILIO_AUTH_TOKEN and AFTERCALL_PUBLIC_URL"
 
 log = get_logger("carrier")
@@ -42,7 +44,6 @@ def make_router(app: App) -> APIRouter:
         body = await read_signed_body(
             request,
             signature,
-            max_bytes=MAX_BODY_BYTES,
             carrier="Twilio",
             not_set_up=NOT_SET_UP,
         )
@@ -53,21 +54,24 @@ def make_router(app: App) -> APIRouter:
         summary="Twilio: a call rings, or its caller said something",
         response_class=Response,
     )
-    async def post_voice(request: Request, turn: int | None = None) -> Response:
+    async def post_voice(
+        request: Request, turn: int | None = None, number: str = ""
+    ) -> Response:
         form = await read_signed(request)
         ring = twilio_webhooks.read_ring(form)
+        if number == REFUSED:
+            ring = ring.refuse_number()
         make_call = make_call_factory(app, ring)
         if turn is None and app.phone.voice_parts is not None:
             return await _connect_stream(app, make_call(ring.sid))
         if turn is None:
-            return _speak(
-                app, await switchboard.ring(ring.sid, make_call), is_first=True
-            )
+            answer = await switchboard.ring(ring.sid, make_call)
+            return _speak(app, ring, answer, is_first=True)
         heard = twilio_webhooks.read_gathered(form)
         reply = await switchboard.answer_turn(
             ring.sid, turn, heard.text, heard.confidence, make_call
         )
-        return _speak(app, reply)
+        return _speak(app, ring, reply)
 
     @router.post("/status", summary="Twilio: the state of a call", status_code=204)
     async def post_status(request: Request) -> None:
@@ -103,11 +107,16 @@ async def _connect_stream(app: App, call: LiveCall) -> Response:
     return Response(text, media_type=twiml.CONTENT_TYPE)
 
 
-def _speak(app: App, answer: SpokenReply, *, is_first: bool = False) -> Response:
+def _speak(
+    app: App, ring: RingNotice, answer: SpokenReply, *, is_first: bool = False
+) -> Response:
+    """The answer's address carries what later requests may not repeat; Twilio signs it."""
     if answer.reply.ends_call:
         text = twiml.say_and_hang_up(answer.reply.text)
     else:
-        action = f"{_public_url(app)}{VOICE}?{urlencode({'turn': answer.turn})}"
+        query = {"turn": answer.turn}
+        refused = {"number": REFUSED} if ring.is_number_refused else {}
+        action = f"{_public_url(app)}{VOICE}?{urlencode(query | refused)}"
         text = twiml.gather_speech(
             answer.reply.text,
             action,

@@ -64,7 +64,7 @@ class CallerIdentity:
 
     @property
     def trust(self) -> Trust:
-        return self._reception.policy.trust(self._call, self._has_passcode)
+        return self._reception.policy.release_trust(self._call, self._has_passcode)
 
     def process_turn(
         self, speaker: Literal["agent", "caller"], text: str

@@ -18,6 +18,11 @@ from aftercall.db.connect import Database
 from aftercall.db.tables import followup_runs
 from aftercall.model.calls import Call, LiveCall
 from aftercall.settings import Settings
+from aftercall.settings.fields import (
+    SPOKEN_DIGITS,
+    SPOKEN_WORD,
+    normalise_passcode,
+)
 
 DAY = timedelta(days=1)
 ALL_CALLERS_FACTOR = 10  # times one caller's tries, in a day, from all callers together
@@ -33,25 +38,6 @@ _FILLER = re.compile(
     r"|sure\b|yes\b|yeah\b)+",
     re.I,
 )
-_WORD = re.compile(r"[^\W_]+", re.UNICODE)
-_DIGITS = {
-    word: str(digit)
-    for digit, words in enumerate(
-        (
-            "zero oh",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-        )
-    )
-    for word in words.split()
-}
 
 
 @dataclass(frozen=True)
@@ -60,10 +46,6 @@ class PasscodeTries:
 
     correct_leg_ids: frozenset[str]
     wrong: int
-
-
-def normalise(spoken: str) -> str:
-    return "".join(_DIGITS.get(word, word) for word in _WORD.findall(spoken.casefold()))
 
 
 def find_tries(legs: Iterable[Call], passcode: str, allowed: int) -> PasscodeTries:
@@ -93,10 +75,9 @@ def find_passcode(text: str, *, is_asked: bool) -> str | None:
 
 
 def is_correct_passcode(offered: str, passcode: str) -> bool:
-    wanted = normalise(passcode)
-    return hmac.compare_digest(
-        normalise(offered)[: len(wanted)].encode(), wanted.encode()
-    )
+    wanted = normalise_passcode(passcode)
+    given = normalise_passcode(offered)[: len(wanted)]
+    return hmac.compare_digest(given.encode(), wanted.encode())
 
 
 def _offers(leg: Call) -> Iterator[str]:
@@ -112,7 +93,10 @@ class PasscodeMask:
     """Masks a passcode in a text, in digits or words, with any punctuation between them."""
 
     def __init__(self, passcode: str) -> None:
-        spoken = [_WORD.findall(passcode.casefold()), list(normalise(passcode))]
+        spoken = [
+            SPOKEN_WORD.findall(passcode.casefold()),
+            list(normalise_passcode(passcode)),
+        ]
         self._patterns = [
             re.compile(
                 r"(?<![^\W_])" + r"[\W_]*".join(map(_either, parts)) + r"(?![^\W_])",
@@ -129,8 +113,8 @@ class PasscodeMask:
 
 def _either(part: str) -> str:
     """Matches a digit as a figure or as a word."""
-    words = [word for word, digit in _DIGITS.items() if digit == part]
-    figure = [_DIGITS[part]] if part in _DIGITS else []
+    words = [word for word, digit in SPOKEN_DIGITS.items() if digit == part]
+    figure = [SPOKEN_DIGITS[part]] if part in SPOKEN_DIGITS else []
     return "(?:" + "|".join(re.escape(way) for way in (part, *words, *figure)) + ")"
 
 

@@ -133,3 +133,14 @@ def _since_introduction(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
         else turn
         for turn in turns
     )
+
+
+def remove_claims(call: Call) -> Call:
+    """The call without what only a carrier or a live call can know: that the number is verified,
+    and that the passcode was right.
+    """
+    kept = [event for event in call.events if event.kind not in (RIGHT, WRONG)]
+    events = tuple(
+        event.model_copy(update={"seq": seq}) for seq, event in enumerate(kept, 1)
+    )
+    return call.model_copy(update={"verified": False, "events": events})

@@ -1,6 +1,5 @@
 """The hourly sweep: finds lost work of the last three days and starts it again. Idempotent."""
 
-import asyncio
 from datetime import datetime, timedelta
 
 from aftercall import durable
@@ -24,7 +23,7 @@ async def sweep_if_due(
 ) -> dict[str, int] | None:
     """None if a process has swept within the hour."""
     now = context.clock.now()
-    if not await asyncio.to_thread(store.claim_sweep, now, now - SWEEP_INTERVAL):
+    if not await durable.run_in_thread(store.claim_sweep, now, now - SWEEP_INTERVAL):
         return None
     return await sweep(store, context, journal)
 
@@ -36,18 +35,18 @@ async def sweep(
     since = now - timedelta(hours=REPORT_HOURS)
     stuck_before = now - STUCK_AFTER
     found = {
-        "files": await asyncio.to_thread(import_missing_files, journal, since),
-        "calls": await asyncio.to_thread(store.requeue_unstarted_calls, since),
-        "timers": await asyncio.to_thread(store.add_missing_runs, since, now),
-        "stranded": await asyncio.to_thread(
+        "files": await durable.run_in_thread(import_missing_files, journal, since),
+        "calls": await durable.run_in_thread(store.requeue_unstarted_calls, since),
+        "timers": await durable.run_in_thread(store.add_missing_runs, since, now),
+        "stranded": await durable.run_in_thread(
             store.requeue_stranded_requests, stuck_before
         ),
-        "expired": await asyncio.to_thread(expire, context, now),
-        "broken": await asyncio.to_thread(break_overdue, context, now),
+        "expired": await durable.run_in_thread(expire, context, now),
+        "broken": await durable.run_in_thread(break_overdue, context, now),
         "steps": await _restart_steps(store, since, stuck_before),
         "runs": await _restart_runs(store, context, since, stuck_before),
     }
-    await asyncio.to_thread(store.note_sweep, found)
+    await durable.run_in_thread(store.note_sweep, found)
     if any(found.values()):
         log.warning("the sweep repaired something", **found)
     return found
@@ -96,10 +95,10 @@ def break_overdue(context: WorkContext, now: datetime) -> int:
 
 async def _restart_steps(store: HealthStore, since: datetime, before: datetime) -> int:
     restarted = 0
-    for call_id in await asyncio.to_thread(store.stuck_calls, since, before):
+    for call_id in await durable.run_in_thread(store.stuck_calls, since, before):
         if not await durable.is_active(call_id):
             await durable.delete_workflow(call_id)
-            await asyncio.to_thread(store.restart, call_id)
+            await durable.run_in_thread(store.restart, call_id)
             restarted += 1
     return restarted
 
@@ -108,13 +107,13 @@ async def _restart_runs(
     store: HealthStore, context: WorkContext, since: datetime, before: datetime
 ) -> int:
     restarted = 0
-    for conversation, number, state in await asyncio.to_thread(
+    for conversation, number, state in await durable.run_in_thread(
         store.stuck_runs, since, before
     ):
         if state == "failed" or not await durable.is_active(
             run_id(conversation, number)
         ):
-            await asyncio.to_thread(
+            await durable.run_in_thread(
                 context.runs.make_due, conversation, context.clock.now()
             )
             restarted += 1

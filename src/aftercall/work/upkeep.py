@@ -54,17 +54,21 @@ class Upkeep:
         self, job: str, pause_s: float, do: Callable[[], Awaitable[object]]
     ) -> None:
         while True:
-            try:
-                await do()
-            except Exception as error:  # noqa: BLE001 - the edge: an error must not end the loop
-                self._note(job, error)
-            else:
-                if self._failures.pop(job, None):
-                    log.warning("upkeep works again", job=job)
             failure = self._failures.get(job)
             await self._clock.sleep(
                 max(pause_s, failure.pause_s) if failure else pause_s
             )
+            await self.run_once(job, do)
+
+    async def run_once(self, job: str, do: Callable[[], Awaitable[object]]) -> None:
+        """Runs a job; its failure is noted and ends nothing."""
+        try:
+            await do()
+        except Exception as error:  # noqa: BLE001 - the edge: an error must not end the loop
+            self._note(job, error)
+        else:
+            if self._failures.pop(job, None):
+                log.warning("upkeep works again", job=job)
 
     def _note(self, job: str, error: Exception) -> None:
         before = self._failures.get(job)

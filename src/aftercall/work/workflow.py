@@ -186,44 +186,40 @@ async def start_due(context: WorkContext) -> None:
     """Starts due runs, queued requests and due reminders. Idempotent."""
     now = context.clock.now()
     window_s = context.settings.reconnect_window_s
-    for run in await asyncio.to_thread(context.runs.due, now, window_s):
+    for run in await run_in_thread(context.runs.due, now, window_s):
         number = run.run + 1
         with SetWorkflowID(run_id(run.conversation, number)):
             await start_workflow(
                 QUEUE, MAX_DIRECT_RUNS, follow_up, run.conversation, number
             )
         fault_point("work.after_enqueue")
-        await asyncio.to_thread(
+        await run_in_thread(
             context.runs.mark_running, run.conversation, number, context.clock.now()
         )
-    for row in await asyncio.to_thread(context.followups.queued):
+    for row in await run_in_thread(context.followups.queued):
         with SetWorkflowID(f"followup:{row.conversation}:{row.id}:{row.round}"):
             await start_workflow(
                 QUEUE, MAX_DIRECT_RUNS, follow_up_one, row.id, row.conversation
             )
         fault_point("work.after_queue")
-        await asyncio.to_thread(
-            context.followups.mark_queued_started, row.id, row.round
-        )
+        await run_in_thread(context.followups.mark_queued_started, row.id, row.round)
     if not context.settings.work.reminders:
         return
-    for row in await asyncio.to_thread(
+    for row in await run_in_thread(
         context.followups.reminders_due, context.clock.now()
     ):
         with SetWorkflowID(f"reminder:{row.id}"):
             await start_workflow(QUEUE, MAX_DIRECT_RUNS, remind, row.id)
-        await asyncio.to_thread(context.followups.mark_reminder_started, row.id)
+        await run_in_thread(context.followups.mark_reminder_started, row.id)
 
 
 async def next_due(context: WorkContext) -> datetime | None:
     """When the next run or reminder becomes due by time alone."""
     moments = [
-        await asyncio.to_thread(
-            context.runs.next_due, context.settings.reconnect_window_s
-        )
+        await run_in_thread(context.runs.next_due, context.settings.reconnect_window_s)
     ]
     if context.settings.work.reminders:
-        moments.append(await asyncio.to_thread(context.followups.next_reminder))
+        moments.append(await run_in_thread(context.followups.next_reminder))
     return min((moment for moment in moments if moment), default=None)
 
 

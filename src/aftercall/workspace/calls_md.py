@@ -1,7 +1,8 @@
 """CALLS.md: a heading with time and caller, and a summary, for each of the last calls.
 
-The newest call is last. An entry ends with an invisible comment that names its call, so writing
-a call twice adds one entry, and two calls of the same minute and words stay two.
+The newest call is last. What came over the phone is escaped, so it cannot pass for markdown. An
+entry ends with an invisible comment that names its call, so writing a call twice adds one entry,
+and two calls of the same minute and words stay two.
 """
 
 import re
@@ -14,9 +15,11 @@ from aftercall.model.calls import Call, Direction
 from aftercall.model.people import split_party
 from aftercall.workspace.markdown import (
     BOM,
+    escape,
     plain_lines,
     replace_undecodable,
     split_lines,
+    unescape,
 )
 
 HEADER = "# Call History\n"
@@ -51,7 +54,8 @@ class CallsMdEntry:
     @property
     def text(self) -> str:
         mark = f"<!-- call: {self.call_id} -->\n" if self.call_id else ""
-        return f"### {self.when} -- {self.who} ({self.direction})\n\n{self.summary}\n{mark}"
+        heading = f"### {self.when} -- {escape(self.who)} ({self.direction})"
+        return f"{heading}\n\n{escape(self.summary)}\n{mark}"
 
     def is_later_than(self, other: "CallsMdEntry") -> bool:
         """By the minute in the heading; an unreadable one is never later."""
@@ -96,7 +100,7 @@ def remove(text: str | None, call_ids: set[str], who: str) -> str | None:
 def rewrite_summary(
     text: str | None, call_id: str, clean: Callable[[str], str]
 ) -> str | None:
-    """The file with each line of one call's summary passed through `clean`."""
+    """The file with each line of one call's summary passed through `clean`, as it was said."""
     blocks = [
         _reword(block, clean)
         if block.entry and block.entry.call_id == call_id
@@ -110,7 +114,9 @@ def _reword(block: _Block, clean: Callable[[str], str]) -> str:
     heading, *body = split_lines(block.text)
     text = "".join(heading)
     for line, end in body:
-        text += (line if _MARK.fullmatch(line.rstrip()) else clean(line)) + end
+        said = unescape(line)
+        is_kept = _MARK.fullmatch(line.rstrip()) or clean(said) == said
+        text += (line if is_kept else escape(clean(said))) + end
     return text
 
 
@@ -135,9 +141,10 @@ def _insert(blocks: list[_Block], entry: CallsMdEntry) -> list[_Block]:
     """After the last entry that is not later: a late summary must not look like the newest."""
     entries = [(at, block.entry) for at, block in enumerate(blocks) if block.entry]
     place = entries[0][0] if entries else len(blocks)
-    for at, known in entries:
+    for at, known in reversed(entries):
         if not known.is_later_than(entry):
             place = at + 1
+            break
     return [*blocks[:place], _Block("", entry), *blocks[place:]]
 
 
@@ -193,9 +200,9 @@ def _block(lines: list[str]) -> _Block:
     call_id = marks[-1] if marks else None
     entry = CallsMdEntry(
         heading["when"],
-        heading["who"],
+        unescape(heading["who"]),
         direction,
-        replace_undecodable(summary),
+        unescape(replace_undecodable(summary)),
         call_id,
     )
     return _Block("".join(lines), entry)

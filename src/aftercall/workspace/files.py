@@ -6,11 +6,13 @@ trip. Everything here blocks, so an event loop calls it in a thread.
 
 import errno
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
 from aftercall import faults
@@ -27,6 +29,8 @@ from aftercall.errors import (
 LOCK_FOLDER = ".aftercall"
 LOCK_TIMEOUT_S = 10.0
 _LOCK_POLL_INTERVAL_S = 0.005
+_LOCK_NAME = re.compile(r"[0-9a-f]{2}\.lock")
+_TEMPORARY_SUFFIX = ".aftercall-tmp"
 
 
 @contextmanager
@@ -47,12 +51,16 @@ def locked(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
 
 
 def _lock_file(path: Path) -> Path:
+    """One of 256 locks of a folder. Its name holds no word: it outlives the file."""
     folder = path.parent / LOCK_FOLDER
     if not folder.is_dir():
         folder.mkdir(exist_ok=True)
         # workspaces are often git repositories
         (folder / ".gitignore").write_text("*\n", "utf-8")
-    return folder / f"{path.name}.lock"
+    return (
+        folder
+        / f"{sha256(path.name.encode(errors='surrogateescape')).hexdigest()[:2]}.lock"
+    )
 
 
 def _try_lock(lock: Path) -> int | None:
@@ -153,6 +161,44 @@ def claim(path: Path) -> tuple[str, datetime] | None:
     return (text, dated) if text is not None else None
 
 
+def remove(path: Path) -> bool:
+    """Removes a file, and what a crash in an edit left of it. Returns whether anything was there.
+
+    A file that is being written is removed after the writer has let go of its lock.
+    """
+    with _translated_errors(path):
+        there = [each for each in (path, _temporary_path(path)) if each.exists()]
+        if not there:
+            return False
+        with locked(path):
+            for each in there:
+                each.unlink(missing_ok=True)
+            sync_folder(path.parent)
+    return True
+
+
+def discard_unfinished(root: Path) -> int:
+    """Removes the temporary copies that crashes left; returns how many. The files stay."""
+    copies = list(root.rglob(f".*{_TEMPORARY_SUFFIX}"))
+    for copy in copies:
+        path = copy.with_name(copy.name[1:].removesuffix(_TEMPORARY_SUFFIX))
+        with _translated_errors(path), locked(path):
+            copy.unlink(missing_ok=True)
+    return len(copies)
+
+
+def remove_named_locks(root: Path) -> int:
+    """Removes lock files that carry the name of the file they once locked."""
+    named = [
+        path
+        for path in root.rglob(f"{LOCK_FOLDER}/*.lock")
+        if not _LOCK_NAME.fullmatch(path.name)
+    ]
+    for path in named:
+        path.unlink(missing_ok=True)
+    return len(named)
+
+
 def _contended(path: Path) -> WorkspaceBusy:
     return WorkspaceBusy(
         f"{path}: another program changes it faster than it can be edited"
@@ -225,7 +271,7 @@ def _encode(text: str) -> bytes:
 
 def _temporary_path(path: Path) -> Path:
     """One fixed name: only the holder of the lock uses it, and the next edit overwrites it."""
-    return path.with_name(f".{path.name}.aftercall-tmp")
+    return path.with_name(f".{path.name}{_TEMPORARY_SUFFIX}")
 
 
 def _swap(

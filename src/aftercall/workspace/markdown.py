@@ -276,6 +276,18 @@ def plain_lines(text: str) -> list[str]:
     return [line for line in lines if not _DECORATION.fullmatch(line)]
 
 
+def escape(text: str) -> str:
+    """One line without HTML, links, comments and mentions."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`\[\]|])", r"\\\1", text).replace("@", "@\u200b")
+
+
+def unescape(text: str) -> str:
+    """The words before `escape`."""
+    text = re.sub(r"\\([\\`\[\]|])", r"\1", text.replace("@\u200b", "@"))
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
 def bare_value(text: str) -> str:
     """One line without emphasis or a hard break at its ends, so it reads back unchanged."""
     return one_line(text).lstrip("*_` ").rstrip("*_`\\ ")

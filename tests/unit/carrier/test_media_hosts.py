@@ -80,6 +80,7 @@ def test_everything_else_is_refused(url: str) -> None:
         "100.64.0.1", "0.0.0.0", "224.0.0.1",
         "::1", "fe80::1", "fd00::1", "::ffff:10.0.0.1", "64:ff9b:1::1", "64:ff9b::10.0.0.1",
         "2002:0a00:0001::1",
+        "fec0::1", "::127.0.0.1", "::54.172.60.1", "192.0.0.8", "64:ff9b::192.0.0.8", "ff02::1",
     ],
 )  # fmt: skip
 def test_a_host_that_leads_into_a_network_of_ours_is_refused(address: str) -> None:

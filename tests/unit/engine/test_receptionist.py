@@ -190,3 +190,12 @@ async def test_the_day_of_the_last_call_is_told_in_the_zone_of_the_house() -> No
         "On Saturday, 14 February you called"
         in (await session.answer("Do you remember me?")).text
     )
+
+
+async def test_a_turn_without_end_is_answered_from_its_end() -> None:
+    wordy = "!" * 50_000 + " one two" * 6_000
+    *_, reply, last = await converse(
+        f"Please call the plumber. {wordy}. That's all, bye.", "Please order paper."
+    )
+    assert reply.ends_call
+    assert "order paper" in last.text

@@ -3,7 +3,7 @@
 import copy
 import hmac
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -316,15 +316,42 @@ def test_known_signatures_hold_and_any_change_is_refused(
         assert not platform.is_genuine(headers, body + b" ", now)
 
 
+def sign_for_vapi(timestamp: str) -> dict[str, str]:
+    signed = timestamp.encode() + b"." + KNOWN_BODY
+    signature = hmac.new(b"secret", signed, sha256).hexdigest()
+    return {"x-signature": signature, "x-timestamp": timestamp}
+
+
 def test_a_vapi_hmac_covers_time_and_body() -> None:
-    signature = hmac.new(b"secret", b"1700." + KNOWN_BODY, sha256).hexdigest()
-    vapi = CASES[1][0]
-    assert vapi.is_genuine(
-        {"x-signature": signature, "x-timestamp": "1700"}, KNOWN_BODY, NOW
-    )
-    assert not vapi.is_genuine(
-        {"x-signature": signature, "x-timestamp": "1701"}, KNOWN_BODY, NOW
-    )
+    vapi, now_s = CASES[1][0], int(NOW.timestamp())
+    headers = sign_for_vapi(str(now_s))
+    assert vapi.is_genuine(headers, KNOWN_BODY, NOW)
+    assert not vapi.is_genuine(headers, KNOWN_BODY + b" ", NOW)
+    later = headers | {"x-timestamp": str(now_s + 1)}
+    assert not vapi.is_genuine(later, KNOWN_BODY, NOW)
+
+
+@pytest.mark.parametrize("form", ["seconds", "milliseconds", "iso"])
+def test_a_vapi_hmac_is_refused_when_its_time_is_not_now(form: str) -> None:
+    def is_genuine_after(age_s: int) -> bool:
+        signed_at = NOW - timedelta(seconds=age_s)
+        timestamps = {
+            "seconds": str(int(signed_at.timestamp())),
+            "milliseconds": str(int(signed_at.timestamp() * 1000)),
+            "iso": signed_at.isoformat(),
+        }
+        headers = sign_for_vapi(timestamps[form])
+        return CASES[1][0].is_genuine(headers, KNOWN_BODY, NOW)
+
+    assert is_genuine_after(0)
+    assert is_genuine_after(299)
+    assert not is_genuine_after(301)
+    assert not is_genuine_after(-301)
+
+
+@pytest.mark.parametrize("timestamp", ["", "yesterday", "nan", "inf", "-1", "1e999"])
+def test_a_vapi_hmac_without_a_time_is_refused(timestamp: str) -> None:
+    assert not CASES[1][0].is_genuine(sign_for_vapi(timestamp), KNOWN_BODY, NOW)
 
 
 def test_old_signatures_are_stale() -> None:

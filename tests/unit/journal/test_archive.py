@@ -4,12 +4,14 @@ import errno
 import json
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.encryption import FileCipher
 from aftercall.errors import ArchiveError, StorageFull
 from aftercall.journal.archive import (
     CHAIN_FILE,
@@ -22,10 +24,13 @@ from aftercall.journal.archive import (
 )
 from aftercall.testing import make_call
 
+CLEAR = FileCipher(b"k" * 32)
 
-@pytest.fixture
-def archive(tmp_path: Path) -> Archive:
-    return Archive(ArchiveFolder(tmp_path / "archive"))
+
+@pytest.fixture(params=[False, True], ids=["clear", "encrypted"])
+def archive(tmp_path: Path, request: pytest.FixtureRequest) -> Archive:
+    cipher = replace(CLEAR, is_on=request.param)
+    return Archive(ArchiveFolder(tmp_path / "archive", cipher))
 
 
 def test_the_name_tells_start_source_and_sid() -> None:
@@ -93,7 +98,7 @@ def test_a_line_cut_off_by_a_crash_is_dropped_and_the_chain_goes_on(
 
 
 def test_a_chain_line_longer_than_the_first_look_is_found(tmp_path: Path) -> None:
-    folder = ArchiveFolder(tmp_path)
+    folder = ArchiveFolder(tmp_path, CLEAR)
     long = b"x" * 50_000
     seen: list[bytes] = []
 
@@ -166,7 +171,7 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(
 
 
 def test_leftovers_of_crashed_writers_are_swept_away(tmp_path: Path) -> None:
-    folder = ArchiveFolder(tmp_path)
+    folder = ArchiveFolder(tmp_path, CLEAR)
     (tmp_path / ".old.tmp").write_bytes(b"half")
     (tmp_path / ".new.tmp").write_bytes(b"half")
     os.utime(tmp_path / ".old.tmp", (0, 0))

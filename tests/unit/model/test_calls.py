@@ -34,6 +34,8 @@ GOOD: dict[str, Any] = {
     ],
 }
 
+DEEP = json.loads("[" * 100 + "]" * 100)
+
 
 def with_change(path: str, value: Any) -> dict[str, Any]:
     call = copy.deepcopy(GOOD)
@@ -147,7 +149,12 @@ def test_the_callers_names(word: str) -> None:
         ("turns.1.mood", "good", r"turns\[1\].mood: is not a known field"),
         ("metadata", [], "metadata: is not an object"),
         ("metadata", {"blob": "x" * 70_000}, "metadata: is 70,0.. bytes long"),
-        ("metadata", {"n": float("nan")}, "metadata: is not plain JSON"),
+        (
+            "metadata",
+            {"n": float("nan")},
+            "metadata: holds a number that is not finite",
+        ),
+        ("metadata", {"n": DEEP}, "metadata: is nested more than 64 deep"),
         ("colour", "red", "colour: is not a known field"),
     ],
 )
@@ -194,7 +201,10 @@ def test_nul_and_lone_surrogates_are_replaced_and_the_words_kept() -> None:
     call = parse_call_json(
         json.dumps(with_change("turns.1.text", "a\0b\ud800c")).encode()
     )
-    assert call.turns[1].text == "a\ufffdb\ufffd\ufffd\ufffdc"
+    assert call.turns[1].text == "a\ufffdb\ufffdc"
+    odd = {"na\0me": [{"half": "x\ud83d"}]}
+    call = parse_call_json(json.dumps(with_change("metadata", odd)).encode())
+    assert call.metadata == {"na\ufffdme": [{"half": "x\ufffd"}]}
 
 
 json_values = st.recursive(

@@ -101,6 +101,30 @@ def test_a_number_is_verified_only_by_a_validated_highest_attestation(
     )
 
 
+@pytest.mark.parametrize(
+    ("attestation", "validated", "is_refused"),
+    [
+        ("A", False, True),
+        ("C", False, True),
+        ("A", None, False),
+        (None, False, False),
+        ("", False, False),
+        ("B", True, False),
+    ],
+)
+def test_a_number_whose_attestation_failed_is_withheld(
+    attestation: object, validated: object, is_refused: bool
+) -> None:
+    found = ring(
+        caller_id_name="ZOE",
+        shaken_stir_attestation=attestation,
+        shaken_stir_validated=validated,
+    )
+    assert found.is_number_refused is is_refused
+    assert (found.caller is None) is is_refused
+    assert ("caller_id_name" in found.metadata) is not is_refused
+
+
 @pytest.mark.parametrize("sent", ["anonymous", "", None, 7, ["+15550100"]])
 def test_a_withheld_number_is_nobody_and_verified_by_nothing(sent: object) -> None:
     found = ring(

@@ -102,6 +102,31 @@ def test_a_number_is_verified_only_by_the_highest_attestation(
     assert read_ring(form(StirVerstat=verstat)).verified is verified
 
 
+@pytest.mark.parametrize(
+    "verstat",
+    [
+        "TN-Validation-Failed",
+        "TN-Validation-Failed-A",
+        "TN-Validation-Failed-C",
+        "TN-Validation-Failed-B-Diverted",
+    ],
+)
+def test_a_number_whose_attestation_failed_is_withheld(verstat: str) -> None:
+    ring = read_ring(form(StirVerstat=verstat, CallerName="ZOE", FromCity="UTRECHT"))
+    assert (ring.caller, ring.verified, ring.is_number_refused) == (None, False, True)
+    assert ring.callee is not None
+    assert "15550100" not in str(ring.metadata)
+    assert {"caller_name", "from_city"}.isdisjoint(ring.metadata)
+    assert ring.metadata["stir_verstat"] == verstat
+
+
+def test_a_failed_attestation_of_our_own_call_withholds_nobody() -> None:
+    ring = read_ring(
+        form(Direction="outbound-api", StirVerstat="TN-Validation-Failed-A")
+    )
+    assert ring.caller is not None
+
+
 def test_a_withheld_number_is_verified_by_nothing() -> None:
     assert not read_ring(
         form(From="anonymous", Caller="anonymous", StirVerstat="TN-Validation-Passed-A")
@@ -266,8 +291,13 @@ def test_two_states_of_one_recording_are_two_notices() -> None:
 
 def test_a_form_that_is_no_form_is_refused_without_its_words() -> None:
     with pytest.raises(RefusedInput) as refusal:
-        read_form(b"SpeechResult=canary%ff")
+        read_form(b"SpeechResult=canary" + b"&a=1" * 600)
     assert "canary" not in str(refusal.value)
+
+
+def test_words_that_were_cut_inside_an_emoji_are_kept() -> None:
+    form = read_form(f"CallSid={CALL}&SpeechResult=Hi+%F0%9F%98".encode())
+    assert read_gathered(form).text == "Hi \ufffd"
 
 
 def test_numbers_and_words_are_in_no_repr() -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -11,7 +12,10 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from aftercall.clock import SystemClock
 from aftercall.errors import LineFailed
+from aftercall.keys import load_api_token
 from aftercall.model.calls import Call
+from aftercall.settings import Settings
+from aftercall.tester.agents import open_target
 from aftercall.tester.drivers.python import CallableAgent
 from aftercall.tester.drivers.remote import HttpAgent, WebSocketAgent, read_answer
 from aftercall.tester.library import scenario_yaml
@@ -119,6 +123,26 @@ async def test_a_socket_agent_in_our_own_form_is_called() -> None:
     ]
     assert record.ended_by == "agent"
     assert kinds(score(scenario, 1, [record])) == {("duplicate_event", "line")}
+
+
+@pytest.mark.parametrize(("path", "sends"), [("/browser/call", True), ("/x", False)])
+async def test_our_own_server_gets_the_token_and_no_other_agent_does(
+    tmp_path: Path, path: str, sends: bool
+) -> None:
+    seen: list[str | None] = []
+
+    async def agent(socket: ServerConnection) -> None:
+        assert socket.request
+        seen.append(socket.request.headers.get("Authorization"))
+        await socket.send(json.dumps({"type": "ended", "reason": "agent_hung_up"}))
+
+    settings = Settings(home=tmp_path)
+    token = load_api_token(settings).get_secret_value()
+    async with socket_agent(agent) as url:
+        address = url.replace("/browser/call", path)
+        async with open_target(settings, address, CallSetup(SystemClock())) as target:
+            await run_once(HELLO, target, SuiteParts(SystemClock()))
+    assert seen == [f"Bearer {token}" if sends else None]
 
 
 async def test_a_socket_agent_that_speaks_plainly_is_answered_plainly() -> None:

@@ -12,8 +12,9 @@ from aftercall.llm.reader import MaskedReader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.followups import EFFECTS, FollowUp, FollowUpDraft, describe_state
 from aftercall.model.reading import RequestKind
+from aftercall.settings.fields import normalise_passcode
 from aftercall.testing import START, make_call
-from aftercall.who.passcode import HIDDEN, PasscodeMask, find_tries, normalise
+from aftercall.who.passcode import HIDDEN, PasscodeMask, find_tries
 from aftercall.who.trust import PolicyRuling
 from aftercall.work.plan import DraftOrigin, JudgedDraft, plan_followups
 from aftercall.work.promises import judge_promise
@@ -68,7 +69,7 @@ def test_a_passcode_is_understood_however_it_is_spoken_and_leaves_no_trace(
     assert find_tries([call], "4711", 3).correct_leg_ids == {call.id}
     masked = PasscodeMask("4711")(spoken)
     assert HIDDEN in masked
-    assert "4711" not in normalise(masked)
+    assert "4711" not in normalise_passcode(masked)
 
 
 def test_a_passcode_that_was_asked_for_needs_no_word_before_it() -> None:

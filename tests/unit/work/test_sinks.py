@@ -21,6 +21,8 @@ from aftercall.settings.providers import (
     EmailSettings,
     GitHubSettings,
     McpSettings,
+    TelnyxSettings,
+    TwilioSettings,
     WebhookSettings,
 )
 from aftercall.settings.sections import WorkSettings
@@ -29,6 +31,7 @@ from aftercall.work.sinks.email import EmailSink
 from aftercall.work.sinks.github import GitHubSink
 from aftercall.work.sinks.markdown import add_note, make_calendar, replace_block, slug
 from aftercall.work.sinks.mcp import McpSink
+from aftercall.work.sinks.message import TelnyxMessages, TwilioMessages, make_carrier
 from aftercall.work.sinks.router import SinkRouter, make_sinks
 from aftercall.work.sinks.webhook import WebhookSink
 from mail_server import Postman
@@ -88,10 +91,12 @@ def test_a_github_that_refuses_the_token_says_so_without_what_was_said(
 
 
 def test_a_webhook_carries_the_signature_that_the_standard_describes() -> None:
-    secret = base64.b64encode(b"a secret of some length").decode()
+    secret = base64.b64encode(b"a secret of enough length").decode()
     with Receiver() as hook:
         WebhookSink(
-            WebhookSettings(url=hook.url, secret=SecretStr(f"whsec_{secret}")),
+            WebhookSettings(
+                url=SecretStr(hook.url), secret=SecretStr(f"whsec_{secret}")
+            ),
             VirtualClock(),
         ).deliver(WORK)
     (posted,) = hook.posted
@@ -121,19 +126,23 @@ def test_a_webhook_is_tried_again_where_that_may_help(
 ) -> None:
     with Receiver() as hook:
         hook.answers.append(status)
-        sink = WebhookSink(WebhookSettings(url=hook.url), VirtualClock())
+        sink = WebhookSink(WebhookSettings(url=SecretStr(hook.url)), VirtualClock())
         with pytest.raises(error):
             sink.deliver(WORK)
         sink.deliver(WORK)
     assert len({posted.headers["webhook-id"] for posted in hook.posted}) == 1
 
 
-def test_a_webhook_secret_that_is_none_is_a_mistake_in_the_settings() -> None:
-    with pytest.raises(ConfigError, match=r"webhook\.secret"):
-        WebhookSink(
-            WebhookSettings(url="http://x.example", secret=SecretStr("whsec_???")),
-            VirtualClock(),
-        )
+@pytest.mark.parametrize(
+    ("secret", "said"),
+    [("whsec_???", "is not base64"), ("whsec_c2VjcmV0", "holds 6 bytes and needs 24")],
+)
+def test_a_webhook_secret_that_is_none_or_weak_is_refused(
+    secret: str, said: str
+) -> None:
+    url = SecretStr("http://x.example")
+    with pytest.raises(ConfigError, match=rf"webhook\.secret: {said}"):
+        WebhookSink(WebhookSettings(url=url, secret=SecretStr(secret)), VirtualClock())
 
 
 @pytest.mark.parametrize(
@@ -267,3 +276,18 @@ def test_without_settings_everything_stays_on_this_machine() -> None:
         "note": ("people",),
         "message": ("tasks",),
     }
+
+
+def test_messages_go_out_from_the_number_of_the_carrier_whose_keys_are_set() -> None:
+    telnyx = TelnyxSettings(api_key=SecretStr("KEY0123"), phone_number="+15550100001")
+    assert isinstance(make_carrier(Settings(telnyx=telnyx)), TelnyxMessages)
+    twilio = TwilioSettings(
+        account_sid="AC" + "0" * 32,
+        auth_token=SecretStr("secret"),
+        phone_number="+15550100002",
+    )
+    assert isinstance(make_carrier(Settings(twilio=twilio)), TwilioMessages)
+    assert (
+        make_carrier(Settings(telnyx=TelnyxSettings(api_key=SecretStr("KEY0123"))))
+        is None
+    )

@@ -15,6 +15,8 @@ from aftercall.workspace.calls_md import (
     format_time,
     parse,
     plain_summary,
+    remove,
+    rewrite_summary,
 )
 
 ENDED = datetime(2026, 2, 13, 15, 45, 34, tzinfo=UTC)
@@ -219,6 +221,37 @@ def test_a_summary_without_end_is_cut_between_words() -> None:
     cut = plain_summary("word " * MAX_SUMMARY_CHARS)
     assert len(cut) <= MAX_SUMMARY_CHARS + 2
     assert cut.endswith("word …")
+
+
+def test_spoken_words_cannot_pass_for_html_links_or_mentions() -> None:
+    said = "Send <img src=x onerror=alert(1)> to [me](http://x.example), a ` b, @all & | more"
+    spoken = CallsMdEntry.from_call(call(), said, UTC)
+    text = file(spoken)
+    assert (
+        "Send &lt;img src=x onerror=alert(1)&gt; to \\[me\\](http://x.example), "
+        "a \\` b, @\u200ball &amp; \\| more\n" in text
+    )
+    assert parse(text)[0].summary == said
+
+
+def test_a_caller_cannot_pass_for_a_link_and_is_still_removed() -> None:
+    caller = "sip:[me](x)@host.example"
+    text = file(CallsMdEntry.from_call(call(caller=caller), "Asked for soup.", UTC))
+    assert "[me]" not in text.replace("\\[", "")
+    assert parse(text)[0].who == caller
+    assert remove(text, set(), caller) == "# Call History\n\n"
+
+
+def test_words_are_found_in_a_summary_as_they_were_said() -> None:
+    text = file(
+        entry("a", "The code is <7&7>, said [Ann]."), entry("b", "It is <7&7>.")
+    )
+    result = rewrite_summary(text, "a", lambda line: line.replace("<7&7>", "…"))
+    assert [each.summary for each in parse(result)] == [
+        "The code is …, said [Ann].",
+        "It is <7&7>.",
+    ]
+    assert rewrite_summary(text, "a", lambda line: line) == text
 
 
 @given(st.text(st.characters(codec=None) | st.sampled_from("#- \n<!>")))

@@ -282,7 +282,8 @@ def test_a_lock_that_is_never_let_go_is_a_retryable_error(page: Path) -> None:
 def test_a_lock_file_removed_before_we_got_it_locks_nobody_out_and_is_not_relied_on(
     page: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock = page.parent / ".aftercall" / "USER.md.lock"
+    with locked(page):
+        (lock,) = (page.parent / ".aftercall").glob("*.lock")
     flock = fcntl.flock
     removed: list[int] = []
 

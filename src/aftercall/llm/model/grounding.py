@@ -1,10 +1,10 @@
 """Checks a model's answer against the call: existing turns, words that were said.
 
-Items without evidence are dropped. Also merges the answers about the parts of a long call.
+Items without evidence are dropped.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import date
 
 from aftercall.english.clauses import split_sentences
@@ -12,11 +12,9 @@ from aftercall.llm.model import questions
 from aftercall.model.calls import Call
 from aftercall.model.reading import (
     FactDraft,
-    Identity,
     Profile,
     Promise,
     Request,
-    RequestsReading,
     WithdrawnRequest,
 )
 from aftercall.model.turns import Speaker
@@ -149,51 +147,3 @@ def _day(text: str | None) -> date | None:
         return date.fromisoformat((text or "")[:10])
     except ValueError:
         return None
-
-
-def merge_profiles(parts: Sequence[Profile]) -> Profile:
-    merged: dict[str, str] = {}
-    for part in parts:
-        merged |= {name: value for name, value in part.model_dump().items() if value}
-    for name in ("notes", "context"):
-        values = [value for part in parts if (value := getattr(part, name))]
-        if values:
-            merged[name] = " ".join(dict.fromkeys(values))
-    return Profile(**merged)
-
-
-def merge_identities(parts: Sequence[Identity]) -> Identity:
-    """The first name wins: an agent introduces itself at the beginning."""
-    merged: dict[str, str] = {}
-    for part in reversed(parts):
-        merged |= {name: value for name, value in part.model_dump().items() if value}
-    return Identity(**merged)
-
-
-def merge_asked(parts: Iterable[RequestsReading]) -> RequestsReading:
-    requests: list[Request] = []
-    withdrawn: list[WithdrawnRequest] = []
-    promises: list[Promise] = []
-    for part in parts:
-        called_off = {_plain(item.title) for item in part.withdrawn}
-        requests = [item for item in requests if _plain(item.title) not in called_off]
-        known = {_plain(item.title) for item in requests}
-        requests += [item for item in part.requests if _plain(item.title) not in known]
-        withdrawn += part.withdrawn
-        known = {_plain(item.title) for item in promises}
-        promises += [item for item in part.promises if _plain(item.title) not in known]
-    return RequestsReading(
-        requests=tuple(requests), withdrawn=tuple(withdrawn), promises=tuple(promises)
-    )
-
-
-def merge_facts(parts: Iterable[Sequence[FactDraft]]) -> tuple[FactDraft, ...]:
-    facts: dict[str, FactDraft] = {}
-    for part in parts:
-        for fact in part:
-            facts.setdefault(_plain(fact.text), fact)
-    return tuple(facts.values())
-
-
-def _plain(title: str) -> str:
-    return " ".join(title.casefold().split()).rstrip(".!?")

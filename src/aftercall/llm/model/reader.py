@@ -11,6 +11,12 @@ from aftercall.english.language import detect_language
 from aftercall.english.secrets import Secret, find_secrets, mask, secret_facts
 from aftercall.english.text import MASK
 from aftercall.english.words import clear_caches
+from aftercall.llm.long_calls import (
+    merge_asked,
+    merge_facts,
+    merge_identities,
+    merge_profiles,
+)
 from aftercall.llm.model import grounding, questions
 from aftercall.llm.model.completion import (
     AnswerCache,
@@ -130,7 +136,7 @@ class ModelReader:
     def find_profile(self, call: Call) -> ReadingResult[Profile]:
         parts, usage = self._ask_parts(questions.PROFILE, call)
         ground = Grounding(call)
-        found = grounding.merge_profiles(
+        found = merge_profiles(
             [grounding.ground_profile(part, ground) for part in parts]
         )
         masked = SecretMask(call).mask_fields(found, "notes", "context")
@@ -138,7 +144,7 @@ class ModelReader:
 
     def find_identity(self, call: Call) -> ReadingResult[Identity]:
         parts, usage = self._ask_parts(questions.IDENTITY, call)
-        found = grounding.merge_identities(
+        found = merge_identities(
             [Identity.model_validate(part.model_dump()) for part in parts]
         )
         if is_generic_name(found.name or ""):
@@ -168,7 +174,7 @@ class ModelReader:
         grounded = [
             _drop_ungrounded(part.facts, ground_fact, "facts") for part in parts
         ]
-        facts = SecretMask(call).mark_secret_facts(grounding.merge_facts(grounded))
+        facts = SecretMask(call).mark_secret_facts(merge_facts(grounded))
         return ReadingResult(facts, self._trace(questions.FACTS, usage))
 
     def find_requests(self, call: Call) -> ReadingResult[RequestsReading]:
@@ -178,7 +184,7 @@ class ModelReader:
             still_open = "\n".join(request.title for request in asked.requests)
             data = format_call_data(call, part, [("open requests", still_open)])
             form, cost = self._asker.ask(questions.ASKED, data, call.id)
-            asked = grounding.merge_asked([asked, _ground_asked(form, ground)])
+            asked = merge_asked([asked, _ground_asked(form, ground)])
             usage += cost
         masked = RequestsReading(
             requests=tuple(

@@ -1,7 +1,7 @@
 """What the caller said about themselves, and how the agent named and described itself."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from aftercall.english.clauses import split_plain_sentences
 from aftercall.english.names import find_call_name, find_pronouns, take_name
@@ -30,7 +30,7 @@ _EMOJI = re.compile(r"\bmy emoji is (?P<emoji>[^\w\s]{1,4})", re.I)
 
 
 def read_profile(
-    turns: list[Turn],
+    turns: Sequence[Turn],
     name: str | None,
     zone: str | None,
     facts: list[FactDraft],

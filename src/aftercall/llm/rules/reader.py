@@ -1,9 +1,9 @@
 """The reader by rules: one call in, one reading out; nothing else decides what comes out."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
-from functools import reduce
+from functools import partial, reduce
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,8 @@ from aftercall.english.text import MASK
 from aftercall.english.words import clear_caches
 from aftercall.english.zones import find_zone
 from aftercall.llm.cached_reader import CachedReader
+from aftercall.llm.long_calls import CutCall, read_in_windows
+from aftercall.llm.reading_process import ReadingProcess
 from aftercall.llm.rules.acts import Act, read_acts
 from aftercall.llm.rules.facts import find_facts
 from aftercall.llm.rules.profile import read_identity, read_profile
@@ -43,26 +45,55 @@ class RulesReader(CachedReader):
 
     name = "rules"
 
+    def __init__(self, process: ReadingProcess | None = None) -> None:
+        """Without a process, every call is read in the thread that asks."""
+        super().__init__()
+        self._process = process
+
     def read(self, call: Call) -> Reading:
-        try:
-            return _read(call)
-        finally:
-            clear_caches()
+        if self._process is None:
+            return read_by_rules(call)
+        return self._process.read(read_by_rules, call)
+
+
+def read_by_rules(call: Call) -> Reading:
+    cut = CutCall.from_call(call)
+    try:
+        return cut.cite_turns(_read(cut.call))
+    finally:
+        clear_caches()
 
 
 def _read(call: Call) -> Reading:
     language = detect_language(turn.text for turn in call.turns)
     secrets = find_secrets(call.turns)
-    turns = [_masked(turn, secrets) for turn in call.turns]
-    if language != "en":
-        said = (turn.text for turn in turns if turn.speaker == "caller")
-        return _read_foreign(language, find_foreign_name(said), secrets)
-    name = resolve_name((turn.speaker, turn.text) for turn in turns)
-    acts = [act for turn in turns for act in read_acts(turn)]
+    turns = tuple(_masked(turn, secrets) for turn in call.turns)
+    call = call.model_copy(update={"turns": turns})
+    read = _read_english if language == "en" else partial(_read_foreign, language)
+    return read_in_windows(call, partial(read, secrets), _summarise)
+
+
+def _summarise(reading: Reading) -> str:
+    """Of a call that was read in windows."""
+    if reading.language != "en":
+        return summarise_foreign(reading.language, reading.profile)
+    asked = (reading.requests, reading.unclear, reading.withdrawn)
+    return summarise(reading.profile, *asked, reading.promises, ())
+
+
+def _told_in(call: Call, secrets: list[Secret]) -> list[Secret]:
+    seqs = {turn.seq for turn in call.turns}
+    return [secret for secret in secrets if secret.seq in seqs]
+
+
+def _read_english(secrets: list[Secret], call: Call) -> Reading:
+    name = resolve_name((turn.speaker, turn.text) for turn in call.turns)
+    acts = [act for turn in call.turns for act in read_acts(turn)]
     zone = _find_zone(acts)
     today = _today(call, zone, acts)
     state = reduce(apply, acts, RequestState(today))
-    return _compose(turns, acts, state, (name, zone), secrets)
+    told = _told_in(call, secrets)
+    return _compose(call.turns, acts, state, (name, zone), told)
 
 
 def _masked(turn: Turn, secrets: list[Secret]) -> Turn:
@@ -71,13 +102,14 @@ def _masked(turn: Turn, secrets: list[Secret]) -> Turn:
     )
 
 
-def _read_foreign(language: str, name: str | None, secrets: list[Secret]) -> Reading:
-    profile = Profile(name=name)
+def _read_foreign(language: str, secrets: list[Secret], call: Call) -> Reading:
+    said = (turn.text for turn in call.turns if turn.speaker == "caller")
+    profile = Profile(name=find_foreign_name(said))
     return Reading(
         language=language,
         summary=summarise_foreign(language, profile),
         profile=profile,
-        facts=tuple(secret_facts(secrets)),
+        facts=tuple(secret_facts(_told_in(call, secrets))),
     )
 
 
@@ -110,7 +142,7 @@ def _today(call: Call, zone: str | None, acts: Iterable[Act]) -> date:
 
 
 def _compose(
-    turns: list[Turn],
+    turns: Sequence[Turn],
     acts: list[Act],
     state: RequestState,
     named: tuple[str | None, str | None],

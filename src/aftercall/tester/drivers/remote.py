@@ -102,8 +102,11 @@ class WebSocketAgent:
     Messages that the agent sends on its own are read when the line is idle.
     """
 
-    def __init__(self, url: str, answer_timeout_s: float = 30.0) -> None:
+    def __init__(
+        self, url: str, answer_timeout_s: float = 30.0, token: str | None = None
+    ) -> None:
         self._url = url
+        self._headers = {"Authorization": f"Bearer {token}"} if token else None
         self._answer_timeout_s = answer_timeout_s
         self._socket: ClientConnection | None = None
         self._is_plain = False
@@ -115,7 +118,12 @@ class WebSocketAgent:
         if dial.caller and "caller=" not in url:
             url += ("&" if "?" in url else "?") + f"caller={quote(dial.caller)}"
         try:
-            self._socket = await connect(url, open_timeout=OPEN_TIMEOUT_S, proxy=None)
+            self._socket = await connect(
+                url,
+                additional_headers=self._headers,
+                open_timeout=OPEN_TIMEOUT_S,
+                proxy=None,
+            )
         except (OSError, WebSocketException, TimeoutError) as error:
             raise LineFailed(
                 f"{self._url}: no connection ({type(error).__name__})"

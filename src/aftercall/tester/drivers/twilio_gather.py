@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from aftercall.clock import Clock
+from aftercall.clock import Clock, with_timeout
 from aftercall.errors import LineFailed
 from aftercall.ids import new_id
 from aftercall.tester.alignment import align_recording, expected_s
@@ -160,11 +160,8 @@ class GatherCalls:
         return self._record(call, run, started_at)
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> None:
-        alarm = asyncio.ensure_future(self._clock.sleep(seconds))
-        waiting = asyncio.ensure_future(event.wait())
-        await asyncio.wait({alarm, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        alarm.cancel()
-        waiting.cancel()
+        with suppress(TimeoutError):
+            await with_timeout(self._clock, seconds, event.wait())
 
     def _record(self, call: GatherCall, run: int, started_at: datetime) -> CallRecord:
         outcome: Outcome = call.outcome or "failed"

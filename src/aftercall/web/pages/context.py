@@ -14,7 +14,7 @@ from aftercall.config import LoadedConfig
 from aftercall.journal.store import CallRow
 from aftercall.model.people import join_party, split_party
 from aftercall.model.steps import Step
-from aftercall.web.auth import BrowserAuth
+from aftercall.web.auth import BrowserAuth, get_session
 from aftercall.web.live import LiveFeed
 from aftercall.web.page_store import PageStore
 from aftercall.workspace import files, user_md
@@ -42,11 +42,7 @@ _NAV = (
     ("/phone", "Call your agent"),
     ("/settings", "Settings"),
 )
-_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+_HEADERS = {"Referrer-Policy": "same-origin"}
 
 
 class TemplateRenderer:
@@ -76,7 +72,7 @@ class TemplateRenderer:
         self, request: Request, template: str, *, status: int = 200, **values: Any
     ) -> HTMLResponse:
         """A whole page; sets the session cookie that the CSRF token of its forms belongs to."""
-        session = self.auth.read_session(request)
+        session = get_session(request)
         values |= {
             "path": request.url.path,
             "csrf": self.auth.make_csrf_token(session),
@@ -85,9 +81,8 @@ class TemplateRenderer:
         text = self.render_fragment(template, values)
         headers = _HEADERS | {"Content-Security-Policy": _make_content_policy(request)}
         response = HTMLResponse(text, status, headers=headers)
-        self.auth.set_session_cookie(
-            response, session, is_https=request.url.scheme == "https"
-        )
+        if session.is_new:
+            self.auth.set_session_cookie(request, response, session.id)
         return response
 
     def render_fragment(self, template: str, values: Mapping[str, Any]) -> str:
@@ -180,8 +175,9 @@ class CallListing:
 
 
 def _make_content_policy(request: Request) -> str:
-    scheme = "wss" if request.url.scheme == "https" else "ws"
-    return _POLICY.format(socket=f"{scheme}://{request.headers.get('host', '')}")
+    """A proxy may speak https for us, so either scheme may be the page's."""
+    host = request.headers.get("host", "")
+    return _POLICY.format(socket=f"ws://{host} wss://{host}")
 
 
 def format_offset(at: datetime, start: datetime) -> str:

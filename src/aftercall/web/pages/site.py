@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from aftercall.config import LoadedConfig, describe_settings
 from aftercall.doctor import run_checks
 from aftercall.log import get_logger
-from aftercall.web.auth import SESSION_COOKIE
+from aftercall.web.auth import SESSION_COOKIE, get_session
 from aftercall.web.pages.context import PageContext
 
 _WEBHOOKS = (
@@ -25,6 +25,10 @@ _WEBHOOKS = (
     ("Retell: webhook URL", "/hosted/retell"),
     ("Bland: webhook", "/hosted/bland"),
 )
+LOGIN_REFUSED = "That is neither the token nor the password."
+LINK_REFUSED = (
+    "This link was used or is too old; `aftercall token --link` prints a new one."
+)
 
 log = get_logger("pages")
 
@@ -37,14 +41,29 @@ def make_router(context: PageContext, server: FastAPI) -> APIRouter:
 
 
 def _make_login_router(context: PageContext) -> APIRouter:
-    router = APIRouter()
     auth = context.view.auth
+    router = APIRouter(dependencies=[Depends(auth.load_session)])
+
+    def show_login(
+        request: Request, to: str, problem: str = "", status: int = 200
+    ) -> HTMLResponse:
+        return context.view.render_page(
+            request, "login.html", status=status, to=to, problem=problem
+        )
 
     @router.get("/login", response_class=HTMLResponse)
-    def get_login(request: Request, to: str = "/") -> HTMLResponse:
-        return context.view.render_page(
-            request, "login.html", to=_to_own_path(to), problem=""
-        )
+    async def get_login(request: Request, to: str = "/", code: str = "") -> Response:
+        """The form; with the code of a link, the login itself."""
+        target = _to_own_path(to)
+        if not code:
+            return show_login(request, target)
+        session_id = await run_in_threadpool(auth.sessions.use_link, code)
+        if session_id is None:
+            log.warning("login link refused")
+            return show_login(request, target, LINK_REFUSED, 401)
+        response = RedirectResponse(target, 303)
+        auth.set_login_cookies(request, response, session_id)
+        return response
 
     @router.post("/login", dependencies=[Depends(auth.check_csrf)])
     async def post_login(
@@ -53,24 +72,25 @@ def _make_login_router(context: PageContext) -> APIRouter:
         to: Annotated[str, Form()] = "/",
     ) -> Response:
         target = _to_own_path(to)
-        session = await run_in_threadpool(auth.log_in, request, secret)
-        if session is None:
+        session_id = await auth.log_in(request, secret)
+        if session_id is None:
             log.warning("login refused")
-            problem = "That is neither the token nor the password."
-            return context.view.render_page(
-                request, "login.html", status=401, to=target, problem=problem
-            )
+            return show_login(request, target, LOGIN_REFUSED, 401)
         response = RedirectResponse(target, 303)
-        auth.set_session_cookie(
-            response, session, is_https=request.url.scheme == "https"
-        )
+        auth.set_login_cookies(request, response, session_id)
         return response
 
     @router.post("/logout", dependencies=[Depends(auth.check_csrf)])
-    async def post_logout() -> RedirectResponse:
-        response = RedirectResponse("/login", 303)
-        response.delete_cookie(SESSION_COOKIE)
-        return response
+    async def post_logout(request: Request) -> RedirectResponse:
+        await run_in_threadpool(auth.sessions.end, get_session(request).id)
+        return _redirect_logged_out()
+
+    @router.post(
+        "/logout/everywhere", dependencies=[Depends(auth.require_change_access)]
+    )
+    async def post_logout_everywhere() -> RedirectResponse:
+        await run_in_threadpool(auth.sessions.end_all)
+        return _redirect_logged_out()
 
     return router
 
@@ -111,6 +131,12 @@ def _make_site_router(context: PageContext, server: FastAPI) -> APIRouter:
         return context.view.render_page(request, "docs.html", groups=groups)
 
     return router
+
+
+def _redirect_logged_out() -> RedirectResponse:
+    response = RedirectResponse("/login", 303)
+    response.delete_cookie(SESSION_COOKIE)
+    return response
 
 
 def _section(key: str) -> str:

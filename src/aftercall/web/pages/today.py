@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import HTMLResponse, StreamingResponse
 
+from aftercall.errors import AftercallError
 from aftercall.journal.view import read_live_turns
 from aftercall.memory.visibility import redact_turns
 from aftercall.model.turns import Turn
@@ -49,21 +50,22 @@ def make_router(context: PageContext) -> APIRouter:
         )
 
     @router.get("/live")
-    async def get_live() -> StreamingResponse:
+    async def get_live(request: Request) -> StreamingResponse:
         """Every turn as HTML to insert; first the live calls, which may have changed while the
         page was loading.
         """
-        return _stream(_stream_all_calls(context))
+        return _stream(_stream_all_calls(context, request))
 
     @router.get("/calls/{call_id}/live")
     async def get_call_live(
+        request: Request,
         call_id: str,
         after: int = 0,
         last_event_id: Annotated[str, Header(pattern=r"^\d{0,9}$")] = "",
     ) -> StreamingResponse:
         """One call from turn `after` on; a browser that reconnects sends the last turn it saw."""
         seen = int(last_event_id) if last_event_id else after
-        return _stream(_stream_call(context, call_id, seen))
+        return _stream(_stream_call(context, request, call_id, seen))
 
     return router
 
@@ -83,9 +85,11 @@ def _list_live(context: PageContext) -> list[dict[str, object]]:
     return live
 
 
-async def _stream_all_calls(context: PageContext) -> AsyncIterator[str]:
+async def _stream_all_calls(
+    context: PageContext, request: Request
+) -> AsyncIterator[str]:
     """Server-sent events: `live` replaces the list of live calls, `turn-ID` adds a turn."""
-    async for event in _live_events(context):
+    async for event in _live_events(context, request):
         if event is None:
             yield KEEP_ALIVE_COMMENT
         elif isinstance(event, TurnSaid):
@@ -97,10 +101,10 @@ async def _stream_all_calls(context: PageContext) -> AsyncIterator[str]:
 
 
 async def _stream_call(
-    context: PageContext, call_id: str, seen: int
+    context: PageContext, request: Request, call_id: str, seen: int
 ) -> AsyncIterator[str]:
     """The turns of one call, each once, and `over` when it has ended."""
-    async for event in _live_events(context):
+    async for event in _live_events(context, request):
         if event is None:
             yield KEEP_ALIVE_COMMENT
             continue
@@ -122,13 +126,24 @@ def _read_live_turns(context: PageContext, call_id: str) -> tuple[Turn, ...]:
     return tuple(read_live_turns(context.app.store, row)) if row.state == "live" else ()
 
 
-async def _live_events(context: PageContext) -> AsyncIterator[LiveEvent | None]:
-    """The events of the feed, first the live calls; None after each quiet KEEP_ALIVE_S."""
+async def _live_events(
+    context: PageContext, request: Request
+) -> AsyncIterator[LiveEvent | None]:
+    """The events of the feed, first the live calls; None after each quiet KEEP_ALIVE_S.
+
+    Ends when the browser is logged out.
+    """
     feed = context.feed.subscribe()
     following = asyncio.ensure_future(anext(feed, None))
+    now = asyncio.get_running_loop().time
+    checked_at = now()
     try:
         while True:
             done, _ = await asyncio.wait({following}, timeout=KEEP_ALIVE_S)
+            if now() - checked_at >= KEEP_ALIVE_S:
+                checked_at = now()
+                if not await _has_access(context, request):
+                    return
             if not done:
                 yield None
                 continue
@@ -141,6 +156,13 @@ async def _live_events(context: PageContext) -> AsyncIterator[LiveEvent | None]:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         await feed.aclose()
+
+
+async def _has_access(context: PageContext, request: Request) -> bool:
+    try:
+        return await context.view.auth.is_still_allowed(request)
+    except AftercallError:  # the database is away, and with it everything to show
+        return True
 
 
 def _turn_event(context: PageContext, call_id: str, turn: Turn) -> str:

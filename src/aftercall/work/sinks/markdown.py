@@ -15,6 +15,7 @@ from aftercall.model.calls import Call
 from aftercall.model.followups import FollowUp, SinkReceipt, SinkWork
 from aftercall.settings import Settings
 from aftercall.workspace import files
+from aftercall.workspace.markdown import escape
 from aftercall.workspace.paths import Workspace
 
 MAX_SLUG_CHARS = 60  # in any script fewer bytes than a file name may have
@@ -37,12 +38,6 @@ def slug(text: str) -> str:
 def quote(text: str) -> str:
     """A block quote: a heading, a rule or front matter in it stays plain words."""
     return "\n".join(f"> {escape(line)}" for line in text.splitlines())
-
-
-def escape(text: str) -> str:
-    """One line without HTML, links, comments and mentions."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`\[\]|])", r"\\\1", text).replace("@", "@\u200b")
 
 
 def make_mark(work: SinkWork) -> str:
@@ -219,6 +214,12 @@ def add_note(text: str | None, title: str, line: str, mark: str) -> str:
         end -= 1
     gap = [] if end > start else [""]
     return "\n".join([*lines[:end], *gap, line, *lines[end:]]) + "\n"
+
+
+def is_empty_page(text: str | None) -> bool:
+    """Whether nothing but the frame of a page of notes is left."""
+    lines = [line for line in (text or "").splitlines() if line.strip()]
+    return len(lines) == 2 and lines[0].startswith("# ") and lines[1] == NOTES_HEADING
 
 
 def write_entry(

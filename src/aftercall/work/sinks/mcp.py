@@ -103,7 +103,8 @@ class McpSink:
             ) from None
         if self._settings.url:
             return Client(
-                self._settings.url, read_timeout_seconds=self._settings.timeout_s
+                self._settings.url.get_secret_value(),
+                read_timeout_seconds=self._settings.timeout_s,
             )
         command, *arguments = self._settings.command
         return Client(

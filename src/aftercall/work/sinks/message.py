@@ -135,14 +135,12 @@ def _write(work: SinkWork) -> str:
 def make_carrier(settings: Settings) -> MessageSender | None:
     """The configured carrier, else the one whose keys are set."""
     chosen, twilio, telnyx = settings.message.carrier, settings.twilio, settings.telnyx
-    sender = settings.message.sender or twilio.phone_number
-    if (
-        chosen in (None, "twilio")
-        and twilio.account_sid
-        and twilio.auth_token
-        and sender
-    ):
-        return TwilioMessages(twilio, sender)
-    if chosen in (None, "telnyx") and telnyx.api_key and settings.message.sender:
-        return TelnyxMessages(telnyx, settings.message.sender)
+    if chosen in (None, "twilio") and twilio.account_sid and twilio.auth_token:
+        sender = settings.message.sender or twilio.phone_number
+        if sender:
+            return TwilioMessages(twilio, sender)
+    if chosen in (None, "telnyx") and telnyx.api_key:
+        sender = settings.message.sender or telnyx.phone_number
+        if sender:
+            return TelnyxMessages(telnyx, sender)
     return None

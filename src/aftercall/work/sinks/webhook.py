@@ -14,6 +14,7 @@ from aftercall.settings.providers import WebhookSettings
 from aftercall.work.sinks.http import HttpRequest, send
 
 PREFIX = "whsec_"
+MIN_KEY_BYTES = 24  # as Standard Webhooks ask
 MAX_ANSWER_CHARS = 500
 
 
@@ -28,7 +29,7 @@ class WebhookSink:
         clock: Clock,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
-        self._url = settings.url or ""
+        self._url = settings.url.get_secret_value() if settings.url else ""
         self._key = (
             _read_secret(settings.secret.get_secret_value())
             if settings.secret
@@ -69,8 +70,14 @@ class WebhookSink:
 
 def _read_secret(secret: str) -> bytes:
     try:
-        return b64decode(secret.removeprefix(PREFIX), validate=True)
+        key = b64decode(secret.removeprefix(PREFIX), validate=True)
     except binascii.Error:
         raise ConfigError(
             "webhook.secret: is not base64; Standard Webhooks write it as whsec_ and base64"
         ) from None
+    if len(key) < MIN_KEY_BYTES:
+        raise ConfigError(
+            f"webhook.secret: holds {len(key)} bytes and needs {MIN_KEY_BYTES}; "
+            "`openssl rand -base64 32` prints a good one"
+        )
+    return key

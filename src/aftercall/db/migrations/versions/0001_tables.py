@@ -44,6 +44,11 @@ CREATE TABLE briefings (
 );
 CREATE INDEX ix_briefings_due ON briefings (agent_id) WHERE body IS NULL;
 CREATE INDEX ix_briefings_shared ON briefings (agent_id, rests_on_all);
+CREATE TABLE browser_sessions (
+    key TEXT NOT NULL, kind TEXT NOT NULL, credentials TEXT NOT NULL,
+    ends_at {instant} NOT NULL,
+    CONSTRAINT pk_browser_sessions PRIMARY KEY (key)
+);
 CREATE TABLE calls (
     id TEXT NOT NULL, source TEXT NOT NULL, sid TEXT NOT NULL, agent_id TEXT NOT NULL,
     direction TEXT NOT NULL, caller TEXT, callee TEXT, verified BOOLEAN NOT NULL,

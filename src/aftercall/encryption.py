@@ -1,0 +1,167 @@
+"""Encrypted files: a header that shows that the file is encrypted, and blocks behind it.
+
+Each file has its own key, made from the installation's key and the salt in the header. A block
+is sealed with its number and with whether it is the last one: a file that was cut, extended or
+put together from others does not open.
+"""
+
+import hmac
+import secrets
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from aftercall.errors import FileUnreadable
+from aftercall.keys import derive_key, load_key
+from aftercall.settings import Settings
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+MAGIC = b"aftercall-encrypted-1\n"
+SALT_BYTES = 16
+HEADER_BYTES = len(MAGIC) + SALT_BYTES
+MAX_BLOCK_BYTES = 4 * 1024 * 1024
+_NONCE_BYTES = 12
+_OVERHEAD_BYTES = _NONCE_BYTES + 16  # the cipher's tag
+_BLOCK_HEAD = struct.Struct(">?I")  # is it the last one, bytes that follow
+
+
+def is_encrypted(start: bytes) -> bool:
+    """Whether a file that starts like this is an encrypted one."""
+    return start.startswith(MAGIC)
+
+
+def _bind(number: int, head: bytes) -> bytes:
+    """What a block is sealed with besides its data: its place in the file, and its head."""
+    return number.to_bytes(8) + head
+
+
+def make_header() -> bytes:
+    return MAGIC + secrets.token_bytes(SALT_BYTES)
+
+
+@dataclass(frozen=True)
+class BlockEnd:
+    """Where the readable blocks of a growing file end."""
+
+    header: bytes
+    blocks: int
+    clear_bytes: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class FileCipher:
+    """Reads files that are encrypted and files that are not; encrypts new ones if it is on."""
+
+    key: bytes = field(repr=False)
+    is_on: bool = False
+
+    def encode(self, data: bytes) -> bytes:
+        """The bytes to store."""
+        return self.encrypt(data) if self.is_on else data
+
+    def decode(self, stored: bytes) -> bytes:
+        """The clear bytes. Raises FileUnreadable."""
+        if not is_encrypted(stored):
+            return stored
+        return b"".join(self.read(BytesIO(stored)))
+
+    def encrypt(self, data: bytes) -> bytes:
+        header = make_header()
+        parts = [
+            data[at : at + MAX_BLOCK_BYTES]
+            for at in range(0, len(data), MAX_BLOCK_BYTES)
+        ]
+        blocks = [self.seal_block(header, n, part) for n, part in enumerate(parts)]
+        return b"".join((header, *blocks, self.seal_end(header, len(parts))))
+
+    def seal_block(self, header: bytes, number: int, data: bytes) -> bytes:
+        return self._seal(header, number, data, is_last=False)
+
+    def seal_end(self, header: bytes, number: int) -> bytes:
+        """The empty block that ends a file."""
+        return self._seal(header, number, b"", is_last=True)
+
+    def read(self, file: BinaryIO) -> Iterator[bytes]:
+        """The clear parts of an encrypted file, in order. Raises FileUnreadable."""
+        is_whole = False
+        for part, is_last, _ in self._blocks(file):
+            is_whole = is_last
+            yield part
+        if not is_whole:
+            raise FileUnreadable("an encrypted file is cut off")
+
+    def find_end(self, file: BinaryIO) -> BlockEnd | None:
+        """Where a growing file may go on; None if it is not an encrypted file.
+
+        The end block and whatever a crash left behind the readable blocks do not count.
+        """
+        header = file.read(HEADER_BYTES)
+        if len(header) < HEADER_BYTES or not is_encrypted(header):
+            return None
+        end = BlockEnd(header, 0, 0, HEADER_BYTES)
+        file.seek(0)
+        try:
+            for part, is_last, offset in self._blocks(file):
+                if not is_last:
+                    size = end.clear_bytes + len(part)
+                    end = BlockEnd(header, end.blocks + 1, size, offset)
+        except FileUnreadable:
+            return end
+        return end
+
+    def _blocks(self, file: BinaryIO) -> Iterator[tuple[bytes, bool, int]]:
+        """Each block: clear bytes, whether it is the last, and where it ends in the file."""
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - slow to load
+
+        cipher = self._cipher(file.read(HEADER_BYTES))
+        number, offset, is_last = 0, HEADER_BYTES, False
+        while head := file.read(_BLOCK_HEAD.size):
+            body = b""
+            if len(head) == _BLOCK_HEAD.size and not is_last:
+                is_last, length = _BLOCK_HEAD.unpack(head)
+                body = file.read(min(length, MAX_BLOCK_BYTES + _OVERHEAD_BYTES))
+            nonce, sealed = body[:_NONCE_BYTES], body[_NONCE_BYTES:]
+            try:
+                clear = cipher.decrypt(nonce, sealed, _bind(number, head))
+            except (InvalidTag, ValueError):
+                raise FileUnreadable(
+                    "an encrypted file cannot be opened: it was changed, or encrypted with "
+                    "another key"
+                ) from None
+            offset += len(head) + len(body)
+            yield clear, is_last, offset
+            number += 1
+
+    def _seal(self, header: bytes, number: int, data: bytes, *, is_last: bool) -> bytes:
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        head = _BLOCK_HEAD.pack(is_last, len(data) + _OVERHEAD_BYTES)
+        sealed = self._cipher(header).encrypt(nonce, data, _bind(number, head))
+        return head + nonce + sealed
+
+    def _cipher(self, header: bytes) -> "AESGCM":
+        from cryptography.hazmat.primitives.ciphers import aead  # noqa: PLC0415 - slow to load
+
+        return aead.AESGCM(hmac.digest(self.key, header, "sha256"))
+
+
+def open_cipher(settings: Settings) -> FileCipher:
+    key = derive_key(load_key(settings), "files")
+    return FileCipher(key, is_on=settings.archive.encrypt)
+
+
+def read_decrypted(path: Path, cipher: FileCipher) -> Iterator[bytes]:
+    """A file's clear bytes in blocks, encrypted or not."""
+    with path.open("rb") as file:
+        start = file.read(len(MAGIC))
+        file.seek(0)
+        if is_encrypted(start):
+            yield from cipher.read(file)
+            return
+        while block := file.read(MAX_BLOCK_BYTES):
+            yield block
