@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from aftercall.english.stems import stem, stems
 from aftercall.english.text import Plain
-from aftercall.english.words import load_patterns
+from aftercall.english.words import load_patterns, vocabulary
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.due import claim_pending, day_of_ask, settle, take_day
 from aftercall.llm.rules.state import (
@@ -23,7 +23,9 @@ from aftercall.llm.rules.state import (
     change_number,
     close,
     context_of,
+    drop_details,
     find_match,
+    find_named,
     put,
     touch,
 )
@@ -36,6 +38,9 @@ _EMPTY_VERBS = stems(
     "put add log send make do get fix open book order change move write file take note block "
     "replace bug issue ticket down assign tell give call bring cancel forget leave scratch drop"
 )
+# An agent that offers these asks what it can do.
+_OPEN_OFFERS = _EMPTY_VERBS | stems("message list something anything details information")
+_REASONS = vocabulary("because since as if i we he she they it there my our and but so till")
 _WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own", "question")
 _ALONE = frozenset(
     ("cancel", "complain", "unsubscribe", "upgrade", "renew", "reschedule")
@@ -111,6 +116,7 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
             proposed=None,
             asks_day=False,
             asks_detail=False,
+            agent_said=(),
             last_seq=act.seq,
         )
     days = state.days_of(act.clause.plain)
@@ -120,6 +126,8 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         state = replace(state, proposed=days[-1], proposed_seq=act.seq)
     if act.kind == "refuse":
         return _refuse(state, act)
+    if act.kind != "offer":
+        state = replace(state, agent_said=(*state.agent_said, act.clause.plain))
     state = _take_up(state, act, has_day=bool(days))
     if act.kind == "offer":
         offer = Offer(act.matter, act.seq, " still " in f" {text} ")
@@ -141,22 +149,24 @@ def _take_up(state: RequestState, act: Act, *, has_day: bool) -> RequestState:
     item = state.open_item
     if item is None or not UNSURE <= item.confidence < ACTED_ON:
         return state
-    goes_on = has_day or _goes_on(act)
+    goes_on = has_day or _goes_on(item, act)
     if not goes_on or item.turns[-1] != act.seq - 1:
         return state
     return put(state, state.current, replace(item, confidence=TAKEN_UP))
 
 
-def _goes_on(act: Act) -> bool:
-    asks_other = bool(_CUES["asks_other"].search(act.clause.text))
-    asks_on = act.clause.is_question and not asks_other
-    return asks_on or bool(_PROMISED.match(act.clause.text))
+def _goes_on(item: Item, act: Act) -> bool:
+    """Whether an agent asks on about a request, or promises something of it."""
+    text = act.clause.text
+    is_of_it = bool(stems(text) & item.about) or bool(_CUES["asks_on"].match(text))
+    asks_on = act.clause.is_question and not _CUES["asks_other"].search(text)
+    return (asks_on and is_of_it) or bool(_PROMISED.match(text))
 
 
 def _refuse(state: RequestState, act: Act) -> RequestState:
     """What the agent will not do is not asked for any more; a wrong number asks for nothing."""
     about = stems(act.matter.text)
-    is_wrong_number = "wrong number" in act.clause.text
+    is_wrong_number = bool(_CUES["wrong_number"].search(act.clause.text))
 
     def refuse(item: Item) -> Item:
         is_last = item.turns[-1] == act.seq - 1 and item.status == "open"
@@ -229,7 +239,8 @@ def _answer(state: RequestState, act: Act) -> RequestState:
             about = find_match(state, offer.matter.text, state.current)
             state = close(state, about, act)
         elif offer:
-            state = replace(state, refused=state.refused | stems(offer.matter.text))
+            refused = state.refused | stems(offer.matter.text)
+            state = replace(state, refused=refused, declined_seq=act.seq)
         return replace(state, offer=None, proposed=None)
     if offer:
         state = _accept(state, act, offer)
@@ -241,6 +252,11 @@ def _answer(state: RequestState, act: Act) -> RequestState:
 def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
     """An offer taken up is a request, or a detail of one that was asked already."""
     known = find_match(state, offer.matter.text)
+    item = state.open_item
+    if known < 0 and item and item.asked >= offer.seq - 1:
+        known = state.current
+        item = _with_detail(item, to_caller(offer.matter.said))
+        state = put(state, known, item)
     if known < 0 and _is_pointing(offer.matter):
         asked = _QUESTION_LEAD.sub("", state.question.text, count=1)
         if stems(asked):
@@ -251,7 +267,7 @@ def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
     if known >= 0:
         return put(state, known, touch(state.items[known], offer.seq, act.seq))
     title = to_caller(title_of(offer.matter))
-    if not title or not stems(offer.matter.text):
+    if not title or not stems(offer.matter.text) - _OPEN_OFFERS:
         return state
     days = state.days_of(offer.matter)
     item = Item(
@@ -263,7 +279,10 @@ def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
         topic=stems(offer.matter.text),
         due=days[-1] if days else None,
         person=find_person(offer.matter),
-        details=context_of(state, act.seq, 4),
+        details=(
+            *(plain.said for plain in (state.question, *state.agent_said) if plain.words),
+            *context_of(state, act.seq, 4),
+        ),
     )
     return _join_fault(state, item)
 
@@ -444,8 +463,12 @@ def _withdraw(state: RequestState, act: Act) -> RequestState:
             if item.status in ("open", "refused"):
                 state = close(state, index, act)
         return state
-    if stems(act.matter.text) and not _is_pointing(act.matter):
-        return close(state, find_match(state, act.matter.text, is_any=True), act)
+    head = _head_of(act.matter)
+    if stems(head) - _EMPTY_VERBS:
+        known = find_named(state, head)
+        return close(state, known, act) if known >= 0 else drop_details(state, head)
+    if state.declined_seq == act.seq:
+        return state
     state = replace(state, told=())
     if state.last_seq == act.seq and _CUES["nouns"].match(state.last_clause.text):
         known = find_match(state, state.last_clause.text)
@@ -455,6 +478,15 @@ def _withdraw(state: RequestState, act: Act) -> RequestState:
     if just_closed and state.items[state.current].turns[-1] == act.seq:
         return state
     return close(state, state.current, act)
+
+
+def _head_of(matter: Plain) -> str:
+    """The few words that name what is meant; the reason that follows is none of them."""
+    words = matter.words
+    for at, word in enumerate(words, 1):
+        if word.stop or at == len(words) or words[at].norm in _REASONS:
+            return matter.slice(0, at).text
+    return ""
 
 
 def _add_detail(state: RequestState, act: Act) -> RequestState:

@@ -96,6 +96,10 @@ class RequestState:
     last_day: date | None = None
     question: Plain = NOTHING
     """What the caller asked last."""
+    agent_said: tuple[Plain, ...] = ()
+    """The clauses of the agent's turn that are no offer."""
+    declined_seq: int = 0
+    """The turn in which the caller last declined an offer."""
     pending: PendingDay | None = None
     refused: frozenset[str] = field(default_factory=frozenset)
 
@@ -176,6 +180,30 @@ def find_match(
             (index for index, item in recent if about <= item.about), default=-1
         )
     return found if found >= 0 else otherwise
+
+
+def find_named(state: RequestState, text: str) -> int:
+    """The newest of the requests that share the most words with a text; -1 for none."""
+    about = stems(text)
+    best, found = 1, -1
+    for index, item in list(enumerate(state.items))[-MAX_RECENT:]:
+        shared = len(about & item.topic) if item.status in ("open", "refused") else 0
+        if shared >= best:
+            best, found = shared, index
+    return found
+
+
+def drop_details(state: RequestState, text: str) -> RequestState:
+    """The requests without the details that name something in a text."""
+    about = stems(text)
+    items = (
+        replace(
+            item,
+            details=tuple(detail for detail in item.details if not stems(detail) & about),
+        )
+        for item in state.items
+    )
+    return replace(state, items=tuple(items))
 
 
 _NEW_NUMBER = re.compile(r"(?P<new>\d+)(?: (?P<noun>[a-z]+))?(?: instead| please)?")
