@@ -11,7 +11,7 @@ _PRONOUN = r"(?:i|we|he|she|it|they|you|there|that|this|my|our|nobody|somebody|s
 _ASK = r"""
     (?:can|could|would|will|should|shall|may) (?:you|i|we|they|somebody|someone|anybody|he|she)
     | you can <deed> | please <deed> | remind me
-    | do not (?:forget|call|ring|send|tell|book|remind|bother|worry|leave|put)
+    | do not (?:<deed>|forget|bother|worry|touch)
     | let us | never mind | scratch (?:that|the|all) | forget (?:the|about|it|that)
     | is there | are there | do you | are you | did you | have you | what (?:is|are|about|time|day)
     | how (?:much|about|long|many|do|can) | when (?:is|are|do|can) | where (?:is|are|do|can)
@@ -27,7 +27,7 @@ _DEED = (
 )
 _JOINTS = (
     r"and|but|so|then|because|or|also|plus|though|which|except|while|and then|and also|but also"
-    r"|so then|and please|and so|and maybe"
+    r"|so then|and please|and so|and maybe|but yes|but no|and yes"
 )
 _JOINED = compile_pattern(rf"(?:{_JOINTS})(?= (?:{_PRONOUN}|{_ASK}|{_DEED})(?!\S))")
 _OPENED = compile_pattern(rf"(?={_ASK}(?!\S))\S+")
@@ -42,10 +42,12 @@ _HOLDS = vocabulary(
     knows hope wish whenever than as until before after while and or but so tell her him them
     whether since unless like sure afraid glad sorry the a an my our at for of in on from about
     by all everything thing things time way did do does you please with for of let know mean yes
-    not will would can could
+    not will would can could i we they he she
     """
 )
 
+# "Ask her if I can": what is asked is part of the clause.
+_ASKS_IF = re.compile(r"\b(?:ask|know|wonder\w*|see|check|find out)\b(?: \S+){0,3} $")
 
 # A clause does not end with one of these.
 _DANGLING = vocabulary(
@@ -121,7 +123,8 @@ def _clauses(sentence: Plain) -> list[Plain]:
             cuts.add(at)
     for match in _OPENED.finditer(text):
         at = sentence.index(match.start())
-        if at and words[at - 1].norm not in _HOLDS:
+        asks_if = words[at].norm == "if" and _ASKS_IF.search(text, 0, match.start())
+        if at and words[at - 1].norm not in _HOLDS and not asks_if:
             cuts.add(at)
     for at, word in enumerate(words[:-1], 1):
         if word.stop != "," or word.norm in _DANGLING:

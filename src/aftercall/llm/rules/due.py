@@ -6,6 +6,7 @@ from datetime import date
 
 from aftercall.english.dates import DateMention, find_dates
 from aftercall.english.stems import stems
+from aftercall.english.text import Plain
 from aftercall.english.words import load_patterns
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.state import Item, PendingDay, RequestState, add, put, touch
@@ -27,18 +28,26 @@ def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
     told = [(seq, plain) for seq, plain in state.told if seq >= act.seq - REACH]
     if not told or any(other.due == day for other in state.items):
         return state
-    first_seq, first = max(told, key=lambda pair: len(stems(pair[1].text)))
+    first_seq, first = _main_matter(told)
+    near = [plain for _, plain in told if plain is not first]
     booked = Item(
         title=title_of(first),
         words=first.cited,
         turns=tuple(sorted({first_seq, state.proposed_seq, act.seq})),
         kind="booking",
         confidence=0.7,
-        topic=stems(" ".join(plain.text for _, plain in told)),
+        topic=stems(first.text),
         due=day,
-        details=tuple(plain.said for _, plain in told if plain is not first),
+        details=tuple(plain.said for plain in (*near, *state.agent_said)),
     )
     return add(state, booked)
+
+
+def _main_matter(told: list[tuple[int, Plain]]) -> tuple[int, Plain]:
+    """What the caller needs or what is wrong, else the first thing that says something."""
+    needs = (pair for pair in told if _CUES["needs"].search(pair[1].text))
+    says = (pair for pair in told if len(stems(pair[1].text)) > 1)
+    return next(needs, None) or next(says, told[0])
 
 
 def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from aftercall.english.stems import stem, stems
 from aftercall.english.text import Plain
-from aftercall.english.words import load_patterns, vocabulary
+from aftercall.english.words import compile_pattern, load_patterns, vocabulary
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.due import claim_pending, day_of_ask, settle, take_day
 from aftercall.llm.rules.state import (
@@ -13,6 +13,7 @@ from aftercall.llm.rules.state import (
     MAX_DETAILS,
     MAX_TOLD,
     NOTHING,
+    PLAIN,
     TAKEN_UP,
     UNKNOWN,
     UNSURE,
@@ -46,11 +47,19 @@ _ALONE = frozenset(
     ("cancel", "complain", "unsubscribe", "upgrade", "renew", "reschedule")
 )
 _OF_IT = re.compile(
-    r"\S+(?: \S+){0,4} (?:it|them)\b|\S+ that (?:down|in|on|up|to|as)\b"
+    r"\S+(?: \S+){0,4} (?:it|them)\b"
+    r"|\S+ (?:that|this|him|her|those)(?= (?:down|in|on|up|off|out|to|as|back|over|away)\b|$)"
+)
+_TO_PERSON = re.compile(
+    r"(?:tell|ask|let|text|ring|call|email|message|remind|say to) (?:him|her|them)\b"
 )
 _REACHES = re.compile(
     r"^(?:call|ring|phone|text|email|leave|contact|use|write|come|put)\b"
 )
+_NO_DEED = compile_pattern(
+    r"<deed>(?: (?:it|that|this|them|him|her|those|me|anything|any|anybody|anyone))?(?: .*)?"
+)
+STOP_REACH = 6  # turns back in which something can be called off without its name
 _STOPPING = re.compile(r"\b(?:any ?more|again|any)\b")
 _STOPS = ("stop", "no more", "please stop", "and stop", "and no more")
 _ALL = re.compile(
@@ -294,6 +303,12 @@ def _ask(state: RequestState, act: Act) -> RequestState:
     is_new = known < 0 or state.items[known].title.lower().startswith("cancel")
     if called_off != matter.text and act.kind == "ask" and not is_new:
         return close(state, known, act)
+    if act.kind == "ask" and _TO_PERSON.match(matter.text):
+        told = (at for at, other in enumerate(state.items) if _concerns_person(other))
+        state = replace(state, current=max(told, default=state.current))
+        item = state.open_item
+        if item and _concerns_person(item):
+            return _restate(state, act)
     if item and _continues(state, item, act):
         return _restate(state, act)
     known = find_match(state, matter.text, minimum=0.75)
@@ -310,7 +325,9 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
     if not title or (len(matter.words) == 1 and matter.text not in _ALONE):
         return state
     is_of_it = _is_pointing(matter) or _is_of_it(matter.text)
+    is_of_it = is_of_it or bool(_TO_PERSON.match(matter.text))
     context = context_of(state, act.seq, 0)
+    is_vague = is_of_it and (not context or act.confidence < PLAIN)
     if _is_pointing(matter) and context:
         title = f"{title}: {context[0]}"
     item = Item(
@@ -318,7 +335,7 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
         words=matter.cited,
         turns=(act.seq,),
         kind=kind_of(title.lower(), is_fault=act.kind == "fault"),
-        confidence=min(act.confidence, UNKNOWN if is_of_it and not context else 1),
+        confidence=min(act.confidence, UNKNOWN if is_vague else 1),
         topic=stems(title),
         person=find_person(matter),
         details=context,
@@ -343,6 +360,10 @@ def _continues(state: RequestState, item: Item, act: Act) -> bool:
     if is_of_person and (item.kind == "message" or item.person or is_same_turn):
         return True
     return _is_of_it(text)
+
+
+def _concerns_person(item: Item) -> bool:
+    return item.status == "open" and (item.kind == "message" or bool(item.person))
 
 
 def _says_again(state: RequestState, item: Item, act: Act) -> bool:
@@ -422,16 +443,8 @@ def _stop(state: RequestState, act: Act) -> RequestState:
     known = find_match(state, text, minimum=0.99)
     if known >= 0 and state.items[known].turns[-1] >= act.seq - 6:
         return close(state, known, act)
-    head = re.match(r"(\S+) (?:it|that|them)\b", text)
-    if head:
-        verb = stem(head[1])
-        known = max(
-            (at for at, item in enumerate(state.items) if verb in item.topic),
-            default=-1,
-        )
-        is_same_turn = state.last_seq == act.seq and _is_pointing(act.matter)
-        if known >= 0 or is_same_turn:
-            return close(state, known if known >= 0 else state.current, act)
+    if _NO_DEED.match(text) and not stems(text) - _EMPTY_VERBS:
+        return _stop_last(state, act)
     is_running = _STOPPING.search(text) or act.clause.text.startswith(_STOPS)
     is_reach = _REACHES.match(text) and not re.search(r"any ?more", text)
     if not is_running or is_reach or not stems(text):
@@ -446,6 +459,21 @@ def _stop(state: RequestState, act: Act) -> RequestState:
         details=context_of(state, act.seq, 0),
     )
     return add(state, item)
+
+
+def _stop_last(state: RequestState, act: Act) -> RequestState:
+    """ "Don't send anybody", "don't tell her": the last request with such a deed, or the last."""
+    verb = stem(act.matter.text.split()[0])
+    is_told = bool(_TO_PERSON.match(act.matter.text))
+    near = [
+        (at, item)
+        for at, item in enumerate(state.items)
+        if item.status == "open" and item.turns[-1] >= act.seq - STOP_REACH
+    ]
+    same = [at for at, item in near if verb in stems(item.title) or
+            (is_told and _concerns_person(item))]
+    known = same or [at for at, _ in near]
+    return close(state, known[-1], act) if known else state
 
 
 def _take_over(state: RequestState, act: Act) -> RequestState:
