@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from datetime import date
 
-from aftercall.english.dates import DateMention, find_dates
+from aftercall.english.dates import DateMention
 from aftercall.english.stems import stems
 from aftercall.english.text import Plain
 from aftercall.english.words import load_patterns
@@ -13,6 +13,7 @@ from aftercall.llm.rules.state import Item, PendingDay, RequestState, add, put, 
 from aftercall.llm.rules.titles import title_of
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
+MAX_ASKED_DAY = 5  # words of a question that puts a day forward
 REACH = 8  # turns back in which the caller told what a day is for
 
 
@@ -54,7 +55,7 @@ def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
     """The day that the request itself names; a day inside a message or note is not it."""
     if item.kind == "note" or (item.is_fault and item.kind != "task"):
         return None
-    days = find_dates(act.clause.plain, state.today, state.anchor)
+    days = state.mentions_of(act.clause.plain)
     head = " ".join(act.matter.text.split()[:3])
     end = act.clause.text.find(head) + len(head)
     if item.delivers_words:
@@ -82,8 +83,9 @@ def _is_here(pending: PendingDay, act: Act) -> bool:
 
 def take_day(state: RequestState, act: Act) -> RequestState:
     """A day said around a request is its day where one was asked for, or the words say so."""
-    days = find_dates(act.clause.plain, state.today, state.anchor)
-    if not days:
+    days = state.mentions_of(act.clause.plain)
+    is_long_question = act.clause.is_question and len(act.matter.words) > MAX_ASKED_DAY
+    if not days or is_long_question:
         return state
     item = state.open_item
     if state.proposed and item is None:

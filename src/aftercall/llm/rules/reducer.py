@@ -11,6 +11,7 @@ from aftercall.llm.rules.due import claim_pending, day_of_ask, settle, take_day
 from aftercall.llm.rules.state import (
     ACTED_ON,
     MAX_DETAILS,
+    MAX_SLOTS,
     MAX_TOLD,
     NOTHING,
     PLAIN,
@@ -86,6 +87,7 @@ def apply(state: RequestState, act: Act) -> RequestState:
     if act.kind in ("tell", "own") and not act.is_bare and _tells(act.matter):
         told = (*told, (act.seq, act.matter))[-MAX_TOLD:]
     earlier = after.last_day if after.last_seq == act.seq else None
+    earlier_question = state.question if state.last_seq == act.seq else NOTHING
     is_asking = act.clause.is_question or act.kind == "question"
     return replace(
         after,
@@ -93,7 +95,7 @@ def apply(state: RequestState, act: Act) -> RequestState:
         last_clause=act.clause.plain,
         last_seq=act.seq,
         last_day=days[-1] if days else earlier,
-        question=act.clause.plain if is_asking else NOTHING,
+        question=act.clause.plain if is_asking else earlier_question,
     )
 
 
@@ -132,7 +134,10 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
     is_reply = bool(state.question.words) and not act.clause.is_question
     is_slot = not _PROMISED.match(text) and not _CUES["no_slot"].search(text)
     if days and is_slot and (act.kind == "offer" or not is_reply):
-        state = replace(state, proposed=days[-1], proposed_seq=act.seq)
+        slots = (*state.slots, *days) if state.proposed else tuple(days)
+        state = replace(
+            state, proposed=days[-1], proposed_seq=act.seq, slots=slots[-MAX_SLOTS:]
+        )
     if act.kind == "refuse":
         return _refuse(state, act)
     if act.kind != "offer":
@@ -144,12 +149,12 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         return replace(state, offer=offer, current=about)
     if not act.clause.is_question:
         return state
-    is_short = len(act.clause.plain.words) <= 5
+    named = find_named(state, text, is_open=True)
     return replace(
         state,
         asks_day=bool(_CUES["asks_day"].search(text)),
         asks_detail=not _CUES["asks_other"].search(text),
-        current=find_match(state, text, state.current) if is_short else state.current,
+        current=named if named >= 0 else state.current,
     )
 
 
@@ -246,7 +251,7 @@ def _answer(state: RequestState, act: Act) -> RequestState:
     if act.answer == "no":
         if offer and offer.is_still:
             about = find_match(state, offer.matter.text, state.current)
-            state = close(state, about, act)
+            state = replace(close(state, about, act), declined_seq=act.seq)
         elif offer:
             refused = state.refused | stems(offer.matter.text)
             state = replace(state, refused=refused, declined_seq=act.seq)
@@ -343,6 +348,7 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
         is_fault=act.kind == "fault",
     )
     state, day = claim_pending(state, act, day_of_ask(state, act, item))
+    state = replace(state, offer=None, proposed=None)
     return _join_fault(state, replace(item, due=day))
 
 
@@ -500,7 +506,7 @@ def _withdraw(state: RequestState, act: Act) -> RequestState:
     state = replace(state, told=())
     if state.last_seq == act.seq and _CUES["nouns"].match(state.last_clause.text):
         known = find_match(state, state.last_clause.text)
-        if known >= 0:
+        if known >= 0 or stems(state.last_clause.text):
             return close(state, known, act)
     just_closed = 0 <= state.current < len(state.items) and state.open_item is None
     if just_closed and state.items[state.current].turns[-1] == act.seq:

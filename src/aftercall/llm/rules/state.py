@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal
 
-from aftercall.english.dates import find_dates
+from aftercall.english.dates import DateMention, find_dates
 from aftercall.english.stems import overlap_coefficient, stems
 from aftercall.english.text import Plain, Word, normalise
 from aftercall.llm.rules.acts import Act
@@ -19,10 +19,14 @@ PLAIN = 0.9  # of an ask that is addressed to the agent: "can you", "I'd like yo
 ACTED_ON = 0.6  # from here on it is a request
 MAX_DETAILS = 8
 MAX_TOLD = 8  # clauses kept as what the call is about
+MAX_SLOTS = 6
 MAX_RECENT = 12  # requests that later words may be about
 MIN_SAME_MATTER = 0.5
 NOTHING = Plain("", ())
 Status = Literal["open", "withdrawn", "refused", "own"]
+_BARE_WEEKDAY = re.compile(
+    r"(?:this |on |the )?\w+day(?: (?:morning|afternoon|evening|lunchtime))?"
+)
 _DELIVERS_WORDS = re.compile(
     r"^(?:tell|let|inform|notify|say|pass|ask|note|write|log a note"
     r"|(?:text|message|email|ring|call) (?!me\b|us\b)\w+"
@@ -88,6 +92,8 @@ class RequestState:
     offer: Offer | None = None
     proposed: date | None = None
     proposed_seq: int = 0
+    slots: tuple[date, ...] = ()
+    """The days that the agent put forward last."""
     asks_day: bool = False
     asks_detail: bool = False
     told: tuple[tuple[int, Plain], ...] = ()
@@ -123,8 +129,19 @@ class RequestState:
         ]
         return self.proposed or (dues[-1] if dues else None)
 
+    def mentions_of(self, plain: Plain) -> list[DateMention]:
+        """The days in a clause; a weekday is the one that the agent put forward."""
+        found = find_dates(plain, self.today, self.anchor)
+        return [self._as_offered(mention, plain.text) for mention in found]
+
+    def _as_offered(self, mention: DateMention, text: str) -> DateMention:
+        if not _BARE_WEEKDAY.fullmatch(text[mention.start : mention.end]):
+            return mention
+        same = (day for day in self.slots if day.weekday() == mention.day.weekday())
+        return replace(mention, day=next(same, mention.day))
+
     def days_of(self, plain: Plain) -> list[date]:
-        return [mention.day for mention in find_dates(plain, self.today, self.anchor)]
+        return [mention.day for mention in self.mentions_of(plain)]
 
 
 def put(state: RequestState, index: int, item: Item) -> RequestState:
@@ -183,12 +200,13 @@ def find_match(
     return found if found >= 0 else otherwise
 
 
-def find_named(state: RequestState, text: str) -> int:
+def find_named(state: RequestState, text: str, *, is_open: bool = False) -> int:
     """The newest of the requests that share the most words with a text; -1 for none."""
     about = stems(text)
     best, found = 1, -1
+    wanted = ("open",) if is_open else ("open", "refused")
     for index, item in list(enumerate(state.items))[-MAX_RECENT:]:
-        shared = len(about & item.topic) if item.status in ("open", "refused") else 0
+        shared = len(about & item.topic) if item.status in wanted else 0
         if shared >= best:
             best, found = shared, index
     return found
