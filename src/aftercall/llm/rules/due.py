@@ -91,8 +91,11 @@ def take_day(state: RequestState, act: Act) -> RequestState:
     if state.proposed and item is None:
         return replace(settle(state, act, days[-1].day), proposed=None)
     here = (act.seq, act.clause.sentence)
-    if item is None or item.delivers_words:
-        return replace(state, pending=PendingDay(*here, days[-1].day, -1, None))
+    is_alone = _is_alone(act, days[-1])
+    is_for_words = item is not None and bool(_CUES["due_of_words"].match(act.matter.text))
+    if item is None or (item.delivers_words and not is_for_words):
+        pending = PendingDay(*here, days[-1].day, -1, None) if is_alone else None
+        return replace(state, pending=pending)
     if not _is_its_day(state, act, days[-1]):
         return state
     day, earlier = _meant_day(act, days), state.pending
@@ -103,11 +106,18 @@ def take_day(state: RequestState, act: Act) -> RequestState:
 
 
 def _is_its_day(state: RequestState, act: Act, mention: DateMention) -> bool:
-    said = act.clause.text[mention.start : mention.end].split()
-    is_alone = len(act.matter.words) - len(said) <= 2
+    is_first = act.clause.text.find(act.matter.text) >= mention.start
     is_asked = state.asks_day or state.proposed is not None
-    is_said = is_alone or is_asked or bool(_CUES["due"].search(act.clause.text))
-    return is_said and not _CUES["other_day"].match(act.matter.text)
+    is_cued = bool(_CUES["due"].search(act.clause.text))
+    is_said = _is_alone(act, mention) or is_asked or is_cued
+    is_others = bool(_CUES["other_day"].match(act.matter.text)) and not is_first
+    return is_said and not is_others
+
+
+def _is_alone(act: Act, mention: DateMention) -> bool:
+    """Whether the clause holds hardly more than the day."""
+    said = act.clause.text[mention.start : mention.end].split()
+    return len(act.matter.words) - len(said) <= 2
 
 
 def _meant_day(act: Act, days: list[DateMention]) -> date:

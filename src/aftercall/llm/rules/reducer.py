@@ -58,7 +58,8 @@ _REACHES = re.compile(
     r"^(?:call|ring|phone|text|email|leave|contact|use|write|come|put)\b"
 )
 _NO_DEED = compile_pattern(
-    r"<deed>(?: (?:it|that|this|them|him|her|those|me|anything|any|anybody|anyone))?(?: .*)?"
+    r"(?!(?:tell|call|ring|text) (?:any|me|us))<deed>"
+    r"(?: (?:it|that|this|them|him|her|those|me|anything|any|anybody|anyone))?(?: .*)?"
 )
 STOP_REACH = 6  # turns back in which something can be called off without its name
 _STOPPING = re.compile(r"\b(?:any ?more|again|any)\b")
@@ -131,7 +132,7 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
             last_seq=act.seq,
         )
     days = state.days_of(act.clause.plain)
-    is_reply = bool(state.question.words) and not act.clause.is_question
+    is_reply = _answers(state) and not act.clause.is_question
     is_slot = not _PROMISED.match(text) and not _CUES["no_slot"].search(text)
     if days and is_slot and (act.kind == "offer" or not is_reply):
         slots = (*state.slots, *days) if state.proposed else tuple(days)
@@ -156,6 +157,13 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         asks_detail=not _CUES["asks_other"].search(text),
         current=named if named >= 0 else state.current,
     )
+
+
+def _answers(state: RequestState) -> bool:
+    """Whether the caller just asked something else than for a free day."""
+    asked = state.question
+    is_of_days = bool(state.days_of(asked)) or bool(_CUES["asks_slot"].search(asked.text))
+    return bool(asked.words) and not is_of_days
 
 
 def _take_up(state: RequestState, act: Act, *, has_day: bool) -> RequestState:
@@ -355,7 +363,7 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
 def _continues(state: RequestState, item: Item, act: Act) -> bool:
     """Whether a new ask goes on with the current request: "and assign it to Ann"."""
     text = act.matter.text
-    is_same_turn = item.turns[-1] == act.seq
+    is_same_turn = max(item.asked, item.turns[0]) == act.seq
     if item.turns[-1] < act.seq - 2 or text.startswith("remind"):
         return False
     if act.kind != "ask":
