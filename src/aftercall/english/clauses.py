@@ -23,7 +23,8 @@ _ASK = r"""
 """.strip()
 _DEED = (
     r"<deed> (?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|another|any"
-    r"|some|in|out|off|down|your|\d\S*|[a-z]+ (?:a|the|on|for|to|know|about|that))"
+    r"|some|in|out|off|down|your|\d\S*|more|new|extra"
+    r"|[a-z]+ (?:a|the|on|for|to|know|about|that|i|he|she|we|it|they))"
 )
 _JOINTS = (
     r"and|but|so|then|because|or|also|plus|though|which|except|while|and then|and also|but also"

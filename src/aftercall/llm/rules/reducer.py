@@ -122,9 +122,10 @@ def _goes_along(state: RequestState, act: Act) -> bool:
 def _hear_agent(state: RequestState, act: Act) -> RequestState:
     text = act.clause.text
     if act.seq != state.last_seq:
+        is_asked_back = bool(state.question.words)
         state = replace(
             state,
-            offer=None,
+            offer=state.offer if is_asked_back else None,
             proposed=None,
             asks_day=False,
             asks_detail=False,
@@ -148,6 +149,8 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         offer = Offer(act.matter, act.seq, " still " in f" {text} ")
         about = find_match(state, act.matter.text, state.current)
         return replace(state, offer=offer, current=about)
+    if _CUES["new_topic"].search(text):
+        return replace(state, current=-1, told=())
     if not act.clause.is_question:
         return state
     named = find_named(state, text, is_open=True)
@@ -435,6 +438,9 @@ def _join_fault(state: RequestState, item: Item) -> RequestState:
 
 
 def _correct(state: RequestState, act: Act) -> RequestState:
+    if state.open_item is None:
+        opened = (at for at, other in enumerate(state.items) if other.status == "open")
+        state = replace(state, current=max(opened, default=-1))
     item = state.open_item
     if item is None:
         return state

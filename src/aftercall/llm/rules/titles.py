@@ -34,6 +34,10 @@ _KINDS: tuple[RequestKind, ...] = (
     "other",
 )
 _FAULT = compile_pattern(r"(?:.* )?(?:<fault>|<broken>|not working)(?: .*)?")
+_TO_OTHERS = re.compile(
+    r"(?:tell|text|message|inform|notify|email|ring|call|phone) (?!me\b|us\b)\S"
+    r"|let (?:\S+ ){1,4}know\b"
+)
 _ABSENT = _PATTERNS["absent"]
 _BEFORE_PERSON = _PATTERNS["before_person"]
 _NOT_PERSONS = vocabulary(
@@ -87,6 +91,8 @@ def drop_other_days(title: str, due: date, today: date) -> str:
 def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
     if is_fault:
         return "task" if _ABSENT.fullmatch(text) else "issue"
+    if _TO_OTHERS.match(text):
+        return "message"
     found = (kind for kind in _KINDS if _PATTERNS[kind].search(text))
     is_repair = " fix" in f" {text}" and _FAULT.fullmatch(text)
     return next(found, "issue" if is_repair else "task")
