@@ -41,7 +41,9 @@ _EMPTY_VERBS = stems(
     "replace bug issue ticket down assign tell give call bring cancel forget leave scratch drop"
 )
 # An agent that offers these asks what it can do.
-_OPEN_OFFERS = _EMPTY_VERBS | stems("message list something anything details information")
+_OPEN_OFFERS = _EMPTY_VERBS | stems(
+    "message list something anything details information start arrange"
+)
 _REASONS = vocabulary("because since as if i we he she they it there my our and but so till")
 _WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own", "question")
 _ALONE = frozenset(
@@ -62,6 +64,7 @@ _NO_DEED = compile_pattern(
     r"(?: (?:it|that|this|them|him|her|those|me|anything|any|anybody|anyone))?(?: .*)?"
 )
 STOP_REACH = 6  # turns back in which something can be called off without its name
+_DICTATES = re.compile(r"^say (?!that)\S|\bquote\b|\bword for word\b")
 _STOPPING = re.compile(r"\b(?:any ?more|again|any)\b")
 _STOPS = ("stop", "no more", "please stop", "and stop", "and no more")
 _ALL = re.compile(
@@ -212,6 +215,10 @@ def _refuse(state: RequestState, act: Act) -> RequestState:
 def _hear_caller(state: RequestState, act: Act) -> RequestState:
     had_offer = state.offer is not None
     state = _answer(state, act)
+    if _is_dictated(state, act):
+        return _add_detail(replace(state, dictated_seq=act.seq), act)
+    if state.offer and act.kind in ("withdraw", "dont"):
+        state = replace(_decline(state, act), offer=None, proposed=None)
     if act.kind == "withdraw":
         return _withdraw(state, act)
     if _is_content(state, act):
@@ -243,6 +250,15 @@ def _named_in(state: RequestState, act: Act) -> int:
     return find_match(state, act.matter.text, minimum=0.99) if is_short else -1
 
 
+def _is_dictated(state: RequestState, act: Act) -> bool:
+    """ "Say, …", "word for word": the rest of the turn is what to write or say."""
+    if state.open_item is None:
+        return False
+    begins = bool(_DICTATES.search(act.clause.text)) and act.kind != "ask"
+    goes_on = state.dictated_seq == act.seq
+    return begins or goes_on
+
+
 def _is_content(state: RequestState, act: Act) -> bool:
     """What follows "file a note" or "tell her" in the same turn is what to write or say."""
     item = state.open_item
@@ -260,13 +276,7 @@ def _answer(state: RequestState, act: Act) -> RequestState:
     if not act.answer:
         return state
     if act.answer == "no":
-        if offer and offer.is_still:
-            about = find_match(state, offer.matter.text, state.current)
-            state = replace(close(state, about, act), declined_seq=act.seq)
-        elif offer:
-            refused = state.refused | stems(offer.matter.text)
-            state = replace(state, refused=refused, declined_seq=act.seq)
-        return replace(state, offer=None, proposed=None)
+        return replace(_decline(state, act), offer=None, proposed=None)
     if offer:
         state = _accept(state, act, offer)
     if state.proposed and not state.days_of(act.clause.plain):
@@ -274,11 +284,26 @@ def _answer(state: RequestState, act: Act) -> RequestState:
     return replace(state, offer=None, proposed=None)
 
 
+def _decline(state: RequestState, act: Act) -> RequestState:
+    """A no to what was just asked for, or to "do you still want", calls it off."""
+    offer = state.offer
+    if offer is None:
+        return state
+    about = find_match(state, offer.matter.text, state.current if offer.is_still else -1)
+    is_asked = about >= 0 and state.items[about].asked == offer.seq - 1
+    if offer.is_still or is_asked:
+        return replace(close(state, about, act), declined_seq=act.seq)
+    refused = state.refused | stems(offer.matter.text)
+    item = state.open_item
+    is_of_it = item is not None and item.asked == offer.seq - 1
+    return replace(state, refused=refused, declined_seq=0 if is_of_it else act.seq)
+
+
 def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
     """An offer taken up is a request, or a detail of one that was asked already."""
     known = find_match(state, offer.matter.text)
     item = state.open_item
-    if known < 0 and item and item.asked >= offer.seq - 1:
+    if known < 0 and item and _is_offered(item, offer):
         known = state.current
         item = _with_detail(item, to_caller(offer.matter.said))
         state = put(state, known, item)
@@ -312,6 +337,12 @@ def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
     return _join_fault(state, item)
 
 
+def _is_offered(item: Item, offer: Offer) -> bool:
+    """Whether an offer is about a request: just asked for, being set right, or settled with it."""
+    is_mended = item.is_fault and item.turns[-1] >= offer.seq - 2
+    return item.asked >= offer.seq - 1 or is_mended or offer.seq in item.turns
+
+
 def _ask(state: RequestState, act: Act) -> RequestState:
     matter, item = act.matter, state.open_item
     called_off = matter.text.removeprefix("cancel ")
@@ -342,7 +373,7 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
         return state
     is_of_it = _is_pointing(matter) or _is_of_it(matter.text)
     is_of_it = is_of_it or bool(_TO_PERSON.match(matter.text))
-    context = context_of(state, act.seq, 0)
+    context = context_of(state, act.seq, 2 if act.kind == "unclear" else 0)
     is_vague = is_of_it and (not context or act.confidence < PLAIN)
     if _is_pointing(matter) and context:
         title = f"{title}: {context[0]}"
@@ -358,6 +389,8 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
         asked=act.seq,
         is_fault=act.kind == "fault",
     )
+    if _DICTATES.search(act.clause.text):
+        state = replace(state, dictated_seq=act.seq)
     state, day = claim_pending(state, act, day_of_ask(state, act, item))
     state = replace(state, offer=None, proposed=None)
     return _join_fault(state, replace(item, due=day))

@@ -105,6 +105,8 @@ class RequestState:
     """What the caller asked last."""
     agent_said: tuple[Plain, ...] = ()
     """The clauses of the agent's turn that are no offer."""
+    dictated_seq: int = 0
+    """The turn in which the caller dictates."""
     declined_seq: int = 0
     """The turn in which the caller last declined an offer."""
     pending: PendingDay | None = None
