@@ -31,8 +31,10 @@ _SURE = tuple(
     compile_pattern(pattern)
     for pattern in (
         r"(?:^|.*? )my (?:full |first |own |last |sur|family )?name is(?: also| actually| my)?",
-        rf"^{_LEAD}(?:\S+ )?{_LEAD}this is(?: actually)?",
-        rf"^{_LEAD}you are (?:speaking|talking) (?:to|with)",
+        rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}this is(?: actually)?",
+        rf"^{_LEAD}you (?:are )?(?:speak|speaking|talking) (?:to|with)",
+        r"(?:^|.* )i am (?:his|her|their|the \S+'s) (?:<kin>|<people>)",
+        r"(?:^|.* )(?:in|on|under) the name(?: of)?",
         r"(?:^|.*? )(?:it is|its|it would be|put it|put me|that is)(?: down)? under(?: the name)?",
         rf"^{_LEAD}under(?: the name(?: of)?)?",
         r"(?:^|.*? )(?:the |that is )?name is",
@@ -41,7 +43,8 @@ _SURE = tuple(
     )
 )
 _OPENING = compile_pattern(
-    rf"^{_LEAD}(?:\S+ )?{_LEAD}(?:it is|i am|that is|we are)(?: me| only| called| actually)*"
+    rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}(?:it is|i am|that is|we are)"
+    r"(?: me| only| called| actually| again| it is)*"
 )
 _AFTER = vocabulary(
     """
@@ -52,13 +55,26 @@ _AFTER = vocabulary(
 # After a lone first name these say nothing: "it's Anna the cat ran off with".
 _AFTER_FULL = vocabulary("is the in on can could would it about at")
 _SPEAKS = vocabulary("here speaking calling again ringing")
+_SPOKEN_BETWEEN = _SPEAKS | frozenset("abcdefghijklmnopqrstuvwxyz")
+_RELATED = compile_pattern(r"(?:^|.* )i am (?:his|her|their|the) \S+(?: \S+)?")
+_I_AM = compile_pattern(r".* (?:but |and )?i am")
+_IN_FULL = re.compile(
+    r"\b(?P<part>[A-Z][\w'’-]{2,})[.,](?: (?:(?:[A-Za-z]|double)(?:[ .,]+|$))+)?"
+    r" ?(?P<full>[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){1,2})"
+)
+_OF_OTHERS = vocabulary("her his their my she he they was for tell ask")
+# Two people on one phone: neither is the caller.
+_TWO = re.compile(
+    r"(?:\b(?:[Ii]t[’']s|[Tt]his is|[Ww]e[’']re) |^|[.!?] )(?P<one>[A-Z][a-z]+)"
+    r",? and (?P<two>[A-Z][a-z]+)(?:(?:[’']s| is) (?:here|on)\b|(?: [A-Z][a-z]+)?(?:[.,!]|$))"
+)
 # Before a name these show that it is somebody else's, or part of a message.
 _OTHERS = _PATTERNS["others"]
 _ASKS_NAME = re.compile(
     r"\b(?:your|the) (?:full |first |last |own )?(?:name|surname)\b|\bwho am i (?:speaking|talking)"
     r"|\bwho(?:'s| is) (?:calling|this|speaking)|\bwhat name\b|\bname (?:is it|should|shall|please)"
     r"|\bowner's (?:last |full |first )?name|\b(?:have|take|get) (?:a|your) name|\bname\?"
-    r"|\bname for the (?:booking|order|reservation)|\bwho(?:'s| is) it\b|\bname on the\b"
+    r"|\bneed a name|\bname for the (?:booking|order|reservation)|\bwho(?:'s| is) it\b|\bname on the\b"
     r"|\bwho(?:'s| is) (?:that|the \w+) for\b",
     re.I,
 )
@@ -94,6 +110,7 @@ _MAX_PARTS = 4
 _MIN_SPELLED = 3
 _MIN_LIKENESS = 0.5
 _MIN_ECHO = 0.6
+_GREETS = re.compile(r"\b(?:help|assist|do for|can i do|calling|speaking|hear|need|going|how are)\b", re.I)
 _PARTS = re.compile(r"(?<!Mr)(?<!Mrs)(?<!Ms)(?<!Dr)[.!]")
 
 
@@ -125,22 +142,49 @@ def asks_name(text: str) -> bool:
 
 
 def find_given_name(
-    text: str, *, is_opening: bool, is_asked: bool = False
+    text: str,
+    *,
+    is_opening: bool,
+    is_asked: bool = False,
+    is_answer: bool = False,
+    is_others: bool = False,
 ) -> GivenName | None:
-    """The last name that the caller clearly gave for themself in one turn."""
+    """The last name that the caller clearly gave for themself in one turn.
+
+    A bare name counts where it was asked for, not where it answers another question.
+    """
     found: GivenName | None = None
+    is_first = is_opening and not is_answer
     for sentence in _all_sentences(cut_text(text)):
         name = _name_in(sentence, is_opening=is_opening, is_asked=is_asked)
         before = found.name if found else ""
-        if not name and (is_asked or before or (is_opening and has_capitals(sentence))):
+        if not name and (is_asked or before or (is_first and has_capitals(sentence))):
             name = _bare_name(sentence, before, is_asked=is_asked)
         if name:
             corrects = bool(_CORRECTS.match(sentence.text))
+            is_fuller = set(before.lower().split()) <= set(name.lower().split())
+            is_new = is_fuller or corrects or not is_asked
             is_shorter = len(name.split()) < len(before.split()) and not corrects
-            found = GivenName(before if is_shorter else name, corrects)
+            found = GivenName(name if is_new and not is_shorter else before, corrects)
         elif found and (spelled := find_spelled(sentence)):
             found = GivenName(respell(found.name, spelled), found.corrects)
-    return found
+    full = _said_in_full(text)
+    is_of_it = found is None or found.name in full.split()
+    is_given = bool(full) and is_of_it and not is_others
+    return GivenName(full, bool(found and found.corrects)) if is_given else found
+
+
+def _said_in_full(text: str) -> str:
+    """ "Quayle. Leonard Quayle": a part, then the whole; so people name themselves."""
+    for match in _IN_FULL.finditer(text):
+        parts = match["full"].split()
+        before = text[: match.start()].split()
+        is_whole = not before or before[-1][0].islower() or before[-1][-1] in ".,!?"
+        is_others = bool(_OF_OTHERS & {word.lower() for word in before[-4:]})
+        is_name = not any(_NO_NAME.match(part.lower()) for part in parts)
+        if is_whole and is_name and not is_others and match["part"] in parts:
+            return match["full"]
+    return ""
 
 
 def take_name(plain: Plain, at: int) -> str:
@@ -155,7 +199,8 @@ def take_name(plain: Plain, at: int) -> str:
         if not _is_name_word(plain, word, is_cased=is_cased, is_first=not parts):
             break
         parts.append(plain.source[word.start : word.end])
-        if word.stop:
+        is_said_twice = parts[1:] and "," in plain.source[words[index - 1].end : word.start]
+        if word.stop or is_said_twice:
             break
     kept = _tidy_parts(parts)
     return " ".join(_capitalise(part) for part in (kept if is_cased else kept[:3]))
@@ -179,7 +224,8 @@ def has_capitals(plain: Plain) -> bool:
 
 def _is_name_word(plain: Plain, word: Word, *, is_cased: bool, is_first: bool) -> bool:
     norm, said = word.norm, plain.source[word.start : word.end]
-    if norm in _NEVER or _NO_NAME.match(norm):
+    is_code = said.isupper() and len(said) < _MIN_SPELLED and not plain.source.isupper()
+    if norm in _NEVER or _NO_NAME.match(norm) or is_code:
         return False
     is_given = norm in given_names()
     is_plain = norm in word_class("stop") and not is_given
@@ -201,7 +247,10 @@ def _capitalise(word: str) -> str:
 def _name_in(sentence: Plain, *, is_opening: bool, is_asked: bool) -> str:
     for frame in (*_SURE, _OPENING):
         match = frame.match(sentence.text)
-        if not match or _OTHERS.search(" ".join(match.group().split()[-5:])):
+        if not match or (
+            _OTHERS.search(" ".join(match.group().split()[-5:]))
+            and not _RELATED.fullmatch(match.group())
+        ):
             continue
         at = sentence.index(match.end())
         name = take_name(sentence, at)
@@ -209,12 +258,26 @@ def _name_in(sentence: Plain, *, is_opening: bool, is_asked: bool) -> str:
             continue
         is_free = frame is not _OPENING or is_opening or is_asked
         is_speaking = _after(sentence, at, name) in _SPEAKS
-        is_named = " name is" in f" {match.group()}"
+        is_full = has_capitals(sentence) and len(name.split()) > 1 and frame in _SURE
+        is_named = is_full or " name is" in f" {match.group()}"
         if is_named or (
             (is_free or is_speaking) and _is_plainly_given(sentence, at, name)
         ):
-            return _fuller_after(sentence, at, name)
-    return _named_first(sentence)
+            return _said_after(sentence) or _fuller_after(sentence, at, name)
+    return _said_after(sentence) or _named_first(sentence)
+
+
+def _said_after(sentence: Plain) -> str:
+    """ "It's the Osteria, I am Ettore": who speaks, behind what they speak for."""
+    match = _I_AM.match(sentence.text)
+    if match is None or not has_capitals(sentence):
+        return ""
+    at = sentence.index(match.end())
+    name = take_name(sentence, at)
+    is_own = bool(name) and not _describes(name)
+    is_contrast = match.group().endswith("but i am")
+    stop = sentence.words[at + len(name.split()) - 1].stop if is_own else ""
+    return name if is_own and (stop or is_contrast) else ""
 
 
 def _named_first(sentence: Plain) -> str:
@@ -222,7 +285,10 @@ def _named_first(sentence: Plain) -> str:
     lead = re.match(_LEAD, sentence.text)
     at = sentence.index(lead.end()) if lead else 0
     name = take_name(sentence, at)
-    is_speaking = bool(name) and _after(sentence, at, name) in _SPEAKS
+    after = _after(sentence, at, name) if name else ""
+    is_full = len(name.split()) > 1 or name.lower() in given_names()
+    is_from = after in ("from", "this") and is_full and has_capitals(sentence)
+    is_speaking = after in _SPEAKS or is_from or f"{after} side" in sentence.text
     return name if is_speaking and not _describes(name) else ""
 
 
@@ -254,6 +320,9 @@ def _describes(name: str) -> bool:
 def _fuller_after(sentence: Plain, at: int, name: str) -> str:
     """ "It's Meg, Margarethe Solberg": the fuller name behind the comma."""
     end = at + len(name.split())
+    end += sum(word.norm in word_class("title") for word in sentence.words[at:end])
+    while end < len(sentence.words) and sentence.words[end].norm in _SPOKEN_BETWEEN:
+        end += 1
     if end >= len(sentence.words) or sentence.words[end - 1].stop != ",":
         return name
     fuller = take_name(sentence, end)
@@ -350,18 +419,26 @@ class NameListener:
         self._heard = 0
         self._is_asked = False
         self._is_echoed = False
+        self._is_answering = False
+        self._is_others = False
         self.last = ""
 
     def process_turn(self, speaker: Speaker, text: str) -> GivenName | None:
         if speaker == "agent":
             self._is_echoed = bool(self.last) and _echoes(text, self.last)
             self._is_asked = asks_name(text)
+            self._is_answering = "?" in text and not _GREETS.search(text)
+            self._is_others = bool(_OTHERS_NAME.search(text))
             return None
         self._heard += 1
         asked, echoed = self._is_asked, self._is_echoed
         self._is_asked = self._is_echoed = False
         given = find_given_name(
-            text, is_opening=self._heard <= OPENING_TURNS, is_asked=asked or echoed
+            text,
+            is_opening=self._heard <= OPENING_TURNS,
+            is_asked=asked or echoed,
+            is_answer=self._is_answering,
+            is_others=self._is_others,
         )
         if given is None:
             return None
@@ -389,6 +466,8 @@ def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
     listener = NameListener()
     best = ""
     for speaker, text in turns:
+        if speaker == "caller" and _names_two(text):
+            return None
         given = listener.process_turn(speaker, text)
         if given is None:
             continue
@@ -396,6 +475,12 @@ def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
         if not best or given.corrects or is_fuller:
             best = _joined(best, given) if given.corrects else given.name
     return best or None
+
+
+def _names_two(text: str) -> bool:
+    match = _TWO.search(text)
+    plain = word_class("stop") | _NEVER
+    return bool(match) and not any(name.lower() in plain for name in match.group("one", "two"))
 
 
 def _joined(best: str, given: GivenName) -> str:
