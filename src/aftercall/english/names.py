@@ -288,7 +288,8 @@ def _named_first(sentence: Plain) -> str:
     after = _after(sentence, at, name) if name else ""
     is_full = len(name.split()) > 1 or name.lower() in given_names()
     is_from = after in ("from", "this") and is_full and has_capitals(sentence)
-    is_speaking = after in _SPEAKS or is_from or f"{after} side" in sentence.text
+    is_side = after == "this" and " this side" in sentence.text
+    is_speaking = bool(name) and (after in _SPEAKS or is_from or is_side)
     return name if is_speaking and not _describes(name) else ""
 
 

@@ -64,7 +64,8 @@ _ORDERED = re.compile(
 _CONFIDES = _PATTERNS["confides"]
 _ASKS_OF_OTHER = _PATTERNS["asks_of_other"]
 _LISTENER = _PATTERNS["listener"]
-_PERSONAL = compile_pattern(r"(?:i|we|my|our|he|she|they|it is)")
+_PERSONAL = compile_pattern(r"(?:i|we|my|our|he|she|they|it is|\S+ is \S+ing)")
+_VAGUE_NOUNS = vocabulary("code number pin digits")
 _MIN_TOLD_WORDS = 2
 _REACH = 3  # clauses that a plea for silence reaches back over
 _MIN_TELLING_CHARS = 6
@@ -210,14 +211,16 @@ def _runs(plain: Plain) -> Iterator[list[Word]]:
 
 
 def _find_codes(turn: Turn, question: str) -> Iterator[Secret]:
-    label = noun = ""
     asked = _asked_for(question)
+    word = _PASSWORD.search(normalise(question).text) if _ASKED.search(question) else None
+    label = noun = word.group() if word else ""
     for match in _KEY.finditer(turn.text):
         yield Secret(turn.seq, match.group(), match.group(), "technical", "A key")
     for sentence in split_plain_sentences(normalise(turn.text)):
         is_pointing = bool(label) and bool(_POINTS.match(sentence.text))
         for value, governor in _find_numbers(sentence, asked or noun):
-            shown = label if is_pointing else asked or governor
+            is_vague = governor in _VAGUE_NOUNS and noun not in ("", governor)
+            shown = label if is_pointing or is_vague else asked or governor
             yield Secret(turn.seq, sentence.cited, value, "technical", shown)
         is_named = bool(_PASSWORD.search(sentence.text))
         if (is_named or _PASSWORD.search(noun)) and (value := _password(sentence)):
@@ -230,7 +233,8 @@ def _find_codes(turn: Turn, question: str) -> Iterator[Secret]:
 def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
     """Each secret number of a sentence, and the noun that says what it is."""
     for run in _runs(sentence):
-        if max(len(_figures(run)), len(run)) < _MIN_FIGURES:
+        figures = _figures(run)
+        if not figures or max(len(figures), len(run)) < _MIN_FIGURES:
             continue
         if governor := _governor(sentence, run, otherwise):
             yield sentence.source[run[0].start : run[-1].end], governor
@@ -293,6 +297,11 @@ def _password(sentence: Plain) -> str:
     start = noun.end() if noun else 0
     found = list(_SAYS.finditer(sentence.text))
     behind = [way for way in reversed(found) if way.start() >= start]
+    last = sentence.index(noun.end() - 1) if noun else -1
+    if last >= 0 and sentence.words[last].stop and last + 1 < len(sentence.words):
+        value = _password_after(sentence.slice(last + 1))
+        if value and not behind:
+            return value
     typed = [way for way in found if way.start() < start and _TYPED.match(way.group())]
     values = (_password_after(sentence.after(way.end())) for way in behind + typed)
     return next((value for value in values if value), "")

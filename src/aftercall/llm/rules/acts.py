@@ -49,7 +49,7 @@ _ACCEPTS = _PATTERNS["accepts"]
 _TO_YOU = re.compile(r"\b(?:to|with|for) you\b")
 _NICKNAME = compile_pattern(r"call me (?!<later>)\S+.*")
 _CONDITION = re.compile(
-    r"\b(?:if|suppose|unless) (?!possible|you (?:can|could|do not mind|like|would|want|need))"
+    r"\b(?:one more \S+|i swear|if|suppose|unless) (?!possible|you (?:can|could|do not mind|like|would|want|need))"
 )
 _DECLINES = _PATTERNS["declines"]
 

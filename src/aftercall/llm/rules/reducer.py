@@ -29,6 +29,7 @@ from aftercall.llm.rules.state import (
     find_match,
     find_named,
     put,
+    put_right,
     touch,
 )
 from aftercall.llm.rules.titles import find_person, kind_of, title_of, to_caller
@@ -160,9 +161,17 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
     return replace(
         state,
         asks_day=bool(_CUES["asks_day"].search(text)),
-        asks_detail=not _CUES["asks_other"].search(text),
+        asks_detail=_asks_detail(state, act),
         current=named if named >= 0 else state.current,
     )
+
+
+def _asks_detail(state: RequestState, act: Act) -> bool:
+    """Whether an agent asks for more about the request; not by the way about something else."""
+    text, item = act.clause.text, state.open_item
+    is_of_it = item is not None and bool(stems(text) & item.about)
+    is_open = bool(_CUES["asks_more"].match(text)) or len(act.clause.plain.words) <= 4
+    return (is_of_it or is_open) and not _CUES["asks_other"].search(text)
 
 
 def _answers(state: RequestState) -> bool:
@@ -577,13 +586,15 @@ def _add_detail(state: RequestState, act: Act) -> RequestState:
         return state
     is_same_turn = max(item.asked, item.turns[0]) == act.seq
     is_meant = is_same_turn or state.asks_detail or act.answer == "yes"
-    about = stems(act.matter.text)
-    if not is_meant or not about or about & state.refused:
+    matter = put_right(act.matter)
+    about = stems(matter.text)
+    is_story = bool(_CUES["story"].match(matter.text))
+    if not is_meant or not about or is_story or about & state.refused:
         return state
     updated = replace(
         touch(item, act.seq),
-        details=(*item.details, act.matter.said),
-        person=item.person or find_person(act.matter),
+        details=(*item.details, matter.said),
+        person=item.person or find_person(matter),
     )
     return put(state, state.current, updated)
 

@@ -24,6 +24,7 @@ MAX_RECENT = 12  # requests that later words may be about
 MIN_SAME_MATTER = 0.5
 NOTHING = Plain("", ())
 Status = Literal["open", "withdrawn", "refused", "own"]
+_THINKS_AGAIN = frozenset(("wait", "hang", "hold", "sorry", "actually"))
 _BARE_WEEKDAY = re.compile(
     r"(?:this |on |the )?\w+day(?: (?:morning|afternoon|evening|lunchtime))?"
 )
@@ -212,6 +213,16 @@ def find_named(state: RequestState, text: str, *, is_open: bool = False) -> int:
         if shared >= best:
             best, found = shared, index
     return found
+
+
+def put_right(plain: Plain) -> Plain:
+    """ "Gary, no, Garth": the words after the last correction."""
+    start = 0
+    for at, (word, after) in enumerate(itertools.pairwise(plain.words)):
+        is_apart = at > 0 and bool(plain.words[at - 1].stop)
+        if word.norm == "no" and is_apart and (word.stop or after.norm in _THINKS_AGAIN):
+            start = at + 1 + (not word.stop)
+    return plain.slice(start) if start else plain
 
 
 def drop_details(state: RequestState, text: str) -> RequestState:
