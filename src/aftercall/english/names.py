@@ -110,7 +110,10 @@ _MAX_PARTS = 4
 _MIN_SPELLED = 3
 _MIN_LIKENESS = 0.5
 _MIN_ECHO = 0.6
-_GREETS = re.compile(r"\b(?:help|assist|do for|can i do|calling|speaking|hear|need|going|how are)\b", re.I)
+_GREETS = re.compile(
+    r"\b(?:help|assist|do for|can i do|calling|speaking|hear|need|going|how are)\b",
+    re.I,
+)
 _PARTS = re.compile(r"(?<!Mr)(?<!Mrs)(?<!Ms)(?<!Dr)[.!]")
 
 
@@ -199,7 +202,9 @@ def take_name(plain: Plain, at: int) -> str:
         if not _is_name_word(plain, word, is_cased=is_cased, is_first=not parts):
             break
         parts.append(plain.source[word.start : word.end])
-        is_said_twice = parts[1:] and "," in plain.source[words[index - 1].end : word.start]
+        is_said_twice = (
+            parts[1:] and "," in plain.source[words[index - 1].end : word.start]
+        )
         if word.stop or is_said_twice:
             break
     kept = _tidy_parts(parts)
@@ -481,7 +486,9 @@ def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
 def _names_two(text: str) -> bool:
     match = _TWO.search(text)
     plain = word_class("stop") | _NEVER
-    return bool(match) and not any(name.lower() in plain for name in match.group("one", "two"))
+    return bool(match) and not any(
+        name.lower() in plain for name in match.group("one", "two")
+    )
 
 
 def _joined(best: str, given: GivenName) -> str:

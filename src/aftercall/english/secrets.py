@@ -212,7 +212,9 @@ def _runs(plain: Plain) -> Iterator[list[Word]]:
 
 def _find_codes(turn: Turn, question: str) -> Iterator[Secret]:
     asked = _asked_for(question)
-    word = _PASSWORD.search(normalise(question).text) if _ASKED.search(question) else None
+    word = (
+        _PASSWORD.search(normalise(question).text) if _ASKED.search(question) else None
+    )
     label = noun = word.group() if word else ""
     for match in _KEY.finditer(turn.text):
         yield Secret(turn.seq, match.group(), match.group(), "technical", "A key")

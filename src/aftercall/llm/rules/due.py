@@ -92,7 +92,9 @@ def take_day(state: RequestState, act: Act) -> RequestState:
         return replace(settle(state, act, days[-1].day), proposed=None)
     here = (act.seq, act.clause.sentence)
     is_alone = _is_alone(act, days[-1])
-    is_for_words = item is not None and bool(_CUES["due_of_words"].match(act.matter.text))
+    is_for_words = item is not None and bool(
+        _CUES["due_of_words"].match(act.matter.text)
+    )
     if item is None or (item.delivers_words and not is_for_words):
         pending = PendingDay(*here, days[-1].day, -1, None) if is_alone else None
         return replace(state, pending=pending)

@@ -45,7 +45,9 @@ _EMPTY_VERBS = stems(
 _OPEN_OFFERS = _EMPTY_VERBS | stems(
     "message list something anything details information start arrange"
 )
-_REASONS = vocabulary("because since as if i we he she they it there my our and but so till")
+_REASONS = vocabulary(
+    "because since as if i we he she they it there my our and but so till"
+)
 _WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own", "question")
 _ALONE = frozenset(
     ("cancel", "complain", "unsubscribe", "upgrade", "renew", "reschedule")
@@ -154,7 +156,7 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         about = find_match(state, act.matter.text, state.current)
         return replace(state, offer=offer, current=about)
     if _CUES["new_topic"].search(text):
-        return replace(state, current=-1, told=())
+        return replace(state, current=-1, told=(), offer=None, proposed=None)
     if not act.clause.is_question:
         return state
     named = find_named(state, text, is_open=True)
@@ -177,7 +179,9 @@ def _asks_detail(state: RequestState, act: Act) -> bool:
 def _answers(state: RequestState) -> bool:
     """Whether the caller just asked something else than for a free day."""
     asked = state.question
-    is_of_days = bool(state.days_of(asked)) or bool(_CUES["asks_slot"].search(asked.text))
+    is_of_days = bool(state.days_of(asked)) or bool(
+        _CUES["asks_slot"].search(asked.text)
+    )
     return bool(asked.words) and not is_of_days
 
 
@@ -298,7 +302,9 @@ def _decline(state: RequestState, act: Act) -> RequestState:
     offer = state.offer
     if offer is None:
         return state
-    about = find_match(state, offer.matter.text, state.current if offer.is_still else -1)
+    about = find_match(
+        state, offer.matter.text, state.current if offer.is_still else -1
+    )
     is_asked = about >= 0 and state.items[about].asked == offer.seq - 1
     if offer.is_still or is_asked:
         return replace(close(state, about, act), declined_seq=act.seq)
@@ -339,7 +345,11 @@ def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
         due=days[-1] if days else None,
         person=find_person(offer.matter),
         details=(
-            *(plain.said for plain in (state.question, *state.agent_said) if plain.words),
+            *(
+                plain.said
+                for plain in (state.question, *state.agent_said)
+                if plain.words
+            ),
             *context_of(state, act.seq, 4),
         ),
     )
@@ -532,8 +542,11 @@ def _stop_last(state: RequestState, act: Act) -> RequestState:
         for at, item in enumerate(state.items)
         if item.status == "open" and item.turns[-1] >= act.seq - STOP_REACH
     ]
-    same = [at for at, item in near if verb in stems(item.title) or
-            (is_told and _concerns_person(item))]
+    same = [
+        at
+        for at, item in near
+        if verb in stems(item.title) or (is_told and _concerns_person(item))
+    ]
     known = same or [at for at, _ in near]
     return close(state, known[-1], act) if known else state
 

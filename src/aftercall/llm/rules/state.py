@@ -220,7 +220,11 @@ def put_right(plain: Plain) -> Plain:
     start = 0
     for at, (word, after) in enumerate(itertools.pairwise(plain.words)):
         is_apart = at > 0 and bool(plain.words[at - 1].stop)
-        if word.norm == "no" and is_apart and (word.stop or after.norm in _THINKS_AGAIN):
+        if (
+            word.norm == "no"
+            and is_apart
+            and (word.stop or after.norm in _THINKS_AGAIN)
+        ):
             start = at + 1 + (not word.stop)
     return plain.slice(start) if start else plain
 
@@ -231,7 +235,9 @@ def drop_details(state: RequestState, text: str) -> RequestState:
     items = (
         replace(
             item,
-            details=tuple(detail for detail in item.details if not stems(detail) & about),
+            details=tuple(
+                detail for detail in item.details if not stems(detail) & about
+            ),
         )
         for item in state.items
     )
