@@ -24,7 +24,7 @@ _PART = r"(?:morning|afternoon|evening|night|lunchtime)"
 _FREE = (
     r"(?= (?:at|by|for|from|in|of|on|or|and|but|is|if|then|to|please|instead|though|because|so"
     r"|works?|would|will|before|after|about|around|i|we|you|he|she|they|it|with|when|not|that"
-    r"|until|till|no|yes|maybe|thanks|thank|ok|say|would)(?!\S)|$)"
+    r"|until|till|no|yes|maybe|thanks|thank|ok|say|would|half|quarter|\d+)(?!\S)|$)"
 )
 _COUNTS = {"a": 1, "an": 1, "one": 1, "a few": 3}
 _DAYS_OF = {"day": 1, "week": 7, "fortnight": 14}

@@ -59,8 +59,20 @@ def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
     head = " ".join(act.matter.text.split()[:3])
     end = act.clause.text.find(head) + len(head)
     if item.delivers_words:
-        days = [mention for mention in days if mention.start <= end]
+        days = [mention for mention in days if mention.start <= end + 1]
     return max(days, key=lambda mention: mention.start).day if days else None
+
+
+def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState:
+    """The one day that the agent names in answer to a request is its day."""
+    item = state.open_item
+    is_just_asked = item is not None and item.asked == act.seq - 1 and item.due is None
+    if item is None or not is_just_asked or act.clause.is_question or item.is_fault:
+        return state
+    if len(set(days)) != 1 or days[0] == state.today or item.delivers_words:
+        return state
+    due = replace(item, due=days[0])
+    return put(state, state.current, touch(due, act.seq))
 
 
 def claim_pending(
@@ -111,7 +123,7 @@ def _is_its_day(state: RequestState, act: Act, mention: DateMention) -> bool:
     is_first = act.clause.text.find(act.matter.text) >= mention.start
     is_asked = state.asks_day or state.proposed is not None
     is_cued = bool(_CUES["due"].search(act.clause.text))
-    is_said = _is_alone(act, mention) or is_asked or is_cued
+    is_said = _is_alone(act, mention) or is_asked or is_cued or is_first
     is_others = bool(_CUES["other_day"].match(act.matter.text)) and not is_first
     return is_said and not is_others
 

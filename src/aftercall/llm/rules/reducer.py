@@ -7,7 +7,13 @@ from aftercall.english.stems import stem, stems
 from aftercall.english.text import Plain
 from aftercall.english.words import compile_pattern, load_patterns, vocabulary
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.due import claim_pending, day_of_ask, settle, take_day
+from aftercall.llm.rules.due import (
+    claim_pending,
+    confirm_day,
+    day_of_ask,
+    settle,
+    take_day,
+)
 from aftercall.llm.rules.state import (
     ACTED_ON,
     MAX_DETAILS,
@@ -66,6 +72,7 @@ _NO_DEED = compile_pattern(
     r"(?!(?:tell|call|ring|text) (?:any|me|us))<deed>"
     r"(?: (?:it|that|this|them|him|her|those|me|anything|any|anybody|anyone))?(?: .*)?"
 )
+WITHDRAW_REACH = 3
 STOP_REACH = 6  # turns back in which something can be called off without its name
 _DICTATES = re.compile(r"^say (?!that)\S|\bquote\b|\bword for word\b")
 _STOPPING = re.compile(r"\b(?:any ?more|again|any)\b")
@@ -150,6 +157,8 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         return _refuse(state, act)
     if act.kind != "offer":
         state = replace(state, agent_said=(*state.agent_said, act.clause.plain))
+        is_told = not _CUES["no_slot"].search(text)
+        state = confirm_day(state, act, days) if is_told else state
     state = _take_up(state, act, has_day=bool(days))
     if act.kind == "offer":
         offer = Offer(act.matter, act.seq, " still " in f" {text} ")
@@ -324,7 +333,11 @@ def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
         state = put(state, known, item)
     if known < 0 and _is_pointing(offer.matter):
         asked = _QUESTION_LEAD.sub("", state.question.text, count=1)
-        if stems(asked):
+        item = state.open_item
+        about = [plain for plain in state.agent_said if _is_new_matter(plain, item)]
+        if about and not state.question.words:
+            offer = replace(offer, matter=about[-1])
+        elif stems(asked):
             start = len(state.question.text) - len(asked)
             offer = replace(offer, matter=state.question.after(start), seq=act.seq - 2)
         elif state.open_item:
@@ -356,6 +369,12 @@ def _accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
     return _join_fault(state, item)
 
 
+def _is_new_matter(plain: Plain, item: Item | None) -> bool:
+    """Whether an agent's clause, to which its offer points, is about something new."""
+    about = stems(plain.text)
+    return len(about) > 1 and not (item and about & item.about)
+
+
 def _is_offered(item: Item, offer: Offer) -> bool:
     """Whether an offer is about a request: just asked for, being set right, or settled with it."""
     is_mended = item.is_fault and item.turns[-1] >= offer.seq - 2
@@ -375,9 +394,13 @@ def _ask(state: RequestState, act: Act) -> RequestState:
         item = state.open_item
         if item and _concerns_person(item):
             return _restate(state, act)
+    is_taken = bool(act.answer) and item is not None and act.seq in item.turns
+    if item and is_taken and stems(matter.text) & item.topic:
+        return _restate(state, act)
     if item and _continues(state, item, act):
         return _restate(state, act)
-    known = find_match(state, matter.text, minimum=0.75)
+    is_same_turn = item is not None and item.asked == act.seq
+    known = find_match(state, matter.text, minimum=0.5 if is_same_turn else 0.75)
     if known >= 0:
         other = state.items[known]
         if act.kind != "ask" or other.is_fault or other.kind == kind_of(matter.text):
@@ -580,7 +603,10 @@ def _withdraw(state: RequestState, act: Act) -> RequestState:
     just_closed = 0 <= state.current < len(state.items) and state.open_item is None
     if just_closed and state.items[state.current].turns[-1] == act.seq:
         return state
-    return close(state, state.current, act)
+    item = state.open_item
+    reach = WITHDRAW_REACH if act.matter.words else STOP_REACH
+    is_near = item is not None and item.turns[-1] >= act.seq - reach
+    return close(state, state.current, act) if is_near else state
 
 
 def _head_of(matter: Plain) -> str:
