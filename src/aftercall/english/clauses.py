@@ -9,7 +9,7 @@ from aftercall.english.words import compile_pattern, vocabulary
 
 _PRONOUN = r"(?:i|we|he|she|it|they|you|there|that|this|my|our|nobody|somebody|someone|the \S+)"
 _ASK = r"""
-    (?:can|could|would|will|should|shall|may) (?:you|i|we|they|somebody|someone|anybody|he|she)
+    (?:can|could|would|will|should|shall|may|might) (?:you|ye|i|we|they|somebody|someone|anybody|he|she)
     | you can <deed> | please <deed> | remind me
     | do not (?:<deed>|forget|bother|worry|touch)
     | let us | make (?:it|that) | never mind | scratch (?:that|the|all) | forget (?:the|about|it|that)

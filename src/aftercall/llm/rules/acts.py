@@ -22,26 +22,29 @@ Answer = Literal["yes", "ok", "no", ""]
 _NO_ANSWER: Answer = ""
 _ASKING = ("ask", "unclear", "fault", "own")
 
-_YES = vocabulary("yes absolutely definitely exactly correct certainly")
+_YES = frozenset(
+    ("yes", "absolutely", "definitely", "exactly", "correct", "certainly", "of course", "ja", "oui", "si")
+)
 _OK = vocabulary(
     """
     ok fine sure great perfect cool lovely alright right wonderful amazing deal grand super
-    brilliant excellent good
+    brilliant excellent good sweet super
     """
 )
 _NO = frozenset(("no",))
+_AGREES = "all right"
 _LEAD = re.compile(
-    r"(?:and|but|so|then|well|hi|hello|hey|also|plus|actually|anyway|look|listen|sorry|because|or"
+    r"(?:and|but|so|then|well|hi|hello|hey|also|plus|actually|anyway|look(?! into| after| at)|listen|sorry|because|or"
     r"|morning|good morning|good afternoon|good evening|hi there|hello there|hey there|thanks"
     r"|thank you|as i said|like i said|now|please(?= yes)|oh|which|wait|hold on|hang on"
     r"|first thing|second thing|third thing|one more thing|another thing|i think|i guess"
-    r"|let us see|you know what|you know|uh huh|all right|ah|sweet|ta|cheers"
+    r"|let us see|on second thoughts?|god|heavens|lord|jeez|ja|oui|si|you know what|you know|uh huh|all right|ah|sweet|ta|cheers"
     r"|do(?= (?:ring|call|tell|send|book|put|let|ask))|sir|madam|ma'am|mate|pet|my dear|guys"
     r"|please(?= (?:then|also|i|we|can|could) )"
     r"|of course|one thing|(?:second|third|first|next)(?! (?:week|month|\S+day|of))|lastly|finally"
     r"|dear|love|though|honestly|yes"
-    r"|no(?! more| need| further)|ok|fine|sure|great|perfect|cool|lovely|alright|right|wonderful"
-    r"|amazing|absolutely|definitely|exactly|correct|certainly|deal|grand|super|brilliant"
+    r"|no(?! more| need| further| point| problem| bother| worries)|ok|fine|sure|great|perfect|cool|lovely|alright|right|wonderful"
+    r"|amazing|absolutely(?! not)|definitely(?! not)|exactly|correct(?! the| my)|certainly(?! not)|deal|grand|super|brilliant"
     r"|excellent|good)(?: |$)"
 )
 _DO_IT = _PATTERNS["do_it"]
@@ -52,6 +55,7 @@ _CONDITION = re.compile(
     r"\b(?:one more \S+|i swear|if|suppose|unless) (?!possible|you (?:can|could|do not mind|like|would|want|need))"
 )
 _DECLINES = _PATTERNS["declines"]
+_AFTER_NO = _PATTERNS["after_no"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ class Act:
         return self.clause.seq
 
 
+_PART = re.compile(r"\{([a-z]+)\}")
 Row = tuple[ActKind, float, re.Pattern[str]]
 
 
@@ -79,10 +84,17 @@ Row = tuple[ActKind, float, re.Pattern[str]]
 def load_table(speaker: Speaker) -> tuple[Row, ...]:
     """The rows of `acts.toml`, one pattern each, in order."""
     text = files(__package__).joinpath("acts.toml").read_text("utf-8")
-    rows = tomllib.loads(text)[speaker]
+    tables = tomllib.loads(text)
+    parts = tables["parts"]
+
+    def fill(pattern: str) -> str:
+        while (filled := _PART.sub(lambda match: parts[match[1]], pattern)) != pattern:
+            pattern = filled
+        return pattern
+
     return tuple(
-        (row["act"], row.get("confidence", 0.0), compile_pattern(pattern))
-        for row in rows
+        (row["act"], row.get("confidence", 0.0), compile_pattern(fill(pattern)))
+        for row in tables[speaker]
         for pattern in row["patterns"]
     )
 
@@ -137,7 +149,9 @@ def classify(clause: Clause, speaker: Speaker) -> Act:
         return _look_up(clause, clause.plain, speaker, _NO_ANSWER)
     plain, answer = _read_answer(clause.plain)
     is_yes = answer != "no" and _ACCEPTS.fullmatch(plain.text)
-    is_no = answer == "no" and _DECLINES.fullmatch(plain.text)
+    is_no = answer == "no" and _AFTER_NO.fullmatch(plain.text)
+    if _DECLINES.fullmatch(plain.text) and answer != "yes":
+        is_no, answer = True, "no"
     if is_yes or is_no or not plain.words:
         given = answer or ("yes" if is_yes else _NO_ANSWER)
         return Act("tell", clause, plain, speaker, answer=given, is_bare=True)
@@ -150,7 +164,7 @@ def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> 
     for kind, confidence, pattern in load_table(speaker):
         match = pattern.fullmatch(plain.text)
         if match:
-            has_matter = match.groupdict().get("what") is not None
+            has_matter = match["what"] is not None if "what" in match.groupdict() else False
             matter = plain.between(*match.span("what")) if has_matter else plain
             if kind == "ask":
                 kind = _check_ask(matter.text, plain.text)
@@ -175,7 +189,7 @@ def _read_answer(plain: Plain) -> tuple[Plain, Answer]:
             answer = "no"
         elif word in _YES and answer != "no":
             answer = "yes"
-        elif word in _OK and not answer:
+        elif (word in _OK or word == _AGREES) and not answer:
             answer = "ok"
         at = match.end()
     return plain.after(at) if at else plain, answer
