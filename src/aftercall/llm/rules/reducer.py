@@ -69,7 +69,7 @@ _REACHES = re.compile(
     r"^(?:call|ring|phone|text|email|leave|contact|use|write|come|put)\b"
 )
 _NO_DEED = compile_pattern(
-    r"(?!(?:tell|call|ring|text) (?:any|me|us))<deed>"
+    r"(?!ask|(?:tell|call|ring|text) (?:any|me|us))<deed>"
     r"(?: (?:it|that|this|them|him|her|those|me|anything|any|anybody|anyone))?(?: .*)?"
 )
 WITHDRAW_REACH = 3
@@ -197,20 +197,24 @@ def _answers(state: RequestState) -> bool:
 def _take_up(state: RequestState, act: Act, *, has_day: bool) -> RequestState:
     """An agent that asks on, promises or proposes a day has understood a request as one."""
     item = state.open_item
-    if item is None or not UNSURE <= item.confidence < ACTED_ON:
+    if item is None or not UNKNOWN <= item.confidence < ACTED_ON:
         return state
     goes_on = has_day or _goes_on(item, act)
     if not goes_on or item.turns[-1] != act.seq - 1:
         return state
+    if not act.clause.is_question:
+        item = _with_detail(item, act.clause.plain.said)
     return put(state, state.current, replace(item, confidence=TAKEN_UP))
 
 
 def _goes_on(item: Item, act: Act) -> bool:
     """Whether an agent asks on about a request, or promises something of it."""
     text = act.clause.text
-    is_of_it = bool(stems(text) & item.about) or bool(_CUES["asks_on"].match(text))
+    if _PROMISED.match(text) or _CUES["agrees"].match(text):
+        return True
+    is_of_it = bool(stems(text) & stems(item.title))
     asks_on = act.clause.is_question and not _CUES["asks_other"].search(text)
-    return (asks_on and is_of_it) or bool(_PROMISED.match(text))
+    return is_of_it or (asks_on and bool(_CUES["asks_on"].match(text)))
 
 
 def _refuse(state: RequestState, act: Act) -> RequestState:
@@ -449,7 +453,7 @@ def _continues(state: RequestState, item: Item, act: Act) -> bool:
     if _is_pointing(act.matter) or _says_again(state, item, act):
         return True
     is_of_person = bool(_CUES["of_person"].search(act.clause.text))
-    if is_of_person and (item.kind == "message" or item.person or is_same_turn):
+    if is_of_person and (item.kind == "message" or item.person):
         return True
     return _is_of_it(text)
 
