@@ -25,12 +25,12 @@ _PATTERNS = load_patterns("aftercall.english", "names")
 _LEAD = (
     r"(?:(?:hi|hello|hey|yes|no|so|well|ok|right|sorry|actually|good|morning|afternoon|evening"
     r"|there|and|but|wait|hang on|sure|alright|thank you|thanks|me|again|please|it is me"
-    r"|that would be|dear|certainly|of course|absolutely) )*"
+    r"|that would be|put|say|only|love|dear|certainly|of course|absolutely) )*"
 )
 _SURE = tuple(
     compile_pattern(pattern)
     for pattern in (
-        r"(?:^|.*? )my (?:full |first |own |last |sur|family )?name is(?: also| actually| my)?",
+        r"(?:^|.*? )my (?:full |first |own |last |sur|family )?(?:name is|names)(?: also| actually| my)?",
         rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}this is(?: actually)?",
         rf"^{_LEAD}you (?:are )?(?:speak|speaking|talking) (?:to|with)",
         r"(?:^|.* )i am (?:his|her|their|the \S+'s) (?:<kin>|<people>)",
@@ -75,7 +75,7 @@ _ASKS_NAME = re.compile(
     r"|\bwho(?:'s| is) (?:calling|this|speaking)|\bwhat name\b|\bname (?:is it|should|shall|please)"
     r"|\bowner's (?:last |full |first )?name|\b(?:have|take|get) (?:a|your) name|\bname\?"
     r"|\bneed a name|\bname for the (?:booking|order|reservation)|\bwho(?:'s| is) it\b|\bname on the\b"
-    r"|\bwho(?:'s| is) (?:that|the \w+) for\b",
+    r"|\bwho(?:'s| is) (?:that|the \w+) for\b|\b(?:and|who) (?:are you|you are)\b",
     re.I,
 )
 _OTHERS_NAME = re.compile(
@@ -107,6 +107,7 @@ _NO_NAME = re.compile(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?$|[\W\d_]|.*(?:'s?$|@)"
 )
 _MAX_PARTS = 4
+_MAX_APPOSED = 3  # words: "it's Bramble, my rabbit" names somebody else
 _MIN_SPELLED = 3
 _MIN_LIKENESS = 0.5
 _MIN_ECHO = 0.6
@@ -184,7 +185,10 @@ def _said_in_full(text: str) -> str:
         before = text[: match.start()].split()
         is_whole = not before or before[-1][0].islower() or before[-1][-1] in ".,!?"
         is_others = bool(_OF_OTHERS & {word.lower() for word in before[-4:]})
-        is_name = not any(_NO_NAME.match(part.lower()) for part in parts)
+        plain = word_class("stop") | word_class("hesitation")
+        is_name = not any(
+            part.lower() in plain or _NO_NAME.match(part.lower()) for part in parts
+        )
         if is_whole and is_name and not is_others and match["part"] in parts:
             return match["full"]
     return ""
@@ -293,8 +297,11 @@ def _named_first(sentence: Plain) -> str:
     after = _after(sentence, at, name) if name else ""
     is_full = len(name.split()) > 1 or name.lower() in given_names()
     is_from = after in ("from", "this") and is_full and has_capitals(sentence)
+    is_mine = after == "is" and " is my name" in sentence.text
     is_side = after == "this" and " this side" in sentence.text
-    is_speaking = bool(name) and (after in _SPEAKS or is_from or is_side)
+    is_speaking = bool(name) and (
+        after in _SPEAKS or is_from or is_side or is_mine
+    )
     return name if is_speaking and not _describes(name) else ""
 
 
@@ -308,7 +315,12 @@ def _after(sentence: Plain, at: int, name: str) -> str:
 def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
     """A name after "it's" or "I'm" ends the clause or goes on as an introduction does."""
     after = _after(sentence, at, name)
+    while at < len(sentence.words) - 1 and sentence.words[at].norm in word_class("title"):
+        at += 1
     end = min(at + len(name.split()), len(sentence.words)) - 1
+    rest = sentence.words[end + 1 :]
+    if after == "my" and len(rest) <= _MAX_APPOSED:
+        return False
     is_closed = not after or bool(sentence.words[end].stop)
     is_full = len(name.split()) > 1
     goes_on = after in _AFTER and (is_full or after not in _AFTER_FULL)

@@ -39,7 +39,7 @@ _WHOLE = {
     "tomorrow's": "tomorrow is", "today's": "today is", "hiya": "hi", "til": "till",
     "a.m": "am", "p.m": "pm", "e-mail": "email", "wi-fi": "wifi", "mum's": "mum's",
     "uh-huh": "yes", "everyday": "every day", "shes": "she is", "hes": "he is", "yall": "you all",
-    "whos": "who is", "itll": "it will", "thatll": "that will", "cannae": "can not", "aye": "yes",
+    "whos": "who is", "its": "it is", "itll": "it will", "thatll": "that will", "cannae": "can not", "aye": "yes",
     "naw": "no", "yous": "you",
 }  # fmt: skip
 # Without an apostrophe these are words of their own, except before a verb.
