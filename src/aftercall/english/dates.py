@@ -237,8 +237,15 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (r"(?:a )?week (?:from )?tomorrow|tomorrow week", _days(8)),
         (rf"{_COUNT} {_UNIT} (?:from (?:now|today)|today)", _in_units),
         (
-            rf"(?:a )?week on (?P<weekday>{_W})",
-            lambda m, today: _coming(_weekday(m["weekday"]), today) + timedelta(days=7),
+            rf"(?P<count>an?|one|two|three|\d)? ?(?P<unit>week|fortnight)s? (?:on |from |next )?"
+            rf"(?P<weekday>{_W})",
+            lambda m, today: _later(
+                _coming(_weekday(m["weekday"]), today), _count(m), m["unit"]
+            ),
+        ),
+        (
+            rf"(?:the )?(?P<weekday>{_W}) after next",
+            lambda m, today: _of_next_week(_weekday(m["weekday"]), today, 2),
         ),
         (
             rf"(?:in|within)(?: the next| about| around)? {_COUNT} {_UNIT}(?: time)?",
@@ -282,10 +289,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (
             (
                 rf"(?P<weekday>{_W}) (?:of )?next week|next week(?: on)? (?P<later>{_W})"
-                rf"|next (?P<next>{_W})"
+                rf"|next (?P<next>{_W})|(?P<last>{_W}) next(?! week)"
             ),
             lambda m, today: _of_next_week(
-                _weekday(m["weekday"] or m["later"] or m["next"]), today
+                _weekday(m["weekday"] or m["later"] or m["next"] or m["last"]), today
             ),
         ),
         (
@@ -346,7 +353,7 @@ _MAY_NAME = re.compile(
 _NOT_MEANT = re.compile(
     r"(?:^| )(?:last|since|until|till|through|easter|bank holiday|mean|except|instead of"
     r"|rather than|can not (?:do|make)|every(?: other| second| single)?|each|after|a|was|been"
-    r"|than|good)(?: (?:this|the|on|for|past))? $"
+    r"|(?<!later )than|good)(?: (?:this|the|on|for|past))? $"
 )
 _NEGATED = re.compile(r"(?:^| )not(?: (?:this|the|on|for|until))? $")
 _REFUSED_AFTER = re.compile(

@@ -269,6 +269,8 @@ def _name_in(sentence: Plain, *, is_opening: bool, is_asked: bool) -> str:
         is_speaking = _after(sentence, at, name) in _SPEAKS
         is_full = has_capitals(sentence) and len(name.split()) > 1 and frame in _SURE
         is_named = is_full or " name is" in f" {match.group()}"
+        if _describes(name) and len(name.split()) > 1:
+            continue
         if is_named or (
             (is_free or is_speaking) and _is_plainly_given(sentence, at, name)
         ):
@@ -328,7 +330,9 @@ def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
 
 
 def _describes(name: str) -> bool:
-    first = name.split()[0].lower()
+    first, last = name.split()[0].lower(), name.split()[-1].lower()
+    if first in word_class("kin") or last in word_class("company"):
+        return True
     is_full = len(name.split()) > 1 and first not in word_class("descriptive")
     if first in given_names() or is_full:
         return False

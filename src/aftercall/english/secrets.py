@@ -49,6 +49,11 @@ _KEY = re.compile(
     r"(?<!\w)(?:sk|pk|ghp|gho|xox[bp]|api|key)[-_][\w-]{4,}|(?<!\w)(?=\w*\d)(?=\w*[A-Za-z])\w{20,}"
 )
 
+_HIDDEN_KEY = re.compile(
+    r"\b(?:spare |front door |back door |house )?keys?(?:[’']s| is| are)?"
+    r"(?: kept| hidden| hanging)? (?P<where>(?:under|underneath|beneath|behind|above) [^.,;?!]{3,40})",
+    re.I,
+)
 _ILLNESS = _PATTERNS["illness"]
 _DIAGNOSED = _PATTERNS["diagnosed"]
 _ACRONYM = re.compile(r"(?<!\w)(?:MS|ALS|IBS|CFS|MND|CKD|POTS|TB|ADHD|HIV|PTSD)(?!\w)")
@@ -64,7 +69,7 @@ _ORDERED = re.compile(
 _CONFIDES = _PATTERNS["confides"]
 _ASKS_OF_OTHER = _PATTERNS["asks_of_other"]
 _LISTENER = _PATTERNS["listener"]
-_PERSONAL = compile_pattern(r"(?:i|we|my|our|he|she|they|it is|\S+ is \S+ing)")
+_PERSONAL = compile_pattern(r"(?:i|we|my|our|he|she|they|it is|there is|\S+ is \S+ing)")
 _VAGUE_NOUNS = vocabulary("code number pin digits")
 _MIN_TOLD_WORDS = 2
 _REACH = 3  # clauses that a plea for silence reaches back over
@@ -218,6 +223,8 @@ def _find_codes(turn: Turn, question: str) -> Iterator[Secret]:
     label = noun = word.group() if word else ""
     for match in _KEY.finditer(turn.text):
         yield Secret(turn.seq, match.group(), match.group(), "technical", "A key")
+    for hidden in _HIDDEN_KEY.finditer(turn.text):
+        yield Secret(turn.seq, hidden.group(), hidden["where"], "technical")
     for sentence in split_plain_sentences(normalise(turn.text)):
         is_pointing = bool(label) and bool(_POINTS.match(sentence.text))
         for value, governor in _find_numbers(sentence, asked or noun):
@@ -396,7 +403,8 @@ def _feels(text: str) -> Category:
 
 def _tells(part: Plain) -> bool:
     """Whether words tell something of the caller that could be kept quiet."""
-    if len(part.words) < _MIN_TOLD_WORDS or _CONFIDES.search(part.text):
+    is_empty = len(part.words) < _MIN_TOLD_WORDS or not stems(part.text)
+    if is_empty or _CONFIDES.search(part.text):
         return False
     return bool(_PERSONAL.search(part.text)) and not _ASKS_OF_OTHER.search(part.text)
 

@@ -208,6 +208,7 @@ def _is_predicate(word: str) -> bool:
     """What stands after a verb, not after an owner: "the sink's leaking", "Friday's fine"."""
     return (
         word in _PREDICATES
+        or word in COUNTED
         or word[:1].isdigit()
         or (word.endswith("ing") and len(word) > 5)
     )
