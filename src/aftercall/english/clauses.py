@@ -9,10 +9,12 @@ from aftercall.english.words import compile_pattern, vocabulary
 
 _PRONOUN = r"(?:i|we|he|she|it|they|you|there|that|this|my|our|nobody|somebody|someone|the \S+)"
 _ASK = r"""
-    (?:can|could|would|will|should|shall|may|might) (?:you|ye|i|we|they|somebody|someone|anybody|he|she)
+    (?:can|could|would|will|should|shall|may|might)
+    (?:you|ye|i|we|they|somebody|someone|anybody|he|she)
     | you can <deed> | please <deed> | remind me
     | do not (?:<deed>|forget|bother|worry|touch)
-    | let us | make (?:it|that) | never mind | scratch (?:that|the|all) | forget (?:the|about|it|that)
+    | let us | make (?:it|that) | never mind | scratch (?:that|the|all)
+    | forget (?:the|about|it|that)
     | is there | are there | do you | are you | did you | have you | what (?:is|are|about|time|day)
     | how (?:much|about|long|many|do|can) | when (?:is|are|do|can) | where (?:is|are|do|can)
     | i (?:need|want|would|will|am|was|have|lost|do not|can not|did|prefer|forgot|got|moved|think

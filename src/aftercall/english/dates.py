@@ -3,11 +3,11 @@
 import calendar
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import NamedTuple
 
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import compile_pattern
+from aftercall.english.words import compile_pattern, remember
 
 _MONTHS = [name.lower() for name in calendar.month_name]
 _WEEKDAYS = [name.lower() for name in calendar.day_name]
@@ -44,8 +44,7 @@ _MAX_MONTHS_AHEAD = 25
 Resolve = Callable[[re.Match[str], date], date | None]
 
 
-@dataclass(frozen=True, slots=True)
-class DateMention:
+class DateMention(NamedTuple):
     """A day, and where the normal form of the text names it."""
 
     start: int
@@ -61,24 +60,28 @@ def find_dates(
     `anchor` is the day talked of: "the day before" is the day before it.
     """
     plain = normalise(text) if isinstance(text, str) else text
-    if not _MAY_NAME.search(plain.text):
-        return []
-    named = _find_named(plain, today, anchor)
-    around = [item for item in _reckon(plain.text, named, anchor) if item.day >= today]
+    may_name = bool(_MAY_NAME.search(plain.text))
+    return _find_in(plain.text, today, anchor) if may_name else []
+
+
+@remember
+def _find_in(text: str, today: date, anchor: date | None) -> list[DateMention]:
+    named = _find_named(text, today, anchor)
+    around = [item for item in _reckon(text, named, anchor) if item.day >= today]
     apart = [item for item in named if not _is_taken(item.start, item.end, around)]
     return sorted((*apart, *around), key=lambda item: item.start)
 
 
-def _find_named(plain: Plain, today: date, anchor: date | None) -> list[DateMention]:
+def _find_named(text: str, today: date, anchor: date | None) -> list[DateMention]:
     found: list[DateMention] = []
     refused: set[date] = set()
     for pattern, resolve in _PATTERNS:
-        for match in pattern.finditer(plain.text):
+        for match in pattern.finditer(text):
             if _is_taken(*match.span(), found):
                 continue
-            mention = _resolve(plain, match, resolve, _base(match, today, anchor))
+            mention = _resolve(text, match, resolve, _base(match, today, anchor))
             found.append(mention or DateMention(*match.span(), date.min))
-            if mention and _NEGATED.search(plain.text[: match.start()]):
+            if mention and _NEGATED.search(text[: match.start()]):
                 refused.add(mention.day)
     meant = (item for item in found if item.day >= today and item.day not in refused)
     return sorted(meant, key=lambda item: item.start)
@@ -102,10 +105,10 @@ def latest_day(text: str, today: date) -> date | None:
 
 
 def _resolve(
-    plain: Plain, match: re.Match[str], resolve: Resolve, today: date
+    text: str, match: re.Match[str], resolve: Resolve, today: date
 ) -> DateMention | None:
-    before = plain.text[: match.start()]
-    if _NOT_MEANT.search(before) or _REFUSED_AFTER.match(plain.text[match.end() :]):
+    before = text[: match.start()]
+    if _NOT_MEANT.search(before) or _REFUSED_AFTER.match(text[match.end() :]):
         return None
     try:
         day = resolve(match, today)
@@ -237,8 +240,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (r"(?:a )?week (?:from )?tomorrow|tomorrow week", _days(8)),
         (rf"{_COUNT} {_UNIT} (?:from (?:now|today)|today)", _in_units),
         (
-            rf"(?P<count>an?|one|two|three|\d)? ?(?P<unit>week|fortnight)s? (?:on |from |next )?"
-            rf"(?P<weekday>{_W})",
+            (
+                r"(?P<count>an?|one|two|three|\d)? ?(?P<unit>week|fortnight)s?"
+                rf" (?:on |from |next )?(?P<weekday>{_W})"
+            ),
             lambda m, today: _later(
                 _coming(_weekday(m["weekday"]), today), _count(m), m["unit"]
             ),

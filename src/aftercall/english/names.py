@@ -74,7 +74,8 @@ _ASKS_NAME = re.compile(
     r"\b(?:your|the) (?:full |first |last |own )?(?:name|surname)\b|\bwho am i (?:speaking|talking)"
     r"|\bwho(?:'s| is) (?:calling|this|speaking)|\bwhat name\b|\bname (?:is it|should|shall|please)"
     r"|\bowner's (?:last |full |first )?name|\b(?:have|take|get) (?:a|your) name|\bname\?"
-    r"|\bneed a name|\bname for the (?:booking|order|reservation)|\bwho(?:'s| is) it\b|\bname on the\b"
+    r"|\bneed a name"
+    r"|\bname for the (?:booking|order|reservation)|\bwho(?:'s| is) it\b|\bname on the\b"
     r"|\bwho(?:'s| is) (?:that|the \w+) for\b|\b(?:and|who) (?:are you|you are)\b",
     re.I,
 )
@@ -301,9 +302,7 @@ def _named_first(sentence: Plain) -> str:
     is_from = after in ("from", "this") and is_full and has_capitals(sentence)
     is_mine = after == "is" and " is my name" in sentence.text
     is_side = after == "this" and " this side" in sentence.text
-    is_speaking = bool(name) and (
-        after in _SPEAKS or is_from or is_side or is_mine
-    )
+    is_speaking = bool(name) and (after in _SPEAKS or is_from or is_side or is_mine)
     return name if is_speaking and not _describes(name) else ""
 
 
@@ -317,7 +316,9 @@ def _after(sentence: Plain, at: int, name: str) -> str:
 def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
     """A name after "it's" or "I'm" ends the clause or goes on as an introduction does."""
     after = _after(sentence, at, name)
-    while at < len(sentence.words) - 1 and sentence.words[at].norm in word_class("title"):
+    while at < len(sentence.words) - 1 and sentence.words[at].norm in word_class(
+        "title"
+    ):
         at += 1
     end = min(at + len(name.split()), len(sentence.words)) - 1
     rest = sentence.words[end + 1 :]
@@ -501,10 +502,10 @@ def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
 
 def _names_two(text: str) -> bool:
     match = _TWO.search(text)
+    if match is None:
+        return False
     plain = word_class("stop") | _NEVER
-    return bool(match) and not any(
-        name.lower() in plain for name in match.group("one", "two")
-    )
+    return not any(name.lower() in plain for name in match.group("one", "two"))
 
 
 def _joined(best: str, given: GivenName) -> str:

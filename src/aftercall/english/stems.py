@@ -1,17 +1,26 @@
 """Words that carry meaning, cut to stems: two ways of naming one thing become alike."""
 
 import re
+from functools import cache
 
 import snowballstemmer
 
-from aftercall.english.words import remember, word_class
+from aftercall.english.words import listed_words, remember, word_class
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
 _STEMMER = snowballstemmer.stemmer("english")
 
 
+@cache
+def _stem_listed(word: str) -> str:
+    return str(_STEMMER.stemWord(word))
+
+
 @remember
 def stem(word: str) -> str:
+    """Stems of our own word lists are kept for good; those of what callers say are not."""
+    if word in listed_words():
+        return _stem_listed(word)
     return str(_STEMMER.stemWord(word))
 
 

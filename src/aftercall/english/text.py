@@ -7,8 +7,9 @@ Every word keeps its place in the text it came from, so that any piece can be ci
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from aftercall.english.numbers import COUNTED, DIGITS, group_numbers
 from aftercall.english.words import remember, vocabulary, word_class
@@ -68,8 +69,7 @@ _TWICE_MEANT = vocabulary("very really so had that many bye")
 _ARTICLES = vocabulary("a an the my our your this")
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word in normal form, its place in the text, and the punctuation after it."""
 
     norm: str
@@ -172,13 +172,16 @@ def _tokenise(text: str) -> list[Word]:
         elif words and not (token[0] == "." and words[-1].norm in _ABBREVIATIONS):
             stop = _PAUSES.get(token, token)
             if words[-1].stop not in SENTENCE_ENDS or not words[-1].stop:
-                words[-1] = replace(words[-1], stop=stop)
+                words[-1] = words[-1]._replace(stop=stop)
     return words
 
 
 def _expand(word: Word, following: str) -> Iterator[Word]:
     """A contraction as its two words, both at the place of the one; hyphened numbers apart."""
     norm = word.norm
+    if norm.isalpha() and norm not in _WHOLE and norm not in _BARE:
+        yield word
+        return
     if "-" in norm and COUNTED.issuperset(norm.split("-")):
         parts = norm.split("-")
     elif norm in _BARE and following in _AFTER_BARE:
@@ -220,11 +223,11 @@ def _drop_hesitations(words: list[Word]) -> list[Word]:
     for at, word in enumerate(words):
         is_filler = word.norm == "like" and word.stop == ","
         if word.norm == "oh" and _is_zero(words, at):
-            kept.append(replace(word, norm="zero"))
+            kept.append(word._replace(norm="zero"))
         elif word.norm not in hesitations and not is_filler:
             kept.append(word)
         elif kept and word.stop and word.stop != "," and not kept[-1].stop.strip(","):
-            kept[-1] = replace(kept[-1], stop=word.stop)
+            kept[-1] = kept[-1]._replace(stop=word.stop)
     return kept
 
 
@@ -236,6 +239,8 @@ def _is_zero(words: list[Word], at: int) -> bool:
 
 
 def _join_numbers(words: list[Word]) -> list[Word]:
+    if COUNTED.isdisjoint(word.norm for word in words):
+        return words
     breaks = [bool(word.stop) for word in words]
     joined: list[Word] = []
     at = 0
@@ -252,6 +257,9 @@ def _join_numbers(words: list[Word]) -> list[Word]:
 def _drop_false_starts(words: list[Word]) -> list[Word]:
     """ "In the, in the art room" is "in the art room"; figures and letters are meant twice."""
     for length in (4, 3, 2, 1):
+        pairs = zip(words, words[length:], strict=False)
+        if not any(_may_repeat(one.norm, other.norm) for one, other in pairs):
+            continue
         kept: list[Word] = []
         for word in words:
             kept.append(word)

@@ -26,6 +26,12 @@ def word_class(name: str) -> frozenset[str]:
 
 
 @cache
+def listed_words() -> frozenset[str]:
+    """Every single word of every class."""
+    return frozenset(word for text in _tables().values() for word in text.split())
+
+
+@cache
 def alternatives(name: str) -> str:
     """A pattern for any member of a class; a longer one before its own beginning."""
     members = sorted(word_class(name), key=lambda word: (-len(word), word))

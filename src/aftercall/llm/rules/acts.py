@@ -23,7 +23,18 @@ _NO_ANSWER: Answer = ""
 _ASKING = ("ask", "unclear", "fault", "own")
 
 _YES = frozenset(
-    ("yes", "absolutely", "definitely", "exactly", "correct", "certainly", "of course", "ja", "oui", "si")
+    (
+        "yes",
+        "absolutely",
+        "definitely",
+        "exactly",
+        "correct",
+        "certainly",
+        "of course",
+        "ja",
+        "oui",
+        "si",
+    )
 )
 _OK = vocabulary(
     """
@@ -52,7 +63,8 @@ _ACCEPTS = _PATTERNS["accepts"]
 _TO_YOU = re.compile(r"\b(?:to|with|for) you\b")
 _NICKNAME = compile_pattern(r"call me (?!<later>)\S+.*")
 _CONDITION = re.compile(
-    r"\b(?:one more \S+|i swear|if|suppose|unless) (?!possible|you (?:can|could|do not mind|like|would|want|need))"
+    r"\b(?:one more \S+|i swear|if|suppose|unless) "
+    r"(?!possible|you (?:can|could|do not mind|like|would|want|need))"
 )
 _DECLINES = _PATTERNS["declines"]
 _AFTER_NO = _PATTERNS["after_no"]
@@ -164,7 +176,9 @@ def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> 
     for kind, confidence, pattern in load_table(speaker):
         match = pattern.fullmatch(plain.text)
         if match:
-            has_matter = match["what"] is not None if "what" in match.groupdict() else False
+            has_matter = (
+                match["what"] is not None if "what" in match.groupdict() else False
+            )
             matter = plain.between(*match.span("what")) if has_matter else plain
             if kind == "ask":
                 kind = _check_ask(matter.text, plain.text)

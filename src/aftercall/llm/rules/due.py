@@ -1,7 +1,6 @@
 """The day of a request: said with it, asked for, put forward by the agent, or taken back."""
 
 import re
-from dataclasses import replace
 from datetime import date
 
 from aftercall.english.dates import DateMention
@@ -24,7 +23,7 @@ def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
     """
     item = state.open_item
     if item:
-        taken = replace(touch(item, state.proposed_seq, act.seq), due=day)
+        taken = touch(item, state.proposed_seq, act.seq)._replace(due=day)
         return state if item.delivers_words else put(state, state.current, taken)
     told = [(seq, plain) for seq, plain in state.told if seq >= act.seq - REACH]
     if not told or any(other.due == day for other in state.items):
@@ -71,7 +70,7 @@ def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState
         return state
     if len(set(days)) != 1 or days[0] == state.today or item.delivers_words:
         return state
-    due = replace(item, due=days[0])
+    due = item._replace(due=days[0])
     return put(state, state.current, touch(due, act.seq))
 
 
@@ -82,11 +81,11 @@ def claim_pending(
     pending = state.pending
     if day or pending is None or not _is_here(pending, act):
         return state, day
-    if pending.index >= 0:
-        current, other = state.current, state.items[pending.index]
-        state = put(state, pending.index, replace(other, due=pending.before))
-        state = replace(state, current=current)
-    return replace(state, pending=None), pending.day
+    if pending.item_index >= 0:
+        current, other = state.current, state.items[pending.item_index]
+        state = put(state, pending.item_index, other._replace(due=pending.before))
+        state = state._replace(current=current)
+    return state._replace(pending=None), pending.day
 
 
 def _is_here(pending: PendingDay, act: Act) -> bool:
@@ -101,7 +100,7 @@ def take_day(state: RequestState, act: Act) -> RequestState:
         return state
     item = state.open_item
     if state.proposed and item is None:
-        return replace(settle(state, act, days[-1].day), proposed=None)
+        return settle(state, act, days[-1].day)._replace(proposed=None)
     here = (act.seq, act.clause.sentence)
     is_alone = _is_alone(act, days[-1])
     is_for_words = item is not None and bool(
@@ -109,14 +108,14 @@ def take_day(state: RequestState, act: Act) -> RequestState:
     )
     if item is None or (item.delivers_words and not is_for_words):
         pending = PendingDay(*here, days[-1].day, -1, None) if is_alone else None
-        return replace(state, pending=pending)
+        return state._replace(pending=pending)
     if not _is_its_day(state, act, days[-1]):
         return state
     day, earlier = _meant_day(act, days), state.pending
     before = earlier.before if earlier and _is_here(earlier, act) else item.due
-    state = put(state, state.current, replace(touch(item, act.seq), due=day))
+    state = put(state, state.current, touch(item, act.seq)._replace(due=day))
     pending = PendingDay(*here, day, state.current, before)
-    return replace(state, proposed=None, pending=pending)
+    return state._replace(proposed=None, pending=pending)
 
 
 def _is_its_day(state: RequestState, act: Act, mention: DateMention) -> bool:

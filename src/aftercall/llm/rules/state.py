@@ -2,9 +2,8 @@
 
 import itertools
 import re
-from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from aftercall.english.dates import DateMention, find_dates
 from aftercall.english.stems import overlap_coefficient, stems
@@ -24,6 +23,15 @@ MAX_RECENT = 12  # requests that later words may be about
 MIN_SAME_MATTER = 0.5
 NOTHING = Plain("", ())
 Status = Literal["open", "withdrawn", "refused", "own"]
+_POINTERS = frozenset(("it", "that", "this", "them", "those", "one", "all", "both"))
+# Verbs that say nothing of what they are done to.
+EMPTY_VERBS = stems(
+    "put add log send make do get fix open book order change move write file take note block "
+    "replace bug issue ticket down assign tell give call bring cancel forget leave scratch drop"
+)
+TO_PERSON = re.compile(
+    r"(?:tell|ask|let|text|ring|call|email|message|remind|say to) (?:him|her|them)\b"
+)
 _THINKS_AGAIN = frozenset(("wait", "hang", "hold", "sorry", "actually"))
 _BARE_WEEKDAY = re.compile(
     r"(?:this |on |the )?\w+day(?: (?:morning|afternoon|evening|lunchtime))?"
@@ -35,8 +43,7 @@ _DELIVERS_WORDS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """Something asked for, as far as it is known."""
 
     title: str
@@ -65,8 +72,7 @@ class Item:
         return is_wordy and bool(_DELIVERS_WORDS.match(self.title.lower()))
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """What the agent offered to do, until the caller answers."""
 
     matter: Plain
@@ -74,19 +80,17 @@ class Offer:
     is_still: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PendingDay:
+class PendingDay(NamedTuple):
     """A day said alone: it may belong to what is asked next in the same sentence."""
 
     seq: int
     sentence: int
     day: date
-    index: int
+    item_index: int
     before: date | None
 
 
-@dataclass(frozen=True, slots=True)
-class RequestState:
+class RequestState(NamedTuple):
     today: date
     items: tuple[Item, ...] = ()
     current: int = -1
@@ -111,7 +115,7 @@ class RequestState:
     declined_seq: int = 0
     """The turn in which the caller last declined an offer."""
     pending: PendingDay | None = None
-    refused: frozenset[str] = field(default_factory=frozenset)
+    refused: frozenset[str] = frozenset()
 
     @property
     def open_item(self) -> Item | None:
@@ -141,7 +145,7 @@ class RequestState:
         if not _BARE_WEEKDAY.fullmatch(text[mention.start : mention.end]):
             return mention
         same = (day for day in self.slots if day.weekday() == mention.day.weekday())
-        return replace(mention, day=next(same, mention.day))
+        return mention._replace(day=next(same, mention.day))
 
     def days_of(self, plain: Plain) -> list[date]:
         return [mention.day for mention in self.mentions_of(plain)]
@@ -149,24 +153,24 @@ class RequestState:
 
 def put(state: RequestState, index: int, item: Item) -> RequestState:
     items = (*state.items[:index], item, *state.items[index + 1 :])
-    return replace(state, items=items, current=index)
+    return state._replace(items=items, current=index)
 
 
 def add(state: RequestState, item: Item) -> RequestState:
     """The state with one more request; what was told so far belongs to it."""
     items = (*state.items, item)
-    return replace(state, items=items, current=len(items) - 1, told=())
+    return state._replace(items=items, current=len(items) - 1, told=())
 
 
 def touch(item: Item, *turns: int) -> Item:
-    return replace(item, turns=tuple(sorted({*item.turns, *turns})))
+    return item._replace(turns=tuple(sorted({*item.turns, *turns})))
 
 
 def close(state: RequestState, index: int, act: Act) -> RequestState:
     if not 0 <= index < len(state.items) or state.items[index].status == "withdrawn":
         return state
-    closed = replace(touch(state.items[index], act.seq), status="withdrawn")
-    return replace(put(state, index, closed), offer=None)
+    closed = touch(state.items[index], act.seq)._replace(status="withdrawn")
+    return put(state, index, closed)._replace(offer=None)
 
 
 def context_of(state: RequestState, seq: int, reach: int) -> tuple[str, ...]:
@@ -233,15 +237,14 @@ def drop_details(state: RequestState, text: str) -> RequestState:
     """The requests without the details that name something in a text."""
     about = stems(text)
     items = (
-        replace(
-            item,
+        item._replace(
             details=tuple(
                 detail for detail in item.details if not stems(detail) & about
             ),
         )
         for item in state.items
     )
-    return replace(state, items=tuple(items))
+    return state._replace(items=tuple(items))
 
 
 _NEW_NUMBER = re.compile(r"(?P<new>\d+)(?: (?P<noun>[a-z]+))?(?: instead| please)?")
@@ -255,8 +258,7 @@ def change_number(item: Item, said: Plain, *, is_contrast: bool = False) -> Item
     if match is None or word is None:
         return None
     new = said.between(*match.span("new")).said
-    return replace(
-        item,
+    return item._replace(
         title=item.title[: word.start] + new + item.title[word.end :],
         details=tuple(text for text in item.details if not _counts(text, word.norm)),
         words=_without(item.words, word.norm),
@@ -287,3 +289,18 @@ def _without(words: str, number: str) -> str:
     bounds = [-1, *cuts, len(plain.words)]
     pieces = [plain.slice(a + 1, b).cited for a, b in itertools.pairwise(bounds)]
     return max(pieces, key=len) or words
+
+
+def concerns_person(item: Item) -> bool:
+    return item.status == "open" and (item.kind == "message" or bool(item.person))
+
+
+def with_detail(item: Item, said: str) -> Item:
+    is_full = len(item.details) >= MAX_DETAILS
+    return item if is_full else item._replace(details=(*item.details, said))
+
+
+def is_pointing(matter: Plain) -> bool:
+    """Whether only "it" or "that" says what is meant."""
+    points = not _POINTERS.isdisjoint(matter.vocabulary)
+    return points and not stems(matter.text) - EMPTY_VERBS
