@@ -17,7 +17,7 @@ from typing import Protocol
 
 from aftercall.clock import Clock
 from aftercall.engine.session import AgentReply, TurnSession
-from aftercall.english.pieces import cut_text
+from aftercall.english.text import cut_text
 from aftercall.errors import ModelError
 from aftercall.llm.model.completion import (
     Completion,

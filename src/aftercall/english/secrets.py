@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from aftercall.english.clauses import Clause, split_clauses, split_plain_sentences
-from aftercall.english.pieces import cut_turns
 from aftercall.english.stems import stems
-from aftercall.english.text import MASK, Plain, Word, normalise
+from aftercall.english.text import MASK, Plain, Word, cut_text, normalise
 from aftercall.english.words import compile_pattern, load_patterns, vocabulary
 from aftercall.model.reading import Category, FactDraft
 from aftercall.model.turns import Turn
@@ -51,7 +50,8 @@ _KEY = re.compile(
 
 _HIDDEN_KEY = re.compile(
     r"\b(?:spare |front door |back door |house )?keys?(?:[’']s| is| are)?"
-    r"(?: kept| hidden| hanging)? (?P<where>(?:under|underneath|beneath|behind|above) [^.,;?!]{3,40})",
+    r"(?: kept| hidden| hanging)? (?P<where>(?:under|underneath|beneath|behind|above)"
+    r" [^.,;?!]{3,40})",
     re.I,
 )
 _ILLNESS = _PATTERNS["illness"]
@@ -101,12 +101,14 @@ def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
     question = ""
     earlier: list[Clause] = []
     is_order = any(_ORDERED.search(turn.text) for turn in turns)
-    for turn in cut_turns(turns):
+    pieces = ((turn, text) for turn in turns for text in cut_text(turn.text))
+    for turn, text in pieces:
         if turn.speaker == "agent":
-            question = turn.text
+            question = text
             continue
-        clauses = split_clauses(turn.seq, turn.text)
-        secrets += _find_codes(turn, question)
+        clauses = split_clauses(turn.seq, text)
+        secrets += _find_keys(turn.seq, text)
+        secrets += _find_codes(turn.seq, text, question)
         secrets += _find_illnesses(clauses, is_order=is_order)
         secrets += _find_confidences(clauses, earlier)
         question, earlier = "", clauses
@@ -215,28 +217,35 @@ def _runs(plain: Plain) -> Iterator[list[Word]]:
         yield run
 
 
-def _find_codes(turn: Turn, question: str) -> Iterator[Secret]:
+def _find_keys(seq: int, text: str) -> Iterator[Secret]:
+    for match in _KEY.finditer(text):
+        yield Secret(seq, match.group(), match.group(), "technical", "A key")
+    for hidden in _HIDDEN_KEY.finditer(text):
+        yield Secret(seq, hidden.group(), hidden["where"], "technical")
+
+
+def _find_codes(seq: int, text: str, question: str) -> Iterator[Secret]:
     asked = _asked_for(question)
-    word = (
-        _PASSWORD.search(normalise(question).text) if _ASKED.search(question) else None
-    )
-    label = noun = word.group() if word else ""
-    for match in _KEY.finditer(turn.text):
-        yield Secret(turn.seq, match.group(), match.group(), "technical", "A key")
-    for hidden in _HIDDEN_KEY.finditer(turn.text):
-        yield Secret(turn.seq, hidden.group(), hidden["where"], "technical")
-    for sentence in split_plain_sentences(normalise(turn.text)):
+    label = noun = _password_asked(question)
+    for sentence in split_plain_sentences(normalise(text)):
         is_pointing = bool(label) and bool(_POINTS.match(sentence.text))
         for value, governor in _find_numbers(sentence, asked or noun):
             is_vague = governor in _VAGUE_NOUNS and noun not in ("", governor)
             shown = label if is_pointing or is_vague else asked or governor
-            yield Secret(turn.seq, sentence.cited, value, "technical", shown)
+            yield Secret(seq, sentence.cited, value, "technical", shown)
         is_named = bool(_PASSWORD.search(sentence.text))
         if (is_named or _PASSWORD.search(noun)) and (value := _password(sentence)):
             shown = "" if is_named else label
-            yield Secret(turn.seq, sentence.cited, value, "technical", shown)
+            yield Secret(seq, sentence.cited, value, "technical", shown)
         noun = _last_noun(sentence.text) or noun
         label = sentence.said
+
+
+def _password_asked(question: str) -> str:
+    """The password that an agent asks for."""
+    is_asking = bool(_ASKED.search(question))
+    noun = _PASSWORD.search(normalise(question).text) if is_asking else None
+    return noun.group() if noun else ""
 
 
 def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
@@ -306,14 +315,18 @@ def _password(sentence: Plain) -> str:
     start = noun.end() if noun else 0
     found = list(_SAYS.finditer(sentence.text))
     behind = [way for way in reversed(found) if way.start() >= start]
-    last = sentence.index(noun.end() - 1) if noun else -1
-    if last >= 0 and sentence.words[last].stop and last + 1 < len(sentence.words):
-        value = _password_after(sentence.slice(last + 1))
-        if value and not behind:
-            return value
+    if noun and not behind and (value := _said_after(sentence, noun)):
+        return value
     typed = [way for way in found if way.start() < start and _TYPED.match(way.group())]
     values = (_password_after(sentence.after(way.end())) for way in behind + typed)
     return next((value for value in values if value), "")
+
+
+def _said_after(sentence: Plain, noun: re.Match[str]) -> str:
+    """ "The password, Thistle Ninety-Nine"."""
+    last = sentence.index(noun.end() - 1)
+    is_apart = bool(sentence.words[last].stop)
+    return _password_after(sentence.slice(last + 1)) if is_apart else ""
 
 
 def _password_after(rest: Plain) -> str:

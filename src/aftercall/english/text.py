@@ -21,6 +21,8 @@ _TOKEN = re.compile(rf"[^\W_]+(?:['’.:/@+\-][^\W_]+)*|{MASK}+|[.,?!;:…—–
 _PAUSES = {"…": ",", "–": "—", ":": ","}
 _DASH = re.compile(r"\s[-–—]+\s|\.\.\.+")
 _ABBREVIATIONS = vocabulary("dr mr mrs ms st prof vs jr sr approx")
+MAX_PIECE_CHARS = 1_200  # more than a minute of speech
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*\s|\n")
 _APOSTROPHE = re.compile(r"['’]")
 
 _WHOLE = {
@@ -40,8 +42,8 @@ _WHOLE = {
     "tomorrow's": "tomorrow is", "today's": "today is", "hiya": "hi", "til": "till",
     "a.m": "am", "p.m": "pm", "e-mail": "email", "wi-fi": "wifi", "mum's": "mum's",
     "uh-huh": "yes", "everyday": "every day", "shes": "she is", "hes": "he is", "yall": "you all",
-    "whos": "who is", "its": "it is", "itll": "it will", "thatll": "that will", "cannae": "can not", "aye": "yes",
-    "naw": "no", "yous": "you",
+    "whos": "who is", "its": "it is", "itll": "it will", "thatll": "that will",
+    "cannae": "can not", "aye": "yes", "naw": "no", "yous": "you",
 }  # fmt: skip
 # Without an apostrophe these are words of their own, except before a verb.
 _BARE = {"ill": "will", "id": "would"}
@@ -151,6 +153,25 @@ class Plain:
         return self.words[-1].stop if self.words else ""
 
 
+def cut_text(text: str, max_chars: int = MAX_PIECE_CHARS) -> list[str]:
+    """The text in verbatim pieces, cut after a sentence, else after a space, else anywhere."""
+    pieces = []
+    start = 0
+    while len(text) - start > max_chars:
+        end = start + _find_cut(text[start : start + max_chars])
+        pieces.append(text[start:end])
+        start = end
+    return [*pieces, text[start:]]
+
+
+def _find_cut(piece: str) -> int:
+    """In the second half, so that pieces do not get short."""
+    half = len(piece) // 2
+    ends = [match.end() for match in _SENTENCE_END.finditer(piece, half)]
+    space = piece.rfind(" ", half) + 1
+    return ends[-1] if ends else space or len(piece)
+
+
 @remember
 def normalise(text: str) -> Plain:
     tokens = _tokenise(text)
@@ -182,29 +203,32 @@ def _expand(word: Word, following: str) -> Iterator[Word]:
     if norm.isalpha() and norm not in _WHOLE and norm not in _BARE:
         yield word
         return
-    if "-" in norm and COUNTED.issuperset(norm.split("-")):
-        parts = norm.split("-")
-    elif norm in _BARE and following in _AFTER_BARE:
-        parts = ["i", _BARE[norm]]
-    elif norm in _WHOLE:
-        parts = _WHOLE[norm].split()
-    elif norm in word_class("illness"):
-        parts = [norm]
-    elif norm.endswith("n't"):
-        parts = [norm[:-3], "not"]
-    elif "'" in norm:
-        stem, _, ending = norm.rpartition("'")
-        if ending in _ENDINGS:
-            parts = [stem, _ENDINGS[ending]]
-        elif ending == "s" and (stem in _SUBJECTS or _is_predicate(following)):
-            parts = [stem, "is"]
-        else:
-            parts = [norm]
-    else:
-        parts = [norm]
+    parts = _split_word(norm, following)
     for part in parts[:-1]:
         yield Word(part, word.start, word.end)
     yield Word(parts[-1], word.start, word.end, word.stop)
+
+
+def _split_word(norm: str, following: str) -> list[str]:
+    if "-" in norm and COUNTED.issuperset(norm.split("-")):
+        return norm.split("-")
+    if norm in _BARE and following in _AFTER_BARE:
+        return ["i", _BARE[norm]]
+    if norm in _WHOLE:
+        return _WHOLE[norm].split()
+    if norm in word_class("illness") or "'" not in norm:
+        return [norm]
+    return _split_contraction(norm, following)
+
+
+def _split_contraction(norm: str, following: str) -> list[str]:
+    if norm.endswith("n't"):
+        return [norm[:-3], "not"]
+    stem, _, ending = norm.rpartition("'")
+    if ending in _ENDINGS:
+        return [stem, _ENDINGS[ending]]
+    is_verb = ending == "s" and (stem in _SUBJECTS or _is_predicate(following))
+    return [stem, "is"] if is_verb else [norm]
 
 
 def _is_predicate(word: str) -> bool:

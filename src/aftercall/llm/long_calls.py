@@ -5,11 +5,11 @@ The time that a pattern takes may grow with the square of the text it looks at, 
 length of the call, and keep each match short.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from aftercall.english.pieces import cut_turns
+from aftercall.english.text import cut_text
 from aftercall.model.calls import Call
 from aftercall.model.reading import (
     FactDraft,
@@ -28,6 +28,14 @@ MAX_WINDOW_CHARS = 30_000  # half an hour of speech
 MAX_WINDOW_TURNS = 1_000
 MAX_CARRIED_CHARS = 5_000
 Cited = TypeVar("Cited", Request, UnclearRequest, WithdrawnRequest, Promise, FactDraft)
+
+
+def cut_turns(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """Each turn, or its pieces under the same number."""
+    for turn in turns:
+        for piece in cut_text(turn.text):
+            is_whole = len(piece) == len(turn.text)
+            yield turn if is_whole else turn.model_copy(update={"text": piece})
 
 
 @dataclass(frozen=True)

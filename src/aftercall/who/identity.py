@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from aftercall.english.names import GivenName, NameListener
+from aftercall.english.introductions import GivenName, NameListener
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.followups import Trust

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from aftercall.english.names import GivenName, NameListener
+from aftercall.english.introductions import GivenName, NameListener
 from aftercall.model.calls import Call
 from aftercall.model.turns import Turn
 

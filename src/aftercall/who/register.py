@@ -6,7 +6,7 @@ It uses the names said in the call and the people known at its number.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from aftercall.english.names import NameListener
+from aftercall.english.introductions import NameListener
 from aftercall.journal.store import CallStore
 from aftercall.model.calls import IMPORTED, Call, LiveCall
 from aftercall.model.people import join_party, normalise_caller, split_party

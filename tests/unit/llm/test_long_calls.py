@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.english.pieces import MAX_PIECE_CHARS, cut_text
 from aftercall.english.secrets import find_secrets
+from aftercall.english.text import MAX_PIECE_CHARS, cut_text
 from aftercall.llm.long_calls import (
     MAX_WINDOW_CHARS,
     MAX_WINDOW_TURNS,

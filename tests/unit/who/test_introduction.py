@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.english.names import find_given_name, short_forms
+from aftercall.english.introductions import find_given_name
+from aftercall.english.names import short_forms
 from aftercall.model.people import (
     is_person,
     join_party,

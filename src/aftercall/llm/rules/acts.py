@@ -9,7 +9,7 @@ from typing import Literal
 
 from aftercall.english.clauses import Clause, split_clauses
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import compile_pattern, load_patterns, vocabulary
+from aftercall.english.words import compile_pattern, load_patterns, word_class
 from aftercall.model.turns import Speaker, Turn
 
 _PATTERNS = load_patterns("aftercall.llm.rules", "acts")
@@ -22,42 +22,10 @@ Answer = Literal["yes", "ok", "no", ""]
 _NO_ANSWER: Answer = ""
 _ASKING = ("ask", "unclear", "fault", "own")
 
-_YES = frozenset(
-    (
-        "yes",
-        "absolutely",
-        "definitely",
-        "exactly",
-        "correct",
-        "certainly",
-        "of course",
-        "ja",
-        "oui",
-        "si",
-    )
-)
-_OK = vocabulary(
-    """
-    ok fine sure great perfect cool lovely alright right wonderful amazing deal grand super
-    brilliant excellent good sweet super
-    """
-)
+_YES = word_class("yes")
+_OK = word_class("agrees")
 _NO = frozenset(("no",))
-_AGREES = "all right"
-_LEAD = re.compile(
-    r"(?:and|but|so|then|well|hi|hello|hey|also|plus|actually|anyway|look(?! into| after| at)|listen|sorry|because|or"
-    r"|morning|good morning|good afternoon|good evening|hi there|hello there|hey there|thanks"
-    r"|thank you|as i said|like i said|now|please(?= yes)|oh|which|wait|hold on|hang on"
-    r"|first thing|second thing|third thing|one more thing|another thing|i think|i guess"
-    r"|let us see|on second thoughts?|god|heavens|lord|jeez|ja|oui|si|you know what|you know|uh huh|all right|ah|sweet|ta|cheers"
-    r"|do(?= (?:ring|call|tell|send|book|put|let|ask))|sir|madam|ma'am|mate|pet|my dear|guys"
-    r"|please(?= (?:then|also|i|we|can|could) )"
-    r"|of course|one thing|(?:second|third|first|next)(?! (?:week|month|\S+day|of))|lastly|finally"
-    r"|dear|love|though|honestly|yes"
-    r"|no(?! more| need| further| point| problem| bother| worries)|ok|fine|sure|great|perfect|cool|lovely|alright|right|wonderful"
-    r"|amazing|absolutely(?! not)|definitely(?! not)|exactly|correct(?! the| my)|certainly(?! not)|deal|grand|super|brilliant"
-    r"|excellent|good)(?: |$)"
-)
+_LEAD = _PATTERNS["lead"]
 _DO_IT = _PATTERNS["do_it"]
 _ACCEPTS = _PATTERNS["accepts"]
 _TO_YOU = re.compile(r"\b(?:to|with|for) you\b")
@@ -160,25 +128,28 @@ def classify(clause: Clause, speaker: Speaker) -> Act:
     if speaker == "agent":
         return _look_up(clause, clause.plain, speaker, _NO_ANSWER)
     plain, answer = _read_answer(clause.plain)
-    is_yes = answer != "no" and _ACCEPTS.fullmatch(plain.text)
-    is_no = answer == "no" and _AFTER_NO.fullmatch(plain.text)
-    if _DECLINES.fullmatch(plain.text) and answer != "yes":
-        is_no, answer = True, "no"
-    if is_yes or is_no or not plain.words:
-        given = answer or ("yes" if is_yes else _NO_ANSWER)
-        return Act("tell", clause, plain, speaker, answer=given, is_bare=True)
+    given = _read_bare_answer(plain.text, answer)
+    if given or not plain.words:
+        return Act("tell", clause, plain, speaker, answer=given or answer, is_bare=True)
     if (match := _DO_IT.match(plain.text)) is not None:
         return Act("tell", clause, plain.after(match.end()), speaker, answer="yes")
     return _look_up(clause, plain, speaker, answer)
+
+
+def _read_bare_answer(text: str, before: Answer) -> Answer:
+    """The answer of a clause that says nothing else."""
+    if before != "yes" and _DECLINES.fullmatch(text):
+        return "no"
+    if before == "no":
+        return "no" if _AFTER_NO.fullmatch(text) else _NO_ANSWER
+    return before or "yes" if _ACCEPTS.fullmatch(text) else _NO_ANSWER
 
 
 def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> Act:
     for kind, confidence, pattern in load_table(speaker):
         match = pattern.fullmatch(plain.text)
         if match:
-            has_matter = (
-                match["what"] is not None if "what" in match.groupdict() else False
-            )
+            has_matter = "what" in pattern.groupindex and match["what"] is not None
             matter = plain.between(*match.span("what")) if has_matter else plain
             if kind == "ask":
                 kind = _check_ask(matter.text, plain.text)
@@ -198,14 +169,14 @@ def _read_answer(plain: Plain) -> tuple[Plain, Answer]:
     answer: Answer = ""
     at = 0
     while (match := _LEAD.match(plain.text, at)) is not None:
-        word = match.group().strip()
+        word = match.group()
         if word in _NO:
             answer = "no"
         elif word in _YES and answer != "no":
             answer = "yes"
-        elif (word in _OK or word == _AGREES) and not answer:
+        elif word in _OK and not answer:
             answer = "ok"
-        at = match.end()
+        at = match.end() + 1
     return plain.after(at) if at else plain, answer
 
 

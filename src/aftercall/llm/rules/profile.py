@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from aftercall.english.clauses import split_plain_sentences
-from aftercall.english.names import find_call_name, find_pronouns, take_name
+from aftercall.english.introductions import find_call_name, find_pronouns
+from aftercall.english.names import take_name
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import load_patterns
 from aftercall.llm.cached_reader import as_sentence

@@ -7,8 +7,8 @@ from functools import partial, reduce
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
+from aftercall.english.introductions import find_foreign_name, resolve_name
 from aftercall.english.language import detect_language
-from aftercall.english.names import find_foreign_name, resolve_name
 from aftercall.english.secrets import Secret, find_secrets, mask, secret_facts
 from aftercall.english.text import MASK
 from aftercall.english.words import clear_caches

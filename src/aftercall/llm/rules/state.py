@@ -39,7 +39,8 @@ _BARE_WEEKDAY = re.compile(
 _DELIVERS_WORDS = re.compile(
     r"^(?:tell|let|inform|notify|say|pass|ask|note|write|log a note"
     r"|(?:text|message|email|ring|call) (?!me\b|us\b)\w+"
-    r"|(?:put|file|make|leave|add|take|send|(?:give|drop) \S+) (?:a|another) (?:\w+ )?(?:note|message))\b"
+    r"|(?:put|file|make|leave|add|take|send|(?:give|drop) \S+) (?:a|another) (?:\w+ )?"
+    r"(?:note|message))\b"
 )
 
 
