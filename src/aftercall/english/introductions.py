@@ -191,6 +191,8 @@ def _said_in_full(text: str) -> str:
 
 
 def _name_in(sentence: Plain, hearing: _Hearing) -> str:
+    is_naming = hearing.is_opening or hearing.is_asked
+    behind = _said_after(sentence) if is_naming else ""
     for frame in (*_SURE, _OPENING):
         match = frame.match(sentence.text)
         if match is None or _is_of_others(match.group()):
@@ -198,8 +200,8 @@ def _name_in(sentence: Plain, hearing: _Hearing) -> str:
         at = sentence.index(match.end())
         name = take_name(sentence, at)
         if name and _counts(sentence, at, name, match, hearing):
-            return _said_after(sentence) or _fuller_after(sentence, at, name)
-    return _said_after(sentence) or _named_first(sentence)
+            return behind or _fuller_after(sentence, at, name)
+    return behind or _named_first(sentence)
 
 
 def _is_of_others(frame: str) -> bool:

@@ -155,7 +155,9 @@ def _answers(state: RequestState) -> bool:
 def _take_up(state: RequestState, act: Act, *, has_day: bool) -> RequestState:
     """An agent that asks on, promises or proposes a day has understood a request as one."""
     item = state.open_item
-    if item is None or not UNKNOWN <= item.confidence < ACTED_ON:
+    if item is None or item.confidence >= ACTED_ON:
+        return state
+    if item.confidence < UNKNOWN and not has_day:
         return state
     goes_on = has_day or _goes_on(item, act)
     if not goes_on or item.turns[-1] != act.seq - 1:
