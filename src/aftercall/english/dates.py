@@ -359,6 +359,7 @@ _NOT_MEANT = re.compile(
     r"(?:^| )(?:last|since|until|till|through|easter|bank holiday|mean|except|instead of"
     r"|rather than|can not (?:do|make)|every(?: other| second| single)?|each|after|a|was|been"
     r"|(?<!later )than|good)(?: (?:this|the|on|for|past))? $"
+    r"|(?:^| )from (?:\S+ ){1,4}to (?:the )?$"
 )
 _NEGATED = re.compile(r"(?:^| )not(?: (?:this|the|on|for|until))? $")
 _REFUSED_AFTER = re.compile(

@@ -120,7 +120,7 @@ def _continues(state: RequestState, item: Item, act: Act) -> bool:
     if item.turns[-1] < act.seq - 2 or text.startswith("remind"):
         return False
     if act.kind != "ask":
-        return is_same_turn or item.confidence < 0.7
+        return is_same_turn or bool(stems(text) & item.about)
     if is_pointing(act.matter) or _says_again(state, item, act):
         return True
     is_of_person = bool(_CUES["of_person"].search(act.clause.text))

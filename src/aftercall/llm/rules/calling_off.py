@@ -39,6 +39,9 @@ WITHDRAW_REACH = 3  # turns back in which "it" can be called off
 STOP_REACH = 6  # turns back in which something can be called off without its name
 _STOPPING = re.compile(r"\b(?:any ?more|again|any)\b")
 _STOPS = ("stop", "no more", "please stop", "and stop", "and no more")
+_WEEKDAY = re.compile(
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
+)
 _ALL = re.compile(
     r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b"
 )
@@ -132,6 +135,9 @@ def take_over(state: RequestState, act: Act) -> RequestState:
 
 def correct(state: RequestState, act: Act) -> RequestState:
     """ "Make it Friday", "twelve, not ten": another day or number of the request talked of."""
+    state = _turn_to_day(state, act)
+    if act.answer == "no" and (named := _find_denied(state, act)) >= 0:
+        return close(state, named, act)
     if state.open_item is None:
         opened = (at for at, other in enumerate(state.items) if other.status == "open")
         state = state._replace(current=max(opened, default=-1))
@@ -144,3 +150,21 @@ def correct(state: RequestState, act: Act) -> RequestState:
     elif changed := change_number(item, act.matter):
         item = touch(changed, act.seq)
     return put(state, state.current, item)._replace(offer=None, proposed=None)
+
+
+def _turn_to_day(state: RequestState, act: Act) -> RequestState:
+    """ "Not Monday": the request that was put on a Monday is talked of."""
+    names = _WEEKDAY.findall(act.clause.text)
+    dated = [
+        at
+        for at, item in enumerate(state.items)
+        if item.status == "open" and item.due and f"{item.due:%A}".lower() in names
+    ]
+    return state._replace(current=dated[-1]) if len(dated) == 1 else state
+
+
+def _find_denied(state: RequestState, act: Act) -> int:
+    """ "No, not the magician": the request for one."""
+    is_denied = act.clause.text.endswith(f"not {act.matter.text}")
+    head = _head_of(act.matter)
+    return find_named(state, head, is_open=True) if is_denied and stems(head) else -1

@@ -64,14 +64,23 @@ def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
 
 def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState:
     """The one day that the agent names in answer to a request is its day."""
-    item = state.open_item
-    is_just_asked = item is not None and item.asked == act.seq - 1 and item.due is None
-    if item is None or not is_just_asked or act.clause.is_question or item.is_fault:
+    if len(set(days)) != 1 or days[0] == state.today or act.clause.is_question:
         return state
-    if len(set(days)) != 1 or days[0] == state.today or item.delivers_words:
+    asked = [at for at, item in enumerate(state.items) if _awaits_day(item, act)]
+    about = stems(act.clause.text)
+    named = [at for at in asked if state.items[at].topic & about]
+    meant = named or [at for at in asked if at == state.current]
+    if len(meant) != 1:
         return state
-    due = item._replace(due=days[0])
-    return put(state, state.current, touch(due, act.seq))
+    current = state.current
+    due = state.items[meant[0]]._replace(due=days[0])
+    return put(state, meant[0], touch(due, act.seq))._replace(current=current)
+
+
+def _awaits_day(item: Item, act: Act) -> bool:
+    is_just_asked = item.status == "open" and item.asked == act.seq - 1
+    is_dated = item.due is not None or item.is_fault or item.delivers_words
+    return is_just_asked and not is_dated
 
 
 def claim_pending(
