@@ -193,7 +193,7 @@ def _to_request(item: Item, today: date) -> Request:
     return Request(
         kind=item.kind,
         title=title,
-        details=". ".join(item.details),
+        details=". ".join(dict.fromkeys((*item.details, *item.confirmed))),
         person=item.person,
         due=item.due,
         turns=item.turns,

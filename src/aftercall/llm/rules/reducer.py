@@ -14,6 +14,7 @@ from aftercall.llm.rules.due import confirm_day, settle, take_day
 from aftercall.llm.rules.offers import answer_offer, decline
 from aftercall.llm.rules.state import (
     ACTED_ON,
+    MAX_CONFIRMED,
     MAX_DETAILS,
     MAX_SLOTS,
     MAX_TOLD,
@@ -99,6 +100,7 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         return state._replace(offer=offer, current=about)
     state = state._replace(agent_said=(*state.agent_said, act.clause.plain))
     state = _take_up(confirm_day(state, act, days), act, has_day=bool(days))
+    state = _say_back(state, act)
     if _CUES["new_topic"].search(text):
         return state._replace(current=-1, told=(), offer=None, proposed=None)
     return _be_asked(state, act) if act.clause.is_question else state
@@ -126,6 +128,28 @@ def _propose(state: RequestState, act: Act, days: list[date]) -> RequestState:
     return state._replace(
         proposed=days[-1], proposed_seq=act.seq, slots=slots[-MAX_SLOTS:]
     )
+
+
+def _say_back(state: RequestState, act: Act) -> RequestState:
+    """Keeps how the agent said a request back: it often names what the caller only points to."""
+    about = stems(act.clause.text)
+    is_aside = act.clause.is_question or bool(_CUES["aside"].search(act.clause.text))
+    if not about or is_aside:
+        return state
+    fresh = [at for at, item in enumerate(state.items) if _was_just_said(item, act)]
+    named = [at for at in fresh if about & state.items[at].about]
+    meant = named or fresh
+    if len(meant) != 1:
+        return state
+    item = state.items[meant[0]]
+    confirmed = (*item.confirmed, act.clause.plain.said)[:MAX_CONFIRMED]
+    items = list(state.items)
+    items[meant[0]] = item._replace(confirmed=confirmed)
+    return state._replace(items=tuple(items))
+
+
+def _was_just_said(item: Item, act: Act) -> bool:
+    return item.status == "open" and item.turns[-1] >= act.seq - 1
 
 
 def _be_asked(state: RequestState, act: Act) -> RequestState:

@@ -17,6 +17,7 @@ TAKEN_UP = 0.65  # of what may be one and the agent went on with
 PLAIN = 0.9  # of an ask that is addressed to the agent: "can you", "I'd like you to"
 ACTED_ON = 0.6  # from here on it is a request
 MAX_DETAILS = 8
+MAX_CONFIRMED = 2
 MAX_TOLD = 8  # clauses kept as what the call is about
 MAX_SLOTS = 6
 MAX_RECENT = 12  # requests that later words may be about
@@ -60,6 +61,8 @@ class Item(NamedTuple):
     asked: int = 0
     """The turn in which the caller last asked for it."""
     is_fault: bool = False
+    confirmed: tuple[str, ...] = ()
+    """How the agent said it back."""
 
     @property
     def about(self) -> frozenset[str]:
