@@ -48,8 +48,10 @@ def apply(state: RequestState, act: Act) -> RequestState:
         return _hear_agent(state, act)
     if act.seq != state.last_seq and _goes_along(state, act):
         state = settle(state, act, state.proposed)._replace(proposed=None)
-    after = _hear_caller(state, act)
     is_new_turn = state.last_seq != act.seq
+    if is_new_turn and (act.answer == "no" or act.kind == "correct"):
+        state = _take_back(state, act)
+    after = _hear_caller(state, act)
     days = after.days_of(act.clause.plain)
     is_asking = act.clause.is_question or act.kind == "question"
     earlier_question = NOTHING if is_new_turn else state.question
@@ -144,7 +146,16 @@ def _say_back(state: RequestState, act: Act) -> RequestState:
     item = state.items[meant[0]]
     confirmed = (*item.confirmed, act.clause.plain.said)[:MAX_CONFIRMED]
     items = list(state.items)
-    items[meant[0]] = item._replace(confirmed=confirmed)
+    items[meant[0]] = item._replace(confirmed=confirmed, confirmed_seq=act.seq)
+    return state._replace(items=tuple(items))
+
+
+def _take_back(state: RequestState, act: Act) -> RequestState:
+    """A caller who corrects the agent did not say what it said back."""
+    items = (
+        item._replace(confirmed=()) if item.confirmed_seq == act.seq - 1 else item
+        for item in state.items
+    )
     return state._replace(items=tuple(items))
 
 

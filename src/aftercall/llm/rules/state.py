@@ -62,7 +62,8 @@ class Item(NamedTuple):
     """The turn in which the caller last asked for it."""
     is_fault: bool = False
     confirmed: tuple[str, ...] = ()
-    """How the agent said it back."""
+    """How the agent said it back, last in the turn `confirmed_seq`."""
+    confirmed_seq: int = 0
 
     @property
     def about(self) -> frozenset[str]:
@@ -227,13 +228,10 @@ def put_right(plain: Plain) -> Plain:
     """ "Gary, no, Garth": the words after the last correction."""
     start = 0
     for at, (word, after) in enumerate(itertools.pairwise(plain.words)):
-        is_apart = at > 0 and bool(plain.words[at - 1].stop)
-        if (
-            word.norm == "no"
-            and is_apart
-            and (word.stop or after.norm in _THINKS_AGAIN)
-        ):
-            start = at + 1 + (not word.stop)
+        is_apart = at > 0 and bool(plain.words[at - 1].stop and word.stop)
+        is_again = at > 0 and after.norm in _THINKS_AGAIN
+        if word.norm == "no" and (is_apart or is_again):
+            start = at + 1 + is_again
     return plain.slice(start) if start else plain
 
 
