@@ -14,7 +14,7 @@ from aftercall.llm.rules.state import (
     Item,
     RequestState,
     add,
-    close,
+    close_named,
     concerns_person,
     context_of,
     find_match,
@@ -43,7 +43,7 @@ def ask(state: RequestState, act: Act) -> RequestState:
     """A new request, or more about one that is known; or "cancel it", which calls one off."""
     off = _find_called_off(state, act) if act.kind == "ask" else -1
     if off >= 0:
-        return close(state, off, act)
+        return close_named(state, off, act.matter.text, act)
     known = _find_meant(state, act)
     if known >= 0:
         return restate(state._replace(current=known), act)
@@ -120,7 +120,8 @@ def _continues(state: RequestState, item: Item, act: Act) -> bool:
     if item.turns[-1] < act.seq - 2 or text.startswith("remind"):
         return False
     if act.kind != "ask":
-        return is_same_turn or bool(stems(text) & item.about)
+        is_answer = state.proposed_seq == act.seq - 1 and item.due is None
+        return is_same_turn or is_answer or bool(stems(text) & item.about)
     if is_pointing(act.matter) or _says_again(state, item, act):
         return True
     is_of_person = bool(_CUES["of_person"].search(act.clause.text))

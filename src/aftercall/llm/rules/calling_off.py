@@ -14,6 +14,7 @@ from aftercall.llm.rules.state import (
     add,
     change_number,
     close,
+    close_named,
     concerns_person,
     context_of,
     drop_details,
@@ -57,7 +58,9 @@ def withdraw(state: RequestState, act: Act) -> RequestState:
     head = _head_of(act.matter)
     if stems(head) - EMPTY_VERBS:
         known = find_named(state, head)
-        return close(state, known, act) if known >= 0 else drop_details(state, head)
+        if known < 0:
+            return drop_details(state, head)
+        return close_named(state, known, head, act)
     if state.declined_seq == act.seq:
         return state
     return close(state._replace(told=()), _find_last(state, act), act)

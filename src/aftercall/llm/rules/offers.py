@@ -12,6 +12,7 @@ from aftercall.llm.rules.state import (
     Item,
     Offer,
     RequestState,
+    add,
     close,
     context_of,
     find_match,
@@ -39,7 +40,8 @@ def answer_offer(state: RequestState, act: Act) -> RequestState:
         return state
     if act.answer == "no":
         return decline(state, act)._replace(offer=None, proposed=None)
-    if offer:
+    is_need = offer is not None and offer.is_need and not act.is_bare
+    if offer and not is_need:
         state = accept(state, act, offer)
     if state.proposed and not state.days_of(act.clause.plain):
         state = settle(state, act, state.proposed)
@@ -76,7 +78,11 @@ def accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
     if known >= 0:
         return put(state, known, touch(state.items[known], offer.seq, act.seq))
     is_open = not stems(offer.matter.text) - _OPEN_OFFERS
-    return state if is_open else join_fault(state, _to_item(state, act, offer))
+    item = _to_item(state, act, offer)
+    if is_open and is_pointing(offer.matter) and item.details:
+        title = f"{item.title}: {item.details[-1]}"
+        return add(state, item._replace(title=title, topic=stems(title)))
+    return state if is_open else join_fault(state, item)
 
 
 def _resolve_pointer(state: RequestState, act: Act, offer: Offer) -> Offer:

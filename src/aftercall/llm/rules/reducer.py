@@ -97,7 +97,8 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         return _refuse(state, act)
     if act.kind == "offer":
         state = _take_up(state, act, has_day=bool(days))
-        offer = Offer(act.matter, act.seq, " still " in f" {text} ")
+        is_need = text.startswith("do you need")
+        offer = Offer(act.matter, act.seq, " still " in f" {text} ", is_need)
         about = find_match(state, act.matter.text, state.current)
         return state._replace(offer=offer, current=about)
     state = state._replace(agent_said=(*state.agent_said, act.clause.plain))

@@ -34,6 +34,9 @@ TO_PERSON = re.compile(
     r"(?:tell|ask|let|text|ring|call|email|message|remind|say to) (?:him|her|them)\b"
 )
 _THINKS_AGAIN = frozenset(("wait", "hang", "hold", "sorry", "actually"))
+_BOTH = re.compile(
+    r"(?P<first>[\w'’-]+) and (?:an? |the |his |her |my |our |some )?(?P<second>[\w'’-]+)"
+)
 _BARE_WEEKDAY = re.compile(
     r"(?:this |on |the )?\w+day(?: (?:morning|afternoon|evening|lunchtime))?"
 )
@@ -83,6 +86,9 @@ class Offer(NamedTuple):
     matter: Plain
     seq: int
     is_still: bool = False
+    """ "Do you still want": a no calls the request off."""
+    is_need: bool = False
+    """ "Do you need": a yes that tells more is only an answer."""
 
 
 class PendingDay(NamedTuple):
@@ -178,6 +184,16 @@ def close(state: RequestState, index: int, act: Act) -> RequestState:
     return put(state, index, closed)._replace(offer=None)
 
 
+def close_named(state: RequestState, index: int, text: str, act: Act) -> RequestState:
+    """Without what a text names: the whole request, or one of two things it asks for."""
+    item = state.items[index]
+    rest = drop_part(item.title, stems(text))
+    if not rest:
+        return close(state, index, act)
+    kept = touch(item, act.seq)._replace(title=rest, topic=stems(rest))
+    return put(state, index, kept)
+
+
 def context_of(state: RequestState, seq: int, reach: int) -> tuple[str, ...]:
     """What the caller told just before, for a request that names little itself."""
     used = {detail for item in state.items for detail in item.details}
@@ -233,6 +249,17 @@ def put_right(plain: Plain) -> Plain:
         if word.norm == "no" and (is_apart or is_again):
             start = at + 1 + is_again
     return plain.slice(start) if start else plain
+
+
+def drop_part(title: str, named: frozenset[str]) -> str:
+    """ "Eggs and flour" without the flour; nothing where the named is not one of two."""
+    for match in _BOTH.finditer(title):
+        first, second = (stems(match[name]) for name in ("first", "second"))
+        if second & named and not first & named:
+            return f"{title[: match.end('first')]}{title[match.end() :]}"
+        if first & named and not second & named:
+            return f"{title[: match.start()]}{title[match.start('second') :]}"
+    return ""
 
 
 def drop_details(state: RequestState, text: str) -> RequestState:
