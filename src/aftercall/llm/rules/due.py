@@ -64,7 +64,8 @@ def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
 
 def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState:
     """The one day that the agent names in answer to a request is its day."""
-    if len(set(days)) != 1 or days[0] == state.today or act.clause.is_question:
+    is_proposal = act.clause.is_question or bool(_CUES["proposes"].match(act.clause.text))
+    if len(set(days)) != 1 or days[0] == state.today or is_proposal:
         return state
     asked = [at for at, item in enumerate(state.items) if _awaits_day(item, act)]
     about = stems(act.clause.text)
