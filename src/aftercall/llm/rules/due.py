@@ -67,6 +67,8 @@ def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState
     is_proposal = act.clause.is_question or bool(_CUES["proposes"].match(act.clause.text))
     if len(set(days)) != 1 or days[0] == state.today or is_proposal:
         return state
+    if any(item.due == days[0] for item in state.items if item.status == "open"):
+        return state
     asked = [at for at, item in enumerate(state.items) if _awaits_day(item, act)]
     about = stems(act.clause.text)
     named = [at for at in asked if state.items[at].topic & about]
@@ -132,7 +134,9 @@ def _is_its_day(state: RequestState, act: Act, mention: DateMention) -> bool:
     is_first = act.clause.text.find(act.matter.text) >= mention.start
     is_asked = state.asks_day or state.proposed is not None
     is_cued = bool(_CUES["due"].search(act.clause.text))
+    is_repeated = mention.day in state.told_days and not is_asked
     is_said = _is_alone(act, mention) or is_asked or is_cued or is_first
+    is_said = is_said and not is_repeated
     is_others = bool(_CUES["other_day"].match(act.matter.text)) and not is_first
     return is_said and not is_others
 

@@ -91,7 +91,9 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
     text = act.clause.text
     if act.seq != state.last_seq:
         state = _begin_agent_turn(state, act)
-    days = [] if _CUES["no_slot"].search(text) else state.days_of(act.clause.plain)
+    days = state.days_of(act.clause.plain)
+    if _CUES["no_slot"].search(text):
+        state, days = state._replace(told_days=(*state.told_days, *days)[-MAX_SLOTS:]), []
     state = _propose(state, act, days)
     if act.kind == "refuse":
         return _refuse(state, act)
