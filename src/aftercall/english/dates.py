@@ -418,5 +418,4 @@ def _reckon_from(origin: date, match: re.Match[str]) -> date | None:
         return origin - timedelta(days=(origin.weekday() - weekday - 1) % 7 + 1)
     if match["side"] == "after":
         return origin + timedelta(days=ahead)
-    ahead %= 7
-    return origin + timedelta(days=ahead if ahead <= 3 else ahead - 7)
+    return origin + timedelta(days=(ahead + 3) % 7 - 3)

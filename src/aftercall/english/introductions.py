@@ -279,11 +279,10 @@ def _fuller_after(sentence: Plain, at: int, name: str) -> str:
     """ "It's Meg, Margarethe Solberg": the fuller name behind the comma."""
     end = at + len(name.split())
     end += sum(word.norm in word_class("title") for word in sentence.words[at:end])
-    while end < len(sentence.words) and sentence.words[end].norm in _SPOKEN_BETWEEN:
-        end += 1
-    if end >= len(sentence.words) or sentence.words[end - 1].stop != ",":
-        return name
-    fuller = take_name(sentence, end)
+    norms = [word.norm for word in sentence.words[end:]]
+    end += len(list(itertools.takewhile(_SPOKEN_BETWEEN.__contains__, norms)))
+    is_apart = sentence.words[end - 1].stop == ","
+    fuller = take_name(sentence, end) if is_apart else ""
     return fuller if len(fuller.split()) > len(name.split()) else name
 
 
@@ -344,12 +343,15 @@ class NameListener:
         self._is_others = False
         self.last = ""
 
+    def _hear_agent(self, text: str) -> None:
+        self._is_echoed = bool(self.last) and _echoes(text, self.last)
+        self._is_asked = asks_name(text)
+        self._is_answering = "?" in text and not _GREETS.search(text)
+        self._is_others = bool(_OTHERS_NAME.search(text))
+
     def process_turn(self, speaker: Speaker, text: str) -> GivenName | None:
         if speaker == "agent":
-            self._is_echoed = bool(self.last) and _echoes(text, self.last)
-            self._is_asked = asks_name(text)
-            self._is_answering = "?" in text and not _GREETS.search(text)
-            self._is_others = bool(_OTHERS_NAME.search(text))
+            self._hear_agent(text)
             return None
         self._heard += 1
         asked, echoed = self._is_asked, self._is_echoed
@@ -407,10 +409,10 @@ def _joined(best: str, given: GivenName) -> str:
     parts, new = best.split(), given.name.lower()
     if len(new.split()) > 1 or len(parts) < 2:
         return given.name
-    is_short = any(new in short_forms().get(part.lower(), ()) for part in parts)
+    shorts = frozenset().union(*(short_forms().get(part.lower(), ()) for part in parts))
     alike = [measure_likeness(part.lower(), new) for part in parts]
     at = alike.index(max(alike))
-    if is_short or alike[at] < MIN_LIKENESS:
+    if new in shorts or alike[at] < MIN_LIKENESS:
         return best
     return " ".join((*parts[:at], given.name, *parts[at + 1 :]))
 

@@ -107,13 +107,17 @@ def _capitalise(word: str) -> str:
 
 
 def describes(name: str) -> bool:
-    first, last = name.split()[0].lower(), name.split()[-1].lower()
-    if first in word_class("kin") or last in word_class("company"):
+    """Whether words that look like a name describe somebody, or name a company."""
+    parts = name.lower().split()
+    if parts[0] in word_class("kin") or parts[-1] in word_class("company"):
         return True
-    is_full = len(name.split()) > 1 and first not in word_class("descriptive")
-    if first in given_names() or is_full:
-        return False
-    return is_descriptive(first) or bool(_NATIONAL.match(first))
+    return parts[0] not in given_names() and _is_description(parts)
+
+
+def _is_description(parts: list[str]) -> bool:
+    if len(parts) > 1:
+        return parts[0] in word_class("descriptive")
+    return is_descriptive(parts[0]) or bool(_NATIONAL.match(parts[0]))
 
 
 def is_full_name(parts: list[str]) -> bool:

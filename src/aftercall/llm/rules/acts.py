@@ -140,9 +140,8 @@ def _read_bare_answer(text: str, before: Answer) -> Answer:
     """The answer of a clause that says nothing else."""
     if before != "yes" and _DECLINES.fullmatch(text):
         return "no"
-    if before == "no":
-        return "no" if _AFTER_NO.fullmatch(text) else _NO_ANSWER
-    return before or "yes" if _ACCEPTS.fullmatch(text) else _NO_ANSWER
+    pattern = _AFTER_NO if before == "no" else _ACCEPTS
+    return (before or "yes") if pattern.fullmatch(text) else _NO_ANSWER
 
 
 def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> Act:

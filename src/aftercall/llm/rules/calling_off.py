@@ -40,9 +40,7 @@ WITHDRAW_REACH = 3  # turns back in which "it" can be called off
 STOP_REACH = 6  # turns back in which something can be called off without its name
 _STOPPING = re.compile(r"\b(?:any ?more|again|any)\b")
 _STOPS = ("stop", "no more", "please stop", "and stop", "and no more")
-_WEEKDAY = re.compile(
-    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
-)
+_WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b")
 _ALL = re.compile(
     r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b"
 )
@@ -51,10 +49,7 @@ _ALL = re.compile(
 def withdraw(state: RequestState, act: Act) -> RequestState:
     """What is named goes; without a name, the request that was talked of last."""
     if _ALL.match(act.matter.text):
-        for index, item in enumerate(state.items):
-            if item.status in ("open", "refused"):
-                state = close(state, index, act)
-        return state
+        return _withdraw_all(state, act)
     head = _head_of(act.matter)
     if stems(head) - EMPTY_VERBS:
         known = find_named(state, head)
@@ -66,14 +61,21 @@ def withdraw(state: RequestState, act: Act) -> RequestState:
     return close(state._replace(told=()), _find_last(state, act), act)
 
 
+def _withdraw_all(state: RequestState, act: Act) -> RequestState:
+    for index, item in enumerate(state.items):
+        if item.status in ("open", "refused"):
+            state = close(state, index, act)
+    return state
+
+
 def _find_last(state: RequestState, act: Act) -> int:
     """The request that "forget that" means; -1 where it means something else."""
     named = state.last_clause.text if state.last_seq == act.seq else ""
     if stems(named) and _CUES["nouns"].match(named):
         return find_match(state, named)
-    item = state.open_item
     reach = WITHDRAW_REACH if act.matter.words else STOP_REACH
-    return state.current if item and item.turns[-1] >= act.seq - reach else -1
+    touched = state.open_item.turns[-1] if state.open_item else 0
+    return state.current if touched >= max(1, act.seq - reach) else -1
 
 
 def _head_of(matter: Plain) -> str:

@@ -55,16 +55,18 @@ def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
     if item.kind == "note" or (item.is_fault and item.kind != "task"):
         return None
     days = state.mentions_of(act.clause.plain)
-    head = " ".join(act.matter.text.split()[:3])
-    end = act.clause.text.find(head) + len(head)
     if item.delivers_words:
+        head = " ".join(act.matter.text.split()[:3])
+        end = act.clause.text.find(head) + len(head)
         days = [mention for mention in days if mention.start <= end + 1]
-    return max(days, key=lambda mention: mention.start).day if days else None
+    return days[-1].day if days else None
 
 
 def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState:
     """The one day that the agent names in answer to a request is its day."""
-    is_proposal = act.clause.is_question or bool(_CUES["proposes"].match(act.clause.text))
+    is_proposal = act.clause.is_question or bool(
+        _CUES["proposes"].match(act.clause.text)
+    )
     if len(set(days)) != 1 or days[0] == state.today or is_proposal:
         return state
     if any(item.due == days[0] for item in state.items if item.status == "open"):

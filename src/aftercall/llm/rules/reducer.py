@@ -93,7 +93,10 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         state = _begin_agent_turn(state, act)
     days = state.days_of(act.clause.plain)
     if _CUES["no_slot"].search(text):
-        state, days = state._replace(told_days=(*state.told_days, *days)[-MAX_SLOTS:]), []
+        state, days = (
+            state._replace(told_days=(*state.told_days, *days)[-MAX_SLOTS:]),
+            [],
+        )
     state = _propose(state, act, days)
     if act.kind == "refuse":
         return _refuse(state, act)
@@ -125,11 +128,11 @@ def _begin_agent_turn(state: RequestState, act: Act) -> RequestState:
 
 def _propose(state: RequestState, act: Act, days: list[date]) -> RequestState:
     """Days that an agent puts forward, not those it promises or tells when asked."""
-    is_reply = _answers(state) and not act.clause.is_question
-    is_told = act.kind != "offer" and is_reply
+    is_question = act.clause.is_question or act.kind == "offer"
+    is_told = not is_question and _answers(state)
     if not days or is_told or _PROMISED.match(act.clause.text):
         return state
-    slots = (*state.slots, *days) if state.proposed else tuple(days)
+    slots = (*(state.slots if state.proposed else ()), *days)
     return state._replace(
         proposed=days[-1], proposed_seq=act.seq, slots=slots[-MAX_SLOTS:]
     )
@@ -289,12 +292,11 @@ def _is_dictated(state: RequestState, act: Act) -> bool:
 def _is_content(state: RequestState, act: Act) -> bool:
     """What follows "file a note" or "tell her" in the same turn is what to write or say."""
     item = state.open_item
-    if item is None or not item.delivers_words or item.asked != act.seq:
+    if item is None or (item.delivers_words, item.asked) != (True, act.seq):
         return False
-    if act.kind in _WORDS_ONLY:
-        return True
+    is_order = act.kind == "ask" and act.matter.text == act.clause.text
     is_new = bool(re.match(r"(?:remind|book|tell)\b", act.matter.text))
-    return not is_new and act.kind == "ask" and act.matter.text == act.clause.text
+    return act.kind in _WORDS_ONLY or (is_order and not is_new)
 
 
 def _add_detail(state: RequestState, act: Act) -> RequestState:

@@ -62,7 +62,7 @@ def find_told(acts: Iterable[Act], asked: str, refused: frozenset[str]) -> list[
 
 
 def _tells(act: Act) -> bool:
-    if act.speaker != "caller" or act.kind != "tell" or act.clause.is_question:
+    if (act.speaker, act.kind) != ("caller", "tell") or act.clause.is_question:
         return False
     is_hidden = MASK in act.clause.text or is_confided(act.clause.text)
     is_short = len(act.matter.words) <= MAX_TOLD_WORDS

@@ -33,7 +33,9 @@ _KINDS: tuple[RequestKind, ...] = (
     "message",
     "other",
 )
-_FAULT = compile_pattern(r"(?:.* )?(?:<fault>|<broken>|not working)(?: .*)?")
+_REPAIR = compile_pattern(
+    r"(?=.*\bfix)(?:.* )?(?:<fault>|<broken>|not working)(?: .*)?"
+)
 _TO_OTHERS = re.compile(
     r"(?:tell|text|message|inform|notify|email|ring|call|phone) (?!me\b|us\b)\S"
     r"|let (?:\S+ ){1,4}know\b"
@@ -94,8 +96,7 @@ def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
     if _TO_OTHERS.match(text):
         return "message"
     found = (kind for kind in _KINDS if _PATTERNS[kind].search(text))
-    is_repair = " fix" in f" {text}" and _FAULT.fullmatch(text)
-    return next(found, "issue" if is_repair else "task")
+    return next(found, "issue" if _REPAIR.fullmatch(text) else "task")
 
 
 def find_person(matter: Plain) -> str | None:
