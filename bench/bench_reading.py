@@ -53,7 +53,13 @@ def score(files: Iterable[Path]) -> Score:
 def figures(total: Score) -> list[Figure]:
     """Name, measured, aim, and whether more is better."""
     return [
-        ("requests, F1", total.f1("requests"), 0.80, True),
+        (
+            "requests, precision",
+            total.share("requests hit", "requests found"),
+            0.85,
+            True,
+        ),
+        ("requests, recall", total.share("requests hit", "requests told"), 0.60, True),
         (
             "due day right, of those found",
             total.share("due right", "due of"),
@@ -68,14 +74,14 @@ def figures(total: Score) -> list[Figure]:
         ),
         ("promises, F1", total.f1("promises"), 0.80, True),
         ("facts, precision", total.share("facts sound", "facts found"), 0.80, True),
-        ("facts, recall", total.share("facts hit", "facts told"), 0.55, True),
+        ("facts, recall", total.share("facts hit", "facts told"), 0.30, True),
         (
             "secrets marked secret",
             total.share("secrets marked", "secrets told"),
             1.0,
             True,
         ),
-        ("profile, precision", total.share("profile hit", "profile found"), 0.97, True),
+        ("profile, precision", total.share("profile hit", "profile found"), 0.95, True),
         ("profile, recall", total.share("profile hit", "profile told"), 0.85, True),
         ("forbidden strings", float(total.counts["forbidden"]), 2.0, False),
     ]
