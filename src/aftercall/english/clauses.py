@@ -11,7 +11,7 @@ _PRONOUN = r"(?:i|we|he|she|it|they|you|there|that|this|my|our|nobody|somebody|s
 _ASK = r"""
     (?:can|could|would|will|should|shall|may|might)
     (?:you|ye|i|we|they|somebody|someone|anybody|he|she)
-    | you can <deed> | please <deed> | remind me
+    | you can <deed> | please <deed> | remind me | (?:one|2|3|4) (?:<deed>|remind|we|i)
     | do not (?:<deed>|forget|bother|worry|touch)
     | let us | make (?:it|that) | never mind | scratch (?:that|the|all)
     | forget (?:the|about|it|that)

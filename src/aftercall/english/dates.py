@@ -108,7 +108,10 @@ def _resolve(
     text: str, match: re.Match[str], resolve: Resolve, today: date
 ) -> DateMention | None:
     before = text[: match.start()]
-    if _NOT_MEANT.search(before) or _REFUSED_AFTER.match(text[match.end() :]):
+    not_meant = _NOT_MEANT.search(before) or (
+        _RANGE.search(before) and not _MOVES.search(before)
+    )
+    if not_meant or _REFUSED_AFTER.match(text[match.end() :]):
         return None
     try:
         day = resolve(match, today)
@@ -359,8 +362,10 @@ _NOT_MEANT = re.compile(
     r"(?:^| )(?:last|since|until|till|through|easter|bank holiday|mean|except|instead of"
     r"|rather than|can not (?:do|make)|every(?: other| second| single)?|each|after|a|was|been"
     r"|(?<!later )than|good)(?: (?:this|the|on|for|past))? $"
-    r"|(?:^| )from (?:\S+ ){1,4}to (?:the )?$"
 )
+# "From the third to the tenth" begins on the third; moved from one to the other, it is the other.
+_RANGE = re.compile(r"(?:^| )from (?:\S+ ){1,4}to (?:the )?$")
+_MOVES = re.compile(r"\b(?:change|move|switch|swap|shift|push|bring|put)")
 _NEGATED = re.compile(r"(?:^| )not(?: (?:this|the|on|for|until))? $")
 _REFUSED_AFTER = re.compile(
     r" (?:is |are )?(?:no good|not (?:good|possible|great|going)|out|a holiday|already|taken|full"

@@ -88,9 +88,10 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
     title = title_of(matter)
     if not title or (len(matter.words) == 1 and matter.text not in _ALONE):
         return state
-    context = context_of(state, act.seq, 2 if act.kind == "unclear" else 0)
     names_nothing = is_pointing(matter) or _is_of_it(matter.text)
     names_nothing = names_nothing or bool(TO_PERSON.match(matter.text))
+    is_open = names_nothing or act.kind == "unclear"
+    context = context_of(state, act.seq, 2 if is_open else 0)
     is_vague = names_nothing and (not context or act.confidence < PLAIN)
     if is_pointing(matter) and context:
         title = f"{title}: {context[0]}"

@@ -92,6 +92,8 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
     if act.seq != state.last_seq:
         state = _begin_agent_turn(state, act)
     days = state.days_of(act.clause.plain)
+    if not days and _OFFERS_HOUR.search(text) and not act.clause.is_question:
+        days = state.days_of(state.question)  # "Is she free on Saturday?" "At ten."
     if _CUES["no_slot"].search(text):
         state, days = (
             state._replace(told_days=(*state.told_days, *days)[-MAX_SLOTS:]),
@@ -112,6 +114,11 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
     if _CUES["new_topic"].search(text):
         return state._replace(current=-1, told=(), offer=None, proposed=None)
     return _be_asked(state, act) if act.clause.is_question else state
+
+
+_OFFERS_HOUR = re.compile(
+    r"\b(?:has|have|got|at|is|can do) (?:got |at )?(?:\d|half|quarter|noon)"
+)
 
 
 def _begin_agent_turn(state: RequestState, act: Act) -> RequestState:
