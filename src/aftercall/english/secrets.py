@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from aftercall.english.clauses import Clause, split_clauses, split_plain_sentences
 from aftercall.english.stems import stems
 from aftercall.english.text import MASK, Plain, Word, cut_text, normalise
-from aftercall.english.words import compile_pattern, load_patterns, vocabulary
+from aftercall.english.words import (
+    compile_pattern,
+    load_patterns,
+    remember,
+    vocabulary,
+)
 from aftercall.model.reading import Category, FactDraft
 from aftercall.model.turns import Turn
 
@@ -72,6 +77,7 @@ _LISTENER = _PATTERNS["listener"]
 _PERSONAL = compile_pattern(r"(?:i|we|my|our|he|she|they|it is|there is|\S+ is \S+ing)")
 _VAGUE_NOUNS = vocabulary("code number pin digits")
 _MIN_TOLD_WORDS = 2
+_MAX_COMPARED = 20  # secrets of one turn
 _REACH = 3  # clauses that a plea for silence reaches back over
 _MIN_TELLING_CHARS = 6
 _NEAR = 45  # characters after figures in which a noun may say what they are
@@ -112,13 +118,17 @@ def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
         secrets += _find_illnesses(clauses, is_order=is_order)
         secrets += _find_confidences(clauses, earlier)
         question, earlier = "", clauses
-    kept: list[Secret] = []
+    return _drop_repeated(secrets)
+
+
+def _drop_repeated(secrets: Iterable[Secret]) -> list[Secret]:
+    """Each piece of a turn once; comparing all with all would take long in a long call."""
+    kept: dict[int, list[Secret]] = {}
     for secret in secrets:
-        if not any(
-            secret.seq == other.seq and secret.words in other.words for other in kept
-        ):
-            kept.append(secret)
-    return kept
+        known = kept.setdefault(secret.seq, [])
+        if not any(secret.words in other.words for other in known[-_MAX_COMPARED:]):
+            known.append(secret)
+    return [secret for known in kept.values() for secret in known]
 
 
 def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
@@ -145,30 +155,41 @@ def mask(text: str, secrets: Sequence[Secret]) -> str:
 
 
 def _find_spans(text: str, secrets: Sequence[Secret]) -> list[tuple[int, int]]:
-    plain = normalise(text)
-    spans = [span for secret in secrets for span in _find_value(plain, secret.value)]
-    for secret in secrets:
-        found = re.finditer(rf"(?<!\w){re.escape(secret.value)}(?!\w)", text, re.I)
-        spans += [match.span() for match in found]
+    plain, lowered = normalise(text), text.lower()
+    runs = [(_figures(run), run) for run in _runs(plain)]
+    spans: list[tuple[int, int]] = []
+    for value in dict.fromkeys(secret.value for secret in secrets):
+        figures, phrases = _keys_of(value)
+        if figures:
+            spans += _find_figures(runs, figures)
+        for phrase in phrases:
+            if plain.vocabulary.issuperset(phrase):
+                spans += _find_phrase(plain, phrase)
+        if value.lower() in lowered:
+            found = re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.I)
+            spans += [match.span() for match in found]
     return spans
 
 
-def _find_value(plain: Plain, value: str) -> Iterator[tuple[int, int]]:
+@remember
+def _keys_of(value: str) -> tuple[str, list[list[str]]]:
+    """The figures of a value, or the phrases by which it may be repeated."""
     said = normalise(value)
     figures = _figures(said.words)
     if figures and all(_is_figure(word) for word in said.words):
-        yield from _find_figures(plain, figures)
-        return
+        return figures, []
     norms = [word.norm for word in said.words]
-    keys = [norms] if norms else []
-    if len(norms) > 3:  # agents repeat pieces of what was confided
-        runs = (norms[at : at + 3] for at in range(len(norms) - 2))
-        keys += [run for run in runs if _is_telling(run)]
+    runs = (norms[at : at + 3] for at in range(len(norms) - 2))
+    # agents repeat pieces of what was confided
+    pieces = [run for run in runs if _is_telling(run)] if len(norms) > 3 else []
+    return "", [norms, *pieces] if norms else []
+
+
+def _find_phrase(plain: Plain, phrase: list[str]) -> Iterator[tuple[int, int]]:
     spoken = [word.norm for word in plain.words]
-    for key in keys:
-        for at in range(len(spoken) - len(key) + 1):
-            if spoken[at : at + len(key)] == key:
-                yield plain.words[at].start, plain.words[at + len(key) - 1].end
+    for at in range(len(spoken) - len(phrase) + 1):
+        if spoken[at : at + len(phrase)] == phrase:
+            yield plain.words[at].start, plain.words[at + len(phrase) - 1].end
 
 
 def _is_telling(run: list[str]) -> bool:
@@ -176,16 +197,13 @@ def _is_telling(run: list[str]) -> bool:
     return len(found) > 1 or any(len(stem) >= _MIN_TELLING_CHARS for stem in found)
 
 
-def _find_figures(plain: Plain, figures: str) -> Iterator[tuple[int, int]]:
+def _find_figures(
+    runs: Iterable[tuple[str, list[Word]]], figures: str
+) -> Iterator[tuple[int, int]]:
     """The same figures however they are grouped, or a long group of them."""
-    for run in _runs(plain):
-        said = _figures(run)
-        is_group = (
-            len(figures) >= _LONG_FIGURES
-            and len(said) >= _MIN_FIGURES
-            and said in figures
-        )
-        if figures in said or is_group:
+    for said, run in runs:
+        is_long = len(figures) >= _LONG_FIGURES and len(said) >= _MIN_FIGURES
+        if figures in said or (is_long and said in figures):
             yield run[0].start, run[-1].end
 
 

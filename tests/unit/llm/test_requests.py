@@ -184,3 +184,123 @@ def test_a_key_is_a_secret(said: str) -> None:
     reading = _read(f"A: Hi. | C: {said} | A: Thanks.")
     assert {fact.visibility for fact in reading.facts} == {"secret"}
     assert "sk-" not in reading.summary
+
+
+def test_a_request_holds_how_the_agent_said_it_back() -> None:
+    (request,) = _read(
+        "A: Hi. | C: I've a letter about my permit. Can you change it? | A: I'll move the permit."
+    ).requests
+    assert "I'll move the permit" in request.details
+
+
+def test_what_the_agent_misheard_is_no_detail() -> None:
+    (request,) = _read(
+        "A: Hi. | C: Please book a table. | A: A cable, then. | C: No, a table! | A: Okay."
+    ).requests
+    assert "cable" not in request.details
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Ring after six.",
+        "Call my mobile, not the landline.",
+        "Please write to me always in English.",
+        "Just come round the back.",
+    ],
+)
+def test_how_to_be_reached_is_no_request(said: str) -> None:
+    assert _titles(f"A: Hi. | C: {said} | A: Okay.") == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Forget the cake.",
+        "Actually, no cake.",
+        "On second thoughts, skip the cake.",
+        "No, not the cake.",
+        "I don't think we'll need the cake.",
+        "Don't bother with the cake, Dom has found one.",
+        "The cake can wait.",
+        "I'll get the cake myself.",
+    ],
+)
+def test_what_is_named_is_called_off(said: str) -> None:
+    script = (
+        "A: Hi. | C: Please order a cake. And could you ring Ann Lee? | A: Cake and Ann. "
+        f"| C: {said} | A: All right."
+    )
+    assert _titles(script) == ["Ring Ann Lee"]
+
+
+def test_one_of_two_things_can_be_called_off() -> None:
+    script = (
+        "A: Hi. | C: Put eggs and flour on the list. | A: Done. "
+        "| C: Take the flour off. | A: Off."
+    )
+    assert _titles(script) == ["Put eggs on the list"]
+
+
+def test_a_no_to_an_offer_calls_nothing_else_off() -> None:
+    script = (
+        "A: Hi. | C: Send a card to Ann. | A: A card. Shall I move your call on Monday? "
+        "| C: No, leave it, I'll sort them out myself. | A: Okay."
+    )
+    assert _titles(script) == ["Send a card to Ann"]
+
+
+@pytest.mark.parametrize(
+    ("said", "day"),
+    [
+        ("Friday would be better.", "2026-03-20"),
+        ("The Tuesday, please.", "2026-03-17"),
+        ("The twentieth.", "2026-03-20"),
+    ],
+)
+def test_a_weekday_is_the_one_that_was_offered(said: str, day: str) -> None:
+    (request,) = _read(
+        "A: Hi. | C: I'd like to move my appointment. Is there anything the week after next? "
+        f"| A: I've Tuesday the seventeenth or Friday the twentieth. | C: {said} | A: Done."
+    ).requests
+    assert str(request.due) == day
+
+
+def test_a_day_in_the_answer_to_a_request_is_its_day() -> None:
+    (request,) = _read(
+        "A: Hi. | C: Could you text me the day before? | A: I'll text you on Monday."
+    ).requests
+    assert str(request.due) == "2026-03-09"
+
+
+def test_not_monday_is_said_of_what_was_put_on_monday() -> None:
+    reading = _read(
+        "A: Hi. | C: Remind me on Monday to pay the rent. And text Pete that it's off. | A: Okay. "
+        "| C: Wait, not Monday. Make it Tuesday. | A: Tuesday."
+    )
+    assert [str(request.due) for request in reading.requests] == ["2026-03-10", "None"]
+
+
+def test_a_prank_asks_for_nothing() -> None:
+    script = "A: Lanes. | C: I'd like to reserve all the lanes. | A: All? | C: We're just kidding."
+    assert _titles(script) == []
+
+
+@pytest.mark.parametrize(
+    "said", ["It's Geoff, and Pat's on the other extension.", "It's Ann and Bob Hale."]
+)
+def test_two_people_on_one_phone_have_no_name(said: str) -> None:
+    assert _read(f"A: Hi. | C: {said} | A: Hello both.").profile.name is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Quayle. Leonard Quayle.",
+        "It's Mr Quayle here, Leonard Quayle.",
+        "Leonard Quayle is my name.",
+        "I'm her son, Leonard Quayle.",
+    ],
+)
+def test_a_part_and_then_the_whole_is_the_callers_name(said: str) -> None:
+    assert _read(f"A: Hi. | C: {said} | A: Hello.").profile.name == "Leonard Quayle"

@@ -59,10 +59,15 @@ def decline(state: RequestState, act: Act) -> RequestState:
     is_asked = about >= 0 and state.items[about].asked == offer.seq - 1
     if offer.is_still or is_asked:
         return close(state, about, act)._replace(declined_seq=act.seq)
-    refused = state.refused | stems(offer.matter.text)
-    item = state.open_item
-    is_of_it = item is not None and item.asked == offer.seq - 1
-    return state._replace(refused=refused, declined_seq=0 if is_of_it else act.seq)
+    named, item = stems(offer.matter.text), state.open_item
+    is_just_asked = item is not None and item.asked == offer.seq - 1
+    is_of_it = item is not None and bool(
+        named & item.about or is_pointing(offer.matter)
+    )
+    return state._replace(
+        refused=state.refused | named,
+        declined_seq=0 if is_just_asked and is_of_it else act.seq,
+    )
 
 
 def accept(state: RequestState, act: Act, offer: Offer) -> RequestState:

@@ -284,6 +284,8 @@ _CHANGES: dict[str, Callable[[RequestState, Act], RequestState]] = {
 def _named_in(state: RequestState, act: Act) -> int:
     """ "No taxi": the request that the few words name."""
     is_short = len(act.matter.words) <= 3 and bool(stems(act.matter.text))
+    words = act.clause.plain.words
+    is_short = is_short and not any(word.stop for word in words if word.norm == "no")
     return find_match(state, act.matter.text, minimum=0.99) if is_short else -1
 
 
