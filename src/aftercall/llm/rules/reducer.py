@@ -53,7 +53,8 @@ def apply(state: RequestState, act: Act) -> RequestState:
         state = _take_back(state, act)
     after = _hear_caller(state, act)
     days = after.days_of(act.clause.plain)
-    is_asking = act.clause.is_question or act.kind == "question"
+    is_asking = act.clause.is_question and act.kind not in _CHANGES
+    is_asking = is_asking or act.kind == "question"
     earlier_question = NOTHING if is_new_turn else state.question
     earlier_day = None if is_new_turn else after.last_day
     return after._replace(
