@@ -269,7 +269,8 @@ def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
     rest = sentence.words[end + 1 :]
     if after == "my" and len(rest) <= _MAX_APPOSED:
         return False
-    is_closed = not after or bool(sentence.words[end].stop)
+    is_spelled = len(after) == 1 and after.isalpha()
+    is_closed = not after or is_spelled or bool(sentence.words[end].stop)
     is_full = len(name.split()) > 1
     goes_on = after in _AFTER and (is_full or after not in _AFTER_FULL)
     return (is_closed or goes_on) and not describes(name)

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 
 from aftercall.english.text import Plain, Word
-from aftercall.english.words import is_descriptive, vocabulary, word_class
+from aftercall.english.words import is_descriptive, listed_words, vocabulary, word_class
 
 _NATIONAL = re.compile(
     r"(?:[a-z]{3,}(?:ish|ese)|[a-z]{4,}ian|german|french|dutch|greek|american)$"
@@ -96,8 +96,8 @@ def _is_name_word(plain: Plain, word: Word, *, is_cased: bool, is_first: bool) -
         return is_particle or (said[0].isupper() and len(said) > 1 and not is_plain)
     if is_first and is_given:
         return True
-    known = word_class("stop") | word_class("ends")
-    return norm not in known and len(norm) > 1
+    is_listed = norm in listed_words() and norm not in word_class("names")
+    return not is_listed and len(norm) > 1
 
 
 def _capitalise(word: str) -> str:
