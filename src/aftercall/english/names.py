@@ -89,15 +89,19 @@ def _is_name_word(plain: Plain, word: Word, *, is_cased: bool, is_first: bool) -
     is_code = said.isupper() and len(said) < MIN_SPELLED and not plain.source.isupper()
     if norm in NEVER_NAMES or NO_NAME.match(norm) or is_code:
         return False
-    is_given = norm in given_names()
-    is_plain = norm in word_class("stop") and not is_given
+    if is_cased and norm in _PARTICLES:
+        return not is_first
+    if is_first and norm in given_names():
+        return not is_cased or said[0].isupper()
+    return len(norm) > 1 and _may_be_name(norm, said, is_cased=is_cased)
+
+
+def _may_be_name(norm: str, said: str, *, is_cased: bool) -> bool:
+    """By its capital; where nothing is written large, by not being a word we know."""
     if is_cased:
-        is_particle = norm in _PARTICLES and not is_first
-        return is_particle or (said[0].isupper() and len(said) > 1 and not is_plain)
-    if is_first and is_given:
-        return True
-    is_listed = norm in listed_words() and norm not in word_class("names")
-    return not is_listed and len(norm) > 1
+        is_plain = norm in word_class("stop") and norm not in given_names()
+        return said[0].isupper() and not is_plain
+    return norm not in listed_words() or norm in word_class("names")
 
 
 def _capitalise(word: str) -> str:
