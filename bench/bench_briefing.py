@@ -20,7 +20,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from aftercall.app import App, build
-from aftercall.briefing.compose import brief_ring, fill_briefing
+from aftercall.briefing.composer import brief_ring, fill_briefing
 from aftercall.clock import format_instant
 from aftercall.model.calls import LiveCall
 from aftercall.settings import Settings

@@ -19,8 +19,8 @@ def run_steps(
     for stage in STAGES:
         wanted = [name for name in stage if name in names]
         claimed = runner.claim(call_id, wanted, again=again)
-        results = {name: runner.try_make(call_id, name) for name in claimed}
-        pauses |= runner.finish(call_id, results, attempt)
+        results = {name: runner.execute(call_id, name) for name in claimed}
+        pauses |= runner.record_ends(call_id, results, attempt)
     return pauses
 
 

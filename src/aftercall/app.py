@@ -8,7 +8,7 @@ from functools import cached_property
 import httpx2
 
 from aftercall.briefing.cache import BriefingCache
-from aftercall.briefing.compose import Composer
+from aftercall.briefing.composer import Composer
 from aftercall.clock import Clock, SystemClock, format_instant
 from aftercall.compose.home import build_journal, open_archive, open_database
 from aftercall.compose.phone import Phone, check_engine, load_speech_kit
@@ -44,6 +44,7 @@ from aftercall.privacy.rebuild import Rebuilder
 from aftercall.privacy.retention import Retention
 from aftercall.settings import Settings
 from aftercall.speech.kit import SpeechKit
+from aftercall.upkeep import Upkeep, format_failure
 from aftercall.who.passcode import PasscodeTryLedger
 from aftercall.who.register import CallerRegister
 from aftercall.work.context import WorkContext
@@ -51,7 +52,6 @@ from aftercall.work.health import HealthReport, HealthStore, report
 from aftercall.work.run_store import RunStore
 from aftercall.work.sinks.router import make_sinks
 from aftercall.work.store import DeliveryStore, FollowUpStore
-from aftercall.work.upkeep import Upkeep, format_failure
 from aftercall.work.view import FollowUpNews
 
 log = get_logger("app")

@@ -1,7 +1,8 @@
 """Runs a job only when the database has changed or when the time that the job named has come.
 
-One cheap query per tick serves all jobs, so an idle server costs almost nothing. Heartbeats
-change the database too, so every job runs every few seconds even if a change was missed.
+On SQLite one cheap query per tick serves all jobs, so an idle server costs almost nothing.
+Heartbeats change the database too, so every job runs every few seconds even if a change was
+missed.
 """
 
 import asyncio
@@ -9,14 +10,14 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from aftercall.clock import Clock
-from aftercall.db.connect import TableChanges
+from aftercall.db.connect import DatabaseChanges
 
 Job = Callable[[], Awaitable[object]]
 """Does what is due. May return the time at which more will be due."""
 
 
 class ChangeTrigger:
-    def __init__(self, changes: TableChanges, clock: Clock) -> None:
+    def __init__(self, changes: DatabaseChanges, clock: Clock) -> None:
         self._changes = changes
         self._clock = clock
         self._last_version: object = None

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from aftercall.errors import AftercallError, TooLate
+
 T = TypeVar("T")
 
 
@@ -124,3 +126,23 @@ async def with_timeout(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
         return task.result()
     finally:
         task.cancel()
+
+
+async def attempt(
+    clock: Clock,
+    seconds: float,
+    work: Awaitable[T],
+    lost: type[AftercallError] = TooLate,
+) -> T:
+    """The result of work that a live call waits for. Raises `lost` if it is late or breaks.
+
+    So one `except AftercallError` is enough: the call goes on, or the caller hears an apology.
+    """
+    try:
+        return await with_timeout(clock, seconds, work)
+    except AftercallError:
+        raise
+    except TimeoutError as error:
+        raise lost(str(error) or "timed out") from error
+    except Exception as error:
+        raise lost(f"it broke ({type(error).__name__})") from error

@@ -14,7 +14,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from dbos import (
     DBOS,
@@ -45,6 +45,7 @@ MAX_REQUESTED_PAUSE_S = 3600.0
 MAX_STEP_ATTEMPTS = 150  # about a day
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
 log = get_logger("durable")
@@ -122,6 +123,21 @@ def step(
         return run
 
     return register
+
+
+def thread_step(
+    name: str,
+    attempts: int,
+    get_part: Callable[[], S],
+    work: Callable[Concatenate[S, P], T],
+) -> Callable[P, Coroutine[Any, Any, T]]:
+    """A step that does its work in a thread, with a part that this process has opened."""
+
+    @wraps(work)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await run_in_thread(work, get_part(), *args, **kwargs)
+
+    return step(name, attempts)(run)
 
 
 def to_step_error(error: BaseException, **about: str) -> AftercallError:

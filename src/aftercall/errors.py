@@ -143,6 +143,14 @@ class RememRefused(RememError):
     code = "remem.refused"
 
 
+class TooLate(AftercallError):
+    """Something that a live call waits for broke or took too long; the call goes on without."""
+
+    code = "call.too_late"
+    retryable = True
+    http_status = 503
+
+
 class EngineLost(AftercallError):
     """The voice engine failed or was late; the caller hears an apology, the call is kept."""
 
@@ -204,7 +212,7 @@ class ArchiveError(AftercallError):
 
 
 class StorageFull(ArchiveError):
-    """The disk is full; nothing is lost, and writing continues when there is room."""
+    """The disk is full; words wait in memory, up to 4 MB, until there is room."""
 
     code = "storage.full"
     retryable = True

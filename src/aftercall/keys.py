@@ -12,6 +12,7 @@ from aftercall.errors import ConfigError
 from aftercall.settings import Settings
 
 KEY_FILE = "secret.key"
+CHAIN_FILE = "chain.jsonl"
 TOKEN_FILE = "api.token"  # noqa: S105 - the name of the file
 MIN_UNGUESSABLE_CHARS = 32
 
@@ -25,6 +26,12 @@ def load_key(settings: Settings) -> bytes:
             person=b"aftercall",
         ).digest()
     file = settings.home / KEY_FILE
+    if not file.exists() and (settings.home / "archive" / CHAIN_FILE).exists():
+        raise ConfigError(
+            f"{file}: is missing, but calls of this home were sealed with it; restore it from a "
+            "copy or set AFTERCALL_SECRET_KEY. A new key (`openssl rand -hex 32 > "
+            f"{file}`) opens no secret and no encrypted file of before"
+        )
     try:
         create_once(file, f"{secrets.token_hex(32)}\n".encode())
         key = bytes.fromhex(file.read_text("ascii").strip())

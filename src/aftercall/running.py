@@ -8,9 +8,9 @@ from functools import partial
 
 from aftercall import durable
 from aftercall.app import App
-from aftercall.briefing import compose
+from aftercall.briefing import composer
 from aftercall.change_trigger import ChangeTrigger
-from aftercall.db.connect import TableChanges
+from aftercall.db.connect import DatabaseChanges
 from aftercall.errors import AftercallError
 from aftercall.journal.journal import RECOVERY_INTERVAL_S, recover
 from aftercall.journal.presence import HEARTBEAT_INTERVAL_S
@@ -54,7 +54,7 @@ async def running(app: App) -> AsyncIterator[App]:
         (RECOVERY_JOB, partial(_requeue_orphans, app)),
     ):
         await app.upkeep.run_once(job, look)
-    changes = TableChanges(app.database)
+    changes = DatabaseChanges(app.database)
     upkeep = [
         asyncio.create_task(job)
         for job in (*_periodic_jobs(app), *_triggered_jobs(app, changes))
@@ -109,7 +109,7 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
 
 
 def _triggered_jobs(
-    app: App, changes: TableChanges
+    app: App, changes: DatabaseChanges
 ) -> list[Coroutine[None, None, None]]:
     trigger = ChangeTrigger(changes, app.clock)
 
@@ -121,7 +121,7 @@ def _triggered_jobs(
         await start_due_recordings(app.recording_fetcher)
 
     async def prepare_briefings() -> None:
-        await durable.run_in_thread(compose.fill_cache, app.composer)
+        await durable.run_in_thread(composer.fill_cache, app.composer)
 
     run = app.upkeep.run_repeatedly
     return [
@@ -132,7 +132,7 @@ def _triggered_jobs(
         ),
         run(WORK_JOB, DUE_WORK_INTERVAL_S, trigger.wrap(start_work)),
         run(RECORDINGS_JOB, DUE_WORK_INTERVAL_S, trigger.wrap(start_recordings)),
-        run("briefings", compose.FILL_INTERVAL_S, trigger.wrap(prepare_briefings)),
+        run("briefings", composer.FILL_INTERVAL_S, trigger.wrap(prepare_briefings)),
         run("looking for changes", CHANGE_POLL_INTERVAL_S, trigger.poll),
     ]
 

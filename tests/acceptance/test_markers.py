@@ -128,7 +128,7 @@ async def test_the_check_finds_a_broken_key(
     for module in (
         "aftercall.memory.search",
         "aftercall.memory.extraction",
-        "aftercall.briefing.compose",
+        "aftercall.briefing.composer",
     ):
         monkeypatch.setattr(f"{module}.memory_key", wrong)
     hall = open_hall(open_app, Settings(home=tmp_path), clock, seed=8)

@@ -12,7 +12,7 @@ from websockets.exceptions import InvalidStatus
 
 from aftercall.bridge.agent_voice import load_clip
 from aftercall.bridge.state import GO_ON
-from aftercall.briefing.compose import fill_cache
+from aftercall.briefing.composer import fill_cache
 from aftercall.lab.media import MediaPhone, TelnyxSide, TwilioSide
 from aftercall.lab.script import (
     Act,
@@ -339,7 +339,8 @@ async def test_a_telnyx_stream_is_the_same_call(tmp_path: Path, name: str) -> No
     ) as stage:
         call = make_live_call(source="telnyx", sid="v3:abc", caller="+15550111")
         given = await stage.app.phone.pending_calls.register(call)
-        url = f"{stage.address.replace('http', 'ws')}/telnyx/media"
+        address = stage.app.phone.pending_calls.issue_address()
+        url = f"{stage.address.replace('http', 'ws')}/telnyx/media/{address}"
         phone = await MediaPhone.dial(
             url,
             TelnyxSide("v3:abc", caller="+19990000"),

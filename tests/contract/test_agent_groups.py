@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aftercall.app import App
-from aftercall.briefing.compose import fill_cache
+from aftercall.briefing.composer import fill_cache
 from aftercall.briefing.render import render
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.fact_store import FactFilter

@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 
 from aftercall.app import App
 from aftercall.briefing.cache import BriefingCache
-from aftercall.briefing.compose import brief_ring, fill_cache
+from aftercall.briefing.composer import brief_ring, fill_cache
 from aftercall.briefing.render import briefing_variables, render
 from aftercall.db.tables import briefings, facts
 from aftercall.memory.fact_store import FactFilter
@@ -57,7 +57,7 @@ def is_prepared(app: App, caller: str = ANN) -> bool:
 @contextmanager
 def not_composing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """At ring time nothing is composed, or the test fails."""
-    from aftercall.briefing.compose import Composer
+    from aftercall.briefing.composer import Composer
 
     def refuse(self: Composer, agent_id: str, caller: str) -> CallerMemory:
         raise AssertionError("composed at ring time")

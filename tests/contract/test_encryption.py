@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from aftercall.app import App, build
 from aftercall.encryption import is_encrypted
-from aftercall.errors import ConfigError
+from aftercall.errors import ConfigError, FileUnreadable
 from aftercall.journal.archive import KEY_CHECK_FILE, encode_call
 from aftercall.journal.verify import verify_archive
 from aftercall.keys import KEY_FILE
@@ -70,6 +70,19 @@ def test_a_sealed_call_is_unreadable_on_disk_and_whole_in_the_program(
     read, late = locked.archive.read(str(locked.store.get(call.id).archive_name))
     assert read == call
     assert [turn.text for turn in late] == ["And the zanzibarium is closed."]
+
+
+def test_a_file_put_in_the_place_of_another_is_not_read_as_that_call(
+    locked: App,
+) -> None:
+    calls = [call_of(GOES), call_of("+15550188", "My name is Ben.")]
+    for call in calls:
+        locked.journal.ingest(call)
+    first, second = (str(locked.store.get(call.id).archive_name) for call in calls)
+    folder = locked.settings.home / "archive"
+    (folder / first).write_bytes((folder / second).read_bytes())
+    with pytest.raises(FileUnreadable, match="holds another call"):
+        locked.archive.read(first)
 
 
 def test_the_chain_proves_the_bytes_as_stored(locked: App) -> None:

@@ -236,6 +236,20 @@ async def test_what_the_owners_own_command_was_given_goes_too(
     assert all(b"zanzibarium" not in data for data in raw_files(app).values())
 
 
+async def test_one_name_of_the_caller_in_what_stays_is_told_unless_others_say_it(
+    live: App,
+) -> None:
+    await work_off(
+        live,
+        call_of(GOES, "Maria Quillfeather", "zanzibarium"),
+        call_of(STAYS, "Maria Stone", "harbour"),
+    )
+    notes = live.settings.home / "workspace"
+    (notes / "common.md").write_text("maria came by")
+    (notes / "rare.md").write_text("quillfeather came by")
+    assert live.eraser.erase(GOES).scan.traces == ("rare.md",)
+
+
 async def test_what_was_erased_does_not_come_back(live: App) -> None:
     call = call_of(GOES, "Ada Quillfeather", "zanzibarium")
     live.journal.ingest(call)

@@ -38,6 +38,13 @@ def test_a_second_home_on_the_same_database_is_refused(
     build(settings).close()
 
 
+def test_a_home_that_others_can_open_is_closed_to_them(settings: Settings) -> None:
+    settings.home.mkdir(parents=True, exist_ok=True)
+    settings.home.chmod(0o777)
+    build(settings).close()
+    assert settings.home.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_home_that_was_moved_is_still_the_same(
     settings: Settings, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from aftercall.app import App
-from aftercall.briefing.compose import BriefingParts
+from aftercall.briefing.composer import BriefingParts
 from aftercall.briefing.render import make_instructions
 from aftercall.db.tables import metadata
 from aftercall.journal.view import call_json

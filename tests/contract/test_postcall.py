@@ -110,6 +110,19 @@ async def test_a_call_leaves_summary_profile_identity_and_greeting(live: App) ->
     )
 
 
+async def test_greeting_and_page_use_the_name_that_the_same_call_gave(
+    live: App,
+) -> None:
+    said = ASKED.model_copy(
+        update={"profile": Profile(name="Samuel Great", call_name="Sam")}
+    )
+    await finish(with_reader(live, FakeReader(said)), make_call(SAID))
+    pages = workspace(live)
+    assert pages["people/+15550100/NEXT_GREETING.txt"].startswith("Hey Sam,")
+    (found,) = live.documents.search("bug", 10)
+    assert "**Caller:** Sam (+15550100)" in live.documents.get(found.id).content
+
+
 async def test_one_steps_failure_never_stops_the_others_and_shows(
     live: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +235,8 @@ def test_nothing_a_step_wrote_stays_when_its_end_cannot_be_recorded(
     call = make_call(SAID)
     live.journal.ingest(call)
     app = with_reader(live, FakeReader(ASKED))
-    outcome = app.step_runner.make(call.id, "document")
+    outcome = app.step_runner.execute(call.id, "document")
+    assert isinstance(outcome, StepOutcome)
 
     def write_and_fall(connection: Connection) -> None:
         assert outcome.write is not None
@@ -249,8 +263,8 @@ def test_a_step_whose_end_cannot_be_recorded_fails_no_other_of_its_stage(
         raise ValueError("the canary sings")
 
     names = runner.claim(call.id, ["summary", "index", "identity"])
-    results = {name: runner.try_make(call.id, name) for name in names}
-    assert runner.finish(call.id, {**results, "index": done(write=fall)}, 1) == {}
+    results = {name: runner.execute(call.id, name) for name in names}
+    assert runner.record_ends(call.id, {**results, "index": done(write=fall)}, 1) == {}
     steps = {
         step.name: (step.state, step.reason) for step in live.steps.of_call(call.id)
     }

@@ -156,6 +156,20 @@ async def test_an_engine_that_never_answers_is_given_its_time_and_no_more(
     await call.end("caller_hung_up")
 
 
+async def test_a_caller_who_hangs_up_while_the_answer_is_made_breaks_nothing(
+    app: App, clock: VirtualClock
+) -> None:
+    engine = FakeEngine(None)
+    call = TurnCall(parts_of(app, engine), make_live_call())
+    await call.start()
+    hearing = asyncio.create_task(call.answer("never mind"))
+    await engine.asked.wait()
+    await call.end("caller_hung_up")
+    await clock.advance(ANSWER_TIMEOUT_S)
+    await hearing
+    assert sealed(app, call) == [("agent", "Hello!"), ("caller", "never mind")]
+
+
 async def test_an_engine_that_refuses_at_once_still_lets_the_caller_hear_something(
     app: App,
 ) -> None:

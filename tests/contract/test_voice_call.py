@@ -445,7 +445,7 @@ async def test_whatever_breaks_in_a_call_it_is_sealed(
     monkeypatch.setattr("aftercall.bridge.state.CallTimers.find_due", fail)
     await rig.pass_time(0.5)
     call = await rig.sealed()
-    assert (told(call), call.end_reason) == ([("agent", "Hello!")], "broken")
+    assert (told(call), call.end_reason) == ([("agent", "Hello!")], "failed")
 
 
 async def test_a_webhook_that_comes_twice_at_once_announces_one_call(

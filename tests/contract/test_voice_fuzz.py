@@ -45,7 +45,7 @@ def bad_frames(luck: random.Random, side: Side) -> Iterator[str | bytes]:
         side.digit("1"),
         side.mark("m1"),
         side.connected(),
-        side.start({"pass": "x"}),
+        side.start({"token": "x"}),
     ]
     while True:
         match luck.randrange(9):

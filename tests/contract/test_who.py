@@ -12,7 +12,7 @@ from hypothesis import settings as tuned
 from hypothesis import strategies as st
 
 from aftercall.app import App, build
-from aftercall.briefing.compose import BriefingParts, withhold_facts
+from aftercall.briefing.composer import BriefingParts, withhold_facts
 from aftercall.briefing.render import make_instructions
 from aftercall.engine.voice import CallerBegan, CallerSaid, ToolCall
 from aftercall.errors import DatabaseUnreachable

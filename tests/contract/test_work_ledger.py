@@ -613,7 +613,7 @@ def test_a_promise_stands_as_the_work_behind_it(app: App) -> None:
     assert states(rows, "promise") == {BUG: "held"}
     request = next(row for row in rows if row.kind == "request" and row.title == BUG)
     deliver.reject(desk, request.id, "me")
-    desk.settle_promises(desk.read(call.conversation))
+    desk.settle_promises(call.conversation)
     assert states(desk.followups.of_conversation(call.conversation), "promise") == {
         BUG: "withdrawn"
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 from aftercall import faults
 from aftercall.app import build
 from aftercall.bridge.turn_call import TurnCallParts
-from aftercall.briefing.compose import fill_cache
+from aftercall.briefing.composer import fill_cache
 from aftercall.journal.journal import recover
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings

@@ -63,7 +63,7 @@ def test_a_call_whose_process_died_in_an_outage_is_imported_at_the_next_start(
     app.close()
 
 
-@pytest.mark.parametrize("point", ["spill.after_take_up", "briefing.before_keep"])
+@pytest.mark.parametrize("point", ["spill.after_read", "briefing.before_keep"])
 def test_a_start_that_dies_in_the_middle_of_it_is_made_good_by_the_next(
     app: App, point: str
 ) -> None:

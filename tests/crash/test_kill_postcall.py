@@ -29,7 +29,7 @@ WORKING = [
 ]
 ONCE_A_CALL = (
     "postcall.after_enqueue",
-    "postcall.after_begin",
+    "postcall.after_claim",
 )
 
 spawner = multiprocessing.get_context("forkserver")

@@ -24,7 +24,7 @@ MOST = {
     "work.after_intent": 5,
     "work.after_sink": 5,
     "work.after_result": 5,
-    "work.before_handover": 3,
+    "work.before_delivery": 3,
     "work.after_done": 3,
 }
 

@@ -61,6 +61,17 @@ def list_requests(router: APIRouter, prefix: str = "") -> Iterator[tuple[str, st
                 yield method, path
 
 
+@pytest.mark.parametrize("name", ["Origin", "Sec-Fetch-Site"])
+def test_a_second_header_does_not_hide_behind_our_own(app: App, name: str) -> None:
+    client = make_client(app)
+    own = {"Origin": "http://127.0.0.1:8080", "Sec-Fetch-Site": "same-origin"}[name]
+    foreign = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}[name]
+    headers = [("Host", "127.0.0.1:8080"), (name, own)]
+    assert client.get("/api/calls", headers=headers).status_code == 200
+    both = [*headers, (name, foreign)]
+    assert client.get("/api/calls", headers=both).status_code == 403
+
+
 @pytest.mark.parametrize("headers", FOREIGN)
 def test_a_foreign_page_reaches_no_route_even_with_the_token(
     app: App, headers: dict[str, str]
@@ -207,6 +218,28 @@ def test_who_posts_a_call_verifies_nobody_unless_a_setting_says_so(
     assert (request.trust, request.state) == (
         ("verified", "done") if is_believed else ("known", "held")
     )
+
+
+def test_a_passcode_among_posted_words_verifies_nobody(
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
+) -> None:
+    work = WorkSettings(
+        policy={"unknown": "hold", "known": "hold", "verified": "do"},
+        passcode=SecretStr("tulip 7731"),
+    )
+    app = open_app(settings.model_copy(update={"work": work}), clock)
+    call = make_call(
+        [
+            ("agent", "Hello! What is the passcode?"),
+            ("caller", "Tulip 7731. Please open a bug about the thumbnails."),
+        ]
+    )
+    client = make_client(app)
+    client.post("/api/calls", content=encode_call(call), headers=JSON)
+    row = app.store.find(call.source, call.sid)
+    assert row is not None
+    (request,) = follow(app.work, row.live.conversation)
+    assert (request.trust, request.state) == ("unknown", "held")
 
 
 def test_a_withheld_caller_is_not_the_owner_because_an_event_says_so(

@@ -141,11 +141,13 @@ def test_a_call_that_begins_there_is_told_what_is_known_and_a_stranger_is_refuse
         "call_sid": "CA1",
     }
 
-    def start(secret: str, caller: str = "+15550100") -> tuple[int, dict[str, Any]]:
+    def start(
+        secret: str, caller: str = "+15550100", sid: str = "CA1"
+    ) -> tuple[int, dict[str, Any]]:
         headers = {"Authorization": f"Bearer {secret}"}
         answer = client.post(
             "/hosted/elevenlabs/start",
-            json=body | {"caller_id": caller},
+            json=body | {"caller_id": caller, "call_sid": sid},
             headers=headers,
         )
         return answer.status_code, answer.json()
@@ -159,6 +161,7 @@ def test_a_call_that_begins_there_is_told_what_is_known_and_a_stranger_is_refuse
     _, stranger = start(START_SECRET, "anonymous")
     assert stranger["dynamic_variables"].keys() == known.keys()
     assert not stranger["dynamic_variables"]["is_known_caller"]
+    assert start(START_SECRET, sid="a b")[0] == 422
     assert start("wrong")[0] == 403
     assert start(SECRET)[0] == 403  # it signs webhooks and never travels
 

@@ -1,4 +1,4 @@
-"""The media sockets at the door: who has no engine, no pass or no patience gets no stream."""
+"""The media sockets at the door: who has no engine, no token or no patience gets no stream."""
 
 from pathlib import Path
 
@@ -12,9 +12,11 @@ from aftercall.config import LoadedConfig
 from aftercall.doctor import run_checks
 from aftercall.errors import ConfigError
 from aftercall.lab.media import TelnyxSide
+from aftercall.phone.signature import TOKEN_LIFETIME_S
 from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings
 from aftercall.settings.sections import ReceptionistSettings
+from aftercall.testing import VirtualClock
 from aftercall.web.carrier import TELNYX_MEDIA, TWILIO_MEDIA, get_stream_url
 from aftercall.web.media import MAX_FRAMES_BEFORE_START
 from aftercall.web.server import make_server
@@ -23,7 +25,8 @@ from opened_apps import OpenApp
 
 def test_where_the_receptionist_speaks_no_stream_is_taken(app: App) -> None:
     client = TestClient(make_server(app))
-    for path in (TWILIO_MEDIA, TELNYX_MEDIA):
+    telnyx = f"{TELNYX_MEDIA}/{app.phone.pending_calls.issue_address()}"
+    for path in (TWILIO_MEDIA, telnyx):
         with pytest.raises(WebSocketDisconnect), client.websocket_connect(path):
             raise AssertionError("the socket was let in")
 
@@ -41,20 +44,43 @@ def voiced(tmp_path: Path) -> Settings:
     "frames",
     [
         ["nonsense"] * MAX_FRAMES_BEFORE_START,
-        [TelnyxSide("v3:a").start({"pass": "made up"})],
+        [TelnyxSide("v3:a").start({"token": "made up"})],
         [TelnyxSide("v3:a").stop()],
     ],
 )
-def test_who_brings_no_pass_is_sent_away(
+def test_who_brings_no_token_is_sent_away(
     voiced: Settings, frames: list[str], open_app: OpenApp
 ) -> None:
     app = open_app(voiced)
-    with TestClient(make_server(app)).websocket_connect(TELNYX_MEDIA) as socket:
+    path = f"{TELNYX_MEDIA}/{app.phone.pending_calls.issue_address()}"
+    with TestClient(make_server(app)).websocket_connect(path) as socket:
         for frame in frames:
             socket.send_text(frame)
         with pytest.raises(WebSocketDisconnect) as gone:
             socket.receive_text()
         assert gone.value.code == 1008
+
+
+@pytest.mark.parametrize("made_up", ["x", "9999999999.x.y", "", "9999999999.a.b/c"])
+def test_a_socket_at_an_address_that_was_not_given_out_is_not_opened(
+    voiced: Settings, made_up: str, open_app: OpenApp
+) -> None:
+    client = TestClient(make_server(open_app(voiced)))
+    with (
+        pytest.raises(WebSocketDisconnect),
+        client.websocket_connect(f"{TELNYX_MEDIA}/{made_up}"),
+    ):
+        raise AssertionError("the socket was let in")
+
+
+def test_the_address_of_a_socket_expires(
+    voiced: Settings, open_app: OpenApp, clock: VirtualClock
+) -> None:
+    app = open_app(voiced, clock)
+    given = app.phone.pending_calls.issue_address()
+    assert app.phone.pending_calls.is_address(given)
+    clock.move(TOKEN_LIFETIME_S + 1)
+    assert not app.phone.pending_calls.is_address(given)
 
 
 def test_a_stream_comes_to_the_public_address_as_a_socket(

@@ -92,7 +92,12 @@ def test_calls_are_found_by_caller_day_line_and_state(
             },
         ).text
     )
-    assert "is not a date" in client.get("/calls", params={"since": "yesterday"}).text
+    for day in (
+        {"since": "yesterday"},
+        {"since": "0001-01-01"},
+        {"until": "9999-12-31"},
+    ):
+        assert "is not a date" in client.get("/calls", params=day).text
     assert "is not a phone number" in client.get("/calls", params={"caller": EVIL}).text
 
 

@@ -7,12 +7,12 @@ import pytest
 from sqlalchemy import text
 
 from aftercall.change_trigger import ChangeTrigger
-from aftercall.db.connect import TableChanges
+from aftercall.db.connect import DatabaseChanges
 from aftercall.testing import VirtualClock
 from opened_apps import OpenDatabase
 
 
-class Stone(TableChanges):
+class Stone(DatabaseChanges):
     """A database in which something is written when a test says so."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ def test_what_anybody_commits_changes_the_mark_and_reading_does_not(
     )
     with database.write() as connection:
         connection.execute(text("CREATE TABLE t (x)"))
-    changes = TableChanges(database)
+    changes = DatabaseChanges(database)
     marks = [changes.read_version()]
     for writer in (database, elsewhere):
         with writer.write() as connection:
@@ -124,7 +124,7 @@ def test_whoever_cannot_know_whether_something_was_written_looks(
     tmp_path: Path, open_database: OpenDatabase
 ) -> None:
     database = open_database(f"sqlite:///{tmp_path}/x.db")
-    changes = TableChanges(database)
+    changes = DatabaseChanges(database)
     changes.read_version()
     (tmp_path / "x.db").write_bytes(b"not a database at all, " * 500)
     for suffix in ("-wal", "-shm"):

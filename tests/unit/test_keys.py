@@ -8,6 +8,7 @@ from pydantic import SecretStr
 
 from aftercall.errors import ConfigError
 from aftercall.keys import (
+    CHAIN_FILE,
     KEY_FILE,
     TOKEN_FILE,
     derive_key,
@@ -39,6 +40,16 @@ def test_a_damaged_key_is_not_replaced_but_told(tmp_path: Path, kept: str) -> No
     with pytest.raises(ConfigError, match="64 hexadecimal digits"):
         load_key(Settings(home=tmp_path))
     assert (tmp_path / KEY_FILE).read_text() == kept
+
+
+def test_a_key_that_is_missing_beside_sealed_calls_is_not_made_anew(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "archive").mkdir()
+    (tmp_path / "archive" / CHAIN_FILE).touch()
+    with pytest.raises(ConfigError, match="restore it from a copy"):
+        load_key(Settings(home=tmp_path))
+    assert not (tmp_path / KEY_FILE).exists()
 
 
 def test_each_purpose_has_a_key_of_its_own() -> None:

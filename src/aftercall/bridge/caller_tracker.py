@@ -12,8 +12,7 @@ from typing import Any
 
 from aftercall.bridge.tools import Recall
 from aftercall.bridge.turn_log import TurnLog
-from aftercall.clock import Clock
-from aftercall.engine.session import attempt
+from aftercall.clock import Clock, attempt
 from aftercall.errors import AftercallError
 from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.resume import ResumeState, ResumeStates
@@ -77,19 +76,19 @@ async def resolve_caller(
 
 
 async def join_call(
-    resume: ResumeStates, state: ResumeState, record: CallRecorder, clock: Clock
+    resume: ResumeStates, state: ResumeState, recorder: CallRecorder, clock: Clock
 ) -> None:
     """Make the call a leg of the conversation that it continues."""
-    joining = asyncio.to_thread(resume.consume, state, record.call)
+    joining = asyncio.to_thread(resume.consume, state, recorder.call)
     try:
         joined = await attempt(clock, WRITE_TIMEOUT_S, joining)
     except AftercallError as error:
-        call_id, code = record.call.id, error.code
+        call_id, code = recorder.call.id, error.code
         log.warning(
             "the call could not be joined to the one before", call=call_id, error=code
         )
     else:
-        record.call = joined or record.call
+        recorder.call = joined or recorder.call
 
 
 def briefed_facts(briefing: Briefing) -> tuple[str, Mapping[str, Any]] | None:

@@ -8,8 +8,7 @@ import asyncio
 from dataclasses import dataclass
 
 from aftercall.bridge.caller_tracker import WRITE_TIMEOUT_S, Brief, fetch_briefing
-from aftercall.clock import Clock
-from aftercall.engine.session import attempt
+from aftercall.clock import Clock, attempt
 from aftercall.errors import AftercallError
 from aftercall.journal.journal import Journal
 from aftercall.journal.recorder import CallRecorder
@@ -28,7 +27,7 @@ log = get_logger("pending_calls")
 class PendingCall:
     """`end_reason` is why the call is over, once the carrier reported it."""
 
-    record: CallRecorder
+    recorder: CallRecorder
     briefing_task: asyncio.Task[tuple[ResumeState | None, Briefing]]
     registered_s: float
     is_streaming: bool = False
@@ -37,7 +36,7 @@ class PendingCall:
 
     @property
     def call(self) -> LiveCall:
-        return self.record.call
+        return self.recorder.call
 
 
 class PendingCalls:
@@ -66,18 +65,25 @@ class PendingCalls:
         key = (call.source, call.sid)
         if key in self._calls:
             return self._tokens.issue(call.sid)
-        record = await attempt(self._clock, WRITE_TIMEOUT_S, self._journal.open(call))
+        recorder = await attempt(self._clock, WRITE_TIMEOUT_S, self._journal.open(call))
         if key not in self._calls:  # the webhook may have come again meanwhile
             briefing = asyncio.create_task(
                 fetch_briefing(self._brief, call, self._greeting, self._clock)
             )
             pending = self._calls[key] = PendingCall(
-                record, briefing, self._clock.monotonic()
+                recorder, briefing, self._clock.monotonic()
             )
             pending.stream_timeout_task = asyncio.create_task(
                 self._await_stream(*key, pending)
             )
         return self._tokens.issue(call.sid)
+
+    def issue_address(self) -> str:
+        """The last part of a socket's address, for carriers that do not sign sockets."""
+        return self._tokens.issue_address()
+
+    def is_address(self, token: str) -> bool:
+        return self._tokens.is_address(token)
 
     def claim(
         self, source: str, sid: str, token: str | None, stream_sid: str
@@ -93,7 +99,7 @@ class PendingCalls:
         pending.is_streaming = True
         call = pending.call
         metadata = {**call.metadata, "stream_sid": stream_sid}
-        pending.record.call = call.model_copy(update={"metadata": metadata})
+        pending.recorder.call = call.model_copy(update={"metadata": metadata})
         return pending
 
     async def end(self, source: str, sid: str, reason: str) -> None:
@@ -105,7 +111,7 @@ class PendingCalls:
         if pending.is_streaming:
             return
         try:
-            await self._journal.seal(pending.record, end_reason=reason)
+            await self._journal.seal(pending.recorder, end_reason=reason)
         except AftercallError as error:
             log.error(
                 "could not seal the call yet", call=pending.call.id, error=error.code

@@ -14,8 +14,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from aftercall.bridge.turn_log import TurnLog
-from aftercall.clock import Clock
-from aftercall.engine.session import attempt
+from aftercall.clock import Clock, attempt
 from aftercall.engine.voice import END_CALL, TAKE_REQUEST, TAKEN_DOWN, Tool
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
@@ -28,6 +27,8 @@ TOOL_TIMEOUT_S = 3.0
 MAX_ARGUMENTS_CHARS = 20_000
 MAX_RESULTS = 5
 MAX_RESULT_CHARS = 500
+NOT_WRITTEN = "It could not be written down. Ask the caller to call again later."
+NOT_NOW = "That did not work just now. Say so; you may offer to take it down instead."
 NOTHING_FOUND = "Nothing was found. Say so politely; do not guess."
 
 log = get_logger("tools")
@@ -130,9 +131,7 @@ class Toolbox:
             log.warning(
                 "a tool failed", call=self._call.id, tool=name, error=error.code
             )
-            return ToolResult(
-                "That did not work just now. Tell the caller that you will write it down instead."
-            )
+            return ToolResult(NOT_WRITTEN if name == TAKE_REQUEST else NOT_NOW)
 
     async def _do(self, given: _Arguments) -> ToolResult:
         if isinstance(given, SearchMemory):
@@ -158,9 +157,7 @@ class Toolbox:
         try:
             await self._turn_log.add_event(REQUEST_EVENT, data)
         except asyncio.CancelledError:
-            return ToolResult(
-                "It could not be written down. Ask the caller to call again later."
-            )
+            return ToolResult(NOT_WRITTEN)
         fault_point("bridge.after_request")
         return ToolResult(
             f"{TAKEN_DOWN} It will be worked on after the call; do not say that it is done."

@@ -5,7 +5,7 @@ engine is asked for an answer.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,8 @@ from aftercall.bridge.caller_tracker import (
     resolve_caller,
 )
 from aftercall.bridge.state import NOT_WRITTEN_GOODBYE
-from aftercall.clock import Clock
-from aftercall.engine.session import AgentReply, TurnEngine, TurnSession, attempt
+from aftercall.clock import Clock, attempt
+from aftercall.engine.session import AgentReply, TurnEngine, TurnSession
 from aftercall.errors import AftercallError, EngineLost
 from aftercall.journal.journal import Journal
 from aftercall.journal.recorder import CallRecorder
@@ -65,7 +65,7 @@ class TurnCall:
     def __init__(self, parts: TurnCallParts, call: LiveCall) -> None:
         self._parts = parts
         self._call = call
-        self._record: CallRecorder | None = None
+        self._recorder: CallRecorder | None = None
         self._session: TurnSession | None = None
         self._identity: CallerIdentity | None = None
         self._failures = 0
@@ -74,14 +74,14 @@ class TurnCall:
 
     @property
     def call(self) -> LiveCall:
-        return self._record.call if self._record else self._call
+        return self._recorder.call if self._recorder else self._call
 
     async def start(self) -> AgentReply:
         """The call is connected. Returns what the caller hears first."""
         parts, clock = self._parts, self._parts.clock
         try:
             opening = parts.journal.open(self._call)
-            record = self._record = await attempt(clock, WRITE_TIMEOUT_S, opening)
+            recorder = self._recorder = await attempt(clock, WRITE_TIMEOUT_S, opening)
         except AftercallError as error:
             log.error("could not open the call", call=self._call.id, error=error.code)
             self.end_reason = "not_written"
@@ -95,12 +95,16 @@ class TurnCall:
         await self._record_briefed_facts(briefing)
         try:
             connecting = parts.engine.connect(briefing)
-            self._session = await attempt(clock, ANSWER_TIMEOUT_S, connecting)
-            reply = await attempt(clock, ANSWER_TIMEOUT_S, self._session.greet())
+            self._session = await attempt(
+                clock, ANSWER_TIMEOUT_S, connecting, EngineLost
+            )
+            reply = await attempt(
+                clock, ANSWER_TIMEOUT_S, self._session.greet(), EngineLost
+            )
         except AftercallError as error:
             reply = await self._on_engine_error(error)
         if state is not None:  # only now is the call connected
-            await join_call(parts.resume, state, record, clock)
+            await join_call(parts.resume, state, recorder, clock)
         return await self.say(reply)
 
     async def answer(self, text: str, confidence: float | None = None) -> AgentReply:
@@ -132,20 +136,23 @@ class TurnCall:
             await asyncio.shield(self._ending)
 
     def _start_ending(self, reason: str) -> None:
-        if self._record is not None and self.end_reason is None:
+        if self._recorder is not None and self.end_reason is None:
             self.end_reason = reason
-            self._ending = asyncio.create_task(self._finish(self._record, reason))
+            self._ending = asyncio.create_task(self._finish(self._recorder, reason))
 
-    async def _finish(self, record: CallRecorder, reason: str) -> None:
+    async def _finish(self, recorder: CallRecorder, reason: str) -> None:
         try:
             if self._session is not None:
                 await attempt(
-                    self._parts.clock, ANSWER_TIMEOUT_S, self._session.close()
+                    self._parts.clock,
+                    ANSWER_TIMEOUT_S,
+                    self._session.close(),
+                    EngineLost,
                 )
         except AftercallError as error:
             log.warning("the engine did not close", call=self.call.id, error=error.code)
         try:
-            await self._parts.journal.seal(record, end_reason=reason)
+            await self._parts.journal.seal(recorder, end_reason=reason)
         except AftercallError as error:
             log.error(
                 "could not seal the call yet", call=self.call.id, error=error.code
@@ -180,7 +187,7 @@ class TurnCall:
         if self._session is None:
             raise EngineLost("no engine was connected")
         reply = await attempt(
-            self._parts.clock, ANSWER_TIMEOUT_S, self._session.answer(text)
+            self._parts.clock, ANSWER_TIMEOUT_S, self._session.answer(text), EngineLost
         )
         self._failures = 0
         return reply
@@ -207,27 +214,36 @@ class TurnCall:
     async def _write(
         self, speaker: Speaker, text: str, confidence: float | None = None
     ) -> bool:
-        seq, at = self._open_record().next_turn_seq, self._parts.clock.now()
-        turn = Turn(seq=seq, speaker=speaker, text=text, at=at, confidence=confidence)
-        return await self._append(turn)
+        at = self._parts.clock.now()
+        return await self._append(
+            lambda recorder: Turn(
+                seq=recorder.next_turn_seq,
+                speaker=speaker,
+                text=text,
+                at=at,
+                confidence=confidence,
+            )
+        )
 
     async def _record_event(self, kind: str, data: Mapping[str, Any]) -> bool:
-        seq, at = self._open_record().next_event_seq, self._parts.clock.now()
-        return await self._append(Event(seq=seq, kind=kind, at=at, data=dict(data)))
-
-    async def _append(self, item: Turn | Event) -> bool:
-        try:
-            await attempt(
-                self._parts.clock, WRITE_TIMEOUT_S, self._open_record().append(item)
+        at = self._parts.clock.now()
+        return await self._append(
+            lambda recorder: Event(
+                seq=recorder.next_event_seq, kind=kind, at=at, data=dict(data)
             )
+        )
+
+    async def _append(self, make_item: Callable[[CallRecorder], Turn | Event]) -> bool:
+        """False if it could not be written, or the caller has hung up meanwhile."""
+        recorder = self._recorder
+        if recorder is None or self.end_reason is not None:
+            return False
+        appending = recorder.append(make_item(recorder))
+        try:
+            await attempt(self._parts.clock, WRITE_TIMEOUT_S, appending)
         except AftercallError as error:
             log.error(
                 "an entry could not be written", call=self.call.id, error=error.code
             )
             return False
         return True
-
-    def _open_record(self) -> CallRecorder:
-        if self._record is None or self.end_reason is not None:
-            raise EngineLost("the call is over")
-        return self._record

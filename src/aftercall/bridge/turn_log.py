@@ -122,8 +122,8 @@ class TurnDrafts:
 
 
 class TurnLog:
-    def __init__(self, record: CallRecorder, clock: Clock) -> None:
-        self._record = record
+    def __init__(self, recorder: CallRecorder, clock: Clock) -> None:
+        self._recorder = recorder
         self._clock = clock
         self._drafts = TurnDrafts()
         self._queue: deque[tuple[MakeItem, asyncio.Future[None]]] = deque()
@@ -158,7 +158,7 @@ class TurnLog:
         at, fields = self._clock.now(), dict(data or {})
         return self._enqueue(
             lambda: Event(
-                seq=self._record.next_event_seq, kind=kind, at=at, data=fields
+                seq=self._recorder.next_event_seq, kind=kind, at=at, data=fields
             )
         )
 
@@ -184,13 +184,14 @@ class TurnLog:
 
     def _enqueue_turn(self, draft: TurnDraft) -> asyncio.Future[None]:
         return self._enqueue(
-            lambda: draft.to_turn(self._record.next_turn_seq, self._last_at)
+            lambda: draft.to_turn(self._recorder.next_turn_seq, self._last_at)
         )
 
     def _enqueue(self, make: MakeItem) -> asyncio.Future[None]:
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if len(self._queue) >= MAX_QUEUED_ITEMS or self._writer.done():
-            log.error("too many entries wait to be written", call=self._record.call.id)
+            cause = "has stopped" if self._writer.done() else "is too slow"
+            log.error(f"the writer of turns {cause}", call=self._recorder.call.id)
             self.is_full = True
             written.cancel()
             return written
@@ -212,11 +213,11 @@ class TurnLog:
         make, written = self._queue[0]
         item = make()
         try:
-            await self._record.append(item)
+            await self._recorder.append(item)
         except AftercallError as error:
             log.error(
                 "an entry could not be written",
-                call=self._record.call.id,
+                call=self._recorder.call.id,
                 error=error.code,
             )
             self.is_full = self.is_full or isinstance(error, StorageFull)

@@ -32,8 +32,7 @@ from aftercall.bridge.state import (
 )
 from aftercall.bridge.tools import Recall, Toolbox
 from aftercall.bridge.turn_log import TurnLog
-from aftercall.clock import Clock
-from aftercall.engine.session import attempt
+from aftercall.clock import Clock, attempt
 from aftercall.engine.voice import EngineOpening, VoiceEngine
 from aftercall.errors import AftercallError
 from aftercall.journal.journal import Journal
@@ -123,7 +122,7 @@ class VoiceCall:
     def _prepare(self) -> None:
         parts, call, clock = self._parts, self._pending.call, self._clock
         now_s = clock.monotonic()
-        turn_log = self._turn_log = TurnLog(self._pending.record, clock)
+        turn_log = self._turn_log = TurnLog(self._pending.recorder, clock)
         self._voice = AgentVoice(self._pump, turn_log, clock)
         self._timers = CallTimers(
             parts.settings, now_s, greeting_since_s=now_s, audio_at_s=now_s
@@ -154,7 +153,7 @@ class VoiceCall:
             log.error(
                 "the call broke", call=self._pending.call.id, error=type(error).__name__
             )
-            await self._lose_caller("broken")
+            await self._lose_caller("failed")
 
     async def _on_wire_event(self, event: WireEvent) -> None:
         match event:
@@ -212,7 +211,7 @@ class VoiceCall:
             self._change_session()
         if state is not None:
             joining = join_call(
-                self._parts.resume, state, self._pending.record, self._clock
+                self._parts.resume, state, self._pending.recorder, self._clock
             )
             self._joining = asyncio.create_task(joining)
 
@@ -324,12 +323,14 @@ class VoiceCall:
             self._turn_log.is_missing_words and self._conversation.is_connected
         )
         await self._turn_log.close()
-        record = self._pending.record
+        recorder = self._pending.recorder
         try:
-            await self._parts.journal.seal(record, end_reason=reason, ended_at=ended_at)
+            await self._parts.journal.seal(
+                recorder, end_reason=reason, ended_at=ended_at
+            )
         except AftercallError as error:
             log.error(
-                "could not seal the call yet", call=record.call.id, error=error.code
+                "could not seal the call yet", call=recorder.call.id, error=error.code
             )
         else:
             if is_missing_words:
@@ -345,7 +346,7 @@ class VoiceCall:
             self._turn_log.flush_ready()
 
     async def _attach_late_words(self) -> None:
-        journal, record = self._parts.journal, self._pending.record
+        journal, recorder = self._parts.journal, self._pending.recorder
         until_s = self._clock.monotonic() + LATE_WORDS_TIMEOUT_S
         drafts = self._turn_log.pop_unwritten()
         while (
@@ -358,15 +359,16 @@ class VoiceCall:
         if not drafts:
             return
         late = [
-            draft.to_turn(seq) for seq, draft in enumerate(drafts, record.next_turn_seq)
+            draft.to_turn(seq)
+            for seq, draft in enumerate(drafts, recorder.next_turn_seq)
         ]
         try:
-            row = await asyncio.to_thread(journal.store.get, record.call.id)
+            row = await asyncio.to_thread(journal.store.get, recorder.call.id)
             await asyncio.to_thread(journal.add_addendum, row, late)
         except AftercallError as error:
             log.error(
                 "late words could not be attached",
-                call=record.call.id,
+                call=recorder.call.id,
                 error=error.code,
             )
 

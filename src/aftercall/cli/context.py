@@ -4,14 +4,15 @@ import asyncio
 import getpass
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -75,26 +76,55 @@ def get_cli_context(context: typer.Context) -> CliContext:
     return cli
 
 
+UNLIMITED_WIDTH = 10_000  # of a pipe or a file
+
+
+# Speech and documents must not steer the terminal.
+_CONTROLS = {
+    code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"
+}
+
+
+class SpeechConsole(Console):
+    """Shows control characters as replacement characters."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(text.translate(_CONTROLS), **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        if isinstance(renderable, Text):
+            renderable = renderable.copy()
+            renderable.plain = renderable.plain.translate(_CONTROLS)
+        yield from super().render(renderable, options)
+
+
 def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Prints text verbatim, since speech may look like markup or `:emoji:`; styles are Text
     objects.
     """
-    return Console(
+    return SpeechConsole(
         markup=False,
         emoji=False,
         highlight=False,
         soft_wrap=True,
         stderr=stderr,
         quiet=quiet,
-        width=None if sys.stdout.isatty() else 200,
+        width=None if sys.stdout.isatty() else UNLIMITED_WIDTH,
     )
 
 
-def make_table(*columns: str) -> Table:
-    """Never cuts a column: users copy ids from a table into the next command."""
+def make_table(*columns: str, texts: int = 1) -> Table:
+    """Never cuts a column: users copy ids from a table into the next command.
+
+    On a narrow terminal the last columns, which hold text, are wrapped.
+    """
     table = Table(box=None, pad_edge=False)
-    for column in columns:
+    for column in columns[:-texts]:
         table.add_column(column, no_wrap=True, overflow="ignore")
+    for column in columns[-texts:]:
+        table.add_column(column, overflow="fold")
     return table
 
 

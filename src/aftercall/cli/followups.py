@@ -17,9 +17,12 @@ from aftercall.errors import RefusedInput
 from aftercall.model.followups import FollowUp, FollowUpState
 from aftercall.who.caller import read_caller
 from aftercall.work import deliver
+from aftercall.work.store import FollowUpStore
 from aftercall.work.view import change_json, delivery_json, followup_json
 
-STATES = get_args(FollowUpState)
+EFFECT_STATES = ("noted", "passed on")  # `done`, as the list shows it
+STATES = (*get_args(FollowUpState), *EFFECT_STATES)
+MAX_LISTED = 10_000
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -30,7 +33,9 @@ group = typer.Typer(
 @group.command("list")
 def list_followups(
     context: typer.Context,
-    limit: int = typer.Option(50, min=1, max=10_000, help="How many, newest first."),
+    limit: int = typer.Option(
+        50, min=1, max=MAX_LISTED, help="How many, newest first."
+    ),
     state: str = typer.Option(
         "", help=f"Only those in this state: {', '.join(STATES)}."
     ),
@@ -43,7 +48,7 @@ def list_followups(
         raise RefusedInput("--state", f"is not one of {', '.join(STATES)}")
     number = read_caller(caller, "--caller")
     with cli.open_app(reads_rows_only=True) as app:
-        rows = app.work.followups.page(limit=limit, state=state or None, caller=number)
+        rows = _find(app.work.followups, state, number, limit)
     if json:
         print_json([followup_json(row) for row in rows])
         return
@@ -52,7 +57,9 @@ def list_followups(
             f"Nothing is {state}." if state else "Nothing has been asked for yet."
         )
         return
-    table = make_table("id", "state", "kind", "due", "caller", "title", "where, or why")
+    table = make_table(
+        "id", "state", "kind", "due", "caller", "title", "where, or why", texts=2
+    )
     for row in rows:
         kind = "promise" if row.kind == "promise" else row.request_kind
         due, caller, where = (
@@ -62,6 +69,15 @@ def list_followups(
         )
         table.add_row(row.id, row.standing, kind, due, caller, row.title, where)
     cli.console.print(table)
+
+
+def _find(
+    store: FollowUpStore, state: str, caller: str | None, limit: int
+) -> list[FollowUp]:
+    if state not in EFFECT_STATES:
+        return store.page(limit=limit, state=state or None, caller=caller)
+    done = store.page(limit=MAX_LISTED, state="done", caller=caller)
+    return [row for row in done if row.standing == state][:limit]
 
 
 @group.command("show")

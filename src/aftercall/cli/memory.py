@@ -122,7 +122,7 @@ def briefing(
     if json:
         print_json(briefing_json(preview, cli.config.settings.zone))
     else:
-        typer.echo(render(preview, cli.config.settings.zone))
+        cli.console.print(render(preview, cli.config.settings.zone))
 
 
 @group.command("import")

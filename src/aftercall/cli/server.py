@@ -63,7 +63,13 @@ def serve(
 
 
 def _print_access(console: Console, app: "App", address: str) -> None:
-    """A link to log in with, and the token if it is made now."""
+    """A link to log in with, and the token if it is made now.
+
+    Where the operator sets the token, output goes into logs that others may read.
+    """
+    if app.settings.api_token and not console.is_terminal:
+        console.print("Log in: `aftercall token --link` prints a link")
+        return
     is_new = find_api_token(app.settings) is None
     token = load_api_token(app.settings)
     console.print(f"Log in, once: {make_login_link(app, address)}")

@@ -1,6 +1,8 @@
 """The home folder, its database and the journal of calls."""
 
+import stat
 from datetime import timedelta
+from pathlib import Path
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
@@ -13,7 +15,12 @@ from aftercall.journal.journal import Journal
 from aftercall.journal.presence import Presence
 from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore
+from aftercall.log import get_logger
 from aftercall.settings import Settings
+
+OTHER_USERS = 0o077
+
+log = get_logger("home")
 
 
 def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Database:
@@ -26,6 +33,7 @@ def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Dat
             f"home: {settings.home} cannot be used as a folder ({error.strerror}); set "
             "AFTERCALL_HOME"
         ) from None
+    _close_to_others(settings.home)
     database = Database(settings.database_url)
     try:
         prepare_database(database)
@@ -35,6 +43,20 @@ def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Dat
         database.close()
         raise
     return database
+
+
+def _close_to_others(home: Path) -> None:
+    """Whoever may write to the home may replace its token and its key."""
+    mode = stat.S_IMODE(home.stat().st_mode)
+    if not mode & OTHER_USERS:
+        return
+    try:
+        home.chmod(mode & ~OTHER_USERS)
+    except OSError as error:
+        raise ConfigError(
+            f"home: other users can open {home} ({error.strerror}); run `chmod 700` as its owner"
+        ) from None
+    log.warning("other users could open the home; its mode is 700 now")
 
 
 def open_archive(settings: Settings) -> Archive:

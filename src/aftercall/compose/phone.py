@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from aftercall.bridge.pending_calls import PendingCalls
 from aftercall.bridge.turn_call import TurnCallParts
 from aftercall.bridge.voice_call import VoiceCallParts
-from aftercall.briefing.compose import Composer, brief_ring
+from aftercall.briefing.composer import Composer, brief_ring
 from aftercall.briefing.render import make_instructions
 from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import Clock

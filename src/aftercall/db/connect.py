@@ -4,6 +4,7 @@ Writing transactions on SQLite lock at once (BEGIN IMMEDIATE), so that two write
 other instead of failing half-way. Every commit is on disk before it returns.
 """
 
+import select
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,9 +12,15 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    DBAPIError,
+    DisconnectionError,
+    NoSuchModuleError,
+)
 
 from aftercall.errors import (
     AftercallError,
@@ -214,18 +221,7 @@ def _create_engine(url: str) -> Engine:
         if parsed.get_backend_name() == "sqlite":
             return _create_sqlite(url, parsed.database)
         if parsed.get_backend_name() == "postgresql":
-            address = parsed.set(drivername="postgresql+psycopg")
-            timeouts = {
-                n: value
-                for n, value in POSTGRES_TIMEOUTS.items()
-                if n not in parsed.query
-            }
-            return create_engine(
-                address,
-                pool_pre_ping=True,
-                connect_args=timeouts,
-                hide_parameters=True,  # an error's text must not hold what was said
-            )
+            return _create_postgres(parsed)
     except (ArgumentError, NoSuchModuleError):
         raise ConfigError(
             "database.url: is not a database address (sqlite:///FILE or postgresql+psycopg://…)"
@@ -237,6 +233,32 @@ def _create_engine(url: str) -> Engine:
     raise ConfigError(
         f"database.url: {parsed.get_backend_name()} is not supported; use sqlite or postgresql"
     )
+
+
+def _create_postgres(parsed: URL) -> Engine:
+    timeouts = {
+        name: value
+        for name, value in POSTGRES_TIMEOUTS.items()
+        if name not in parsed.query
+    }
+    engine = create_engine(
+        parsed.set(drivername="postgresql+psycopg"),
+        connect_args=timeouts,
+        hide_parameters=True,  # an error's text must not hold what was said
+    )
+
+    @event.listens_for(engine, "checkout")
+    def replace_closed(connection: Any, _record: Any, _proxy: Any) -> None:
+        """The server says nothing on an idle connection unless it closes it.
+
+        A ping would cost as much as a query.
+        """
+        waiting = select.poll()
+        waiting.register(connection.fileno(), select.POLLIN)
+        if waiting.poll(0):
+            raise DisconnectionError
+
+    return engine
 
 
 def _create_sqlite(url: str, file: str | None) -> Engine:
@@ -270,7 +292,7 @@ def _create_sqlite(url: str, file: str | None) -> Engine:
     return engine
 
 
-class TableChanges:
+class DatabaseChanges:
     """Detects writes to the database without waiting, for the thread of the event loop."""
 
     def __init__(self, database: Database) -> None:

@@ -4,15 +4,11 @@ The receptionist is one. It serves lines on which the carrier or the browser lis
 `voice.py` holds the interface of engines that stream audio.
 """
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-from aftercall.clock import Clock, with_timeout
-from aftercall.errors import AftercallError, EngineLost
 from aftercall.model.briefing import Briefing
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -51,18 +47,3 @@ class TurnEngine(Protocol):
     async def connect(self, briefing: Briefing) -> TurnSession:
         """Raises EngineLost when no session can be opened."""
         ...
-
-
-async def attempt(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
-    """The result of the work. Late or broken work raises EngineLost.
-
-    So one `except AftercallError` is enough for the caller on the line to hear an apology.
-    """
-    try:
-        return await with_timeout(clock, seconds, work)
-    except AftercallError:
-        raise
-    except TimeoutError as error:
-        raise EngineLost(str(error) or "timed out") from error
-    except Exception as error:
-        raise EngineLost(f"the engine broke ({type(error).__name__})") from error

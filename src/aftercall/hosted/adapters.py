@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from aftercall.clock import parse_instant
 from aftercall.hosted.platform import (
@@ -23,7 +23,7 @@ from aftercall.hosted.platform import (
     speaker_of,
     text_of,
 )
-from aftercall.model.calls import Call, LiveCall
+from aftercall.model.calls import Call, LiveCall, to_refused_input
 from aftercall.model.turns import Speaker
 
 _BLAND_SPEAKERS: dict[str, Speaker] = {
@@ -143,13 +143,16 @@ class ElevenLabs(Platform):
             or "unknown"
         )
         caller = parse_number(event.get("caller_id"), "caller", {})
-        return LiveCall(
-            source=self.name,
-            sid=sid[:200],
-            agent_id=agent_id,
-            caller=caller,
-            started_at=now,
-        )
+        try:
+            return LiveCall(
+                source=self.name,
+                sid=sid[:200],
+                agent_id=agent_id,
+                caller=caller,
+                started_at=now,
+            )
+        except ValidationError as error:
+            raise to_refused_input(error) from None
 
     def read_call(self, event: Json, agent_id: str) -> Call | None:
         """Ignores other events: audio, and calls that never began."""

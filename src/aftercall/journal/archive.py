@@ -276,10 +276,12 @@ class Archive:
         raise ArchiveError(f"{archive_name} has too many addenda")
 
     def read(self, name: str) -> tuple[Call, tuple[Turn, ...]]:
-        """A sealed call, and the turns of its addenda."""
+        """A sealed call, and the turns of its addenda. Raises FileUnreadable."""
         call = Call.model_validate(
             json.loads(self.place.read_clear(name)), context={"sealed": True}
         )
+        if not name.startswith(make_base_name(call)):
+            raise FileUnreadable(f"{name} holds another call; `aftercall verify` looks")
         return call, tuple(
             turn for addendum in self._addenda(name) for turn in addendum
         )

@@ -97,8 +97,8 @@ class Journal:
     async def open(self, call: LiveCall) -> CallRecorder:
         """Begins a call. A repeated webhook gets the same recorder."""
         key = (call.source, call.sid)
-        if record := self._recorders.get(key):
-            return record
+        if recorder := self._recorders.get(key):
+            return recorder
         if key not in self._opening:
             self._opening[key] = asyncio.create_task(self._open(call))
             self._opening[key].add_done_callback(lambda _: self._opening.pop(key))
@@ -175,11 +175,11 @@ class Journal:
                 await asyncio.to_thread(writer.close)
 
     async def _open(self, call: LiveCall) -> CallRecorder:
-        record = CallRecorder(call, self._write)
+        recorder = CallRecorder(call, self._write)
         if not await self._open_row(call):
-            await self._start_spilling(record)
-        self._recorders[call.source, call.sid] = record
-        return record
+            await self._start_spilling(recorder)
+        self._recorders[call.source, call.sid] = recorder
+        return recorder
 
     async def _open_row(self, call: LiveCall) -> bool:
         """False while the database is away."""
@@ -202,8 +202,8 @@ class Journal:
             )
         return True
 
-    async def _write(self, record: CallRecorder, entry: JournalEntry) -> None:
-        if not record.is_spilling and not self.outage.is_active:
+    async def _write(self, recorder: CallRecorder, entry: JournalEntry) -> None:
+        if not recorder.is_spilling and not self.outage.is_active:
             if self._writer is None:
                 write, close = self._inserter.write, self._inserter.close
                 self._writer = GroupCommit("journal", write, on_close=close)
@@ -220,24 +220,24 @@ class Journal:
             finally:  # also when cancelled: the write has ended by then
                 alarm.cancel()
                 if written.exception() is None:
-                    record.mark_written(entry)
+                    recorder.mark_written(entry)
             if written.exception() is None:
                 return
-        await self._start_spilling(record)
+        await self._start_spilling(recorder)
         self._refuse_if_full()
         spilled = self._spill_entry(entry)
         try:
             await spilled
         finally:
             if spilled.exception() is None:
-                record.mark_written(entry)
+                recorder.mark_written(entry)
 
-    async def _start_spilling(self, record: CallRecorder) -> None:
+    async def _start_spilling(self, recorder: CallRecorder) -> None:
         """From here on the entries of the call go to a file."""
-        if not record.is_spilling:
+        if not recorder.is_spilling:
             self._refuse_if_full()
-            await self._spill_entry(call_entry(record.call))
-            record.is_spilling = True
+            await self._spill_entry(call_entry(recorder.call))
+            recorder.is_spilling = True
 
     def _refuse_if_full(self) -> None:
         if self.spill.is_memory_full:
@@ -254,14 +254,16 @@ class Journal:
 
     async def _on_database_back(self) -> None:
         """Writes live calls to the database again; imports and seals those that are over."""
-        for record in self.live_recorders:
-            async with record.lock:
-                if record.is_spilling and record.is_open:
+        for recorder in self.live_recorders:
+            async with recorder.lock:
+                if recorder.is_spilling and recorder.is_open:
                     store = partial(self.store.import_spilled, is_live=True)
                     owner = self.presence.process
-                    await asyncio.to_thread(store, record.call, record.entries, owner)
-                    await self._spill_entry(removal_entry(record.call.id))
-                    record.is_spilling = False
+                    await asyncio.to_thread(
+                        store, recorder.call, recorder.entries, owner
+                    )
+                    await self._spill_entry(removal_entry(recorder.call.id))
+                    recorder.is_spilling = False
         await self._spill_entry(retry_entry())
         if self.spill.has_waiting_entries:
             raise StorageFull("calls wait in memory for room on disk; free some space")
@@ -274,44 +276,44 @@ class Journal:
                 self.seal_abandoned(row)
 
     async def _seal(
-        self, record: CallRecorder, end_reason: str, ended_at: datetime
+        self, recorder: CallRecorder, end_reason: str, ended_at: datetime
     ) -> SealedFile:
-        await record.close()
+        await recorder.close()
         try:
             sealed = await asyncio.to_thread(
-                self._seal_record, record, end_reason, ended_at
+                self._seal_record, recorder, end_reason, ended_at
             )
         except DatabaseUnreachable as error:
-            await self._spill_end(record, end_reason, ended_at, error)
+            await self._spill_end(recorder, end_reason, ended_at, error)
             raise
         except StorageFull:
             # in the archive; recovery seals the call when there is room
-            self._remove_recorder(record)
+            self._remove_recorder(recorder)
             raise
-        self._remove_recorder(record)
+        self._remove_recorder(recorder)
         return sealed
 
-    def _remove_recorder(self, record: CallRecorder) -> None:
-        self._recorders.pop((record.call.source, record.call.sid), None)
+    def _remove_recorder(self, recorder: CallRecorder) -> None:
+        self._recorders.pop((recorder.call.source, recorder.call.sid), None)
 
     async def _spill_end(
         self,
-        record: CallRecorder,
+        recorder: CallRecorder,
         end_reason: str,
         ended_at: datetime,
         error: AftercallError,
     ) -> None:
         """Writes the end of the call to its file, which is imported when the database is back."""
-        await self._spill_entry(call_entry(record.call))
-        await self._spill_entry(end_entry(record.call.id, ended_at, end_reason))
-        self._remove_recorder(record)
+        await self._spill_entry(call_entry(recorder.call))
+        await self._spill_entry(end_entry(recorder.call.id, ended_at, end_reason))
+        self._remove_recorder(recorder)
         self.outage.start(error)
 
     def _seal_record(
-        self, record: CallRecorder, end_reason: str, ended_at: datetime
+        self, recorder: CallRecorder, end_reason: str, ended_at: datetime
     ) -> SealedFile:
-        call = record.call
-        if record.is_spilling or self.outage.is_active:
+        call = recorder.call
+        if recorder.is_spilling or self.outage.is_active:
             raise DatabaseUnreachable(
                 f"call {call.id} is kept on disk until the database is back"
             )
@@ -319,7 +321,7 @@ class Journal:
             if not self._claim(call.id, self.presence.process, ended_at, end_reason):
                 raise CallNotLive(f"call {call.id} was sealed by another process")
             row = self.store.get(call.id)
-            replayed = replay_entries(record.entries)
+            replayed = replay_entries(recorder.entries)
             finished = to_finished_call(call, row.ended_at, row.end_reason, replayed)
             return self._archive_and_finish(finished)
 
@@ -342,7 +344,7 @@ class Journal:
 
     def _archive_and_finish(self, call: Call) -> SealedFile:
         sealed = self.archive.seal(call)
-        fault_point("resume.before_keep")
+        fault_point("seal.before_finish")
         self.store.finish(
             call,
             archive_name=sealed.name,
@@ -443,7 +445,7 @@ def _import_spilled_call(journal: Journal, path: Path) -> list[str]:
     row = journal.store.import_spilled(
         spilled.call, spilled.entries, owner, spilled.ended
     )
-    fault_point("spill.after_take_up")
+    fault_point("spill.after_read")
     if row.state == "sealed":
         _add_late_entries(journal, row, spilled.entries)
     log.warning(

@@ -23,7 +23,7 @@ from sqlalchemy.exc import IntegrityError
 
 from aftercall.db.connect import Database
 from aftercall.db.stale_briefings import invalidate_briefing
-from aftercall.db.statements import PreparedStatement
+from aftercall.db.statements import InValues, PreparedStatement
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
 from aftercall.errors import NotFound, SecretUnreadable
 from aftercall.faults import fault_point
@@ -225,11 +225,9 @@ class FactStore:
 
     def list_confided_words(self, *call_ids: str) -> list[str]:
         """The opened words of secret facts in these calls, to mask them elsewhere."""
-        query = _select_said(fact_occurrences.c.words).where(
-            fact_occurrences.c.call_id.in_(call_ids), facts.c.visibility == "secret"
-        )
         with self._database.read() as connection:
-            sealed = [str(row.words) for row in connection.execute(query)]
+            rows = _CONFIDED.fetch(connection, {"calls": call_ids})
+        sealed = [str(words) for (words,) in rows]
         with suppress(SecretUnreadable):
             return [self._vault.open(words) for words in sealed]
         return []
@@ -295,6 +293,13 @@ def _is_in_memory(key: MemoryKey) -> ColumnElement[bool]:
 
 def _select_said(*columns: ColumnElement[Any]) -> Select[Any]:
     return select(*columns).join(facts, facts.c.id == fact_occurrences.c.fact_id)
+
+
+_CONFIDED = PreparedStatement(  # asked for by every step of every call
+    _select_said(fact_occurrences.c.words).where(
+        InValues(fact_occurrences.c.call_id, "calls"), facts.c.visibility == "secret"
+    )
+)
 
 
 def _write_log(connection: Connection, entry: Extraction) -> None:

@@ -85,7 +85,7 @@ def parse_as_of(name: str, text: str, zone: tzinfo) -> datetime:
         day = datetime.fromisoformat(text).date()
         next_day = datetime.combine(day, time(), zone) + timedelta(days=1)
         return parse_instant(next_day - timedelta(milliseconds=1))
-    except ValueError:
+    except (ValueError, OverflowError):
         raise RefusedInput(
             name,
             "is not a day (2026-05-03) or a time with its zone (2026-05-03T12:00:00Z)",

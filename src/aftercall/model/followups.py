@@ -195,7 +195,7 @@ class SinkReceipt:
 
 @dataclass(frozen=True)
 class Delivery:
-    """One attempt to use one sink, and its state."""
+    """What one sink is to do, and how far it is."""
 
     key: str
     followup_id: str | None

@@ -30,8 +30,9 @@ TWILIO_HEADER = "x-twilio-signature"
 TELNYX_HEADER = "telnyx-signature-ed25519"
 TIMESTAMP_HEADER = "telnyx-timestamp"
 MAX_AGE_S = 300
-TOKEN_PARAMETER = "pass"  # noqa: S105 - the name of a parameter
+TOKEN_PARAMETER = "token"  # noqa: S105 - the name of a parameter
 TOKEN_LIFETIME_S = 120
+_ANY_CALL = ""  # no call has this sid
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 _SOCKET_SCHEMES = {"https": "wss", "http": "ws"}
 _DEFAULT_PORTS = {"https": 443, "wss": 443, "http": 80, "ws": 80}
@@ -214,12 +215,7 @@ class StreamTokens:
 
     def redeem(self, call_sid: str, token: str | None) -> bool:
         """Whether this token opens a stream of this call. It does so once."""
-        claim, _, signature = (token or "").rpartition(".")
-        expected = self._sign(call_sid, claim).encode()
-        given = signature.encode("utf-8", "replace")
-        if not self._key or not hmac.compare_digest(expected, given):
-            return False
-        until = int(claim.partition(".")[0])
+        claim, until = self._read(call_sid, token)
         now = self._now()
         if until < now or claim in self._used:
             return False
@@ -228,8 +224,25 @@ class StreamTokens:
         }
         return True
 
+    def issue_address(self) -> str:
+        """A part of a socket's address, for carriers that do not sign sockets."""
+        return self.issue(_ANY_CALL)
+
+    def is_address(self, token: str) -> bool:
+        """Whether a socket with this part may be opened. The stream's own token opens a call."""
+        return self._read(_ANY_CALL, token)[1] >= self._now()
+
+    def _read(self, call_sid: str, token: str | None) -> tuple[str, int]:
+        """The claim, and when it expires; long ago if we did not issue it."""
+        claim, _, signature = (token or "").rpartition(".")
+        expected = self._sign(call_sid, claim).encode()
+        given = signature.encode("utf-8", "replace")
+        if not self._key or not hmac.compare_digest(expected, given):
+            return "", 0
+        return claim, int(claim.partition(".")[0])
+
     def _sign(self, call_sid: str, claim: str) -> str:
-        text = f"stream pass|{call_sid}|{claim}".encode("utf-8", "replace")
+        text = f"stream token|{call_sid}|{claim}".encode("utf-8", "replace")
         return hmac.digest(self._key, text, sha256).hex()
 
     def _now(self) -> int:

@@ -28,6 +28,7 @@ MAX_BODY_BYTES = 262_144
 CALL_STATE_KEY = "call"
 NUMBER_STATE_KEY, REFUSED = "number", "refused"
 _ATTESTED = "A"
+_NOT_VALIDATED: tuple[object, ...] = (False, "false", "False", "0")  # 0 is False
 _DETAILS = ("caller_id_name", "connection_id", "shaken_stir_attestation", "start_time")
 _CAUSES = {
     "user_busy": CarrierCallState.BUSY,
@@ -100,7 +101,8 @@ def _ring(event: _Envelope) -> RingNotice:
         metadata=metadata,
     )
     # without an attestation there was nothing to validate
-    is_forged = is_inbound and bool(attestation) and is_valid is False
+    has_failed = is_valid in _NOT_VALIDATED
+    is_forged = is_inbound and bool(attestation) and has_failed
     return ring.refuse_number() if is_forged else ring
 
 

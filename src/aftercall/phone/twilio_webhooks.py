@@ -99,7 +99,7 @@ def read_ring(form: Fields) -> RingNotice:
         verified=is_inbound and caller is not None and is_attested,
         metadata=metadata,
     )
-    is_forged = is_inbound and verstat.lower().startswith(_FAILED_ATTESTATION)
+    is_forged = is_inbound and _FAILED_ATTESTATION in verstat.lower()
     return ring.refuse_number() if is_forged else ring
 
 

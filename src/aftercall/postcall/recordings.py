@@ -21,7 +21,7 @@ from aftercall.durable import (
     register_queue,
     run_in_thread,
     start_workflow,
-    step,
+    thread_step,
     workflow,
 )
 from aftercall.encryption import open_cipher
@@ -111,6 +111,7 @@ class RecordingFetcher:
 
     def give_up(self, recording_id: str, code: str, reason: str) -> None:
         """A recording that the carrier never had is absent for good. Other failures show."""
+        log.warning("a recording was not fetched", recording=recording_id, error=code)
         now = self.clock.now()
         if code == RecordingNotYet.code:
             self.store.set_state(
@@ -120,6 +121,7 @@ class RecordingFetcher:
             self.store.set_state(recording_id, "failed", reason, now)
 
     def give_up_transcript(self, recording_id: str, reason: str) -> None:
+        log.warning("a recording was not transcribed", recording=recording_id)
         self.store.set_transcript_state(
             recording_id, "failed", reason, self.clock.now()
         )
@@ -250,7 +252,7 @@ def _read_transcript(body: bytes) -> dict[str, Any]:
 _fetcher: RecordingFetcher | None = None
 
 
-def fetcher() -> RecordingFetcher:
+def opened_fetcher() -> RecordingFetcher:
     if _fetcher is None:
         raise RuntimeError("the recordings have not been opened")
     return _fetcher
@@ -261,57 +263,50 @@ async def get_recording(recording_id: str) -> None:
     try:
         is_transcript_wanted = await download(recording_id)
     except Exception as error:  # noqa: BLE001 - the edge of a step: it is recorded and shown
-        await give_up(recording_id, *_cause(error))
+        ours = to_aftercall_error(error)
+        await give_up(recording_id, ours.code, str(ours))
         return
     if is_transcript_wanted:
         try:
             await transcribe(recording_id)
         except Exception as error:  # noqa: BLE001 - the edge of a step: it is recorded and shown
-            await give_up_transcript(recording_id, *_cause(error))
+            await give_up_transcript(recording_id, str(to_aftercall_error(error)))
 
 
-@step("aftercall.download", ATTEMPTS)
-async def download(recording_id: str) -> bool:
-    return await run_in_thread(fetcher().download, recording_id)
+download = thread_step(
+    "aftercall.download", ATTEMPTS, opened_fetcher, RecordingFetcher.download
+)
+transcribe = thread_step(
+    "aftercall.transcribe", ATTEMPTS, opened_fetcher, RecordingFetcher.transcribe
+)
+give_up = thread_step(
+    "aftercall.give_up_recording", ATTEMPTS, opened_fetcher, RecordingFetcher.give_up
+)
+give_up_transcript = thread_step(
+    "aftercall.give_up_transcript",
+    ATTEMPTS,
+    opened_fetcher,
+    RecordingFetcher.give_up_transcript,
+)
 
 
-@step("aftercall.transcribe", ATTEMPTS)
-async def transcribe(recording_id: str) -> None:
-    await run_in_thread(fetcher().transcribe, recording_id)
-
-
-@step("aftercall.give_up_recording", ATTEMPTS)
-async def give_up(recording_id: str, code: str, reason: str) -> None:
-    log.warning("a recording was not fetched", recording=recording_id, error=code)
-    await run_in_thread(fetcher().give_up, recording_id, code, reason)
-
-
-@step("aftercall.give_up_transcript", ATTEMPTS)
-async def give_up_transcript(recording_id: str, code: str, reason: str) -> None:
-    log.warning("a recording was not transcribed", recording=recording_id, error=code)
-    await run_in_thread(fetcher().give_up_transcript, recording_id, reason)
-
-
-def _cause(error: Exception) -> tuple[str, str]:
-    ours = to_aftercall_error(error)
-    return ours.code, str(ours)
-
-
-def open_recordings(at: RecordingFetcher) -> None:
+def open_recordings(fetcher: RecordingFetcher) -> None:
     """Call before the durable engine is launched."""
     global _fetcher
-    _fetcher = at
+    _fetcher = fetcher
     register_queue(QUEUE, MAX_DOWNLOADS)
 
 
-async def start_due_recordings(at: RecordingFetcher) -> list[str]:
+async def start_due_recordings(fetcher: RecordingFetcher) -> list[str]:
     """Start every recording that waits. A crash in between repeats it."""
-    due = await run_in_thread(at.store.list_due)
+    due = await run_in_thread(fetcher.store.list_due)
     for recording_id in due:
         with SetWorkflowID(recording_id):
             await start_workflow(
                 QUEUE, MAX_DIRECT_DOWNLOADS, get_recording, recording_id
             )
         fault_point("recording.after_enqueue")
-        await run_in_thread(at.store.mark_started, recording_id, at.clock.now())
+        await run_in_thread(
+            fetcher.store.mark_started, recording_id, fetcher.clock.now()
+        )
     return due

@@ -18,8 +18,15 @@ from aftercall.memory import passage_store as passages
 from aftercall.memory.embedding import embed_missing
 from aftercall.memory.visibility import mask_secrets, to_secrets
 from aftercall.model.calls import Call
-from aftercall.model.steps import StepOutcome
-from aftercall.postcall.steps import NO_SUMMARY, PAGES, PINS, StepContext, run_step
+from aftercall.model.steps import StepOutcome, skipped
+from aftercall.postcall.steps import (
+    NO_SUMMARY,
+    PAGES,
+    PINS,
+    STEPS,
+    StepContext,
+    skip_reason,
+)
 from aftercall.postcall.store import SUMMARY
 from aftercall.workspace import calls_md, files
 
@@ -42,26 +49,27 @@ class StepRunner:
         claimed = self.context.steps.claim(
             call_id, names, self.context.clock.now(), again=again
         )
-        fault_point("postcall.after_begin")
+        fault_point("postcall.after_claim")
         return claimed
 
     def run(self, call_id: str, name: str) -> None:
-        """Run one step and record its end. Raises what the step raises."""
-        self.record(call_id, {name: self.make(call_id, name)})
+        """Run one step and record its end. Raises the step's error."""
+        end = self.execute(call_id, name)
+        if isinstance(end, AftercallError):
+            raise end
+        self.record(call_id, {name: end})
 
-    def make(self, call_id: str, name: str) -> StepOutcome:
-        """Run one step; its end is still to be recorded."""
-        call = self.read(call_id)
-        fault_point("postcall.before_step")
-        outcome = run_step(self.context, name, call)
-        fault_point("postcall.after_step")
-        return outcome
-
-    def try_make(self, call_id: str, name: str) -> StepOutcome | AftercallError:
+    def execute(self, call_id: str, name: str) -> StepOutcome | AftercallError:
+        """Run one step, or skip it. Its end is still to be recorded."""
         try:
-            return self.make(call_id, name)
+            call = self.read(call_id)
+            fault_point("postcall.before_step")
+            reason = skip_reason(self.context, name, call)
+            outcome = skipped(reason) if reason else STEPS[name](self.context, call)
+            fault_point("postcall.after_step")
         except Exception as error:  # noqa: BLE001 - the edge of a step: its failure is recorded
             return to_step_error(error, call=call_id, step=name)
+        return outcome
 
     def record(self, call_id: str, outcomes: Mapping[str, StepOutcome]) -> None:
         """Record the ends of steps in one transaction with what they write, then redact.
@@ -76,7 +84,7 @@ class StepRunner:
         if SUMMARY in outcomes:
             self._embed_summary(call_id)
 
-    def finish(
+    def record_ends(
         self,
         call_id: str,
         results: Mapping[str, StepOutcome | AftercallError],
@@ -99,7 +107,7 @@ class StepRunner:
         except Exception as cause:
             if len(outcomes) > 1:  # one by one, so that one step's error fails no other
                 alone = [
-                    self.finish(call_id, {name: results[name]}, attempt)
+                    self.record_ends(call_id, {name: results[name]}, attempt)
                     for name in results
                 ]
                 return {

@@ -90,10 +90,11 @@ def summarise(context: StepContext, call: Call) -> StepOutcome:
     if not summary:
         return skipped(NOTHING_FOUND, answer.trace)
     workspace, settings = context.workspace(call), context.settings
-    entry = calls_md.CallsMdEntry.from_call(call, summary, settings.zone)
     files.edit(
         workspace.calls,
-        lambda text: calls_md.append(text, entry, settings.calls.max_entries),
+        lambda text: calls_md.add_call(
+            text, call, summary, settings.zone, settings.calls.max_entries
+        ),
     )
     if call.direction == "outbound" or workspace.find_person(call.caller) is None:
         return done(summary, answer.trace)
@@ -113,7 +114,8 @@ def fill_profile(context: StepContext, call: Call) -> StepOutcome:
     person = context.workspace(call).find_person(call.caller)
     if person is None:
         return skipped(NO_MEMORY)
-    if user_md.parse(files.read(person.user)).is_complete:
+    known = user_md.parse(files.read(person.user))
+    if known.is_complete:
         return skipped("the profile is complete")
     answer = context.reader.find_profile(call)
     found = user_md.UserProfile.from_answer(answer.value.model_dump())
@@ -124,7 +126,8 @@ def fill_profile(context: StepContext, call: Call) -> StepOutcome:
         return skipped(NOTHING_FOUND, answer.trace)
     if not files.edit(person.user, lambda text: user_md.fill(text, found)):
         return skipped("nothing new was found", answer.trace)
-    return done(_field_names(found), answer.trace)
+    filled = user_md.parse(files.read(person.user))
+    return done(_list_changes(known, filled), answer.trace)
 
 
 def fill_identity(context: StepContext, call: Call) -> StepOutcome:
@@ -132,7 +135,8 @@ def fill_identity(context: StepContext, call: Call) -> StepOutcome:
     if context.calls.is_handed_in(call.id):
         return skipped(ANSWERED_ELSEWHERE)
     path = context.workspace(call).identity
-    if identity_md.parse(files.read(path)).is_set:
+    known = identity_md.parse(files.read(path))
+    if known.is_set:
         return skipped("the agent has an identity")
     answer = context.reader.find_identity(call)
     found = identity_md.AgentIdentity.from_answer(answer.value.model_dump())
@@ -142,7 +146,8 @@ def fill_identity(context: StepContext, call: Call) -> StepOutcome:
         found = replace(found, creature=None)
     if not files.edit(path, lambda text: identity_md.fill_if_unset(text, found)):
         return skipped(NOTHING_FOUND, answer.trace)
-    return done(_field_names(found), answer.trace)
+    filled = identity_md.parse(files.read(path))
+    return done(_list_changes(known, filled), answer.trace)
 
 
 def leave_greeting(context: StepContext, call: Call) -> StepOutcome:
@@ -299,9 +304,15 @@ def keep_pins(context: StepContext, call: Call) -> StepOutcome:
     return done(changed or "nothing changed", answer.trace if answer else None)
 
 
-def _field_names(found: user_md.UserProfile | identity_md.AgentIdentity) -> str:
-    """The values stay in the file, which belongs to the owner."""
-    return ", ".join(name for name, value in asdict(found).items() if value)
+def _list_changes(
+    before: user_md.UserProfile | identity_md.AgentIdentity,
+    after: user_md.UserProfile | identity_md.AgentIdentity,
+) -> str:
+    """The names of the fields. Their values stay in the file, which belongs to the owner."""
+    old = asdict(before)
+    return ", ".join(
+        name for name, value in asdict(after).items() if value != old[name]
+    )
 
 
 STEPS: dict[str, Callable[[StepContext, Call], StepOutcome]] = {
@@ -319,8 +330,8 @@ PAGES = ("document", "remem")  # made of the summary
 PINS = "pins"
 STAGES = (
     (SUMMARY,),  # first: the next call needs it
-    ("profile", "identity", "greeting", "index", "facts", *PAGES),
-    (PINS,),  # last: uses what the others found
+    ("profile", "identity", "index", "facts"),
+    ("greeting", *PAGES, PINS),  # last: they use what the others found
 )
 PUT_BACK = "greeting"  # runs for silent calls too: they used up the old greeting
 RATIONED = "facts"  # the step with a limit per minute
@@ -329,12 +340,6 @@ RATIONED = "facts"  # the step with a limit per minute
 def list_steps(context: StepContext) -> list[str]:
     """The steps of a call under these settings."""
     return [name for name in STEPS if name != "remem" or context.remem is not None]
-
-
-def run_step(context: StepContext, name: str, call: Call) -> StepOutcome:
-    """Run one step, or skip it. The outcome's `write` is still to be called."""
-    reason = skip_reason(context, name, call)
-    return skipped(reason) if reason else STEPS[name](context, call)
 
 
 def skip_reason(context: StepContext, name: str, call: Call) -> str:

@@ -101,39 +101,43 @@ async def run_stages(
     return have_ended
 
 
-@step("aftercall.take_steps", ATTEMPTS)
+@step("aftercall.run_steps", ATTEMPTS)
 async def run_steps(
     call_id: str, names: list[str], attempt: int, again: bool = False
 ) -> dict[str, float]:
     """Run the steps of one stage side by side. Returns the pause of each to be tried again."""
-    claimed = await _in_thread(partial(runner().claim, call_id, names, again=again))
+    claimed = await _in_thread(
+        partial(opened_runner().claim, call_id, names, again=again)
+    )
     ends = await _wait_for_all(
-        _in_thread(partial(runner().try_make, call_id, name)) for name in claimed
+        _in_thread(partial(opened_runner().execute, call_id, name)) for name in claimed
     )
     results = dict(zip(claimed, ends, strict=True))
-    return await _in_thread(partial(runner().finish, call_id, results, attempt))
+    return await _in_thread(
+        partial(opened_runner().record_ends, call_id, results, attempt)
+    )
 
 
-@step("aftercall.take_left_behind", ATTEMPTS)
+@step("aftercall.list_late_steps", ATTEMPTS)
 async def list_late_steps(call_id: str) -> list[str]:
-    names = await _in_thread(partial(runner().list_late_steps, call_id))
+    names = await _in_thread(partial(opened_runner().list_late_steps, call_id))
     fault_point("step.after_late_summary")
     return names
 
 
-def runner() -> StepRunner:
+def opened_runner() -> StepRunner:
     if _runner is None:
         raise RuntimeError("the post-call work has not been opened")
     return _runner
 
 
-def open_postcall(at: StepRunner) -> None:
+def open_postcall(runner: StepRunner) -> None:
     """Call before the durable engine is launched."""
     global _runner, _threads
-    context = at.context
+    context = runner.context
     count = RULES_THREADS if context.reader.name == RULES else MODEL_THREADS
     _runner, _threads = (
-        at,
+        runner,
         ThreadPoolExecutor(count, thread_name_prefix="aftercall-step"),
     )
     max_calls = MAX_CALLS if context.database.dialect == "sqlite" else MAX_SHARED_CALLS
@@ -156,9 +160,9 @@ def close_postcall() -> None:
     _runner = _threads = None
 
 
-async def start_due(at: StepRunner) -> list[str]:
+async def start_due(runner: StepRunner) -> list[str]:
     """Start the workflow of every sealed call that has none. A crash in between repeats it."""
-    steps = at.context.steps
+    steps = runner.context.steps
     if not await run_in_thread(steps.list_due):
         return []
     with ExitStack() as stack:
@@ -167,13 +171,13 @@ async def start_due(at: StepRunner) -> list[str]:
         due = await run_in_thread(steps.list_due)
         rationed = (
             [RATIONED]
-            if limit_per_minute(at.context.settings, at.context.reader)
+            if limit_per_minute(runner.context.settings, runner.context.reader)
             else []
         )
-        names = list_steps(at.context)
-        await run_in_thread(steps.add_waiting, due, names, at.context.clock.now())
+        names = list_steps(runner.context)
+        await run_in_thread(steps.add_waiting, due, names, runner.context.clock.now())
         at_once = [name for name in names if name not in rationed]
-        is_shared = at.context.database.dialect != "sqlite"
+        is_shared = runner.context.database.dialect != "sqlite"
         max_direct = MAX_DIRECT_SHARED_CALLS if is_shared else MAX_CALLS
         for call_id in due:
             with SetWorkflowID(call_id):
@@ -188,11 +192,10 @@ async def start_due(at: StepRunner) -> list[str]:
 @contextmanager
 def _forgetting(call_id: str) -> Iterator[None]:
     """Drops the call from memory at the end: an erased call must not stay in a process."""
-    at = runner()
     try:
         yield
     finally:
-        at.forget(call_id)
+        opened_runner().forget(call_id)
 
 
 async def _in_thread(job: Callable[[], T]) -> T:

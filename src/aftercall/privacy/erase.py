@@ -52,6 +52,7 @@ POSTGRES_OUT_OF_REACH = (
 )
 TEXT_SUFFIXES = (".md", ".ics", ".txt")
 MIN_NAME_CHARS = 4
+MIN_NAME_PART_CHARS = 5
 MIN_NEEDLE_CHARS = 16
 MAX_NEEDLE_CHARS = 60
 
@@ -95,6 +96,12 @@ class Eraser:
         receipt_id = new_id()
         workspaces = self._list_workspaces()
         needles = make_needles(subject, self.archive, workspaces)
+        name_parts = frozenset(
+            part
+            for name in _list_names(subject, workspaces)
+            for part in name.split()
+            if len(part) >= MIN_NAME_PART_CHARS
+        )
         names = needles | {path.stem for path in _list_tasks(workspaces, subject)}
         workflows = self._erase_workflows(subject)
         recordings = self._erase_recordings(subject)
@@ -125,7 +132,7 @@ class Eraser:
             pages=pages,
             workflows=workflows,
             rows={name: count for name, count in rows.items() if count},
-            scan=self._scan(needles, names | {make_folder_name(number)}),
+            scan=self._scan(needles, names | {make_folder_name(number)}, name_parts),
             out_of_reach=self._list_out_of_reach(),
         )
 
@@ -173,7 +180,12 @@ class Eraser:
                 found.append(Workspace.from_settings(self.settings, agent_id))
         return found
 
-    def _scan(self, needles: frozenset[str], names: frozenset[str]) -> TraceScan:
+    def _scan(
+        self,
+        needles: frozenset[str],
+        names: frozenset[str],
+        name_parts: frozenset[str],
+    ) -> TraceScan:
         folders = [self.settings.home]
         if self.settings.workspace:
             folders.append(self.settings.workspace)
@@ -187,6 +199,7 @@ class Eraser:
         return scan_for_traces(
             [Path(folder) for folder in folders],
             frozenset(needle.encode() for needle in needles),
+            name_parts=frozenset(part.encode() for part in name_parts),
             names=names,
             database=Path(file) if file else None,
             others_files=frozenset(others),

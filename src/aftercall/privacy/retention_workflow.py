@@ -18,7 +18,7 @@ log = get_logger("retention")
 _retention: Retention | None = None
 
 
-def retention() -> Retention:
+def opened_retention() -> Retention:
     if _retention is None:
         raise RuntimeError("retention has not been opened")
     return _retention
@@ -33,15 +33,15 @@ async def expire_all() -> None:
             log.warning("retention failed", kind=kind, error=error_code(error))
 
 
-@step("aftercall.let_go", MAX_ATTEMPTS)
+@step("aftercall.expire_kind", MAX_ATTEMPTS)
 async def expire_kind(kind: RetentionKind) -> int:
-    return len(await run_in_thread(retention().expire, kind))
+    return len(await run_in_thread(opened_retention().expire, kind))
 
 
-def open_retention(at: Retention) -> None:
+def open_retention(retention: Retention) -> None:
     """Call this before the durable engine starts."""
     global _retention
-    _retention = at
+    _retention = retention
     register_queue(QUEUE, 1, poll_s=POLL_INTERVAL_S)
 
 
@@ -51,11 +51,11 @@ def close_retention() -> None:
     _retention = None
 
 
-async def start_retention(at: Retention) -> bool:
+async def start_retention(retention: Retention) -> bool:
     """Start this hour's run if something has expired; several processes start the same run."""
-    found = await run_in_thread(at.find_expired)
+    found = await run_in_thread(retention.find_expired)
     if not any(found.values()):
         return False
-    with SetWorkflowID(f"retention:{at.clock.now():%Y%m%dT%H}"):
+    with SetWorkflowID(f"retention:{retention.clock.now():%Y%m%dT%H}"):
         await DBOS.enqueue_workflow_async(QUEUE, expire_all)
     return True

@@ -46,6 +46,7 @@ def scan_for_traces(
     folders: Iterable[Path],
     needles: frozenset[bytes],
     *,
+    name_parts: frozenset[bytes] = frozenset(),
     names: frozenset[str] = frozenset(),
     key: bytes = b"",
     database: Path | None = None,
@@ -53,12 +54,14 @@ def scan_for_traces(
 ) -> TraceScan:
     """`needles` are searched for in the bytes of files, `names` in their names as whole words.
 
+    `name_parts` are needles, too, unless other people say them: many people are called Maria.
     `database` may lie outside the folders and have any name. `key` opens encrypted files.
     `others_files` names files of other people: their words are no trace, in the database neither.
     """
     question = {
         "folders": [str(folder) for folder in folders],
         "needles": [needle.hex() for needle in needles],
+        "name_parts": [part.hex() for part in name_parts],
         "names": sorted(names),
         "key": key.hex(),
         "database": str(database) if database else None,
@@ -82,7 +85,10 @@ def scan_for_traces(
 
 
 def _scan(question: dict[str, Any]) -> TraceScan:
-    needles = frozenset(bytes.fromhex(needle) for needle in question["needles"])
+    needles, name_parts = (
+        frozenset(bytes.fromhex(needle).lower() for needle in question[kind])
+        for kind in ("needles", "name_parts")
+    )
     cipher = FileCipher(bytes.fromhex(question["key"]))
     others_files = frozenset(question["others_files"])
     found = _find_files(question["folders"], question["database"])
@@ -92,7 +98,7 @@ def _scan(question: dict[str, Any]) -> TraceScan:
     unreadable = []
     for path in sorted(found):
         try:
-            held, length = _search(path, needles, cipher)
+            held, length = _search(path, needles | name_parts, cipher)
         except FileUnreadable:
             unreadable.append(path.name)
             continue
@@ -104,7 +110,7 @@ def _scan(question: dict[str, Any]) -> TraceScan:
     traces = [f"{folder} {IN_A_NAME}" for folder in sorted(set(named.values()))]
     for path, held in hits.items():
         is_database = found[path]
-        left = held - said_by_others if is_database else held
+        left = held - (said_by_others if is_database else said_by_others & name_parts)
         if left and path not in others and path not in named:
             traces.append(path.name)
     names = tuple(path.name for path in others)
@@ -168,7 +174,7 @@ def _search(
     tail = b""
     try:
         for block in read_decrypted(path, cipher):
-            data = tail + block
+            data = tail + block.lower()
             found |= {needle for needle in needles - found if needle in data}
             tail = data[-longest:]
             size += len(block)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent
 
 
-SCOPE_EXTENSION = "aftercall.lean"
+SCOPE_EXTENSION = "aftercall.fast_socket"
 """The key of the ASGI scope under which the app finds the protocol object."""
 
 

@@ -1,8 +1,8 @@
 """The carriers' media sockets: one bridge, two wires.
 
-A socket is accepted when its upgrade is signed (by carriers that sign it) and its first frames
-bring the token that a webhook issued for that call. The caller's identity comes from the
-webhook; what the stream says about itself is not trusted.
+A socket is accepted when its upgrade is signed, or its address is one that we made (Telnyx does
+not sign sockets). Its first frames must bring the token that a webhook issued for that call.
+The caller's identity comes from the webhook; what the stream says about itself is not trusted.
 """
 
 import asyncio
@@ -48,9 +48,13 @@ def make_router(app: App) -> APIRouter:
             return
         await _run_socket(app, socket, TWILIO, TwilioWire())
 
-    @router.websocket(TELNYX_MEDIA)
-    async def telnyx_media(socket: WebSocket) -> None:
+    @router.websocket(f"{TELNYX_MEDIA}/{{token}}")
+    async def telnyx_media(socket: WebSocket, token: str) -> None:
         """Telnyx: the audio of a call."""
+        if not app.phone.pending_calls.is_address(token):
+            log.warning("media socket refused", carrier=TELNYX, flaw="unknown address")
+            await socket.close(CLOSE_REFUSED)
+            return
         await _run_socket(app, socket, TELNYX, TelnyxWire())
 
     return router

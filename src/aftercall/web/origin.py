@@ -41,11 +41,11 @@ class OriginFilter:
 
     def _is_foreign(self, connection: HTTPConnection) -> bool:
         headers = connection.headers
-        site = headers.get("sec-fetch-site", "none")
-        if site not in ("none", "same-origin") and not _is_navigation(connection):
+        sites = set(headers.getlist("sec-fetch-site"))
+        if sites - {"none", "same-origin"} and not _is_navigation(connection):
             return True
-        origin = headers.get("origin")
-        return origin is not None and not self._is_own(connection, origin)
+        origins = headers.getlist("origin")
+        return not all(self._is_own(connection, origin) for origin in origins)
 
     def _is_own(self, connection: HTTPConnection, origin: str) -> bool:
         """A proxy may speak https for us and may change `Host`, but knows no other name for us

@@ -164,7 +164,8 @@ class TelnyxCalls:
             state |= {NUMBER_STATE_KEY: REFUSED}
         if token := await self._register_stream(ring):
             state |= {STREAM_KEY: "1", TOKEN_PARAMETER: token}
-            stream_url = get_stream_url(self._app, TELNYX_MEDIA)
+            address = self._app.phone.pending_calls.issue_address()
+            stream_url = get_stream_url(self._app, f"{TELNYX_MEDIA}/{address}")
         request = self._control.answer(
             sid, cause=ring.key, stream_url=stream_url, state=state
         )

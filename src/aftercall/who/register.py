@@ -14,7 +14,12 @@ from aftercall.model.turns import Turn
 from aftercall.settings import Settings
 from aftercall.who.introduction import list_introductions, resolve_names
 from aftercall.who.names import find_person, split_name
-from aftercall.who.passcode import PasscodeMask, PasscodeTryLedger, find_tries
+from aftercall.who.passcode import (
+    POSTED,
+    PasscodeMask,
+    PasscodeTryLedger,
+    find_tries,
+)
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
 
@@ -137,10 +142,13 @@ def _since_introduction(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
 
 def remove_claims(call: Call) -> Call:
     """The call without what only a carrier or a live call can know: that the number is verified,
-    and that the passcode was right.
+    and that the passcode was right. Its words are marked: a passcode in them verifies nobody.
     """
     kept = [event for event in call.events if event.kind not in (RIGHT, WRONG)]
     events = tuple(
         event.model_copy(update={"seq": seq}) for seq, event in enumerate(kept, 1)
     )
-    return call.model_copy(update={"verified": False, "events": events})
+    metadata = {**call.metadata, POSTED: True}
+    return call.model_copy(
+        update={"verified": False, "events": events, "metadata": metadata}
+    )

@@ -1,4 +1,4 @@
-"""The steps of follow-up work: record requests, judge them, settle promises, write the journal.
+"""The steps of follow-up work: record requests, judge them, settle promises, write the page.
 
 A crash may run a step again; it then leaves the same result.
 """
@@ -12,6 +12,7 @@ from aftercall.clock import Clock, parse_instant
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
 from aftercall.llm.reader import Reader
+from aftercall.log import get_logger
 from aftercall.model.calls import IMPORTED
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpRun, Trust
 from aftercall.model.steps import OUTBOUND_REASON
@@ -26,6 +27,8 @@ from aftercall.work.sinks import Sink
 from aftercall.work.sinks.markdown import write_entry
 from aftercall.work.sinks.router import SinkRouter
 from aftercall.work.store import DeliveryStore, FollowUpStore, FollowUpTransition
+
+log = get_logger("work")
 
 DAY = timedelta(days=1)
 SILENT_REASON = "nothing was said"
@@ -76,7 +79,7 @@ class WorkContext:
         ]
 
     def finish_run(self, conversation_id: str, run: int) -> None:
-        """Settles promises, writes the journal entry and ends the run."""
+        """Settles promises, writes the page of the conversation and ends the run."""
         conversation = self.read(conversation_id)
         turns = {
             leg.id: conversation.count_caller_turns(leg.id) for leg in conversation.legs
@@ -84,13 +87,20 @@ class WorkContext:
         self.runs.note_legs(conversation_id, turns)
         reason = self._skip_reason(conversation)
         if not reason:
-            self.settle_promises(conversation)
+            self._settle(conversation)
         fault_point("work.after_settle")
         self.runs.finish(conversation_id, run, "done", reason, self.clock.now())
         fault_point("work.after_close")
 
-    def settle_promises(self, conversation: JoinedConversation) -> None:
-        """Brings promises to the state of the requests behind them, then writes the journal."""
+    def fail_run(self, conversation_id: str, run: int, reason: str) -> None:
+        log.warning("a follow-up run failed", conversation=conversation_id)
+        self.runs.finish(conversation_id, run, "failed", reason, self.clock.now())
+
+    def settle_promises(self, conversation_id: str) -> None:
+        """Brings promises to the state of the requests behind them, then writes the page."""
+        self._settle(self.read(conversation_id))
+
+    def _settle(self, conversation: JoinedConversation) -> None:
         rows = self.followups.of_conversation(conversation.id)
         requests = [row for row in rows if row.kind == "request"]
         # Another agent may keep its promises where we cannot see it.

@@ -12,6 +12,7 @@ from aftercall.errors import (
     SinkUnavailable,
 )
 from aftercall.faults import fault_point
+from aftercall.log import get_logger
 from aftercall.model.followups import (
     Delivery,
     FollowUp,
@@ -29,6 +30,8 @@ CUT_OFF = (
     "was cut off while it worked and cannot tell whether it was done; check, then "
     "`aftercall followups retry`"
 )
+log = get_logger("work")
+
 IN_PROGRESS_REASON = "another process is sending it just now"
 _COUNTED = {
     "done": "done",
@@ -53,7 +56,7 @@ def deliver_request(context: WorkContext, followup_id: str) -> None:
         _move(context, row, FollowUpTransition("doing", FOLLOWUP_ACTOR))
     elif refused := _find_refused(context, row):
         raise SinkRefused(refused.reason)
-    fault_point("work.before_handover")
+    fault_point("work.before_delivery")
     receipts = [
         deliver_once(context, name, request_work(context, row, name), row.id)
         for name in row.sinks
@@ -138,6 +141,7 @@ def fail_agent_requests(
     context: WorkContext, followup_ids: Sequence[str], reason: str
 ) -> None:
     """The command could not be run for these requests and is not run for each of them either."""
+    log.warning("the agent's command failed", requests=len(followup_ids))
     for followup_id in followup_ids:
         for delivery in context.deliveries.of_followup(followup_id):
             if delivery.sink == AgentSink.name and delivery.state == "waiting":
@@ -146,6 +150,7 @@ def fail_agent_requests(
 
 def fail_request(context: WorkContext, followup_id: str, reason: str) -> None:
     """Marks the request and its unfinished deliveries as failed."""
+    log.warning("a request failed", followup=followup_id)
     row = context.followups.get(followup_id)
     for delivery in context.deliveries.of_followup(followup_id):
         if delivery.purpose == "request" and delivery.state != "done":
@@ -197,7 +202,7 @@ def reject(context: WorkContext, followup_id: str, who: str) -> FollowUp:
         raise NotWaiting(
             f"follow-up {followup_id} is {row.state}; there is nothing to reject"
         )
-    context.settle_promises(context.read(row.conversation))
+    context.settle_promises(row.conversation)
     return context.followups.get(followup_id)
 
 

@@ -27,6 +27,7 @@ MAX_DETAILS_CHARS = 4000
 MAX_WORDS_CHARS = 1000
 IN_THE_PAST = "the date that was said lay in the past"
 NO_DATE = "the date that was said is none"
+MAX_DUE_YEARS = 100
 DUE_TOLERANCE = timedelta(days=1)  # in the caller's zone it may still be yesterday
 NOTED_SEQ = (
     0  # the turn number of what the agent noted: it belongs to the call, not to a turn
@@ -239,6 +240,8 @@ def read_due(value: object, today: date) -> tuple[str | None, str]:
     try:
         day, text = _parse_due(value)
     except ValueError:
+        return None, NO_DATE
+    if day.year > today.year + MAX_DUE_YEARS:
         return None, NO_DATE
     return (text, "") if day >= today - DUE_TOLERANCE else (None, IN_THE_PAST)
 

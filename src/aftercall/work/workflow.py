@@ -1,4 +1,4 @@
-"""The durable workflows of follow-up work. Only this file and the sweep know the durable engine.
+"""The durable workflows of follow-up work.
 
 The workflow id of a run is its conversation and number, that of an approval its follow-up and
 round: starting one twice runs it once. A step in flight at a crash runs again; the ledger and
@@ -14,7 +14,7 @@ from aftercall.durable import (
     register_queue,
     run_in_thread,
     start_workflow,
-    step,
+    thread_step,
     workflow,
 )
 from aftercall.errors import to_aftercall_error
@@ -59,9 +59,9 @@ async def follow_up_one(followup_id: str, conversation: str) -> None:
     await deliver_requests([followup_id])
     try:
         await settle_promises(conversation)
-    except Exception as error:  # noqa: BLE001 - the edge: only the journal entry is missing
+    except Exception as error:  # noqa: BLE001 - the edge: only the page is not up to date
         log.warning(
-            "a journal entry could not be written",
+            "the page of a conversation could not be written",
             conversation=conversation,
             error=to_aftercall_error(error).code,
         )
@@ -114,60 +114,36 @@ async def attempt_notice(conversation: str, run: int) -> None:
         )
 
 
-@step("aftercall.gather", ATTEMPTS)
-async def record_followups(conversation: str, run: int) -> list[str]:
-    return await run_in_thread(work_context().record_followups, conversation, run)
-
-
-@step("aftercall.do", ATTEMPTS)
-async def deliver_request(followup_id: str) -> None:
-    await run_in_thread(deliver.deliver_request, work_context(), followup_id)
-
-
-@step("aftercall.run_agent", ATTEMPTS)
-async def run_agent(todo: list[str]) -> None:
-    await run_in_thread(deliver.run_agent, work_context(), todo)
-
-
-@step("aftercall.give_up_agent", ATTEMPTS)
-async def fail_agent_requests(todo: list[str], reason: str) -> None:
-    log.warning("the agent's command failed", requests=len(todo))
-    await run_in_thread(deliver.fail_agent_requests, work_context(), todo, reason)
-
-
-@step("aftercall.give_up_request", ATTEMPTS)
-async def fail_request(followup_id: str, reason: str) -> None:
-    log.warning("a request failed", followup=followup_id)
-    await run_in_thread(deliver.fail_request, work_context(), followup_id, reason)
-
-
-@step("aftercall.close", ATTEMPTS)
-async def finish_run(conversation: str, run: int) -> None:
-    await run_in_thread(work_context().finish_run, conversation, run)
-
-
-@step("aftercall.settle", ATTEMPTS)
-async def settle_promises(conversation: str) -> None:
-    context = work_context()
-    await run_in_thread(lambda: context.settle_promises(context.read(conversation)))
-
-
-@step("aftercall.fail_run", ATTEMPTS)
-async def fail_run(conversation: str, run: int, reason: str) -> None:
-    log.warning("a follow-up run failed", conversation=conversation)
-    context = work_context()
-    now = context.clock.now()
-    await run_in_thread(context.runs.finish, conversation, run, "failed", reason, now)
-
-
-@step("aftercall.notice", ATTEMPTS)
-async def send_notice(conversation: str, run: int) -> None:
-    await run_in_thread(deliver.notify, work_context(), conversation, run)
-
-
-@step("aftercall.reminder", ATTEMPTS)
-async def send_reminder(followup_id: str) -> None:
-    await run_in_thread(deliver.remind, work_context(), followup_id)
+record_followups = thread_step(
+    "aftercall.record_followups", ATTEMPTS, work_context, WorkContext.record_followups
+)
+run_agent = thread_step(
+    "aftercall.run_agent", ATTEMPTS, work_context, deliver.run_agent
+)
+deliver_request = thread_step(
+    "aftercall.deliver_request", ATTEMPTS, work_context, deliver.deliver_request
+)
+fail_agent_requests = thread_step(
+    "aftercall.fail_agent_requests", ATTEMPTS, work_context, deliver.fail_agent_requests
+)
+fail_request = thread_step(
+    "aftercall.fail_request", ATTEMPTS, work_context, deliver.fail_request
+)
+finish_run = thread_step(
+    "aftercall.finish_run", ATTEMPTS, work_context, WorkContext.finish_run
+)
+fail_run = thread_step(
+    "aftercall.fail_run", ATTEMPTS, work_context, WorkContext.fail_run
+)
+settle_promises = thread_step(
+    "aftercall.settle_promises", ATTEMPTS, work_context, WorkContext.settle_promises
+)
+send_notice = thread_step(
+    "aftercall.send_notice", ATTEMPTS, work_context, deliver.notify
+)
+send_reminder = thread_step(
+    "aftercall.send_reminder", ATTEMPTS, work_context, deliver.remind
+)
 
 
 def open_work(context: WorkContext) -> None:

@@ -71,6 +71,13 @@ class _Block:
     entry: CallsMdEntry | None
 
 
+def add_call(
+    text: str | None, call: Call, summary: str, zone: tzinfo, max_entries: int
+) -> str | None:
+    """The file with the call at its place in time."""
+    return append(text, CallsMdEntry.from_call(call, summary, zone), max_entries)
+
+
 def append(text: str | None, entry: CallsMdEntry, max_entries: int) -> str | None:
     """The file with `entry` at its place in time, trimmed to the last `max_entries`.
 

@@ -106,6 +106,8 @@ def test_a_number_is_verified_only_by_a_validated_highest_attestation(
     [
         ("A", False, True),
         ("C", False, True),
+        ("A", "false", True),
+        ("A", 0, True),
         ("A", None, False),
         (None, False, False),
         ("", False, False),

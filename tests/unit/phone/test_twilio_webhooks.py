@@ -109,6 +109,7 @@ def test_a_number_is_verified_only_by_the_highest_attestation(
         "TN-Validation-Failed-A",
         "TN-Validation-Failed-C",
         "TN-Validation-Failed-B-Diverted",
+        "TN-Validation-Passed-A, TN-Validation-Failed-A",
     ],
 )
 def test_a_number_whose_attestation_failed_is_withheld(verstat: str) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from aftercall.app import App, build
-from aftercall.errors import FileTooLarge, WorkspaceError
+from aftercall.errors import AftercallError, FileTooLarge, WorkspaceError
 from aftercall.llm.cached_reader import compose_greeting
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
 from aftercall.model.steps import StepOutcome
-from aftercall.postcall.steps import STEPS, run_step
+from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
 from aftercall.testing import FakeReader, VirtualClock, make_call
@@ -51,10 +51,11 @@ def make_app(tmp_path: Path) -> Iterator[MakeApp]:
 def take(app: App, name: str, call: Call) -> StepOutcome:
     """Runs a step and writes what it leaves in the database."""
     app.journal.ingest(call)
-    context = app.step_runner.context
-    outcome = run_step(context, name, context.register.resolve_party(call))
+    outcome = app.step_runner.execute(call.id, name)
+    if isinstance(outcome, AftercallError):
+        raise outcome
     if outcome.write:
-        with context.database.write() as connection:
+        with app.database.write() as connection:
             outcome.write(connection)
     return outcome
 
@@ -92,6 +93,18 @@ def test_a_call_without_words_leaves_nothing(tmp_path: Path, make_app: MakeApp) 
 def test_the_master_switch_switches_all_off(tmp_path: Path, make_app: MakeApp) -> None:
     found = outcomes(make_app(post_call_extraction=False), make_call())
     assert set(found.values()) == {("skipped", "post_call_extraction is off")}
+
+
+def test_the_profile_step_tells_only_what_it_filled(
+    tmp_path: Path, make_app: MakeApp
+) -> None:
+    page = tmp_path / "workspace" / "people" / "+15550100" / "USER.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("- **Name:** Sam the Great\n- **What to call them:**\n")
+    known = Reading(
+        language="en", summary="x", profile=Profile(name="Sam", call_name="Sam")
+    )
+    assert take(make_app(known), "profile", make_call()).result == "call_name"
 
 
 @pytest.mark.parametrize(
@@ -175,6 +188,8 @@ def test_two_calls_of_one_caller_that_end_together_both_stand(
 ) -> None:
     at = make_app()
     calls = [make_call() for _ in range(2)]
+    for call in calls:
+        at.journal.ingest(call)
     with ThreadPoolExecutor(12) as pool:
         list(
             pool.map(

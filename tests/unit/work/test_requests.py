@@ -148,6 +148,7 @@ def test_a_masked_reader_finds_nothing_of_what_is_hidden() -> None:
         ("2026-02-17T09:00:00Z", "2026-02-17T09:00:00.000Z"),
         ("2026-02-31", None),
         ("2020-01-01", None),
+        ("9999-12-31", None),
         ("next Tuesday", None),
         (17, None),
         ({}, None),

@@ -23,6 +23,7 @@ from aftercall.web.pages.context import PageContext
 from aftercall.web.queries import parse_caller, parse_cursor, to_cursor
 
 PAGE_SIZE = 50
+MIN_YEAR, MAX_YEAR = 1970, 2999
 MAX_SEARCH_HITS = 200
 
 
@@ -152,10 +153,15 @@ class CallListQuery:
 
 
 def _parse_day(text: str, field: str) -> date | None:
+    if not text:
+        return None
     try:
-        return date.fromisoformat(text) if text else None
+        day = date.fromisoformat(text)
     except ValueError:
         raise RefusedInput(field, "is not a date like 2026-02-13") from None
+    if not MIN_YEAR <= day.year <= MAX_YEAR:  # the day before or after must be one, too
+        raise RefusedInput(field, f"is not a date between {MIN_YEAR} and {MAX_YEAR}")
+    return day
 
 
 def _call_values(context: PageContext, row: CallRow) -> dict[str, Any]:

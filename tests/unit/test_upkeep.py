@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from aftercall.errors import StorageFull
 from aftercall.testing import VirtualClock
-from aftercall.work.upkeep import MAX_PAUSE_S, Upkeep
+from aftercall.upkeep import MAX_PAUSE_S, Upkeep
 
 
 class Job:
