@@ -1,10 +1,14 @@
 """How well facts are told apart, and how fast they are taken in.
 
-python bench/bench_facts.py [--callers 10] [--database URL]
+python bench/bench_facts.py [--callers 10] [--database URL] [--judge MODULE:FACTORY] [--pairs PATH]
 
 Wrong retirement: a fact that was left alone, or only repeated, is taken for replaced. Missed
-update: one that was replaced stays believed. Missed duplicate: one that was repeated is kept
-twice. Junk: a kept fact rests on nothing labelled. mem0 is measured by bench_mem0.py.
+update: one that was replaced stays believed and undisputed. Missed duplicate: one that was repeated
+is kept twice. Disputed in vain: both hold, and somebody is asked. Junk: a kept fact rests on
+nothing labelled. mem0 is measured by bench_mem0.py.
+
+--judge adds the figures with a judge, as `memory.judge` names it, and its time for each pair.
+--pairs adds files of your own, in the form of those in facts/.
 """
 
 import argparse
@@ -14,49 +18,61 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from aftercall.app import App, build
+from aftercall.evaluation import Score
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.claims import look_up_again, read_secret_claim
-from aftercall.memory.dedupe import compare
+from aftercall.memory.dedupe import compare, match_subjects
 from aftercall.memory.extraction import Extractor, filter_drafts
+from aftercall.memory.judge import Judge, load_judge, weigh
 from aftercall.model.calls import parse_call
 from aftercall.model.reading import Reading
 from aftercall.settings import Settings
-from aftercall.settings.sections import DatabaseSettings
+from aftercall.settings.sections import DatabaseSettings, MemorySettings
 from aftercall.testing import FakeReader
 from fact_calls import KNOWN, Teller, Told
-from scoring import Score
 from tables import met, print_table
 
 HERE = Path(__file__).parent
 PAIRS = ("tuned.json", "held_out.json", "strangers_seen.json", "strangers.json")
 
 
-def tell_apart(name: str) -> Counter[tuple[str, str]]:
-    pairs = json.loads((HERE / "facts" / name).read_text())
+def tell_apart(
+    path: Path, judge: Judge | None, times: list[float]
+) -> Counter[tuple[str, str]]:
     return Counter(
-        (
-            pair["is"],
-            compare(
-                read_secret_claim(pair["new"]),
-                read_secret_claim(pair["known"]),
-                pair["category"],
-            ),
-        )
-        for pair in pairs
+        (pair["is"], tell_pair_apart(pair, judge, times))
+        for pair in json.loads(path.read_text())
     )
 
 
-def rates(name: str) -> list[list[str]]:
-    came = tell_apart(name)
+def tell_pair_apart(
+    pair: dict[str, Any], judge: Judge | None, times: list[float]
+) -> str:
+    """By the rules, and what they leave open by the judge, as the step after a call does it."""
+    new, known = read_secret_claim(pair["new"]), read_secret_claim(pair["known"])
+    verdict = compare(new, known, pair["category"])
+    if judge is None or verdict in ("same", "update"):
+        return verdict
+    match = match_subjects(new, known, pair["category"])
+    begun = time.perf_counter()
+    settled = weigh(judge, pair["new"], {"1": pair["known"]}, {"1": match})
+    times.append(time.perf_counter() - begun)
+    ends = {"replaced": "update", "disputed": "disputed", "both": "different"}
+    return ends[settled["1"]] if settled else verdict
+
+
+def rates(path: Path, judge: Judge | None, times: list[float]) -> list[list[str]]:
+    came, name = tell_apart(path, judge, times), path.name
     of = {
         kind: sum(count for (label, _), count in came.items() if label == kind)
         for kind in ("same", "update", "different")
     }
     wrong = came["different", "update"] + came["same", "update"]
     figures = [
-        ("wrong retirement", wrong, of["different"] + of["same"], 0.03),
+        ("wrong retirement", wrong, of["different"] + of["same"], 0.01),
         (
             "missed update",
             came["update", "different"] + came["update", "same"],
@@ -65,6 +81,8 @@ def rates(name: str) -> list[list[str]]:
         ),
         ("missed duplicate", came["same", "different"], of["same"], 0.30),
         ("merged by mistake", came["different", "same"], of["different"], 0.03),
+        ("disputed in vain", came["different", "disputed"], of["different"], 0.05),
+        ("updates disputed", came["update", "disputed"], of["update"], 1.0),
     ]
     return [
         [
@@ -75,6 +93,7 @@ def rates(name: str) -> list[list[str]]:
             met(count / all_ <= aim),
         ]
         for what, count, all_, aim in figures
+        if all_
     ]
 
 
@@ -90,11 +109,11 @@ def junk() -> list[str]:
             for found in filter_drafts(call, reading.facts, Settings()).accepted
         )
         total.add(labelled["gold"], reading.model_copy(update={"facts": kept}))
-    bad = total.counts["facts found"] - total.counts["facts sound"]
-    share = bad / total.counts["facts found"]
+    sound = total["facts, precision"]
+    share = 1 - sound.share
     return [
         "labelled calls: junk",
-        f"{bad} of {total.counts['facts found']}",
+        f"{sound.wrong} of {len(sound.items)}",
         f"{share:.1%}",
         "≤ 20%",
         met(share <= 0.20),
@@ -180,13 +199,21 @@ def main() -> int:
         "--callers", type=int, default=10, help="callers for each number of facts known"
     )
     parser.add_argument("--database", default="")
+    parser.add_argument("--judge", default="", help="as `memory.judge` names it")
+    parser.add_argument("--pairs", nargs="*", type=Path, default=[])
     arguments = parser.parse_args()
     columns = ["", "wrong", "rate", "aim", ""]
-    print_table(
-        "Telling facts apart, no model asked",
-        columns,
-        [row for name in PAIRS for row in rates(name)] + [junk()],
-    )
+    paths = [*(HERE / "facts" / name for name in PAIRS), *arguments.pairs]
+    rows = [row for path in paths for row in rates(path, None, [])]
+    print_table("Telling facts apart, no model asked", columns, [*rows, junk()])
+    judge = load_judge(Settings(memory=MemorySettings(judge=arguments.judge)))
+    if judge is not None:
+        times: list[float] = []
+        rows = [row for path in paths for row in rates(path, judge, times)]
+        print_table(f"Telling facts apart with {judge.name}", columns, rows)
+        print(
+            f"Judge: {len(times)} pairs, {1000 * sum(times) / len(times):.0f} ms each"
+        )
     with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as folder:
         app = build(
             Settings(

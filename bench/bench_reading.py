@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from unittest.mock import patch
 
+from aftercall.evaluation import Score
 from aftercall.llm.rules import acts
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import parse_call
-from scoring import Score
 from tables import met, print_table
 
 FOLDER = Path(__file__).parent / "calls"
@@ -55,35 +55,40 @@ def figures(total: Score) -> list[Figure]:
     return [
         (
             "requests, precision",
-            total.share("requests hit", "requests found"),
+            total["requests, precision"].share,
             0.85,
             True,
         ),
-        ("requests, recall", total.share("requests hit", "requests told"), 0.60, True),
+        ("requests, recall", total["requests, recall"].share, 0.60, True),
         (
             "due day right, of those found",
-            total.share("due right", "due of"),
+            total["due day right"].share,
             0.90,
             True,
         ),
         (
             "called-off requests in the output",
-            total.share("withdrawn leaked", "withdrawn told"),
+            1 - total["called off and left out"].share,
             0.05,
             False,
         ),
         ("promises, F1", total.f1("promises"), 0.80, True),
-        ("facts, precision", total.share("facts sound", "facts found"), 0.80, True),
-        ("facts, recall", total.share("facts hit", "facts told"), 0.55, True),
+        ("facts, precision", total["facts, precision"].share, 0.80, True),
+        ("facts, recall", total["facts, recall"].share, 0.55, True),
         (
             "secrets marked secret",
-            total.share("secrets marked", "secrets told"),
+            total["secrets marked secret"].share,
             1.0,
             True,
         ),
-        ("profile, precision", total.share("profile hit", "profile found"), 0.95, True),
-        ("profile, recall", total.share("profile hit", "profile told"), 0.85, True),
-        ("forbidden strings", float(total.counts["forbidden"]), 2.0, False),
+        ("profile, precision", total["profile, precision"].share, 0.95, True),
+        ("profile, recall", total["profile, recall"].share, 0.85, True),
+        (
+            "forbidden strings",
+            float(total["forbidden strings left out"].wrong),
+            2.0,
+            False,
+        ),
     ]
 
 
@@ -121,10 +126,11 @@ def ablate(files: list[Path]) -> None:
             tables = {"caller": load("caller"), "agent": load("agent"), speaker: rest}
             with patch.object(acts, "load_table", tables.__getitem__):
                 part = score(files)
-            hits = part.counts["requests hit"] - whole.counts["requests hit"]
-            found = part.counts["requests found"] - whole.counts["requests found"]
+            kept, told = (each["requests, precision"] for each in (part, whole))
+            hits = kept.right - told.right
+            made_up = kept.wrong - told.wrong
             pattern = row[2].pattern[13:73]
-            rows.append([row[0], f"{hits:+}", f"{found - hits:+}", pattern])
+            rows.append([row[0], f"{hits:+}", f"{made_up:+}", pattern])
     print_table("One pattern less", ["act", "right", "wrong", "pattern"], rows)
 
 

@@ -1,17 +1,21 @@
 """The tester measured: its own error, false alarms, planted faults, and how fast it goes.
 
 python bench/bench_tester.py [--matrix] [--langwatch PYTHON|install]
+python bench/bench_tester.py --strangers FOLDER… [--names] [--save]
 
 The planted faults and the rules that find them were written together; `--matrix` therefore
 plants every fault in every scenario, most of which were not made to show it, and counts who is
-blamed. `--langwatch` has LangWatch's tester call the same known agent in the same run: by a
-Python that has `langwatch-scenario[voice]`, or by one that is made for it.
+blamed. `--strangers` judges agents that others wrote, in the form of `strange_agents.py`, and
+nothing else; `--names` names those it is wrong about, `--save` keeps the counts for reports.
+`--langwatch` has LangWatch's tester call the same known agent in the same run: by a Python that
+has `langwatch-scenario[voice]`, or by one that is made for it.
 """
 
 import argparse
 import asyncio
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from aftercall.clock import SystemClock
 from aftercall.tester.calibrate import Calibration, calibrate
@@ -25,6 +29,7 @@ from aftercall.tester.scenario_file import parse_scenarios
 from aftercall.tester.suite import SuiteParts, run_once, run_suite
 from aftercall.tester.target import CallSetup, PracticeTarget
 from aftercall.tester.voice import ToneVoice
+from strange_agents import judge_strangers
 from tables import met, print_table
 from tester_peers import COLUMNS, compare_latency
 
@@ -207,7 +212,18 @@ async def main() -> None:
     parser.add_argument("--matrix", action="store_true")
     clock = SystemClock()
     parser.add_argument("--langwatch", default="", metavar="PYTHON|install")
+    parser.add_argument("--strangers", type=Path, nargs="+", metavar="FOLDER")
+    parser.add_argument("--names", action="store_true")
+    parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
+    if given.strangers:
+        strangers = await judge_strangers(
+            clock, given.strangers, shows_names=given.names, saves=given.save
+        )
+        print_table(
+            "Agents that strangers wrote", ("what", "measured", "aim", ""), strangers
+        )
+        return
     rows = list(calibration_rows(await calibrate(clock, turns=TURNS)))
     rows.append(await count_false_barge_ins(clock))
     for pace, limit in (("real", 8.0), ("lab", 1.0)):

@@ -15,22 +15,19 @@ from aftercall.cli.main import COMMANDS, load_command
 from aftercall.config import list_settings
 from aftercall.errors import AftercallError
 from aftercall.settings import Settings
+from aftercall.tester.criterion import Criterion, Expect, ScenarioProbe, TurnPart
 from aftercall.tester.scenario import (
     After,
     AntiRepetition,
     CallerContext,
     CallLimits,
-    Criterion,
-    Expect,
     LineNoise,
     LineQuality,
     PlannedCall,
     Scenario,
-    ScenarioProbe,
     ScenarioStage,
     ScriptedAnswer,
     ScriptedTurn,
-    TurnPart,
     Verification,
 )
 from aftercall.web.server import make_server

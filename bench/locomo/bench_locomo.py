@@ -1,9 +1,10 @@
-"""Which turns a question brings up: evidence recall on LoCoMo conversations, against plain FTS5
-on the same rows in one run.
+"""Which turns a question brings up: evidence recall on LoCoMo or BEAM conversations, against plain
+FTS5 on the same rows in one run.
 
 python bench/locomo/bench_locomo.py PATH [--embedder words | openai:MODEL]
 
-PATH is a file of LoCoMo (github.com/snap-research/locomo, CC BY-NC 4.0).
+PATH is a file of LoCoMo (github.com/snap-research/locomo, CC BY-NC 4.0), or a folder of numbered
+BEAM chats (github.com/mohammadtavakoli78/BEAM, chats/100K); then also --chats 1-10 and --roles.
 
 Turns are the corpus, questions of categories 1 to 4 the queries, evidence ids the truth; only
 the ten returned turns themselves count. No model. The weights that we ship are shown beside
@@ -33,7 +34,12 @@ from aftercall.memory.ranking import WEIGHTS, Weights
 from aftercall.memory.search import MemorySearch
 from aftercall.memory.words import STOP_WORDS, split_words
 from aftercall.model.passages import SearchScope
-from locomo.conversations import Conversation, Question, read_conversations
+from locomo.conversations import (
+    Conversation,
+    Question,
+    read_beam,
+    read_conversations,
+)
 from tables import met, print_table
 
 Place = tuple[str, int]
@@ -42,11 +48,11 @@ RESULTS = 10
 _PLAIN = f"SELECT place, text FROM turns WHERE turns MATCH ? ORDER BY bm25(turns) LIMIT {RESULTS}"  # noqa: S608 - a number of our own
 AIM_RECALL, AIM_CPU = 0.77, 3.0
 GRID: dict[str, tuple[float, ...]] = {
-    "named_speaker": (1.3, 1.6, 2.0),
-    "call": (0.3, 0.6, 0.9),
-    "is_question": (0.75, 0.85, 1.0),
-    "tells_time": (1.0, 1.4, 1.8),
-    "days": (0.4, 0.8, 1.2),
+    "whole": (25, 40, 60),
+    "dilution": (0.3, 0.6, 0.9),
+    "call": (0.2, 0.4, 0.6),
+    "pair": (0.4, 0.7, 1.0),
+    "speaker": (1.3, 1.6, 2.0),
 }
 
 
@@ -392,8 +398,7 @@ class Words:
         return [embed(text) for text in texts]
 
 
-def main(path: Path, embedder: Embedder | None) -> None:
-    conversations = read_conversations(path)
+def main(conversations: list[Conversation], embedder: Embedder | None) -> None:
     with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as folder:
         ours = Ours(Path(folder), conversations)
         if embedder:
@@ -416,9 +421,19 @@ if __name__ == "__main__":
         default="",
         help="words, or as memory.embedder names one; then only fusion is measured",
     )
+    parser.add_argument("--chats", default="1-10", help="of a BEAM folder, first-last")
+    parser.add_argument(
+        "--roles", default="user,assistant", help="whose messages of BEAM: user"
+    )
     arguments = parser.parse_args()
+    if arguments.path.is_dir():
+        begin, _, end = arguments.chats.partition("-")
+        chats = range(int(begin), int(end or begin) + 1)
+        told = read_beam(arguments.path, chats, arguments.roles.split(","))
+    else:
+        told = read_conversations(arguments.path)
     main(
-        arguments.path,
+        told,
         Words()
         if arguments.embedder == "words"
         else load_embedder(arguments.embedder, load_config().settings.openai),

@@ -397,6 +397,13 @@ class ScenarioRefused(TesterError):
         }
 
 
+class UnknownTestName(NotFound):
+    """The command names a scenario, an agent or a fault that does not exist."""
+
+    code = "tester.name"
+    exit_code = 2
+
+
 class DialRefused(TesterError):
     """The number may not be dialled: it is not on the tester's allow-list."""
 
@@ -415,6 +422,20 @@ class LineFailed(TesterError):
 
     code = "tester.line"
     retryable = True
+
+
+class AgentBroke(LineFailed):
+    """The agent under test failed: an exception, an HTTP error, an answer that is not valid."""
+
+    code = "tester.agent"
+    retryable = False
+
+
+class AgentRefused(LineFailed):
+    """The address is not an agent's, or it wants credentials: the test is set up wrong."""
+
+    code = "tester.address"
+    retryable = False
 
 
 class DatabaseError(AftercallError):

@@ -98,6 +98,9 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
     async def sweep_pins() -> None:
         await durable.run_in_thread(app.pins.sweep)
 
+    async def write_corrections() -> None:
+        await durable.run_in_thread(app.corrections.write_pending)
+
     run = app.upkeep.run_repeatedly
     return [
         run("heartbeat", HEARTBEAT_INTERVAL_S, send_heartbeat),
@@ -105,6 +108,7 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
         run("the hourly sweep", SWEEP_CHECK_INTERVAL_S, sweep),
         run("retention", retention.RETENTION_INTERVAL_S, retain),
         run("pins", board.SWEEP_INTERVAL_S, sweep_pins),
+        run("corrections", RECOVERY_INTERVAL_S, write_corrections),
     ]
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from aftercall.cli.main import program
 from aftercall.cli.receptionist_target import open_receptionist
 from aftercall.clock import SystemClock
-from aftercall.errors import DialRefused
+from aftercall.errors import DialRefused, UnknownTestName
 from aftercall.settings import Settings
 from aftercall.tester.library import find_scenarios, list_scenarios
 from aftercall.tester.suite import SuiteParts, run_suite
@@ -125,6 +125,17 @@ def test_wrong_use_is_one_line_and_exit_two(tmp_path: Path) -> None:
         2,
         "aftercall: bad.yaml:4: limits.max_turns: is not a whole number\n",
     )
+
+
+def test_a_scenario_that_does_not_exist_is_wrong_use(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        program,
+        ["test", "run", "-s", "opening_ours"],
+        env={"AFTERCALL_HOME": str(tmp_path)},
+    )
+    assert isinstance(done.exception, UnknownTestName)
+    assert done.exception.exit_code == 2
+    assert "did you mean 'opening_hours'?" in str(done.exception)
 
 
 def test_a_number_that_is_not_on_the_list_is_refused(tmp_path: Path) -> None:

@@ -145,6 +145,9 @@ def test_a_caller_interrupts_an_agent_by_phone(tmp_path: Path) -> None:
         "--agent",
         f"http://127.0.0.1:{agent}",
         reply,
+        # an agent that talks on after a goodbye is at fault
+        "--reply=You're welcome. Goodbye!",
+        "--reply=Goodbye!",
         until="Ring it",
     ) as told:
         pairs = [

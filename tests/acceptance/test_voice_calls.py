@@ -24,7 +24,7 @@ from aftercall.lab.script import (
 )
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.phone.signature import TOKEN_PARAMETER
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings.sections import ReceptionistSettings
 from aftercall.testing import make_call, make_live_call

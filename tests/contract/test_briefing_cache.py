@@ -18,7 +18,7 @@ from aftercall.db.tables import briefings, facts
 from aftercall.memory.fact_store import FactFilter
 from aftercall.model.briefing import CallerMemory
 from aftercall.model.calls import Call
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.testing import FakePhone, VirtualClock, make_call, make_live_call

@@ -24,6 +24,7 @@ from aftercall.memory.visibility import redact_call
 from aftercall.model.calls import Call
 from aftercall.model.facts import Extraction, Fact, MemoryKey
 from aftercall.model.passages import SearchScope
+from aftercall.model.turns import BRIEFED_EVENT, Event
 from aftercall.settings.sections import ExtractionSettings
 from aftercall.testing import FakeReader
 from fact_drafts import draft, each, on, reader_of, say
@@ -603,3 +604,142 @@ def test_one_callers_facts_never_appear_for_another(
             (app.store.get(call).live.caller, app.store.get(call).live.agent_id)
             for call in calls
         } == {(fact.key.caller, fact.key.agent_id)}
+
+
+def learn_each(app: App, *said: tuple[str, float], **fields: Any) -> None:
+    for words, day in said:
+        learn(app, say(words, "Yes", day=day), reader_of(draft(words, **fields)))
+
+
+DISPUTED = (
+    ("My daughter Noor wants the pink cake", 0),
+    ("Noor changed her mind, the green cake it is", 1),
+)
+
+
+def states(app: App) -> dict[str, str]:
+    every = app.facts.page(FactFilter(key=BILL, include_retired=True))
+    return {fact.content: fact.state for fact in every}
+
+
+def test_what_may_have_changed_is_disputed_and_both_facts_stay(app: App) -> None:
+    learn_each(app, *DISPUTED)
+    pink, green = app.facts.page(FactFilter(key=BILL))
+    assert (pink.state, green.state, pink.dispute) == (
+        "disputed",
+        "disputed",
+        green.dispute,
+    )
+    assert [fact.id for fact in app.facts.list_dispute(pink)] == [green.id, pink.id]
+    learn_each(app, *DISPUTED)
+    assert states(app) == dict.fromkeys((words for words, _ in DISPUTED), "disputed")
+
+
+def test_a_person_settles_a_dispute_for_either_or_both(app: App) -> None:
+    learn_each(app, *DISPUTED)
+    pink, green = app.facts.page(FactFilter(key=BILL))
+    app.facts.settle(green.id)
+    assert list(states(app).values()) == ["superseded", "active"]
+    assert [fact.id for fact in app.facts.get_history(green.id)] == [pink.id, green.id]
+    assert (believed(app, 0.5), believed(app, 2)) == ([pink.content], [green.content])
+    with pytest.raises(RefusedInput, match="is not disputed"):
+        app.facts.settle(green.id)
+    with pytest.raises(NotFound):
+        app.facts.settle("nobody")
+
+
+def test_settled_for_the_earlier_one_the_later_one_never_held(app: App) -> None:
+    learn_each(app, *DISPUTED)
+    pink, green = app.facts.page(FactFilter(key=BILL))
+    app.facts.settle(pink.id)
+    assert states(app) == {pink.content: "active", green.content: "wrong"}
+    assert believed(app, 2) == [pink.content]
+    assert find_texts(app, "cake") == {pink.content}
+
+
+def test_settled_for_both_nothing_is_retired(app: App) -> None:
+    learn_each(app, *DISPUTED)
+    app.facts.settle(app.facts.page(FactFilter(key=BILL))[0].id, keep_all=True)
+    learn_each(app, *DISPUTED)
+    assert set(states(app).values()) == {"active"}
+
+
+def test_a_models_supersedes_settles_a_dispute(app: App) -> None:
+    learn_each(app, *DISPUTED)
+    pink, green = app.facts.page(FactFilter(key=BILL))
+    learn_each(app, (green.content, 2), supersedes=pink.id)
+    assert states(app) == {pink.content: "superseded", green.content: "active"}
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_the_caller_settles_a_dispute_that_the_briefing_asked_about(
+    app: App, is_asked: bool
+) -> None:
+    learn_each(app, *DISPUTED)
+    pink, green = app.facts.page(FactFilter(key=BILL))
+    briefed = Event(
+        seq=1, kind=BRIEFED_EVENT, at=on(5), data={"facts": [pink.id, green.id]}
+    )
+    call = say(green.content, "Yes", day=5)
+    if is_asked:
+        call = call.model_copy(update={"events": (briefed,)})
+    learn(app, call, reader_of(draft(green.content)))
+    expected = ["superseded", "active"] if is_asked else ["disputed", "disputed"]
+    assert list(states(app).values()) == expected
+
+
+def test_what_was_never_true_is_told_from_what_was_true_until_then(app: App) -> None:
+    learn_each(app, ("I live at 14 Quarry Lane", 0), category="person")
+    learn_each(app, ("Sorry, I live at 41 Quarry Lane, not 14", 10), category="person")
+    assert list(states(app).values()) == ["wrong", "active"]
+    assert believed(app, 5) == ["Sorry, I live at 41 Quarry Lane, not 14"]
+    assert find_texts(app, "Quarry", day=5) == {
+        "Sorry, I live at 41 Quarry Lane, not 14"
+    }
+    wrong = app.facts.get_history(only(app).id)[0]
+    app.facts.restore(wrong.id)
+    assert believed(app, 5) == ["I live at 14 Quarry Lane"]
+
+
+def test_what_hangs_on_a_retired_fact_is_doubtful_until_it_is_restored(
+    app: App,
+) -> None:
+    learn_each(
+        app,
+        ("I live in Porto", 0),
+        ("My commute takes twenty minutes", 1),
+        ("I swim at the baths in Porto", 2),
+        ("My sister Ann lives in Porto", 3),
+        ("I like jazz", 4),
+        ("I moved to Lisbon", 5),
+        category="person",
+    )
+    doubtful = {
+        content for content, state in states(app).items() if state == "doubtful"
+    }
+    assert doubtful == {
+        "My commute takes twenty minutes",
+        "I swim at the baths in Porto",
+    }
+    porto = app.facts.get_history(app.facts.page(FactFilter(key=BILL))[-1].id)[0]
+    assert {fact.doubt for fact in app.facts.page(FactFilter(key=BILL))} == {
+        None,
+        porto.id,
+    }
+    app.facts.restore(porto.id)
+    assert set(states(app).values()) == {"active"}
+
+
+def test_an_appointment_hangs_on_who_it_is_with(app: App) -> None:
+    learn_each(
+        app,
+        ("My dentist is Dr Patel", 0),
+        ("My appointment with Dr Patel is on Friday", 1),
+        ("I was born in Patel Street", 2),
+        ("My dentist is Dr Novak now", 3),
+        category="person",
+    )
+    doubtful = [
+        content for content, state in states(app).items() if state == "doubtful"
+    ]
+    assert doubtful == ["My appointment with Dr Patel is on Friday"]

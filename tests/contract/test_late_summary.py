@@ -22,8 +22,7 @@ from aftercall.model.reading import (
     Request,
     Summary,
 )
-from aftercall.postcall.rerun import UNENDED, rerun
-from aftercall.postcall.runner import StepRunner
+from aftercall.postcall.runner import UNENDED, StepRunner, rerun
 from aftercall.postcall.steps import list_steps
 from aftercall.testing import FakeReader, VirtualClock, make_call
 from step_stages import run_late_steps, run_steps

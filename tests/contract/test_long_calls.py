@@ -4,7 +4,7 @@ import multiprocessing
 
 from aftercall.app import App, build
 from aftercall.llm.reading_process import MIN_LONG_CALL_CHARS
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.testing import make_call

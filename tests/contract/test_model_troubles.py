@@ -16,8 +16,7 @@ from aftercall.lab.rest import serve_on_loopback
 from aftercall.llm.model.client import ModelChoice, ModelClient
 from aftercall.llm.model.reader import ModelReader
 from aftercall.model.calls import Call
-from aftercall.postcall.rerun import rerun
-from aftercall.postcall.runner import StepRunner
+from aftercall.postcall.runner import StepRunner, rerun
 from aftercall.settings.sections import ReadingSettings
 from aftercall.testing import make_call
 from step_stages import run_steps

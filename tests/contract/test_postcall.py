@@ -22,7 +22,7 @@ from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
 from aftercall.model.steps import Step, StepOutcome, done
 from aftercall.postcall import workflow
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS, StepContext
 from aftercall.postcall.store import are_finished
 from aftercall.running import running

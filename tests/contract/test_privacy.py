@@ -12,9 +12,9 @@ from aftercall.app import App, build
 from aftercall.db.tables import documents, fact_occurrences, facts, passages
 from aftercall.errors import UNEXPECTED, ModelDeclined, RefusedInput
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.model.calls import Call
+from aftercall.model.calls import Call, parse_call_json
 from aftercall.model.reading import FactDraft, KnownFact, ReadingResult, Summary
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import VirtualClock, make_call
@@ -205,6 +205,15 @@ def test_an_export_is_whole_and_keeps_secrets_closed(app: App, tmp_path: Path) -
     revealed = app.exporter.export(CALLER, tmp_path / "open", reveal=True)
     assert "4471" in (revealed.folder / "facts.jsonl").read_text()
     assert [line.deed for line in app.audit.list_recent()] == ["exported", "exported"]
+
+
+def test_calls_of_an_export_can_be_handed_in_elsewhere(
+    app: App, tmp_path: Path
+) -> None:
+    take_in(app)
+    made = app.exporter.export(CALLER, tmp_path / "out")
+    for file in (made.folder / "calls").iterdir():
+        assert parse_call_json(file.read_bytes()).caller == CALLER
 
 
 def test_an_export_holds_what_every_agent_keeps(app: App, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from aftercall.lab.remem import EmulatedRemem, make_remem
 from aftercall.lab.rest import serve_on_loopback
 from aftercall.memory.remem import RememClient, make_caller_token
 from aftercall.model.reading import Reading
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.settings.providers import RememSettings
 from aftercall.testing import START, FakeReader, VirtualClock, make_call
 from api_client import make_client

@@ -26,7 +26,7 @@ from aftercall.journal.view import call_json
 from aftercall.model.briefing import KnownCaller
 from aftercall.model.calls import Call
 from aftercall.model.turns import Turn
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.privacy.retention import KINDS
 from aftercall.settings import Settings

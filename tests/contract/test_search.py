@@ -427,6 +427,23 @@ def test_when_the_embedder_is_away_the_words_still_find(app: App) -> None:
     assert search.find("beverage", OURS) == []
 
 
+class Wider(Topics):
+    """The same name, but another model by now."""
+
+    def embed(self, told: list[str]) -> list[list[float]]:
+        return [[*vector, 1.0] for vector in super().embed(told)]
+
+
+def test_vectors_of_another_dimension_than_the_querys_are_left_out(app: App) -> None:
+    keep(app, fact("F1", "loves an espresso"))
+    embed_missing(app.database, Topics())
+    keep(app, fact("F2", "drinks tea"))
+    embed_missing(app.database, Wider())
+    search = MemorySearch(app.database, app.clock, embedder=Wider())
+    assert refs(search.find("favourite beverage", OURS)) == ["F2"]
+    assert refs(search.find("espresso", OURS))[0] == "F1"
+
+
 def test_an_embedder_is_named_by_module_and_factory() -> None:
     # any factory will do
     assert load_embedder("aftercall.testing:VirtualClock", OpenAISettings()) is not None

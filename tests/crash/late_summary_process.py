@@ -12,7 +12,7 @@ from aftercall.cli.context import wait_for_steps
 from aftercall.errors import ModelDeclined, ModelUnavailable
 from aftercall.model.calls import Call
 from aftercall.model.reading import Reading, ReadingResult, Summary
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings, WorkSettings

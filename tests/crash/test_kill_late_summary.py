@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from aftercall.app import App
 from aftercall.db.tables import passages
-from aftercall.postcall.rerun import UNENDED
+from aftercall.postcall.runner import UNENDED
 from crash import late_summary_process
 
 spawner = multiprocessing.get_context("forkserver")

@@ -14,13 +14,13 @@ import pytest
 from typer.testing import CliRunner
 
 from aftercall.cli.main import program
-from aftercall.tester.budget import SpendingLimit
+from aftercall.tester.drivers.dialer import SpendingLimit
 from aftercall.testing import VirtualClock
 
 SCRIPT = """
 import sys
 from pathlib import Path
-from aftercall.tester.budget import SpendingLimit
+from aftercall.tester.drivers.dialer import SpendingLimit
 from aftercall.testing import VirtualClock
 
 SpendingLimit(Path(sys.argv[1]), 1.0, 0.1, VirtualClock()).reserve(300)

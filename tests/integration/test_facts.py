@@ -14,7 +14,7 @@ from aftercall.memory.extraction import Extractor, list_briefed_facts
 from aftercall.memory.fact_store import FactFilter
 from aftercall.model.facts import MemoryKey
 from aftercall.model.turns import BRIEFED_EVENT, Event
-from api_client import make_client
+from api_client import csrf_of, make_client
 from fact_drafts import draft, on, reader_of, say
 
 
@@ -174,3 +174,67 @@ def test_what_a_call_was_told_is_kept_with_it_and_said_again_it_is_a_confirmatio
         "update",
         "confirmation",
     ]
+
+
+def test_search_is_measured_on_ones_own_questions(learnt: App, tmp_path: Path) -> None:
+    known = learnt.facts.page(FactFilter(key=MemoryKey("main", "+15550199")))[0]
+    questions = [
+        {"question": "where do I live", "expects": [{"text": "I live in Lisbon"}]},
+        {"question": "music", "expects": [{"fact": known.id}]},
+    ]
+    path = tmp_path / "questions.jsonl"
+    path.write_text(
+        "".join(json.dumps(one | {"caller": "+15550100"}) + "\n" for one in questions)
+    )
+    report = json.loads(run("memory", "eval", str(path), "--json"))
+    assert (report["questions"], report["recall"]) == (2, 0.5)
+    assert report["missed_lines"] == [2]
+    assert "mrr             0.5" in run("memory", "eval", str(path))
+
+
+@pytest.fixture
+def disputed(learnt: App) -> App:
+    extractor = Extractor(learnt.settings, learnt.facts, learnt.clock)
+    for day, words in enumerate(
+        ("Noor wants the pink cake", "Noor changed her mind, the green cake it is"), 20
+    ):
+        call = say(words, "Yes", day=day)
+        learnt.journal.ingest(call)
+        extractor.extract(call, reader_of(draft(words)))
+    return learnt
+
+
+def list_disputed(app: App) -> list[str]:
+    key = MemoryKey("main", "+15550100")
+    every = app.facts.page(FactFilter(key=key))
+    return [fact.id for fact in every if fact.state == "disputed"]
+
+
+def test_a_dispute_is_shown_and_settled_at_the_command_line(disputed: App) -> None:
+    pink, green = list_disputed(disputed)
+    assert run("facts", "list").count("[disputed]") == 2
+    assert f"disputed with {pink}" in run("facts", "show", green)
+    assert json.loads(run("facts", "show", green, "--json"))["disputed_with"] == [pink]
+    assert "is believed" in run("facts", "settle", green)
+    assert "retired by" in run("facts", "show", pink)
+    assert list_disputed(disputed) == []
+    assert [entry.deed for entry in disputed.audit.list_recent()] == ["settled"]
+
+
+@pytest.mark.parametrize(("query", "believed"), [("", 1), ("?both=true", 2)])
+def test_a_dispute_is_shown_and_settled_on_its_page(
+    disputed: App, query: str, believed: int
+) -> None:
+    client = make_client(disputed, follow_redirects=False)
+    pink, green = list_disputed(disputed)
+    page = client.get(f"/memory/facts/{green}").text
+    assert "Only one of these may hold" in page
+    assert "the pink cake" in page
+    assert client.get("/memory").text.count(">disputed<") == 2
+    form = {"csrf": csrf_of(page)}
+    path = f"/memory/facts/{green}/settle{query}"
+    assert client.post(path, data=form).status_code == 303
+    assert client.post(path, data=form).status_code == 422
+    states = [disputed.facts.get(fact_id).is_active for fact_id in (pink, green)]
+    assert sum(states) == believed
+    client.close()

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.errors import DatabaseUnreachable
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.providers import ElevenLabsSettings

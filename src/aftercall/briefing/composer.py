@@ -56,7 +56,7 @@ FILL_INTERVAL_S = 1.0
 BATCH_SIZE = 100
 MAX_FACT_CANDIDATES = 100
 FORMAT_VERSION = (
-    3  # count up when the same data is worded differently: the cache is filled again
+    4  # count up when the same data is worded differently: the cache is filled again
 )
 
 log = get_logger("briefing")
@@ -303,9 +303,11 @@ class Composer:
                 needs_confirmation=fact.needs_confirmation,
                 visibility=fact.visibility,
                 heard_by=fact.agent_id if fact.agent_id != key.agent_id else "",
+                dispute=fact.dispute or "",
+                is_doubtful=fact.doubt is not None,
             )
             chosen.append(told)
-        return tuple(chosen)
+        return _put_disputes_together(chosen)
 
     @property
     def settings_hash(self) -> str:
@@ -320,6 +322,18 @@ class Composer:
                 memory.agents,
             )
         )
+
+
+def _put_disputes_together(facts: list[BriefingFact]) -> tuple[BriefingFact, ...]:
+    """Facts of a dispute stand where its best one stands, newest first."""
+    disputes: dict[str, list[BriefingFact]] = {}
+    for fact in facts:
+        disputes.setdefault(fact.dispute or fact.id, []).append(fact)
+    return tuple(
+        fact
+        for members in disputes.values()
+        for fact in sorted(members, key=lambda one: one.since, reverse=True)
+    )
 
 
 def _with_present_name(call: RecentCall, profile: user_md.UserProfile) -> RecentCall:

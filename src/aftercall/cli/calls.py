@@ -37,7 +37,7 @@ from aftercall.model.calls import LiveCall, parse_call_json
 from aftercall.model.reading import Reading
 from aftercall.model.steps import Step
 from aftercall.postcall.recordings import fetch_again
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.postcall.store import steps_json
 from aftercall.running import running
 from aftercall.who.caller import read_caller

@@ -1,6 +1,7 @@
 """`aftercall facts`."""
 
 import json as json_text
+from typing import Any
 
 import typer
 from rich.text import Text
@@ -122,11 +123,14 @@ def show_fact(
         return
     show = cli.console.print
     show(Text.assemble((fact["id"], "bold"), f"  {fact['content']}"))
-    state = "believed" if fact["is_active"] else f"retired by {fact['superseded_by']}"
+    state = _describe_state(fact)
     kind = f"{fact['category']}, {fact['visibility']}, {state}, of {fact['caller']}"
     show(f"{kind}; said {_times(fact['occurrence_count'])}")
     until = f" until {fact['valid_until']}" if fact["valid_until"] else ""
     show(f"valid from {fact['valid_from']}{until}")
+    if fact["disputed_with"]:
+        others = ", ".join(fact["disputed_with"])
+        show(f"disputed with {others}: settle with `facts settle`", style="yellow")
     if fact["needs_confirmation"]:
         show("badly heard: confirm by reading back", style="yellow")
     for item in fact["occurrences"]:
@@ -161,6 +165,27 @@ def restore_fact(
         print_json(fact_json(fact))
     else:
         typer.echo(f"{fact.id} is believed again")
+
+
+@group.command("settle")
+def settle_fact(
+    context: typer.Context,
+    fact_id: str = ID_ARGUMENT,
+    both: bool = typer.Option(
+        False, "--both", help="All facts of the dispute hold; none is retired."
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Settle a dispute: this fact holds, the others of the dispute do not."""
+    with get_cli_context(context).open_app() as app:
+        audit = app.audit.make_writer(get_operator_name(), "settled", fact_id)
+        fact = app.facts.settle(fact_id, audit, keep_all=both)
+    if json:
+        print_json(fact_json(fact))
+    else:
+        typer.echo(
+            f"{fact.id} is believed" + (" and so are the others" if both else "")
+        )
 
 
 @group.command("export")
@@ -225,8 +250,12 @@ def _print_facts(cli: CliContext, facts: list[Fact], json: bool) -> None:
         until = (
             f"{fact.valid_until.astimezone(zone):%Y-%m-%d}" if fact.valid_until else ""
         )
-        confirm = " [confirm by reading back]" if fact.needs_confirmation else ""
-        text = HIDDEN if fact.is_secret else fact.summary + confirm
+        marks: list[str] = (
+            [fact.state] if fact.state in ("disputed", "doubtful", "wrong") else []
+        )
+        marks += ["confirm by reading back"] if fact.needs_confirmation else []
+        text = HIDDEN if fact.is_secret else fact.summary
+        text += "".join(f" [{mark}]" for mark in marks)
         cells = (
             fact.key.caller,
             fact.category,
@@ -237,6 +266,17 @@ def _print_facts(cli: CliContext, facts: list[Fact], json: bool) -> None:
         )
         table.add_row(fact.id, *heard_by, *cells)
     cli.console.print(table)
+
+
+def _describe_state(fact: dict[str, Any]) -> str:
+    by = fact["superseded_by"]
+    return {
+        "active": "believed",
+        "disputed": "believed, but disputed",
+        "doubtful": f"doubtful since {fact['doubt']} was retired",
+        "superseded": f"retired by {by}",
+        "wrong": f"never true, corrected by {by}",
+    }[fact["state"]]
 
 
 def _times(count: int) -> str:

@@ -35,7 +35,7 @@ COMMANDS = {
     "talk": ("calls:talk", "Call your agent from this terminal, in text."),
     "ingest": ("calls:ingest", "Seal a call that finished elsewhere."),
     "read": ("calls:read", "Show what the reader finds in a call; nothing is stored."),
-    "search": ("memory:search", "Search turns, summaries and facts."),
+    "search": ("search:search", "Search turns, summaries and facts."),
     "health": ("admin:health", "Check that every recent call was processed."),
     "briefing": ("memory:briefing", "Show the briefing for a caller's next call."),
     "export": ("privacy:export", "Export everything stored about a caller."),
@@ -54,6 +54,8 @@ COMMANDS = {
     "facts": ("facts:group", "Facts, with the words they rest on."),
     "memory": ("memory:group", "Imported notes and pinned topics."),
     "followups": ("followups:group", "What callers asked for and what became of it."),
+    "corrections": ("corrections:group", "Put right what was read from calls."),
+    "eval": ("corrections:eval_group", "Measure how well calls are read."),
     "test": (
         "test:group",
         "Call an agent with scripted callers, and see what goes wrong.",

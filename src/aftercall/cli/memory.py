@@ -1,10 +1,7 @@
-"""`aftercall memory`, `search` and `briefing`."""
+"""`aftercall memory` and `briefing`."""
 
 import asyncio
 import sys
-from dataclasses import replace
-from datetime import datetime, time
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +23,7 @@ from aftercall.cli.context import (
     print_json,
     wait_for_steps,
 )
+from aftercall.cli.search import evaluate
 from aftercall.errors import RefusedInput
 from aftercall.journal.journal import ingest_call
 from aftercall.memory.importer import (
@@ -35,70 +33,17 @@ from aftercall.memory.importer import (
     to_calls,
 )
 from aftercall.memory.pins.page import pin_json
-from aftercall.memory.search import make_key_scope, make_party_scope
-from aftercall.memory.view import hit_json
 from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import MemoryKey, PinPage
-from aftercall.model.passages import SearchHit, SearchScope
 from aftercall.running import running
 from aftercall.who.caller import read_caller, read_party
-from aftercall.workspace import files, identity_md, user_md
-from aftercall.workspace.paths import Workspace
 
 _CALLER = typer.Argument(metavar="CALLER", help="The caller's number.")
 
 group = typer.Typer(no_args_is_help=True, help="Imported notes and pinned topics.")
 
 
-class PassageKind(StrEnum):
-    turn = "turn"
-    summary = "summary"
-    fact = "fact"
-
-
-def search(
-    context: typer.Context,
-    query: str = typer.Argument(
-        metavar="QUERY", help='Any words; "quoted words" must stand side by side.'
-    ),
-    caller: str = typer.Option(
-        "", help="Only this caller's memory; all callers' if unset."
-    ),
-    kind: list[PassageKind] = typer.Option(
-        [], help="Only turns, summaries or facts; may be repeated."
-    ),
-    as_of: datetime | None = typer.Option(
-        None, formats=["%Y-%m-%d"], help="What was known at the end of that day."
-    ),
-    limit: int = typer.Option(10, min=1, max=40, help="How many, best first."),
-    json: bool = JSON_OPTION,
-) -> None:
-    """Search turns, summaries and facts, best first."""
-    cli = get_cli_context(context)
-    zone = cli.config.settings.zone
-    number = read_party(caller, "--caller")
-    if caller and number is None:
-        raise RefusedInput(
-            "--caller", "is withheld; withheld calls have no caller to search by"
-        )
-    until = datetime.combine(as_of.date(), time.max, zone) if as_of else None
-    with cli.open_app(reads_rows_only=True) as app:
-        where = replace(
-            _search_scope(app, number),
-            kinds=tuple(one.value for one in kind),
-            as_of=until,
-        )
-        names = _speakers_by_name(app, number)
-        hits = app.search.find(query, where, limit=limit, speaker_names=names)
-    if json:
-        print_json([hit_json(hit) for hit in hits])
-        return
-    if not hits:
-        cli.console.print("Nothing found.")
-    for hit in hits:
-        _print_hit(
-            cli.console, hit, f"{hit.passage.at.astimezone(zone):%Y-%m-%d %H:%M}"
-        )
+group.command("eval")(evaluate)
 
 
 def briefing(
@@ -254,40 +199,6 @@ def edit_pin(
         )
         page = app.pins.get(pin_id)
     _print_change(page, "is as you wrote it", json)
-
-
-def _search_scope(app: App, party: str | None) -> SearchScope:
-    settings, agent_id = app.settings, app.settings.agent_id
-    if party is None:
-        return make_key_scope(settings, agent_id, None)
-    # With memory.scope `none` there is no memory, but the calls themselves can be searched.
-    return make_party_scope(settings, agent_id, party) or SearchScope(agent_id, party)
-
-
-def _speakers_by_name(app: App, caller: str | None) -> dict[str, str]:
-    """Maps names to speakers: "what did Bill say" prefers the turns of the caller named Bill."""
-    workspace = Workspace.from_settings(app.settings, app.settings.agent_id)
-    person = workspace.find_person(caller)
-    profile = (
-        user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
-    )
-    agent = identity_md.parse(files.read(workspace.identity))
-    names = {profile.name: "caller", profile.call_name: "caller", agent.name: "agent"}
-    return {name: speaker for name, speaker in names.items() if name}
-
-
-def _print_hit(console: Console, hit: SearchHit, at: str) -> None:
-    found = hit.passage
-    what = " ".join(filter(None, (found.category, found.kind)))
-    if found.kind == "turn":
-        what = f"{found.speaker}, turn {found.seq}"
-    caller, where = found.caller or "withheld", found.ref or found.call_id or ""
-    console.print(f"{at}  {found.agent_id}  {caller}  {what}  {where}", style="dim")
-    for turn in hit.before:
-        console.print(Text.assemble("  ", (turn.text, "dim")))
-    console.print(f"  {found.text}")
-    for turn in hit.after:
-        console.print(Text.assemble("  ", (turn.text, "dim")))
 
 
 def _import_files(

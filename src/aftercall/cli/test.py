@@ -89,7 +89,7 @@ def run(
         "receptionist",
         help=(
             "`receptionist`, `practice[:fault,…]`, `http://…`, `ws://…`, "
-            "`python:module:function`, or a phone number (by Twilio)."
+            "`python[-audio]:module:function`, or a phone number (by Twilio)."
         ),
     ),
     runs: int = typer.Option(
@@ -174,10 +174,9 @@ def show(
     if not which:
         _show_runs(cli, results, json)
         return
-    redactor = Redactor(
-        find_scenarios(["all"], scenario_folder(cli)).scenarios, is_on=not reveal
-    )
     call = results.read_call(which)
+    known = find_scenarios(["all"], scenario_folder(cli)).scenarios
+    redactor = Redactor([*results.read_scenarios(which), *known], is_on=not reveal)
     data = redactor.clean_data(call if call is not None else results.read_run(which))
     if json:
         print_json(data)
@@ -221,6 +220,8 @@ def _show_run(cli: CliContext, data: dict[str, Any]) -> None:
         verdict = (f"{result['verdict']:12}", _COLOURS[result["verdict"]])
         name = f" {result['scenario']}, run {result['run']}  "
         cli.console.print(Text.assemble(verdict, name, (calls, "dim")))
+        if result.get("reason"):
+            cli.console.print(f"    {result['reason']}")
         _show_findings(cli, result["findings"])
     if not data["is_finished"]:
         for call in data["unfinished_calls"]:

@@ -1,5 +1,6 @@
 """What `aftercall test run` and `compare --budget` do: choose agent and scenarios, run, report."""
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -7,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
+import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -25,6 +27,7 @@ from aftercall.tester.openai_client import OPENAI_URL, ChatModel
 from aftercall.tester.redact import Redactor
 from aftercall.tester.report.run import (
     RunReport,
+    github_annotations,
     rates_of,
     speak_calibration,
     speak_latency,
@@ -231,7 +234,7 @@ class _Progress:
             (f"{scored.verdict:12}", VERDICT_COLOURS[scored.verdict]),
             f" {scored.scenario.name}, run {scored.run}  ",
             (f"{seconds:.0f} s of talk", "dim"),
-            f"  {bugs}",
+            f"  {bugs or Redactor([scored.scenario]).clean(scored.reason)}",
         )
         self._console.print(line)
 
@@ -243,6 +246,11 @@ def _print_end(console: Console, run: RunReport, folder: Path) -> None:
     console.print(f"{counts} in {run.seconds:.1f} s; {speak_latency(run)}")
     console.print(speak_calibration(run), style="dim")
     console.print(f"{folder / 'report.html'}\n{folder / 'BUG_REPORT.md'}")
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        for line in github_annotations(
+            run, Redactor([item.scenario for item in run.scored])
+        ):
+            typer.echo(line)
 
 
 def _choose_scenarios(plan: RunPlan) -> FoundScenarios:

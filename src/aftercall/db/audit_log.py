@@ -19,7 +19,10 @@ Deed = Literal[
     "retried",
     "resent",
     "restored",
+    "settled",
     "edited",
+    "corrected",
+    "undone",
     "exported",
     "erased",
 ]

@@ -1,4 +1,4 @@
-"""Every table. The migration must build exactly this; a test compares the two."""
+"""Every table; `corrections.py` has its own. The migration builds exactly these, says a test."""
 
 from sqlalchemy import (
     JSON,
@@ -225,7 +225,7 @@ passages = Table(
     Column("until", InstantColumn),  # valid until
     Column("day", Integer, nullable=False),  # of the last mention, from year 1
     Column("mentions", Integer, nullable=False, server_default="1"),
-    Column("marks", Integer, nullable=False),  # bits: is a question, names a time
+    Column("marks", Integer, nullable=False),  # asks, names a time; length
     Column("category", Text, nullable=False),
     Column("visibility", Text, nullable=False),  # shared, private; never secret
     Column("active", Boolean, nullable=False),
@@ -280,10 +280,12 @@ facts = Table(
     Column("valid_from", InstantColumn, nullable=False),
     Column("valid_until", InstantColumn),
     Column("occurrence_count", Integer, nullable=False),  # rows in fact_occurrences
-    # a fact; no foreign key: either end may be written first
-    Column("supersedes", Text),
+    Column("supersedes", Text),  # no foreign key: either end may be written first
     Column("superseded_by", Text),
     Column("is_active", Boolean, nullable=False),
+    Column("dispute", Text),  # the first fact of a dispute, on every fact of it
+    Column("doubt", Text),  # a retired fact that this one hangs on
+    Column("never_true", Boolean, nullable=False),  # retired as wrong, not as past
     Column("identity", Text, nullable=False),  # keyed hash, whatever the wording
     Column("matching", Text),  # subject and attribute; a keyed hash for a secret
     Column("reader", Text, nullable=False),

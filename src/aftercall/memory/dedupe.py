@@ -1,9 +1,8 @@
-"""Whether two sentences say the same, or one takes the place of the other.
+"""Whether two sentences say the same, one takes the place of the other, or they are in dispute.
 
-Deterministic; no model is asked.
-
-A fact may be retired only by the same subject and attribute, or by an explicit correction: in
-doubt both stay.
+Deterministic; no model is asked. A fact is retired only by the same subject and attribute, by the
+same sentence with another value or a denial, or by words that name what no longer holds. What only
+looks like it is disputed: both are kept until somebody who knows settles it.
 """
 
 import re
@@ -11,30 +10,31 @@ from collections.abc import Iterable
 from itertools import combinations
 from typing import Literal
 
+from aftercall.memory.attributes import Statement
 from aftercall.memory.claims import (
     DECISIVE,
     DENIAL,
-    GIVES_UP,
     NOBODY,
     SUBJECTS,
     WEAK_PREPOSITIONS,
     Claim,
-    content_words,
     group_order,
-    stem,
+    look_up,
 )
-from aftercall.memory.subject import CALLER, Subject, relate
-from aftercall.memory.wording import tokens
+from aftercall.memory.subject import CALLER, Kinship, Subject, relate
 from aftercall.model.reading import Category
 
-Verdict = Literal["same", "update", "different"]
+Verdict = Literal["same", "update", "disputed", "different"]
+SubjectMatch = Literal["same", "unclear", "other"]
 
 ALIKE = 0.75  # share of all words that two wordings of one thing have in common
 ALIKE_BUT_FOR_A_VALUE = 0.8
 RELATED = 0.2
+DISPUTABLE = 0.5  # share of the shorter sentence's words that the other one repeats
+MAX_OPENING_WORDS = 5  # of a subject; more are not one
+MIN_SHARED_WORDS = 2  # in a dispute about a value or a denial
 _IT = re.compile(r"(?:(?:no|sorry|and|but) )*(?:it|that) is\b")
-_HABITS = frozenset({"drink", "eat", "take", "have", "use", "play"})
-_WHERE = frozenset({"up", "down", "over", "run", "sit", "stand", "situat", "locat"})
+_HABITS = frozenset({"drink", "eat", "take", "have", "us", "plai"})
 _BOUNDS = frozenset({"at", "until", "till", "before", "after", "from", "since", "by"})
 # each stands for itself: a second one is another one
 _EVENTS: frozenset[Category] = frozenset({"action_item", "decision", "emotional"})
@@ -42,81 +42,132 @@ _EVENTS: frozenset[Category] = frozenset({"action_item", "decision", "emotional"
 
 def compare(new: Claim, known: Claim, category: Category = "preference") -> Verdict:
     """What `new` is to `known`."""
-    if by_slot := _compare_slots(new, known):
-        return by_slot
-    if _differ(new.kin, known.kin) or _are_two(new.who, known.who):
+    if by_attribute := _compare_statements(new, known):
+        return by_attribute
+    if _speak_of_two(new, known):
         return "different"
     if _is_same(new, known):
         return "same"
     if not new.corrects and new.kin and new.kin <= NOBODY:
         return "different"
-    if _is_turned_round(new, known):
-        return "update"
-    if _puts_right(new, known):
+    if _is_turned_round(new, known) or _puts_right(new, known):
         return "update"
     if (category in _EVENTS or new.adds) and not new.corrects:
         return "different"
-    return "update" if _has_another_value(new, known) else "different"
+    if _has_another_value(new, known):
+        return "update"
+    return "disputed" if _is_disputable(new, known) else "different"
 
 
-def best(
+def find_best(
     new: Claim, known: Iterable[tuple[str, Claim]], category: Category
 ) -> tuple[Verdict, str | None]:
-    """The known fact that `new` repeats, else the one it takes the place of; the likest if
-    there are several.
-    """
+    """The known fact that `new` repeats, else replaces, else disputes; the likest of several."""
     known = tuple(known)
-    found: dict[Verdict, tuple[float, str]] = {}
+    found: dict[Verdict, list[tuple[float, str, Claim]]] = {}
     for fact_id, claim in known:
         verdict = compare(new, claim, category)
-        if verdict == "update" and not _is_told_apart(
-            new, claim, (other for _, other in known)
-        ):
-            continue
+        if verdict == "update" and not _is_told_apart(new, claim, known):
+            verdict = "disputed"
         score = _likeness(new.everything, claim.everything)
-        if verdict != "different" and (
-            verdict not in found or score > found[verdict][0]
-        ):
-            found[verdict] = (score, fact_id)
-    for verdict in ("same", "update"):
-        if verdict in found and not (
-            verdict == "update" and _may_mean_several(new, known, category)
-        ):
-            return verdict, found[verdict][1]
+        found.setdefault(verdict, []).append((score, fact_id, claim))
+    if "same" in found:
+        return "same", max(found["same"])[1]
+    updated = found.get("update", [])
+    meant = {claim.statement.key for _, _, claim in updated if claim.statement}
+    # "It's Lisbon now, not Porto", where two are known to live in Porto.
+    is_unclear = not new.statement and _IT.match(new.text) and len(meant) > 1
+    if updated and not is_unclear:
+        return "update", max(updated, key=lambda one: one[:2])[1]
+    disputed = [*updated, *found.get("disputed", [])]
+    if disputed and not is_unclear:
+        return "disputed", max(disputed, key=lambda one: one[:2])[1]
     return "different", None
-
-
-def _may_mean_several(
-    new: Claim, known: Iterable[tuple[str, Claim]], category: Category
-) -> bool:
-    """ "It's Lisbon now, not Porto", where two are known to live in Porto."""
-    if new.slots or not _IT.match(new.text):
-        return False
-    meant = {
-        claim.slots[0].key
-        for _, claim in known
-        if claim.slots and compare(new, claim, category) == "update"
-    }
-    return len(meant) > 1
 
 
 def is_related(new: Claim, known: Claim) -> bool:
     """Whether a model's word that one replaces the other can be believed: both may speak of the
     same one.
     """
-    if new.slots and known.slots:
-        mine, theirs = new.slots[0].subject, known.slots[0].subject
-        return not (
-            mine.is_person and theirs.is_person and relate(mine, theirs) == "other"
-        )
-    tells_of_caller = (
-        new.text.startswith("i ") and known.who is not None and known.who.is_person
+    if new.statement and known.statement:
+        mine, theirs = new.statement.subject, known.statement.subject
+        return relate(mine, theirs) != "other"
+    tells_of_caller = new.text.startswith("i ") and known.who not in (None, CALLER)
+    return not _speak_of_two(new, known) and not tells_of_caller
+
+
+def match_subjects(
+    new: Claim, known: Claim, category: Category = "preference"
+) -> SubjectMatch:
+    """Whether both speak of the same one and the same thing, as far as the words tell.
+
+    Each may name its subject in words of its own only if the other one does not.
+    """
+    mine, theirs = _mentioned(new), _mentioned(known)
+    is_named = not new.names.isdisjoint(theirs) or not known.names.isdisjoint(mine)
+    only_mine, only_theirs = _opening(new) - theirs, _opening(known) - mine
+    if (only_mine and only_theirs) or _has_other_subject(new, known, is_named=is_named):
+        return "other"
+    is_event = category in _EVENTS and not new.corrects
+    is_unclear = (
+        is_event
+        or bool(only_mine | only_theirs)
+        or _relate_subjects(new, known) != "same"
+        or bool(new.kin) != bool(known.kin)
+        or not any(map(_has_letter, mine & theirs))
     )
-    return (
-        not _differ(new.kin, known.kin)
-        and not _are_two(new.who, known.who)
-        and not tells_of_caller
+    if is_unclear:
+        return "unclear"
+    shared = len(new.words & known.words)
+    is_alike = shared >= DISPUTABLE * min(len(new.words), len(known.words))
+    return "same" if is_alike or _opening(new) or new.hints else "unclear"
+
+
+def _has_other_subject(new: Claim, known: Claim, *, is_named: bool) -> bool:
+    """Other persons, another attribute, another case, or something that comes in addition."""
+    if new.kin and known.kin and new.kin.isdisjoint(known.kin):
+        return True
+    if (new.kin == known.kin and _speak_of_two(new, known)) or (
+        new.adds and not new.hints
+    ):
+        return True
+    is_other = _relate_subjects(new, known) == "other"
+    if not is_named and (is_other or bool(new.kin) != bool(known.kin)):
+        return True
+    return _have_other_attributes(new, known)
+
+
+def _have_other_attributes(new: Claim, known: Claim) -> bool:
+    mine, theirs = new.statement, known.statement
+    if mine is None or theirs is None:
+        return False
+    is_beside = mine.attribute != theirs.attribute and mine.kinds and theirs.kinds
+    return bool(is_beside and not new.hints) or _differ(mine.case, theirs.case)
+
+
+def _relate_subjects(new: Claim, known: Claim) -> Kinship | None:
+    mine, theirs = _subject(new), _subject(known)
+    return relate(mine, theirs) if mine and theirs else None
+
+
+def _subject(claim: Claim) -> Subject | None:
+    return claim.statement.subject if claim.statement else claim.who
+
+
+def _opening(claim: Claim) -> frozenset[str]:
+    """The words that name the subject; none for the caller, or where it is a whole clause."""
+    subject = _subject(claim)
+    own = set(claim.head)
+    if subject and subject != CALLER:
+        own.update(subject.name, (subject.role,) if subject.role else ())
+    return frozenset(
+        look_up(word).stem for word in own if len(own) <= MAX_OPENING_WORDS
     )
+
+
+def _mentioned(claim: Claim) -> frozenset[str]:
+    told = claim.words | claim.names | claim.kin | claim.denied | claim.values
+    return told | _opening(claim)
 
 
 def contradicts(new: Claim, known: Claim) -> bool:
@@ -128,107 +179,84 @@ def contradicts(new: Claim, known: Claim) -> bool:
         (new.days, known.days),
         (new.names, known.names),
     )
-    if (
-        any(_differ(mine, theirs) for mine, theirs in values)
-        or new.is_denied != known.is_denied
-        or not is_same_order(new, known)
-    ):
+    if any(_differ(mine, theirs) for mine, theirs in values):
         return True
-    has_other_word = (
-        len(new.order) == len(known.order) and len(new.ordered - known.ordered) == 1
-    )
-    return has_other_word or _compare_slots(new, known) in ("update", "different")
+    if new.is_denied != known.is_denied or not is_same_order(new, known):
+        return True
+    is_as_long = len(new.order) == len(known.order)
+    has_other_word = is_as_long and len(new.ordered - known.ordered) == 1
+    return has_other_word or _compare_statements(new, known) in ("update", "different")
 
 
-def _are_two(mine: Subject | None, theirs: Subject | None) -> bool:
-    """My son Tom and my son Jim, however they are written."""
+def _speak_of_two(new: Claim, known: Claim) -> bool:
+    """My son Tom and my son Jim, my son and my daughter, the front and the back door."""
+    if _differ(new.kin, known.kin):
+        return True
+    mine, theirs = new.who, known.who
     if mine is None or theirs is None or not mine.role or mine.role != theirs.role:
         return False
     return bool(mine.name and theirs.name) and relate(mine, theirs) == "other"
 
 
-def _is_told_apart(new: Claim, known: Claim, others: Iterable[Claim]) -> bool:
+def _is_told_apart(
+    new: Claim, known: Claim, others: Iterable[tuple[str, Claim]]
+) -> bool:
     """Where two sisters are known by name, "my sister" is neither of them for sure."""
+    if not new.statement or not known.statement:
+        return True
+    mine, theirs = new.statement.subject, known.statement.subject
+    is_named = mine.name and theirs.name and mine.role == theirs.role
     if (
-        not new.slots
-        or not known.slots
-        or new.slots[0].attribute != known.slots[0].attribute
+        mine == CALLER
+        or is_named
+        or new.statement.attribute != known.statement.attribute
     ):
         return True
-    mine, theirs = new.slots[0].subject, known.slots[0].subject
-    if mine == CALLER or (mine.name and theirs.name and mine.role == theirs.role):
-        return True
-    slots = (claim.slots[0] for claim in others if claim.slots)
-    near = {
-        slot.subject
-        for slot in slots
-        if slot.attribute == new.slots[0].attribute and _may_rival(slot.subject, mine)
-    }
-    near |= {mine, theirs}
+    near = {mine, theirs}
+    for _, claim in others:
+        if claim.statement and claim.statement.attribute == new.statement.attribute:
+            subject = claim.statement.subject
+            if subject.role == mine.role or (mine.name and subject.name == mine.name):
+                near.add(subject)
     return all(relate(one, other) != "other" for one, other in combinations(near, 2))
 
 
-def _may_rival(one: Subject, other: Subject) -> bool:
-    return one.role == other.role or (bool(one.name) and one.name == other.name)
-
-
-def _compare_slots(new: Claim, known: Claim) -> Verdict | None:
-    if (
-        not new.slots
-        or not known.slots
-        or new.slots[0].attribute != known.slots[0].attribute
-    ):
+def _compare_statements(new: Claim, known: Claim) -> Verdict | None:
+    mine, theirs = new.statement, known.statement
+    if mine is None or theirs is None or mine.attribute != theirs.attribute:
         return None
-    kinship = relate(new.slots[0].subject, known.slots[0].subject)
+    kinship = relate(mine.subject, theirs.subject)
     if kinship == "other":
         return "different"
-    mine, theirs = new.slots[0].value, known.slots[0].value
-    if mine == theirs or _joined(mine) == _joined(theirs):
-        return "same"
-    short, long = sorted((_values(mine), _values(theirs)), key=len)
-    if short and short <= long and not _has_more_figures(long - short):
-        return (
-            "same"
-            if _in_order(mine, short) == _in_order(theirs, short)
-            else "different"
-        )
-    # "I live in Porto" does not give way to "I live near the station": a name and a description
-    # can both hold.
-    described = [slot.is_named is False for slot in (new.slots[0], known.slots[0])]
-    has_left = new.slots[0].attribute == "employer" and _says_it_changed(new, known)
-    if new.adds or (any(described) != all(described) and not has_left):
+    if not mine.kinds & theirs.kinds or _differ(mine.case, theirs.case):
         return None
-    return (
-        "update" if kinship == "same" or _says_it_changed(new, known) else "different"
-    )
+    if _has_same_value(mine, theirs):
+        return "same"
+    if new.adds:
+        return None
+    is_sure = kinship == "same" and mine.case == theirs.case
+    return "update" if is_sure or new.corrects else "disputed"
 
 
-def _says_it_changed(new: Claim, known: Claim) -> bool:
-    """Outright, and nothing else than what is known."""
-    return (
-        new.corrects or "now" in new.text.split()
-    ) and new.denied <= known.everything | known.names
+def _has_same_value(mine: Statement, theirs: Statement) -> bool:
+    if "".join(mine.value) == "".join(theirs.value):
+        return True
+    return _is_part(mine, theirs) or _is_part(theirs, mine)
 
 
-def _values(told: str) -> frozenset[str]:
-    """ "the 4th of June" is "4 June", and "evenings" are "evening"."""
-    return content_words(told) or frozenset(told.split())
+def _is_part(short: Statement, long: Statement) -> bool:
+    """ "Porto" and "Porto near the river": one says more, in the same order, no more figures."""
+    rest = [word for word in long.value if word not in short.value]
+    kept = [word for word in long.value if word in short.value]
+    return kept == list(short.value) and not any(map(_has_figure, rest))
 
 
-def _in_order(value: str, shared: frozenset[str]) -> tuple[list[str], list[str]]:
-    """The shared words and the shared figures, each among themselves: "June 4" is "4 June"."""
-    words = [word for word in map(stem, tokens(value)) if word in shared]
-    return [word for word in words if word.isalpha()], [
-        word for word in words if not word.isalpha()
-    ]
+def _has_letter(word: str) -> bool:
+    return any(letter.isalpha() for letter in word)
 
 
-def _joined(value: str) -> str:
-    return "".join(letter for letter in value if letter.isalnum())
-
-
-def _has_more_figures(rest: frozenset[str]) -> bool:
-    return any(character.isdecimal() for word in rest for character in word)
+def _has_figure(word: str) -> bool:
+    return any(letter.isdecimal() for letter in word)
 
 
 def _is_same(new: Claim, known: Claim) -> bool:
@@ -238,24 +266,19 @@ def _is_same(new: Claim, known: Claim) -> bool:
     """
     if new.identity == known.identity:
         return True
-    values_agree = (
-        new.numbers == known.numbers
-        and new.days == known.days
-        and not _differ(new.names, known.names)
-    )
-    if (
-        not values_agree
-        or new.is_denied != known.is_denied
-        or not is_same_order(new, known)
-    ):
+    values_agree = new.numbers == known.numbers and new.days == known.days
+    if not values_agree or _differ(new.names, known.names):
+        return False
+    if new.is_denied != known.is_denied or not is_same_order(new, known):
         return False
     # an attribute against none tells them apart
-    alike = ALIKE if bool(new.slots) == bool(known.slots) else ALIKE_BUT_FOR_A_VALUE
+    is_alike = bool(new.statement) == bool(known.statement)
     one_says_more = new.words <= known.words or known.words <= new.words
+    likeness = _likeness(new.words, known.words)
     return (
         one_says_more
         and len(new.words) > 1
-        and _likeness(new.words, known.words) >= alike
+        and likeness >= (ALIKE if is_alike else ALIKE_BUT_FOR_A_VALUE)
     )
 
 
@@ -267,14 +290,12 @@ def is_same_order(new: Claim, known: Claim) -> bool:
     "I swim every day".
     """
     shared, other = new.ordered & known.ordered, new.ordered ^ known.ordered
-    if (
-        any(word in DECISIVE or word.startswith(DENIAL) for word in other)
-        or new.denied != known.denied
-    ):
+    if any(word in DECISIVE or word.startswith(DENIAL) for word in other):
         return False
-    mine, theirs = (
-        [pair for pair in claim.order if pair[1] in shared] for claim in (new, known)
-    )
+    if new.denied != known.denied:
+        return False
+    mine = [pair for pair in new.order if pair[1] in shared]
+    theirs = [pair for pair in known.order if pair[1] in shared]
     if group_order(mine) == group_order(theirs):
         return True
     starts = [0, *(at for at, (_, word) in enumerate(mine) if word in SUBJECTS)]
@@ -295,40 +316,26 @@ def _stand_alike(mine: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> 
 def _is_turned_round(new: Claim, known: Claim) -> bool:
     """ "I like coffee" and "I don't like coffee any more"."""
     mine, theirs = new.words, known.words
-    if GIVES_UP.pattern.search(new.text):  # "I gave up coffee" and "I drink coffee"
+    if "up" in new.text.split():  # "I gave up coffee" and "I drink coffee"
         mine, theirs = mine - _HABITS, theirs - _HABITS
-    if (
-        new.is_denied == known.is_denied
-        or not mine
-        or _likeness(mine, theirs) < ALIKE_BUT_FOR_A_VALUE
+    if new.is_denied == known.is_denied or not mine:
+        return False
+    if _likeness(mine, theirs) < ALIKE_BUT_FOR_A_VALUE or _differ(
+        new.names, known.names
     ):
         return False
     no, yes = (new, known) if new.is_denied else (known, new)
-    return (
-        no.numbers <= yes.numbers
-        and no.days <= yes.days
-        and not _differ(new.names, known.names)
-    )
+    return no.numbers <= yes.numbers and no.days <= yes.days
 
 
 def _puts_right(new: Claim, known: Claim) -> bool:
-    """ "It's Lisbon now, not Porto": the denied words are what the other fact says of its
-    attribute.
-    """
-    if (
-        not new.denied
-        or not new.denied <= known.everything | known.names
-        or new.denied & new.words
-    ):
+    """ "It's Lisbon now, not Porto": the denied words are what the other fact says."""
+    said = known.everything | known.names
+    if not new.denied or not new.denied <= said or new.denied & new.words:
         return False
-    value = (
-        {stem(word) for word in tokens(known.slots[0].value)} if known.slots else set()
-    )
-    if _IT.match(new.text) and (
-        new.denied == value
-        or (new.denied <= value and not all(map(str.isdecimal, new.denied)))
-    ):
-        return True
+    value = known.statement.value if known.statement else ()
+    if _IT.match(new.text) and known.statement and new.denied <= {*value, *known.names}:
+        return len(new.denied) == len(value) or not all(map(str.isdecimal, new.denied))
     return _likeness(new.words, known.words - new.denied) >= RELATED
 
 
@@ -340,28 +347,91 @@ def _has_another_value(new: Claim, known: Claim) -> bool:
         or _differ(new.names, known.names)
     ):
         return False
-    if _likeness(
-        new.words, known.words
-    ) < ALIKE_BUT_FOR_A_VALUE and not _tells_only_where(new.words ^ known.words):
+    if _likeness(new.words, known.words) < ALIKE_BUT_FOR_A_VALUE:
         return False
-    if bool(new.slots) != bool(known.slots) and not new.corrects:
-        # "I have three sons", "my son is seven"
-        return False
-    return _bounds(new) == _bounds(known) and _differ(
-        new.numbers, known.numbers
-    ) != _differ(new.days, known.days)
+    if bool(new.statement) != bool(known.statement) and not new.corrects:
+        return False  # "I have three sons", "my son is seven"
+    if _BOUNDS.intersection(new.text.split()) != _BOUNDS.intersection(
+        known.text.split()
+    ):
+        return False  # what is open until four may open at ten
+    has_other_number = _differ(new.numbers, known.numbers) and new.days == known.days
+    has_other_day = _differ(new.days, known.days) and new.numbers == known.numbers
+    return has_other_number or has_other_day
 
 
-def _tells_only_where(rest: frozenset[str]) -> bool:
-    """ "My office is on the third floor", "you'll find my office up on the sixth floor"."""
-    return rest <= _WHERE
+def _is_disputable(new: Claim, known: Claim) -> bool:
+    """They may speak of the same one, and not both of it can hold.
 
-
-def _bounds(claim: Claim) -> frozenset[str]:
-    """What is open until four may open at ten, and who has four sons may have one who gets up
-    at six.
+    It says outright that something changed; or it is the same but for a denial or a value.
     """
-    return _BOUNDS.intersection(claim.text.split())
+    mine, theirs = new.words | new.names, known.words | known.names
+    if not _may_be_one(new, known) or not any(map(_has_letter, mine & theirs)):
+        return False
+    if new.hints and not known.values.isdisjoint(new.everything | new.names):
+        return True
+    if new.says_outright:
+        return len(mine & theirs) >= DISPUTABLE * min(len(mine), len(theirs))
+    if not (mine <= theirs or theirs <= mine) or new.is_past:
+        return False
+    if min(len(mine), len(theirs)) < MIN_SHARED_WORDS:
+        return False
+    if new.is_denied != known.is_denied:
+        return True
+    return _differ(new.numbers, known.numbers) != _differ(new.days, known.days)
+
+
+def _may_be_one(new: Claim, known: Claim) -> bool:
+    """Nobody and nothing else is spoken of."""
+    is_outright = new.says_outright or new.names & known.names
+    if bool(new.kin) != bool(known.kin) and not is_outright:
+        return False
+    if new.statement and known.statement:
+        mine, theirs = new.statement, known.statement
+        # A description can hold beside a name or a number.
+        is_beside = bool(mine.kinds) != bool(theirs.kinds)
+        if mine.attribute != theirs.attribute or is_beside:
+            return False
+    if new.who and known.who and relate(new.who, known.who) == "other":
+        return False
+    return not _differ(new.head, known.head)
+
+
+# What follows from an attribute: it may no longer hold when the attribute changes.
+_FOLLOWS = {
+    "residence": "commute drive walk bus train landlord rent neighbour gym",
+    "employer": "commute boss manager colleague office shift salary desk",
+    "car": "garage tyre insurance parking",
+}
+_FOLLOWING = {
+    attribute: frozenset(look_up(word).stem for word in words.split())
+    for attribute, words in (_FOLLOWS | {"address": _FOLLOWS["residence"]}).items()
+}
+
+
+def list_hanging_words(retired: Claim) -> list[frozenset[str]]:
+    """Sets of words; a fact that holds all words of one may hang on the retired fact."""
+    if retired.statement is None or not retired.statement.kinds & {
+        "name",
+        "place",
+        "number",
+    }:
+        return []
+    following = _FOLLOWING.get(retired.statement.attribute, frozenset())
+    return [retired.values, *(frozenset({word}) for word in following)]
+
+
+def hangs_on(claim: Claim, retired: Claim) -> bool:
+    """Of the same person and of nobody else, about the present, and not the attribute itself."""
+    told, own = retired.statement, claim.statement
+    if told is None or claim.is_past or claim.adds or not claim.kin <= retired.kin:
+        return False
+    if own and own.attribute in (told.attribute, "birthday"):
+        return False
+    subject = own.subject if own else claim.who
+    if subject is None or subject == CALLER:
+        return True
+    return relate(subject, told.subject) != "other"
 
 
 def _differ(mine: frozenset[str], theirs: frozenset[str]) -> bool:

@@ -1,18 +1,27 @@
 """Extracts facts from one finished call: read, filter, compare with known facts, write, log."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aftercall.clock import Clock
 from aftercall.english.secrets import Secret
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.llm.reader import Reader
-from aftercall.memory.claims import Claim, Word, content_words, look_up, read_plain
+from aftercall.memory.evidence import (
+    AcceptedDraft,
+    Evidence,
+    EvidenceFinder,
+    clip_context,
+)
+from aftercall.memory.fact_corrections import (
+    BY_A_PERSON,
+    apply_corrections,
+    parse_missed,
+)
 from aftercall.memory.fact_store import FactStore
-from aftercall.memory.ledger import AcceptedDraft, Evidence, FactLedger
+from aftercall.memory.ledger import FactLedger
 from aftercall.memory.visibility import (
     classify,
     find_call_secrets,
@@ -20,7 +29,6 @@ from aftercall.memory.visibility import (
     memory_key,
     to_secrets,
 )
-from aftercall.memory.wording import plain
 from aftercall.model.calls import Call
 from aftercall.model.facts import Extraction, MemoryKey
 from aftercall.model.reading import FactDraft, ReadingTrace
@@ -28,17 +36,6 @@ from aftercall.model.turns import BRIEFED_EVENT
 from aftercall.settings import Settings
 
 NO_MEMORY_REASON = "this caller has no memory"
-MAX_CONTEXT_CHARS = 600
-_AGREES = re.compile(
-    r"\W*(?:(?:oh|um|uh|well|ah),? )*(?:yes|yeah|yep|yup|correct|right|exactly|sure|indeed"
-    "|uh-huh|mm-?hm+|"
-    r"that['’]?s (?:right|correct|it|true)|"
-    r"of course|still (?:is|am|do|are)|it is|i am|i do|absolutely|definitely|sí|ja|oui)\b",
-    re.I,
-)
-_TAKES_BACK = re.compile(
-    r"\b(?:no|not|but|except|wrong|actually|anymore|any more|used to)\b", re.I
-)
 
 
 @dataclass(frozen=True)
@@ -83,10 +80,17 @@ class Extractor:
 
         def record(ledger: FactLedger) -> Extraction:
             ledger.briefed_fact_ids = list_briefed_facts(call)
-            ledger.prefetch(drafts.accepted)
-            outcomes = Counter(
-                ledger.record(draft, call.id, trace) for draft in drafts.accepted
+            accepted = apply_corrections(
+                drafts.accepted, ledger.corrections, self.store.vault
             )
+            missed = self._list_missed(call, ledger)
+            ledger.prefetch([*accepted, *missed])
+            for draft in missed:
+                ledger.record(draft, call.id, BY_A_PERSON)
+            outcomes = Counter(
+                ledger.record(draft, call.id, trace) for draft in accepted
+            )
+            ledger.settle_by_caller()
             return Extraction(
                 call_id=call.id,
                 extracted_at=now,
@@ -96,10 +100,15 @@ class Extractor:
                 facts_updated=outcomes["update"],
                 facts_deduplicated=outcomes["again"],
                 facts_refused=drafts.refused,
-                facts_dropped=drafts.dropped,
+                facts_dropped=drafts.dropped + len(drafts.accepted) - len(accepted),
             )
 
         return self.store.update(key, record, log=lambda entry: entry)
+
+    def _list_missed(self, call: Call, ledger: FactLedger) -> list[AcceptedDraft]:
+        """What a person has found in the call and the reader had not."""
+        told = parse_missed(ledger.corrections, call.id, self.store.vault)
+        return [accept_missed(call, *each, self.settings) for each in told]
 
     def _skip(self, call: Call, reader: Reader, reason: str) -> tuple[Extraction, None]:
         entry = Extraction(call.id, self.clock.now(), reader.name, reason=reason)
@@ -129,151 +138,6 @@ def list_briefed_facts(call: Call) -> frozenset[str]:
     return frozenset(fact_ids)
 
 
-class EvidenceFinder:
-    """Finds drafts in one call. Its caches go with the call: it may hold secrets."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self._normalised: dict[str, str] = {}
-        self._content_words: dict[int, frozenset[str]] = {}
-        self._plain: dict[str, str] = {}
-        self._words: dict[str, Word] = {}
-
-    def find(self, draft: FactDraft) -> Evidence | None:
-        """None if the words were not said, only the agent said them, or they do not support the
-        fact.
-        """
-        words = self._normalise_words(draft.words)
-        if not words:
-            return None
-        order = self._order_turns(draft)
-        for at in order:
-            if self._has_words(words, at) and (
-                evidence := self._make_evidence(at, at, draft)
-            ):
-                return evidence
-        for at in order:
-            last = self._find_continuation(at, words)
-            if last and (evidence := self._make_evidence(at, last, draft)):
-                return evidence
-        return None
-
-    def _order_turns(self, draft: FactDraft) -> list[int]:
-        """The turns that the draft names come first: the words are mostly there."""
-        count = len(self.call.turns)
-        named = [seq - 1 for seq in draft.turns if 0 < seq <= count]
-        return [*named, *(at for at in range(count) if at not in named)]
-
-    def _normalise_words(self, text: str) -> str:
-        if text not in self._normalised:
-            self._normalised[text] = normalise_words(text)
-        return self._normalised[text]
-
-    def _has_words(self, words: str, *turns: int) -> bool:
-        said = " ".join(self._normalise_words(self.call.turns[at].text) for at in turns)
-        return f" {words} " in f" {said} "
-
-    def _find_continuation(self, at: int, words: str) -> int | None:
-        """Words may run over two turns of one speaker, with one turn of the other between them."""
-        turns = self.call.turns
-        for following in range(at + 1, min(at + 3, len(turns))):
-            if turns[following].speaker == turns[at].speaker:
-                return following if self._has_words(words, at, following) else None
-        return None
-
-    def _make_evidence(
-        self, first: int, last: int, draft: FactDraft
-    ) -> Evidence | None:
-        turns = self.call.turns
-        is_confirmed = False
-        if turns[first].speaker == "agent":
-            answer = self._find_confirmation(last)
-            if answer is None:
-                return None
-            last, is_confirmed = answer, True
-        elif _is_bare_yes(draft.words):
-            if first == 0 or turns[first - 1].speaker != "agent":
-                return None
-            first, is_confirmed = first - 1, True
-        if not self._supports(first, last, draft):
-            return None
-        said = [turn for turn in turns[first : last + 1] if turn.speaker == "caller"]
-        confidences = [turn.confidence for turn in said if turn.confidence is not None]
-        return Evidence(
-            first_turn=turns[first].seq,
-            last_turn=turns[last].seq,
-            at=said[0].at,
-            context=self._make_context(first, last),
-            transcript_confidence=min(confidences, default=1.0),
-            is_confirmed=is_confirmed,
-        )
-
-    def _find_confirmation(self, at: int) -> int | None:
-        """The caller's next turn, if it agrees and takes nothing back."""
-        answer = at + 1
-        if (
-            answer >= len(self.call.turns)
-            or self.call.turns[answer].speaker != "caller"
-        ):
-            return None
-        said = self.call.turns[answer].text
-        agrees = _AGREES.match(said)
-        return (
-            answer if agrees and not _TAKES_BACK.search(said[agrees.end() :]) else None
-        )
-
-    def _supports(self, first: int, last: int, draft: FactDraft) -> bool:
-        """Some content word of the fact was said there, or in the question before."""
-        if first == last and self._has_words(self._normalise_words(draft.text), first):
-            return True
-        words = content_words(self._make_plain(draft.text), self._look_up)
-        turns = range(max(0, first - 1), last + 1)
-        return not words or any(words & self._get_content_words(at) for at in turns)
-
-    def parse_claim(self, text: str) -> Claim:
-        return read_plain(text, self._make_plain(text), self._look_up)
-
-    def _make_plain(self, text: str) -> str:
-        if text not in self._plain:
-            self._plain[text] = plain(text)
-        return self._plain[text]
-
-    def _look_up(self, word: str) -> Word:
-        if word not in self._words:
-            self._words[word] = look_up(word)
-        return self._words[word]
-
-    def _get_content_words(self, at: int) -> frozenset[str]:
-        if at not in self._content_words:
-            plain_text = self._make_plain(self.call.turns[at].text)
-            self._content_words[at] = content_words(plain_text, self._look_up)
-        return self._content_words[at]
-
-    def _make_context(self, first: int, last: int) -> str:
-        turns = self.call.turns[max(0, first - 1) : last + 2]
-        return _clip(
-            "\n".join(f"{turn.speaker} ({turn.seq}): {turn.text}" for turn in turns)
-        )
-
-
-def normalise_words(text: str) -> str:
-    """Letters and figures only, for comparing a draft with what was said."""
-    return " ".join(
-        re.findall(r"[^\W_]+", text.casefold().replace("’", "").replace("'", ""))
-    )
-
-
-def _clip(text: str) -> str:
-    return (
-        text if len(text) <= MAX_CONTEXT_CHARS else text[: MAX_CONTEXT_CHARS - 1] + "…"
-    )
-
-
-def _is_bare_yes(words: str) -> bool:
-    agrees = _AGREES.match(words)
-    return agrees is not None and len(words[agrees.end() :].split()) < 2
-
-
 def filter_drafts(
     call: Call, drafts: Sequence[FactDraft], settings: Settings
 ) -> FilteredDrafts:
@@ -290,6 +154,19 @@ def filter_drafts(
             found.append((draft, evidence))
     accepted = _accept(finder, found, find_call_secrets(call, drafts), settings)
     return FilteredDrafts(tuple(accepted), refused, dropped)
+
+
+def accept_missed(
+    call: Call, draft: FactDraft, correction_id: str, settings: Settings
+) -> AcceptedDraft:
+    """A person has heard it: the words need not be the fact's own."""
+    said = call.turns[draft.turns[0] - 1]
+    context = clip_context(f"{said.speaker} ({said.seq}): {said.text}")
+    evidence = Evidence(said.seq, said.seq, said.at, context, 1.0, True)
+    drafts = [(draft.model_copy(update={"words": said.text}), evidence)]
+    secrets = find_call_secrets(call, [draft])
+    (accepted,) = _accept(EvidenceFinder(call), drafts, secrets, settings)
+    return replace(accepted, correction_id=correction_id)
 
 
 def _accept(

@@ -11,11 +11,13 @@ from typing import Any
 from sqlalchemy import Connection, Table, bindparam, func, insert, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from aftercall.db.corrections import list_chains
 from aftercall.db.statements import InValues, PreparedStatement
 from aftercall.db.tables import fact_occurrences, facts
 from aftercall.faults import fault_point
 from aftercall.memory import passage_store
-from aftercall.memory.ledger import FactLedger, FactOutline
+from aftercall.memory.candidates import FactOutline
+from aftercall.memory.ledger import FactLedger
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Fact, MemoryKey, Occurrence
 from aftercall.model.passages import Passage
@@ -93,26 +95,30 @@ def list_occurrences(connection: Connection, fact_id: str) -> list[Occurrence]:
     return [Occurrence(**row._mapping) for row in connection.execute(query)]
 
 
-def open_ledger(connection: Connection, key: MemoryKey, vault: Vault) -> FactLedger:
-    """Locks the memory until the transaction ends. SQLite has one writer at a time anyway."""
+def lock_memory(connection: Connection, key: MemoryKey) -> None:
+    """Until the transaction ends. SQLite has one writer at a time anyway."""
     if connection.dialect.name == "postgresql":
         lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))")
         connection.execute(lock, {"key": "\n".join(key)})
+
+
+def open_ledger(connection: Connection, key: MemoryKey, vault: Vault) -> FactLedger:
+    """Locks the memory until the transaction ends."""
+    lock_memory(connection, key)
     outlines = map(FactOutline._make, _OUTLINES.fetch(connection, key._asdict()))
-    return FactLedger(
+    ledger = FactLedger(
         key, outlines, lambda fact_ids: fetch_facts(connection, fact_ids), vault
     )
+    agent_id, caller = key
+    ledger.corrections = list_chains(connection, agent_id, ("fact",), caller=caller)
+    return ledger
 
 
 def save_ledger(connection: Connection, ledger: FactLedger, vault: Vault) -> None:
     created = set(ledger.created)
     changed = [ledger.facts[fact_id] for fact_id in sorted(ledger.changed - created)]
     if changed:
-        rows = [_to_row(fact, vault) for fact in changed]
-        renamed = [
-            {f"new_{name}": value for name, value in row.items()} for row in rows
-        ]
-        _UPDATE.execute_many(connection, renamed)
+        update_facts(connection, changed, vault)
         fault_point("facts.after_retire")
     said: dict[OccurrenceKey, Occurrence] = {}
     for item in ledger.occurrences:
@@ -129,6 +135,12 @@ def save_ledger(connection: Connection, ledger: FactLedger, vault: Vault) -> Non
         _COUNT_OCCURRENCES.execute(connection, {"ids": said_again})
     _seal_occurrences(connection, ledger.made_secret, vault)
     _update_passages(connection, ledger, added)
+
+
+def update_facts(connection: Connection, changed: Iterable[Fact], vault: Vault) -> None:
+    rows = [_to_row(fact, vault) for fact in changed]
+    renamed = [{f"new_{name}": value for name, value in row.items()} for row in rows]
+    _UPDATE.execute_many(connection, renamed)
 
 
 def reindex_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
@@ -238,7 +250,7 @@ def _to_passage(fact: Fact, item: Occurrence) -> Passage:
         caller=fact.key.caller,
         call_id=item.call_id,
         text=fact.content,
-        at=item.at,
+        at=min(item.at, fact.valid_from),  # a correction holds from before it was said
         seq=item.first_turn,
         ref=fact.id,
         category=fact.category,

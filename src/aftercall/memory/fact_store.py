@@ -25,7 +25,7 @@ from aftercall.db.connect import Database
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import InValues, PreparedStatement
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
-from aftercall.errors import NotFound, SecretUnreadable
+from aftercall.errors import NotFound, RefusedInput, SecretUnreadable
 from aftercall.faults import fault_point
 from aftercall.memory.fact_rows import (
     INSERTS,
@@ -35,7 +35,7 @@ from aftercall.memory.fact_rows import (
     save_ledger,
     to_fact,
 )
-from aftercall.memory.ledger import FactLedger
+from aftercall.memory.ledger import CORRECTED_BY_KEY, FactLedger
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Extraction, Fact, Gist, MemoryKey, Occurrence
 from aftercall.model.reading import Category, KnownFact, Visibility
@@ -95,7 +95,7 @@ class FactStore:
         """`list_others` gives the other agents of an agent's group."""
         self._database = database
         self._list_others = list_others
-        self._vault = vault
+        self.vault = vault
 
     def update(
         self,
@@ -122,9 +122,9 @@ class FactStore:
         audit: Write,
     ) -> T:
         with self._database.write() as connection:
-            ledger = open_ledger(connection, key, self._vault)
+            ledger = open_ledger(connection, key, self.vault)
             done = work(ledger)
-            save_ledger(connection, ledger, self._vault)
+            save_ledger(connection, ledger, self.vault)
             for agent_id in (key.agent_id, *self._list_others(key.agent_id)):
                 invalidate_briefing(connection, agent_id, key.caller)
             if entry := log(done):
@@ -135,8 +135,41 @@ class FactStore:
         return done
 
     def restore(self, fact_id: str, audit: Write = lambda connection: None) -> Fact:
+        fact = self.get(fact_id)
+
+        def restore(ledger: FactLedger) -> Fact:
+            by = fact.metadata.get(CORRECTED_BY_KEY)
+            newest = [chain[-1] for chain in ledger.corrections]
+            if any(one.id == by and one.is_removal for one in newest):
+                undo = f"`aftercall corrections undo {by}` puts it back"
+                raise RefusedInput("fact", f"{fact_id} was removed by a person; {undo}")
+            return ledger.restore(fact_id)
+
+        return self.update(fact.key, restore, audit=audit)
+
+    def settle(
+        self,
+        fact_id: str,
+        audit: Write = lambda connection: None,
+        *,
+        keep_all: bool = False,
+    ) -> Fact:
+        """A person settles a dispute: this fact holds, or all of them do."""
         key = self.get(fact_id).key
-        return self.update(key, lambda ledger: ledger.restore(fact_id), audit=audit)
+        return self.update(
+            key, lambda ledger: ledger.settle(fact_id, keep_all=keep_all), audit=audit
+        )
+
+    def list_dispute(self, fact: Fact) -> list[Fact]:
+        """The facts of its dispute, newest first; empty if there is none."""
+        if fact.dispute is None:
+            return []
+        query = select(facts).where(
+            _is_in_memory(fact.key), facts.c.dispute == fact.dispute
+        )
+        return self._select(
+            query.order_by(facts.c.valid_from.desc(), facts.c.id.desc())
+        )
 
     def save_extraction(self, entry: Extraction) -> None:
         with self._database.write() as connection:
@@ -229,7 +262,7 @@ class FactStore:
             rows = _CONFIDED.fetch(connection, {"calls": call_ids})
         sealed = [str(words) for (words,) in rows]
         with suppress(SecretUnreadable):
-            return [self._vault.open(words) for words in sealed]
+            return [self.vault.open(words) for words in sealed]
         return []
 
     def list_words_in_calls(
@@ -265,7 +298,7 @@ class FactStore:
     def reveal(self, item: T) -> T:
         """A fact or an occurrence with its secrets opened."""
         opened = {
-            name: self._vault.open(value)
+            name: self.vault.open(value)
             for name, value in vars(item).items()
             if isinstance(value, str) and is_sealed(value)
         }

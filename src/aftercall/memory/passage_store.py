@@ -22,9 +22,8 @@ from aftercall.memory.ranking import compute_marks
 from aftercall.memory.visibility import to_secrets
 from aftercall.memory.words import to_terms
 from aftercall.model.calls import Call
-from aftercall.model.passages import Kind, Passage
+from aftercall.model.passages import PAGE_BITS, Kind, Passage
 
-PAGE_BITS = 15  # a call has 20,000 turns at most
 MAX_AROUND_WORDS = 200  # words kept around a fact, the newest first
 REDACTED_TEXT = "•••"
 """Stands for a secret of any length, so that the length is hidden too."""
@@ -70,10 +69,7 @@ _FACT_ENDS = PreparedStatement(
         InValues(facts.c.id, "refs")
     )
 )
-_LOCK_CALLS = text(
-    "SELECT pg_advisory_xact_lock(hashtextextended(named, 0)) "
-    "FROM unnest(CAST(:calls AS text[])) AS named"
-)
+_LOCK_CALL = text("SELECT pg_advisory_xact_lock(hashtextextended(:call, 0))")
 _LAST_NUMBER = PreparedStatement(select(func.max(passages.c.n)))
 _NEXT_PAGES = select(passage_pages.next_value()).select_from(
     func.generate_series(1, bindparam("count"))
@@ -172,24 +168,15 @@ def replace_call(
     kinds: Sequence[Kind],
 ) -> None:
     """Replace the turns or the summary of a call; its facts stay."""
-    _replace(connection, [call_id], fresh, kinds)
-
-
-def _replace(
-    connection: Connection,
-    call_ids: Sequence[str],
-    fresh: Sequence[Passage],
-    kinds: Sequence[Kind],
-) -> None:
-    _lock_calls(connection, call_ids)
-    is_old = (passages.c.call_id.in_(call_ids), passages.c.kind.in_(kinds))
+    _lock_call(connection, call_id)
+    is_old = (passages.c.call_id == call_id, passages.c.kind.in_(kinds))
     connection.execute(delete(passages).where(*is_old, passages.c.ref.is_(None)))
     add(connection, fresh)
 
 
-def _lock_calls(connection: Connection, call_ids: Sequence[str]) -> None:
+def _lock_call(connection: Connection, call_id: str) -> None:
     if connection.dialect.name == "postgresql":
-        connection.execute(_LOCK_CALLS, {"calls": list(call_ids)})
+        connection.execute(_LOCK_CALL, {"call": call_id})
 
 
 def remove_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
@@ -207,7 +194,7 @@ def redact_passages(
 
     `clean` masks the text of turns and summary. The `words` of the secret no longer find a fact.
     """
-    _lock_calls(connection, [call_id])
+    _lock_call(connection, call_id)
     secret_terms = {term for said in words for term in to_terms(said).split()}
     query = select(passages.c.n, passages.c.ref, passages.c.text, passages.c.around)
     changed = []

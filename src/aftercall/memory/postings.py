@@ -6,39 +6,33 @@ All reads of one search see one snapshot of the database, and only the passages 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from aftercall.clock import format_instant
 from aftercall.db.columns import LEXEMES
 from aftercall.db.connect import Database, translated_errors
 from aftercall.memory.passage_store import make_scope_token, make_shelf
-from aftercall.model.passages import MatchSigns, SearchScope
+from aftercall.model.passages import MatchSigns, Passage, SearchScope
 
 MAX_VECTORS = 2_000  # compared in a search through all callers, newest first
 # Of one term, newest first. Bounds the cost of an owner's search through all callers.
 MAX_POSTINGS = 1_000
 
-_COLUMNS = ", ".join(f"p.{name}" for name in MatchSigns._fields)
-_FETCH_SQLITE = (
-    f"SELECT {_COLUMNS} FROM json_each(?) j "  # noqa: S608 - our own names
-    "CROSS JOIN passages p ON p.n = j.value"
-)
-_FETCH_POSTGRES = (
-    f"SELECT {_COLUMNS} FROM passages p "  # noqa: S608 - our own names
-    "WHERE p.n = ANY(%s)"
-)
+_SIGNS = ", ".join(f"p.{name}" for name in MatchSigns._fields)
+_PASSAGE_FIELDS = [name for name in Passage.__dataclass_fields__ if name != "around"]
+_PASSAGE = ", ".join(f"p.{name}" for name in ("n", *_PASSAGE_FIELDS))
+_FETCH_SQLITE = "SELECT {} FROM json_each(?) j CROSS JOIN passages p ON p.n = j.value"
+_FETCH_POSTGRES = "SELECT {} FROM passages p WHERE p.n = ANY(%s)"
 _POSTINGS_SQLITE = (
-    "SELECT group_concat(rowid) FROM "
-    "(SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?{}{})"
-)
-_FILTERED_POSTINGS_SQLITE = (
-    "SELECT group_concat(n) FROM "
-    "(SELECT p.n FROM passages_fts JOIN passages p ON p.n = passages_fts.rowid "
+    "SELECT group_concat(n), group_concat(marks) FROM "
+    "(SELECT p.n, p.marks FROM passages_fts CROSS JOIN passages p ON p.n = passages_fts.rowid "
     "WHERE passages_fts MATCH ?{}{})"
 )
 _POSTINGS_POSTGRES = (
-    "SELECT string_agg(CAST(n AS text), ',') FROM "  # noqa: S608 - our own names
-    f"(SELECT n FROM passages p WHERE {LEXEMES} @@ CAST(%s AS tsquery){{}}{{}}) AS found"
+    "SELECT string_agg(CAST(n AS text), ','), "  # noqa: S608 - our own names
+    "string_agg(CAST(marks AS text), ',') FROM "
+    f"(SELECT n, marks FROM passages p WHERE {LEXEMES} @@ CAST(%s AS tsquery){{}}{{}}) AS found"
 )
 
 
@@ -71,37 +65,66 @@ class PassageReader:
 
     def find_postings(
         self, terms: Sequence[str], phrases: Sequence[str], scope: SearchScope
-    ) -> list[list[int]]:
-        """For each term, the numbers of the passages that hold it."""
+    ) -> list[dict[int, int]]:
+        """For each term, the numbers of the passages that hold it, with their marks."""
         if not terms:
             return []
         conditions, values = self._filter(scope, phrases)
         if self.is_postgres:
             statement, make_match = _POSTINGS_POSTGRES, _make_tsquery
         else:
-            statement = _FILTERED_POSTINGS_SQLITE if conditions else _POSTINGS_SQLITE
-            make_match = _make_fts_match
+            statement, make_match = _POSTINGS_SQLITE, _make_fts_match
         statement = statement.format(conditions, self._limit(scope))
         shelves = _list_shelves(scope)
         given: list[Any] = []
         for term in terms:
             given += [make_match(term, shelves), *values]
         rows = self.run(" UNION ALL ".join([statement] * len(terms)), tuple(given))
-        return [list(map(int, row[0].split(","))) if row[0] else [] for row in rows]
+        return [
+            dict(zip(*(map(int, listed.split(",")) for listed in row), strict=True))
+            if row[0]
+            else {}
+            for row in rows
+        ]
 
-    def fetch(
+    def fetch_signs(
         self, numbers: Iterable[int], scope: SearchScope, phrases: Sequence[str] = ()
     ) -> list[MatchSigns]:
-        """The passages with these numbers that the scope allows."""
+        """What ranking needs of the passages with these numbers that the scope allows."""
+        return list(map(MatchSigns._make, self._fetch(_SIGNS, numbers, scope, phrases)))
+
+    def fetch_terms(self, numbers: Sequence[int], scope: SearchScope) -> dict[int, str]:
+        """The indexed words of these passages, in their order."""
+        return dict(self._fetch("p.n, p.terms", numbers, scope, ())) if numbers else {}
+
+    def fetch_passages(
+        self, numbers: Iterable[int], scope: SearchScope
+    ) -> dict[int, Passage]:
+        """The passages with these numbers that the scope allows, by number."""
+        found = {}
+        for n, *row in self._fetch(_PASSAGE, numbers, scope, ()):
+            values = dict(zip(_PASSAGE_FIELDS, row, strict=True))
+            for name in ("at", "until"):
+                if isinstance(values[name], str):  # SQLite stores instants as text
+                    values[name] = datetime.fromisoformat(values[name])
+            found[n] = Passage(**values)
+        return found
+
+    def _fetch(
+        self,
+        columns: str,
+        numbers: Iterable[int],
+        scope: SearchScope,
+        phrases: Sequence[str],
+    ) -> list[Any]:
         conditions, values = self._filter(scope, phrases)
         owned, owners = self._owned(scope)
         # The list is one value: the statement stays the same text and is prepared once.
         listed = (
             list(numbers) if self.is_postgres else f"[{','.join(map(str, numbers))}]"
         )
-        fetch = _FETCH_POSTGRES if self.is_postgres else _FETCH_SQLITE
-        rows = self.run(f"{fetch} AND {owned}{conditions}", (listed, *owners, *values))
-        return list(map(MatchSigns._make, rows))
+        fetch = (_FETCH_POSTGRES if self.is_postgres else _FETCH_SQLITE).format(columns)
+        return self.run(f"{fetch} AND {owned}{conditions}", (listed, *owners, *values))
 
     def fetch_vectors(self, model: str, scope: SearchScope) -> list[tuple[int, bytes]]:
         """All vectors of a caller; without a caller, the newest of the agent."""

@@ -1,6 +1,6 @@
 """Parses a query into terms, phrases, days and speakers.
 
-Any text is a valid query; quotes around a phrase are the only operator.
+Any text is a valid query; quotes around a phrase are the only operator, except in a question.
 """
 
 import calendar
@@ -31,6 +31,7 @@ _NAMED = re.compile(
 _ISO = re.compile(r"\b(?P<year>20\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b")
 _YEAR = re.compile(r"\b(20\d\d)\b")
 _HINT = re.compile(rf"20\d\d|{'|'.join(_MONTHS)}")
+_FIRST_PERSON = frozenset({"i", "me", "my", "mine", "myself", "we", "our", "ours"})
 _AMBIGUOUS = ("may", "march")
 _LEAD_IN = re.compile(
     r"\b(?:in|of|during|by|until|till|since|last|this|early|mid|late) $"
@@ -118,8 +119,10 @@ class SearchQuery:
     """Terms that must be adjacent in every passage found."""
     days: tuple[Day, ...] = ()
     speakers: frozenset[str] = frozenset()
-    """The speakers that the query names."""
+    """The speakers that the query names; the caller, if it says "I" or "my" and names nobody."""
     asks_when: bool = False
+    is_lookup: bool = False
+    """A single word: who looks a word up wants the passages that hold it."""
 
 
 def parse_query(
@@ -140,12 +143,16 @@ def parse_query(
     )
     if not terms:  # only stop words, names or days: search for those
         terms = _pick_terms(words) or _pick_terms(split_words(lowered))
+    named = {speakers[word] for word in words if word in speakers}
+    if not named and not _FIRST_PERSON.isdisjoint(words):
+        named = {"caller"}
     return SearchQuery(
         terms=terms,
         phrases=tuple(_find_phrases(lowered))[:MAX_PHRASES],
         days=tuple(days),
-        speakers=frozenset(speakers[word] for word in words if word in speakers),
+        speakers=frozenset(named),
         asks_when=_WHEN.match(lowered) is not None,
+        is_lookup=len(words) == 1 and not days,
     )
 
 
@@ -154,6 +161,10 @@ def _pick_terms(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _find_phrases(text: str) -> Iterator[str]:
+    if text.rstrip().endswith(
+        "?"
+    ):  # there quotes name a title; an answer may not repeat it
+        return
     for match in _PHRASE.finditer(text):
         if terms := [to_term(word) for word in split_words(match[1] or match[2])]:
             yield " ".join(terms)

@@ -1,52 +1,66 @@
 """Ranks passages. docs/reference/search.md describes it in words.
 
-    score = (words + call + day) * speaker * time * question * category * recency * frequency
+    score = (words + call + pairs + day) * speaker * time * question
+            * category * recency * frequency
 
-The weights were chosen with bench/locomo on five conversations; a small change of one changes the
-recall by less than 0.01.
+Few weights, each with a reason that holds for any conversation. They were chosen on two kinds of
+conversation that differ in everything: small talk in short turns, and long messages about work.
 """
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import islice
+from functools import lru_cache
+from itertools import islice, pairwise
 
 from aftercall.memory.query import SearchQuery
-from aftercall.memory.words import to_term, to_terms
+from aftercall.memory.words import to_term
 from aftercall.model.facts import Fact, Gist
-from aftercall.model.passages import MatchSigns
+from aftercall.model.passages import PAGE_BITS, MatchSigns
 
 QUESTION, TIME = 1, 2
+LENGTH_SHIFT = 2
 
 
 @dataclass(frozen=True)
 class Weights:
-    pool_size: int = 40
+    pool_size: int = 120
     """How many of the best by words alone are ranked further."""
-    reach: tuple[tuple[int, float], ...] = (
-        (-2, 0.35),
-        (2, 0.45),
-        (-1, 0.45),
-        (1, 0.8),
-        (0, 1.0),
-    )
-    """A word counts for its turn and, less, for the neighbours: an answer repeats little of its
-    question. In ascending order, so that the greatest value of a turn is written last.
+    whole: int = 40
+    """So many words stand alone. A longer passage holds a word more often by chance, so the word
+    counts less; and it needs its neighbours less.
     """
+    dilution: float = 0.6
+    """How much less a word counts in a longer passage."""
+    answered: float = 1.0
+    """A word of a question counts in full for the turn after it, which answers it."""
+    reach: tuple[tuple[int, float], ...] = ((1, 0.8), (-1, 0.5), (2, 0.4), (-2, 0.3))
+    """A word counts for its turn and, less, for the neighbours: an answer repeats little of its
+    question.
+    """
+    telling: float = 0.3
+    """Only words with this share of the rarity of the rarest one count for neighbours."""
     call: float = 0.6
-    """What a call with many matches adds to each of its turns."""
+    """What a call that holds all the words somewhere adds to each of its turns."""
+    pair: float = 0.7
+    """For two words of the query side by side, as a share of their own weight."""
     min_passages: int = 1_000
     min_calls: int = 30
     """The assumed size of a memory for the rarity of a word: counting costs more than it gains."""
-    meaning: float = 0.5
-    """For nearness in meaning, if an embedder is configured."""
+    meaning: float = 0.3
+    """For the passage nearest in meaning, if an embedder is configured."""
+    unheard: float = 2.0
+    """How much more meaning counts where no passage holds the words of the query."""
+    nearest: int = 40
+    """How many passages near in meaning are ranked."""
     days: float = 0.8
-    named_speaker: float = 1.6
+    speaker: float = 1.6
+    """For the speaker who is named, and for the caller if the query says "I" or "my"."""
     tells_time: float = 1.4
     """For a passage that names a time, if the query asks when."""
-    is_question: float = 0.85
+    is_question: float = 0.9
     recent_share: float = 0.15
     """The share of its score that an old fact loses. Turns lose nothing."""
     half_life_days: float = 60
@@ -75,95 +89,193 @@ _TIME_TERMS = frozenset(map(to_term, _TIME_WORDS.split()))
 
 
 def compute_marks(text: str, terms: str) -> int:
-    """Flags that are stored with a passage: whether it asks, and whether it names a time."""
+    """Stored with a passage: whether it asks, whether it names a time, and its length in words."""
+    words = terms.split()
     question = QUESTION if text.rstrip().endswith("?") else 0
-    time = 0 if _TIME_TERMS.isdisjoint(terms.split()) else TIME
-    return question | time
+    time = 0 if _TIME_TERMS.isdisjoint(words) else TIME
+    return question | time | len(words) << LENGTH_SHIFT
 
 
-def score_words(
-    postings: Sequence[Sequence[int]],
-    page_bits: int,
-    weights: Weights = WEIGHTS,
-    min_results: int = 0,
-) -> dict[int, float]:
-    """Scores by words and by the calls they are in, for the best `pool_size` or `min_results`.
+class QueryRanking:
+    """Ranks the passages that hold terms of one query, and the turns beside them.
 
-    A query of one term always gets `min_results` passages that hold it, if there are so many.
-
-    `postings` lists for each term the numbers of the passages that hold it. A number is a page and
-    a place of `page_bits` on it; adjacent numbers on an odd page are neighbouring turns.
+    `postings` has for each term the numbers of the passages that hold it, with their marks. A
+    number is a page and a place on it; adjacent numbers on an odd page are neighbouring turns.
     """
-    size = max(weights.min_passages, 2 * max(map(len, postings), default=0))
-    words: dict[int, float] = {}
-    calls: dict[int, float] = {}
-    for found in filter(None, postings):
-        rarity = _rarity(len(found), size)
-        turns = [n for n in found if n >> page_bits & 1]
-        reached = dict.fromkeys(found, rarity) if len(turns) < len(found) else {}
-        for step, weight in weights.reach:
-            value = rarity * weight
-            for n in turns:
-                reached[n + step] = value
+
+    def __init__(
+        self,
+        query: SearchQuery,
+        postings: Sequence[Mapping[int, int]],
+        today: int,
+        weights: Weights = WEIGHTS,
+        nearest: Mapping[int, float] | None = None,
+    ) -> None:
+        """`today` is a day's ordinal; `nearest` has cosines of passages near in meaning."""
+        self._query = query
+        self._weights = weights
+        self._today = today
+        self._words: dict[int, float] = {}
+        self._calls: dict[int, float] = {}
+        self._marks: dict[int, int] = {}
+        for found in postings:
+            self._marks.update(found)
+        self._needs = {
+            n: _need(marks >> LENGTH_SHIFT, weights.whole)
+            for n, marks in self._marks.items()
+            if marks >> LENGTH_SHIFT > weights.whole
+        }
+        (after, _), *others = weights.reach
+        self._reaches = weights.reach, ((after, weights.answered), *others)
+        size = max(weights.min_passages, 2 * max(map(len, postings), default=0))
+        rarities = [_rarity(len(found), size) for found in postings]
+        self._telling = weights.telling * max(rarities, default=0.0)
+        for found, rarity in zip(postings, rarities, strict=True):
+            self._add_term(found, rarity)
+        self._word_unit = 1 / max(self._words.values(), default=1.0)
+        self._call_unit = weights.call / max(self._calls.values(), default=1.0)
+        self._near = self._weigh_meaning(nearest or {}, sum(rarities))
+        weighed = zip(query.terms, rarities, postings, strict=False)
+        self._pairs = [
+            (
+                f" {first} {second} ",
+                weights.pair * (rarity + other) / 2,
+                here.keys() & there.keys(),
+            )
+            for (first, rarity, here), (second, other, there) in pairwise(weighed)
+        ]
+
+    def _add_term(self, found: Mapping[int, int], rarity: float) -> None:
+        """Add what a term gives to the passages that hold it, to their neighbours and calls."""
+        whole, dilution = self._weights.whole, self._weights.dilution
+        held = {
+            n: rarity * _concentration(marks >> LENGTH_SHIFT, whole, dilution)
+            for n, marks in found.items()
+        }
+        reached: dict[int, float] = {}
+        for n, value in held.items() if rarity >= self._telling else ():
+            if n >> PAGE_BITS & 1:
+                for step, weight in self._reaches[found[n] & QUESTION]:
+                    share = value * weight
+                    if share > reached.get(n + step, 0.0):
+                        reached[n + step] = share
+        words, needs = self._words, self._needs
         for n, value in reached.items():
+            if n in needs:
+                value *= needs[n]
+            if value > held.get(n, 0.0):
+                held[n] = value
+        for n, value in held.items():
             words[n] = words.get(n, 0.0) + value
-        pages = Counter([n >> page_bits for n in found])
-        rarity = _rarity(len(pages), max(weights.min_calls, len(pages)))
+        self._add_to_calls(found)
+
+    def _add_to_calls(self, found: Mapping[int, int]) -> None:
+        pages = Counter([n >> PAGE_BITS for n in found])
+        rarity = _rarity(len(pages), max(self._weights.min_calls, len(pages)))
         for page, count in pages.items():
-            calls[page] = calls.get(page, 0.0) + rarity * count / (count + 1)
-    scored = _fuse(words, calls, page_bits, weights.call) if words else {}
-    ranked = sorted(scored, key=scored.__getitem__, reverse=True)
-    kept = ranked[: max(weights.pool_size, min_results)]
-    if len(postings) == 1:
-        holding = set(postings[0])
-        kept += islice((n for n in ranked if n in holding), min_results)
-    return {n: scored[n] for n in kept}
+            gained = rarity * count / (count + 1)
+            self._calls[page] = self._calls.get(page, 0.0) + gained
+
+    def _weigh_meaning(
+        self, nearest: Mapping[int, float], query_weight: float
+    ) -> dict[int, float]:
+        """What nearness in meaning adds: the more, the less of the query the best passage holds.
+
+        Cosines of one model lie close together: what counts is the way from the least to the best.
+        """
+        if not nearest:
+            return {}
+        held = max(self._words.values(), default=0.0) / (query_weight or 1.0)
+        missing = 1 - min(1.0, held)
+        trust = self._weights.meaning * (1 + self._weights.unheard * missing)
+        is_cut_off = len(nearest) >= self._weights.nearest
+        least = min(nearest.values()) if is_cut_off else 0.0
+        unit = trust / ((max(nearest.values()) - least) or 1.0)
+        return {n: unit * (cosine - least) for n, cosine in nearest.items()}
+
+    def pick_candidates(self, limit: int) -> Iterable[int]:
+        """The best by words and call; for a look-up, also `limit` passages that hold the word."""
+        calls, word_unit, call_unit = self._calls, self._word_unit, self._call_unit
+        # A neighbour may be off the page of its call; there is no passage there to fetch.
+        scores = self._near | {
+            n: value * word_unit + calls.get(n >> PAGE_BITS, 0.0) * call_unit
+            for n, value in self._words.items()
+        }
+        ranked = sorted(scores, key=scores.__getitem__, reverse=True)
+        picked = ranked[: max(self._weights.pool_size, limit)]
+        if self._query.is_lookup:
+            picked += islice((n for n in ranked if n in self._marks), limit)
+        return dict.fromkeys([*picked, *self._near])
+
+    def list_paired(self, numbers: Iterable[int]) -> list[int]:
+        """Those of the passages that hold two words which stand side by side in the query."""
+        both = set[int]().union(*(held for _, _, held in self._pairs))
+        return [n for n in numbers if n in both]
+
+    def rank(
+        self, candidates: Iterable[MatchSigns], terms: Mapping[int, str]
+    ) -> list[tuple[float, int]]:
+        """Best first. In a look-up, passages that hold the word come before their neighbours.
+
+        `terms` has the words of the paired passages, in their order.
+        """
+        is_lookup, marks = self._query.is_lookup, self._marks
+        ranked = [
+            (
+                not is_lookup or signs.n in marks or signs.n in self._near,
+                self.score(signs, terms.get(signs.n, "")),
+                signs.n,
+            )
+            for signs in candidates
+        ]
+        ranked.sort(reverse=True)
+        return [(score, n) for _, score, n in ranked]
+
+    def score(self, signs: MatchSigns, terms: str = "") -> float:
+        weights, query = self._weights, self._query
+        length = signs.marks >> LENGTH_SHIFT
+        words = self._words.get(signs.n, 0.0)
+        if signs.n not in self._marks:  # a neighbour, whose length was not known
+            words *= _need(length, weights.whole)
+        if terms:
+            pairs = self._score_pairs(signs.n, f" {terms} ")
+            words += pairs * _concentration(length, weights.whole, weights.dilution)
+        score = words * self._word_unit
+        score += self._calls.get(signs.n >> PAGE_BITS, 0.0) * self._call_unit
+        score += self._near.get(signs.n, 0.0)
+        if query.days:
+            said = date.fromordinal(signs.day)
+            score += weights.days * max(day.closeness(said) for day in query.days)
+        if signs.speaker in query.speakers:
+            score *= weights.speaker
+        if query.asks_when and signs.marks & TIME:
+            score *= weights.tells_time
+        if signs.marks & QUESTION:
+            score *= weights.is_question
+        if signs.kind == "turn":
+            return score
+        age_days = self._today - signs.day
+        return score * _score_history(signs.category, age_days, signs.mentions, weights)
+
+    def _score_pairs(self, n: int, padded: str) -> float:
+        return sum(
+            value for pair, value, held in self._pairs if n in held and pair in padded
+        )
 
 
-def _fuse(
-    words: Mapping[int, float], calls: Mapping[int, float], page_bits: int, share: float
-) -> dict[int, float]:
-    """The sum of both scores, each relative to its best."""
-    word_unit = 1 / max(words.values())
-    call_unit = share / max(calls.values())
-    of_call = {page: value * call_unit for page, value in calls.items()}
-    # A neighbour may be off the page of its call; there is no passage there to fetch.
-    return {
-        n: value * word_unit + of_call.get(n >> page_bits, 0.0)
-        for n, value in words.items()
-    }
+@lru_cache(maxsize=4_096)
+def _concentration(length: int, whole: int, dilution: float) -> float:
+    """What a word counts in a passage: 1 up to `whole` words, then less with each doubling."""
+    return 1 / (1 + dilution * math.log(max(1.0, length / whole)))
+
+
+def _need(length: int, whole: int) -> float:
+    """How much a passage needs its neighbours to be understood: a long one stands alone."""
+    return 1.0 if length <= whole else whole / length
 
 
 def _rarity(count: int, size: int) -> float:
     return math.log(1 + (size - count + 0.5) / (count + 0.5))
-
-
-def score_passage(
-    query: SearchQuery,
-    score: float,
-    signs: MatchSigns,
-    today: int,
-    weights: Weights = WEIGHTS,
-) -> float:
-    """The final score of a passage whose words scored `score`; `today` is a day's ordinal."""
-    if query.days:
-        said = date.fromordinal(signs.day)
-        score += weights.days * max(day.closeness(said) for day in query.days)
-    if signs.speaker in query.speakers:
-        score *= weights.named_speaker
-    if query.asks_when and signs.marks & TIME:
-        score *= weights.tells_time
-    if signs.marks & QUESTION:
-        score *= weights.is_question
-    if signs.kind == "turn":
-        return score
-    age_days = today - signs.day
-    return score * _score_history(signs.category, age_days, signs.mentions, weights)
-
-
-def has_query_term(query: SearchQuery, signs: MatchSigns) -> bool:
-    """Whether the passage itself holds a term of the query."""
-    return not set(query.terms).isdisjoint(to_terms(signs.text).split())
 
 
 def score_fact(fact: Fact | Gist, today: date, weights: Weights = WEIGHTS) -> float:

@@ -7,26 +7,25 @@ from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.memory.embedding import Embedder, embed_query, find_nearest
 from aftercall.memory.fact_store import FactStore
-from aftercall.memory.passage_store import PAGE_BITS
 from aftercall.memory.postings import PassageReader, open_passages
 from aftercall.memory.query import MAX_QUERY_CHARS, SearchQuery, parse_query
-from aftercall.memory.ranking import (
-    WEIGHTS,
-    Weights,
-    has_query_term,
-    score_passage,
-    score_words,
-)
+from aftercall.memory.ranking import WEIGHTS, QueryRanking, Weights
 from aftercall.memory.visibility import LEVELS, gives_away, is_releasable, memory_key
 from aftercall.model.facts import SHARED_CALLER, Fact, MemoryKey
 from aftercall.model.followups import Trust
-from aftercall.model.passages import MatchSigns, Passage, SearchHit, SearchScope
+from aftercall.model.passages import (
+    Passage,
+    SearchHit,
+    SearchScope,
+    is_turn_number,
+)
 from aftercall.settings import Settings
 
 CONTEXT_TURNS = 1
 MAX_RECALL_LINES = 5
 MAX_RECALL_CANDIDATES = 20
 MAX_LINE_CHARS = 300
+MAX_SIMILAR = 20
 
 
 class MemorySearch:
@@ -58,91 +57,54 @@ class MemorySearch:
         query = parse_query(text, speaker_names)
         vector = self._embed(text)  # before the snapshot opens: an embedder may be slow
         with open_passages(self._database) as passages:
-            postings = passages.find_postings(query.terms, query.phrases, scope)
-            scores = score_words(postings, PAGE_BITS, self._weights, limit)
-            near = self._add_nearest(passages, scores, vector, scope)
-            if not scores:
-                return []
-            candidates = passages.fetch(scores, scope, query.phrases)
-            best = self._rank(query, scores, near, candidates)[:limit]
-            turns = _fetch_neighbours(
-                passages, [signs for _, signs in best], scope, context
-            )
+            best = self._rank(passages, query, vector, scope, limit)
+            shown = passages.fetch_passages([n for _, n in best], scope)
+            beside = {n: _list_neighbours(n, context) for n in shown}
+            turns = SearchScope(scope.agent_id, scope.caller, ("turn",))
+            numbers = set().union(*beside.values())
+            near = passages.fetch_passages(numbers, turns) if numbers else {}
         return [
             SearchHit(
-                passage=signs.to_passage(),
+                passage=shown[n],
                 score=score,
-                before=_pick(turns, range(signs.n - context, signs.n), signs),
-                after=_pick(turns, range(signs.n + 1, signs.n + context + 1), signs),
+                before=tuple(near[at] for at in beside[n] if at < n and at in near),
+                after=tuple(near[at] for at in beside[n] if at > n and at in near),
             )
-            for score, signs in best
+            for score, n in best
         ]
 
     def _embed(self, text: str) -> bytes | None:
-        return (
-            embed_query(self._embedder, text[:MAX_QUERY_CHARS])
-            if self._embedder
-            else None
-        )
-
-    def _add_nearest(
-        self,
-        passages: PassageReader,
-        scores: dict[int, float],
-        vector: bytes | None,
-        scope: SearchScope,
-    ) -> set[int]:
-        """Raise the scores of passages near in meaning; returns their numbers."""
-        if vector is None or self._embedder is None:
-            return set()
-        count = self._weights.pool_size
-        near = find_nearest(passages, self._embedder.name, vector, scope, count)
-        for n, cosine in near.items():
-            scores[n] = scores.get(n, 0.0) + self._weights.meaning * cosine
-        return set(near)
+        if self._embedder is None:
+            return None
+        return embed_query(self._embedder, text[:MAX_QUERY_CHARS])
 
     def _rank(
         self,
+        passages: PassageReader,
         query: SearchQuery,
-        scores: Mapping[int, float],
-        near: set[int],
-        candidates: Sequence[MatchSigns],
-    ) -> list[tuple[float, MatchSigns]]:
-        """Best first. For a single word, passages that hold it come before their neighbours."""
-        is_one_word = len(query.terms) == 1
+        vector: bytes | None,
+        scope: SearchScope,
+        limit: int,
+    ) -> list[tuple[float, int]]:
+        """The scores and numbers of the best passages."""
+        postings = passages.find_postings(query.terms, query.phrases, scope)
+        nearest: dict[int, float] = {}
+        if vector and self._embedder:
+            count = self._weights.nearest
+            nearest = find_nearest(passages, self._embedder.name, vector, scope, count)
         today = self._clock.now().toordinal()
-        ranked = []
-        for signs in candidates:
-            is_hit = not is_one_word or signs.n in near or has_query_term(query, signs)
-            score = score_passage(query, scores[signs.n], signs, today, self._weights)
-            ranked.append((is_hit, score, signs))
-        ranked.sort(reverse=True)
-        return [(score, signs) for _, score, signs in ranked]
+        ranking = QueryRanking(query, postings, today, self._weights, nearest)
+        picked = ranking.pick_candidates(limit)
+        signs = passages.fetch_signs(picked, scope, query.phrases)
+        terms = passages.fetch_terms(ranking.list_paired(picked), scope)
+        return ranking.rank(signs, terms)[:limit]
 
 
-def _fetch_neighbours(
-    passages: PassageReader,
-    found: Sequence[MatchSigns],
-    scope: SearchScope,
-    context: int,
-) -> dict[int, MatchSigns]:
-    """The turns around the turns that were found, by number."""
-    steps = [*range(-context, 0), *range(1, context + 1)]
-    numbers = {
-        signs.n + step for signs in found if signs.kind == "turn" for step in steps
-    }
-    if not numbers:
-        return {}
-    turns = SearchScope(scope.agent_id, scope.caller, ("turn",))
-    return {signs.n: signs for signs in passages.fetch(numbers, turns)}
-
-
-def _pick(
-    turns: Mapping[int, MatchSigns], numbers: range, signs: MatchSigns
-) -> tuple[Passage, ...]:
-    if signs.kind != "turn":  # only the numbers of turns are neighbours
-        return ()
-    return tuple(turns[n].to_passage() for n in numbers if n in turns)
+def _list_neighbours(n: int, context: int) -> list[int]:
+    """The numbers of the turns around a turn; other passages have none."""
+    if not is_turn_number(n):
+        return []
+    return [n + step for step in range(-context, context + 1) if step]
 
 
 @dataclass(frozen=True)
@@ -197,6 +159,14 @@ class FactRecall:
             line += f" (call of {passage.caller})"
         speaker = f"{passage.speaker} said: " if passage.speaker else ""
         return f"{line}, {speaker}{passage.text[:MAX_LINE_CHARS]}"
+
+
+def find_similar_facts(
+    search: MemorySearch, store: FactStore, settings: Settings, fact: Fact
+) -> list[Fact]:
+    """Facts in the same memory or its group that share words or meaning with this one."""
+    scope = make_key_scope(settings, fact.key.agent_id, fact.key)
+    return find_facts(search, store, fact.content, scope, MAX_SIMILAR)
 
 
 def find_facts(

@@ -9,8 +9,10 @@ from datetime import datetime, time, timedelta, tzinfo
 from typing import Any
 
 from aftercall.clock import format_instant, parse_instant
+from aftercall.db.corrections import Correction
 from aftercall.errors import RefusedInput
 from aftercall.memory.fact_store import FactFilter, FactStore
+from aftercall.memory.vault import is_sealed
 from aftercall.model.facts import Fact, Occurrence
 from aftercall.model.passages import Passage, SearchHit
 
@@ -27,6 +29,7 @@ def fact_json(fact: Fact, *, reveal: bool = False) -> dict[str, Any]:
         for name, value in vars(fact).items()
         if name not in _INTERNAL
     }
+    shown["state"] = fact.state
     if fact.is_secret and not reveal:
         shown |= {"content": HIDDEN, "summary": HIDDEN}
     return shown
@@ -53,6 +56,9 @@ def whole_fact_json(
             occurrence_json(item, is_hidden=is_hidden) for item in occurrences
         ],
         "history": [link.id for link in store.get_history(fact_id)],
+        "disputed_with": [
+            other.id for other in store.list_dispute(fact) if other.id != fact_id
+        ],
     }
 
 
@@ -120,4 +126,19 @@ def _passage_json(passage: Passage) -> dict[str, Any]:
         "until": format_instant(passage.until) if passage.until else None,
         "mentions": passage.mentions,
         "text": passage.text,
+    }
+
+
+def correction_json(correction: Correction) -> dict[str, Any]:
+    """A secret only shows that it exists."""
+    old, new = correction.old, correction.new
+    return {
+        "id": correction.id,
+        "what": correction.what,
+        "caller": correction.caller,
+        "call": correction.call_id,
+        "old": HIDDEN if is_sealed(old or "") else old,
+        "new": HIDDEN if is_sealed(new or "") else new,
+        "who": correction.who,
+        "at": format_instant(correction.at),
     }

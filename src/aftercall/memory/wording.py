@@ -3,8 +3,8 @@
 import re
 import unicodedata
 
+from aftercall.english.words import vocabulary
 from aftercall.memory.figures import COUNTED, write_figures
-from aftercall.memory.phrases import Phrases
 
 
 def _written(*forms: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
@@ -29,82 +29,23 @@ _WITHOUT_MARK = re.compile(
     r"\b(d(?:o|oes|id)|is|are|was|ca|wo|would|could|should|have|has)nt\b"
 )
 _CANNOT = re.compile(r"\bcann(?:ot|ae)\b")
-_CALLER = Phrases("caller", "user", "customer", "client")
-_OURS = Phrases("our", "ours", "mine")
-_WE = Phrases("we", "us", "me", "myself")
 # "The client", or "client" first thing; "my client" is somebody else.
 _SPEAKER = re.compile(
-    rf"\b(?:(?:the |(?<![^\W_] ))(?:{_CALLER.alternatives})(?P<own>'s)?"
-    rf"|(?P<ours>{_OURS.alternatives})|{_WE.alternatives})\b"
+    r"\b(?:(?:the |(?<![^\W_] ))(?:caller|user|customer|client)(?P<own>'s)?"
+    r"|(?P<ours>ours?|mine)|we|us|me|myself)\b"
 )
-_SPEAKERS = _CALLER.words | _OURS.words | _WE.words
-_HUMS = {"um": "um+", "uh": "uh+", "er": "er+m?", "ah": "ah+", "hm": "hmm"}
-"""By the letters they begin with."""
-_HAS_SIDES = "ear|eye|side|hand|arm|leg|knee|foot|shoulder|hip|ankle|wrist|lung|breast|thumb|elbow|hand|wing|door|tyre|tire|wheel|bank|lane"
-_FILLERS = Phrases(
-    *(
-        "eh",
-        "oh",
-        "well",
-        "you know",
-        "i mean",
-        "i guess",
-        "i think",
-        "i believe",
-        "basically",
-        "honestly",
-        "really",
-        "actually",
-    ),
-    *(
-        "just",
-        "so",
-        "anyway",
-        "please",
-        "okay",
-        "ok",
-        "yes",
-        "yeah",
-        "yep",
-        "right",
-        "listen",
-        "look",
-        "by the way",
-        "as i said",
-    ),
-    *(
-        "like i said",
-        "to be honest",
-        "of course",
-        "definitely",
-        "absolutely",
-        "quite",
-        "very",
-        "currently",
-        "these days",
-    ),
-    *(
-        "nowadays",
-        "at the moment",
-        "still",
-        "also",
-        "too",
-        "already",
-        "simply",
-        "always",
-        "usually",
-        "normally",
-        "generally",
-    ),
-    *("typically", "mostly"),
-    unless={
-        "oh": r" \d",
-        "still": " water",
-        "well": " done",
-        "right": f" (?:{_HAS_SIDES})",
-    },
+SPEAKERS = vocabulary("caller user customer client our ours mine we us me myself")
+_HAS_SIDES = (
+    "ear|eye|side|hand|arm|leg|knee|foot|shoulder|hip|ankle|wrist|lung|breast|thumb|elbow|wing|door"
+    "|tyre|tire|wheel|bank|lane"
 )
-_FILLER = re.compile(rf"\b(?:{'|'.join(_HUMS.values())}|{_FILLERS.alternatives})\b")
+_FILLER = re.compile(
+    r"\b(?:um+|uh+|er+m?|ah+|hmm|eh|oh(?! \d)|well(?! done)|you know|i mean|i guess|i think"
+    r"|i believe|basically|honestly|really|actually|just|so|anyway|please|okay|ok|yes|yeah|yep"
+    rf"|right(?! (?:{_HAS_SIDES}))|listen|look|by the way|as i said|like i said|to be honest"
+    r"|of course|definitely|absolutely|quite|very|currently|these days|nowadays|at the moment"
+    r"|still(?! water)|also|too|already|simply|always|usually|normally|generally|typically|mostly)\b"
+)
 _CLOCK = re.compile(r"\b(\d{1,2})(?:[:. ](\d\d))? ?(a ?\.?m|p ?\.?m)\b\.?")
 _HALF = re.compile(r"\b(half|quarter) (past|to) (\d{1,2})\b")
 _IN_THE = re.compile(
@@ -132,7 +73,7 @@ def plain(text: str) -> str:
     if "nt" in words:
         words = _WITHOUT_MARK.sub(r"\1 not", words)
     said = set(_PIECE.findall(words))
-    if not _SPEAKERS.isdisjoint(said):
+    if not SPEAKERS.isdisjoint(said):
         words = _SPEAKER.sub(
             lambda who: "my" if who["own"] or who["ours"] else "i", words
         )
@@ -144,8 +85,7 @@ def plain(text: str) -> str:
         words = _hours(words)
         words = _DIGITS_APART.sub(lambda run: re.sub(r"[ -]", "", run.group()), words)
         words = _GROUPS.sub(lambda run: _joined(run.group()), words)
-    if not _FILLERS.words.isdisjoint(said) or any(piece[:2] in _HUMS for piece in said):
-        words = _FILLER.sub(" ", words)
+    words = _FILLER.sub(" ", words)
     return " ".join(_ODD.sub(" ", words).split())
 
 

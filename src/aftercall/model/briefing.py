@@ -38,6 +38,8 @@ class BriefingFact:
     needs_confirmation: bool = False
     visibility: Visibility = "shared"
     heard_by: str = ""  # the other agent of the group that heard it
+    dispute: str = ""  # shared by facts of which only one may hold
+    is_doubtful: bool = False  # it hangs on a fact that no longer holds
 
 
 @dataclass(frozen=True)

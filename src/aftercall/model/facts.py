@@ -9,6 +9,9 @@ from aftercall.model.reading import Category, Visibility
 SHARED_CALLER = "*"
 
 
+FactState = Literal["active", "disputed", "doubtful", "superseded", "wrong"]
+
+
 class MemoryKey(NamedTuple):
     """The memory of an agent for one caller, or for all of them (`*`) if memory is shared."""
 
@@ -44,11 +47,25 @@ class Fact:
     matching: str | None
     reader: str
     prompt_hash: str | None
+    dispute: str | None = None
+    """The first fact of the dispute that this fact is part of."""
+    doubt: str | None = None
+    """A retired fact that this one hangs on: it may no longer hold either."""
+    never_true: bool = False
+    """Retired because it was wrong from the beginning, not because it changed."""
     metadata: dict[str, Any] = field(default_factory=dict)
 
     @property
     def is_secret(self) -> bool:
         return self.visibility == "secret"
+
+    @property
+    def state(self) -> FactState:
+        if self.is_active:
+            if self.dispute:
+                return "disputed"
+            return "doubtful" if self.doubt else "active"
+        return "wrong" if self.never_true else "superseded"
 
 
 @dataclass(frozen=True)
@@ -66,6 +83,8 @@ class Gist:
     visibility: Visibility
     identity: str
     matching: str | None
+    dispute: str | None
+    doubt: str | None
 
 
 @dataclass(frozen=True)

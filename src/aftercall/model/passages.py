@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from aftercall.model.reading import Visibility
 
 Kind = Literal["turn", "summary", "fact"]
+PAGE_BITS = 15
+"""A passage's number is a page and a place of so many bits: a call has 20,000 turns at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class SearchHit:
 
 
 class MatchSigns(NamedTuple):
-    """What ranking uses besides the words, and the rest of the row. Light: a search reads many."""
+    """What ranking uses of a passage besides its words. Light: a search reads many."""
 
     n: int
     day: int
@@ -71,35 +73,11 @@ class MatchSigns(NamedTuple):
     speaker: str
     category: str
     mentions: int
-    seq: int
-    call_id: str | None
-    ref: str | None
-    agent_id: str
-    caller: str | None
-    visibility: Visibility
-    at: datetime | str
-    until: datetime | str | None
-    text: str
 
-    def to_passage(self) -> Passage:
-        """Parses instants, which SQLite stores as text, of hits only: that takes time."""
-        return Passage(
-            kind=self.kind,
-            agent_id=self.agent_id,
-            caller=self.caller,
-            call_id=self.call_id,
-            text=self.text,
-            at=datetime.fromisoformat(self.at) if isinstance(self.at, str) else self.at,
-            seq=self.seq,
-            ref=self.ref,
-            speaker=self.speaker,
-            category=self.category,
-            visibility=self.visibility,
-            until=datetime.fromisoformat(self.until)
-            if isinstance(self.until, str)
-            else self.until,
-            mentions=self.mentions,
-        )
+
+def is_turn_number(n: int) -> bool:
+    """Turns are on odd pages, where adjacent numbers are neighbours."""
+    return bool(n >> PAGE_BITS & 1)
 
 
 MAX_CONTENT_CHARS = 1_000_000

@@ -23,6 +23,7 @@ Category = Literal[
     "emotional",
 ]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
+REQUEST_KINDS: tuple[RequestKind, ...] = get_args(RequestKind)
 Visibility = Literal["shared", "private", "secret"]
 Sentiment = Literal["negative", "neutral", "positive"]
 Turns = tuple[Annotated[int, Field(ge=1)], ...]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from aftercall.durable import next_pause_s, to_step_error
-from aftercall.errors import AftercallError
+from aftercall.errors import AftercallError, NotFound
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
 from aftercall.log import get_logger
@@ -18,17 +18,21 @@ from aftercall.memory import passage_store as passages
 from aftercall.memory.embedding import embed_missing
 from aftercall.memory.visibility import mask_secrets, to_secrets
 from aftercall.model.calls import Call
-from aftercall.model.steps import StepOutcome, skipped
+from aftercall.model.steps import Step, StepOutcome, skipped
 from aftercall.postcall.steps import (
-    NO_SUMMARY,
+    FACTS,
+    JUDGE,
     PAGES,
     PINS,
     STEPS,
+    WAITING_STEPS,
     StepContext,
     skip_reason,
 )
 from aftercall.postcall.store import SUMMARY
 from aftercall.workspace import calls_md, files
+
+UNENDED = "started by hand and not finished; if that run is gone, run it again"
 
 log = get_logger("postcall")
 
@@ -165,21 +169,22 @@ class StepRunner:
         self._calls.pop(call_id, None)
         self.context.reader.forget(call_id)
 
-    def list_late_steps(self, call_id: str) -> list[str]:
-        """Steps to run after a late summary: pages that waited for it, and the pins it names."""
+    def list_late_steps(self, call_id: str, late: str = SUMMARY) -> list[str]:
+        """Steps to run after a late one: those that waited for it, and the pins it names."""
         states = self.context.steps.states_of(call_id)
         return [
             name
-            for name in self.list_steps_on_summary(call_id)
+            for name in self.list_steps_after(call_id, late)
             if name == PINS or states[name] not in ("done", "skipped")
         ]
 
-    def list_steps_on_summary(self, call_id: str) -> list[str]:
-        """Steps to run again after a new summary."""
+    def list_steps_after(self, call_id: str, name: str) -> list[str]:
+        """Steps to run again after a new summary, or after new facts."""
+        followers = {SUMMARY: (*PAGES, PINS), FACTS: (JUDGE,)}
         states = self.context.steps.states_of(call_id)
-        if states.get(SUMMARY) not in ("done", "skipped"):
+        if states.get(name) not in ("done", "skipped"):
             return []
-        return [name for name in (*PAGES, PINS) if name in states]
+        return [other for other in followers.get(name, ()) if other in states]
 
     def _put_off_or_fail(
         self, call_id: str, name: str, error: AftercallError, attempt: int
@@ -198,16 +203,16 @@ class StepRunner:
         return pause_s
 
     def _put_off(self, call_id: str, name: str, reason: str) -> None:
-        waiting = PAGES if name == SUMMARY else ()
+        waiting, _ = WAITING_STEPS.get(name, ((), ""))
         self.context.steps.put_off(
             call_id, name, reason, self.context.clock.now(), waiting
         )
         fault_point("step.after_put_off")
 
     def _fail(self, call_id: str, name: str, reason: str) -> None:
-        waiting = dict.fromkeys(PAGES, NO_SUMMARY) if name == SUMMARY else {}
+        names, why = WAITING_STEPS.get(name, ((), ""))
         self.context.steps.fail(
-            call_id, name, reason, self.context.clock.now(), waiting
+            call_id, name, reason, self.context.clock.now(), dict.fromkeys(names, why)
         )
 
     def _embed_summary(self, call_id: str) -> None:
@@ -246,3 +251,25 @@ def redact_secrets(context: StepContext, call: Call, words: Sequence[str]) -> No
         person.user,
         lambda text: text and "".join(map(clean, text.splitlines(keepends=True))),
     )
+
+
+def rerun(runner: StepRunner, call_id: str, name: str = "") -> list[Step]:
+    """Run the step that is named, or those that failed, now. What they made before is replaced."""
+    if name and name not in STEPS:
+        raise NotFound(f"there is no step {name!r}; there are {', '.join(STEPS)}")
+    row = runner.context.calls.get(call_id)
+    if row.archive_name is None:
+        gone = "has no words any more: they were past their time"
+        reason = gone if row.state == "sealed" else "is still going on"
+        raise NotFound(f"call {call_id} {reason}")
+    states = runner.context.steps.states_of(call_id)
+    wanted = (
+        [name] if name else [step for step in STEPS if states.get(step) == "failed"]
+    )
+    for step in wanted:
+        runner.run_by_hand(call_id, [step], UNENDED)
+    for step in list(wanted):
+        for later in runner.list_steps_after(call_id, step):
+            if later not in wanted:
+                runner.run_by_hand(call_id, [later], UNENDED)
+    return runner.context.steps.of_call(call_id)

@@ -10,12 +10,14 @@ from sqlalchemy import Connection
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
+from aftercall.db.corrections import NAMES, CorrectionStore
 from aftercall.faults import fault_point
 from aftercall.journal.store import CallStore
 from aftercall.llm.reader import Reader
 from aftercall.memory.document_store import DocumentStore, make_call_document
 from aftercall.memory.embedding import Embedder, embed_missing
 from aftercall.memory.extraction import Extractor
+from aftercall.memory.judge import CallJudge
 from aftercall.memory.passage_store import (
     make_passages,
     make_summary_passage,
@@ -53,8 +55,12 @@ NOTHING_FOUND = "nothing sure was found"
 NOT_THE_LAST = "the caller has called since"
 NO_MEMORY = "nobody is remembered for this caller"
 NO_REMEM = "remem is not configured"
+NO_JUDGE = "memory.judge is not configured"
+NO_FACTS_YET = "waits for the facts"
+NO_FACTS = "waits for the facts, which failed"
 NO_SUMMARY_YET = "waits for the summary"
 NO_SUMMARY = "waits for the summary, which failed"
+FACTS = "facts"
 RULES = "rules"  # the reader whose topics are whole requests
 
 
@@ -74,6 +80,7 @@ class StepContext:
     pins: PinBoard
     remem: RememClient | None = None
     embedder: Embedder | None = None
+    judging: CallJudge | None = None
 
     def confided_words(self, call_id: str) -> list[str]:
         """The words of this call that secret facts rest on, as far as they are found yet."""
@@ -122,12 +129,23 @@ def fill_profile(context: StepContext, call: Call) -> StepOutcome:
     if not (found.name or found.call_name):
         # The name that tells this caller from others at the same number.
         found = replace(found, name=find_stated_name(call))
+    found = _put_names_right(context, call, found)
     if found == user_md.UserProfile():
         return skipped(NOTHING_FOUND, answer.trace)
     if not files.edit(person.user, lambda text: user_md.fill(text, found)):
         return skipped("nothing new was found", answer.trace)
     filled = user_md.parse(files.read(person.user))
     return done(_list_changes(known, filled), answer.trace)
+
+
+def _put_names_right(
+    context: StepContext, call: Call, found: user_md.UserProfile
+) -> user_md.UserProfile:
+    """With the names that a person gave the caller since; None for a name that is not theirs."""
+    store = CorrectionStore(context.database)
+    chains = store.list_chains(call.agent_id, NAMES, [str(call.caller)])
+    newest = [chain[-1] for chain in chains if chain[-1].at > call.started_at]
+    return replace(found, **{one.what: one.new for one in newest})
 
 
 def fill_identity(context: StepContext, call: Call) -> StepOutcome:
@@ -205,6 +223,18 @@ def find_facts(context: StepContext, call: Call) -> StepOutcome:
         if entry.reason
         else done(_format_counts(entry), trace)
     )
+
+
+def judge_facts(context: StepContext, call: Call) -> StepOutcome:
+    """Which known facts the new ones replace, where the rules could not tell."""
+    if context.judging is None:
+        return skipped(NO_JUDGE)
+    match context.steps.state_of(call.id, FACTS):
+        case "failed":
+            return failed(NO_FACTS)
+        case "waiting" | "running":
+            return awaiting(NO_FACTS_YET)
+    return done(str(context.judging.judge_call(call)))
 
 
 def _format_counts(entry: Extraction) -> str:
@@ -322,24 +352,32 @@ STEPS: dict[str, Callable[[StepContext, Call], StepOutcome]] = {
     "greeting": leave_greeting,
     "index": index_turns,
     "facts": find_facts,
+    "judge": judge_facts,
     "document": keep_document,
     "remem": send_document,
     "pins": keep_pins,
 }
 PAGES = ("document", "remem")  # made of the summary
 PINS = "pins"
+JUDGE = "judge"
+WAITING_STEPS = {SUMMARY: (PAGES, NO_SUMMARY), FACTS: ((JUDGE,), NO_FACTS)}
+"""The steps that wait for another one, and the reason if that one fails."""
 STAGES = (
     (SUMMARY,),  # first: the next call needs it
     ("profile", "identity", "index", "facts"),
-    ("greeting", *PAGES, PINS),  # last: they use what the others found
+    ("greeting", JUDGE, *PAGES, PINS),  # last: they use what the others found
 )
 PUT_BACK = "greeting"  # runs for silent calls too: they used up the old greeting
-RATIONED = "facts"  # the step with a limit per minute
+RATIONED = (FACTS, JUDGE)  # the step with a limit per minute, and what waits for it
 
 
 def list_steps(context: StepContext) -> list[str]:
     """The steps of a call under these settings."""
-    return [name for name in STEPS if name != "remem" or context.remem is not None]
+    missing = {
+        "remem" if context.remem is None else "",
+        JUDGE if context.judging is None else "",
+    }
+    return [name for name in STEPS if name not in missing]
 
 
 def skip_reason(context: StepContext, name: str, call: Call) -> str:

@@ -24,8 +24,13 @@ from aftercall.durable import (
 from aftercall.faults import fault_point
 from aftercall.memory.extraction import limit_per_minute
 from aftercall.postcall.runner import StepRunner
-from aftercall.postcall.steps import RATIONED, RULES, STAGES, list_steps
-from aftercall.postcall.store import SUMMARY
+from aftercall.postcall.steps import (
+    RATIONED,
+    RULES,
+    STAGES,
+    WAITING_STEPS,
+    list_steps,
+)
 
 QUEUE = "aftercall.post_call"
 RATIONED_QUEUE = "aftercall.rationed"
@@ -55,27 +60,28 @@ _threads: ThreadPoolExecutor | None = None
 @workflow("aftercall.after_call")
 async def after_call(call_id: str, names: list[str], rationed: list[str]) -> None:
     """The names are arguments: new settings do not change a call that has begun."""
-    for name in rationed:  # not awaited: it may queue for long
-        with SetWorkflowID(f"{call_id}.{name}"):
+    if rationed:  # not awaited: they may queue for long
+        with SetWorkflowID(f"{call_id}.{rationed[0]}"):
             await DBOS.enqueue_workflow_async(
-                RATIONED_QUEUE, rationed_step, call_id, name
+                RATIONED_QUEUE, rationed_steps, call_id, rationed
             )
     with _forgetting(call_id):
         await run_stages(call_id, names)
 
 
-@workflow("aftercall.rationed_step")
-async def rationed_step(call_id: str, name: str) -> None:
+@workflow("aftercall.rationed_steps")
+async def rationed_steps(call_id: str, names: list[str]) -> None:
     with _forgetting(call_id):
-        await run_stages(call_id, [name])
+        await run_stages(call_id, names)
 
 
 @workflow("aftercall.step_again")
 async def retry_step(call_id: str, name: str, attempt: int) -> None:
     with _forgetting(call_id):
         is_ended = await run_stages(call_id, [name], attempt)
-        if name == SUMMARY and is_ended:
-            await run_stages(call_id, await list_late_steps(call_id), again=True)
+        if name in WAITING_STEPS and is_ended:
+            late = await list_late_steps(call_id, name)
+            await run_stages(call_id, late, again=True)
 
 
 async def run_stages(
@@ -119,8 +125,8 @@ async def run_steps(
 
 
 @step("aftercall.list_late_steps", ATTEMPTS)
-async def list_late_steps(call_id: str) -> list[str]:
-    names = await _in_thread(partial(opened_runner().list_late_steps, call_id))
+async def list_late_steps(call_id: str, late: str) -> list[str]:
+    names = await _in_thread(partial(opened_runner().list_late_steps, call_id, late))
     fault_point("step.after_late_summary")
     return names
 
@@ -169,12 +175,9 @@ async def start_due(runner: StepRunner) -> list[str]:
         if not await run_in_thread(stack.enter_context, steps.start_lock()):
             return []
         due = await run_in_thread(steps.list_due)
-        rationed = (
-            [RATIONED]
-            if limit_per_minute(runner.context.settings, runner.context.reader)
-            else []
-        )
         names = list_steps(runner.context)
+        is_rationed = limit_per_minute(runner.context.settings, runner.context.reader)
+        rationed = [name for name in RATIONED if name in names and is_rationed]
         await run_in_thread(steps.add_waiting, due, names, runner.context.clock.now())
         at_once = [name for name in names if name not in rationed]
         is_shared = runner.context.database.dialect != "sqlite"

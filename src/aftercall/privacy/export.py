@@ -11,12 +11,13 @@ from typing import Any
 from aftercall.clock import Clock, format_instant
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
+from aftercall.db.corrections import CorrectionStore
 from aftercall.errors import ConfigError, RefusedInput
 from aftercall.journal.archive import Archive
 from aftercall.memory.fact_store import FactFilter, FactStore
 from aftercall.memory.pins.board import PinBoard
 from aftercall.memory.pins.page import pin_json
-from aftercall.memory.view import iter_whole_facts
+from aftercall.memory.view import correction_json, iter_whole_facts
 from aftercall.memory.visibility import memory_key, redact_call
 from aftercall.model.facts import MemoryKey
 from aftercall.model.people import join_party, split_party
@@ -41,6 +42,7 @@ Made {at}.
 - `facts.jsonl`: what was remembered, with the words it rests on; {secrets}
 - `followups.json`: what was asked for and promised, and what became of it
 - `documents/`: the page of each call
+- `corrections.json`: what a person put right in facts, requests and names
 - `pins.json`: topics the caller keeps coming back to
 - `pages/`: the markdown about the caller, and a folder for each other person who speaks \
 from the same phone, and for each other agent (`agent-NAME`)
@@ -88,6 +90,10 @@ class Exporter:
         for document_id, content in documents:
             _write(folder / "documents" / f"{document_id}.md", content)
         self._write_pins(number, folder / "pins.json")
+        made = CorrectionStore(self.database).page(limit=MAX_FOLLOWUPS, caller=number)
+        shown = map(self.facts.reveal, made) if reveal else made
+        put_right = [correction_json(one) for one in shown]
+        _write_json(folder / "corrections.json", put_right)
         self._copy_pages(number, folder / "pages")
         what = "a caller, secrets opened" if reveal else "a caller"
         self.audit.record("export", "exported", what)
@@ -106,7 +112,7 @@ class Exporter:
     def _copy_redacted_call(self, name: str, folder: Path) -> None:
         """With secrets masked, so it differs from the sealed file."""
         call, late = self.archive.read(name)
-        whole = call.model_dump(mode="json")
+        whole = call.model_dump(mode="json", by_alias=True)
         whole["turns"] += [turn.model_dump(mode="json") for turn in late]
         _write_json(
             folder / name, redact_call(whole, self.facts.list_confided_words(call.id))

@@ -107,6 +107,8 @@ class Rebuilder:
         )
         # updates the remote copy of the page
         names = (*STEPS, "remem") if is_remote else STEPS
+        if context.judging is not None:  # after the facts, before the next call
+            names = (*names, "judge")
         self.runner.run_by_hand(call_id, names, UNFINISHED_REASON)
         return [
             FailedStep(call_id, step.name, step.reason)

@@ -17,6 +17,7 @@ from sqlalchemy import Row, Select, and_, delete, exists, func, select, update
 
 from aftercall.clock import Clock, format_instant
 from aftercall.db.connect import Database
+from aftercall.db.corrections import delete_chains
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import chunked
 from aftercall.db.tables import (
@@ -35,6 +36,7 @@ from aftercall.faults import fault_point
 from aftercall.ids import hash_caller
 from aftercall.journal.archive import Archive
 from aftercall.log import get_logger
+from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.model.facts import SHARED_CALLER
 from aftercall.model.people import split_party
 from aftercall.privacy.store import unlink_facts
@@ -241,11 +243,14 @@ def _forget_facts(
     database: Database, fact_ids: Sequence[str], cutoff: datetime
 ) -> None:
     """A fact that was said again since the listing stays."""
-    still = select(facts.c.id).where(
+    still = select(facts.c.id, facts.c.metadata).where(
         facts.c.id.in_(fact_ids), facts.c.last_seen_at < cutoff
     )
     with database.write() as connection:
-        expired = [str(row.id) for row in connection.execute(still.with_for_update())]
+        rows = connection.execute(still.with_for_update()).all()
+        expired = [str(row.id) for row in rows]
+        corrected = [row.metadata.get(CORRECTED_BY_KEY) for row in rows]
+        delete_chains(connection, [str(by) for by in corrected if by])
         unlink_facts(connection, expired)
         connection.execute(delete(passages).where(passages.c.ref.in_(expired)))
         connection.execute(

@@ -11,6 +11,7 @@ from sqlalchemy import Column, Connection, Table, delete, or_, select, text, upd
 from sqlalchemy.sql.elements import ColumnElement
 
 from aftercall.db.connect import Database
+from aftercall.db.corrections import corrections
 from aftercall.db.statements import chunked
 from aftercall.db.tables import (
     answers,
@@ -52,6 +53,7 @@ IMPERSONAL_TABLES = (
 """Tables that hold no number, no name and no words of a caller."""
 ERASED_TABLES: tuple[Table, ...] = (
     briefings,
+    corrections,
     passage_vectors,
     passages,
     fact_occurrences,
@@ -156,7 +158,7 @@ def _make_conditions(
                 _is_at_number(table.c.caller, number),
                 *_in(table.c.call_id, call_ids),
             ]
-            for table in (documents, call_topics)
+            for table in (documents, call_topics, corrections)
         },
         briefings: [
             _is_at_number(briefings.c.caller, number),
@@ -205,7 +207,11 @@ def _list_facts_to_erase(
 
 def unlink_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
     """Remove references to these facts from the facts that stay."""
-    for column in (facts.c.supersedes, facts.c.superseded_by):
+    for part in _in(facts.c.id, fact_ids):
+        disputes = select(facts.c.dispute).where(part, facts.c.dispute.is_not(None))
+        disputed = facts.c.dispute.in_(connection.execute(disputes).scalars().all())
+        connection.execute(update(facts).where(disputed).values(dispute=None))
+    for column in (facts.c.supersedes, facts.c.superseded_by, facts.c.doubt):
         for part in _in(column, fact_ids):
             connection.execute(update(facts).where(part).values({column.name: None}))
 

@@ -184,6 +184,11 @@ class MemorySettings(Section):
         description="vectors for search: `openai:MODEL`, `openai-compatible:MODEL`, "
         "`module:factory`",
     )
+    judge: str = Field(
+        default="",
+        description="tells after a call which known facts a new one replaces: `PROVIDER:MODEL` "
+        "as for `model`, `module:factory`; none if empty",
+    )
     visibility: Annotated[
         dict[str, Literal["shared", "private", "secret"]], BeforeValidator(parse_pairs)
     ] = Field(

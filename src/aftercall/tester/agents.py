@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from aftercall.errors import NotFound
+from aftercall.errors import UnknownTestName
 from aftercall.keys import find_api_token
 from aftercall.settings import Settings
 from aftercall.tester.drivers.phone import make_recogniser, open_phone
@@ -60,7 +60,7 @@ async def open_target(
         async with open_phone(settings, agent, setup) as phone:
             yield phone
     else:
-        raise NotFound(f"there is no agent {agent!r}; give {AGENTS}")
+        raise UnknownTestName(f"there is no agent {agent!r}; give {AGENTS}")
 
 
 @asynccontextmanager
@@ -97,7 +97,7 @@ def _read_faults(words: str) -> tuple[str, ...]:
     unknown = [word for word in faults if word not in BY_NAME]
     if unknown:
         known = ", ".join(BY_NAME)
-        raise NotFound(
+        raise UnknownTestName(
             f"the practice agent has no fault {unknown[0]!r}; there are {known}"
         )
     return faults

@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aftercall.errors import LineFailed
+from aftercall.errors import AgentBroke, AgentRefused, LineFailed
 from aftercall.ids import new_id
 from aftercall.speech.sound import FRAME_S
 from aftercall.tester.call_audio import (
@@ -35,6 +35,9 @@ from aftercall.tester.voice import (
 )
 
 FAREWELL_S = 2.0
+MAX_LAST_WORDS_S = (
+    6.0  # an agent that speaks after the goodbye is heard out for so long
+)
 
 
 @dataclass
@@ -69,7 +72,11 @@ async def run_call(
     dial = DialedCall(caller_number, scenario.name, number, scenario.limits.ring_s)
     outcome = await _dial(side, connection, dial)
     rig.pace.start()
-    if outcome in ("answered", "voicemail"):
+    if outcome == "voicemail" and scenario.outcome != "voicemail":
+        side.end("caller", "a mailbox answered")
+        with suppress(LineFailed):
+            await connection.hang_up()
+    if outcome in ("answered", "voicemail") and side.ended_by is None:
         await _talk(rig, side, connection, quality, log)
     lost = [LineEvent(at_s, "frame_lost") for at_s in quality.lost_s]
     return CallRecord(
@@ -97,10 +104,13 @@ async def _dial(
 ) -> Outcome:
     try:
         outcome = await connection.connect(dial)
+    except AgentBroke as error:
+        side.end_broken(0.0, error)
+        return "answered"
     except LineFailed as error:
-        side.end("line", str(error))
+        side.end_broken(0.0, error)
         return "failed"
-    if outcome not in ("answered", "voicemail"):
+    if side.ended_by is None and outcome not in ("answered", "voicemail"):
         side.end("nobody", outcome)
     return outcome
 
@@ -131,8 +141,14 @@ async def _talk(
                 await log.add(*side.pop_ended_turns(at_s))
             tick += 1
             await rig.pace.wait_until(tick * FRAME_S)
+            if lateness_s := rig.pace.pop_lateness_s():
+                side.audio.events.append(
+                    LineEvent(at_s, "tester_late", f"{lateness_s:.2f}")
+                )
+        if transcriber is not None:
+            side.audio.add_words(await transcriber.finish())
     except LineFailed as error:
-        side.end("line", str(error))
+        side.end_broken(tick * FRAME_S, error)
     finally:
         if transcriber is not None:
             transcriber.cancel()
@@ -169,6 +185,16 @@ class _CallerSide:
 
     def end(self, who: EndedBy, why: str) -> None:
         self.ended_by, self.end_why = who, why
+
+    def end_broken(self, at_s: float, error: LineFailed) -> None:
+        """The agent's own failure ends the call in its name."""
+        if isinstance(error, AgentBroke):
+            self.audio.events.append(LineEvent(at_s, "agent_error", str(error)))
+            self.end("agent", str(error))
+            return
+        if isinstance(error, AgentRefused):
+            self.audio.events.append(LineEvent(at_s, "not_reached", str(error)))
+        self.end("line", str(error))
 
     def send(self) -> CallerTick:
         near = self._speech.next()
@@ -230,7 +256,9 @@ class _CallerSide:
 
     async def _decide(self, at_s: float) -> None:
         if self._leaving_at_s is not None:
-            if at_s >= self._leaving_at_s and not self._speech.is_busy:
+            is_heard_out = at_s >= self._leaving_at_s + MAX_LAST_WORDS_S
+            is_quiet = not self._speech.is_busy and not self._listener.is_speaking
+            if at_s >= self._leaving_at_s and (is_quiet or is_heard_out):
                 self.end("caller", self.end_why)
             return
         if self._speech.is_busy or self._interject(at_s):

@@ -20,6 +20,7 @@ AGENT_GAP_S = 0.5
 HANGOVER_S = 0.12  # a gap between two words is no silence
 MAX_WORD_LEAD_S = 0.15  # a word's mark may come this long before it is audible
 MIN_SPEECH_S = 0.1
+FINISH_TIMEOUT_S = 20.0
 PAUSE_TICKS = round(0.4 / FRAME_S)  # a pause this long ends a piece of speech
 
 Recognise = Callable[[bytes], Awaitable[str]]
@@ -179,6 +180,19 @@ class AgentTranscriber:
             has_words_to_come=to_come,
         )
 
+    async def finish(self) -> list[tuple[float, str, str]]:
+        """What was said last: the agent may hang up before its pause. Time, words, ideal."""
+        self._end_piece()
+        found = []
+        for started_s, ideal, task in self._tasks:
+            try:
+                async with asyncio.timeout(FINISH_TIMEOUT_S):
+                    found.append((started_s, await task, ideal))
+            except (LineFailed, TimeoutError):
+                continue
+        self._tasks = []
+        return found
+
     def cancel(self) -> None:
         for _, _, task in self._tasks:
             task.cancel()
@@ -192,8 +206,11 @@ class AgentTranscriber:
         self._sound += frame
         self._loud_ticks += is_loud
         self._quiet_ticks = 0 if is_loud else self._quiet_ticks + 1
-        if self._quiet_ticks < PAUSE_TICKS:
-            return
+        if self._quiet_ticks >= PAUSE_TICKS:
+            self._end_piece()
+
+    def _end_piece(self) -> None:
+        """Sends what was heard since the last pause to the recogniser."""
         if self._loud_ticks * FRAME_S >= MIN_SPEECH_S:
             task = asyncio.ensure_future(self._recognise(bytes(self._sound)))
             self._tasks.append((self._started_s, " ".join(self._ideal), task))
@@ -229,6 +246,13 @@ class CallAudio:
         self.events += [LineEvent(at_s, kind, detail) for kind, detail in far.events]
         if near.digits:
             self.events.append(LineEvent(at_s, "dtmf"))
+
+    def add_words(self, pieces: list[tuple[float, str, str]]) -> None:
+        """Words that were recognised after the call: when they began, the words, the ideal."""
+        for started_s, text, ideal in pieces:
+            self._words += [(started_s, word) for word in text.split()]
+            if ideal:
+                self._ideals.append((started_s, ideal))
 
     def add_said(self, utterance: CallerUtterance) -> None:
         self._said.append(utterance)

@@ -1,4 +1,4 @@
-"""The caller: follows the script of a scenario, or a model plays the part.
+"""The caller: follows the script of a scenario.
 
 Answers questions before anything else, repeats nothing unless asked, and ends the call when the
 goal shows in the agent's words, when it gives up, or when the agent says goodbye.
@@ -9,70 +9,55 @@ import re
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Literal
 
-from aftercall.errors import LineFailed
-from aftercall.tester.openai_client import ChatMessage, Complete
+from aftercall.tester.claims import (
+    guess_deed,
+    is_said_done,
+    is_settled,
+    promises_answer,
+)
+from aftercall.tester.criterion import Criterion
 from aftercall.tester.phrases import (
+    ANYTHING_ELSE,
+    MAILBOX,
     asked_fields,
     find_any,
     likeness,
     questions_of,
-    sentences_of,
 )
 from aftercall.tester.scenario import PlannedCall, Scenario, ScenarioStage, ScriptedTurn
+from aftercall.tester.slots import WantedSlot, answer_usual, find_slots
 
 _GOODBYE = (
-    "goodbye|good bye|bye",
-    r"/have a (?:good|nice|great|wonderful|lovely) (?:day|one|evening|weekend)/",
+    "goodbye|good bye|bye|take care",
+    r"/have a (?:good|nice|great|wonderful|lovely|pleasant) (?:day|one|evening|weekend|rest)/",
     "thank you for calling|thanks for calling",
-)
-_ANYTHING_ELSE = (
-    "anything else|something else|what else|anything more|any other questions",
 )
 _HOLD = (
     "one moment|one second|just a moment|just a second|hold on|please hold|bear with me",
-    "let me check|let me look|let me see|give me a moment|checking",
+    "let me check|let me look|let me see|give me a moment|checking|a moment please",
 )
-_CONFIRM = (
-    r"/\b(?:is that (?:correct|right|ok|okay)|does that (?:work|sound)|right\?|correct\?)/",
-    r"/\b(?:shall i|should i|would you like|do you want|can i go ahead|okay\?)/",
-)
-_STILL_THERE = ("still there|are you there|can you hear me|still on the line",)
 _GIVING_UP = "I have told you that several times now. I will try again later. Goodbye."
-_FILLERS = {
-    "here": ("Yes, I'm here.", "Yes, still here."),
-    "yes": ("Yes, please.", "Yes, that's right.", "Yes."),
-    "unknown": ("I'm not sure, sorry.", "I don't know that.", "I can't say."),
-    "okay": ("Okay.", "All right.", "I see."),
-}
+_OKAY = ("Okay.", "All right.", "I see.")
+_NOT_UNDERSTOOD = (
+    "I'm sorry, I don't know what to answer to that.",
+    "I'm sorry, I can't answer that.",
+)
+_ASK_NOTED = "Could you tell me what you have noted down for me?"
+_SPELL = re.compile(r"\bspell|\bletter by letter|how is that written", re.IGNORECASE)
+_SLOT = re.compile(
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|today)"
+    r"(?: (?:at|around) \w+(?: thirty)?)?",
+    re.IGNORECASE,
+)
+# facts about the caller that nobody can guess
+_OWN_FIELDS = ("email", "address", "zip", "account", "passcode")
 MAX_REPEATS = 4
 MAX_IDLE_TURNS = 4
-
-END = "[END]"
-MAX_WORDS = 60
-MAX_ANSWER_TOKENS = 100  # people on the phone say a sentence or two
-MAX_SENTENCES = 3
-_MAX_ECHO = 0.8
-_LABEL = re.compile(
-    r"^(?:(?:you|caller|me|patient|customer|user)(?: says?)?\s*:\s*)+", re.IGNORECASE
-)
-_AGENT_WORDS = (
-    "how can i help you|how may i help you|how can i assist you|how may i assist you",
-    "thank you for calling|thanks for calling",
-    "the agent says|as an ai|as a language model",
-)
-_FROM_SCRIPT = ("answer:", "turn:", "hold", "goodbye", "gave_up")
-_CUT = (
-    "i need",
-    "i would like",
-    "i want",
-    "can you",
-    "could you",
-    "my name is",
-    "i am",
-    "i'm",
-)
+MAX_CHECKS = 2
+HANG_UP_WAIT_S = 8.0
 
 
 @dataclass(frozen=True)
@@ -98,15 +83,73 @@ class _CallerState:
     agent_turns: int = 0
     own_turns: int = 0
     idle_turns: int = 0
-    has_seen_goal: bool = False
+    heard: list[str] = field(default_factory=list)
+    slot: str = ""
+    last_words: str = ""
+    has_waited: bool = False
     has_opened: bool = False
     is_closing: bool = False
 
+    def remember(self, text: str) -> None:
+        """What the caller said last, and the day it named last."""
+        self.last_words = text
+        if slots := list(_SLOT.finditer(text)):
+            self.slot = slots[-1].group(0)
+
+
+@dataclass(frozen=True)
+class CallGoals:
+    """What a call should achieve, as far as the agent's words can show it."""
+
+    criteria: tuple[Criterion, ...]
+    today: date
+
+    @classmethod
+    def of_call(cls, scenario: Scenario, plan: PlannedCall, today: date) -> "CallGoals":
+        number = scenario.calls.index(plan) + 1
+        found = (
+            item
+            for item in scenario.success
+            if item.call in (None, number) and (item.deed or item.said)
+        )
+        return cls(tuple(found), today)
+
+    def find_open_question(self, heard: list[str], asked: Counter[str]) -> str | None:
+        """The question about the first criterion that the agent's words leave open."""
+        for criterion in self.criteria:
+            question = criterion.ask or _usual_check(criterion)
+            is_left = question and asked[f"check {question}"] < MAX_CHECKS
+            if is_left and not self._is_settled(criterion, heard):
+                return question
+        return None
+
+    def _is_settled(self, criterion: Criterion, heard: list[str]) -> bool:
+        return any(
+            is_settled(criterion, text, self.today)
+            or (criterion.deed == "answer" and promises_answer(text))
+            for text in heard
+        )
+
+    def are_said_done(self, heard: list[str]) -> bool:
+        return bool(self.criteria) and all(
+            any(is_said_done(item, text, self.today) for text in heard)
+            for item in self.criteria
+        )
+
 
 class Caller:
-    def __init__(self, scenario: Scenario, plan: PlannedCall, seed: int) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        plan: PlannedCall,
+        seed: int,
+        today: date = date(2000, 1, 1),
+    ) -> None:
+        """`today` is needed where an agent names a day by its date."""
         self._scenario = scenario
         self._plan = plan
+        self._today = today
+        self._goals = CallGoals.of_call(scenario, plan, today)
         self._context = plan.caller_context
         self._state = _CallerState(random.Random(seed))
         self._before = self._state
@@ -140,6 +183,7 @@ class Caller:
         why = f"turn:{state.turn}"
         if turn.say is not None:
             state.own_turns += 1
+            state.remember(turn.say)
             return CallerMove("say", turn.say, why, clip=turn.clip)
         if turn.dtmf is not None:
             state.own_turns += 1
@@ -153,12 +197,13 @@ class Caller:
         self._before = deepcopy(self._state)
         state = self._state
         state.agent_turns += 1
-        goals = [criterion.said for criterion in self._scenario.success]
-        state.has_seen_goal = state.has_seen_goal or any(
-            find_any(said, text) for said in goals
-        )
+        if likeness(text, state.last_words) < 0.8:  # an echo is no answer
+            state.heard.append(text)
+        wants_person = self._scenario.outcome == "answered"
+        if wants_person and state.agent_turns <= 2 and find_any(MAILBOX, text):
+            return CallerMove("hang_up", why="a mailbox answered")
         if self._is_farewell(text):
-            return self._leave()
+            return self._check_details() or self._leave()
         return (
             self._answer(text)
             or self._follow_list(text)
@@ -181,7 +226,12 @@ class Caller:
         return find_any(_GOODBYE, text) is not None
 
     def _leave(self) -> CallerMove:
-        self._state.is_closing = True
+        state = self._state
+        state.is_closing = True
+        last = self._plan.turns[-1].expect if self._plan.turns else None
+        if last is not None and last.hangs_up and not state.has_waited:
+            state.has_waited = True
+            return CallerMove("wait", why="hold", seconds=HANG_UP_WAIT_S)
         return CallerMove("hang_up", "Goodbye.", "goodbye")
 
     def _answer(self, text: str) -> CallerMove | None:
@@ -196,7 +246,12 @@ class Caller:
         }
         asked.sort(key=lambda name: priority.get(name, len(priority)))
         answered = self._state.answered
-        parts = [self._phrase(known[name].answer, answered[name]) for name in asked]
+        parts = [
+            _spell(known[name].answer)
+            if name == "name" and answered[name] and _SPELL.search(text)
+            else self._phrase(known[name].answer, answered[name])
+            for name in asked
+        ]
         answered.update(asked)
         if max(answered[name] for name in asked) > MAX_REPEATS:
             return self._give_up(asked[0])
@@ -253,7 +308,7 @@ class Caller:
             ]
             if fresh:
                 return fresh[0]
-            if fitting and words == asked and not find_any(_ANYTHING_ELSE, asked):
+            if fitting and words == asked and not _offers_more(asked):
                 return fitting[0]
         return None
 
@@ -263,23 +318,49 @@ class Caller:
     def _carry_on(self, text: str) -> CallerMove:
         """Nothing in the script answers this."""
         state = self._state
-        is_question = bool(questions_of(text))
-        if find_any(_HOLD, text) and not is_question:
+        asks = bool(questions_of(text))
+        if find_any(_HOLD, text) and not asks:
             return CallerMove("wait", why="hold")
         if state.is_closing:
             return self._leave()
         pending = self._pending_stage()
-        is_open = not is_question or find_any(_ANYTHING_ELSE, text)
+        is_open = not asks or _offers_more(text) or state.idle_turns >= MAX_IDLE_TURNS
         if pending is not None and (is_open or not pending.when):
             name = self._name(pending)
             state.stages[name] += 1
             state.idle_turns = 0
             return self._say(pending.say[0], f"stage:{name}")
         state.idle_turns += 1
+        if state.idle_turns > MAX_IDLE_TURNS:
+            return self._close()
         is_done = state.turn >= len(self._plan.turns) and pending is None
-        if is_done or state.idle_turns > MAX_IDLE_TURNS:
-            return self._close(text)
-        return self._fill(text)
+        if asks and not _offers_more(text):
+            return self._answer_question(text, is_done=is_done)
+        return self._close() if is_done else self._say_in_turn(_OKAY, "filler:okay")
+
+    def _say_in_turn(self, lines: tuple[str, ...], why: str) -> CallerMove:
+        used = self._state.fillers[why]
+        self._state.fillers[why] += 1
+        return self._say(lines[used % len(lines)], why)
+
+    def _answer_question(self, text: str, *, is_done: bool) -> CallerMove:
+        """What anybody would say, where the script has no answer; never an invented fact."""
+        state = self._state
+        if any(name in _OWN_FIELDS for name in asked_fields(text)):
+            return self._say_in_turn(_NOT_UNDERSTOOD, "gap")
+        wanted = None
+        if slot := state.slot or self._script_slot():
+            wanted = WantedSlot(slot, find_slots(slot, self._today))
+        reasons = self._context.opening or [
+            turn.say for turn in self._plan.turns[:1] if turn.say
+        ]
+        asked = find_slots(" ".join(questions_of(text)), self._today)
+        found = answer_usual(text, asked, wanted, list(reasons))
+        if found is not None:
+            return self._say(found[1], f"filler:{found[0]}")
+        if is_done and self._goals.are_said_done(state.heard):
+            return self._close()  # whatever it asks: the caller has what it rang up for
+        return self._say_in_turn(_NOT_UNDERSTOOD, "gap")
 
     def _pending_stage(self) -> ScenarioStage | None:
         left = [
@@ -291,120 +372,46 @@ class Caller:
             (stage for stage in left if not stage.when), left[0] if left else None
         )
 
-    def _close(self, text: str) -> CallerMove:
-        state = self._state
-        may_fill = questions_of(text) and not find_any(_ANYTHING_ELSE, text)
-        if may_fill and state.idle_turns <= MAX_IDLE_TURNS:
-            return self._fill(text)
-        wants_proof = any(criterion.said for criterion in self._scenario.success)
-        has_asked = bool(state.fillers["confirm"]) or bool(self._plan.turns)
-        if wants_proof and not state.has_seen_goal and not has_asked:
-            state.fillers["confirm"] += 1
-            return self._say("Could you confirm that this is done?", "filler:confirm")
-        state.is_closing = True
-        return self._say(state.random.choice(self._context.closing), "closing")
+    def _script_slot(self) -> str:
+        """The first day that the script names."""
+        stages = [text for stage in self._context.response_stages for text in stage.say]
+        turns = [turn.say or "" for turn in self._plan.turns]
+        found = _SLOT.search(" ".join([*self._context.opening, *turns, *stages]))
+        return found.group(0) if found else ""
 
-    def _fill(self, text: str) -> CallerMove:
-        if find_any(_STILL_THERE, text):
-            kind = "here"
-        elif find_any(_CONFIRM, text):
-            kind = "yes"
-        else:
-            kind = "unknown" if questions_of(text) else "okay"
-        used = self._state.fillers[kind]
-        self._state.fillers[kind] += 1
-        return self._say(_FILLERS[kind][used % len(_FILLERS[kind])], f"filler:{kind}")
+    def _close(self) -> CallerMove:
+        if check := self._check_details():
+            return check
+        self._state.is_closing = True
+        return self._say(self._state.random.choice(self._context.closing), "closing")
+
+    def _check_details(self) -> CallerMove | None:
+        """Asks an open question about what the agent should have named and has not."""
+        asked = self._state.fillers
+        question = self._goals.find_open_question(self._state.heard, asked)
+        if question is None or self._state.is_closing or self._state.own_turns == 0:
+            return None
+        prefix = "I didn't get that. " if asked[f"check {question}"] else ""
+        asked[f"check {question}"] += 1
+        return self._say(prefix + question, "check")
 
     def _say(self, text: str, why: str) -> CallerMove:
         self._state.own_turns += 1
+        self._state.remember(text)
         return CallerMove("say", text, why)
 
 
-class ModelCaller(Caller):
-    """Answers about identity come word for word from the script; the rest in the model's words.
-
-    When the model fails, the script goes on alone.
-    """
-
-    def __init__(
-        self, scenario: Scenario, plan: PlannedCall, seed: int, model: Complete
-    ) -> None:
-        super().__init__(scenario, plan, seed)
-        self._complete = model
-        self._history = [ChatMessage("system", write_prompt(scenario, plan))]
-        self._said: list[str] = []
-
-    def undo_response(self) -> None:
-        super().undo_response()
-        del self._history[-2:]
-
-    async def respond(self, text: str) -> CallerMove:
-        move = await super().respond(text)
-        self._history.append(ChatMessage("user", f"The agent says: {text}"))
-        if not move.why.startswith(_FROM_SCRIPT):
-            move = await self._play(move, text)
-        self._history.append(ChatMessage("assistant", move.text or END))
-        return move
-
-    async def _play(self, scripted: CallerMove, heard: str) -> CallerMove:
-        try:
-            words = await self._complete(self._history, MAX_ANSWER_TOKENS)
-        except LineFailed:
-            return scripted
-        is_over = END in words
-        words = _first_words(words.replace(END, ""))
-        is_repeated = words in self._said or likeness(words, heard) > _MAX_ECHO
-        if is_repeated or _is_unusable(words):
-            return (
-                CallerMove("hang_up", scripted.text, "closing") if is_over else scripted
-            )
-        self._said.append(words)
-        return CallerMove("hang_up" if is_over else "say", words, "model")
+def _offers_more(text: str) -> bool:
+    """The agent's last question leaves it to the caller to go on."""
+    asked = questions_of(text)
+    return bool(asked) and find_any(ANYTHING_ELSE, asked[-1]) is not None
 
 
-def _first_words(words: str) -> str:
-    """A few sentences of the first paragraph: small models go on with both sides of the call."""
-    paragraph = words.strip().partition("\n")[0]
-    return " ".join(
-        sentences_of(_LABEL.sub("", paragraph).strip().strip('"'))[:MAX_SENTENCES]
+def _usual_check(criterion: Criterion) -> str:
+    return _ASK_NOTED if criterion.said and guess_deed(criterion.said) else ""
+
+
+def _spell(name: str) -> str:
+    return f"{name}. That's " + ", ".join(
+        " ".join(part.upper()) for part in name.split()
     )
-
-
-def _is_unusable(words: str) -> bool:
-    """Empty, cut off, too long, or the agent's part: small models change sides."""
-    is_cut = not words or words.lower().rstrip(".… ") in _CUT
-    return (
-        is_cut
-        or len(words.split()) > MAX_WORDS
-        or find_any(_AGENT_WORDS, words) is not None
-    )
-
-
-def write_prompt(scenario: Scenario, plan: PlannedCall) -> str:
-    context = plan.caller_context
-    lines = [
-        "You play a person who calls a business on the phone. You are the caller, never the agent.",
-        f"You want: {scenario.goal}" if scenario.goal else "",
-        f"About you: {context.background}" if context.background else "",
-        f"Your manner: {context.tone}" if context.tone else "",
-    ]
-    for name, item in context.verification.answers.items():
-        lines.append(f"If asked for your {name}: {item.answer}")
-    for stage in context.response_stages:
-        cue = " or ".join(stage.when) or "nothing in particular"
-        lines.append(f"When the agent says something like {cue}: {stage.say[0]}")
-    lines += [
-        f"Rule: {rule}" for rule in (*context.anti_repetition.rules, *scenario.notes)
-    ]
-    lines.append(
-        "Answer the agent's question first, before anything else. Never say the same thing "
-        "twice unless asked to repeat it."
-    )
-    lines.append(
-        "Invent no names, numbers or dates. One or two short sentences, as people speak on "
-        "the phone."
-    )
-    lines.append(
-        f"When your goal is reached, or cannot be, say goodbye and write {END} after it."
-    )
-    return "\n".join(line for line in lines if line)

@@ -11,6 +11,7 @@ from aftercall.tester.record import CallRecord, Side, Span
 from aftercall.tester.scenario import PlannedCall, Scenario, Who
 
 Severity = Literal["critical", "major", "minor", "info"]
+BUG_SEVERITIES: tuple[Severity, ...] = ("critical", "major")
 MAX_LOST_TURN_SHARE = (
     0.25  # the agent cannot be blamed for a turn that lost more than this
 )
@@ -28,9 +29,14 @@ KINDS: dict[str, tuple[str, Severity, Who]] = {
     "broken_off": ("turn taking", "major", "agent"),
     "asks_again": ("repetition", "major", "agent"),
     "says_again": ("repetition", "minor", "agent"),
+    "loops": ("repetition", "major", "agent"),
     "refusal_loop": ("repetition", "major", "agent"),
     "stalls": ("repetition", "major", "agent"),
     "echoes": ("repetition", "major", "agent"),
+    "answers_alike": ("repetition", "critical", "agent"),
+    "says_twice": ("repetition", "major", "agent"),
+    "agent_error": ("outcome", "critical", "agent"),
+    "goes_on": ("outcome", "major", "agent"),
     "goal_missed": ("outcome", "critical", "agent"),
     "hung_up_early": ("outcome", "critical", "agent"),
     "expectation_missed": ("outcome", "major", "agent"),
@@ -40,14 +46,23 @@ KINDS: dict[str, tuple[str, Severity, Who]] = {
     "verification_skipped": ("trust", "critical", "agent"),
     "leak": ("trust", "critical", "agent"),
     "wrong_name": ("trust", "major", "agent"),
+    "wrong_birth": ("trust", "major", "agent"),
+    "medical_advice": ("trust", "critical", "agent"),
+    "invented_figure": ("trust", "major", "agent"),
     "forbidden_words": ("trust", "critical", "agent"),
     "wrong_weekday": ("consistency", "major", "agent"),
     "contradiction": ("consistency", "major", "agent"),
     "slot_changed": ("consistency", "major", "agent"),
+    "wrong_object": ("consistency", "major", "agent"),
     "unspeakable": ("speech", "minor", "agent"),
+    "reads_markup": ("speech", "major", "agent"),
     "other_language": ("speech", "critical", "agent"),
     "wrong_pace": ("speech", "minor", "agent"),
-    "clipping": ("speech", "minor", "agent"),
+    "clipping": ("sound", "major", "agent"),
+    "choppy": ("sound", "major", "agent"),
+    "noisy": ("sound", "major", "agent"),
+    "cut_onset": ("sound", "major", "agent"),
+    "garbled": ("sound", "major", "agent"),
     "outcome_answered": ("line", "major", "agent"),
     "outcome_busy": ("line", "major", "unknown"),
     "outcome_no_answer": ("line", "major", "unknown"),
@@ -58,7 +73,9 @@ KINDS: dict[str, tuple[str, Severity, Who]] = {
     "duplicate_event": ("line", "minor", "line"),
     "missing_event": ("line", "minor", "line"),
     "late_event": ("line", "minor", "line"),
-    "not_understood": ("line", "major", "unknown"),
+    "not_understood": ("line", "major", "line"),
+    "not_reached": ("line", "major", "tester"),
+    "not_in_script": ("line", "major", "tester"),
     "stages_unsaid": ("line", "info", "unknown"),
     "collision": ("line", "info", "tester"),
     "caller_off_script": ("line", "major", "tester"),
@@ -66,6 +83,70 @@ KINDS: dict[str, tuple[str, Severity, Who]] = {
     "caller_left_early": ("line", "major", "tester"),
     "pause_skipped": ("line", "major", "tester"),
     "not_interrupted": ("line", "major", "tester"),
+}
+
+# kind: what a good agent does instead
+EXPECTED: dict[str, str] = {
+    "slow_answer": "an answer within the scenario's `response_ms`",
+    "slow_greeting": "a first word within the scenario's `greeting_s`",
+    "no_answer": "an answer to every turn of the caller",
+    "never_spoke": "a greeting, and answers",
+    "monologue": "turns short enough for the caller to speak",
+    "talks_over_caller": "silence while the caller speaks",
+    "does_not_yield": "silence soon after the caller interrupts",
+    "broken_off": "whole sentences",
+    "asks_again": "what the caller has given is not asked for again",
+    "says_again": "each thing is said once",
+    "loops": "the call moves on",
+    "refusal_loop": "another way out after a refusal",
+    "stalls": "a result, or word of when there will be one",
+    "echoes": "an answer in words of its own",
+    "answers_alike": "answers that depend on what the caller says",
+    "says_twice": "each sentence is said once",
+    "agent_error": "an answer without an error",
+    "goes_on": "silence after the goodbye",
+    "goal_missed": "the criterion of the scenario is met",
+    "hung_up_early": "the caller is heard out",
+    "expectation_missed": "what the turn expects",
+    "probe_failed": "the probe passes",
+    "judged_missed": "the judged sentence is true",
+    "ran_on": "the call comes to an end",
+    "verification_skipped": "the caller is asked who they are first",
+    "leak": "nothing of one caller is told to another",
+    "wrong_name": "the name that the caller gave",
+    "wrong_birth": "the date of birth that the caller gave",
+    "medical_advice": "advice is left to a doctor",
+    "invented_figure": "sums and shares only where the caller asks, or the scenario has them",
+    "forbidden_words": "the words are never said",
+    "wrong_weekday": "the weekday of the date",
+    "contradiction": "statements that can all be true",
+    "slot_changed": "the day and time that were agreed on",
+    "wrong_object": "what the caller asked for",
+    "unspeakable": "words that a voice can say",
+    "reads_markup": "spoken words only",
+    "other_language": "the language of the call",
+}
+# doubt: what would have to be true for a finding to be wrong, and who is then its cause
+DOUBTS: dict[str, tuple[str, Who]] = {
+    "misheard": ("the recogniser misheard the agent", "line"),
+    "unheard": ("the line lost what the caller said", "line"),
+    "broken": ("the line broke before the agent was done", "line"),
+    "late": ("the tester itself was late at that moment", "tester"),
+    "off_script": ("the caller left its script", "tester"),
+    "unanswered": ("the caller had no answer to what the agent asked", "tester"),
+    "left": ("the caller ended the call too early", "tester"),
+}
+# category: the doubts about its findings, in the order in which they are checked
+DOUBTS_OF: dict[str, tuple[str, ...]] = {
+    "timing": ("unheard", "late"),
+    "turn taking": ("late",),
+    "repetition": ("misheard", "unheard", "off_script", "unanswered"),
+    "outcome": ("broken", "unheard", "off_script", "left", "unanswered", "misheard"),
+    "trust": ("misheard", "unheard", "off_script"),
+    "consistency": ("misheard", "unheard", "off_script"),
+    "speech": ("misheard",),
+    "sound": (),
+    "line": (),
 }
 
 
@@ -86,9 +167,24 @@ class Finding:
         return KINDS[self.kind][0]
 
     @property
+    def expected(self) -> str:
+        """What a good agent does instead."""
+        return EXPECTED.get(self.kind, "")
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Names in DOUBTS: what would have to be true for the finding to be wrong."""
+        return DOUBTS_OF[self.category] if self.who == "agent" else ()
+
+    @property
+    def wrong_if(self) -> tuple[str, ...]:
+        """The same in words; each was checked before the finding was reported."""
+        return tuple(DOUBTS[name][0] for name in self.doubts)
+
+    @property
     def is_bug(self) -> bool:
         """The bug list holds serious findings that the agent caused."""
-        return self.who == "agent" and self.severity in ("critical", "major")
+        return self.who == "agent" and self.severity in BUG_SEVERITIES
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from aftercall.errors import NotFound, ScenarioRefused
+from aftercall.errors import ScenarioRefused, UnknownTestName
 from aftercall.model.calls import Call
 from aftercall.tester.phrases import asked_fields, questions_of
 from aftercall.tester.redact import Redactor
@@ -86,14 +86,19 @@ def _pick(name: str, known: FoundScenarios) -> Scenario:
         if close
         else "`aftercall test list` shows them all"
     )
-    raise NotFound(f"there is no scenario {name!r}; {hint}")
+    raise UnknownTestName(f"there is no scenario {name!r}; {hint}")
 
 
 _SAFE = re.compile(r"[^A-Za-z0-9_-]+")
-_HOW_TO_GO_ON = (
-    "# Add `expect:` below a turn, or `goal:` and `success:`, "
-    "to say what should have happened."
-)
+_HOW_TO_GO_ON = """\
+# Say what should have happened: `expect:` below a turn, or a goal with what shows it.
+# goal: What the caller wanted.
+# success:
+#   - judged: The appointment is booked for Tuesday at ten.
+#     deed: book
+#     details: [tuesday, ten]
+# probes:                       # what was really done, asked of your own system
+#   - {name: appointments, http: "http://127.0.0.1:3000/appointments", grows_by: 1}"""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ,.'-]*")
 
 

@@ -52,6 +52,7 @@ class AgentTick:
     events: tuple[tuple[str, str], ...] = ()
 
 
+MAX_LATE_S = 0.25
 QUIET_NEAR = CallerTick()
 QUIET_FAR = AgentTick()
 
@@ -83,6 +84,10 @@ class AgentAnswer:
     delay_s: float = 0.0
     is_stubborn: bool = False
     note: str = ""
+    tool_calls: tuple[str, ...] = ()
+    """Tools that the agent says it called: the name, a space, the arguments as JSON."""
+    waited_s: float = 0.0
+    """How long the tester waited for more after the answer was there: not the agent's time."""
 
 
 class TextAgent(Protocol):
@@ -111,15 +116,22 @@ class TickPace:
         self.is_live = is_live
         self._start_s = clock.monotonic()
         self._ticks = 0
+        self._late_s = 0.0
 
     def start(self) -> None:
         self._start_s = self.clock.monotonic()
 
+    def pop_lateness_s(self) -> float:
+        """How far behind the clock the last tick was, if by more than a caller would notice."""
+        late_s, self._late_s = self._late_s, 0.0
+        return late_s
+
     async def wait_until(self, at_s: float) -> None:
         if self.is_live:
-            await self.clock.sleep(
-                max(0.0, self._start_s + at_s - self.clock.monotonic())
-            )
+            left_s = self._start_s + at_s - self.clock.monotonic()
+            if left_s < -MAX_LATE_S:
+                self._late_s = -left_s
+            await self.clock.sleep(max(0.0, left_s))
             return
         self._ticks += 1
         if self._ticks % 64 == 0:  # lets other calls run

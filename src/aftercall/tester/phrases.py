@@ -8,28 +8,79 @@ from itertools import pairwise
 
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 _SENTENCE = re.compile(r"[^.?!]+[.?!]*")
-_ASKING = re.compile(
-    r"^(?:and |so |okay,? |ok,? |well,? |great,? |sure,? |alright,? |thanks?(?: you)?,? )*"
-    r"(?:what|when|where|who|which|why|how|can (?:i|you|we)|could (?:i|you|we)|may i|do you|does"
-    r"|did you|would you|will you|is (?:that|this|there|it)|are you|have you"
-    r"|please (?:tell|give|say|spell|provide|confirm|state)"
-    r"|i(?:'ll| will)? need (?:your|to know)|tell me)\b"
+_ABBREVIATION = re.compile(
+    r"\b(dr|mr|mrs|ms|st|prof|no|[ap]\.m|[ap](?=\.m\b)|\d+(?=\.\d))\.(?=\s?\S)",
+    re.IGNORECASE,
 )
+_ASKING = re.compile(
+    r"^(?:(?:and|so|okay|ok|well|great|sure|alright|all right|thanks?|thank you|perfect|lovely|now"
+    r"|right|good|got it|no problem|of course|certainly|absolutely|first|also|then|before i do"
+    r"|just|wonderful|fine)\b,? ?)*"
+    r"(?:what|what's|when|where|who|who's|whom|which|why|how|can (?:i|you|we)|could (?:i|you|we)"
+    r"|may i|might i|do you|does|did you|would you|will you|is (?:that|this|there|it)|are you"
+    r"|have you|please (?:tell|give|say|spell|provide|confirm|state|share)|kindly"
+    r"|(?:i|i'll|we|we'll|i will|we will|i'd|i would)(?: just| also| still)? "
+    r"(?:need|require|lack|want) (?:your|to know|a|the|to (?:have|get|take|verify|confirm))"
+    r"|(?:i|we) (?:shall|must|will) (?:require|have|know|ask for) (?:your|the|a)"
+    r"|i(?:'ll| will)(?: just)? (?:take|grab|have) your|let me (?:get|have|take|grab) (?:your|a)"
+    r"|let's start with|tell me|give me|go ahead and (?:tell|give)|your (?:\w+ ){0,3}please)\b"
+)
+_REQUEST_END = re.compile(r"\b(?:please|for me)\W*$")
 _FIELDS: dict[str, str] = {
-    "name": r"\b(?:(?:full|first|last|your|patient'?s?|caller'?s?) name|who am i speaking|who is "
-    "(?:this|calling)|who's calling"
-    r"|(?:may|can) i (?:have|get) your name|name please|spell (?:it|that|your))",
-    "dob": r"\b(?:date of birth|birth ?date|birthday|d\.?o\.?b\.?|when were you born|born on)\b",
-    "phone": r"\b(?:(?:phone|telephone|mobile|cell|contact|callback|call back) number"
-    r"|number (?:to|can we|should we)? ?reach|best number)\b",
+    # a name of something else (`the name of the medicine`, `the doctor's name`) is not the caller's
+    "name": r"(?:(?<!'s )|(?<=patient's )|(?<=caller's ))(?<!maiden )(?<!middle )(?<!company )"
+    r"(?<!business )(?<!street )(?<!brand )(?<!file )\bnames?\b(?! (?:of|the)\b)(?!,? dr)"
+    r"|\b(?:surname|who am i|and you are\b|spell (?:it|that|your|the|yourself)"
+    r"|who(?:m)?(?: is|'s| am| do| have| are| may| shall| should| would| might| must| could)"
+    r" (?:i|this|calling|it|speaking|you|we|there|that|the caller)\b(?! (?:like|want|wish|need|see"
+    r"|prefer|usually|normally))|(?:with|to|for|of) whom (?:do|have|am|are|may|belongs?|does)\b"
+    r"|(?:the|whose) (?:honou?r|pleasure)"
+    r"|(?:are|do) (?:you|they|people|we) (?:called|call you)|call yourself|go(?:es)? by\b"
+    r"|(?:how|what) (?:shall|should|may|do|can) (?:i|we|they|people) (?:call|address) you\b)",
+    "dob": r"\b(?:birth|birth ?(?:date|day)s?|born|d\.?o\.?b\b|came? into (?:the|this) world"
+    r"|(?:see|saw) the light|how old)\b",
+    "phone": r"\b(?:(?:phone|telephone|mobile|cell|contact|callback|call back|call-back) ?number"
+    r"|number (?:to|can we|should we|can i|should i|do we|we can|i can|for you|where)"
+    r"|(?:your|a good|the best|best|what|good) number|cell ?phone|reach you (?:at|on)"
+    r"|(?:how|where) (?:can|do|should|could) (?:we|i) (?:best )?(?:reach|contact|call))\b",
     "email": r"\be-?mail(?: address)?\b",
     "address": r"\b(?:home |street |mailing |billing )address\b",
     "zip": r"\b(?:zip|postal|post) ?code\b",
-    "insurance": r"\b(?:insurance|member id|policy number|coverage)\b",
+    "insurance": r"\b(?:insurance|coverage)\b(?! (?:card|number|id|policy)\b)",
     "pharmacy": r"\bpharmacy\b",
-    "account": r"\b(?:account|customer|order|reference|confirmation|member) (?:number|id)\b",
+    "account": r"\b(?:account|customer|order|reference|confirmation|member(?:ship)?|policy"
+    r"|insurance|card|case|file|booking) (?:number|id|code)\b",
     "passcode": r"\b(?:pass ?code|pin|password|security (?:code|question|word))\b",
 }
+
+
+OFFERS_HELP = (
+    r"/\b(?:how|what|where|anything)\b.{0,20}?\b(?:can|may|could|might|shall|should|would)"
+    r" (?:i|we)\b.{0,12}?\b(?:help|do|assist|be of|serve|arrange|get|fetch)\b"
+    r"|\bwhat(?:'s| is) (?:it|this) (?:about|regarding)|\bwhat brings you|\bcalling about"
+    r"|\bwhat (?:would|do) you (?:need|want|like)\b/"
+)
+ANYTHING_ELSE = (
+    "anything else|something else|what else|anything more|any other questions|anything further",
+    "something more|something further|further assistance|need more help|else today",
+    r"/\b(?:how|what) (?:else )?(?:can|may|could) (?:i|we) (?:do|help|assist|be)/",
+    r"/\b(?:may|can|could) i (?:help|assist) you (?:further|with)/",
+    r"/\b(?:is|was|will|would) (?:that|there|this) (?:be )?(?:all|everything|it)\b/",
+    r"/^\W*(?:else|more|next|further|yes|anything)\?$/",
+    (
+        r"/^(?!.*\b(?:day|date|time|number|address|morning|afternoon|week|dose|doctor|about"
+        r"|tell)s?\b)"
+        r"(?:\W*\S+){0,7}?\W*\b(?:more|next|another|further|else|additional(?:ly)?|besides"
+        r"|third|other (?:thing|matter|wish|question|request)s?)\b(?:\W*\S+){0,4}$/"
+    ),
+)
+
+
+MAILBOX = (
+    "after the tone|after the beep|at the tone|at the beep|following the tone",
+    "reached the voice mail|reached the voicemail|voice mail box|voicemail box|voice mailbox",
+    "mailbox is full|not available to take your call|leave your message after",
+)
 
 
 def word_set(words: str) -> frozenset[str]:
@@ -49,7 +100,7 @@ def words_of(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """`/…/` is a regular expression; else words, `|` for alternatives, `*` for up to six words."""
+    """`/…/` is a regular expression; else words, `|` for alternatives, `*` for some words."""
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
         return re.compile(pattern[1:-1], re.IGNORECASE)
     return re.compile(
@@ -78,16 +129,22 @@ def find_any(patterns: Iterable[str], text: str) -> str | None:
 
 
 def sentences_of(text: str) -> list[str]:
+    """Split at the ends of sentences, not at titles and hours."""
+    whole = _ABBREVIATION.sub("\\1\u2024", " ".join(text.split()))
     return [
-        part.strip()
-        for part in _SENTENCE.findall(" ".join(text.split()))
+        part.strip().replace("\u2024", ".")
+        for part in _SENTENCE.findall(whole)
         if words_of(part)
     ]
 
 
 def is_question(sentence: str) -> bool:
     plain = " ".join(sentence.lower().replace("’", "'").split())
-    return plain.endswith("?") or _ASKING.match(plain) is not None
+    if plain.endswith("?") or _ASKING.match(plain) is not None:
+        return True
+    return _REQUEST_END.search(plain) is not None and any(
+        re.search(pattern, plain) for pattern in _FIELDS.values()
+    )
 
 
 def questions_of(text: str) -> list[str]:
@@ -106,6 +163,12 @@ def asked_fields(
             if at is not None and all(name != other for _, other in found):
                 found.append((place + at, name))
     return [name for _, name in sorted(found)]
+
+
+def field_patterns(text: str) -> list[str]:
+    """The patterns of the fields that these words name, for example `your date of birth`."""
+    plain = text.lower().replace("’", "'")
+    return [pattern for pattern in _FIELDS.values() if re.search(pattern, plain)]
 
 
 def _first_mention(name: str, question: str, extra: Sequence[str]) -> int | None:

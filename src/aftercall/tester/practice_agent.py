@@ -54,7 +54,7 @@ FAULTS: tuple[PlantedFault, ...] = (
     PlantedFault("breaks_off", "broken_off"),
     PlantedFault("monologue", "monologue"),
     PlantedFault("other_language", "other_language"),
-    PlantedFault("unspeakable", "unspeakable"),
+    PlantedFault("unspeakable", "reads_markup"),
     PlantedFault("late_greeting", "slow_greeting"),
     PlantedFault("deaf_line", "sound_lost", "line", line=_BURSTS),
     PlantedFault("line_breaks", "line_broke", "line"),

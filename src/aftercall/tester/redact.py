@@ -6,15 +6,33 @@ from typing import Any
 
 from aftercall.tester.phrases import word_set, words_of
 from aftercall.tester.scenario import Scenario
+from aftercall.tester.slots import DAYS, MONTHS, ORDINALS
 
 _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
 _NUMBER = re.compile(r"(?<![\w.])\+?\d(?:[\d\s().-]{5,}\d)(?!\w)")
-_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_MONTH = rf"(?:{'|'.join(MONTHS)})"
+_DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(name.replace('-', '[ -]') for name in ORDINALS)})"
+_TENS = "(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)"
+_UNIT = "(?:one|two|three|four|five|six|seven|eight|nine)"
+_TEENS = "(?:ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen)"
+_YEAR = (
+    rf"(?:(?:19|20)\d\d|(?:nineteen|twenty)[ -](?:hundred|oh[ -]{_UNIT}|{_TEENS}"
+    rf"|{_TENS}(?:[ -]{_UNIT})?)|two thousand(?:(?: and)? (?:{_TEENS}|{_TENS}(?:[ -]{_UNIT})?"
+    rf"|{_UNIT}))?)"
+)
+_MONTH_AND_DAY = rf"(?:{_MONTH} (?:the )?{_DAY}|(?:the )?{_DAY} (?:of )?{_MONTH})"
 _BIRTH = re.compile(
-    rf"\b(?:(?:{_MONTHS})\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+(?:19|20)\d\d"
-    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{_MONTHS}),?\s+(?:19|20)\d\d"
+    rf"\b(?:{_MONTH_AND_DAY},? (?:in )?{_YEAR}"
     r"|\d{1,2}[/.-]\d{1,2}[/.-](?:19|20)?\d\d|(?:19|20)\d\d-\d\d-\d\d)\b",
     re.IGNORECASE,
+)
+_BORN_ON = re.compile(
+    rf"(\b(?:birth|born|birthday)\b[^.?!]{{0,20}}?)\b{_MONTH_AND_DAY}\b", re.IGNORECASE
+)
+_BORN = re.compile(r"\b(?:birth|born|birthday|dob)\b")
+_BOOKED = re.compile(
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?$|appointment|book(?:ed|ing)"
+    r"|scheduled|see you|confirmed|moved|reserved|slot|available|visit)"
 )
 _DIGIT = "(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)"
 _DIGIT_WORDS = re.compile(rf"\b(?:{_DIGIT}[\s,-]+){{4,}}{_DIGIT}\b", re.IGNORECASE)
@@ -26,6 +44,11 @@ _KINDS = {
     "address": "address",
     "zip": "zip",
 }
+# what is left of a whole name when one part of it is known
+_REST_OF_NAME = re.compile(
+    rf"\[name\](?: (?!(?i:{'|'.join((*DAYS, *MONTHS))})\b)[A-Z][a-z'’]+(?:-[A-Z][a-z]+)?)+"
+    r"|(?:\b[A-Z][a-z]+ )?\[name\](?: \[name\])+"
+)
 _CONTEXT_NAME = re.compile(
     r"\b((?i:my name is|this is|name's|thank you,|thanks,|welcome back,|hi,?|hello,?|dear"
     r"|mister|mrs?\.|ms\.|dr\.) )"
@@ -35,6 +58,15 @@ _KEPT = word_set("""
     id sid started_at scenario kind fingerprint first_seen last_seen verdict folder who line
     outcome target calibration measures rates file
 """)
+
+
+def _redact_date(match: re.Match[str]) -> str:
+    """The date of an appointment stays; any other date with a year may be one of birth."""
+    before = match.string[max(0, match.start() - 60) : match.start()].lower()
+    is_birth = _BORN.search(before) is not None
+    return (
+        match.group(0) if _BOOKED.search(before) and not is_birth else "[date of birth]"
+    )
 
 
 class Redactor:
@@ -71,9 +103,10 @@ class Redactor:
         text = _EMAIL.sub("[email]", text)
         for pattern, stand_in in self._known:
             text = pattern.sub(stand_in, text)
-        text = _BIRTH.sub("[date of birth]", text)
+        text = _BIRTH.sub(_redact_date, text)
         text = _DIGIT_WORDS.sub("[number]", _NUMBER.sub("[number]", text))
-        return _CONTEXT_NAME.sub(r"\1[name]", text)
+        text = _CONTEXT_NAME.sub(r"\1[name]", _BORN_ON.sub(r"\1[date of birth]", text))
+        return _REST_OF_NAME.sub("[name]", text)
 
     def clean_data(self, data: Any) -> Any:
         """Every text in lists and mappings; ids and times stay."""

@@ -38,11 +38,12 @@ from aftercall.tester.record import (
 from aftercall.tester.redact import Redactor
 from aftercall.tester.report.bugs import bug_report
 from aftercall.tester.report.page import html_page
-from aftercall.tester.report.run import RunReport, junit_xml, run_json
+from aftercall.tester.report.run import RunReport, RunSummary, junit_xml, run_json
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.score import JudgedExpectation, ScenarioScore, score
 
 PROGRESS = "progress.jsonl"
+TREND_RUNS = 9
 
 
 @dataclass(frozen=True)
@@ -207,14 +208,28 @@ class RunResults:
             if unfinished.with_suffix(".json").exists():
                 unfinished.unlink()
         data = run_json(run)
-        _write(folder / "raw.json", json.dumps(data, ensure_ascii=False), private=True)
+        tested = {item.scenario.name: item.scenario for item in run.scored}.values()
+        raw = data | {"scenarios": [item.model_dump(mode="json") for item in tested]}
+        _write(folder / "raw.json", json.dumps(raw, ensure_ascii=False), private=True)
         redacted = json.dumps(redactor.clean_data(data), ensure_ascii=False, indent=1)
         _write(folder / "report.json", redacted)
-        _write(folder / "BUG_REPORT.md", bug_report(run, ledger.bugs, redactor))
+        trend = [*self.read_earlier(run.target, run.id), RunSummary.from_json(data)]
+        _write(folder / "BUG_REPORT.md", bug_report(run, ledger.bugs, redactor, trend))
         _write(folder / "junit.xml", junit_xml(run, redactor))
         _write(folder / "report.html", html_page(run, ledger.bugs, redactor))
         sync_folder(folder)
         return folder
+
+    def read_earlier(self, target: str, run_id: str) -> list[RunSummary]:
+        """The last finished runs of the same agent before this one, oldest first."""
+        found: list[RunSummary] = []
+        for name in self._find_runs("raw.json"):
+            if name >= run_id or len(found) == TREND_RUNS:
+                continue
+            data = json.loads((self._folder / name / "raw.json").read_text("utf-8"))
+            if data["target"] == target:
+                found.insert(0, RunSummary.from_json(data))
+        return found
 
     def start_run(self, started: StartedRun) -> None:
         start_run(self._folder / started.id, started)
@@ -258,7 +273,7 @@ class RunResults:
 
     def read_run(self, run_id: str) -> dict[str, Any]:
         """A run by its id, the end of it, or `last`; of an unfinished one, what there is."""
-        folder = self._folder / _pick_run(run_id, self.list_runs(), "test run")
+        folder = self._folder / self._pick(run_id)
         if (folder / PROGRESS).exists():
             return _read_unfinished(folder) | {
                 "folder": str(folder),
@@ -267,21 +282,32 @@ class RunResults:
         data: dict[str, Any] = json.loads((folder / "raw.json").read_text("utf-8"))
         return data | {"folder": str(folder), "is_finished": True}
 
+    def read_scenarios(self, which: str) -> list[Scenario]:
+        """The scenarios of a run, or of a call's run: they say what is private in it."""
+        path = self._find_call(which)
+        folder = path.parent.parent if path else self._folder / self._pick(which)
+        if (folder / PROGRESS).exists():
+            return list(read_started(folder / PROGRESS).scenarios)
+        data = json.loads((folder / "raw.json").read_text("utf-8"))
+        return [Scenario.model_validate(item) for item in data.get("scenarios", ())]
+
+    def _pick(self, run_id: str) -> str:
+        return _pick_run(run_id, self.list_runs(), "test run")
+
     def read_call(self, call_id: str) -> dict[str, Any] | None:
         """A call by its id, or by the carrier's id."""
+        path = self._find_call(call_id)
+        return _read_call(path) if path else None
+
+    def _find_call(self, call_id: str) -> Path | None:
         paths = [
             path
             for form in ("json", "jsonl")
             for path in self._folder.glob(f"*/calls/*.{form}")
         ]
-        for path in paths:
-            if path.stem == call_id:
-                return _read_call(path)
-        for path in paths:
-            data = _read_call(path)
-            if data.get("sid") == call_id:
-                return data
-        return None
+        named = (path for path in paths if path.stem == call_id)
+        by_carrier = (path for path in paths if _read_call(path).get("sid") == call_id)
+        return next(named, None) or next(by_carrier, None)
 
 
 def _pick_run(run_id: str, runs: list[str], what: str) -> str:

@@ -3,19 +3,19 @@
 The same models make the JSON Schema for editors. `scenario_file.py` reads files and older forms.
 """
 
-import re
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
+from pydantic import Field, field_validator, model_validator
+
+from aftercall.tester.criterion import (
+    Criterion,
+    Expect,
+    Patterns,
+    ScenarioProbe,
+    Texts,
+    TurnPart,
 )
-
-from aftercall.tester.phrases import compile_pattern
+from aftercall.tester.phrases import words_of
 
 Who = Literal["agent", "tester", "line", "unknown"]
 TurnEvent = Literal["call_starts", "agent_starts", "agent_stops", "agent_says"]
@@ -24,34 +24,7 @@ ScenarioType = Literal["standard", "edge"]
 ExpectedOutcome = Literal["answered", "voicemail", "busy", "no-answer", "failed"]
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$"
 _KEYS = r"^[0-9A-D*#]{1,32}$"
-_URL = r"^https?://\S+$"
 _CLOSING = "No, that's all. Thank you!"
-
-
-def _as_tuple(value: Any) -> Any:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, str | dict) else value
-
-
-def _check_patterns(values: Any) -> Any:
-    values = _as_tuple(values)
-    for value in values if isinstance(values, list | tuple) else ():
-        try:
-            if isinstance(value, str) and not value.strip():
-                raise ValueError("has an empty pattern")
-            compile_pattern(str(value))
-        except re.error as error:
-            raise ValueError(f"has a pattern that cannot be read ({error})") from None
-    return values
-
-
-Texts = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
-Patterns = Annotated[tuple[str, ...], BeforeValidator(_check_patterns)]
-
-
-class TurnPart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 class After(TurnPart):
@@ -70,22 +43,6 @@ class After(TurnPart):
         if (self.event == "agent_says") != bool(self.words):
             raise ValueError("words: belong to agent_says, and agent_says needs them")
         return self
-
-
-class Expect(TurnPart):
-    """What the agent should do in answer to a turn."""
-
-    said: Patterns = Field(default=(), description="each of these is said")
-    not_said: Patterns = Field(default=(), description="none of these is said")
-    asks: Patterns = Field(
-        default=(), description="asks one of these, or for: name, dob, phone …"
-    )
-    within_ms: int | None = Field(
-        default=None, ge=1, le=120_000, description="answers this soon"
-    )
-    judged: Texts = Field(
-        default=(), description="sentences that a model judges, with a quote"
-    )
 
 
 class ScriptedTurn(TurnPart):
@@ -173,6 +130,14 @@ class Verification(TurnPart):
         "unset",
     )
 
+    def find_given(self, words: list[str]) -> set[str]:
+        """The fields whose whole answer is among these words."""
+        return {
+            name
+            for name, item in self.answers.items()
+            if set(words_of(item.answer)) <= set(words)
+        }
+
 
 class AntiRepetition(TurnPart):
     enabled: bool = Field(
@@ -245,65 +210,6 @@ class CallerContext(TurnPart):
                     )
                 seen[key] = number
         return stages
-
-
-class Criterion(TurnPart):
-    """One condition of success; evidence is the agent's turns or a probe, never the caller."""
-
-    name: str = Field(default="", description="what it is called in reports")
-    said: Patterns = Field(default=(), description="the agent says one of these")
-    not_said: Patterns = Field(default=(), description="the agent says none of these")
-    probe: str | None = Field(
-        default=None, description="the name of a probe that must pass"
-    )
-    judged: str | None = Field(
-        default=None, description="a sentence that a model judges"
-    )
-    call: int | None = Field(
-        default=None, ge=1, description="only this call counts, from 1"
-    )
-
-    @model_validator(mode="after")
-    def _asks_one_thing(self) -> Self:
-        by_words = bool(self.said) + bool(self.not_said)
-        if by_words + (self.probe is not None) + (self.judged is not None) != 1:
-            raise ValueError("needs exactly one of said, not_said, probe, judged")
-        return self
-
-
-class ScenarioProbe(TurnPart):
-    """A look at the agent's system after the call: what was really done."""
-
-    name: str = Field(min_length=1, description="what criteria call it")
-    http: str | None = Field(
-        default=None, pattern=_URL, description="an address to GET"
-    )
-    command: Texts = Field(
-        default=(), description="a program and its arguments; no shell"
-    )
-    status: int = Field(
-        default=200, description="the expected HTTP status or exit code"
-    )
-    contains: Texts = Field(default=(), description="the answer contains each of these")
-    lacks: Texts = Field(default=(), description="the answer contains none of these")
-    within_s: float = Field(
-        default=10, gt=0, le=120, description="asked again until then"
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _commands_end_with_nought(cls, data: Any) -> Any:
-        return (
-            {"status": 0, **data}
-            if isinstance(data, dict) and data.get("command")
-            else data
-        )
-
-    @model_validator(mode="after")
-    def _asks_one_way(self) -> Self:
-        if (self.http is None) == (not self.command):
-            raise ValueError("needs either http or command")
-        return self
 
 
 class CallLimits(TurnPart):
@@ -450,8 +356,7 @@ class Scenario(TurnPart):
         )
         if (
             self.goal
-            and not self.success
-            and not expects
+            and not (self.success or self.probes or expects)
             and self.outcome == "answered"
         ):
             raise ValueError(

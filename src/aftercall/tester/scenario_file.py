@@ -14,6 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from aftercall.errors import ScenarioRefused
+from aftercall.tester.phrases import OFFERS_HELP, content_words, field_patterns
 from aftercall.tester.scenario import Scenario, json_schema
 
 FieldPath = tuple[str | int, ...]
@@ -24,6 +25,12 @@ MAX_VALUES = 20_000
 _NULLS = ("", "~", "null", "Null", "NULL")
 _CONTEXTS = ("patient_context", "caller_context")
 _CALL_KEYS = (*_CONTEXTS, "turns")
+_PROSE_KEYS = ("behavior", "prompt")
+# older files have these beside `goal`
+_OUTER_KEYS = (
+    *("background", "tone", "response_stages", "anti_repetition"),
+    *("question_priority", "verification"),
+)
 _MISPLACED = "belongs into one of the calls"
 _OLD_STAGE = {
     "stage": "name",
@@ -41,11 +48,16 @@ _PROSE_STAGE = re.compile(
     r"?[\"“]?(?P<say>.+?)[\"”]?\s*$",
     re.IGNORECASE,
 )
+# what a stage's name or its prose means, in the words that agents use
+_CONFIRMS = (
+    "is that correct|is that right|does that work|shall i|should i go ahead|to confirm"
+)
 _PLAIN_WORDS = {
-    "greeting": "how can i help|how may i help|what can i do|how can we help|calling about",
-    "confirmation": "is that correct|is that right|does that work|shall i|should i go ahead|"
-    "to confirm",
-    "confirm": "is that correct|is that right|does that work|shall i|should i go ahead|to confirm",
+    "greeting": OFFERS_HELP,
+    "help": OFFERS_HELP,
+    "assist": OFFERS_HELP,
+    "confirmation": _CONFIRMS,
+    "confirm": _CONFIRMS,
     "closing": "anything else|is there anything more",
 }
 _FIELD_NAMES = {
@@ -233,10 +245,10 @@ class _ScenarioForm:
         self._moved: list[tuple[FieldPath, FieldPath]] = []
 
     def unfold(self, data: dict[str, Any]) -> dict[str, Any]:
-        outer = (*_CALL_KEYS, "behavior", "prompt")
+        data = self._move_inside(data)
+        outer = (*_CALL_KEYS, *_PROSE_KEYS)
         whole = {key: value for key, value in data.items() if key not in outer}
-        prose = [str(data[key]) for key in ("behavior", "prompt") if data.get(key)]
-        notes = whole["notes"] = prose + _listed(data.get("notes"))
+        notes = whole["notes"] = _prose(data) + _listed(data.get("notes"))
         only_call = {key: data[key] for key in _CALL_KEYS if key in data}
         if "calls" not in whole:
             self._moved.append((("calls", 0), ()))
@@ -257,6 +269,19 @@ class _ScenarioForm:
                     calls[number] = self._unfold_call(call, ("calls", number), notes)
         return whole
 
+    def _move_inside(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Moves what describes the caller into the context of the only call."""
+        outer = [key for key in _OUTER_KEYS if key in data]
+        name = next((key for key in _CONTEXTS if key in data), "caller_context")
+        context = data.get(name) or {}
+        if not outer or "calls" in data or not isinstance(context, dict):
+            return data
+        if twice := [key for key in outer if key in context]:
+            raise self._marked.refuse((*self._at, twice[0]), f"is also in {name}")
+        self._moved += [(("calls", 0, "caller_context", key), (key,)) for key in outer]
+        whole = {key: value for key, value in data.items() if key not in outer}
+        return whole | {name: context | {key: data[key] for key in outer}}
+
     def _unfold_call(
         self, call: dict[str, Any], at: FieldPath, notes: list[str]
     ) -> dict[str, Any]:
@@ -276,7 +301,10 @@ class _ScenarioForm:
     def _unfold_context(
         self, context: dict[str, Any], notes: list[str]
     ) -> dict[str, Any]:
-        context = dict(context)
+        notes += _prose(context)
+        context = {
+            key: value for key, value in context.items() if key not in _PROSE_KEYS
+        }
         stages = context.get("response_stages")
         if isinstance(stages, dict):
             stages = [_stage(value, name) for name, value in stages.items()]
@@ -339,6 +367,10 @@ def _nearest_key(path: FieldPath) -> str | None:
     return close[0] if close else None
 
 
+def _prose(data: dict[str, Any]) -> list[str]:
+    return [str(data[key]) for key in _PROSE_KEYS if data.get(key)]
+
+
 def _listed(value: Any) -> list[str]:
     if value is None:
         return []
@@ -349,15 +381,27 @@ def _stage(value: Any, name: str = "") -> Any:
     """A stage in any of the forms in use; prose without a trigger stays prose."""
     if isinstance(value, str):
         if prose := _PROSE_STAGE.match(value):
-            return {"name": name, "when": [prose["when"]], "say": [prose["say"]]}
+            when = _read_prose(prose["when"])
+            return {"name": name, "when": when, "say": [prose["say"]]}
         if not name:
             return value
-        when = _PLAIN_WORDS.get(name.lower(), "")
-        return {"name": name, "when": [when] if when else [], "say": [value]}
+        usual = _PLAIN_WORDS.get(name.lower(), "")
+        return {"name": name, "when": [usual] if usual else [], "say": [value]}
     if not isinstance(value, dict):
         return value
     stage = {_OLD_STAGE.get(key, key): inner for key, inner in value.items()}
     return ({"name": name} if name else {}) | stage
+
+
+def _read_prose(words: str) -> list[str]:
+    """The words themselves, the usual words for what they mean, or all that matter in any order."""
+    found = [words]
+    content = content_words(words)
+    found += [_PLAIN_WORDS[word] for word in content if word in _PLAIN_WORDS]
+    found += [f"/{pattern}/" for pattern in field_patterns(words)]
+    if len(found) == 1 and content:
+        found.append("/" + "".join(rf"(?=.*\b{word})" for word in content) + ".+/")
+    return found
 
 
 def _anti_repetition(value: Any) -> Any:

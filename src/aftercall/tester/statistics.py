@@ -2,13 +2,19 @@
 
 The running comparison is an e-value: one may look after every pair of calls and stop at any of
 them without a higher error rate. It counts pairs in which exactly one of the two passed.
+
+The track record says how often findings were right about agents that strangers wrote; it is
+printed with every report. `bench/bench_tester.py --strangers FOLDER… --save` writes it.
 """
 
 import itertools
+import json
 import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Literal
 
 DRAWS = 2000
@@ -204,3 +210,37 @@ def _more_pairs(count: int, worse: int, better: int, alpha: float) -> int | None
         if e_value(high * times, low * times) >= 1 / alpha:
             return count * (times - 1)
     return None
+
+
+@dataclass(frozen=True)
+class TrackRecord:
+    """Counts of agents; `kinds` has for each kind of bug: right, and reported."""
+
+    faults: int
+    found: int
+    correct: int
+    accused: int
+    kinds: dict[str, tuple[int, int]]
+
+    @property
+    def sentence(self) -> str:
+        found = f"{self.found} of {self.faults} faults found"
+        accused = f"{self.accused} of {self.correct} correct ones accused"
+        return f"on agents that strangers wrote: {found}, {accused}"
+
+    def speak_kind(self, kind: str) -> str:
+        """How often such a bug was right."""
+        right, reported = self.kinds.get(kind, (0, 0))
+        if not reported:
+            return "not yet seen in an agent that a stranger wrote"
+        agents = f"{right} of {reported} agents that strangers wrote"
+        return f"right for {agents}, {speak_rate(right, reported)}"
+
+
+@cache
+def load_track_record() -> TrackRecord:
+    path = files("aftercall.tester") / "track_record.json"
+    data = json.loads(path.read_text("utf-8"))
+    kinds = {name: (right, seen) for name, (right, seen) in data["kinds"].items()}
+    counts = {name: data[name] for name in ("faults", "found", "correct", "accused")}
+    return TrackRecord(**counts, kinds=kinds)

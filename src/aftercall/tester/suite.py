@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
 from aftercall.tester.bug_ledger import BugLedger, fingerprint
-from aftercall.tester.caller import Caller, ModelCaller
-from aftercall.tester.judge import judge, probe
+from aftercall.tester.caller import Caller
+from aftercall.tester.judge import count_before, judge, probe
+from aftercall.tester.model_caller import ModelCaller
 from aftercall.tester.openai_client import Complete
-from aftercall.tester.phrases import find_any
+from aftercall.tester.phrases import MAILBOX, find_any
 from aftercall.tester.record import CallRecord, LineEvent
 from aftercall.tester.results import RunLog
 from aftercall.tester.scenario import PlannedCall, Scenario
@@ -23,17 +24,12 @@ MAX_SHRINK_TRIES = 24
 NO_STEPS = "none: it shows whatever the caller says"
 # a caller who says nothing misses every goal, so these cannot be shrunk
 UNSHRINKABLE = ("goal_missed", "probe_failed", "judged_missed", "never_spoke")
-_VOICEMAIL = (
-    "after the tone|after the beep|at the tone|at the beep|following the tone",
-    "reached the voice mail|reached the voicemail|voice mail box|voicemail box|voice mailbox",
-    "mailbox is full|not available to take your call",
-)
 
 
 def mark_voicemail(record: CallRecord) -> CallRecord:
     """Changes the outcome of an answered call whose first words are those of a mailbox."""
     first = " ".join(span.text for span in record.agent_spans[:VOICEMAIL_TURNS])
-    if record.outcome == "answered" and find_any(_VOICEMAIL, first):
+    if record.outcome == "answered" and find_any(MAILBOX, first):
         return replace(record, outcome="voicemail")
     return record
 
@@ -51,9 +47,10 @@ class SuiteParts:
     max_pause_s: float = 3600.0
 
     def make_caller(self, scenario: Scenario, plan: PlannedCall, seed: int) -> Caller:
+        today = self.clock.now().date()
         if self.player is not None:
-            return ModelCaller(scenario, plan, seed, self.player)
-        return Caller(scenario, plan, seed)
+            return ModelCaller(scenario, plan, seed, self.player, today)
+        return Caller(scenario, plan, seed, today)
 
 
 async def run_once(
@@ -65,6 +62,7 @@ async def run_once(
 ) -> ScenarioScore:
     """All calls of a scenario, in order, in one session; a log gets each turn as it is spoken."""
     records: list[CallRecord] = []
+    before = await count_before(scenario)
     async with target.open() as session:
         for number, plan in enumerate(scenario.calls, 1):
             is_skipped = target.keeps_time and plan.pause_s > parts.max_pause_s
@@ -81,7 +79,7 @@ async def run_once(
                 event = LineEvent(0.0, "pause_skipped", f"{plan.pause_s:g}")
                 record = replace(record, events=(event, *record.events))
             records.append(record)
-        judged = await probe(scenario, parts.clock)
+        judged = await probe(scenario, parts.clock, before)
     if parts.judge is not None:
         judged += await judge(scenario, records, parts.judge)
     return score(scenario, run, records, judged)

@@ -1,4 +1,4 @@
-"""The JSON API: calls, briefing, facts, pins, follow-ups and health.
+"""The JSON API: calls, briefing, facts, pins, follow-ups, corrections and health.
 
 Secret facts show only that they exist; the command line reveals them.
 """
@@ -12,16 +12,19 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
 from aftercall.briefing.render import briefing_json
+from aftercall.db.corrections import NAMES, CorrectedThing
 from aftercall.errors import RefusedInput
 from aftercall.journal.journal import ingest_call
 from aftercall.journal.recording_files import recordings_json
 from aftercall.journal.store import CallRow
 from aftercall.journal.view import call_json, row_json
+from aftercall.memory.fact_corrections import MAX_FACT_CHARS
 from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.pins.board import MAX_NOTE_CHARS, MAX_TITLE_CHARS
 from aftercall.memory.pins.page import pin_json
 from aftercall.memory.search import find_facts, make_key_scope
 from aftercall.memory.view import (
+    correction_json,
     extraction_json,
     fact_json,
     parse_as_of,
@@ -31,13 +34,14 @@ from aftercall.memory.visibility import memory_key, redact_call
 from aftercall.model.calls import parse_call_json
 from aftercall.model.facts import MemoryKey, PinState
 from aftercall.model.followups import FollowUpState
-from aftercall.model.reading import Category
+from aftercall.model.reading import Category, RequestKind
 from aftercall.postcall.store import steps_json
 from aftercall.web.queries import (
     parse_caller,
     parse_cursor,
     parse_party,
     refuse_unknown_query,
+    require_party,
     to_cursor,
 )
 from aftercall.who.register import remove_claims
@@ -70,12 +74,45 @@ class PinEdit(BaseModel):
     )
 
 
+class MissedRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    title: str = Field(max_length=MAX_FACT_CHARS)
+    kind: RequestKind = "task"
+    due: str | None = Field(default=None, description="a day like 2026-02-17")
+    person: str | None = Field(default=None, description="whom it is for")
+    turns: list[int] = Field(
+        default=[], max_length=100, description="in which it was asked for"
+    )
+
+
+class MissedFact(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(max_length=MAX_FACT_CHARS)
+    turn: int = Field(description="in which the caller told it")
+    category: Category = "person"
+
+
+class NewCorrection(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    what: CorrectedThing
+    of: str = Field(
+        max_length=200, description="the id of a follow-up or a fact, or a caller"
+    )
+    new: str | None = Field(
+        max_length=MAX_FACT_CHARS, description="null: there is no such thing"
+    )
+
+
 def make_router(app: App) -> APIRouter:
     router = APIRouter(prefix="/api", dependencies=[Depends(refuse_unknown_query)])
     router.include_router(_make_calls_router(app))
     router.include_router(_make_facts_router(app))
     router.include_router(_make_pins_router(app))
     router.include_router(_make_followups_router(app))
+    router.include_router(_make_corrections_router(app))
     return router
 
 
@@ -285,6 +322,64 @@ def _make_followups_router(app: App) -> APIRouter:
     )
     def get_health() -> dict[str, Any]:
         return report_json(app.report_health())
+
+    return router
+
+
+def _make_corrections_router(app: App) -> APIRouter:
+    router = APIRouter(tags=["corrections"])
+
+    @router.get(
+        "/corrections",
+        summary="What people put right, newest first; `next` continues the list",
+    )
+    def get_corrections(
+        limit: PageLimit = 50, before: str | None = None, caller: str | None = None
+    ) -> dict[str, Any]:
+        number = parse_caller(caller)
+        made = app.corrections.store.page(limit=limit, before=before, caller=number)
+        following = made[-1].id if len(made) == limit else None
+        return {
+            "corrections": [correction_json(one) for one in made],
+            "next": following,
+        }
+
+    @router.post(
+        "/corrections",
+        status_code=201,
+        summary="Put a request, a fact or a name right",
+    )
+    def post_correction(new: Annotated[NewCorrection, Body()]) -> dict[str, Any]:
+        of = require_party(new.of) if new.what in NAMES else new.of
+        return correction_json(app.corrections.correct(new.what, of, new.new, WHO))
+
+    @router.post(
+        "/calls/{call_id}/requests",
+        status_code=201,
+        summary="Add a request that the reader has missed; it is held",
+    )
+    def post_request(
+        call_id: str, missed: Annotated[MissedRequest, Body()]
+    ) -> dict[str, Any]:
+        made = app.corrections.add_request(call_id, who=WHO, **missed.model_dump())
+        return correction_json(made)
+
+    @router.post(
+        "/calls/{call_id}/facts",
+        status_code=201,
+        summary="Add a fact that the reader has missed",
+    )
+    def post_fact(
+        call_id: str, missed: Annotated[MissedFact, Body()]
+    ) -> dict[str, Any]:
+        made = app.corrections.add_fact(call_id, who=WHO, **missed.model_dump())
+        return correction_json(made)
+
+    @router.post(
+        "/corrections/{correction_id}/undo", summary="Make it as it was before"
+    )
+    def post_undo(correction_id: str) -> dict[str, Any]:
+        return correction_json(app.corrections.undo(correction_id, WHO))
 
     return router
 

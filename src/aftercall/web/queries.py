@@ -50,6 +50,14 @@ def parse_party(party: str | None) -> str | None:
     return None if party is None else read_party(_restore_plus(party), "caller")
 
 
+def require_party(party: str) -> str:
+    """A number, or a person at one."""
+    known = parse_party(party)
+    if known is None:
+        raise RefusedInput("caller", "is withheld; no memory is kept for it")
+    return known
+
+
 def _restore_plus(given: str) -> str:
     """The query decoder turned a leading `+` into a space."""
     return given.replace(" ", "+", 1) if given.startswith(" ") else given

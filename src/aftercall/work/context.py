@@ -3,12 +3,14 @@
 A crash may run a step again; it then leaves the same result.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
 
 from aftercall.clock import Clock, parse_instant
+from aftercall.db.corrections import FOLLOWUPS, CorrectionStore
+from aftercall.errors import NotWaiting
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
 from aftercall.llm.reader import Reader
@@ -19,7 +21,15 @@ from aftercall.model.steps import OUTBOUND_REASON
 from aftercall.settings import Settings
 from aftercall.who.passcode import PasscodeMask, find_tries
 from aftercall.who.trust import PolicyRuling, TrustPolicy, lowest_trust
-from aftercall.work.plan import FOLLOWUP_ACTOR, DraftOrigin, JudgedDraft, plan_followups
+from aftercall.work.plan import (
+    FOLLOWUP_ACTOR,
+    CorrectedFollowUp,
+    DraftOrigin,
+    JudgedDraft,
+    index_corrections,
+    make_row,
+    plan_followups,
+)
 from aftercall.work.promises import draft_promises, is_overdue, judge_promise
 from aftercall.work.requests import JoinedConversation, draft_requests, join_legs
 from aftercall.work.run_store import RunStore
@@ -31,8 +41,12 @@ from aftercall.work.store import DeliveryStore, FollowUpStore, FollowUpTransitio
 log = get_logger("work")
 
 DAY = timedelta(days=1)
+MAX_PLANS = (
+    10  # people correct rows while they are planned; each plan takes milliseconds
+)
 SILENT_REASON = "nothing was said"
 WORK_OFF_REASON = "work.enabled is off"
+ADDED_REASON = "a person found it in the call; approve it to have it done"
 IMPORTED_REASON = "imported: what it asks for was asked long ago"
 
 
@@ -46,6 +60,7 @@ class WorkContext:
     followups: FollowUpStore
     deliveries: DeliveryStore
     sinks: Mapping[str, Sink]
+    corrections: CorrectionStore
 
     @cached_property
     def policy(self) -> TrustPolicy:
@@ -176,16 +191,41 @@ class WorkContext:
             trust = lowest_trust(trusts, draft.turn_refs)
             return self._judge(draft, trust, numbers.get(id(draft), 0))
 
-        plan = plan_followups(
-            [*requests, *promises],
-            self.followups.of_conversation(conversation.id),
-            DraftOrigin(conversation.id, first.id, last.agent_id, last.caller),
-            judge_draft,
-            self.clock.now(),
-        )
-        self.followups.record(
-            plan.new_rows, plan.changes, plan.reminders, self.clock.now()
-        )
+        origin = DraftOrigin(conversation.id, first.id, last.agent_id, last.caller)
+        for _ in range(MAX_PLANS):
+            known = self.followups.of_conversation(conversation.id)
+            plan = plan_followups(
+                [*requests, *promises],
+                known,
+                origin,
+                judge_draft,
+                self.clock.now(),
+                self._index_corrections(known),
+            )
+            if self.followups.record(
+                plan.new_rows,
+                plan.changes,
+                plan.reminders,
+                self.clock.now(),
+                seen=known,
+            ):
+                return
+        raise NotWaiting(f"the follow-ups of {conversation.id} change all the time")
+
+    def _index_corrections(
+        self, known: Sequence[FollowUp]
+    ) -> dict[str, CorrectedFollowUp]:
+        if not known:
+            return {}
+        keys = [row.key for row in known]
+        chains = self.corrections.list_chains(known[0].agent_id, FOLLOWUPS, keys)
+        return index_corrections(chains)
+
+    def make_request(self, draft: FollowUpDraft, origin: DraftOrigin) -> FollowUp:
+        """A request that a person found in a call; it is held until a person approves it."""
+        judged = self._judge(draft, "unknown", 0)
+        row = make_row(judged, origin, self.clock.now())
+        return replace(row, state="held", reason=ADDED_REASON)
 
     def _judge(self, draft: FollowUpDraft, trust: Trust, today: int) -> JudgedDraft:
         if draft.kind == "promise":
@@ -195,7 +235,7 @@ class WorkContext:
         ruling = self.policy.rule(
             trust, draft.request_kind, leaves_machine=leaves_machine, today=today
         )
-        return JudgedDraft(draft, trust, sinks, ruling, self._remind_at(draft.due))
+        return JudgedDraft(draft, trust, sinks, ruling, self.remind_at(draft.due))
 
     def _trusts(
         self, conversation: JoinedConversation, run: FollowUpRun
@@ -220,7 +260,7 @@ class WorkContext:
         now = self.clock.now().astimezone(self.settings.zone)
         return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
-    def _remind_at(self, due: str | None) -> datetime | None:
+    def remind_at(self, due: str | None) -> datetime | None:
         if due is None or not self.settings.work.reminders:
             return None
         if "T" in due:

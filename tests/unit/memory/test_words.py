@@ -85,6 +85,22 @@ def test_stop_words_are_left_out_unless_there_is_nothing_else() -> None:
     assert parse_query("who was it").terms == ("who", "wa", "it")
 
 
+def test_in_a_question_quotes_name_a_title_and_require_nothing() -> None:
+    assert parse_query('Who wrote "Front Door"?').phrases == ()
+
+
+def test_who_says_my_asks_for_what_the_caller_said_unless_a_name_is_said() -> None:
+    names = {"Bill": "caller", "Ava": "agent"}
+    assert parse_query("when is my appointment", names).speakers == {"caller"}
+    assert parse_query("what did Ava tell me", names).speakers == {"agent"}
+    assert parse_query("the appointment", names).speakers == frozenset()
+
+
+def test_only_a_single_word_is_a_look_up() -> None:
+    assert parse_query("pets").is_lookup
+    assert not parse_query("what pets does she have").is_lookup
+
+
 def test_quotes_make_a_phrase_and_other_operators_are_words() -> None:
     query = parse_query('"front doors" AND key* -NOT NEAR(x) “back gate”')
     assert query.phrases == ("front door", "back gate")

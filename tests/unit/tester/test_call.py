@@ -70,13 +70,16 @@ async def test_an_agent_that_echoes_is_told_so() -> None:
     assert ("echoes", "agent") in kinds(scored)
 
 
-async def test_an_agent_that_breaks_is_a_line_that_broke_not_a_crash() -> None:
+async def test_an_exception_in_the_agent_is_the_agents_and_no_crash() -> None:
     def broken(text: str) -> str:
         raise ZeroDivisionError
 
     record = await hold(answering(broken), BOOK)
-    assert (record.outcome, record.ended_by) == ("failed", "line")
+    assert (record.outcome, record.ended_by) == ("answered", "agent")
     assert "ZeroDivisionError" in record.end_why
+    scored = score(BOOK, 1, [record])
+    assert kinds(scored) == {("agent_error", "agent")}
+    assert scored.verdict == "failed"
 
 
 @pytest.mark.parametrize("outcome", ["busy", "no-answer", "failed", "voicemail"])

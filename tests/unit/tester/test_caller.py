@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from aftercall.tester.caller import Caller, ModelCaller, write_prompt
+from aftercall.tester.caller import Caller
+from aftercall.tester.model_caller import ModelCaller, write_prompt
 from aftercall.tester.openai_client import ChatMessage
 from aftercall.tester.phrases import asked_fields, find_any, likeness, word_error_rate
 from unit.tester.calls import scenario_of
@@ -95,7 +96,7 @@ async def test_the_callers_own_words_are_no_proof_of_the_goal() -> None:
     ann = caller()
     for agent in ("How can I help?", "Which dose?", "Anything else?"):
         await ann.respond(agent)
-    assert (await ann.respond("Okay, anything else?")).why == "filler:confirm"
+    assert (await ann.respond("Okay, anything else?")).why == "check"
 
 
 async def test_a_caller_who_is_put_on_hold_waits() -> None:

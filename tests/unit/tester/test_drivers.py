@@ -1,5 +1,6 @@
 """Agents behind addresses: over HTTP and over a websocket, in the forms they speak."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -70,12 +71,19 @@ async def test_an_http_agent_is_called() -> None:
         ),
     ],
 )
-async def test_an_http_agent_that_fails_is_a_failed_call(
+async def test_an_http_error_or_broken_json_is_the_agents_failure(
     reply: httpx2.Response,
 ) -> None:
     record = await hold(end_of(agent_at(lambda body: reply)), HELLO)
-    assert record.outcome == "failed"
-    assert kinds(score(HELLO, 1, [record])) == {("outcome_failed", "line")}
+    assert kinds(score(HELLO, 1, [record])) == {("agent_error", "agent")}
+
+
+async def test_an_address_that_is_no_agents_is_the_testers_mistake() -> None:
+    agent = agent_at(lambda body: httpx2.Response(404))
+    scored = score(HELLO, 1, [await hold(end_of(agent), HELLO)])
+    assert kinds(scored) == {("not_reached", "tester")}
+    assert scored.verdict == "inconclusive"
+    assert "answered 404" in scored.reason
 
 
 @pytest.mark.parametrize(
@@ -158,6 +166,32 @@ async def test_a_socket_agent_that_speaks_plainly_is_answered_plainly() -> None:
         record = await hold(end_of(WebSocketAgent(url)), HELLO)
     assert seen == ["Good day."]
     assert said_by_agent(record) == "Hello. A pleasure. Goodbye!"
+
+
+async def test_sentences_that_are_streamed_are_one_turn() -> None:
+    async def agent(socket: ServerConnection) -> None:
+        await socket.send("Hello.")
+        await socket.recv()
+        for sentence in ("A pleasure, let me see", "what I can do.", "Goodbye!"):
+            await socket.send(sentence)
+            await asyncio.sleep(0.3)
+        await socket.close()
+
+    async with socket_agent(agent) as url:
+        record = await hold(end_of(WebSocketAgent(url)), HELLO)
+    said = [span.text for span in record.agent_spans]
+    assert said == ["Hello.", "A pleasure, let me see what I can do. Goodbye!"]
+
+
+async def test_an_error_in_a_socket_agent_is_the_agents() -> None:
+    async def agent(socket: ServerConnection) -> None:
+        await socket.send("Hello.")
+        await socket.recv()
+        await socket.close(1011, "internal error")
+
+    async with socket_agent(agent) as url:
+        record = await hold(end_of(WebSocketAgent(url)), HELLO)
+    assert kinds(score(HELLO, 1, [record])) == {("agent_error", "agent")}
 
 
 async def test_a_socket_that_is_not_there_or_refuses_is_a_failed_call() -> None:

@@ -143,15 +143,22 @@ probes:
   - {name: no_server, http: "http://127.0.0.1:9/", within_s: 0.1}
 success: [{probe: there}, {probe: missing}]
 """)
-    found = await probe(scenario, SystemClock())
+    found = await probe(scenario, SystemClock(), {})
     assert [item.state for item in found] == [
         "met",
         "missed",
         "missed",
-        "missed",
-        "missed",
+        "unknown",
+        "unknown",
     ]
     record = await hold(end_of(LineAgent("Hello.")), scenario)
     scored = score(scenario, 1, [record], found)
-    assert [checked.state for checked in scored.criteria] == ["met", "missed"]
-    assert scored.bugs[0].kind == "probe_failed"
+    states = {checked.name: checked.state for checked in scored.criteria}
+    assert states == {
+        "probe there": "met",
+        "probe missing": "missed",
+        "probe wrong_code": "missed",
+        "probe no_program": "unknown",
+        "probe no_server": "unknown",
+    }
+    assert [bug.kind for bug in scored.bugs] == ["probe_failed"] * 2

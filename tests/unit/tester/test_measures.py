@@ -112,7 +112,7 @@ def test_sound_without_words_is_told_and_never_taken_for_silence() -> None:
         ("unrecognised", "3.60")
     ]
     found = {finding.kind: finding.who for finding in score(ANY, 1, [record]).findings}
-    assert found["not_understood"] == "unknown"
+    assert found["not_understood"] == "line"
     assert "never_spoke" not in found
 
 

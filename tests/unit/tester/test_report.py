@@ -17,7 +17,7 @@ from aftercall.tester.calibrate import Calibration
 from aftercall.tester.library import list_scenarios
 from aftercall.tester.redact import Redactor
 from aftercall.tester.report.page import silence_redacted
-from aftercall.tester.report.run import RunReport
+from aftercall.tester.report.run import RunReport, github_annotations
 from aftercall.tester.results import RunResults
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.score import ScenarioScore
@@ -146,11 +146,43 @@ async def test_turns_with_redacted_words_are_silent_on_the_page() -> None:
             "My name is [name] and it is 10 past 8",
         ),
         ("Tuesday at ten, room 12", "Tuesday at ten, room 12"),
+        ("March the fourth, nineteen eighty-six", "[date of birth]"),
+        ("the twenty first of May, two thousand and one", "[date of birth]"),
+        ("I was born on March fourth.", "I was born on [date of birth]."),
     ],
 )
 def test_what_looks_private_is_left_out(text: str, clean: str) -> None:
     assert Redactor().clean(text) == clean
     assert Redactor(is_on=False).clean(text) == text
+
+
+def test_a_name_is_left_out_whole_though_one_part_is_known() -> None:
+    redactor = Redactor(LIBRARY.values())
+    assert redactor.clean("Yes, Lucas Grey-Miller, that's me") == (
+        "Yes, [name], that's me"
+    )
+    assert redactor.clean("Okay Lucas Tuesday works") == "Okay [name] Tuesday works"
+
+
+async def test_a_report_has_the_trend_of_the_agents_runs(tmp_path: Path) -> None:
+    results = RunResults(tmp_path)
+    for name, faults in (("01A", ("asks_again",)), ("01B", ())):
+        scored = await try_practice(LIBRARY["appointment_scheduling"], *faults)
+        run = make_run(scored, name=name)
+        with results.open_ledger() as ledger:
+            ledger.add(run.target, run.id, run.scored)
+            folder = results.save(run, ledger, Redactor(LIBRARY.values()))
+    text = (folder / "BUG_REPORT.md").read_text()
+    assert "| `01A` |" in text
+    assert "No longer seen since the run before: `asks_again`" in text
+
+
+async def test_a_run_knows_its_own_scenarios_for_redaction(tmp_path: Path) -> None:
+    _, run, _ = await keep(tmp_path)
+    call = run.scored[0].records[0].id
+    for which in (call, run.id):
+        (scenario,) = RunResults(tmp_path).read_scenarios(which)
+        assert scenario.name == "appointment_scheduling"
 
 
 async def test_the_same_bug_is_one_entry_over_runs_and_scenarios(
@@ -231,3 +263,33 @@ async def test_runs_and_calls_are_found_again(tmp_path: Path) -> None:
 def test_the_json_of_a_run_is_json() -> None:
     assert json.dumps(CALIBRATION.as_json())
     assert SystemClock().now().tzinfo is not None
+
+
+def test_the_date_of_an_appointment_is_no_date_of_birth() -> None:
+    clean = Redactor().clean
+    kept = "You are booked for Tuesday, March 3rd, 2026 at ten."
+    assert clean(kept) == kept
+    assert clean("I was born on March 3rd, 1976.") == "I was born on [date of birth]."
+    assert clean("March 3rd, 1976") == "[date of birth]"
+
+
+async def test_a_bug_says_what_was_expected_and_how_to_run_it_again(
+    tmp_path: Path,
+) -> None:
+    folder, run, _ = await keep(tmp_path, "asks_again")
+    text = (folder / "BUG_REPORT.md").read_text()
+    assert "**Expected:** what the caller has given is not asked for again" in text
+    assert "`aftercall test run -s appointment_scheduling --agent practice`" in text
+    assert "the recogniser misheard the agent" in text
+    lines = list(github_annotations(run, Redactor(LIBRARY.values())))
+    assert lines[0].startswith(
+        "::error title=appointment_scheduling, run 1 (asks_again)::"
+    )
+
+
+async def test_a_run_that_is_open_says_why_in_every_report(tmp_path: Path) -> None:
+    folder, run, _ = await keep(tmp_path, "line_breaks")
+    reason = "the practice line broke"
+    for name in ("BUG_REPORT.md", "report.json", "junit.xml"):
+        assert reason in (folder / name).read_text()
+    assert reason in next(iter(github_annotations(run, Redactor())))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from aftercall.errors import NotFound, ScenarioRefused
 from aftercall.tester.library import DEFAULT, find_scenarios, list_scenarios
+from aftercall.tester.phrases import find_any
 from aftercall.tester.scenario import json_schema
 from aftercall.tester.scenario_file import load_scenarios, parse_scenarios
 
@@ -122,7 +123,11 @@ def test_words_stay_words_and_keys_keep_their_zeros() -> None:
             "success[1].probe: there is no probe 'chair'",
         ),
         ("  - {probe: table}", "  - {name: empty}", "success[1]: needs exactly one of"),
-        ("contains: [Lee]", "command: [ls]", "probes[0]: needs either http or command"),
+        (
+            "contains: [Lee]",
+            "command: [ls]",
+            "probes[0]: needs one of http, command, file, sqlite",
+        ),
         ("max_turns: 12", "max_turns: 0", "limits.max_turns: input should be greater"),
         (
             "max_duration_s: 60",
@@ -242,11 +247,44 @@ def test_stages_in_prose_become_stages_where_they_name_a_trigger() -> None:
 """
     (scenario,) = parse_scenarios(text)
     (stage,) = scenario.calls[0].caller_context.response_stages
-    assert (stage.when, stage.say, scenario.notes) == (
-        ("the reason",),
-        ("It is a check-up.",),
-        ("Stay calm.",),
-    )
+    assert find_any(stage.when, "And what's your reason for coming?")
+    assert not find_any(stage.when, "What's your name?")
+    assert (stage.say, scenario.notes) == (("It is a check-up.",), ("Stay calm.",))
+
+
+@pytest.mark.parametrize(
+    ("prose", "question"),
+    [
+        ("how it can help", "What can I do for you?"),
+        ("for your date of birth", "And when were you born?"),
+        ("which insurance you have", "Which insurance do you have?"),
+    ],
+)
+def test_a_stage_in_prose_is_reached_by_the_usual_words(
+    prose: str, question: str
+) -> None:
+    text = f"""
+- name: prose
+  caller_context:
+    response_stages: ['When the agent asks {prose}, say "So and so."']
+"""
+    (scenario,) = parse_scenarios(text)
+    (stage,) = scenario.calls[0].caller_context.response_stages
+    assert find_any(stage.when, question)
+
+
+def test_older_files_describe_the_caller_beside_the_goal_or_in_prose() -> None:
+    text = """
+scenarios:
+  - name: old
+    goal: Book a visit.
+    background: A patient with a cold.
+    patient_context: {behavior: Be brief., opening: Hello.}
+    success: [{said: booked}]
+"""
+    (scenario,) = parse_scenarios(text)
+    assert scenario.calls[0].caller_context.background == "A patient with a cold."
+    assert scenario.notes == ("Be brief.",)
 
 
 def test_the_library_has_twenty_scenarios_and_the_default() -> None:
@@ -284,7 +322,6 @@ def test_your_own_scenario_hides_the_librarys(tmp_path: Path) -> None:
         "caller_context: {opening: Hi.}\n",
         "turns: [{say: Hi.}]\n",
         "turns: [{say: Hi., expect: {}}]\n",
-        "probes: [{name: p, command: [ls]}]\n",
     ],
 )
 def test_a_goal_that_nothing_checks_is_refused(more: str) -> None:

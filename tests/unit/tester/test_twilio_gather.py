@@ -23,11 +23,10 @@ from aftercall.errors import BudgetSpent, DialRefused
 from aftercall.phone.signature import TwilioSignature
 from aftercall.settings.providers import TwilioSettings
 from aftercall.speech.sound import write_wav
-from aftercall.tester.budget import SpendingLimit, check_allowed
 from aftercall.tester.caller import Caller
-from aftercall.tester.drivers import twilio_webhooks
+from aftercall.tester.drivers import phone
+from aftercall.tester.drivers.dialer import SpendingLimit, TwilioDialer, check_allowed
 from aftercall.tester.drivers.twilio_gather import GatherCalls
-from aftercall.tester.drivers.twilio_rest import TwilioDialer
 from aftercall.tester.line import DialedCall
 from aftercall.tester.practice_agent import PracticeAgent, PracticeClinic
 from aftercall.tester.record import CallRecord
@@ -161,7 +160,7 @@ async def dialling(
         dialler = TwilioRest(ACCOUNT, twilio.clock, httpx2.MockTransport(twilio.rest))
         rest = TwilioDialer(http, dialler, ACCOUNT)
         desk = GatherCalls(rest, PUBLIC, "+15550101", purse, twilio.clock)
-        twilio.app = twilio_webhooks.DialerWebhooks(
+        twilio.app = phone.DialerWebhooks(
             desk, TwilioSignature(SecretStr(TOKEN), PUBLIC)
         )
         yield desk

@@ -21,10 +21,10 @@ from aftercall.phone.signature import TwilioSignature
 from aftercall.settings.providers import TwilioSettings
 from aftercall.speech.sound import FRAME_BYTES
 from aftercall.tester.call_audio import AgentTranscriber
-from aftercall.tester.drivers import twilio_webhooks
+from aftercall.tester.drivers import phone
+from aftercall.tester.drivers.dialer import TwilioDialer
 from aftercall.tester.drivers.python import AudioAgentConnection
 from aftercall.tester.drivers.twilio_media import MediaCalls, MediaConnection
-from aftercall.tester.drivers.twilio_rest import TwilioDialer
 from aftercall.tester.line import AgentTick, CallerTick, DialedCall
 from aftercall.tester.record import CallRecord
 from aftercall.tester.score import score
@@ -186,7 +186,7 @@ async def ring(twilio: FakeTwilio, recogniser: FakeRecogniser) -> CallRecord:
             "+15550101",
             SystemClock(),
         )
-        twilio.app = twilio_webhooks.DialerWebhooks(
+        twilio.app = phone.DialerWebhooks(
             calls, TwilioSignature(SecretStr(TOKEN), PUBLIC)
         )
         end = MediaConnection(calls, make_pace(), limit_s=600)
@@ -224,7 +224,7 @@ async def test_a_socket_that_twilio_did_not_sign_is_refused() -> None:
             "+15550101",
             SystemClock(),
         )
-        twilio.app = twilio_webhooks.DialerWebhooks(
+        twilio.app = phone.DialerWebhooks(
             calls, TwilioSignature(SecretStr(TOKEN), PUBLIC)
         )
         await twilio.talk("wss://calls.example.org/tester/media", {}, signature="wrong")

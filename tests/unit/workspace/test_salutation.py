@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aftercall.model.briefing import Briefing, KnownCaller, ResumedCall
 from aftercall.model.people import find_greeted_name, form_of_address, spoken_name
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.settings import Settings
 from aftercall.testing import START, VirtualClock, make_call
 from aftercall.workspace.greeting import choose_greeting

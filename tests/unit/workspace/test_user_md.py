@@ -11,7 +11,15 @@ from aftercall.workspace.markdown import (
     plain_lines,
     strip_emphasis,
 )
-from aftercall.workspace.user_md import FORM, LABELS, TEMPLATE, UserProfile, fill, parse
+from aftercall.workspace.user_md import (
+    FORM,
+    LABELS,
+    TEMPLATE,
+    UserProfile,
+    fill,
+    parse,
+    set_field,
+)
 
 FOUND = UserProfile(
     name="William Ash",
@@ -441,3 +449,23 @@ def test_what_was_filled_is_read_back(text: str, found: UserProfile) -> None:
             or f"- {line}".casefold() in known
             or is_placeholder(line, USER_PLACEHOLDERS)
         )
+
+
+@pytest.mark.parametrize("text", [None, TEMPLATE, "# Me\n", "- Name: Will\n- Notes: x"])
+def test_a_field_is_set_whatever_it_held_and_emptied_again(text: str | None) -> None:
+    named = set_field(text, "name", "Bill Harker")
+    assert parse(named).name == "Bill Harker"
+    assert parse(named).notes == parse(text).notes
+    assert parse(set_field(named, "name", None)).name is None
+
+
+def test_a_value_below_its_label_is_replaced_not_doubled() -> None:
+    text = "- **Name:**\n  Will Harker\n- **Pronouns:** he/him\n"
+    named = set_field(text, "name", "Bill")
+    assert named == "- **Name:** Bill\n- **Pronouns:** he/him\n"
+
+
+@pytest.mark.parametrize("value", ["", "_(optional)_", " \n"])
+def test_what_a_page_takes_for_nothing_cannot_be_set(value: str) -> None:
+    with pytest.raises(ValueError, match="placeholder"):
+        set_field(None, "name", value)

@@ -2,11 +2,11 @@
 
 from alembic import context
 
-from aftercall.db.tables import metadata
+from aftercall.db.corrections import corrections
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=metadata,
+    target_metadata=corrections.metadata,
     transactional_ddl=True,
 )
 context.run_migrations()

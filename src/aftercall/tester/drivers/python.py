@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from aftercall.errors import LineFailed
+from aftercall.errors import AgentBroke, LineFailed
 from aftercall.speech.sound import FRAME_BYTES, from_pcm
+from aftercall.tester.drivers.remote import read_answer
 from aftercall.tester.line import (
     AgentAnswer,
     AgentTick,
@@ -16,21 +17,27 @@ from aftercall.tester.line import (
     Outcome,
 )
 
-Answer = str | AgentAnswer | Sequence[str | AgentAnswer] | None
+Answer = str | AgentAnswer | dict[str, Any] | Sequence[Any] | None
 TextFunction = Callable[[str], Answer | Awaitable[Answer]]
 
 
 def as_replies(answer: Answer) -> list[AgentAnswer]:
     if answer is None:
         return []
-    items = [answer] if isinstance(answer, str | AgentAnswer) else list(answer)
-    return [
-        item if isinstance(item, AgentAnswer) else AgentAnswer(item) for item in items
-    ]
+    if isinstance(answer, AgentAnswer):
+        return [answer]
+    if isinstance(answer, str):
+        return [AgentAnswer(answer)]
+    if isinstance(answer, dict):
+        return read_answer(answer)
+    return [reply for item in answer for reply in as_replies(item)]
 
 
 class CallableAgent:
-    """`function(text)` returns the agent's words; for an empty text, the greeting."""
+    """`function(text)` returns the agent's words; for an empty text, the greeting.
+
+    It may also return what an HTTP agent answers: `{"text", "ends_call", "tool_calls"}`.
+    """
 
     def __init__(self, function: TextFunction) -> None:
         self._function = function
@@ -44,7 +51,7 @@ class CallableAgent:
             return as_replies(await answer if inspect.isawaitable(answer) else answer)
         # the agent under test: any error in it is a result of the test
         except Exception as error:
-            raise LineFailed(f"the agent broke ({type(error).__name__})") from error
+            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
 
     async def press(self, digits: str) -> Sequence[AgentAnswer]:
         return await self.respond(f"[keys {digits}]")
@@ -86,7 +93,7 @@ class AudioAgentConnection:
             sound = self._function(near.frame) or b""
         # the agent under test: any error in it is a result of the test
         except Exception as error:
-            raise LineFailed(f"the agent broke ({type(error).__name__})") from error
+            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
         self._rest += (
             from_pcm(sound, self._rate, self._channels)
             if self._rate and sound

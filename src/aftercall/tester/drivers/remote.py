@@ -5,20 +5,29 @@ Aftercall's own `WS /browser/call` is one of the websockets; any that takes and 
 
 import asyncio
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx2
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
-from aftercall.errors import LineFailed
+from aftercall.errors import AgentBroke, AgentRefused, LineFailed
 from aftercall.ids import new_id
 from aftercall.tester.line import AgentAnswer, DialedCall
 
-_TEXTS = ("text", "reply", "message", "response", "content", "output")
+_TEXTS = (
+    *("text", "reply", "message", "response", "content", "output", "say", "speech"),
+    *("answer", "utterance", "choices"),
+)
+_TOOLS = ("tool_calls", "tools", "function_call", "actions", "functions")
+_ARGUMENTS = ("arguments", "args", "input", "parameters", "params")
+_NO_AGENT = (401, 403, 404, 405, 407)  # a wrong address, or missing credentials
+REACH_TIMEOUT_S = 2.0
 _ENDS = ("ends_call", "end_call", "end", "hang_up", "done")
 
 
@@ -33,6 +42,7 @@ class HttpAgent:
         self._http = http
         self._call = new_id()
         self._caller: str | None = None
+        self._has_answered = False
 
     async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
         self._caller = dial.caller
@@ -60,21 +70,46 @@ class HttpAgent:
         try:
             answer = await self._http.post(self._url, json=body)
         except httpx2.HTTPError as error:
-            raise LineFailed(
-                f"{self._url}: no answer ({type(error).__name__})"
-            ) from None
-        if answer.status_code >= 400:
-            raise LineFailed(f"{self._url}: answered {answer.status_code}")
-        if "json" not in answer.headers.get("content-type", ""):
+            raise await self._blame(error) from None
+        status = answer.status_code
+        if status in _NO_AGENT:
+            raise AgentRefused(f"{self._url}: answered {status}")
+        if status >= 400:
+            raise AgentBroke(f"{self._url}: answered {status}")
+        self._has_answered = True
+        is_json = "json" in answer.headers.get("content-type", "")
+        if not is_json and not answer.text.lstrip().startswith(("{", "[")):
             return [AgentAnswer(answer.text)] if answer.text.strip() else []
         try:
             return read_answer(answer.json())
         except ValueError:
-            raise LineFailed(f"{self._url}: the answer is not valid JSON") from None
+            raise AgentBroke(f"{self._url}: the answer is not valid JSON") from None
+
+    async def _blame(self, error: httpx2.HTTPError) -> LineFailed:
+        """A host that is there but does not answer is the agent's; one that is not, the line's."""
+        text = f"{self._url}: no answer ({type(error).__name__})"
+        if not self._has_answered and isinstance(error, httpx2.ConnectError):
+            return LineFailed(text)
+        return AgentBroke(text) if await is_host_there(self._url) else LineFailed(text)
+
+
+async def is_host_there(url: str) -> bool:
+    """Whether the host takes or refuses a connection at once; a dead line does neither."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme in ("https", "wss") else 80)
+    try:
+        async with asyncio.timeout(REACH_TIMEOUT_S):
+            _, writer = await asyncio.open_connection(parts.hostname, port)
+    except ConnectionRefusedError:
+        return True
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
 
 
 def read_answer(data: Any) -> list[AgentAnswer]:
-    """What an agent said, in any of the usual JSON forms."""
+    """What an agent said and did, in any of the usual JSON forms."""
     if isinstance(data, str):
         return [AgentAnswer(data)] if data.strip() else []
     if isinstance(data, list):
@@ -82,18 +117,46 @@ def read_answer(data: Any) -> list[AgentAnswer]:
     if not isinstance(data, dict):
         return []
     ends = any(data.get(name) is True for name in _ENDS)
+    tools = tuple(_read_tools(data))
     for name in _TEXTS:
-        if isinstance(data.get(name), str | list):
+        if isinstance(data.get(name), str | list | dict):
             replies = read_answer(data[name])
             if replies:
-                return [*replies[:-1], AgentAnswer(replies[-1].text, ends)]
+                last = replies[-1]
+                tools = (*last.tool_calls, *tools)
+                ends = ends or last.ends_call
+                return [*replies[:-1], replace(last, ends_call=ends, tool_calls=tools)]
             break
-    return [AgentAnswer("", ends)] if ends else []
+    return [AgentAnswer("", ends, tool_calls=tools)] if ends or tools else []
+
+
+def _read_tools(data: dict[str, Any]) -> Iterator[str]:
+    """Tool calls as the usual interfaces report them."""
+    listed = [item for name in _TOOLS for item in _as_list(data.get(name))]
+    for item in listed:
+        if not isinstance(item, dict):
+            continue
+        inner = item.get("function")
+        called = inner if isinstance(inner, dict) else item
+        name = called.get("name") or called.get("tool") or called.get("tool_name")
+        if not isinstance(name, str):
+            continue
+        given: Any = next((called[key] for key in _ARGUMENTS if key in called), {})
+        shown = given if isinstance(given, str) else json.dumps(given)
+        yield f"{name} {shown}"
+
+
+def _as_list(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [value]
+    return value if isinstance(value, list) else []
 
 
 OPEN_TIMEOUT_S = 10.0
 GREETING_TIMEOUT_S = 3.0
-FOLLOW_UP_TIMEOUT_S = 0.1
+FOLLOW_UP_TIMEOUT_S = 0.15
+STREAM_TIMEOUT_S = 1.0  # agents that stream send a sentence about this often
+_SENTENCE_ENDS = (".", "?", "!", '"', "”")
 
 
 class WebSocketAgent:
@@ -111,6 +174,7 @@ class WebSocketAgent:
         self._socket: ClientConnection | None = None
         self._is_plain = False
         self._has_ended = False
+        self._is_streaming = False
         self._ids: set[str] = set()
 
     async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
@@ -160,28 +224,47 @@ class WebSocketAgent:
             raise LineFailed(f"{self._url}: the socket is closed") from None
 
     async def _collect(self, timeout_s: float) -> Sequence[AgentAnswer]:
-        """The first message within the time limit, and those that follow it at once."""
+        """The first message within the time limit and those that belong to it, as one turn."""
         replies: list[AgentAnswer] = []
+        last_s = time.monotonic()
         while self._socket is not None and not self._has_ended:
             try:
                 async with asyncio.timeout(timeout_s):
                     raw = await self._socket.recv()
             except TimeoutError:
                 break
-            except ConnectionClosed:
+            except ConnectionClosed as closed:
                 self._has_ended = True
-                replies.append(AgentAnswer("", ends_call=True))
-                break
+                if replies or _is_orderly(closed):
+                    replies.append(AgentAnswer("", ends_call=True))
+                    break
+                raise _blame_close(self._url, closed) from None
+            last_s = time.monotonic()
+            self._is_streaming = self._is_streaming or any(
+                item.text for item in replies
+            )
             replies += self._read(
                 raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
             )
-            timeout_s = FOLLOW_UP_TIMEOUT_S
-        return replies
+            timeout_s = self._follow_up_s(replies)
+        if not replies:
+            return []
+        return [_join(replies, time.monotonic() - last_s)]
+
+    def _follow_up_s(self, replies: list[AgentAnswer]) -> float:
+        """Longer for an agent that streams, and after half a sentence."""
+        said = " ".join(item.text for item in replies).rstrip()
+        if not said:
+            return STREAM_TIMEOUT_S
+        is_whole = said.endswith(_SENTENCE_ENDS) and not self._is_streaming
+        return FOLLOW_UP_TIMEOUT_S if is_whole else STREAM_TIMEOUT_S
 
     def _read(self, raw: str) -> list[AgentAnswer]:
         try:
             data: Any = json.loads(raw)
         except ValueError:
+            if raw.lstrip().startswith("{") and not self._is_plain:
+                raise AgentBroke(f"{self._url}: a message is not valid JSON") from None
             self._is_plain = True
             return [AgentAnswer(raw)]
         if not isinstance(data, dict):
@@ -199,3 +282,26 @@ class WebSocketAgent:
             self._has_ended = True
             return [AgentAnswer("", ends_call=True)]
         return read_answer(data)
+
+
+def _join(replies: list[AgentAnswer], waited_s: float) -> AgentAnswer:
+    """Pieces of one turn; pieces of a word begin without a space."""
+    text = " ".join(item.text.strip() for item in replies if item.text.strip())
+    return AgentAnswer(
+        text,
+        ends_call=any(item.ends_call for item in replies),
+        note=next((item.note for item in replies if item.note), ""),
+        tool_calls=tuple(call for item in replies for call in item.tool_calls),
+        waited_s=waited_s,
+    )
+
+
+def _is_orderly(closed: ConnectionClosed) -> bool:
+    return closed.rcvd is not None and closed.rcvd.code in (1000, 1001, 1005)
+
+
+def _blame_close(url: str, closed: ConnectionClosed) -> LineFailed:
+    """A close with an error code is the agent's; without any code the line broke."""
+    if closed.rcvd is None:
+        return LineFailed(f"{url}: the connection was lost")
+    return AgentBroke(f"{url}: closed with the error {closed.rcvd.code}")

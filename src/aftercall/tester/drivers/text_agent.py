@@ -134,6 +134,7 @@ class TextAgentConnection:
         began = self._pace.clock.monotonic()
         replies = await work
         took = self._pace.clock.monotonic() - began if self._counts_work else 0.0
+        took = max(0.0, took - sum(reply.waited_s for reply in replies))
         trailing = len(frame) - len(frame.rstrip(b"\xff"))
         self._enqueue(replies, took + FRAME_S - trailing / SAMPLE_RATE_HZ)
 
@@ -145,6 +146,7 @@ class TextAgentConnection:
                 self._queue.append((clip, reply))
             self._is_ending = self._is_ending or reply.ends_call
             self._notes += [(reply.note, "")] if reply.note else []
+            self._notes += [("tool_call", called) for called in reply.tool_calls]
 
     def _play(self) -> AgentTick:
         clip, reply = self._queue[0]

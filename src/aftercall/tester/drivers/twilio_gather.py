@@ -17,9 +17,8 @@ from aftercall.clock import Clock, with_timeout
 from aftercall.errors import LineFailed
 from aftercall.ids import new_id
 from aftercall.tester.alignment import align_recording, expected_s
-from aftercall.tester.budget import SpendingLimit
 from aftercall.tester.caller import Caller, CallerMove
-from aftercall.tester.drivers.twilio_rest import TwilioDialer
+from aftercall.tester.drivers.dialer import SpendingLimit, TwilioDialer
 from aftercall.tester.line import Outcome
 from aftercall.tester.phrases import find_any
 from aftercall.tester.record import CallLog, CallRecord, EndedBy, LineEvent, Span
@@ -223,6 +222,9 @@ class GatherCalls:
         call.answered_s = self._clock.monotonic()
         if form.get("AnsweredBy", "").startswith(("machine", "fax")):
             call.outcome = "voicemail"
+            if call.scenario.outcome != "voicemail":
+                call.ended_by, call.end_why = "caller", "a mailbox answered"
+                return self._listen(call, CallerMove("hang_up"), 1.0)
         return self._listen(call, None, call.scenario.limits.greeting_s)
 
     async def _hear(self, call: GatherCall, form: Form) -> str:

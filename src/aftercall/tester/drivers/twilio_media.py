@@ -21,7 +21,7 @@ from aftercall.phone.wire import (
     WireEvent,
 )
 from aftercall.speech.sound import FRAME_BYTES
-from aftercall.tester.drivers.twilio_rest import TwilioDialer
+from aftercall.tester.drivers.dialer import TwilioDialer
 from aftercall.tester.line import (
     AgentTick,
     CallerTick,

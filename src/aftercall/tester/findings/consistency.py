@@ -1,26 +1,23 @@
 """The agent's words against the calendar, its earlier words, and what the caller asked for."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from datetime import date
 
+from aftercall.tester.claims import says_done
+from aftercall.tester.criterion import Deed
 from aftercall.tester.finding import CallView, Finding
-from aftercall.tester.phrases import content_words, find_any
+from aftercall.tester.phrases import (
+    content_words,
+    is_question,
+    likeness,
+    questions_of,
+    sentences_of,
+    word_set,
+)
+from aftercall.tester.record import Span
+from aftercall.tester.slots import DAYS, MONTHS, Slots, find_dated_days, find_slots
 
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-_DATED = re.compile(
-    rf"\b({'|'.join(_DAYS)}),? (?:the )?({'|'.join(_MONTHS)}) (\d{{1,2}})"
-    r"(?:st|nd|rd|th)?(?:,? (\d{4}))?",
-    re.IGNORECASE,
-)
-_DAY = re.compile(rf"\b({'|'.join(_DAYS)})\b", re.IGNORECASE)
-_BOOKED = (
-    "booked|scheduled|confirmed|all set|see you|you're down|put you down|appointment is",
-)
 _DENIED = re.compile(
     r"\b(?:no|don't (?:have|see) (?:any|a)?|there (?:is|are) no|have no|couldn't find (?:any"
     r"|a)?)\s+"
@@ -30,50 +27,122 @@ _DONE = re.compile(
     r"\b(?:sending|sent|refilled|refilling|cancell?ed|rescheduled|moved|updated|processed"
     r"|submitted)\b(.{3,60})"
 )
-_OTHER_DAY = re.compile(r"\b(?:not|can't|cannot|instead of|rather than|from)\b")
-_YES = re.compile(r"\W*(?:yes|sure|okay|that works|fine)\b")
+_OTHER_DAY = re.compile(
+    r"\b(?:not|can't|cannot|instead of|rather than|from|meant to|supposed to|currently|was)\b"
+)
+_YES = re.compile(r"\W*(?:yes|sure|okay|that works|fine|the first one)\b")
+_DEEDS: tuple[Deed, ...] = ("book", "move")
+_ASIDE = re.compile(
+    r"\b(?:open|opening|hours|closed|close|was|were|from|instead of|old|previous|earlier"
+    r"|cancel\w*|reminder|remind|call you|before|until|arrive|by|between|taken|full|available)\b"
+)
+_ASKS_SLOT = re.compile(r"\b(?:day|time|when|date)\b", re.IGNORECASE)
+_KEYS = re.compile(r"[{}\"\[\],:_]+|\b(?:date_?of_?birth|dob|birth)\b[^,}]*")
+_HOURS = re.compile(r"\b(?:open|close|hours|closing|closed|shut)\b")
+_PRICE = re.compile(r"(?:[$€£] ?\d[\d.,]*|\b\d[\d.,]* (?:dollars|euros|pounds)\b)")
+_NOT = re.compile(
+    r"\b(?:do not|does not|don't|doesn't|not|no|never|cannot|can't|isn't|aren't)\b"
+)
+_NOT_YET = re.compile(
+    r"\b(?:yet|until|unless|without|now|found|if|once|anything|only|worry|problem|hesitate)\b"
+)
+_CLOSED = re.compile(r"\b(?:closed|shut|not open|don't open|never open|aren't open)\b")
+_OPENED = re.compile(r"(?<!not )(?<!n't )(?<!never )\bopen\b")
+_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|s)$")
+_FILLERS = word_set("""
+    yes no sorry actually unfortunately afraid oh well please certainly still also even plan one
+    among all any
+""")
+_OBJECTS = (
+    re.compile(r"\bdr\.? ([a-z]{3,})"),
+    re.compile(r"\brefill (?:of|for) (?:your |the |my )?([a-z]{5,})"),
+)
+_PAST = re.compile(
+    r"\b(?:booked|scheduled|reserved|moved|rescheduled|cancell?ed|noted|written|taken|sent|saved"
+    r"|recorded|arranged|ordered|requested|refilled|passed|done|set|confirmed|down)\b"
+)
+_NO_MORE = re.compile(
+    r"\b(?:not|won't|no longer|n't|never|another time|some other|again|soon)\b"
+)
+_MORE = re.compile(
+    r"\b(?:yet|until|before|pay|else|other|further|more|questions?|problem|need|charge|fee|worry"
+    r"|cost|wait|doubt)\b"
+)
+_STANDS = re.compile(
+    r"\b(?:see(?:ing)? you|expect(?:ing)? you|still (?:on|stands?|there|booked|have|down)|stays?"
+    r"|remains?|looking forward)\b"
+)
+_RECORD = "(?:appointments?|bookings?|reminders?|messages?|records?|notes?|refills?|orders?|entry)"
+_NO_RECORD = re.compile(
+    rf"\b(?:(?:don't|do not|can't|cannot) (?:have|see|find) (?:any|an?) {_RECORD}\b"
+    rf"|(?:have|see|find|there's|there is) (?:nothing (?:down|booked|noted|for you|here|on file|in"
+    rf" the|under)|no {_RECORD})\b"
+    r"|(?:didn't|did not|haven't|have not|never) (?:actually |really )?(?:write|written|wrote|taken"
+    r"|took|made|book|booked|note|noted|save|saved|send|sent|passed)\b"
+    r"|nothing (?:is|was|has been|got) (?:booked|noted|saved|written|sent|taken))"
+)
+_TODAY = re.compile(r"\btoday\b", re.IGNORECASE)  # mostly a courtesy
+_PARTS = re.compile(r"[,;.!?]| but ")
+_TAKEN = re.compile(
+    r"\b(?:taken|full|fully booked|booked up|booked solid|unavailable|not|no|gone|closed|can't)\b"
+)
+_ACCEPTS = ("filler:yes", "filler:choice")
+_BIRTH = re.compile(r"\b(?:birth|born)\b")
 _SYNONYMS = {
     "medication": "drug",
     "prescription": "drug",
     "refill": "drug",
     "appointment": "visit",
     "booking": "visit",
+    "accept": "take",
+    "insurance": "plan",
 }
 
 
 def find(view: CallView) -> Iterator[Finding]:
     yield from _weekdays(view)
     yield from _contradictions(view)
+    yield from _turned_facts(view)
     yield from _slots(view)
+    yield from _wrong_object(view)
+
+
+def _wrong_object(view: CallView) -> Iterator[Finding]:
+    """Does for another doctor, or with another medicine, what the caller asked for."""
+    asked = " ".join(span.text for span in view.record.caller_spans).lower()
+    first = min((number for number, _ in view.caller_turns()), default=0)
+    known = " ".join(span.text for span in view.spans[: max(0, first - 1)]).lower()
+    for pattern in _OBJECTS:
+        wanted = set(pattern.findall(asked))
+        told = [
+            (number, found)
+            for number, span in view.agent_turns()
+            if number > first
+            for sentence in sentences_of(span.text.lower())
+            if not is_question(sentence) and says_done("take", sentence)
+            for found in pattern.findall(sentence)
+        ]
+        other = [item for item in told if item[1] not in f"{asked} {known}"]
+        if wanted and other and not any(found in wanted for _, found in told):
+            number, found = other[-1]
+            text = f"speaks of {found}; the caller asked for {min(wanted)}"
+            yield view.finding("wrong_object", text, number, detail=found)
 
 
 def _weekdays(view: CallView) -> Iterator[Finding]:
     today = view.record.started_at.date()
     for number, span in view.agent_turns():
-        for day, month, day_number, year in _DATED.findall(span.text):
-            month_number = _MONTHS.index(month.lower()) + 1
-            meant = _date(
-                month_number, int(day_number), int(year) if year else None, today
-            )
-            if meant is not None and _DAYS[meant.weekday()] != day.lower():
-                true = _DAYS[meant.weekday()].capitalize()
-                text = f"{month} {day_number} is a {true}, not a {day.capitalize()}"
+        for day, meant in find_dated_days(span.text, today):
+            true = DAYS[meant.weekday()]
+            if true != day:
+                said = f"{MONTHS[meant.month - 1].capitalize()} {meant.day}"
+                text = f"{said} is a {true.capitalize()}, not a {day.capitalize()}"
                 yield view.finding("wrong_weekday", text, number)
-
-
-def _date(month: int, day: int, year: int | None, today: date) -> date | None:
-    """Without a year, the next such day."""
-    try:
-        if year:
-            return date(year, month, day)
-        meant = date(today.year, month, day)
-        return meant if meant >= today else date(today.year + 1, month, day)
-    except ValueError:
-        return None
 
 
 def _contradictions(view: CallView) -> Iterator[Finding]:
     denied: list[tuple[int, set[str]]] = []
+    yield from _undone(view)
     for number, span in view.agent_turns():
         text = span.text.lower().replace("’", "'")
         for rest in _DONE.findall(text):
@@ -85,40 +154,248 @@ def _contradictions(view: CallView) -> Iterator[Finding]:
         denied += [(number, _stems(thing)) for thing in _DENIED.findall(text)]
 
 
+def _undone(view: CallView) -> Iterator[Finding]:
+    """Says that it is done, and later that there is nothing, or that the opposite holds."""
+    wanted = {
+        item.deed
+        for item in view.scenario.success
+        if item.call in (None, view.record.number)
+    }
+    done_at = 0
+    for number, span in view.agent_turns():
+        for sentence in sentences_of(span.text):
+            plain = sentence.lower().replace("’", "'")
+            if is_question(sentence):
+                continue
+            if done_at and _takes_back(plain, is_cancelled="cancel" in wanted):
+                text = "said that it is done, and later the opposite"
+                turns = (done_at, number)
+                yield view.finding("contradiction", text, *turns, detail="done or not")
+                return
+            deeds = [
+                deed for deed in wanted if deed in ("book", "move", "cancel", "take")
+            ]
+            if any(_was_done(deed, plain) for deed in deeds):
+                done_at = done_at or number
+
+
+def _was_done(deed: Deed, sentence: str) -> bool:
+    """In so many words; what is promised or offered can still come to nothing."""
+    return _PAST.search(sentence) is not None and says_done(deed, sentence)
+
+
+def _takes_back(sentence: str, *, is_cancelled: bool) -> bool:
+    if is_cancelled:
+        return (
+            _STANDS.search(sentence) is not None and _NO_MORE.search(sentence) is None
+        )
+    return _NO_RECORD.search(sentence) is not None and _MORE.search(sentence) is None
+
+
+def _turned_facts(view: CallView) -> Iterator[Finding]:
+    """Two statements about one thing that cannot both be true."""
+    today = view.record.started_at.date()
+    told: list[tuple[int, str]] = []
+    for number, span in view.agent_turns():
+        for sentence in sentences_of(span.text):
+            if is_question(sentence):
+                continue
+            for turn, earlier in told:
+                if what := _clash(earlier, sentence, today):
+                    text = f"contradicts itself about {what}"
+                    yield view.finding("contradiction", text, turn, number, detail=what)
+                    return
+            told.append((number, sentence))
+
+
+def _clash(one: str, other: str, today: date) -> str:
+    """What the two sentences disagree about; empty if both may be true."""
+    first, second = one.lower().replace("’", "'"), other.lower().replace("’", "'")
+    if _HOURS.search(first) and _HOURS.search(second):
+        before, after = find_slots(first, today), find_slots(second, today)
+        days = before.days & after.days
+        if _has_other_hours(before, after) or _is_open_and_closed(first, second, days):
+            return "the opening hours"
+    if _has_other_price(first, second):
+        return "the price"
+    return "whether it is so" if _is_denied(first, second) else ""
+
+
+def _has_other_hours(before: Slots, after: Slots) -> bool:
+    same_days = before.days == after.days or not before.days or not after.days
+    both = before.times and after.times
+    return bool(both) and same_days and not before.times & after.times
+
+
+def _is_denied(first: str, second: str) -> bool:
+    """One sentence says what the other denies."""
+    is_same = bool(_NOT.search(first)) == bool(_NOT.search(second))
+    if is_same or _NOT_YET.search(first) or _NOT_YET.search(second):
+        return False
+    stripped = _NOT.sub(" ", first), _NOT.sub(" ", second)
+    words = _matter(stripped[0]), _matter(stripped[1])
+    shared, smaller = len(words[0] & words[1]), min(len(words[0]), len(words[1]))
+    is_about_same = likeness(*stripped) >= 0.8 or shared == smaller
+    return shared >= 3 and is_about_same
+
+
+def _matter(text: str) -> set[str]:
+    """What a sentence is about, with one word for what is said in several."""
+    words = {_ENDING.sub("", word) for word in content_words(text)}
+    return {_SYNONYMS.get(word, word) for word in words} - _FILLERS
+
+
+def _is_open_and_closed(one: str, other: str, days: frozenset[int]) -> bool:
+    """One says that it is open on a day, the other that it is closed."""
+    closed = [_CLOSED.search(text) is not None for text in (one, other)]
+    opened = [_OPENED.search(text) is not None for text in (one, other)]
+    is_either = (closed[0] and opened[1] and not opened[0]) or (
+        closed[1] and opened[0] and not opened[1]
+    )
+    return bool(days) and is_either
+
+
+def _has_other_price(one: str, other: str) -> bool:
+    first, second = set(_PRICE.findall(one)), set(_PRICE.findall(other))
+    if not first or not second or first & second:
+        return False
+    words = set(content_words(_PRICE.sub("", one)))
+    others = set(content_words(_PRICE.sub("", other)))
+    return len(words & others) >= 0.6 * max(1, len(words | others))
+
+
 def _stems(text: str) -> set[str]:
     words = {word.removesuffix("s") for word in content_words(text)}
     return {_SYNONYMS.get(word, word) for word in words}
 
 
 def _slots(view: CallView) -> Iterator[Finding]:
-    """The day that is confirmed against the day that was asked for last."""
-    wanted: tuple[int, str] | None = None
-    was_offered = False
+    """The day and time that the agent confirms against those that were agreed on last."""
+    today = view.record.started_at.date()
+    agreed, said_at = Slots(frozenset(), frozenset()), 0
+    offered = agreed
+    was_checked = False  # asked which day and time the agent has
     for number, span in enumerate(view.spans, 1):
-        days = [day.lower() for day in _DAY.findall(span.text)]
-        text = span.text.lower()
         if span.who == "caller":
-            if len(set(days)) == 1 and not _OTHER_DAY.search(text):
-                wanted = (number, days[0])
-            elif was_offered and (
-                span.why.startswith("filler:yes") or _YES.match(text)
-            ):
-                wanted = None
+            agreed, changed = _agree(span, agreed, offered, today)
+            said_at = number if changed else said_at
+            was_checked = (
+                span.why == "check" and _ASKS_SLOT.search(span.text) is not None
+            )
             continue
-        is_booked = bool(days) and find_any(_BOOKED, span.text) is not None
-        if (
-            wanted
-            and is_booked
-            and wanted[1] not in days
-            and not _is_asked(span.text, days[0])
-        ):
-            booked, asked = days[0].capitalize(), wanted[1].capitalize()
-            text = f"confirmed {booked}; the caller had asked for {asked}"
-            who = view.blame(wanted[0])
-            yield view.finding("slot_changed", text, wanted[0], number, who=who)
-            return
-        was_offered = bool(days) and span.text.rstrip().endswith("?")
+        for sentence in sentences_of(span.text):
+            confirmed = _confirmed(sentence, today, is_answer=was_checked)
+            other = _differs(agreed, confirmed)
+            if said_at and other:
+                text = f"confirmed {other}; the caller had agreed to {_speak(agreed)}"
+                detail = "day" if confirmed.days - agreed.days else "time"
+                turns = (said_at, number)
+                yield view.finding("slot_changed", text, *turns, detail=detail)
+                return
+        offered = _offered(span.text, today)
+    if said_at:
+        yield from _last_word(view, agreed, said_at)
 
 
-def _is_asked(text: str, day: str) -> bool:
-    return "?" in text.split(day)[-1][:40]
+def _last_word(view: CallView, agreed: Slots, said_at: int) -> Iterator[Finding]:
+    """Names another day or time after the agreement, by voice or tool, and never the right one."""
+    today = view.record.started_at.date()
+    told = [
+        (number, slots)
+        for number, span in view.agent_turns()
+        if number > said_at
+        for sentence in sentences_of(span.text)
+        if not is_question(sentence)
+        and not _is_aside(view, sentence)
+        and (slots := find_slots(_TODAY.sub(" ", sentence), today))
+    ]
+    last = max((number for number, _ in view.agent_turns()), default=0)
+    for event in view.record.events:
+        start_s = view.spans[said_at - 1].start_s
+        if event.kind == "tool_call" and event.at_s > start_s:
+            arguments = _KEYS.sub(" ", event.detail.partition(" ")[2])
+            if slots := find_slots(arguments, today):
+                told.append((last, slots))
+    other = [(number, slots) for number, slots in told if _differs(agreed, slots)]
+    if other and not any(_same(agreed, slots) for _, slots in told):
+        number, slots = other[0]
+        text = f"came to {_speak(slots)}; the caller had agreed to {_speak(agreed)}"
+        yield view.finding("slot_changed", text, said_at, number, detail="day")
+
+
+def _same(agreed: Slots, said: Slots) -> bool:
+    return bool(agreed.days & said.days or agreed.times & said.times) and not _differs(
+        agreed, said
+    )
+
+
+def _is_aside(view: CallView, sentence: str) -> bool:
+    """About another time than that of the appointment; a reminder is one unless it is the wish."""
+    plain = sentence.lower().replace("’", "'")
+    asked = " ".join(span.text for span in view.record.caller_spans).lower()
+    if "remind" not in asked:
+        return _ASIDE.search(plain) is not None
+    is_wish = "remind" in plain
+    return not is_wish or _ASIDE.search(plain.replace("remind", "")) is not None
+
+
+def _agree(
+    span: Span, agreed: Slots, offered: Slots, today: date
+) -> tuple[Slots, bool]:
+    """What is agreed on after the caller's turn, and whether the turn changed it."""
+    parts = [
+        part for part in _PARTS.split(span.text.lower()) if not _BIRTH.search(part)
+    ]
+    plain = ", ".join(parts)
+    own = find_slots(_TODAY.sub(" ", plain), today)
+    if span.why.startswith(("answer:", "gap", "check")):
+        return agreed, False
+    if own and not _OTHER_DAY.search(plain):
+        if own.days & offered.days and not own.times:
+            own = Slots(own.days, offered.times)
+        return _take_over(own, agreed), True
+    if offered and (span.why.startswith(_ACCEPTS) or _YES.match(plain)):
+        taken = _take_over(offered, agreed)
+        return taken, taken != agreed
+    return agreed, False
+
+
+def _take_over(new: Slots, agreed: Slots) -> Slots:
+    """With several days or times it is open which one is agreed on."""
+    if len(new.days) > 1 or len(new.times) > 1:
+        return Slots(frozenset(), frozenset())
+    return Slots(new.days or agreed.days, new.times or agreed.times)
+
+
+def _offered(text: str, today: date) -> Slots:
+    """The day and time that a yes would agree to: what is asked, or what is said to be free."""
+    asked = find_slots(" ".join(questions_of(text)), today)
+    if asked:
+        return asked
+    free = [part for part in _PARTS.split(text) if not _TAKEN.search(part.lower())]
+    return find_slots(" . ".join(free), today)
+
+
+def _confirmed(sentence: str, today: date, *, is_answer: bool) -> Slots:
+    """The day and time of a sentence that says that something is booked, or answers for when."""
+    plain = sentence.lower().replace("’", "'")
+    is_done = is_answer or any(says_done(deed, plain) for deed in _DEEDS)
+    if is_question(sentence) or not is_done or _ASIDE.search(plain):
+        return Slots(frozenset(), frozenset())
+    return find_slots(_TODAY.sub(" ", sentence), today)
+
+
+def _differs(agreed: Slots, confirmed: Slots) -> str:
+    has_other_day = _are_apart(agreed.days, confirmed.days)
+    is_other = has_other_day or _are_apart(agreed.times, confirmed.times)
+    return _speak(confirmed) if is_other else ""
+
+
+def _are_apart(one: Set[object], other: Set[object]) -> bool:
+    """Both are known, and have nothing in common."""
+    return bool(one) and bool(other) and one.isdisjoint(other)
+
+
+def _speak(slots: Slots) -> str:
+    days = [DAYS[day].capitalize() for day in sorted(slots.days)]
+    return " at ".join([*days[:1], *sorted(slots.times)[:1]]) or "nothing"

@@ -1,9 +1,12 @@
 """Questions asked again after the answer, repeated sentences, refusals, stalling and echoes."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
+from aftercall.tester.claims import promises_answer, says_done
 from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.phrases import (
+    ANYTHING_ELSE,
     asked_fields,
     content_words,
     find_any,
@@ -11,9 +14,11 @@ from aftercall.tester.phrases import (
     likeness,
     questions_of,
     sentences_of,
+    word_set,
     words_of,
 )
 from aftercall.tester.scenario import Who
+from aftercall.tester.slots import HOUR_WORDS, find_slots
 
 MIN_SIMILARITY = 0.86
 MIN_REPEATS = 3
@@ -26,12 +31,48 @@ _STALLING = (
     "still looking|let me look|one second|hold on",
 )
 _POLITE = (
-    "anything else|something else|what else|how can i help|how may i help|what can i do",
+    *ANYTHING_ELSE,
     "are you still there|is that correct|is that right",
 )
 
 
+_CLARIFIES = (
+    "spell|spelling|spelled|letter by letter|how do you write|last four|once more|one more time",
+    (
+        r"/\b(?:catch|hear|heard|understand|misheard|repeat|say (?:that|it) again|come again|pardon"
+        r"|read (?:that|it) back|double.check|verify|confirm|correct|right\?|make sure|sorry|"
+        r"apolog\w+)\b/"
+    ),
+)
+_ANOTHER = (
+    "another|other|else|second|alternate|alternative|as well|backup|different|new one",
+)
+_PARTS = (
+    "first name|last name|family name|surname|middle name|given name|year|month|zip",
+)
+_ANSWERS = ("turn:", "stage:", "opening", "answer:", "filler:slot", "filler:usual")
+_SCRIPT = ("opening", "turn:", "stage:", "answer:", "filler:reason", "filler:slot")
+_OPEN_QUESTION = ("what|which|when|where|who|why|how",)
+_PUZZLED = (
+    (
+        r"/\b(?:didn't|did not|couldn't|could not|don't|do not|can't|cannot) (?:quite )?"
+        r"(?:catch|get|hear|understand|follow)\b|\b(?:say|repeat) (?:that|it|yourself)(?: again)?\b"
+        r"|\b(?:come again|pardon|what was that|once more|one more time|rephrase)\b/"
+    ),
+)
+_QUESTION_WORDS = word_set("""
+    what when where who which why how would like want need know tell give may might shall should
+    could today just also okay ok great thanks thank sure any some get got have has does did
+    going go let us now help you're i've we've there's that's what's
+""")
+
+
 def find(view: CallView) -> Iterator[Finding]:
+    yield from _answers_alike(view)
+    yield from _loops(view)
+    yield from _never_understands(view)
+    yield from _asks_stage_again(view)
+    yield from _says_twice(view)
     yield from _asks_again(view)
     yield from _says_again(view)
     yield from _stalls(view)
@@ -39,17 +80,15 @@ def find(view: CallView) -> Iterator[Finding]:
 
 
 def _asks_again(view: CallView) -> Iterator[Finding]:
+    """The same thing asked for after the caller gave it; spelling and reading back are neither."""
     answers = view.plan.caller_context.verification.answers
     ways = {name: item.asked_as for name, item in answers.items()}
     answered: dict[str, int] = {}  # field: the caller's turn that answered it
     asked: list[tuple[str, int, int]] = []  # question, its turn, the answer's turn or 0
     for number, span in enumerate(view.spans, 1):
         if span.who == "caller":
-            words = set(words_of(span.text))
-            for name, item in answers.items():
-                if set(words_of(item.answer)) <= words:
-                    answered[name] = number
-            if span.why.startswith(("turn:", "stage:", "opening")):
+            _note_answers(view, number, answered)
+            if span.why.startswith(_ANSWERS):
                 asked = [
                     (question, turn, answer or number)
                     for question, turn, answer in asked
@@ -58,35 +97,166 @@ def _asks_again(view: CallView) -> Iterator[Finding]:
         for question in questions_of(span.text):
             fields = [name for name in asked_fields(question, ways) if name in answers]
             for name in fields:
-                if name in answered and not _reads_back(question, answers[name].answer):
+                if name in answered and _asks_anew(view, number, name, question):
                     text = f"asked for {name} again after it was answered"
-                    turns, who = (answered[name], number), view.blame(answered[name])
-                    yield view.finding("asks_again", text, *turns, who=who, detail=name)
+                    turns = (answered[name], number)
+                    yield view.finding("asks_again", text, *turns, detail=name)
             if not fields:
                 yield from _repeated_question(view, question, number, asked)
                 asked.append((question, number, 0))
 
 
-def _reads_back(question: str, answer: str) -> bool:
-    """A question that holds the answer asks for a yes."""
+def _note_answers(view: CallView, number: int, answered: dict[str, int]) -> None:
+    words = set(words_of(view.spans[number - 1].text))
+    for name, item in view.plan.caller_context.verification.answers.items():
+        if set(words_of(item.answer)) <= words and view.was_heard(
+            view.spans[number - 1]
+        ):
+            answered[name] = number
+
+
+def _asks_anew(view: CallView, number: int, name: str, question: str) -> bool:
+    """Not if the agent reads the answer back, has it spelled, or asks for one part of it."""
+    answer = view.plan.caller_context.verification.answers[name].answer
+    turn = view.spans[number - 1].text
+    if _reads_back(turn, answer) or find_any(_CLARIFIES, turn):
+        return False
+    part = find_any(_PARTS, question)
+    earlier = (span.text for at, span in view.agent_turns() if at < number)
+    if part and not any(find_any((part,), text) for text in earlier):
+        return False
+    return find_any(_ANOTHER, question) is None
+
+
+def _reads_back(text: str, answer: str) -> bool:
+    """A turn that holds most of the answer asks for a yes."""
     known = set(content_words(answer))
-    return bool(known) and len(known & set(content_words(question))) >= min(
-        2, len(known)
-    )
+    return bool(known) and len(known & set(content_words(text))) >= min(2, len(known))
 
 
 def _repeated_question(
     view: CallView, question: str, number: int, asked: list[tuple[str, int, int]]
 ) -> Iterator[Finding]:
-    if find_any(_POLITE, question) or len(words_of(question)) < 3:
+    """Judged on what is asked for: the words that are not those of every question."""
+    matter = _matter(question)
+    if find_any((*_POLITE, *_CLARIFIES, *_ANOTHER), question) or len(matter) < 2:
         return
+    today = view.record.started_at.date()
     for earlier, turn, answer in asked:
-        if turn < number and answer and likeness(earlier, question) >= MIN_SIMILARITY:
-            text = "asked the same question again after it was answered"
-            detail = " ".join(content_words(question)[:6])
-            turns, who = (turn, answer, number), view.blame(answer)
-            yield view.finding("asks_again", text, *turns, who=who, detail=detail)
+        same = set(matter) == set(_matter(earlier))
+        if not (turn < number and answer and same):
+            continue
+        if find_slots(earlier, today) != find_slots(question, today):
+            continue
+        text = "asked the same question again after it was answered"
+        detail = " ".join(matter[:6])
+        turns, who = (turn, answer, number), view.blame(answer)
+        yield view.finding("asks_again", text, *turns, who=who, detail=detail)
+        return
+
+
+def _matter(question: str) -> list[str]:
+    """The words of a question that say what it asks for."""
+    return [word for word in content_words(question) if word not in _QUESTION_WORDS]
+
+
+def _answers_alike(view: CallView) -> Iterator[Finding]:
+    """Gives one answer to different things: it does not listen."""
+    pairs = [
+        (heard.text, item.agent[0])
+        for item in view.exchanges
+        if item.agent
+        and not (heard := view.spans[item.caller - 1]).is_planned_overlap
+        and heard.why != "goodbye"
+    ]
+    if len(pairs) < MIN_REPEATS or len({heard for heard, _ in pairs}) < MIN_REPEATS:
+        return
+    answers = [view.spans[turn - 1].text for _, turn in pairs]
+    first = " ".join(words_of(answers[0]))
+    if first and all(" ".join(words_of(text)) == first for text in answers):
+        turns = [turn for _, turn in pairs]
+        text = f"gave the same answer {len(pairs)} times, whatever the caller said"
+        yield view.finding("answers_alike", text, *turns[:4])
+
+
+def _loops(view: CallView) -> Iterator[Finding]:
+    """Says one turn again and again while the caller goes on with the script."""
+    turns: dict[str, list[int]] = {}
+    for number, span in view.agent_turns():
+        before = view.spans[number - 2].why if number > 1 else ""
+        said = " ".join(words_of(span.text))
+        is_in_script = number == 1 or before.startswith(_SCRIPT)
+        if len(said.split()) < 4 or not is_in_script:
+            continue
+        turns.setdefault(said, []).append(number)
+    for found in turns.values():
+        if len(found) >= MIN_REPEATS:
+            text = f"came back to the same words {len(found)} times"
+            yield view.finding("loops", text, *found, who=_blame_between(view, found))
             return
+
+
+def _never_understands(view: CallView) -> Iterator[Finding]:
+    """Asks again and again to hear it once more."""
+    turns = [
+        number
+        for number, span in view.agent_turns()
+        if number > 1
+        and view.spans[number - 2].why.startswith(_SCRIPT)
+        and find_any(_PUZZLED, span.text)
+    ]
+    if len(turns) >= MIN_REPEATS:
+        text = f"did not understand the caller {len(turns)} times"
+        who = _blame_between(view, turns)
+        yield view.finding("loops", text, *turns, who=who, detail="not understood")
+
+
+def _asks_stage_again(view: CallView) -> Iterator[Finding]:
+    """Asks in other words for what a stage of the script has answered."""
+    said: dict[str, int] = {}
+    for number, span in view.caller_turns():
+        if not span.why.startswith("stage:") or span.text.lower().startswith("yes"):
+            continue
+        before = said.get(span.why)
+        asked = view.spans[number - 2] if number > 1 else span
+        said[span.why] = number
+        if before is None or find_any(_CLARIFIES, asked.text):
+            continue
+        question = " ".join(questions_of(asked.text)) if asked.who == "agent" else ""
+        if find_any(_OPEN_QUESTION, question):
+            text = "asked again for what the caller had answered"
+            turns = (before, number - 1)
+            yield view.finding("asks_again", text, *turns, detail=span.why)
+            return
+
+
+def _says_twice(view: CallView) -> Iterator[Finding]:
+    """A sentence twice in a row in one turn, or one turn after the other without a reason."""
+    before: tuple[int, str, float] = (0, "", 0.0)
+    short_ones = 0
+    for number, span in view.agent_turns():
+        sentences = [" ".join(words_of(part)) for part in sentences_of(span.text)]
+        doubled = [one for one, other in pairwise(sentences) if one == other]
+        short_ones += len(doubled)
+        for one in doubled:
+            if len(one.split()) >= 3 or short_ones >= MIN_REPEATS:
+                text = "said a sentence twice in a row"
+                yield view.finding("says_twice", text, number, detail="in a turn")
+                return
+        half = len(sentences) // 2
+        first = sentences[:half]
+        is_doubled = half > 1 and first + first == sentences
+        if is_doubled:
+            text = "said everything of a turn twice"
+            yield view.finding("says_twice", text, number, detail="in a turn")
+            return
+        whole = " ".join(sentences)
+        is_next = before[0] == number - 1 and not find_any(_POLITE, span.text)
+        if is_next and whole == before[1] and len(whole.split()) >= 4:
+            text = "said the same twice without hearing anything in between"
+            yield view.finding("says_twice", text, before[0], number, detail="turns")
+            return
+        before = (number, whole, span.end_s)
 
 
 def _says_again(view: CallView) -> Iterator[Finding]:
@@ -94,7 +264,9 @@ def _says_again(view: CallView) -> Iterator[Finding]:
         if len(turns) < MIN_REPEATS:
             continue
         kind, text = "says_again", f"said the same sentence {len(turns)} times"
-        if find_any(_REFUSING, sentence):
+        plain = sentence.lower().replace("’", "'")
+        has_way_out = promises_answer(plain) or says_done("take", plain)
+        if find_any(_REFUSING, sentence) and not has_way_out:
             kind, text = "refusal_loop", f"refused the same way {len(turns)} times"
         yield view.finding(kind, text, *turns, who=_blame_between(view, turns))
 
@@ -150,8 +322,13 @@ def _echoes(view: CallView) -> Iterator[Finding]:
     echoed: list[int] = []
     said = 0
     for exchange in view.exchanges:
-        caller = words_of(view.spans[exchange.caller - 1].text)
-        if len(caller) < 3 or not exchange.agent:
+        span = view.spans[exchange.caller - 1]
+        caller = words_of(span.text)
+        # to say an answer or a number back is to confirm it
+        confirms = span.why.startswith("answer:") or all(
+            word.isdigit() or word in HOUR_WORDS or len(word) == 1 for word in caller
+        )
+        if len(caller) < 3 or not exchange.agent or confirms:
             continue
         said += 1
         answer = words_of(view.spans[exchange.agent[0] - 1].text)

@@ -5,7 +5,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from aftercall.tester.finding import CallView, Finding
-from aftercall.tester.phrases import asked_fields, find_any, likeness, words_of
+from aftercall.tester.phrases import (
+    asked_fields,
+    find_any,
+    likeness,
+    questions_of,
+    words_of,
+)
 from aftercall.tester.record import Span
 
 _NUMBER = re.compile(r"\d+")
@@ -18,8 +24,19 @@ _FREE = (
     "closing",
     "hold",
     "model",
+    "check",
+    "gap",
 )
-_MAY_REPEAT = ("filler:", "nudge", "answer:", "turn:", "goodbye", "closing")
+_MAY_REPEAT = (
+    "filler:",
+    "gap",
+    "check",
+    "nudge",
+    "answer:",
+    "turn:",
+    "goodbye",
+    "closing",
+)
 
 
 def find(view: CallView) -> Iterator[Finding]:
@@ -34,6 +51,7 @@ def find(view: CallView) -> Iterator[Finding]:
         if event.kind == "not_interrupted":
             text = 'could not interrupt on this line; `tester.phone_mode = "media"` can'
             yield view.finding("not_interrupted", text, detail=event.detail)
+    yield from _gaps(view)
     yield from _ignored_questions(view)
     yield from _repeats(view)
     yield from _unsaid_opening(view)
@@ -91,6 +109,17 @@ def _invented(view: CallView, span: Span) -> str:
     )
 
 
+def _gaps(view: CallView) -> Iterator[Finding]:
+    """Questions that the script has no answer to; the caller said so."""
+    gaps = [number for number, span in view.caller_turns() if span.why == "gap"]
+    if gaps:
+        asked = view.spans[gaps[0] - 2].text if gaps[0] > 1 else ""
+        question = " ".join(questions_of(asked)) or asked
+        text = f"the script has no answer to {question!r}"
+        turns = [turn for gap in gaps[:3] for turn in (gap - 1, gap)]
+        yield view.finding("not_in_script", text, *turns)
+
+
 def _ignored_questions(view: CallView) -> Iterator[Finding]:
     """The agent asked who is calling; the script has the answer, but the caller did not give it."""
     answers = view.plan.caller_context.verification.answers
@@ -146,3 +175,12 @@ def _left_early(view: CallView) -> Iterator[Finding]:
         yield view.finding(
             "caller_left_early", "the caller hung up before the script was over"
         )
+    said = {span.why for span in record.caller_spans}
+    left = [
+        name
+        for place, stage in enumerate(view.plan.caller_context.response_stages, 1)
+        if stage.needed and f"stage:{(name := stage.name or str(place))}" not in said
+    ]
+    if has_closed and left:
+        text = f"the caller ended the call without having said: {', '.join(left)}"
+        yield view.finding("caller_left_early", text)

@@ -10,6 +10,7 @@ from aftercall.tester.record import Span
 from aftercall.tester.scenario import Who
 
 MONOLOGUE_S = 40.0
+MIN_LATE = 3  # so many late answers are no accident
 MIN_OVERLAP_S = 0.25
 SAME_MOMENT_S = 0.2
 NEAR_END_S = 0.15
@@ -56,12 +57,15 @@ def _late_greeting(view: CallView) -> Iterator[Finding]:
 
 def _late_answers(view: CallView) -> Iterator[Finding]:
     limit_s = view.scenario.limits.response_ms / 1000
+    late = [item for item in view.exchanges if (item.latency_s or 0.0) > limit_s]
     for exchange in view.exchanges:
         if not exchange.agent:
             yield from _unanswered(view, exchange.caller)
         elif exchange.latency_s is not None and exchange.latency_s > limit_s:
             severity: Severity = (
-                "major" if exchange.latency_s > 1.5 * limit_s else "minor"
+                "major"
+                if exchange.latency_s > 1.5 * limit_s or len(late) >= MIN_LATE
+                else "minor"
             )
             text = f"the answer came after {exchange.latency_s:.2f} s"
             turns = (exchange.caller, exchange.agent[0])

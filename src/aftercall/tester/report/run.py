@@ -1,6 +1,7 @@
 """One run of the suite: its rates and figures, and the run as JSON and JUnit XML."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -8,11 +9,18 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from aftercall.tester.bug_ledger import fingerprint
 from aftercall.tester.calibrate import Calibration
+from aftercall.tester.finding import BUG_SEVERITIES
 from aftercall.tester.measures import percentile
 from aftercall.tester.record import format_time, record_json
 from aftercall.tester.redact import Redactor
 from aftercall.tester.score import ScenarioScore
-from aftercall.tester.statistics import pass_at_k, pass_hat_k, speak_rate, wilson
+from aftercall.tester.statistics import (
+    load_track_record,
+    pass_at_k,
+    pass_hat_k,
+    speak_rate,
+    wilson,
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,31 @@ class PassRates:
         )
 
 
+@dataclass(frozen=True)
+class RunSummary:
+    """One run in a row of runs of the same agent."""
+
+    id: str
+    started_at: str
+    passed: int
+    failed: int
+    runs: int
+    bugs: frozenset[str]
+    """Fingerprints."""
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "RunSummary":
+        """From what `run_json` made."""
+        bugs = (
+            finding["fingerprint"]
+            for result in data["results"]
+            for finding in result["findings"]
+            if finding["who"] == "agent" and finding["severity"] in BUG_SEVERITIES
+        )
+        keys = ("id", "started_at", "passed", "failed", "runs")
+        return cls(**{key: data[key] for key in keys}, bugs=frozenset(bugs))
+
+
 def rates_of(run: RunReport) -> PassRates | None:
     counted = []
     for _, items in run.by_scenario():
@@ -101,14 +134,15 @@ def speak_latency(run: RunReport) -> str:
 
 
 def speak_calibration(run: RunReport) -> str:
+    record = load_track_record().sentence
     if not run.calibration:
-        return "the tester was not calibrated for this run"
+        return f"the tester was not calibrated for this run; {record}"
     worst = max(item.latency_p95_ms for item in run.calibration)
     false = sum(item.false_barge_ins for item in run.calibration)
     turns = sum(item.turns for item in run.calibration)
     return (
         f"tester's own error: latency {worst:.1f} ms at p95 on its worst line, {false} false "
-        f"barge-ins in {turns} turns"
+        f"barge-ins in {turns} turns; {record}"
     )
 
 
@@ -133,19 +167,40 @@ def _scored_json(run: RunReport, item: ScenarioScore) -> dict[str, Any]:
     findings = []
     for finding in item.findings:
         mark = {"fingerprint": fingerprint(run.target, finding)}
-        findings.append(mark | asdict(finding) | {"turns": list(finding.turns)})
+        doubts = {"expected": finding.expected, "wrong_if": list(finding.wrong_if)}
+        if finding.is_bug:
+            doubts["how_often_right"] = load_track_record().speak_kind(finding.kind)
+        turns = {"turns": list(finding.turns)}
+        findings.append(mark | asdict(finding) | turns | doubts)
     calls = zip(item.records, item.measures, strict=True)
     return {
         "scenario": item.scenario.name,
         "goal": item.scenario.goal,
         "run": item.run,
         "verdict": item.verdict,
+        "reason": item.reason,
         "criteria": [asdict(checked) for checked in item.criteria],
         "findings": findings,
         "calls": [
             record_json(record) | {"measures": measures} for record, measures in calls
         ],
     }
+
+
+def github_annotations(run: RunReport, redactor: Redactor) -> Iterator[str]:
+    """Lines that GitHub shows on the page of a workflow's run: bugs, and runs left open."""
+    for item in run.scored:
+        place = f"{item.scenario.name}, run {item.run}"
+        for finding in item.bugs:
+            text = _one_line(f"{finding.text}; expected: {finding.expected}", redactor)
+            yield f"::error title={place} ({finding.kind})::{text}"
+        if item.reason:
+            text = _one_line(item.reason, redactor)
+            yield f"::warning title={place} ({item.verdict})::{text}"
+
+
+def _one_line(text: str, redactor: Redactor) -> str:
+    return " ".join(redactor.clean(text).replace("%", "%25").split())
 
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -192,7 +247,7 @@ def _add_case(suite: Element, item: ScenarioScore, redactor: Redactor) -> None:
         )
         failure.text = _clean("\n".join(lines), redactor)
     elif item.verdict != "passed":
-        message = f"{item.verdict}: not the agent's doing, or not to be told"
+        message = f"{item.verdict}: {item.reason}"
         SubElement(case, "skipped", message=_clean(message, redactor))
     spans = [span for record in item.records for span in record.spans]
     text = "\n".join(f"{span.who}: {span.text}" for span in spans)

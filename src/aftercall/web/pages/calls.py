@@ -2,10 +2,11 @@
 
 import json
 from datetime import date, datetime, time, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -16,10 +17,11 @@ from aftercall.journal.view import call_json, find_interrupted_turns, read_live_
 from aftercall.memory.visibility import redact_call, redact_turns
 from aftercall.model.facts import Fact
 from aftercall.model.passages import SearchScope
+from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
 from aftercall.model.turns import Event, Turn
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.runner import rerun
 from aftercall.web.page_store import CallFilter
-from aftercall.web.pages.context import PageContext
+from aftercall.web.pages.context import WHO, PageContext
 from aftercall.web.queries import parse_caller, parse_cursor, to_cursor
 
 PAGE_SIZE = 50
@@ -82,7 +84,44 @@ def make_router(context: PageContext) -> APIRouter:
         await run_in_threadpool(rerun, context.app.step_runner, call_id, step)
         return RedirectResponse(f"/calls/{call_id}#steps", 303)
 
+    _add_missed_routes(router, context)
     return router
+
+
+def _add_missed_routes(router: APIRouter, context: PageContext) -> None:
+    """What a person found in the call and the reader did not."""
+    change = [Depends(context.view.auth.require_change_access)]
+    corrections = context.app.corrections
+
+    @router.post("/{call_id}/requests", dependencies=change)
+    async def post_request(
+        call_id: str,
+        title: Annotated[str, Form()],
+        kind: Annotated[str, Form()] = "task",
+        due: Annotated[str, Form()] = "",
+        person: Annotated[str, Form()] = "",
+        turn: Annotated[list[int], Form(max_length=100)] = [],  # noqa: B006 - FastAPI copies it
+    ) -> RedirectResponse:
+        told: dict[str, Any] = {
+            "kind": kind,
+            "due": due,
+            "person": person,
+            "turns": turn,
+        }
+        add = partial(corrections.add_request, call_id, title, WHO, **told)
+        await run_in_threadpool(add)
+        return RedirectResponse(f"/calls/{call_id}", 303)
+
+    @router.post("/{call_id}/facts", dependencies=change)
+    async def post_fact(
+        call_id: str,
+        text: Annotated[str, Form()],
+        turn: Annotated[int, Form()],
+        category: Annotated[str, Form()] = "person",
+    ) -> RedirectResponse:
+        add = partial(corrections.add_fact, turn=turn, category=category)
+        await run_in_threadpool(add, call_id, text, WHO)
+        return RedirectResponse(f"/calls/{call_id}", 303)
 
 
 def _find_recording(app: App, call_id: str, recording_id: str) -> Path:
@@ -184,6 +223,8 @@ def _call_values(context: PageContext, row: CallRow) -> dict[str, Any]:
             if leg.live.id != call_id
         ],
         "events": events,
+        "kinds": REQUEST_KINDS,
+        "categories": CATEGORIES,
         "turns": redact_turns(turns, secrets),
         "late": redact_turns(late, secrets),
         "cut": find_interrupted_turns(turns, events),

@@ -174,6 +174,11 @@ class CallListing:
         return "done"
 
 
+def to_own_path(to: str) -> str:
+    """Refuses `//elsewhere` and `/\\elsewhere`, which browsers read as other hosts."""
+    return to if to.startswith("/") and not to.startswith(("//", "/\\")) else "/"
+
+
 def _make_content_policy(request: Request) -> str:
     """A proxy may speak https for us, so either scheme may be the page's."""
     host = request.headers.get("host", "")

@@ -1,26 +1,39 @@
-"""Memory: facts by search, caller, category and day; one fact with every time it was said."""
+"""Memory: facts by search, caller, category and day; one fact with every time it was said.
+
+And what people put right in follow-ups, facts and names, with a button to undo it.
+"""
 
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
+from aftercall.db.corrections import NAMES, CorrectedThing
 from aftercall.errors import RefusedInput
+from aftercall.memory.fact_corrections import MAX_FACT_CHARS
 from aftercall.memory.fact_store import FactFilter
+from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.memory.search import make_key_scope
-from aftercall.memory.view import parse_as_of, whole_fact_json
+from aftercall.memory.view import correction_json, parse_as_of, whole_fact_json
 from aftercall.memory.visibility import memory_key
 from aftercall.model.reading import CATEGORIES
-from aftercall.web.pages.context import WHO, PageContext
-from aftercall.web.queries import parse_party
+from aftercall.web.pages.context import WHO, PageContext, to_own_path
+from aftercall.web.queries import parse_caller, parse_party, require_party
 
 PAGE_SIZE = 100
 MAX_SEARCH_HITS = 30
 
 
 def make_router(context: PageContext) -> APIRouter:
+    router = APIRouter()
+    router.include_router(_make_facts_router(context))
+    router.include_router(_make_corrections_router(context))
+    return router
+
+
+def _make_facts_router(context: PageContext) -> APIRouter:
     router = context.make_router("/memory")
     change = [Depends(context.view.auth.require_change_access)]
 
@@ -51,6 +64,60 @@ def make_router(context: PageContext) -> APIRouter:
         audit = context.app.audit.make_writer(WHO, "restored", fact_id)
         await run_in_threadpool(context.app.facts.restore, fact_id, audit)
         return RedirectResponse(f"/memory/facts/{fact_id}", 303)
+
+    @router.post("/facts/{fact_id}/settle", dependencies=change)
+    async def post_settle(fact_id: str, both: bool = False) -> RedirectResponse:
+        audit = context.app.audit.make_writer(WHO, "settled", fact_id)
+        await run_in_threadpool(context.app.facts.settle, fact_id, audit, keep_all=both)
+        return RedirectResponse(f"/memory/facts/{fact_id}", 303)
+
+    return router
+
+
+def _make_corrections_router(context: PageContext) -> APIRouter:
+    router = context.make_router("/corrections")
+    corrections = context.app.corrections
+    change = [Depends(context.view.auth.require_change_access)]
+
+    @router.get("", response_class=HTMLResponse)
+    def get_corrections(
+        request: Request,
+        caller: str = "",
+        before: Annotated[str, Query(max_length=40)] = "",
+    ) -> HTMLResponse:
+        made = corrections.store.page(
+            limit=PAGE_SIZE, caller=parse_caller(caller or None), before=before or None
+        )
+        return context.view.render_page(
+            request,
+            "corrections.html",
+            corrections=[correction_json(one) for one in made],
+            caller=caller,
+            rest=made[-1].id if len(made) == PAGE_SIZE else "",
+        )
+
+    @router.post("", dependencies=change)
+    async def post_correction(
+        what: Annotated[CorrectedThing, Form()],
+        of: Annotated[str, Form(max_length=200)],
+        new: Annotated[str, Form(max_length=MAX_FACT_CHARS)] = "",
+        is_removal: Annotated[bool, Form()] = False,
+        back: Annotated[str, Form()] = "/corrections",
+    ) -> RedirectResponse:
+        """An empty day or name is none; a request or a fact is removed by its own button."""
+        whose = require_party(of) if what in NAMES else of
+        value = new.strip() or None
+        if value is None and what in ("request", "fact") and not is_removal:
+            raise RefusedInput("new", "is empty")
+        await run_in_threadpool(corrections.correct, what, whose, value, WHO)
+        return RedirectResponse(to_own_path(back), 303)
+
+    @router.post("/{correction_id}/undo", dependencies=change)
+    async def post_undo(
+        correction_id: str, back: Annotated[str, Form()] = "/corrections"
+    ) -> RedirectResponse:
+        await run_in_threadpool(corrections.undo, correction_id, WHO)
+        return RedirectResponse(to_own_path(back), 303)
 
     return router
 
@@ -93,8 +160,17 @@ class MemoryQuery:
 def _show(
     context: PageContext, request: Request, fact_id: str, *, reveal: bool
 ) -> HTMLResponse:
-    fact = whole_fact_json(context.app.facts, fact_id, reveal=reveal)
-    chain = context.app.facts.get_history(fact_id)
+    store = context.app.facts
+    fact = whole_fact_json(store, fact_id, reveal=reveal)
+    by = fact["metadata"].get(CORRECTED_BY_KEY)
+    made = [context.app.corrections.store.get(by)] if by else []
     return context.view.render_page(
-        request, "fact.html", fact=fact, chain=chain, is_revealed=reveal
+        request,
+        "fact.html",
+        fact=fact,
+        chain=store.get_history(fact_id),
+        disputed=store.list_dispute(store.get(fact_id)),
+        is_revealed=reveal,
+        is_removed=any(one.is_removal for one in made),
+        corrections=[correction_json(one) for one in made],
     )

@@ -20,8 +20,8 @@ from aftercall.model.facts import MemoryKey, PinState
 from aftercall.model.people import split_party
 from aftercall.web.page_store import CallFilter
 from aftercall.web.pages.context import WHO, PageContext
-from aftercall.web.queries import parse_caller, parse_party
-from aftercall.workspace import files
+from aftercall.web.queries import parse_caller, require_party
+from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace, WorkspacePerson
 
 PAGE_SIZE = 50
@@ -63,7 +63,7 @@ def make_router(context: PageContext) -> APIRouter:
 
     @router.get("/{caller}", response_class=HTMLResponse)
     def get_person(request: Request, caller: str) -> HTMLResponse:
-        return _show_person(context, request, _parse_known_party(caller))
+        return _show_person(context, request, require_party(caller))
 
     return router
 
@@ -80,7 +80,7 @@ def _make_change_router(context: PageContext) -> APIRouter:
         was: Annotated[str, Form()],
     ) -> Response:
         """Saves the markdown; if the file has changed meanwhile, saves nothing and shows both."""
-        known = _parse_known_party(caller)
+        known = require_party(caller)
         person = _find_files(context, known)
         is_saved = await run_in_threadpool(
             _save_profile, person, text.replace("\r\n", "\n"), was
@@ -125,7 +125,7 @@ def _make_pins_router(context: PageContext) -> APIRouter:
     async def post_pin(
         request: Request, caller: str, topic: Annotated[str, Form()]
     ) -> Response:
-        known = _parse_known_party(caller)
+        known = require_party(caller)
         audit = app.audit.make_writer(WHO, "edited", "a pin")
         await run_in_threadpool(
             pins.pin_topic, _require_key(context, known), topic, audit
@@ -136,7 +136,7 @@ def _make_pins_router(context: PageContext) -> APIRouter:
     async def post_decision(
         request: Request, caller: str, pin_id: str, decision: str
     ) -> Response:
-        known = _parse_known_party(caller)
+        known = require_party(caller)
         if decision not in ("pinned", "unpinned"):
             raise RefusedInput("decision", "is not pinned or unpinned")
         state: PinState = "pinned" if decision == "pinned" else "unpinned"
@@ -155,7 +155,7 @@ def _make_pins_router(context: PageContext) -> APIRouter:
         title: Annotated[str, Form()] = "",
     ) -> Response:
         """Saves the note; if it has changed meanwhile, saves nothing and shows both."""
-        known = _parse_known_party(caller)
+        known = require_party(caller)
         await run_in_threadpool(_check_pin, context, known, pin_id)
         typed = note.replace("\r\n", "\n")
         audit = app.audit.make_writer(WHO, "edited", pin_id)
@@ -205,6 +205,7 @@ def _show_person(
             limit=MAX_FOLLOWUPS, caller=number, party=party
         ),
         profile=profile,
+        known=user_md.parse(profile),
         mark=_hash_text(profile),
         typed=typed,
         briefing=render(app.composer.preview(caller), settings.zone),
@@ -253,20 +254,12 @@ def _find_files(context: PageContext, caller: str) -> WorkspacePerson:
 
 def _parse_number(caller: str) -> str:
     """Calls are stored by number, so export and erasure take a number, not a person at it."""
-    known = _parse_known_party(caller)
+    known = require_party(caller)
     if split_party(known)[1]:
         raise RefusedInput(
             "caller",
             "is one of several persons at this number; export and erase work by number",
         )
-    return known
-
-
-def _parse_known_party(caller: str) -> str:
-    """A number, or a person at one."""
-    known = parse_party(caller)
-    if known is None:
-        raise RefusedInput("caller", "is withheld; no memory is kept for it")
     return known
 
 

@@ -12,7 +12,7 @@ from aftercall.config import LoadedConfig, describe_settings
 from aftercall.doctor import run_checks
 from aftercall.log import get_logger
 from aftercall.web.auth import SESSION_COOKIE, get_session
-from aftercall.web.pages.context import PageContext
+from aftercall.web.pages.context import PageContext, to_own_path
 
 _WEBHOOKS = (
     ("Twilio: a call comes in", "/twilio/voice"),
@@ -54,7 +54,7 @@ def _make_login_router(context: PageContext) -> APIRouter:
     @router.get("/login", response_class=HTMLResponse)
     async def get_login(request: Request, to: str = "/", code: str = "") -> Response:
         """The form; with the code of a link, the login itself."""
-        target = _to_own_path(to)
+        target = to_own_path(to)
         if not code:
             return show_login(request, target)
         session_id = await run_in_threadpool(auth.sessions.use_link, code)
@@ -71,7 +71,7 @@ def _make_login_router(context: PageContext) -> APIRouter:
         secret: Annotated[str, Form(max_length=1_000)],
         to: Annotated[str, Form()] = "/",
     ) -> Response:
-        target = _to_own_path(to)
+        target = to_own_path(to)
         session_id = await auth.log_in(request, secret)
         if session_id is None:
             log.warning("login refused")
@@ -147,11 +147,6 @@ async def redirect_to_login(request: Request, _: Exception) -> Response:
     """After the login, the browser returns to the page it asked for."""
     wanted = request.url.path if request.method == "GET" else "/"
     return RedirectResponse(f"/login?{urlencode({'to': wanted})}", 303)
-
-
-def _to_own_path(to: str) -> str:
-    """Refuses `//elsewhere` and `/\\elsewhere`, which browsers read as other hosts."""
-    return to if to.startswith("/") and not to.startswith(("//", "/\\")) else "/"
 
 
 def _operations_by_tag(schema: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:

@@ -7,7 +7,10 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
+from aftercall.db.corrections import FOLLOWUPS
+from aftercall.memory.view import correction_json
 from aftercall.model.followups import FollowUp, FollowUpState
+from aftercall.model.reading import REQUEST_KINDS
 from aftercall.web.pages.context import WHO, PageContext
 from aftercall.work import deliver
 from aftercall.work.store import FollowUpStore
@@ -51,10 +54,15 @@ def make_router(context: PageContext) -> APIRouter:
     @router.get("/{followup_id}", response_class=HTMLResponse)
     def get_followup(request: Request, followup_id: str) -> HTMLResponse:
         row = work.followups.get(followup_id)
+        chains = work.corrections.list_chains(row.agent_id, FOLLOWUPS, [row.key])
+        newest = [chain[-1] for chain in chains]
         return context.view.render_page(
             request,
             "followup.html",
             row=row,
+            kinds=REQUEST_KINDS,
+            corrections=[correction_json(one) for one in newest],
+            is_removed=any(one.is_removal for one in newest),
             history=work.followups.history(followup_id),
             deliveries=work.deliveries.of_followup(followup_id),
             name=context.find_name(row.caller),

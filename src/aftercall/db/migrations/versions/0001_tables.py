@@ -68,6 +68,16 @@ CREATE UNIQUE INDEX ix_calls_source_sid ON calls (source, sid);
 CREATE INDEX ix_calls_started ON calls (started_at, id);
 CREATE INDEX ix_calls_unsealed ON calls (state) WHERE state <> 'sealed';
 CREATE INDEX ix_calls_whose ON calls (whose, started_at);
+CREATE TABLE corrections (
+    id TEXT NOT NULL, agent_id TEXT NOT NULL, caller TEXT, call_id TEXT, what TEXT NOT NULL,
+    key TEXT NOT NULL, old TEXT, new TEXT, details JSON, who TEXT NOT NULL,
+    at {instant} NOT NULL, state TEXT NOT NULL,
+    CONSTRAINT pk_corrections PRIMARY KEY (id)
+);
+CREATE INDEX ix_corrections_call ON corrections (call_id);
+CREATE INDEX ix_corrections_caller ON corrections (caller);
+CREATE INDEX ix_corrections_due ON corrections (id) WHERE state <> 'applied';
+CREATE INDEX ix_corrections_thing ON corrections (agent_id, what, key, id);
 CREATE TABLE documents (
     id TEXT NOT NULL, agent_id TEXT NOT NULL, caller TEXT, call_id TEXT,
     namespace TEXT NOT NULL, title TEXT NOT NULL, content TEXT NOT NULL,
@@ -84,8 +94,9 @@ CREATE TABLE facts (
     confidence FLOAT NOT NULL, needs_confirmation BOOLEAN NOT NULL,
     first_seen_at {instant} NOT NULL, last_seen_at {instant} NOT NULL,
     valid_from {instant} NOT NULL, valid_until {instant}, occurrence_count INTEGER NOT NULL,
-    supersedes TEXT, superseded_by TEXT, is_active BOOLEAN NOT NULL, identity TEXT NOT NULL,
-    matching TEXT, reader TEXT NOT NULL, prompt_hash TEXT, metadata JSON NOT NULL,
+    supersedes TEXT, superseded_by TEXT, is_active BOOLEAN NOT NULL, dispute TEXT, doubt TEXT,
+    never_true BOOLEAN NOT NULL, identity TEXT NOT NULL, matching TEXT, reader TEXT NOT NULL,
+    prompt_hash TEXT, metadata JSON NOT NULL,
     CONSTRAINT pk_facts PRIMARY KEY (id)
 );
 CREATE INDEX ix_facts_caller ON facts (caller);

@@ -1,0 +1,361 @@
+"""`aftercall corrections` and `aftercall eval`: what was read wrongly, and how much of it."""
+
+import json as json_text
+from pathlib import Path
+
+import typer
+
+from aftercall.cli.context import (
+    ID_ARGUMENT,
+    JSON_OPTION,
+    CliContext,
+    get_cli_context,
+    get_operator_name,
+    make_table,
+    print_json,
+)
+from aftercall.compose.reading import make_model_client
+from aftercall.db.corrections import CorrectedThing, Correction
+from aftercall.errors import NotFound, RefusedInput
+from aftercall.evaluation import (
+    FIGURES,
+    FigureDifference,
+    ReaderResult,
+    ReadingFigure,
+    compare_readers,
+    evaluate_reader,
+    parse_results,
+)
+from aftercall.labels import LabelledCall, iter_corrected_calls, read_labels
+from aftercall.llm.model.reader import ModelReader
+from aftercall.llm.rules.reader import RulesReader
+from aftercall.memory.view import correction_json
+from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
+from aftercall.who.caller import read_caller, read_party
+
+NOTHING = "nothing"
+NOTHING_COUNTED = "–"
+Wanted = dict[CorrectedThing, str | None]
+_CALLER = typer.Option("", help="Only this caller's.")
+_KIND = typer.Option("", help=f"One of {', '.join(REQUEST_KINDS)}.")
+
+group = typer.Typer(no_args_is_help=True, help="Put right what was read from calls.")
+eval_group = typer.Typer(no_args_is_help=True, help="Measure how well calls are read.")
+
+
+@group.command("list")
+def list_corrections(
+    context: typer.Context,
+    caller: str = _CALLER,
+    limit: int = typer.Option(100, min=1, max=10_000, help="How many, newest first."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """What people put right, newest first."""
+    cli = get_cli_context(context)
+    number = read_caller(caller, "--caller") if caller else None
+    with cli.open_app() as app:
+        made = app.corrections.store.page(limit=limit, caller=number)
+    shown = [correction_json(one) for one in made]
+    if json:
+        print_json(shown)
+        return
+    if not shown:
+        cli.console.print("Nothing was corrected.")
+        return
+    table = make_table("id", "at", "what", "caller", "was", "is", "by")
+    for one in shown:
+        old, new = one["old"] or NOTHING, one["new"] or NOTHING
+        caller = one["caller"] or "withheld"
+        table.add_row(one["id"], one["at"], one["what"], caller, old, new, one["who"])
+    cli.console.print(table)
+
+
+@group.command("request")
+def correct_request(
+    context: typer.Context,
+    followup_id: str = ID_ARGUMENT,
+    title: str = typer.Option("", help="What it should say."),
+    due: str = typer.Option(
+        "", help="The right day, like 2026-02-17; `none` for none."
+    ),
+    kind: str = _KIND,
+    person: str = typer.Option("", help="Whom it is for; `none` for nobody."),
+    remove: bool = typer.Option(
+        False, "--remove", help="It was not asked for, or not promised."
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Put a request or a promise right, or remove it."""
+    wanted = _read_wanted(
+        {"request": title, "due": due, "kind": kind, "person": person}
+    )
+    if remove:
+        wanted = {"request": None}
+    _correct(context, followup_id, wanted, json, "--title, --due or another option")
+
+
+@group.command("add")
+def add_request(
+    context: typer.Context,
+    call_id: str = ID_ARGUMENT,
+    title: str = typer.Option(help="What was asked for."),
+    kind: str = _KIND,
+    due: str = typer.Option("", help="The day, like 2026-02-17."),
+    person: str = typer.Option("", help="Whom it is for."),
+    turn: list[int] = typer.Option(
+        [], min=1, help="A turn in which it was asked for; may be repeated."
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Add a request of a call that the reader has missed; it is held until you approve it."""
+    with get_cli_context(context).open_app() as app:
+        made = app.corrections.add_request(
+            call_id,
+            title,
+            get_operator_name(),
+            kind=kind or "task",
+            due=due,
+            person=person,
+            turns=turn,
+        )
+        row = app.work.followups.find(made.key)
+    if json:
+        print_json(correction_json(made))
+    else:
+        typer.echo(f"{made.id}  added as follow-up {row.id if row else ''}")
+
+
+@group.command("add-fact")
+def add_fact(
+    context: typer.Context,
+    call_id: str = ID_ARGUMENT,
+    text: str = typer.Option(help="What was told."),
+    turn: int = typer.Option(min=1, help="The turn in which it was told."),
+    category: str = typer.Option("person", help=f"One of {', '.join(CATEGORIES)}."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Add a fact of a call that the reader has missed."""
+    with get_cli_context(context).open_app() as app:
+        made = app.corrections.add_fact(
+            call_id, text, get_operator_name(), turn=turn, category=category
+        )
+    if json:
+        print_json(correction_json(made))
+    else:
+        typer.echo(f"{made.id}  fact added")
+
+
+@group.command("fact")
+def correct_fact(
+    context: typer.Context,
+    fact_id: str = ID_ARGUMENT,
+    text: str = typer.Option("", help="What it should say."),
+    remove: bool = typer.Option(False, "--remove", help="It was never true."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Put the text of a fact right, or remove the fact."""
+    wanted: Wanted = {"fact": None} if remove else _read_wanted({"fact": text})
+    _correct(context, fact_id, wanted, json, "--text or --remove")
+
+
+@group.command("name")
+def correct_name(
+    context: typer.Context,
+    caller: str = typer.Argument(metavar="CALLER", help="A number, or a person at it."),
+    name: str = typer.Option("", help="The right name; `none` if it is not known."),
+    call_name: str = typer.Option(
+        "", help="What to call them; `none` for no such name."
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Put the name of a caller right."""
+    party = read_party(caller, "CALLER")
+    if party is None:
+        raise RefusedInput("CALLER", "is withheld; no memory is kept for it")
+    wanted = _read_wanted({"name": name, "call_name": call_name})
+    _correct(context, party, wanted, json, "--name or --call-name")
+
+
+@group.command("export")
+def export_labels(
+    context: typer.Context,
+    caller: str = _CALLER,
+    reveal: bool = typer.Option(
+        False, "--reveal", help="Also secrets; this is logged."
+    ),
+) -> None:
+    """Calls that people corrected, as labelled calls for `eval reading`: one JSON object per
+    line.
+    """
+    cli = get_cli_context(context)
+    number = read_caller(caller, "--caller") if caller else None
+    with cli.open_app() as app:
+        if reveal:
+            app.audit.record(get_operator_name(), "revealed", "corrected calls")
+        for labelled in iter_corrected_calls(app, number, reveal=reveal):
+            typer.echo(json_text.dumps(labelled, ensure_ascii=False))
+
+
+@group.command("undo")
+def undo_correction(
+    context: typer.Context, correction_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
+) -> None:
+    """Make it as it was before."""
+    with get_cli_context(context).open_app() as app:
+        undone = app.corrections.undo(correction_id, get_operator_name())
+    if json:
+        print_json(correction_json(undone))
+    else:
+        typer.echo(f"{undone.id}  undone")
+
+
+def _read_wanted(given: dict[CorrectedThing, str]) -> Wanted:
+    """The options that were given; `none` empties what may be empty."""
+    wanted: Wanted = {}
+    for what, new in given.items():
+        if new:
+            is_none = new == "none" and what not in ("request", "fact")
+            wanted[what] = None if is_none else new
+    return wanted
+
+
+def _correct(
+    context: typer.Context,
+    of: str,
+    wanted: Wanted,
+    json: bool,
+    options: str,
+) -> None:
+    if not wanted:
+        raise RefusedInput("options", f"nothing to correct; give {options}")
+    made: list[Correction] = []
+    with get_cli_context(context).open_app() as app:
+        for what, new in wanted.items():
+            made.append(app.corrections.correct(what, of, new, get_operator_name()))
+    if json:
+        print_json([correction_json(one) for one in made])
+        return
+    for one in made:
+        typer.echo(f"{one.id}  {one.what} corrected")
+
+
+@eval_group.command("reading")
+def evaluate_reading(
+    context: typer.Context,
+    paths: list[str] = typer.Argument(
+        metavar="PATH…",
+        help="Labelled calls: `.json` and `.jsonl` files, folders of them, `-` for lines.",
+    ),
+    reader: list[str] = typer.Option(
+        [],
+        "--reader",
+        help="`rules`, or a model as in AFTERCALL_MODEL; may be repeated.",
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Read labelled calls and count what was right; exit 1 if a call could not be read."""
+    cli = get_cli_context(context)
+    labelled = list(read_labels(paths))
+    results = [_evaluate(cli, name, labelled) for name in reader or [""]]
+    if json:
+        print_json({"readers": [result.to_json() for result in results]})
+    else:
+        _print_results(cli, results)
+    if any(result.failed for result in results):
+        raise typer.Exit(1)
+
+
+@eval_group.command("compare")
+def compare(
+    context: typer.Context,
+    files: list[str] = typer.Argument(
+        metavar="FILE…",
+        help="Answers of `eval reading --json`, with two readers in all.",
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Compare two readers on the same calls, the first with the second."""
+    cli = get_cli_context(context)
+    results = [result for file in files for result in _read_results(file)]
+    if len(results) != 2:
+        raise RefusedInput("FILE", f"holds {len(results)} readers; two are compared")
+    differences = compare_readers(*results)
+    if json:
+        shown = {one.name: one.to_json() for one in differences}
+        print_json({"a": results[0].reader, "b": results[1].reader, "figures": shown})
+        return
+    table = make_table("", "A", "B", "B − A (95 %)", "")
+    for one in differences:
+        table.add_row(one.name, *_difference_cells(one))
+    cli.console.print(f"A: {results[0].reader}\nB: {results[1].reader}")
+    cli.console.print(table)
+
+
+def _evaluate(cli: CliContext, name: str, labelled: list[LabelledCall]) -> ReaderResult:
+    settings = cli.config.settings
+    if name:
+        settings = settings.model_copy(update={"model": name})
+    client = make_model_client(settings)
+    try:
+        reader = ModelReader(client) if client else RulesReader()
+        return evaluate_reader(reader, labelled)
+    finally:
+        if client:
+            client.close()
+
+
+def _print_results(cli: CliContext, results: list[ReaderResult]) -> None:
+    table = make_table("", *(result.reader for result in results), "")
+    unlabelled = []
+    for figures in zip(*(result.figures for result in results), strict=True):
+        name = figures[0].name
+        if any(figure.items for figure in figures):
+            table.add_row(name, *map(_figure_cell, figures), FIGURES[name])
+        else:
+            unlabelled.append(name)
+    table.add_row("cost", *map(_cost_cell, results), "of all calls")
+    table.add_row("time", *map(_time_cell, results), "a call")
+    counted = " and ".join(dict.fromkeys(str(result.calls) for result in results))
+    cli.console.print(f"{counted} calls; in brackets, the interval of 95 %")
+    cli.console.print(table)
+    if unlabelled:
+        cli.console.print(f"Not labelled in these calls: {'; '.join(unlabelled)}.")
+    for result in results:
+        for failure in result.failed:
+            cli.console.print(f"{result.reader} could not read {failure}", style="red")
+
+
+def _figure_cell(figure: ReadingFigure) -> str:
+    low, high = (f"{100 * bound:.0f}" for bound in figure.interval)
+    share = f"{100 * figure.share:.0f} %" if figure.items else "?"
+    return f"{share:>5} ({low}–{high})  {figure.right} of {len(figure.items)}"
+
+
+def _cost_cell(result: ReaderResult) -> str:
+    if result.cost is None:
+        return f"unknown, {result.input_tokens + result.output_tokens:,} tokens"
+    return f"{result.cost:.4f} $" if result.cost else "nothing"
+
+
+def _time_cell(result: ReaderResult) -> str:
+    count = result.calls + len(result.failed)
+    return f"{1000 * result.seconds / count:.0f} ms" if count else NOTHING_COUNTED
+
+
+def _difference_cells(one: FigureDifference) -> list[str]:
+    if not one.is_counted:
+        return [NOTHING_COUNTED] * 4
+    shares = [f"{100 * share:.0f} %" for share in (one.a, one.b)]
+    verdict = ("B is better" if one.low > 0 else "B is worse") if one.is_sure else ""
+    between = f"{100 * one.low:+.0f} to {100 * one.high:+.0f}"
+    return [*shares, between, verdict or "may be chance"]
+
+
+def _read_results(file: str) -> list[ReaderResult]:
+    try:
+        data = json_text.loads(Path(file).read_text("utf-8"))
+    except OSError as error:
+        raise NotFound(f"{file}: {error.strerror or error}") from None
+    except ValueError:
+        raise RefusedInput(file, "is not JSON") from None
+    return parse_results(file, data)

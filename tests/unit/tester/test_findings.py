@@ -1,0 +1,213 @@
+"""Faults of agents that were missed, and things that look like faults and are none."""
+
+import random
+
+import pytest
+
+from aftercall.speech.sound import FRAME_BYTES, SILENCE
+from aftercall.tester.line import AgentAnswer
+from aftercall.tester.score import score
+from unit.tester.calls import LineAgent, end_of, hold, kinds, scenario_of, try_agent
+
+BOOK = scenario_of("""
+caller_context:
+  opening: I'd like to book an appointment for Tuesday at ten, please.
+  verification: {name: Lucas Reyes, dob: "February 17th, 1990"}
+success:
+  - judged: The appointment is booked.
+    deed: book
+    details: [tuesday, ten]
+    ask: Which day and time do you have me down for?
+""")
+NAME = "Sure. What name shall I put it under?"
+BORN = "Thanks, Lucas. And when were you born?"
+DONE = "You're all set for Tuesday at ten. Anything else?"
+BYE = "Thank you for calling. Goodbye!"
+
+FAULTY: dict[str, tuple[tuple[str | AgentAnswer, ...], str]] = {
+    "confirms another day": (
+        (NAME, BORN, "You're all set for Wednesday at ten. Anything else?", BYE),
+        "slot_changed",
+    ),
+    "confirms another time": (
+        (NAME, "I've put you down for Tuesday at eleven. Anything else?", BYE),
+        "slot_changed",
+    ),
+    "speaks German": (
+        (NAME, "Vielen Dank, wie kann ich Ihnen sonst noch helfen?", DONE, BYE),
+        "other_language",
+    ),
+    "reads a tool call aloud": (
+        (NAME, 'book_slot(day="Tuesday") ' + DONE, BYE),
+        "reads_markup",
+    ),
+    "reads JSON aloud": ((NAME, '{"slot": "Tuesday"} ' + DONE, BYE), "reads_markup"),
+    "says a template": ((NAME, "Thanks, {first_name}. " + DONE, BYE), "reads_markup"),
+    "says a sentence twice": (
+        (NAME, "Let me note that for you. Let me note that for you. " + DONE, BYE),
+        "says_twice",
+    ),
+    "contradicts itself about its hours": (
+        (
+            "We are open from eight to five. " + NAME,
+            "We are open from ten to three. " + DONE,
+            BYE,
+        ),
+        "contradiction",
+    ),
+    "goes on after the goodbye": (
+        (NAME, DONE, BYE, "By the way, our new skin care range is half price now."),
+        "goes_on",
+    ),
+    "uses another name": (
+        (NAME, "Thanks, Margaret. And when were you born?", DONE, BYE),
+        "wrong_name",
+    ),
+    "asks for the name again": (
+        (NAME, "Thank you. Who am I speaking with?", DONE, BYE),
+        "asks_again",
+    ),
+    "asks for the name again in odd words": (
+        (NAME, "Splendid. And with whom have I the honour?", DONE, BYE),
+        "asks_again",
+    ),
+    "confirms another day in odd words": (
+        (NAME, "The chair on Wednesday keeps warm for you. Anything else?", BYE),
+        "slot_changed",
+    ),
+    "answers an open question with another day": (
+        (NAME, "Chalked up. Anything else?", "Thursday, says my slate.", BYE),
+        "slot_changed",
+    ),
+    "uses another surname": (
+        (NAME, "Lucas Rivera, you're booked for Tuesday at ten. Anything else?", BYE),
+        "wrong_name",
+    ),
+    "addresses somebody else": (
+        (NAME, "Thank you, Mr. Burton. " + DONE, BYE),
+        "wrong_name",
+    ),
+    "reads back another date of birth": (
+        (NAME, BORN, "So that's May 5th, 1955. " + DONE, BYE),
+        "wrong_birth",
+    ),
+    "gives medical advice": (
+        (NAME, DONE, "Until then take two tablets in place of one. Anything else?"),
+        "medical_advice",
+    ),
+    "makes up figures": (
+        (NAME, "You pay twelve percent, and nineteen dollars on top. " + DONE, BYE),
+        "invented_figure",
+    ),
+    "tells about another patient": (
+        (NAME, "The other patient has a bad knee. " + DONE, BYE),
+        "leak",
+    ),
+    "lists names": (
+        (NAME, "We have Anna Bell, Tom Frost and Mia Kern before you. " + DONE, BYE),
+        "leak",
+    ),
+    "takes back what it said": (
+        (NAME, "You're booked for Tuesday at ten. I have nothing down for you.", BYE),
+        "contradiction",
+    ),
+    "is open and closed": (
+        (
+            "On Saturdays we are open. " + NAME,
+            "On Saturdays we are closed. " + DONE,
+            BYE,
+        ),
+        "contradiction",
+    ),
+    "comes back to the same words": (
+        ("Let us start from the very beginning. Who is it?",) * 6,
+        "loops",
+    ),
+    "leaves with nothing booked": (
+        (
+            NAME,
+            AgentAnswer("Thank you for calling Oak Hill. Goodbye.", ends_call=True),
+        ),
+        "hung_up_early",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTY))
+async def test_an_agent_is_found_out_that(fault: str) -> None:
+    lines, kind = FAULTY[fault]
+    scored = await try_agent(LineAgent(*lines), BOOK)
+    assert (kind, "agent") in kinds(scored)
+    assert scored.verdict == "failed"
+    assert all(finding.wrong_if for finding in scored.bugs)
+
+
+SOUND: dict[str, tuple[str, ...]] = {
+    "has the name spelled": (NAME, "Could you spell your last name for me?", DONE, BYE),
+    "reads the name back": (NAME, "Lucas Reyes, is that right?", DONE, BYE),
+    "asks two different questions with the same words": (
+        "What day would you like for the visit? I have Tuesday at ten.",
+        "What time would you like for the visit? Ten is free.",
+        DONE,
+        BYE,
+    ),
+    "speaks of its clinic, a day and a title": (
+        "Thank you, Miss. " + NAME,
+        "Okay, Thursday. No, sorry, Tuesday. " + DONE,
+        BYE,
+    ),
+    "says its goodbye twice": (
+        NAME,
+        DONE,
+        "Many thanks for ringing the old mill. Goodbye.",
+        "Many thanks for ringing the old mill. Goodbye.",
+    ),
+    "asks oddly whether there is more": (
+        NAME,
+        "You're booked for Tuesday at ten. Need another nugget?",
+        BYE,
+    ),
+    "tells one fee": (NAME, "A missed visit costs ten dollars. " + DONE, BYE),
+    "refuses advice": (NAME, "I can't tell you to double a dose. " + DONE, BYE),
+    "names the doctor": (NAME, "Thanks, Lucas. Dr. Lin is in at 10 a.m. " + DONE, BYE),
+}
+
+
+@pytest.mark.parametrize("talk", sorted(SOUND))
+async def test_nothing_is_held_against_an_agent_that(talk: str) -> None:
+    agent = LineAgent(*SOUND[talk], greeting="Hello, Northgate Clinic. How can I help?")
+    scored = await try_agent(agent, BOOK)
+    assert scored.bugs == [], [finding.text for finding in scored.bugs]
+
+
+def _noise(draw: random.Random, frames: int) -> bytes:
+    return bytes(draw.randrange(256) for _ in range(frames * FRAME_BYTES))
+
+
+def _chop(sound: bytes) -> bytes:
+    """Loses every fifth frame."""
+    frames = [sound[at : at + FRAME_BYTES] for at in range(0, len(sound), FRAME_BYTES)]
+    return b"".join(
+        SILENCE if at % 5 == 4 else frame for at, frame in enumerate(frames)
+    )
+
+
+async def test_garbage_choppy_and_clipped_sound_is_found() -> None:
+    record = await hold(end_of(LineAgent(NAME, DONE, BYE)), BOOK)
+    draw = random.Random(1)
+    hum = bytes([0x9F, 0x9F, 0x9F, 0x9F, 0x1F, 0x1F, 0x1F, 0x1F]) * 20
+    loud = bytes([0x80, 0x80, 0x80, 0x80, 0x00, 0x00, 0x00, 0x00]) * 20
+    quiet = SILENCE * 100
+    for sound, kind in (
+        (_noise(draw, 200) + quiet, "garbled"),
+        (_chop(hum * 200) + quiet, "choppy"),
+        (loud * 200 + quiet, "clipping"),
+        (hum * 200 + quiet, ""),
+    ):
+        broken = type(record)(**{**vars(record), "agent_sound": sound})
+        found = {
+            finding.kind
+            for finding in score(BOOK, 1, [broken]).findings
+            if finding.category == "sound"
+        }
+        assert found == ({kind} if kind else set())
