@@ -13,6 +13,8 @@ _ASK = r"""
     (?:you|ye|i|we|they|somebody|someone|anybody|he|she)
     | you can <deed> | please <deed> | remind me | (?:one|2|3|4) (?:<deed>|remind|we|i)
     | do not (?:<deed>|forget|bother|worry|touch)
+    | (?:oh |wait )*no (?:actually|wait|do not|leave|forget|scratch|cancel|hold on|hang on)
+    | actually (?:no|leave|forget|do not|scratch|cancel|wait)
     | let us | make (?:it|that) | never mind | scratch (?:that|the|all)
     | forget (?:the|about|it|that)
     | is there | are there | do you | are you | did you | have you | what (?:is|are|about|time|day)

@@ -40,6 +40,9 @@ _FEASTS = {
     "halloween": (10, 31),
 }
 _MAX_MONTHS_AHEAD = 25
+_MAX_AHEAD = timedelta(
+    days=240
+)  # a day of a month that is further off is past: a birthday
 
 Resolve = Callable[[re.Match[str], date], date | None]
 
@@ -221,9 +224,11 @@ def _of_next_month(match: re.Match[str], today: date) -> date:
 
 def _month_day(match: re.Match[str], today: date) -> date | None:
     number = _day_number(match["ordinal"])
-    return (
-        _upcoming(number, today, _month(match["month"])) if 1 <= number <= 31 else None
-    )
+    if not 1 <= number <= 31:
+        return None
+    day = _upcoming(number, today, _month(match["month"]))
+    is_near = day is not None and day - today <= _MAX_AHEAD
+    return day if is_near else None
 
 
 def _end_of_month(match: re.Match[str], today: date) -> date:

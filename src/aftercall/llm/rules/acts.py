@@ -2,14 +2,18 @@
 
 import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from aftercall.english.clauses import Clause, split_clauses
+from aftercall.english.clauses import Clause
+from aftercall.english.stems import stems
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import compile_pattern, load_patterns, word_class
+from aftercall.llm.rules.clause_model import Labels, load_clause_model
+from aftercall.llm.rules.features import TalkTurn
 from aftercall.model.turns import Speaker, Turn
 
 _PATTERNS = load_patterns("aftercall.llm.rules", "acts")
@@ -20,7 +24,12 @@ ActKind = Literal[
 ]  # fmt: skip
 Answer = Literal["yes", "ok", "no", ""]
 _NO_ANSWER: Answer = ""
-_ASKING = ("ask", "unclear", "fault", "own")
+_ASKED = ("ask", "unclear", "fault")
+_ASKING = (*_ASKED, "own")
+UNSURE = 0.5  # confidence of what may be a request
+UNLIKELY = 0.4  # of what the model of clauses takes for something else
+_OPENING = _PATTERNS["opening"]
+_POLITE = _PATTERNS["polite"]
 
 _YES = word_class("yes")
 _OK = word_class("agrees")
@@ -50,6 +59,8 @@ class Act:
     answer: Answer = ""
     is_bare: bool = False
     """The clause is an answer and nothing else."""
+    belongs: float = 0.0
+    """How likely the clause says something of a request."""
 
     @property
     def seq(self) -> int:
@@ -79,11 +90,88 @@ def load_table(speaker: Speaker) -> tuple[Row, ...]:
     )
 
 
-def read_acts(turn: Turn) -> list[Act]:
+# How sure the model of clauses must be to be followed, by label.
+_SURE = {"R": 0.6, "W": 0.5, "X": 0.5, "Y": 0.4, "NO": 0.4}
+_NO_REQUEST = 0.05  # below, what a pattern takes for a request is none
+_CALLING_OFF = ("cancel ", "remove ", "delete ", "take ")
+_MAYBE = 0.4
+_PLAIN = 0.85  # confidence of a pattern that is seldom wrong
+_LIKELY = 0.2
+_PLAINEST = 0.95
+_BELONGS = ("R", "D", "X", "Y")
+
+
+def read_acts(turns: Iterable[Turn]) -> list[Act]:
+    """The acts of a call in order: by the patterns, and by the model of clauses."""
+    return _read_talk(
+        [TalkTurn.from_text(turn.speaker, turn.seq, turn.text) for turn in turns]
+    )
+
+
+def _read_talk(talk: list[TalkTurn]) -> list[Act]:
+    labels = load_clause_model().label_clauses(talk)
+    acts: list[Act] = []
+    for at, turn in enumerate(talk):
+        read = _read_turn(turn)
+        if turn.speaker == "caller":
+            read = [_judge(act, labels[at, index]) for index, act in enumerate(read)]
+        acts += read
+    return acts
+
+
+def _judge(act: Act, labels: Labels) -> Act:
+    """The act as the model sees it, where it is sure; what only a pattern sees is unsure."""
+    act = replace(act, belongs=sum(labels[label] for label in _BELONGS))
+    if labels["R"] >= _SURE["R"]:
+        return _as_ask(act, labels["R"])
+    if labels["W"] >= _SURE["W"] and act.kind not in ("withdraw", "dont"):
+        return replace(
+            act, kind="withdraw", matter=take_matter(act.clause.plain), answer=""
+        )
+    if labels["X"] >= _SURE["X"]:
+        return replace(act, kind="correct")
+    if act.kind == "tell" and labels["Y"] >= _SURE["Y"]:
+        return replace(act, answer="yes")
+    if act.kind == "tell" and labels["NO"] >= _SURE["NO"]:
+        return replace(act, answer="no")
+    if act.kind in _ASKED and labels["R"] < _NO_REQUEST and not _stands(act):
+        return replace(act, kind="tell", matter=act.clause.plain, confidence=0.0)
+    is_likely = act.confidence >= _PLAIN and labels["R"] >= _LIKELY
+    if act.kind in _ASKED and not is_likely and not _stands(act):
+        limit = UNSURE if labels["R"] >= _MAYBE else UNLIKELY
+        return replace(act, confidence=min(act.confidence, limit))
+    return act
+
+
+def _stands(act: Act) -> bool:
+    """Whether it is said so plainly that no model need be asked; or calls something off."""
+    is_plainest = act.kind == "ask" and act.confidence >= _PLAINEST
+    return is_plainest or act.matter.text.startswith(_CALLING_OFF)
+
+
+def _as_ask(act: Act, sure: float) -> Act:
+    if act.kind in ("ask", "fault"):
+        return replace(act, confidence=max(sure, act.confidence))
+    is_found = act.kind == "unclear"
+    matter = act.matter if is_found else take_matter(act.clause.plain)
+    return replace(act, kind="ask", matter=matter, confidence=sure)
+
+
+def take_matter(plain: Plain) -> Plain:
+    """What a clause is about, without the polite words it begins with."""
+    start = 0
+    for pattern in (_OPENING, _POLITE):
+        if match := pattern.match(plain.text, start):
+            start = match.end() + (plain.text[match.end() :][:1] == " ")
+    rest = plain.after(start) if start else plain
+    return rest if stems(rest.text) else plain
+
+
+def _read_turn(turn: TalkTurn) -> list[Act]:
     """The acts of one turn in order; a condition or hearsay colours the rest of its sentence."""
     acts: list[Act] = []
     supposed = quoted = -1
-    for clause in split_clauses(turn.seq, turn.text):
+    for clause in turn.clauses:
         act = classify(clause, turn.speaker)
         is_asked = act.kind in ("ask", "correct")
         if not is_asked and _CONDITION.search(clause.text):
@@ -195,6 +283,5 @@ def denies_number(text: str) -> bool:
 
 
 def _has_kind(text: str, kind: ActKind) -> bool:
-    return any(
-        classify(clause, "caller").kind == kind for clause in split_clauses(1, text)
-    )
+    talk = [TalkTurn.from_text("caller", 1, text)]
+    return any(act.kind == kind for act in _read_talk(talk))

@@ -7,7 +7,7 @@ from aftercall.english.dates import DateMention
 from aftercall.english.stems import stems
 from aftercall.english.text import Plain
 from aftercall.english.words import load_patterns
-from aftercall.llm.rules.acts import Act
+from aftercall.llm.rules.acts import UNSURE, Act
 from aftercall.llm.rules.state import Item, PendingDay, RequestState, add, put, touch
 from aftercall.llm.rules.titles import title_of
 
@@ -35,7 +35,7 @@ def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
         words=first.cited,
         turns=tuple(sorted({first_seq, state.proposed_seq, act.seq})),
         kind="booking",
-        confidence=0.7,
+        confidence=UNSURE,
         topic=stems(first.text),
         due=day,
         details=tuple(plain.said for plain in (*near, *state.agent_said)),

@@ -17,6 +17,7 @@ from aftercall.llm.cached_reader import CachedReader
 from aftercall.llm.long_calls import CutCall, read_in_windows
 from aftercall.llm.reading_process import ReadingProcess
 from aftercall.llm.rules.acts import Act, read_acts
+from aftercall.llm.rules.details import gather_details
 from aftercall.llm.rules.facts import find_facts
 from aftercall.llm.rules.profile import read_identity, read_profile
 from aftercall.llm.rules.promises import find_promises
@@ -88,10 +89,10 @@ def _told_in(call: Call, secrets: list[Secret]) -> list[Secret]:
 
 def _read_english(secrets: list[Secret], call: Call) -> Reading:
     name = resolve_name((turn.speaker, turn.text) for turn in call.turns)
-    acts = [act for turn in call.turns for act in read_acts(turn)]
+    acts = read_acts(call.turns)
     zone = _find_zone(acts)
     today = _today(call, zone, acts)
-    state = reduce(apply, acts, RequestState(today))
+    state = gather_details(reduce(apply, acts, RequestState(today)), acts)
     told = _told_in(call, secrets)
     return _compose(call.turns, acts, state, (name, zone), told)
 

@@ -26,6 +26,7 @@ from aftercall.llm.rules.state import (
     RequestState,
     change_number,
     close,
+    concerns_person,
     find_match,
     find_named,
     put,
@@ -33,9 +34,10 @@ from aftercall.llm.rules.state import (
     touch,
     with_detail,
 )
-from aftercall.llm.rules.titles import find_person
+from aftercall.llm.rules.titles import find_person, kind_of
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
+LEFT_OUT_REACH = 7  # turns back in which an agent may say that something is left out
 _WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own", "question")
 _PROMISED = re.compile(
     r"(?:and |so )*(?:i|we|they|he|she|it|the \S+) (?:will|am going to)\b"
@@ -109,12 +111,24 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         offer = Offer(act.matter, act.seq, " still " in f" {text} ", is_need)
         about = find_match(state, act.matter.text, state.current)
         return state._replace(offer=offer, current=about)
+    if match := _CUES["left_out"].match(text):
+        return _leave_out(state, act, match["what"])
     state = state._replace(agent_said=(*state.agent_said, act.clause.plain))
     state = _take_up(confirm_day(state, act, days), act, has_day=bool(days))
     state = _say_back(state, act)
     if _CUES["new_topic"].search(text):
         return state._replace(current=-1, told=(), offer=None, proposed=None)
     return _be_asked(state, act) if act.clause.is_question else state
+
+
+def _leave_out(state: RequestState, act: Act, what: str) -> RequestState:
+    """ "All right, no coach": the agent says back what the caller no longer wants."""
+    known = find_named(state, what, is_open=True)
+    if known < 0 and kind_of(what) == "message":
+        told = (at for at, item in enumerate(state.items) if concerns_person(item))
+        known = max(told, default=-1)
+    is_fresh = known >= 0 and state.items[known].turns[-1] >= act.seq - LEFT_OUT_REACH
+    return close(state, known, act) if is_fresh else state
 
 
 _OFFERS_HOUR = re.compile(

@@ -12,7 +12,6 @@ from aftercall.llm.rules.acts import Act
 from aftercall.model.reading import RequestKind
 
 UNKNOWN = 0.45  # confidence of an ask that does not say for what
-UNSURE = 0.5  # of what may be a request
 TAKEN_UP = 0.65  # of what may be one and the agent went on with
 PLAIN = 0.9  # of an ask that is addressed to the agent: "can you", "I'd like you to"
 ACTED_ON = 0.6  # from here on it is a request
