@@ -11,6 +11,9 @@ what is known (its local store compares with every vector there is, so this grow
 store), one answer of the model, all embeddings, rows and history at once, and only an equal
 text counts as said before. So its cost is mostly that one search, ours mostly the facts
 themselves.
+
+The pairs of facts/strangers*.json are told to both, each to a caller of its own: which facts are
+still believed then, undisputed. mem0 2 only ever adds: no model makes it retire a fact.
 """
 
 import argparse
@@ -19,15 +22,19 @@ import subprocess
 import tempfile
 import time
 import venv
+from collections import Counter
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from aftercall.app import App, build
 from aftercall.memory.extraction import Extractor
+from aftercall.memory.fact_store import FactFilter
+from aftercall.model.facts import MemoryKey
 from aftercall.model.passages import SearchScope
-from aftercall.model.reading import Reading
+from aftercall.model.reading import Category, FactDraft, Reading
 from aftercall.settings import Settings
-from aftercall.testing import FakeReader
+from aftercall.testing import START, FakeReader, make_call
 from fact_calls import Teller, Told
 from tables import met, percentile, print_table
 
@@ -35,6 +42,7 @@ RINGS = 4
 LAST = 0.75
 QUERIES = 100
 OTHERS = 100
+PAIRS = ("strangers.json", "strangers_seen.json")
 SIDE = Path(__file__).with_name("mem0_side.py")
 PACKAGES = ("mem0ai", "qdrant-client")
 
@@ -104,7 +112,61 @@ def _run(app: App, calls: list[Told], queries: list[dict[str, str]]) -> dict[str
             )
         )
         times.append(time.perf_counter() - started)
-    return {"taken": taken, "times": times, "found": found}
+    kept = [_keep_pair(app, at, pair) for at, pair in enumerate(read_pairs())]
+    return {"taken": taken, "times": times, "found": found, "kept": kept}
+
+
+def read_pairs() -> list[dict[str, str]]:
+    folder = SIDE.parent / "facts"
+    return [pair for name in PAIRS for pair in json.loads((folder / name).read_text())]
+
+
+def _keep_pair(app: App, number: int, pair: dict[str, str]) -> list[str]:
+    """The facts that are believed and undisputed after both were said, in two calls."""
+    caller = f"+1999{number:07}"
+    category = pair["category"] if pair["category"] in get_args(Category) else "person"
+    extractor = Extractor(app.settings, app.facts, app.clock)
+    for day, text in enumerate((pair["known"], pair["new"])):
+        call = make_call(
+            [("agent", "Hello!"), ("caller", text), ("agent", "Noted.")],
+            caller=caller,
+            started_at=START + timedelta(days=day),
+        )
+        app.journal.ingest(call)
+        draft = FactDraft.model_validate(
+            {
+                "category": category,
+                "text": text,
+                "summary": text[:100],
+                "visibility": "shared",
+                "confidence": 0.9,
+                "turns": (2,),
+                "words": text,
+            }
+        )
+        reading = Reading(language="en", summary="x", facts=(draft,))
+        extractor.extract(call, FakeReader(reading))
+    found = app.facts.page(FactFilter(key=MemoryKey("main", caller)))
+    return [fact.content for fact in found if fact.state == "active"]
+
+
+def count_kept(measured: dict[str, Any]) -> list[str]:
+    """Updates after which the old fact is still believed, repetitions kept twice, facts lost."""
+    counts = Counter[tuple[str, str]]()
+    for pair, kept in zip(read_pairs(), measured["kept"], strict=True):
+        end = (
+            "both" if len(kept) > 1 else "lost" if pair["known"] not in kept else "one"
+        )
+        counts[pair["is"], end] += 1
+    of = {
+        kind: sum(count for (label, _), count in counts.items() if label == kind)
+        for kind in ("update", "same", "different")
+    }
+    return [
+        f"{counts['update', 'both']} of {of['update']}",
+        f"{counts['same', 'both']} of {of['same']}",
+        f"{counts['different', 'lost'] + counts['different', 'one']} of {of['different']}",
+    ]
 
 
 def measure_mem0(
@@ -124,6 +186,7 @@ def measure_mem0(
             for told in calls
         ],
         "queries": queries,
+        "pairs": read_pairs(),
         "stored": [
             (told.call.caller, draft.text) for told in stored for draft in told.drafts
         ],
@@ -224,6 +287,11 @@ def main() -> None:
         title,
         columns,
         [row("ours", ours, len(queries)), row("mem0", theirs, len(queries))],
+    )
+    print_table(
+        "Two facts of one caller in a stranger's words: believed and undisputed afterwards",
+        ["", "update, both kept", "repetition, both kept", "different, not both kept"],
+        [["ours", *count_kept(ours)], ["mem0", *count_kept(theirs)]],
     )
     for name, place in (("second", 1), ("CPU second", 2)):
         ratio = rate(ours, place, LAST) / rate(theirs, place, LAST)

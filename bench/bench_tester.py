@@ -13,15 +13,19 @@ has `langwatch-scenario[voice]`, or by one that is made for it.
 
 import argparse
 import asyncio
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from aftercall.clock import SystemClock
+from aftercall.settings import Settings
 from aftercall.tester.calibrate import Calibration, calibrate
 from aftercall.tester.call import CallRig, run_call
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.text_agent import TextAgentConnection
+from aftercall.tester.findings.timing import percentile
+from aftercall.tester.known_agent import measure_line
 from aftercall.tester.library import list_scenarios
 from aftercall.tester.line import AgentAnswer, TickPace
 from aftercall.tester.practice_agent import FAULTS
@@ -29,6 +33,7 @@ from aftercall.tester.scenario_file import parse_scenarios
 from aftercall.tester.suite import SuiteParts, run_once, run_suite
 from aftercall.tester.target import CallSetup, PracticeTarget
 from aftercall.tester.voice import ToneVoice
+from phone_carrier import measure_phone
 from strange_agents import judge_strangers
 from tables import met, print_table
 from tester_peers import COLUMNS, compare_latency
@@ -36,6 +41,9 @@ from tester_peers import COLUMNS, compare_latency
 MOST_OFF_MS = 30
 TURNS = 120
 RUNS = 5
+PARALLEL = 4
+LINE_TURNS = 20
+LINES = ("python", "python-audio", "http", "ws", "twilio")
 SCENARIOS = 20
 SHORT_CALL = """
 name: short
@@ -64,6 +72,39 @@ def calibration_rows(lines: list[Calibration]) -> Iterator[tuple[str, str, str, 
         "",
         "",
     )
+
+
+async def line_rows(clock: SystemClock) -> list[tuple[str, str, str, str]]:
+    """The error on each kind of line, so many calls at a time, as a run prints it."""
+    with tempfile.TemporaryDirectory() as home:
+        settings = Settings(home=Path(home))
+        measured = [
+            await measure_line(
+                settings,
+                f"{kind}:known",
+                CallSetup(clock),
+                parallel=PARALLEL,
+                turns=LINE_TURNS,
+            )
+            for kind in LINES
+        ]
+    lines = [
+        (item.line, item.turns, item.latency_p95_ms, item.latency_max_ms)
+        for item in measured
+        if item is not None
+    ]
+    errors = await measure_phone(clock, PARALLEL)
+    name = f"phone with a stall of 0.8 s, {PARALLEL} at a time"
+    lines.append((name, len(errors), percentile(errors, 0.95) or 0.0, max(errors)))
+    return [
+        (
+            f"latency error by {name}, {turns} turns",
+            f"p95 {p95:.1f}, max {worst:.1f} ms",
+            f"p95 ≤ {MOST_OFF_MS} ms",
+            met(p95 <= MOST_OFF_MS),
+        )
+        for name, turns, p95, worst in lines
+    ]
 
 
 async def count_false_barge_ins(clock: SystemClock) -> tuple[str, str, str, str]:
@@ -207,6 +248,15 @@ async def run_library(clock: SystemClock) -> tuple[str, str, str, str]:
     )
 
 
+async def run_all(clock: SystemClock) -> tuple[str, str, str, str]:
+    scenarios = list_scenarios()
+    began = time.perf_counter()
+    await run_suite(scenarios, PracticeTarget(CallSetup(clock)), SuiteParts(clock))
+    took = time.perf_counter() - began
+    what = f"`-s all`, {len(scenarios)} scenarios, lab pace"
+    return what, f"{took:.1f} s", "≤ 15 s", met(took <= 15)
+
+
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--matrix", action="store_true")
@@ -225,6 +275,7 @@ async def main() -> None:
         )
         return
     rows = list(calibration_rows(await calibrate(clock, turns=TURNS)))
+    rows += await line_rows(clock)
     rows.append(await count_false_barge_ins(clock))
     for pace, limit in (("real", 8.0), ("lab", 1.0)):
         content, took = await hold_short_call(clock, is_live=pace == "real")
@@ -238,7 +289,7 @@ async def main() -> None:
         )
     rows += list(await find_planted(clock))
     rows += [await blame_everywhere(clock)] if given.matrix else []
-    rows.append(await run_library(clock))
+    rows += [await run_all(clock), await run_library(clock)]
     print_table("The tester", ("what", "measured", "aim", ""), rows)
     print_table(
         "Latency of one known agent, as reported",

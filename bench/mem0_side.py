@@ -105,7 +105,19 @@ def run(work: dict[str, Any], folder: str) -> dict[str, Any]:
             )["results"]
         )
         times.append(time.perf_counter() - started)
-    return {"taken": taken, "times": times, "found": found}
+    kept = [
+        keep_pair(memory, f"pair-{at}", pair) for at, pair in enumerate(work["pairs"])
+    ]
+    return {"taken": taken, "times": times, "found": found, "kept": kept}
+
+
+def keep_pair(memory: Any, caller: str, pair: dict[str, str]) -> list[str]:
+    """What is kept of two facts that one caller says one after the other."""
+    for text in (pair["known"], pair["new"]):
+        memory.llm.facts = [text]
+        memory.add([{"role": "user", "content": text}], user_id=caller)
+    found = memory.get_all(filters={"user_id": caller})["results"]
+    return [item["memory"] for item in found]
 
 
 if __name__ == "__main__":

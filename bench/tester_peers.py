@@ -20,8 +20,8 @@ from aftercall.tester.call import CallRig, run_call
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.python import AudioAgentConnection
 from aftercall.tester.finding import CallView
+from aftercall.tester.findings.timing import latencies
 from aftercall.tester.line import TickPace
-from aftercall.tester.measures import latencies
 from aftercall.tester.scenario_file import parse_scenarios
 from aftercall.tester.voice import ToneVoice
 from known_agent import KnownAgent, write_question

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 from aftercall.app import App
-from aftercall.keys import load_api_token
+from aftercall.encryption import load_api_token
 from aftercall.settings import Settings
 from aftercall.web.server import make_server
 

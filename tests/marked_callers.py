@@ -14,8 +14,13 @@ from zoneinfo import ZoneInfo
 from aftercall.app import App
 from aftercall.bridge.turn_call import TurnCall, TurnCallParts
 from aftercall.briefing.render import make_instructions
-from aftercall.engine.session import AgentReply, TurnSession
-from aftercall.engine.voice import CallerBegan, CallerSaid, ToolCall
+from aftercall.engine.voice import (
+    AgentReply,
+    CallerBegan,
+    CallerSaid,
+    ToolCall,
+    TurnSession,
+)
 from aftercall.model.briefing import Briefing
 from aftercall.postcall.steps import STEPS
 from aftercall.testing import FakeVoiceEngine, VirtualClock, make_live_call

@@ -2,8 +2,24 @@
 
 from collections.abc import Sequence
 
-from aftercall.postcall.runner import StepRunner
-from aftercall.postcall.steps import STAGES
+from aftercall.app import App
+from aftercall.model.calls import Call
+from aftercall.postcall.runner import StepRunner, rerun
+from aftercall.postcall.steps import STAGES, STEPS
+from aftercall.testing import make_call
+
+
+def take_call(app: App, caller: str | None, *lines: str) -> Call:
+    """A call of this caller now, with all steps done."""
+    call = make_call(
+        [("agent", "Hello!"), *[("caller", line) for line in lines]],
+        caller=caller,
+        started_at=app.clock.now(),
+    )
+    app.journal.ingest(call)
+    for name in STEPS:
+        rerun(app.step_runner, call.id, name)
+    return call
 
 
 def run_steps(

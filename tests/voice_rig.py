@@ -5,7 +5,7 @@ import json
 from base64 import b64decode
 
 from aftercall.app import App
-from aftercall.bridge.pump import MediaPump
+from aftercall.bridge.agent_voice import MediaPump
 from aftercall.bridge.voice_call import VoiceCall, VoiceCallParts
 from aftercall.briefing.render import make_instructions
 from aftercall.engine.voice import AgentAudio, AgentDone, AgentText, VoiceEngine

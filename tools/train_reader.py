@@ -17,15 +17,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scipy.sparse import csr_matrix  # type: ignore[import-not-found]
-from sklearn.linear_model import (  # type: ignore[import-not-found]
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import (
     LogisticRegression,
 )
 
 from aftercall.english.stems import stems
 from aftercall.llm.rules import clause_model
-from aftercall.llm.rules.clause_model import SCALE, ClauseModel, Labels
-from aftercall.llm.rules.features import LabelHistory, TalkTurn, list_features
+from aftercall.llm.rules.clause_model import (
+    SCALE,
+    ClauseModel,
+    LabelHistory,
+    Labels,
+    TalkTurn,
+    list_features,
+)
 
 WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FILE)
 STRENGTH = 0.3  # the inverse of regularisation

@@ -27,7 +27,7 @@ from aftercall.clock import SystemClock
 from aftercall.config import load_config
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import prepare_database
-from aftercall.lab.models.openai import embed
+from aftercall.lab.models import embed
 from aftercall.memory.embedding import Embedder, embed_missing, load_embedder
 from aftercall.memory.passage_store import make_passages, replace_call
 from aftercall.memory.ranking import WEIGHTS, Weights

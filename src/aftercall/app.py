@@ -10,9 +10,16 @@ import httpx2
 from aftercall.briefing.cache import BriefingCache
 from aftercall.briefing.composer import Composer
 from aftercall.clock import Clock, SystemClock, format_instant
-from aftercall.compose.home import build_journal, open_archive, open_database
-from aftercall.compose.phone import Phone, check_engine, load_speech_kit
-from aftercall.compose.reading import make_model_client, make_reader
+from aftercall.compose import (
+    Phone,
+    build_journal,
+    check_engine,
+    load_speech_kit,
+    make_model_client,
+    make_reader,
+    open_archive,
+    open_database,
+)
 from aftercall.corrections import Corrections
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
@@ -21,8 +28,8 @@ from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
 from aftercall.journal.journal import DATABASE_TIMEOUT_S, Journal
 from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence, ProcessStore
+from aftercall.journal.recorder import ResumeStates
 from aftercall.journal.recording_files import RecordingStore
-from aftercall.journal.resume import ResumeStates
 from aftercall.journal.store import CallStore
 from aftercall.llm.model.client import ModelClient
 from aftercall.llm.reader import Reader
@@ -48,8 +55,8 @@ from aftercall.privacy.retention import Retention
 from aftercall.settings import Settings
 from aftercall.speech.kit import SpeechKit
 from aftercall.upkeep import Upkeep, format_failure
-from aftercall.who.passcode import PasscodeTryLedger
 from aftercall.who.register import CallerRegister
+from aftercall.who.trust import PasscodeTryLedger
 from aftercall.work.context import WorkContext
 from aftercall.work.health import HealthReport, HealthStore, report
 from aftercall.work.run_store import RunStore

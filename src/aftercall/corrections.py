@@ -33,10 +33,9 @@ from aftercall.ids import new_id
 from aftercall.memory.extraction import accept_missed
 from aftercall.memory.fact_corrections import (
     BY_A_PERSON,
+    FactCorrections,
     clean_fact_text,
-    correct_fact,
     make_missed_draft,
-    undo_fact_correction,
 )
 from aftercall.memory.fact_store import FactStore
 from aftercall.memory.ledger import FactLedger, hash_identity
@@ -47,8 +46,8 @@ from aftercall.model.people import split_party
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS, RequestKind
 from aftercall.postcall.runner import StepRunner, rerun
 from aftercall.settings import Settings
-from aftercall.work.context import WorkContext
-from aftercall.work.plan import OTHER_KIND, DraftOrigin
+from aftercall.work.context import ADDED_REASON, WorkContext
+from aftercall.work.plan import OTHER_KIND, UNCLEAR, DraftOrigin
 from aftercall.work.requests import MAX_TITLE_CHARS, read_due, to_one_line
 from aftercall.work.store import FollowUpTransition
 from aftercall.workspace import files, user_md
@@ -56,6 +55,7 @@ from aftercall.workspace.paths import Workspace
 
 NOT_ASKED = "it was not asked for"
 NOT_ASKED_LATE = "it was not asked for, but was done"
+UNDONE = "a correction was undone"
 PUT_BACK = "a correction was undone; approve or reject it"
 FIRST_DAY = date(2000, 1, 1)
 
@@ -111,7 +111,7 @@ class Corrections:
         correction = self._make_correction(row, "request", None, row.title, who)
         reminders = {row.id} if row.remind_at and row.remind_at > now else set()
         write = self._make_writer(correction, who)
-        self.work.followups.record([row], [], reminders, now, write=write)
+        self.work.followups.record([row], [], reminders, now, who=who, write=write)
         return self._finish(correction)
 
     def add_fact(
@@ -121,11 +121,8 @@ class Corrections:
         self._require_turns(call_id, [turn])
         if category not in CATEGORIES:
             raise RefusedInput("category", f"is not one of {', '.join(CATEGORIES)}")
-        call, vault, line = (
-            self.runner.read(call_id),
-            self.facts.vault,
-            clean_fact_text(text),
-        )
+        line, vault = clean_fact_text(text), self.facts.vault
+        call = self.runner.read(call_id)
         key = memory_key(self.settings, call.agent_id, call.caller)
         if key is None or call.turns[turn - 1].speaker != "caller":
             raise RefusedInput("turn", "is not one of a caller with a memory")
@@ -192,18 +189,17 @@ class Corrections:
 
     def _correct_fact(self, fact_id: str, new: str | None, who: str) -> Correction:
         text = None if new is None else clean_fact_text(new)
-        fact, now = self.facts.get(fact_id), self.clock.now()
+        key, now = self.facts.get(fact_id).key, self.clock.now()
         with self.database.write() as connection:
-            correction = correct_fact(
-                connection, fact, text, who, now, self.facts.vault
-            )
+            facts = FactCorrections(connection, self.facts.vault)
+            correction = facts.correct(fact_id, key, text, who, now)
             self._note_change(connection, correction, who, "corrected")
         fault_point("corrections.after_commit")
         return correction
 
     def _undo_fact(self, correction: Correction, who: str) -> None:
         with self.database.write() as connection:
-            fact = undo_fact_correction(connection, correction, self.facts.vault)
+            fact = FactCorrections(connection, self.facts.vault).undo(correction)
             self._note_change(connection, correction, who, "undone")
         if fact is None and correction.call_id:
             # A rebuild has left it out; the call is read again, if it is still there.
@@ -238,7 +234,10 @@ class Corrections:
             mark_undone(connection, correction)
             self._note_change(connection, correction, who, "undone")
 
-        if correction.is_removal:
+        if correction.what == "request" and correction.details:
+            title = (("title", correction.old),)
+            transition = FollowUpTransition("unclear", who, UNCLEAR, UNDONE, title)
+        elif correction.is_removal:
             transition = _put_back(row, who)
         else:
             transition = self._plan_change(row, correction.what, correction.old, who)
@@ -250,8 +249,9 @@ class Corrections:
         transition: FollowUpTransition,
         write: Callable[[Connection], None],
     ) -> None:
-        now = self.clock.now()
-        if not self.work.followups.correct(row, transition, now, write):
+        changes, now = [(row.id, transition)], self.clock.now()
+        record = self.work.followups.record
+        if not record([], changes, set(), now, seen=[row], write=write):
             raise NotWaiting(f"follow-up {row.id} has just changed; look again")
 
     def _plan_change(
@@ -261,6 +261,8 @@ class Corrections:
         if what == "request" and value is None:
             return _remove(row, who)
         state, reason, column = row.state, row.reason, FOLLOWUPS[what]
+        if what == "request" and state == "unclear":
+            state, reason = "held", ADDED_REASON
         values: dict[str, Any] = {column: value}
         if what == "due":
             at = self.work.remind_at(value)
@@ -304,8 +306,9 @@ class Corrections:
         who: str,
     ) -> Correction:
         place = (row.agent_id, row.caller, row.call_id)
+        was = {"state": row.state} if row.state == "unclear" else None
         now = self.clock.now()
-        return Correction(*place, what, row.key, old, new, who, now, "due")
+        return Correction(*place, what, row.key, old, new, who, now, "due", was)
 
     def _make_writer(
         self, correction: Correction, who: str
@@ -375,7 +378,7 @@ def _put_back(row: FollowUp, who: str) -> FollowUpTransition:
         return FollowUpTransition("held", who, PUT_BACK)
     if row.state == "refused" and row.kind == "promise":
         return FollowUpTransition("open", who, "")
-    return FollowUpTransition(row.state, who, "", "a correction was undone")
+    return FollowUpTransition(row.state, who, "", UNDONE)
 
 
 def _read_value(row: FollowUp, what: CorrectedThing, new: str | None) -> str | None:

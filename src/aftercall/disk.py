@@ -1,9 +1,10 @@
-"""Files that survive a crash: synced writes, files created once, full disks, locks."""
+"""Files that survive a crash: synced writes, files created once, full disks, locks, access."""
 
 import errno
 import fcntl
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,19 @@ from pathlib import Path
 from aftercall.errors import AftercallError, StorageFull
 
 DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+OTHER_USERS = 0o077
+
+
+def close_to_others(path: Path) -> bool:
+    """Takes the access of other users of this machine away; returns whether they had it.
+
+    Links are left alone: the file behind one may belong to another program.
+    """
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode) or not mode & OTHER_USERS:
+        return False
+    path.chmod(stat.S_IMODE(mode) & ~OTHER_USERS)
+    return True
 
 
 def sync_folder(folder: Path) -> None:

@@ -7,7 +7,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,15 +20,15 @@ from aftercall.db.upgrade import (
     check_home,
     current_revision,
 )
+from aftercall.disk import OTHER_USERS, close_to_others
+from aftercall.encryption import KEY_FILE, MIN_UNGUESSABLE_CHARS, TOKEN_FILE
 from aftercall.errors import AftercallError
 from aftercall.journal.archive import KEY_CHECK_FILE
-from aftercall.keys import KEY_FILE, MIN_UNGUESSABLE_CHARS, TOKEN_FILE
 from aftercall.llm.model.client import choose_model
 from aftercall.settings import Settings
 from aftercall.speech.kit import find_missing
 
 MIN_FREE_GB = 1.0
-OWNER_ONLY = 0o700
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def _check_api_token(settings: Settings) -> Check:
         mode = stat.S_IMODE(file.stat().st_mode)
     except OSError:
         return Check(name, "ok", "made at the first start")
-    if mode & 0o077:
+    if mode & OTHER_USERS:
         detail = f"{file} can be read by others; run `chmod 600 {file}`"
         return Check(name, "warn", detail)
     return Check(name, "ok", "made here; `aftercall token` shows it")
@@ -136,7 +136,7 @@ def _check_home(home: Path) -> Iterator[Check]:
         yield Check("home", "fail", detail)
         return
     yield Check("home", "ok", str(home))
-    yield _close_to_others(home)
+    yield _close_files(home)
     free = shutil.disk_usage(home).free / 1e9
     if free < MIN_FREE_GB:
         yield Check("disk", "warn", f"{free:.1f} GB free; make room")
@@ -144,29 +144,21 @@ def _check_home(home: Path) -> Iterator[Check]:
         yield Check("disk", "ok", f"{free:.1f} GB free")
 
 
-def _close_to_others(home: Path) -> Check:
+def _close_files(home: Path) -> Check:
     """Takes the access of other users of this machine away, and says that they had it."""
-    open_paths = [path for path in (home, *home.rglob("*")) if _is_open_to_others(path)]
-    for path in open_paths:
+    were_open = 0
+    for path in (home.resolve(), *home.rglob("*")):
         try:
-            path.chmod(stat.S_IMODE(path.stat().st_mode) & OWNER_ONLY)
+            were_open += close_to_others(path)
         except FileNotFoundError:  # removed meanwhile, by a running server
             continue
         except OSError as error:
             detail = f"{path}: other users can open it ({error.strerror}); run chmod as its owner"
             return Check("access", "fail", detail)
-    if open_paths:
-        detail = f"other users could open {len(open_paths)} files and folders; mended"
+    if were_open:
+        detail = f"other users could open {were_open} files and folders; mended"
         return Check("access", "warn", detail)
     return Check("access", "ok", "only this user can open the home")
-
-
-def _is_open_to_others(path: Path) -> bool:
-    """Links do not count: the file behind one may belong to another program."""
-    with suppress(FileNotFoundError):
-        mode = path.lstat().st_mode
-        return not stat.S_ISLNK(mode) and bool(mode & ~OWNER_ONLY & 0o777)
-    return False
 
 
 def _check_key(settings: Settings) -> Check:

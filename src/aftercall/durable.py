@@ -14,7 +14,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from dbos import (
     DBOS,
@@ -125,19 +125,21 @@ def step(
     return register
 
 
-def thread_step(
-    name: str,
-    attempts: int,
-    get_part: Callable[[], S],
-    work: Callable[Concatenate[S, P], T],
-) -> Callable[P, Coroutine[Any, Any, T]]:
-    """A step that does its work in a thread, with a part that this process has opened."""
+class ThreadSteps(Generic[S]):
+    """Makes steps that work in a thread, with a part that this process has opened."""
 
-    @wraps(work)
-    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await run_in_thread(work, get_part(), *args, **kwargs)
+    def __init__(self, attempts: int, get_part: Callable[[], S]) -> None:
+        self._attempts = attempts
+        self._get_part = get_part
 
-    return step(name, attempts)(run)
+    def make(
+        self, name: str, work: Callable[Concatenate[S, P], T]
+    ) -> Callable[P, Coroutine[Any, Any, T]]:
+        @wraps(work)
+        async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await run_in_thread(work, self._get_part(), *args, **kwargs)
+
+        return step(name, self._attempts)(run)
 
 
 def to_step_error(error: BaseException, **about: str) -> AftercallError:

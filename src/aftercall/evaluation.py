@@ -18,18 +18,19 @@ from aftercall.model.reading import Reading, ReadingTrace
 from aftercall.tester.statistics import paired_difference, wilson
 
 FIGURES = {
-    "requests, precision": "of the requests it found, those that were made",
-    "requests, recall": "of the requests that were made, those it found",
-    "due day right": "of the found requests with a day, those with the right one",
-    "called off and left out": "of the requests that were called off",
-    "promises, precision": "of the promises it found, those that were made",
-    "promises, recall": "of the promises that were made, those it found",
-    "facts, precision": "of the facts it found, those that were told",
-    "facts, recall": "of the facts worth keeping, those it found",
-    "secrets marked secret": "of the secrets it found",
-    "profile, precision": "of the names and the like it found, the right ones",
-    "profile, recall": "of the names and the like that were told, those it found",
-    "forbidden strings left out": "of what was misheard, retracted or only supposed",
+    "requests, precision": "right, of those found",
+    "requests, recall": "found, of those made",
+    "kind right": "of found requests",
+    "due day right": "of found requests with a day",
+    "called off and left out": "of requests called off",
+    "promises, precision": "right, of those found",
+    "promises, recall": "found, of those made",
+    "facts, precision": "told, of those found",
+    "facts, recall": "found, of those worth keeping",
+    "secrets marked secret": "of secrets found",
+    "profile, precision": "right, of names etc. found",
+    "profile, recall": "found, of names etc. told",
+    "forbidden strings left out": "of misheard or retracted words",
 }
 """Each with what its share is of."""
 PROFILE = ("name", "call_name", "pronouns", "timezone")
@@ -139,6 +140,9 @@ class Score:
     def _add_requests(self, call: str, gold: Label, reading: Reading) -> None:
         pairs = self._add_kind(call, gold, reading, "requests")
         for number, label, request in pairs:
+            if label.get("kind"):
+                is_right = request.kind == label["kind"]
+                self._note("kind right", call, number, is_right)
             if "due" in label and (label["due"] or request.due):
                 is_right = str(request.due or "") == (label["due"] or "")
                 self._note("due day right", call, number, is_right)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic import Field as PydanticField
@@ -53,7 +53,9 @@ class LabelledCall:
 class _Label(BaseModel):
     model_config = ConfigDict(extra="allow")
 
-    words: list[str] = PydanticField(min_length=1)
+    words: list[Annotated[str, PydanticField(min_length=1)]] = PydanticField(
+        min_length=1
+    )
     turns: Turns
 
 
@@ -129,7 +131,7 @@ def parse_label(name: str, raw: str) -> LabelledCall:
     gold = data["gold"]
     try:
         call = parse_call(data["call"])
-        if isinstance(gold, dict) and "task" in gold:
+        if isinstance(gold, dict) and isinstance(gold.get("task"), dict):
             gold = _from_harper(gold, call)
         _Gold.model_validate(gold)
     except RefusedInput as error:
@@ -143,7 +145,7 @@ def parse_label(name: str, raw: str) -> LabelledCall:
 def _from_harper(gold: dict[str, Any], call: Call) -> dict[str, Any]:
     """One task and a name. A name counts only where the caller said all its words."""
     word = HARPER_WORDS.get(gold["task"].get("task_type", ""))
-    name = gold.get("name") or ""
+    name = str(gold.get("name") or "")
     return {
         "requests": [{"words": [word], "turns": []}] if word else [],
         "profile": {"name": name} if _was_said(name, call) else {},
@@ -209,7 +211,9 @@ def _make_gold(
         joined.legs[0].agent_id, ("request",), [row.key for row in rows]
     )
     removed = {chain[-1].key for chain in chains if chain[-1].is_removal}
-    for row in (row for row in rows if row.key not in removed):
+    for row in rows:
+        if row.key in removed or row.state == "unclear":
+            continue
         label = _label_row(row, joined)
         if row.kind == "promise":
             gold["promises"].append(label)

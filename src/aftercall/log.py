@@ -5,13 +5,31 @@ of their records we keep the fixed part of the message and the class and place o
 """
 
 import logging
+import re
 import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from traceback import extract_tb
 from typing import cast
 
 import structlog
-from structlog.typing import FilteringBoundLogger
+from structlog.typing import EventDict, FilteringBoundLogger
+
+REFUSAL_WINDOW_S = 60.0
+MAX_REFUSALS = 100  # lines of one kind in a window
+_REFUSALS = (
+    "request refused",
+    "webhook refused",
+    "media socket refused",
+    "client went away",
+)
+_ID_FIELDS = ("call", "conversation", "subject")
+_OWN_WORDS = re.compile(
+    r"[0-7][0-9A-HJKMNP-TV-Z]{25}|.* .*"
+)  # an id of `ids.py`, a phrase
 
 
 def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
@@ -23,6 +41,8 @@ def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            RefusalLimit(),
+            hash_foreign_ids,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
@@ -36,6 +56,38 @@ def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
         cache_logger_on_first_use=False,
     )
     capture_library_logs(logging.getLogger())
+
+
+class RefusalLimit:
+    """Leaves out refusals that repeat: strangers must not fill the disk with them."""
+
+    def __init__(self, get_time: Callable[[], float] = time.monotonic) -> None:
+        self._get_time = get_time
+        self._began = get_time()
+        self._counts: Counter[str] = Counter()
+
+    def __call__(self, _logger: object, _method: str, event: EventDict) -> EventDict:
+        name = str(event["event"])
+        if name not in _REFUSALS:
+            return event
+        if self._get_time() - self._began >= REFUSAL_WINDOW_S:
+            left_out = sum(max(0, n - MAX_REFUSALS) for n in self._counts.values())
+            self._began, self._counts = self._get_time(), Counter()
+            if left_out:
+                event["left_out_before"] = left_out
+        self._counts[name] += 1
+        if self._counts[name] > MAX_REFUSALS:
+            raise structlog.DropEvent
+        return event
+
+
+def hash_foreign_ids(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """Ids that others chose may hold a name or a number; their hash tells lines apart."""
+    for field in _ID_FIELDS:
+        value = event.get(field)
+        if isinstance(value, str) and not _OWN_WORDS.fullmatch(value):
+            event[field] = f"sha256:{sha256(value.encode()).hexdigest()[:16]}"
+    return event
 
 
 def capture_library_logs(logger: logging.Logger) -> None:

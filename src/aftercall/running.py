@@ -1,7 +1,13 @@
-"""Runs the app: recovers after a crash, does what is due, and seals live calls at the end."""
+"""Runs the app: recovers after a crash, does what is due, and seals live calls at the end.
+
+A job runs only when the database has changed or when the time that the job named has come. On
+SQLite one cheap query per tick serves all jobs, so an idle server costs almost nothing.
+Heartbeats change the database too, so every job runs every few seconds even if a change was
+missed.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
@@ -9,7 +15,7 @@ from functools import partial
 from aftercall import durable
 from aftercall.app import App
 from aftercall.briefing import composer
-from aftercall.change_trigger import ChangeTrigger
+from aftercall.clock import Clock
 from aftercall.db.connect import DatabaseChanges
 from aftercall.errors import AftercallError
 from aftercall.journal.journal import RECOVERY_INTERVAL_S, recover
@@ -18,13 +24,52 @@ from aftercall.memory.pins import board
 from aftercall.postcall.recordings import open_recordings, start_due_recordings
 from aftercall.postcall.workflow import close_postcall, open_postcall, start_due
 from aftercall.privacy import retention
-from aftercall.privacy.retention_workflow import (
+from aftercall.privacy.retention import (
     close_retention,
     open_retention,
     start_retention,
 )
 from aftercall.work import workflow as work
-from aftercall.work.sweep import sweep_if_due
+from aftercall.work.workflow import sweep_if_due
+
+Job = Callable[[], Awaitable[object]]
+"""Does what is due. May return the time at which more will be due."""
+
+
+class ChangeTrigger:
+    def __init__(self, changes: DatabaseChanges, clock: Clock) -> None:
+        self._changes = changes
+        self._clock = clock
+        self._last_version: object = None
+        self._wake_events: dict[asyncio.Event, datetime | None] = {}
+
+    async def poll(self) -> None:
+        """Wake the jobs that have a reason to run."""
+        version = self._changes.read_version()
+        is_changed = version != self._last_version
+        self._last_version = version
+        for wake, due_at in self._wake_events.items():
+            if is_changed or (due_at is not None and due_at <= self._clock.now()):
+                wake.set()
+
+    def wrap(self, job: Job) -> Job:
+        """The job, made to wait for a reason. It runs at once the first time."""
+        wake = asyncio.Event()
+        wake.set()
+        self._wake_events[wake] = None
+
+        async def run_when_woken() -> None:
+            await wake.wait()
+            wake.clear()  # before the job: a change during the job wakes it again
+            try:
+                due_at = await job()
+            except BaseException:  # a failed job runs again
+                wake.set()
+                raise
+            self._wake_events[wake] = due_at if isinstance(due_at, datetime) else None
+
+        return run_when_woken
+
 
 CHANGE_POLL_INTERVAL_S = 0.2  # part of the wait for a summary
 POSTCALL_INTERVAL_S = 0.25  # least time between two runs of a job, however much changes

@@ -339,7 +339,7 @@ async def test_a_telnyx_stream_is_the_same_call(tmp_path: Path, name: str) -> No
     ) as stage:
         call = make_live_call(source="telnyx", sid="v3:abc", caller="+15550111")
         given = await stage.app.phone.pending_calls.register(call)
-        address = stage.app.phone.pending_calls.issue_address()
+        address = stage.app.phone.pending_calls.tokens.issue_address()
         url = f"{stage.address.replace('http', 'ws')}/telnyx/media/{address}"
         phone = await MediaPhone.dial(
             url,

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from aftercall.app import App, build
 from aftercall.cli.context import wait_for_steps
 from aftercall.clock import SystemClock
-from aftercall.lab.github import EmulatedGitHub
+from aftercall.lab.services import EmulatedGitHub
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.running import running
 from aftercall.settings import Settings

@@ -3,10 +3,10 @@
 from sqlalchemy import func, select
 
 from aftercall.app import App
+from aftercall.compose import AnswerStore
 from aftercall.db.tables import answers
 from aftercall.llm.model.completion import CachedAnswer, Usage
 from aftercall.memory.vault import Vault, is_sealed
-from aftercall.postcall.answer_store import AnswerStore
 from aftercall.testing import make_call
 
 KEY = Vault(b"k" * 32)

@@ -17,29 +17,17 @@ from aftercall.briefing.render import briefing_variables, render
 from aftercall.db.tables import briefings, facts
 from aftercall.memory.fact_store import FactFilter
 from aftercall.model.briefing import CallerMemory
-from aftercall.model.calls import Call
 from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
-from aftercall.testing import FakePhone, VirtualClock, make_call, make_live_call
+from aftercall.testing import FakePhone, VirtualClock, make_live_call
 from aftercall.work import deliver
 from aftercall.workspace.paths import Workspace
 from followup_work import RecordingSink, follow, hold_call, with_sink
 from opened_apps import OpenApp
+from step_stages import take_call
 
 ANN, BOB = "+15550100", "+15550142"
-
-
-def work(app: App, caller: str | None, *lines: str) -> Call:
-    call = make_call(
-        [("agent", "Hello!"), *[("caller", line) for line in lines]],
-        caller=caller,
-        started_at=app.clock.now(),
-    )
-    app.journal.ingest(call)
-    for name in STEPS:
-        rerun(app.step_runner, call.id, name)
-    return call
 
 
 def prepare_all(app: App) -> None:
@@ -70,7 +58,7 @@ def not_composing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_after_a_call_the_next_ring_reads_one_row_and_composes_nothing(
     app: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work(
+    take_call(
         app,
         ANN,
         "This is Ann. Please call the plumber.",
@@ -123,9 +111,9 @@ def test_whatever_a_briefing_rests_on_is_seen_at_the_next_ring(
     held = app.work.followups.page(limit=10, state="held")
     deliver.reject(desk, held[0].id, "me")
     changes("a follow-up rejected")
-    work(app, ANN, "I live in Porto.", "I prefer tea.", "Thanks.")
+    take_call(app, ANN, "I live in Porto.", "I prefer tea.", "Thanks.")
     changes("another call")
-    work(app, ANN, "I moved, I live in Lisbon now.", "Yes.", "Thanks.")
+    take_call(app, ANN, "I moved, I live in Lisbon now.", "Yes.", "Thanks.")
     changes("a fact retired")
     retired = [
         fact
@@ -150,13 +138,13 @@ def test_a_shared_memory_tells_of_other_numbers_calls_with_whose_they_were(
         ),
         clock,
     )
-    work(shared, BOB, "This is Bob. Please call the plumber about the boiler.")
+    take_call(shared, BOB, "This is Bob. Please call the plumber about the boiler.")
     clock.move(60)
-    work(shared, None, "Please order a cake.")
+    take_call(shared, None, "Please order a cake.")
     clock.move(60)
     prepare_all(shared)
     assert [call.whose for call in shared.composer.preview(ANN).recent] == [BOB]
-    work(shared, ANN, "This is Ann. Please water the roses.")
+    take_call(shared, ANN, "This is Ann. Please water the roses.")
     prepare_all(shared)
     assert is_prepared(shared)
     told = shared.composer.preview(ANN)
@@ -174,7 +162,7 @@ def test_a_shared_memory_tells_of_other_numbers_calls_with_whose_they_were(
 
 
 def test_a_page_edited_by_hand_is_seen_at_once(app: App) -> None:
-    work(app, ANN, "This is Ann. Please call the plumber.")
+    take_call(app, ANN, "This is Ann. Please call the plumber.")
     prepare_all(app)
     root = app.settings.home / "workspace"
     (root / "people" / ANN / "USER.md").write_text(
@@ -193,7 +181,7 @@ def test_a_page_edited_by_hand_is_seen_at_once(app: App) -> None:
 def test_a_fact_that_was_retired_or_hidden_behind_our_back_is_not_told_all_the_same(
     app: App, clock: VirtualClock
 ) -> None:
-    work(
+    take_call(
         app,
         ANN,
         "I prefer to be called in the evening.",
@@ -213,16 +201,16 @@ def test_a_fact_that_was_retired_or_hidden_behind_our_back_is_not_told_all_the_s
 
 
 def test_what_was_composed_while_it_changed_is_not_kept(app: App) -> None:
-    work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
+    take_call(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
     due = app.briefings.start("main", ANN, rests_on_all=False)
     old = app.composer.load_remembered("main", ANN)
-    work(app, ANN, "I live in Porto.", "Yes.", "Thanks.")
+    take_call(app, ANN, "I live in Porto.", "Yes.", "Thanks.")
     assert not app.briefings.save(due, app.composer.settings_hash, old, app.clock.now())
     assert not is_prepared(app)
 
 
 def test_a_row_that_was_erased_is_not_filled_by_whoever_was_at_it(app: App) -> None:
-    work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
+    take_call(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
     due = app.briefings.start("main", ANN, rests_on_all=False)
     old = app.composer.load_remembered("main", ANN)
     app.eraser.erase(ANN)
@@ -232,8 +220,8 @@ def test_a_row_that_was_erased_is_not_filled_by_whoever_was_at_it(app: App) -> N
 
 
 def test_erasing_takes_the_prepared_briefing_too(app: App) -> None:
-    work(app, ANN, "My marker is heliotrope.", "I prefer tea.", "Thanks.")
-    work(app, BOB, "I prefer coffee.", "Yes.", "Thanks.")
+    take_call(app, ANN, "My marker is heliotrope.", "I prefer tea.", "Thanks.")
+    take_call(app, BOB, "I prefer coffee.", "Yes.", "Thanks.")
     prepare_all(app)
     app.eraser.erase(ANN)
     with app.database.read() as connection:
@@ -252,9 +240,9 @@ def test_another_callers_news_changes_nothing_unless_memory_is_shared(
         ),
         clock,
     )
-    work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
+    take_call(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
     prepare_all(app)
-    work(app, BOB, "I prefer coffee.", "Yes.", "Thanks.")
+    take_call(app, BOB, "I prefer coffee.", "Yes.", "Thanks.")
     assert is_prepared(app) is stays
     prepare_all(app)
     assert is_prepared(app)
@@ -263,7 +251,7 @@ def test_another_callers_news_changes_nothing_unless_memory_is_shared(
 def test_under_other_settings_a_prepared_briefing_is_of_no_use(
     app: App, clock: VirtualClock, open_app: OpenApp
 ) -> None:
-    work(app, ANN, "I prefer tea.", "I live in Porto.", "Thanks.")
+    take_call(app, ANN, "I prefer tea.", "I live in Porto.", "Thanks.")
     prepare_all(app)
     fewer = app.settings.briefing.model_copy(update={"facts": 1})
     other = open_app(app.settings.model_copy(update={"briefing": fewer}), clock)
@@ -275,7 +263,7 @@ def test_under_other_settings_a_prepared_briefing_is_of_no_use(
 async def test_a_slow_database_costs_the_memory_and_not_the_call(
     app: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work(app, ANN, "This is Ann. Please call the plumber.")
+    take_call(app, ANN, "This is Ann. Please call the plumber.")
     clock.move(3_600)
     release = threading.Event()
 
@@ -324,7 +312,7 @@ async def test_a_call_that_rings_back_hears_what_the_last_one_was_about(
 def test_a_prepare_that_was_cut_off_is_still_due(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
+    take_call(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
 
     def die(self: BriefingCache, *_: object) -> bool:
         raise KeyboardInterrupt
@@ -341,7 +329,9 @@ def test_a_prepare_that_was_cut_off_is_still_due(
 def test_a_name_corrected_by_hand_is_used_in_what_was_prepared_before(
     app: App, clock: VirtualClock
 ) -> None:
-    work(app, ANN, "My name is Bil. Please open a bug about the broken thumbnails.")
+    take_call(
+        app, ANN, "My name is Bil. Please open a bug about the broken thumbnails."
+    )
     prepare_all(app)
     clock.move(3600)
     person = Workspace.from_settings(app.settings).find_person(ANN)

@@ -10,7 +10,7 @@ import pytest
 from aftercall.app import App
 from aftercall.briefing.render import render
 from aftercall.db.corrections import CorrectedThing, Correction
-from aftercall.errors import NotFound, RefusedInput, WorkspaceReadOnly
+from aftercall.errors import NotFound, NotWaiting, RefusedInput, WorkspaceReadOnly
 from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.view import correction_json
 from aftercall.model.calls import Call
@@ -20,6 +20,7 @@ from aftercall.model.reading import (
     Profile,
     Reading,
     Request,
+    UnclearRequest,
     WithdrawnRequest,
 )
 from aftercall.postcall.runner import StepRunner, rerun
@@ -27,6 +28,7 @@ from aftercall.privacy.rebuild import Rebuilder
 from aftercall.settings.sections import RetentionSettings
 from aftercall.testing import FakeReader, VirtualClock, make_call
 from aftercall.work.context import WorkContext
+from aftercall.work.deliver import approve
 from aftercall.work.store import FollowUpTransition
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
@@ -40,6 +42,10 @@ ME = "me"
 def ask(title: str, **fields: Any) -> Request:
     defaults: dict[str, Any] = {"kind": "issue", "turns": (2,), "words": "open a bug"}
     return Request.model_validate(defaults | {"title": title} | fields)
+
+
+def maybe(title: str) -> UnclearRequest:
+    return UnclearRequest(title=title, turns=(2,), words="open a bug", confidence=0.4)
 
 
 def reader_asking(*requests: Request, **fields: Any) -> FakeReader:
@@ -154,6 +160,7 @@ def test_a_request_that_was_missed_is_held_and_is_the_one_a_later_reading_finds(
     row = only_request(app, call)
     assert (row.state, row.turns, row.sinks) == ("held", ((call.id, 2),), ("tasks",))
     assert "about thumbnails" in briefing_of(app)
+    assert [change.who for change in app.work.followups.history(row.id)] == [ME]
     with pytest.raises(RefusedInput, match=row.id):
         app.corrections.add_request(
             call.id, "Open a bug about thumbnails", ME, kind="issue"
@@ -200,6 +207,38 @@ def test_a_request_that_was_about_to_be_done_as_another_kind_is_held(app: App) -
     assert only_request(app, call).state == "held"
 
 
+def test_an_unclear_request_waits_for_a_yes_or_a_no(app: App) -> None:
+    titles = ("New shoes for the donkey", "Water the plants", "Paint the fence")
+    unclear = tuple(maybe(title) for title in titles)
+    call = request_of(app, reader=reader_asking(unclear=unclear))
+    rows = app.work.followups.of_conversation(call.conversation)
+    assert [(row.title, row.state) for row in rows] == [
+        (title, "unclear") for title in titles
+    ]
+    assert not any(title in briefing_of(app) for title in titles)
+    correct(app, "request", rows[0].id, "Shoe the donkey")
+    correct(app, "request", rows[1].id, None)
+    sure = ask("Paint the fence", kind="task")
+    read = reader_asking(sure, unclear=unclear)
+    assert [(row.title, row.state) for row in read_again(app, call, read)] == [
+        ("Shoe the donkey", "held"),
+        ("Water the plants", "withdrawn"),
+        ("Paint the fence", "held"),
+    ]
+
+
+def test_a_yes_that_is_undone_leaves_the_question_open_to_a_new_answer(
+    app: App,
+) -> None:
+    call = request_of(app, reader=reader_asking(unclear=(maybe("Shoe the donkey"),)))
+    row = only_request(app, call)
+    with pytest.raises(NotWaiting):
+        approve(app.work, row.id, ME)
+    yes = correct(app, "request", row.id, row.title)
+    app.corrections.undo(yes.id, ME)
+    assert only_request(app, call).state == "unclear"
+
+
 def test_a_caller_may_still_take_a_corrected_request_back(app: App) -> None:
     call = request_of(app, ask("Order paper for the printer"))
     row = only_request(app, call)
@@ -215,7 +254,6 @@ def test_a_plan_made_before_a_correction_is_made_anew(app: App) -> None:
     late = FollowUpTransition("held", "follow-up", values=(("due", "2026-02-18"),))
     now, followups = app.clock.now(), app.work.followups
     assert not followups.record([], [(row.id, late)], set(), now, seen=[row])
-    assert not followups.correct(row, late, now, lambda connection: None)
     assert followups.get(row.id).due == "2026-02-19"
 
 
@@ -399,6 +437,24 @@ def test_a_removed_fact_held_on_no_day_and_what_it_replaced_holds_again(
         "I live in Porto",
         "I moved to Lisbon",
     ]
+
+
+def test_a_dispute_ends_with_the_fact_that_was_never_true_and_comes_back(
+    app: App,
+) -> None:
+    pink, green = "My daughter Noor wants the pink cake", "The green cake it is"
+    learn(app, say(pink, "Yes"), pink)
+    changed = f"Noor changed her mind. {green}"
+    learn(app, say(changed, "Yes", day=1), changed)
+    pass_time(app, days=2)
+    before = list_facts(app)
+    assert [fact.state for fact in before] == ["disputed", "disputed"]
+    for fact in before:
+        made = correct(app, "fact", fact.id, None)
+        (left,) = list_facts(app)
+        assert (left.state, app.facts.get(fact.id).state) == ("active", "wrong")
+        app.corrections.undo(made.id, ME)
+        assert list_facts(app) == before
 
 
 def test_a_fact_that_is_removed_from_the_middle_of_a_chain_leaves_no_gap(

@@ -9,11 +9,10 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.app import App, build
-from aftercall.encryption import is_encrypted
+from aftercall.encryption import KEY_FILE, is_encrypted
 from aftercall.errors import ConfigError, FileUnreadable
 from aftercall.journal.archive import KEY_CHECK_FILE, encode_call
 from aftercall.journal.verify import verify_archive
-from aftercall.keys import KEY_FILE
 from aftercall.memory.fact_store import FactFilter
 from aftercall.model.calls import Call
 from aftercall.model.turns import Turn
@@ -83,6 +82,19 @@ def test_a_file_put_in_the_place_of_another_is_not_read_as_that_call(
     (folder / first).write_bytes((folder / second).read_bytes())
     with pytest.raises(FileUnreadable, match="holds another call"):
         locked.archive.read(first)
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_clear_file_in_the_place_of_an_encrypted_one_is_refused(
+    locked: App, *, is_empty: bool
+) -> None:
+    call = call_of(GOES)
+    locked.journal.ingest(call)
+    name = str(locked.store.get(call.id).archive_name)
+    forged = b"" if is_empty else encode_call(call).replace(b"Utrecht", b"Antwerp")
+    (locked.archive.place.path / name).write_bytes(forged)
+    with pytest.raises(FileUnreadable, match="not the file that was sealed"):
+        locked.archive.read(name)
 
 
 def test_the_chain_proves_the_bytes_as_stored(locked: App) -> None:

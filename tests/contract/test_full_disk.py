@@ -17,7 +17,7 @@ from aftercall.db.connect import Database
 from aftercall.engine.voice import CallerBegan, CallerSaid
 from aftercall.errors import StorageFull
 from aftercall.journal import spill
-from aftercall.journal.inserter import JournalInserter
+from aftercall.journal.recorder import JournalInserter
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
 from aftercall.settings import Settings

@@ -2,6 +2,7 @@
 agree, and never the reason that a fact is lost.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -10,6 +11,7 @@ from threading import Event
 import pytest
 
 from aftercall.app import App
+from aftercall.clock import SystemClock
 from aftercall.errors import ConfigError, ModelUnavailable
 from aftercall.llm.model.completion import Completion, Prompt
 from aftercall.memory.fact_store import FactFilter
@@ -26,10 +28,13 @@ from aftercall.model.facts import MemoryKey
 from aftercall.model.reading import Reading
 from aftercall.postcall.runner import StepRunner, rerun
 from aftercall.postcall.steps import NO_FACTS_YET, list_steps
+from aftercall.postcall.store import are_finished
+from aftercall.running import running
 from aftercall.settings import Settings
-from aftercall.settings.sections import MemorySettings
+from aftercall.settings.sections import ExtractionSettings, MemorySettings
 from aftercall.testing import FakeReader
 from fact_drafts import draft, on, reader_of, say
+from opened_apps import OpenApp
 from step_stages import run_steps
 
 BILL = MemoryKey("main", "+15550100")
@@ -241,6 +246,29 @@ def test_the_judge_waits_for_late_facts(app: App) -> None:
     assert after == ["judge"]
     run_steps(runner, call.id, after, again=True)
     assert states(app)[RENT] == "superseded"
+
+
+@pytest.mark.parametrize("limit", [None, 60])
+async def test_the_engine_judges_after_the_facts_with_and_without_a_limit(
+    settings: Settings, open_app: OpenApp, limit: int | None
+) -> None:
+    update: dict[str, object] = {"memory": MemorySettings(judge=JUDGE_PATH)}
+    if limit:
+        update["extraction"] = ExtractionSettings(max_per_minute=limit)
+    live = open_app(settings.model_copy(update=update), SystemClock())
+    app = replace(live, reader=reader_of(draft(RENT), draft(NEW_RENT)))
+    async with running(app):
+        for day, text in enumerate((RENT, NEW_RENT)):
+            call = say(text, "That is all", day=day)
+            await asyncio.to_thread(app.journal.ingest, call)
+            while not are_finished(app.steps.of_call(call.id)):
+                await app.clock.sleep(0.05)
+    ends = {step.name: step.state for step in app.steps.of_call(call.id)}
+    assert (ends["facts"], ends["judge"]) == ("done", "done")
+    assert states(app) == {RENT: "superseded", NEW_RENT: "active"}
+
+
+JUDGE_PATH = "fact_drafts:ReplacingJudge"
 
 
 def test_without_a_judge_there_is_no_such_step(app: App) -> None:

@@ -9,8 +9,13 @@ from aftercall.clock import SystemClock
 from aftercall.model.turns import Turn
 from aftercall.settings import Settings
 from aftercall.testing import START, make_live_call
-from aftercall.web.live import MAX_BACKLOG_EVENTS, LiveCallsChanged, LiveFeed, TurnSaid
-from aftercall.web.page_store import PageStore
+from aftercall.web.page_store import (
+    MAX_BACKLOG_EVENTS,
+    LiveCallsChanged,
+    LiveFeed,
+    PageStore,
+    TurnSaid,
+)
 from opened_apps import OpenApp
 
 

@@ -9,10 +9,8 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.app import App
-from aftercall.lab.models.answers import answer_question
-from aftercall.lab.models.openai import make_openai
-from aftercall.lab.models.script import ModelScript, ScriptedQuestion
-from aftercall.lab.rest import serve_on_loopback
+from aftercall.lab.models import answer_question, make_openai
+from aftercall.lab.rest import ModelScript, ScriptedQuestion, serve_on_loopback
 from aftercall.llm.model.client import ModelChoice, ModelClient
 from aftercall.llm.model.reader import ModelReader
 from aftercall.model.calls import Call

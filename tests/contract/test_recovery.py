@@ -9,9 +9,9 @@ import pytest
 from aftercall.app import App, build
 from aftercall.errors import StorageFull
 from aftercall.journal.archive import ArchiveFolder
-from aftercall.journal.inserter import JournalInserter
 from aftercall.journal.journal import recover
 from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, ProcessStore
+from aftercall.journal.recorder import JournalInserter
 from aftercall.journal.replay import JournalEntry
 from aftercall.journal.verify import verify_archive
 from aftercall.model.turns import Event, Turn

@@ -18,7 +18,7 @@ from aftercall.bridge.turn_call import (
     TurnCall,
     TurnCallParts,
 )
-from aftercall.engine.session import AgentReply
+from aftercall.engine.voice import AgentReply
 from aftercall.errors import (
     DatabaseUnreachable,
     EngineLost,
@@ -26,11 +26,9 @@ from aftercall.errors import (
     WorkspaceReadOnly,
 )
 from aftercall.journal import spill
-from aftercall.journal.inserter import JournalInserter
 from aftercall.journal.journal import DATABASE_TIMEOUT_S
-from aftercall.journal.recorder import CallRecorder
+from aftercall.journal.recorder import CallRecorder, JournalInserter, ResumeState
 from aftercall.journal.replay import JournalEntry
-from aftercall.journal.resume import ResumeState
 from aftercall.journal.store import CallStore
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall

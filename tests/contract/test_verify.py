@@ -6,8 +6,8 @@ import pytest
 
 from aftercall.app import App
 from aftercall.db.tables import calls
+from aftercall.encryption import CHAIN_FILE
 from aftercall.errors import CallErased
-from aftercall.journal.archive import CHAIN_FILE
 from aftercall.journal.store import add_tombstone
 from aftercall.journal.verify import verify_archive
 from aftercall.testing import make_call

@@ -14,11 +14,11 @@ from aftercall.bridge.tools import list_tools
 from aftercall.clock import SystemClock
 from aftercall.engine.deepgram_agent import DeepgramAgent
 from aftercall.engine.openai_realtime import OpenAIRealtime, socket_url
-from aftercall.engine.session import AgentReply
 from aftercall.engine.spoken_turns import SpokenTurnEngine
 from aftercall.engine.voice import (
     AgentAudio,
     AgentDone,
+    AgentReply,
     AgentText,
     CallerBegan,
     CallerSaid,

@@ -21,7 +21,7 @@ from aftercall.settings import Settings
 from aftercall.testing import VirtualClock, make_live_call
 from aftercall.work import deliver
 from aftercall.work.health import HealthReport, report, report_json
-from aftercall.work.sweep import import_missing_files, sweep, sweep_if_due
+from aftercall.work.workflow import import_missing_files, sweep, sweep_if_due
 from followup_work import RecordingSink, follow, hold_call, later, with_sink
 from opened_apps import OpenApp
 from waiting import until

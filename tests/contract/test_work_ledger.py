@@ -19,7 +19,7 @@ from aftercall.work import deliver
 from aftercall.work.context import WorkContext
 from aftercall.work.sinks.command import AgentSink
 from aftercall.work.store import FollowUpTransition
-from aftercall.work.sweep import break_overdue, expire
+from aftercall.work.workflow import break_overdue, expire
 from followup_work import (
     THREE_ASKS,
     RecordingSink,

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
-from aftercall.lab.github import EmulatedGitHub
+from aftercall.lab.services import EmulatedGitHub
 from aftercall.model.followups import SinkWork
 from aftercall.settings import Settings
 from aftercall.settings.providers import (
@@ -30,13 +30,15 @@ from aftercall.settings.providers import (
 )
 from aftercall.testing import VirtualClock
 from aftercall.work.sinks import Sink
-from aftercall.work.sinks.command import AgentSink
-from aftercall.work.sinks.email import EmailSink
-from aftercall.work.sinks.github import GitHubSink
+from aftercall.work.sinks.command import AgentSink, McpSink
+from aftercall.work.sinks.http import GitHubSink, WebhookSink
 from aftercall.work.sinks.markdown import PeopleSink, TasksSink
-from aftercall.work.sinks.mcp import McpSink
-from aftercall.work.sinks.message import MessageSink, TelnyxMessages, TwilioMessages
-from aftercall.work.sinks.webhook import WebhookSink
+from aftercall.work.sinks.message import (
+    EmailSink,
+    MessageSink,
+    TelnyxMessages,
+    TwilioMessages,
+)
 from mail_server import Postman
 from webhook_receiver import Receiver
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aftercall import faults
 from aftercall.app import build
-from aftercall.privacy.retention_workflow import start_retention
+from aftercall.privacy.retention import start_retention
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings

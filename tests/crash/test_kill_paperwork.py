@@ -5,8 +5,8 @@ import multiprocessing
 import pytest
 
 from aftercall.app import App
-from aftercall.lab.remem import EmulatedRemem, make_remem
 from aftercall.lab.rest import serve_on_loopback
+from aftercall.lab.services import EmulatedRemem, make_remem
 from crash import document_process
 
 spawner = multiprocessing.get_context("forkserver")

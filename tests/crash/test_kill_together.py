@@ -14,7 +14,7 @@ from multiprocessing.context import ForkServerProcess
 import pytest
 
 from aftercall.app import App
-from aftercall.lab.github import EmulatedGitHub
+from aftercall.lab.services import EmulatedGitHub
 from aftercall.testing import make_call
 from crash import work_process
 from webhook_receiver import Receiver

@@ -14,7 +14,7 @@ import pytest
 
 from aftercall import faults
 from aftercall.app import App
-from aftercall.lab.github import EmulatedGitHub
+from aftercall.lab.services import EmulatedGitHub
 from crash import work_process
 from webhook_receiver import Receiver
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import aftercall.cli
 from aftercall.cli.main import COMMANDS, load_command, program
 from aftercall.journal.archive import encode_call
-from aftercall.lab.github import EmulatedGitHub
+from aftercall.lab.services import EmulatedGitHub
 from aftercall.settings import Settings
 from aftercall.testing import make_call
 from api_client import JSON, bearer
@@ -257,7 +257,44 @@ def test_archive_cat_prints_a_clear_call_and_names_one_that_is_not_there(
     (file,) = (shell.home / "archive").glob("*.json")
     assert shell.run("archive", "cat", call_id)[1].encode() == file.read_bytes()
     code, _, err = shell.run("archive", "cat", "nothing")
-    assert (code, err) == (1, "aftercall: there is no call and no file 'nothing'\n")
+    missing = "aftercall: there is no call, archive file or recording 'nothing'\n"
+    assert (code, err) == (1, missing)
+
+
+def test_archive_cat_prints_calls_and_recordings_of_this_home_and_nothing_else(
+    shell: Shell,
+) -> None:
+    call_id = ingest_call(shell)
+    (sealed,) = (shell.home / "archive").glob("*.json")
+    outside = shell.home.parent / "outside.wav"
+    outside.write_text("not ours")
+    recordings = shell.home / "recordings"
+    recordings.mkdir(exist_ok=True)
+    (recordings / "link.wav").symlink_to(outside)
+    (recordings / "ours.wav").write_text("ours")
+    assert shell.run("archive", "cat", "recordings/ours.wav")[:2] == (0, "ours")
+    for named in (
+        "secret.key",
+        str(outside),
+        "recordings/../secret.key",
+        "archive/../secret.key",
+        "recordings/link.wav",
+    ):
+        code, out, err = shell.run("archive", "cat", named)
+        assert (code, out) == (1, "")
+        assert "there is no call, archive file or recording" in err
+    sealed.unlink()
+    assert shell.run("archive", "cat", call_id)[:2] == (1, "")
+
+
+def test_archive_cat_prints_nothing_of_a_file_that_was_cut(shell: Shell) -> None:
+    shell.env["AFTERCALL_ARCHIVE_ENCRYPT"] = "true"
+    call_id = ingest_call(shell)
+    (file,) = (shell.home / "archive").glob("*.json")
+    file.write_bytes(file.read_bytes()[:-16])
+    code, out, err = shell.run("archive", "cat", call_id)
+    assert (code, out) == (1, "")
+    assert "cannot be opened" in err
 
 
 def test_an_encrypted_home_without_its_key_is_not_started(shell: Shell) -> None:

@@ -1,7 +1,8 @@
 """Corrections as somebody at the pages, the command line or the API makes them."""
 
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from typer.testing import CliRunner
 from aftercall.app import App
 from aftercall.cli.main import program
 from aftercall.memory.fact_store import FactFilter
-from aftercall.testing import make_call
+from aftercall.model.reading import Reading, UnclearRequest
+from aftercall.testing import FakeReader, make_call
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
 from api_client import csrf_of, make_client, make_stranger
@@ -148,6 +150,35 @@ def test_a_missed_request_is_added_from_pages_api_and_command_line(
         ("Order ink", "2026-02-20"),
         ("Order paper", None),
     ]
+
+
+def test_the_pages_ask_whether_an_unclear_request_is_one(
+    app: App, client: TestClient
+) -> None:
+    call = make_call(SAID, caller=CALLER)
+    app.journal.ingest(call)
+    titles = ("Shoe the donkey", "Water the plants")
+    unclear = tuple(
+        UnclearRequest(title=title, turns=(2,), words="thumbnails", confidence=0.4)
+        for title in titles
+    )
+    reading = Reading(language="en", summary="A call.", unclear=unclear)
+    follow(replace(app.work, reader=FakeReader(reading)), call.conversation)
+    page = client.get("/followups").text
+    assert "may be requests" in page
+    forms = re.findall(r"<form.*?</form>", page, re.S)
+    answers = {
+        title: [form for form in forms if f": {title}" in form] for title in titles
+    }
+    assert [len(each) for each in answers.values()] == [2, 2]
+    for form in (answers["Shoe the donkey"][0], answers["Water the plants"][1]):
+        fields = dict(re.findall(r'name="(\w+)" value="(.*?)"', form))
+        assert client.post("/corrections", data=fields).status_code == 303
+    rows = app.work.followups.of_conversation(call.conversation)
+    assert {row.title: row.state for row in rows} == {
+        "Shoe the donkey": "held",
+        "Water the plants": "withdrawn",
+    }
 
 
 def test_a_missed_fact_is_added_from_pages_api_and_command_line(

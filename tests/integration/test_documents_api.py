@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from aftercall.app import App
-from aftercall.keys import load_api_token
+from aftercall.encryption import load_api_token
 from aftercall.memory.remem import RememClient
 from aftercall.model.passages import Document, make_document_id
 from aftercall.settings import Settings

@@ -17,9 +17,8 @@ from aftercall.errors import (
     ModelRefused,
     ModelUnavailable,
 )
-from aftercall.lab.models.openai import make_openai
-from aftercall.lab.models.script import Fault, ModelScript
-from aftercall.lab.rest import serve_on_loopback
+from aftercall.lab.models import make_openai
+from aftercall.lab.rest import Fault, ModelScript, serve_on_loopback
 from aftercall.memory.embedding import Embedder, OpenAIEmbedder, load_embedder
 from aftercall.model.passages import SearchScope
 from aftercall.settings.providers import OpenAISettings

@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from aftercall.app import App
 from aftercall.cli import lab as command
 from aftercall.errors import ConfigError, RefusedInput
-from aftercall.lab.control_api import make_exports
 from aftercall.lab.exchange import LabNumber, parse_number
+from aftercall.lab.server import make_exports
 from aftercall.settings import Settings
 from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 from aftercall.web.server import make_server

@@ -4,7 +4,7 @@ import asyncio
 import resource
 import socket
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -191,15 +191,22 @@ async def test_long_bodies_wait_for_each_other(
         "Content-Length: 9000000",
     )
     async with listening(make_server(guarded)) as address:
-        async with dialled(address) as first, dialled(address) as second:
-            for client in (first, second):
+        async with AsyncExitStack() as stack:
+            clients = [
+                await stack.enter_async_context(dialled(address)) for _ in range(3)
+            ]
+            for client in clients:
                 await client.ask("POST", "/api/calls", *head, body=b" " * 2_000_000)
-            await asyncio.sleep(0.1)
-            body = b" " * 2_000_000
-            assert await post_status(address, "/api/calls", *head, body=body) == 503
-            for client in (first, second):
-                await client.send(b" " * 7_000_000)
-                assert await client.read_status() == 422
+            answers = {
+                asyncio.create_task(client.read_status()): client for client in clients
+            }
+            (refused,), waiting = await asyncio.wait(
+                answers, return_when=asyncio.FIRST_COMPLETED
+            )
+            assert await refused == 503
+            for answer in waiting:
+                await answers[answer].send(b" " * 7_000_000)
+                assert await answer == 422
         whole = b" " * 9_000_000
         assert await post_status(address, "/api/calls", *head, body=whole) == 422
 

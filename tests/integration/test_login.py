@@ -13,14 +13,13 @@ from sqlalchemy import select
 
 from aftercall.app import App
 from aftercall.db.tables import browser_sessions
-from aftercall.keys import load_api_token
+from aftercall.encryption import load_api_token
 from aftercall.settings import Settings
 from aftercall.settings.sections import PagesSettings
 from aftercall.testing import VirtualClock
 from aftercall.web import auth
-from aftercall.web.auth import MAX_LOGIN_FAILURES, MAX_PASSWORD_FAILURES
+from aftercall.web.auth import MAX_LOGIN_FAILURES, MAX_PASSWORD_FAILURES, SessionStore
 from aftercall.web.server import make_server
-from aftercall.web.session_store import SessionStore
 from aftercall.web.uvicorn_server import make_uvicorn_server
 from api_client import ADDRESS, csrf_of, log_in, make_stranger
 from opened_apps import OpenApp

@@ -18,14 +18,14 @@ from aftercall.settings.providers import DeepgramSettings
 from aftercall.settings.sections import ReceptionistSettings
 from aftercall.testing import VirtualClock
 from aftercall.web.carrier import TELNYX_MEDIA, TWILIO_MEDIA, get_stream_url
-from aftercall.web.media import MAX_FRAMES_BEFORE_START
 from aftercall.web.server import make_server
+from aftercall.web.sockets import MAX_FRAMES_BEFORE_START
 from opened_apps import OpenApp
 
 
 def test_where_the_receptionist_speaks_no_stream_is_taken(app: App) -> None:
     client = TestClient(make_server(app))
-    telnyx = f"{TELNYX_MEDIA}/{app.phone.pending_calls.issue_address()}"
+    telnyx = f"{TELNYX_MEDIA}/{app.phone.pending_calls.tokens.issue_address()}"
     for path in (TWILIO_MEDIA, telnyx):
         with pytest.raises(WebSocketDisconnect), client.websocket_connect(path):
             raise AssertionError("the socket was let in")
@@ -52,7 +52,7 @@ def test_who_brings_no_token_is_sent_away(
     voiced: Settings, frames: list[str], open_app: OpenApp
 ) -> None:
     app = open_app(voiced)
-    path = f"{TELNYX_MEDIA}/{app.phone.pending_calls.issue_address()}"
+    path = f"{TELNYX_MEDIA}/{app.phone.pending_calls.tokens.issue_address()}"
     with TestClient(make_server(app)).websocket_connect(path) as socket:
         for frame in frames:
             socket.send_text(frame)
@@ -77,10 +77,10 @@ def test_the_address_of_a_socket_expires(
     voiced: Settings, open_app: OpenApp, clock: VirtualClock
 ) -> None:
     app = open_app(voiced, clock)
-    given = app.phone.pending_calls.issue_address()
-    assert app.phone.pending_calls.is_address(given)
+    given = app.phone.pending_calls.tokens.issue_address()
+    assert app.phone.pending_calls.tokens.is_address(given)
     clock.move(TOKEN_LIFETIME_S + 1)
-    assert not app.phone.pending_calls.is_address(given)
+    assert not app.phone.pending_calls.tokens.is_address(given)
 
 
 def test_a_stream_comes_to_the_public_address_as_a_socket(
@@ -101,7 +101,7 @@ def test_an_engine_without_its_key_is_said_at_start(tmp_path: Path) -> None:
 def test_without_the_extra_the_carrier_speaks_and_the_doctor_says_so(
     tmp_path: Path, missing: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("aftercall.compose.phone", "aftercall.doctor"):
+    for module in ("aftercall.compose", "aftercall.doctor"):
         monkeypatch.setattr(f"{module}.find_missing", lambda: missing)
     settings = Settings(home=tmp_path, receptionist=ReceptionistSettings(speech=True))
     app = build(settings)

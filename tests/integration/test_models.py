@@ -18,11 +18,8 @@ from aftercall.errors import (
     ModelRefused,
     ModelUnavailable,
 )
-from aftercall.lab.models.answers import answer_question
-from aftercall.lab.models.anthropic import make_anthropic
-from aftercall.lab.models.openai import make_openai
-from aftercall.lab.models.script import Fault, ModelScript
-from aftercall.lab.rest import serve_on_loopback
+from aftercall.lab.models import answer_question, make_anthropic, make_openai
+from aftercall.lab.rest import Fault, ModelScript, serve_on_loopback
 from aftercall.llm.model.client import (
     DEFAULT_MODELS,
     ModelChoice,

@@ -18,7 +18,7 @@ from twilio.twiml.voice_response import Start, VoiceResponse
 from aftercall.app import App
 from aftercall.lab.exchange import LabNumber
 from aftercall.lab.server import Lab
-from aftercall.phone import twiml
+from aftercall.phone import twilio
 from aftercall.settings import Settings
 from aftercall.settings.providers import OpenAISettings, TwilioSettings
 from aftercall.settings.sections import RecordingsSettings
@@ -71,7 +71,7 @@ def test_the_first_answer_asks_for_a_recording_as_twilios_library_would() -> Non
     )
     response = VoiceResponse()
     response.append(start)
-    ours = twiml.gather_speech(
+    ours = twilio.gather_speech(
         "Hello",
         "https://x.example/voice",
         recording_callback="https://x.example/twilio/recording",

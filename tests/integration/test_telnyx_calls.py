@@ -327,7 +327,7 @@ async def test_a_voice_engine_gets_the_stream_with_its_token_and_the_end(
         address = str(call.streams[0]["stream_url"])
         assert address.startswith("wss://calls.example/telnyx/media/")
         token = address.rpartition("/")[2]
-        assert streamed.phone.pending_calls.is_address(token)
+        assert streamed.phone.pending_calls.tokens.is_address(token)
         assert call.streams[0]["stream_bidirectional_mode"] == "rtp"
         state = unpack_state(call.client_state)
         assert (state["call"], state["stream"]) == (call.control_id, "1")

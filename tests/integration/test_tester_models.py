@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from aftercall.cli.main import program
-from aftercall.lab.models.openai import make_openai
-from aftercall.lab.models.script import ModelScript, ScriptedQuestion
+from aftercall.lab.models import make_openai
+from aftercall.lab.rest import ModelScript, ScriptedQuestion
 from loopback_server import listening, serve
 
 SCENARIO = """

@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from opened_apps import DISK_PATIENCE_S, OpenApp
 
 TOKEN = "twilio-token"
 PUBLIC = "https://calls.example"
+INSIDE = "http://10.0.0.7"
 SID, OTHER_SID = "CA" + "0" * 32, "CA" + "1" * 32
 
 
@@ -34,6 +36,12 @@ class Twilio:
         self._sid = sid
         self._validator = RequestValidator(token)
         self.next: str = f"{PUBLIC}/twilio/voice"
+
+    def go_on(self, client: TestClient) -> "Twilio":
+        """The same call at a server that was started after the first one."""
+        twilio = Twilio(client, sid=self._sid)
+        twilio.next = self.next
+        return twilio
 
     def post(self, url: str, **fields: str) -> Any:
         form = {
@@ -75,6 +83,15 @@ class Twilio:
         return "".join(say.text or "" for say in response.iter("Say"))
 
 
+@contextmanager
+def serving_once(settings: Settings) -> Iterator[Twilio]:
+    """A server that is gone afterwards."""
+    app = build(settings, SystemClock(), database_timeout_s=DISK_PATIENCE_S)
+    with TestClient(make_server(app), base_url=INSIDE) as client:
+        yield Twilio(client)
+    app.close()
+
+
 @pytest.fixture
 def phone_settings(settings: Settings) -> Settings:
     return settings.model_copy(
@@ -92,7 +109,7 @@ def live(phone_settings: Settings, open_app: OpenApp) -> App:
 
 @pytest.fixture
 def client(live: App) -> Iterator[TestClient]:
-    with TestClient(make_server(live), base_url="http://10.0.0.7") as client:
+    with TestClient(make_server(live), base_url=INSIDE) as client:
         yield client
 
 
@@ -186,17 +203,12 @@ def test_a_silent_caller_is_asked_twice_and_then_let_go(
 def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
     phone_settings: Settings, open_app: OpenApp
 ) -> None:
-    before = build(phone_settings, SystemClock(), database_timeout_s=DISK_PATIENCE_S)
-    with TestClient(make_server(before), base_url="http://10.0.0.7") as client:
-        twilio = Twilio(client)
+    with serving_once(phone_settings) as twilio:
         twilio.say()
         twilio.say("Please call the plumber.")
-        question = twilio.next
-    before.close()
     after = open_app(phone_settings, SystemClock())
-    with TestClient(make_server(after), base_url="http://10.0.0.7") as client:
-        twilio = Twilio(client)
-        twilio.next = question
+    with TestClient(make_server(after), base_url=INSIDE) as client:
+        twilio = twilio.go_on(client)
         assert "water the plants" in twilio.say("And remind me to water the plants.")
         twilio.post(f"{PUBLIC}/twilio/status", CallStatus="completed")
         second, first = after.store.list_page(limit=5)
@@ -243,16 +255,11 @@ def test_a_forged_number_neither_hears_nor_writes_that_numbers_memory(
 def test_a_forged_number_stays_refused_when_the_server_is_restarted(
     phone_settings: Settings, open_app: OpenApp
 ) -> None:
-    before = build(phone_settings, SystemClock(), database_timeout_s=DISK_PATIENCE_S)
-    with TestClient(make_server(before), base_url="http://10.0.0.7") as client:
-        twilio = Twilio(client)
+    with serving_once(phone_settings) as twilio:
         twilio.say(**FORGED)
-        question = twilio.next
-    before.close()
     after = open_app(phone_settings, SystemClock())
-    with TestClient(make_server(after), base_url="http://10.0.0.7") as client:
-        twilio = Twilio(client)
-        twilio.next = question
+    with TestClient(make_server(after), base_url=INSIDE) as client:
+        twilio = twilio.go_on(client)
         twilio.say(
             "Remind me to water the plants."
         )  # Twilio may not repeat the verdict
@@ -285,7 +292,7 @@ def test_what_twilio_did_not_sign_is_refused(client: TestClient, live: App) -> N
 def test_without_a_token_and_an_address_the_route_says_what_is_missing(
     app: App,
 ) -> None:
-    answer = TestClient(make_server(app), base_url="http://10.0.0.7").post(
+    answer = TestClient(make_server(app), base_url=INSIDE).post(
         "/twilio/voice", data={"CallSid": SID}
     )
     assert answer.status_code == 503

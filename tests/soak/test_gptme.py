@@ -13,9 +13,8 @@ import pytest
 
 from aftercall.app import build
 from aftercall.config import load_config
-from aftercall.lab.models.openai import make_openai
-from aftercall.lab.models.script import ModelScript, ScriptedQuestion
-from aftercall.lab.rest import serve_on_loopback
+from aftercall.lab.models import make_openai
+from aftercall.lab.rest import ModelScript, ScriptedQuestion, serve_on_loopback
 from aftercall.testing import VirtualClock
 from followup_work import follow, hold_call
 

@@ -33,7 +33,9 @@ PAPER = Request(
 )
 GOLD: dict[str, Any] = {
     "profile": {"name": "Bill", "call_name": None},
-    "requests": [{"words": ["paper"], "due": "2026-02-17", "turns": [2]}],
+    "requests": [
+        {"kind": "task", "words": ["paper"], "due": "2026-02-17", "turns": [2]}
+    ],
     "withdrawn": [{"words": ["pens"], "turns": [4]}],
     "promises": [],
     "facts": [{"words": ["pin"], "visibility": "secret", "turns": [6]}],
@@ -80,7 +82,7 @@ def test_a_reading_that_finds_all_and_no_more_is_right_throughout() -> None:
 
 def test_every_kind_of_mistake_lowers_its_own_figure() -> None:
     pens = PAPER.model_copy(update={"title": "Order pens for Marcus", "words": "pens"})
-    late = PAPER.model_copy(update={"due": date(2026, 2, 18)})
+    late = PAPER.model_copy(update={"due": date(2026, 2, 18), "kind": "note"})
     found = reading(
         profile=Profile(name="Will"),
         requests=(late, pens),
@@ -89,6 +91,7 @@ def test_every_kind_of_mistake_lowers_its_own_figure() -> None:
     assert shares(GOLD, found) == {
         "requests, precision": 0.5,
         "requests, recall": 1.0,
+        "kind right": 0.0,
         "due day right": 0.0,
         "called off and left out": 0.0,
         "facts, precision": 0.5,

@@ -34,7 +34,6 @@ ROUTE = [
     "labels.py",
     "durable.py",
     "running.py",
-    "change_trigger.py",
 ]
 NO_NOUN = {
     "in",

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from aftercall.errors import ConfigError
-from aftercall.keys import (
+from aftercall.encryption import (
     CHAIN_FILE,
     KEY_FILE,
     TOKEN_FILE,
@@ -16,6 +15,7 @@ from aftercall.keys import (
     load_api_token,
     load_key,
 )
+from aftercall.errors import ConfigError
 from aftercall.settings import Settings
 
 

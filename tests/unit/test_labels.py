@@ -58,7 +58,9 @@ def test_a_bank_call_is_a_task_and_a_name_that_was_said(
         ('{"call": {}, "gold": {}}', "x: "),
         (label({"requests": [{"words": [], "turns": [2]}]}), "gold.requests"),
         (label({"facts": [{"words": ["x"], "turns": [2]}]}), "gold.facts"),
+        (label({"requests": [{"words": [""], "turns": [2]}]}), "gold.requests"),
         (label({"requestz": []}), "gold.requestz"),
+        (label({"name": 3, "task": "order checks"}), "gold"),
         (label([]), "gold"),
     ],
 )

@@ -14,8 +14,7 @@ from aftercall.bridge.tools import Recall
 from aftercall.bridge.turn_log import TurnLog
 from aftercall.clock import Clock, attempt
 from aftercall.errors import AftercallError
-from aftercall.journal.recorder import CallRecorder
-from aftercall.journal.resume import ResumeState, ResumeStates
+from aftercall.journal.recorder import CallRecorder, ResumeState, ResumeStates
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall

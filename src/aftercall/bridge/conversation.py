@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from aftercall.bridge.agent_voice import AgentVoice
-from aftercall.bridge.pump import MediaPump
+from aftercall.bridge.agent_voice import AgentVoice, MediaPump
 from aftercall.bridge.state import CallSignal, CallTimers
 from aftercall.bridge.tools import Toolbox, list_tools
 from aftercall.bridge.turn_log import TurnLog

@@ -11,8 +11,7 @@ from aftercall.bridge.caller_tracker import WRITE_TIMEOUT_S, Brief, fetch_briefi
 from aftercall.clock import Clock, attempt
 from aftercall.errors import AftercallError
 from aftercall.journal.journal import Journal
-from aftercall.journal.recorder import CallRecorder
-from aftercall.journal.resume import ResumeState
+from aftercall.journal.recorder import CallRecorder, ResumeState
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
@@ -51,7 +50,7 @@ class PendingCalls:
         self._journal = journal
         self._brief = brief
         self._greeting = greeting
-        self._tokens = tokens
+        self.tokens = tokens
         self._clock = clock
         self._calls: dict[tuple[str, str], PendingCall] = {}
 
@@ -64,7 +63,7 @@ class PendingCalls:
         self._sweep()
         key = (call.source, call.sid)
         if key in self._calls:
-            return self._tokens.issue(call.sid)
+            return self.tokens.issue(call.sid)
         recorder = await attempt(self._clock, WRITE_TIMEOUT_S, self._journal.open(call))
         if key not in self._calls:  # the webhook may have come again meanwhile
             briefing = asyncio.create_task(
@@ -76,14 +75,7 @@ class PendingCalls:
             pending.stream_timeout_task = asyncio.create_task(
                 self._await_stream(*key, pending)
             )
-        return self._tokens.issue(call.sid)
-
-    def issue_address(self) -> str:
-        """The last part of a socket's address, for carriers that do not sign sockets."""
-        return self._tokens.issue_address()
-
-    def is_address(self, token: str) -> bool:
-        return self._tokens.is_address(token)
+        return self.tokens.issue(call.sid)
 
     def claim(
         self, source: str, sid: str, token: str | None, stream_sid: str
@@ -92,7 +84,7 @@ class PendingCalls:
         unknown, over, or has its stream already.
         """
         pending = self._calls.get((source, sid))
-        if not self._tokens.redeem(sid, token) or pending is None:
+        if not self.tokens.redeem(sid, token) or pending is None:
             return None
         if pending.end_reason or pending.is_streaming:
             return None

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
-from aftercall.bridge.agent_voice import AgentVoice, load_clip
+from aftercall.bridge.agent_voice import AgentVoice, MediaPump, load_clip
 from aftercall.bridge.caller_tracker import (
     WRITE_TIMEOUT_S,
     CallerTracker,
@@ -17,7 +17,6 @@ from aftercall.bridge.caller_tracker import (
 )
 from aftercall.bridge.conversation import ConversationParts, EngineConversation
 from aftercall.bridge.pending_calls import PendingCall
-from aftercall.bridge.pump import MediaPump
 from aftercall.bridge.state import (
     GO_ON,
     GOODBYES,
@@ -36,7 +35,7 @@ from aftercall.clock import Clock, attempt
 from aftercall.engine.voice import EngineOpening, VoiceEngine
 from aftercall.errors import AftercallError
 from aftercall.journal.journal import Journal
-from aftercall.journal.resume import ResumeState, ResumeStates
+from aftercall.journal.recorder import ResumeState, ResumeStates
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall

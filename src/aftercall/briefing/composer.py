@@ -17,7 +17,7 @@ from aftercall.english.clauses import split_sentences
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
-from aftercall.journal.resume import ResumeState, ResumeStates
+from aftercall.journal.recorder import ResumeState, ResumeStates
 from aftercall.journal.store import CallStore
 from aftercall.log import get_logger
 from aftercall.memory.fact_store import FactStore

@@ -16,7 +16,7 @@ from aftercall.errors import (
     ConfigError,
     describe_network_error,
 )
-from aftercall.phone.control import ControlRequest
+from aftercall.phone.notices import ControlRequest
 from aftercall.phone.telnyx import TelnyxControl
 from aftercall.phone.twilio import TwilioControl
 from aftercall.settings.providers import TelnyxSettings, TwilioSettings

@@ -23,7 +23,7 @@ from aftercall.cli.context import (
     wait_for_steps,
 )
 from aftercall.clock import parse_instant
-from aftercall.compose.reading import make_model_client
+from aftercall.compose import make_model_client
 from aftercall.errors import NotFound, NotWaiting, RefusedInput
 from aftercall.ids import new_id
 from aftercall.journal.journal import ingest_json
@@ -34,13 +34,13 @@ from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.view import extraction_json
 from aftercall.memory.visibility import redact_call
 from aftercall.model.calls import LiveCall, parse_call_json
+from aftercall.model.people import read_caller
 from aftercall.model.reading import Reading
 from aftercall.model.steps import Step
 from aftercall.postcall.recordings import fetch_again
 from aftercall.postcall.runner import rerun
 from aftercall.postcall.store import steps_json
 from aftercall.running import running
-from aftercall.who.caller import read_caller
 from aftercall.work import deliver
 
 RECORDING = "recording"

@@ -1,9 +1,12 @@
 """`aftercall corrections` and `aftercall eval`: what was read wrongly, and how much of it."""
 
 import json as json_text
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import typer
+from rich.progress import track
 
 from aftercall.cli.context import (
     ID_ARGUMENT,
@@ -11,10 +14,11 @@ from aftercall.cli.context import (
     CliContext,
     get_cli_context,
     get_operator_name,
+    make_console,
     make_table,
     print_json,
 )
-from aftercall.compose.reading import make_model_client
+from aftercall.compose import make_model_client
 from aftercall.db.corrections import CorrectedThing, Correction
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.evaluation import (
@@ -30,8 +34,8 @@ from aftercall.labels import LabelledCall, iter_corrected_calls, read_labels
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.view import correction_json
+from aftercall.model.people import read_caller, read_party
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
-from aftercall.who.caller import read_caller, read_party
 
 NOTHING = "nothing"
 NOTHING_COUNTED = "–"
@@ -119,10 +123,7 @@ def add_request(
             turns=turn,
         )
         row = app.work.followups.find(made.key)
-    if json:
-        print_json(correction_json(made))
-    else:
-        typer.echo(f"{made.id}  added as follow-up {row.id if row else ''}")
+    _print(made, f"added as follow-up {row.id if row else ''}", json)
 
 
 @group.command("add-fact")
@@ -139,10 +140,7 @@ def add_fact(
         made = app.corrections.add_fact(
             call_id, text, get_operator_name(), turn=turn, category=category
         )
-    if json:
-        print_json(correction_json(made))
-    else:
-        typer.echo(f"{made.id}  fact added")
+    _print(made, "fact added", json)
 
 
 @group.command("fact")
@@ -187,9 +185,8 @@ def export_labels(
     """Calls that people corrected, as labelled calls for `eval reading`: one JSON object per
     line.
     """
-    cli = get_cli_context(context)
     number = read_caller(caller, "--caller") if caller else None
-    with cli.open_app() as app:
+    with get_cli_context(context).open_app() as app:
         if reveal:
             app.audit.record(get_operator_name(), "revealed", "corrected calls")
         for labelled in iter_corrected_calls(app, number, reveal=reveal):
@@ -203,10 +200,14 @@ def undo_correction(
     """Make it as it was before."""
     with get_cli_context(context).open_app() as app:
         undone = app.corrections.undo(correction_id, get_operator_name())
+    _print(undone, "undone", json)
+
+
+def _print(made: Correction, told: str, json: bool) -> None:
     if json:
-        print_json(correction_json(undone))
+        print_json(correction_json(made))
     else:
-        typer.echo(f"{undone.id}  undone")
+        typer.echo(f"{made.id}  {told}")
 
 
 def _read_wanted(given: dict[CorrectedThing, str]) -> Wanted:
@@ -228,10 +229,10 @@ def _correct(
 ) -> None:
     if not wanted:
         raise RefusedInput("options", f"nothing to correct; give {options}")
-    made: list[Correction] = []
+    who = get_operator_name()
     with get_cli_context(context).open_app() as app:
-        for what, new in wanted.items():
-            made.append(app.corrections.correct(what, of, new, get_operator_name()))
+        correct = app.corrections.correct
+        made = [correct(what, of, new, who) for what, new in wanted.items()]
     if json:
         print_json([correction_json(one) for one in made])
         return
@@ -298,10 +299,16 @@ def _evaluate(cli: CliContext, name: str, labelled: list[LabelledCall]) -> Reade
     client = make_model_client(settings)
     try:
         reader = ModelReader(client) if client else RulesReader()
-        return evaluate_reader(reader, labelled)
+        return evaluate_reader(reader, _show_progress(labelled, reader.name))
     finally:
         if client:
             client.close()
+
+
+def _show_progress(labelled: list[LabelledCall], name: str) -> Iterable[LabelledCall]:
+    """A bar on a terminal: a model takes seconds a call."""
+    console, is_seen = make_console(stderr=True), sys.stderr.isatty()
+    return track(labelled, name, console=console, transient=True, disable=not is_seen)
 
 
 def _print_results(cli: CliContext, results: list[ReaderResult]) -> None:
@@ -316,7 +323,7 @@ def _print_results(cli: CliContext, results: list[ReaderResult]) -> None:
     table.add_row("cost", *map(_cost_cell, results), "of all calls")
     table.add_row("time", *map(_time_cell, results), "a call")
     counted = " and ".join(dict.fromkeys(str(result.calls) for result in results))
-    cli.console.print(f"{counted} calls; in brackets, the interval of 95 %")
+    cli.console.print(f"Calls: {counted}. In brackets: the interval of 95 %.")
     cli.console.print(table)
     if unlabelled:
         cli.console.print(f"Not labelled in these calls: {'; '.join(unlabelled)}.")

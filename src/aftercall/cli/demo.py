@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.text import Text
 
 from aftercall.cli.context import get_cli_context
+from aftercall.encryption import load_api_token
 from aftercall.errors import AftercallError
-from aftercall.keys import load_api_token
 from aftercall.model.steps import OPEN_STATES
 from aftercall.settings import Settings
 
@@ -116,7 +116,7 @@ async def _continue_call(show: "_DemoPrinter", phone: "_Phone", home: Path) -> N
 async def _follow_up_and_ring_back(
     show: "_DemoPrinter", phone: "_Phone", home: Path
 ) -> None:
-    from aftercall.lab.github import EmulatedGitHub
+    from aftercall.lab.services import EmulatedGitHub
 
     show.print_step(
         "After the reconnect window each request is carried out once; a withdrawn one is not"

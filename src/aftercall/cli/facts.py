@@ -27,8 +27,8 @@ from aftercall.memory.view import (
 )
 from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import Fact, MemoryKey
+from aftercall.model.people import read_party
 from aftercall.model.reading import CATEGORIES, Category
-from aftercall.who.caller import read_party
 
 _CALLER = typer.Option("", help="Only this caller's.")
 _CATEGORY = typer.Option("", help="Only this category's.")

@@ -15,7 +15,7 @@ from aftercall.cli.context import (
 )
 from aftercall.errors import RefusedInput
 from aftercall.model.followups import FollowUp, FollowUpState
-from aftercall.who.caller import read_caller
+from aftercall.model.people import read_caller
 from aftercall.work import deliver
 from aftercall.work.store import FollowUpStore
 from aftercall.work.view import change_json, delivery_json, followup_json

@@ -267,8 +267,7 @@ async def _serve_until_stopped(
 
 @asynccontextmanager
 async def _serving(box: "Lab", listening: socket.socket) -> AsyncIterator[None]:
-    from aftercall.lab.control_api import make_router
-    from aftercall.lab.server import make_server
+    from aftercall.lab.server import make_router, make_server
 
     app = make_server(box)
     app.include_router(make_router(box))
@@ -285,7 +284,7 @@ async def _serving(box: "Lab", listening: socket.socket) -> AsyncIterator[None]:
 
 
 def _show(console: Console, box: "Lab", *, as_json: bool) -> None:
-    from aftercall.lab.control_api import make_exports
+    from aftercall.lab.server import make_exports
 
     exports = make_exports(box, OUR_NUMBER)
     numbers = {

@@ -35,8 +35,8 @@ from aftercall.memory.importer import (
 from aftercall.memory.pins.page import pin_json
 from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import MemoryKey, PinPage
+from aftercall.model.people import read_caller, read_party
 from aftercall.running import running
-from aftercall.who.caller import read_caller, read_party
 
 _CALLER = typer.Argument(metavar="CALLER", help="The caller's number.")
 

@@ -4,7 +4,7 @@ import json as json_format
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.progress import Progress
@@ -19,8 +19,8 @@ from aftercall.cli.context import (
 from aftercall.encryption import read_decrypted
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.verify import verify_archive
+from aftercall.model.people import read_caller
 from aftercall.privacy.erase import ErasureReceipt
-from aftercall.who.caller import read_caller
 from aftercall.workspace.paths import make_folder_name
 
 if TYPE_CHECKING:
@@ -164,35 +164,32 @@ def print_archived(
     context: typer.Context,
     call: str = typer.Argument(
         metavar="CALL",
-        help="A call's id, the name of its archive file, or a file of the home.",
+        help="A call's id, the name of its archive file, or a recording's path in the home.",
     ),
     json: bool = JSON_OPTION,
 ) -> None:
     """Print a sealed call with its addenda, word for word, encrypted or not; this is logged.
 
-    A file of the home, such as a recording, is written to standard output as it was before it
-    was encrypted.
+    A recording or its transcript is written to standard output as it was before it was encrypted.
     """
     with get_cli_context(context).open_app() as app:
+        place = app.archive.place
         names = _find_archive_files(app, call)
-        path = app.settings.home / call
-        if not names and not path.is_file():
-            raise NotFound(f"there is no call and no file {call!r}")
-        subject = names[0] if names else "a file of the home"
+        recording = None if names else _find_recording(app.settings.home, call)
+        subject = names[0] if names else "a recording"
         app.audit.record(get_operator_name(), "revealed", subject)
-        if json and names:
-            call_json, *addenda = [_load_file(app, name) for name in names]
+        if recording:
+            for block in read_decrypted(recording, place.cipher):
+                sys.stdout.buffer.write(block)
+            sys.stdout.flush()
+            return
+        files = [place.read_clear(name) for name in names]  # all, before one is printed
+        if json:
+            call_json, *addenda = map(json_format.loads, files)
             print_json(call_json | {"addenda": addenda})
             return
-        for file in [app.archive.place.path / name for name in names] or [path]:
-            for block in read_decrypted(file, app.archive.place.cipher):
-                sys.stdout.buffer.write(block)
+        sys.stdout.buffer.write(b"".join(files))
         sys.stdout.flush()
-
-
-def _load_file(app: "App", name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json_format.loads(app.archive.place.read_clear(name))
-    return loaded
 
 
 def _find_archive_files(app: "App", call: str) -> list[str]:
@@ -200,8 +197,19 @@ def _find_archive_files(app: "App", call: str) -> list[str]:
     try:
         name = app.store.get(call).archive_name
     except NotFound:
-        name = call
+        name = call.removeprefix("archive/")
     return app.archive.list_files(name) if name else []
+
+
+def _find_recording(home: Path, name: str) -> Path:
+    """A file among the recordings; links lead nowhere else. Raises NotFound."""
+    from aftercall.journal.recording_files import RECORDINGS_FOLDER
+
+    folder = (home / RECORDINGS_FOLDER).resolve()
+    path = (home / name).resolve()
+    if not (path.is_relative_to(folder) and path.is_file()):
+        raise NotFound(f"there is no call, archive file or recording {name!r}")
+    return path
 
 
 def _read_number(caller: str) -> str:

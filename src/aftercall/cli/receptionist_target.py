@@ -14,7 +14,7 @@ from pathlib import Path
 from aftercall.app import App, build
 from aftercall.bridge.turn_call import TurnCall
 from aftercall.clock import SystemClock
-from aftercall.engine.session import AgentReply as TurnReply
+from aftercall.engine.voice import AgentReply as TurnReply
 from aftercall.ids import new_id
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.steps import STEPS

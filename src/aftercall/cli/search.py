@@ -25,7 +25,7 @@ from aftercall.memory.search import make_key_scope, make_party_scope
 from aftercall.memory.view import hit_json
 from aftercall.memory.words import to_terms
 from aftercall.model.passages import Passage, SearchHit, SearchScope
-from aftercall.who.caller import read_party
+from aftercall.model.people import read_party
 from aftercall.workspace import files, identity_md, user_md
 from aftercall.workspace.paths import Workspace
 

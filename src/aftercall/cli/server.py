@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from aftercall.cli.context import JSON_OPTION, get_cli_context, print_json
-from aftercall.keys import find_api_token, load_api_token
+from aftercall.encryption import find_api_token, load_api_token
 from aftercall.log import get_logger
 from aftercall.running import running
 from aftercall.speech.kit import find_missing
@@ -105,7 +105,7 @@ def token(
 
 def make_login_link(app: "App", address: str) -> str:
     """Over https if there is a public address: only there a browser keeps the cookie."""
-    from aftercall.web.session_store import SessionStore
+    from aftercall.web.auth import SessionStore
 
     public = app.settings.public_url or ""
     parts = urlsplit(public if public.startswith("https:") else address)

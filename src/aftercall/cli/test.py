@@ -88,8 +88,9 @@ def run(
     agent: str = typer.Option(
         "receptionist",
         help=(
-            "`receptionist`, `practice[:fault,…]`, `http://…`, `ws://…`, "
-            "`python[-audio]:module:function`, or a phone number (by Twilio)."
+            "`receptionist`, `practice[:fault,…]`, `http://…`, `ws://…`, `twilio:wss://…`, "
+            "`python[-audio]:module:function`, a phone number (by Twilio), or "
+            "`inbound:NUMBER` or `inbound:https://…` for an agent that calls."
         ),
     ),
     runs: int = typer.Option(
@@ -98,9 +99,7 @@ def run(
     parallel: int = typer.Option(
         0, min=0, help="Calls at a time; `tester.parallel` if unset."
     ),
-    live: bool = typer.Option(
-        False, "--live", help="Real pace; else pauses are skipped."
-    ),
+    live: bool = typer.Option(False, "--live", help="Real pace; else no pauses."),
     voice: str = typer.Option(
         "", help="`espeak`, `tones`, or `words` in the lab; `tester.voice` if unset."
     ),
@@ -371,6 +370,45 @@ def _decided(results: "RunResults", run_id: str) -> dict[tuple[str, int], bool]:
         for item in results.read_run(run_id)["results"]
         if item["verdict"] in ("passed", "failed")
     }
+
+
+@group.command("load")
+def load(
+    context: typer.Context,
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option("--scenario", "-s", help="A name, a file, or `all`."),
+    ] = None,
+    agent: str = typer.Option("receptionist", help="As for `run`, but not by phone."),
+    at_once: str = typer.Option(
+        "1,5,20", help="Calls at a time: a list, one step after the other."
+    ),
+    runs: int = typer.Option(
+        0, min=0, help="Runs of each scenario in a step; two per call at once if unset."
+    ),
+    live: bool = typer.Option(False, "--live", help="Real pace; else no pauses."),
+    json: bool = _JSON,
+) -> None:
+    """Call an agent many times at once; print its latency step by step.
+
+    Exit 1 if a run of any step fails.
+    """
+    from aftercall.cli.test_run import RunPlan, load_agent, print_load, read_steps
+
+    cli = get_cli_context(context)
+    steps = read_steps(at_once)
+    names, folder = tuple(scenario or ()), str(scenario_folder(cli))
+    plan = RunPlan(names, agent, runs or None, 1, live, "", False, folder, 0.0)
+
+    async def collect() -> list[dict[str, Any]]:
+        return [step.as_json() async for step in load_agent(cli, plan, steps)]
+
+    found = asyncio.run(collect())
+    if json:
+        print_json(found)
+    else:
+        print_load(cli, found)
+    raise typer.Exit(int(any(step["failed"] for step in found)))
 
 
 @group.command("calibrate")

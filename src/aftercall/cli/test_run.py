@@ -1,10 +1,12 @@
 """What `aftercall test run` and `compare --budget` do: choose agent and scenarios, run, report."""
 
+import math
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -12,16 +14,18 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from aftercall.cli.context import CliContext, make_console, report_refused
+from aftercall.cli.context import CliContext, make_console, make_table, report_refused
 from aftercall.cli.receptionist_target import open_receptionist
 from aftercall.clock import SystemClock
-from aftercall.errors import ConfigError, NotFound, ScenarioRefused
+from aftercall.errors import ConfigError, NotFound, ScenarioRefused, UnknownTestName
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.lab.speech import utter
 from aftercall.settings import Settings
 from aftercall.tester.agents import LOOPBACK_NAMES, open_target
-from aftercall.tester.calibrate import calibrate
+from aftercall.tester.calibrate import Calibration, calibrate
+from aftercall.tester.drivers.phone import INBOUND
+from aftercall.tester.known_agent import measure_line
 from aftercall.tester.library import FoundScenarios, find_scenarios
 from aftercall.tester.openai_client import OPENAI_URL, ChatModel
 from aftercall.tester.redact import Redactor
@@ -35,11 +39,20 @@ from aftercall.tester.report.run import (
 from aftercall.tester.results import RunLog, RunResults, StartedRun
 from aftercall.tester.score import ScenarioScore
 from aftercall.tester.statistics import Comparison
-from aftercall.tester.suite import SuiteParts, compare_targets, run_suite, shrink_bugs
+from aftercall.tester.suite import (
+    LoadStep,
+    SuiteParts,
+    compare_targets,
+    run_load,
+    run_suite,
+    shrink_bugs,
+)
 from aftercall.tester.target import AgentTarget, CallSetup
 from aftercall.tester.voice import CallerVoice, VoiceClip, choose_voice
 
 CALIBRATION_TURNS = 8
+LIVE_TURNS = 2
+MAX_AT_ONCE = 1000
 VERDICT_COLOURS = {
     "passed": "green",
     "failed": "red",
@@ -92,7 +105,7 @@ async def run_tests(
         ) as target,
     ):
         if started is None:
-            calibration = tuple(await calibrate(clock, turns=CALIBRATION_TURNS))
+            calibration = await _measure_own_error(settings, plan, clock)
             scenarios = tuple(found.scenarios)
             started = StartedRun(
                 new_id(), target.name, started_at, scenarios, calibration, asdict(plan)
@@ -107,6 +120,21 @@ async def run_tests(
     return SavedRun(run, folder, found.refused)
 
 
+async def _measure_own_error(
+    settings: Settings, plan: RunPlan, clock: SystemClock
+) -> tuple[Calibration, ...]:
+    """In a call to itself, and to a known agent that is reached as the agent is."""
+    simulated = await calibrate(clock, turns=CALIBRATION_TURNS)
+    own = await measure_line(
+        settings,
+        plan.agent,
+        CallSetup(clock, is_live=plan.is_live),
+        parallel=plan.parallel or settings.tester.parallel,
+        turns=LIVE_TURNS if plan.is_live else CALIBRATION_TURNS,
+    )
+    return (*simulated, own) if own else tuple(simulated)
+
+
 async def _run_suite(
     settings: Settings,
     plan: RunPlan,
@@ -119,7 +147,7 @@ async def _run_suite(
     started, clock = log.started, parts.clock
     began_s = clock.monotonic() - log.seconds
     parallel = plan.parallel or settings.tester.parallel
-    if target.is_live and plan.agent.startswith("+"):
+    if target.is_live and _is_by_phone(plan):
         parallel = 1
     count = len(started.scenarios)
     what = f"{count} scenario{'s' * (count != 1)} against {target.name}"
@@ -177,14 +205,25 @@ def _make_setup(settings: Settings, plan: RunPlan, clock: SystemClock) -> CallSe
 
 
 def _default_voice(settings: Settings, plan: RunPlan) -> str:
-    """By phone a recogniser has to understand it: the lab's on this machine, or a real one."""
-    if plan.agent.startswith("+"):
-        return (
-            "words"
-            if urlsplit(settings.twilio.api_url).hostname in LOOPBACK_NAMES
-            else ""
-        )
+    """By phone a recogniser has to understand it: the lab's on this machine, or a real one.
+
+    Where our own voice is sent to a phone it speaks words; tones have to be asked for.
+    """
+    is_phone = _is_by_phone(plan)
+    if is_phone and urlsplit(settings.twilio.api_url).hostname in LOOPBACK_NAMES:
+        return "words"
+    is_heard = is_phone and not _is_spoken_by_twilio(settings, plan)
+    if is_heard or plan.agent.startswith("twilio:"):
+        return "espeak"
     return "" if plan.is_live else "tones"
+
+
+def _is_by_phone(plan: RunPlan) -> bool:
+    return plan.agent.startswith(("+", f"{INBOUND}:"))
+
+
+def _is_spoken_by_twilio(settings: Settings, plan: RunPlan) -> bool:
+    return plan.agent.startswith("+") and settings.tester.phone_mode != "media"
 
 
 class WordsVoice:
@@ -262,6 +301,48 @@ def _choose_scenarios(plan: RunPlan) -> FoundScenarios:
     if found.refused:
         raise found.refused[0]
     raise NotFound("there are no scenarios in this folder")
+
+
+def read_steps(text: str) -> list[int]:
+    try:
+        steps = [int(part) for part in text.split(",")]
+    except ValueError:
+        steps = []
+    if not steps or not all(1 <= step <= MAX_AT_ONCE for step in steps):
+        raise UnknownTestName(
+            f"--at-once: give numbers from 1 to {MAX_AT_ONCE}, as in 1,5,20"
+        )
+    return steps
+
+
+def print_load(cli: CliContext, steps: list[dict[str, Any]]) -> None:
+    times = ("p50", "p95", "p99", "max")
+    counts = ("at_once", "runs", "failed", "undecided", "answers")
+    table = make_table(*(name.replace("_", " ") for name in counts), *times)
+    for step in steps:
+        values = [step[f"latency_{name}_s"] for name in times]
+        shown = ["" if value is None else f"{value:.2f} s" for value in values]
+        table.add_row(*(str(step[name]) for name in counts), *shown)
+    cli.console.print(table)
+
+
+async def load_agent(
+    cli: CliContext, plan: RunPlan, steps: Sequence[int]
+) -> AsyncIterator[LoadStep]:
+    """One step after the other; each has at least two runs for every call at once."""
+    settings, clock = cli.config.settings, SystemClock()
+    if _is_by_phone(plan):
+        reason = "one call at a time is all there is by phone"
+        raise UnknownTestName(f"--agent {plan.agent}: {reason}")
+    scenarios = _choose_scenarios(plan).scenarios
+    setup = _make_setup(settings, plan, clock)
+    async with (
+        _open_suite_parts(settings, clock, plan) as parts,
+        _open_target(settings, plan.agent, setup) as target,
+    ):
+        for at_once in steps:
+            runs = plan.runs or math.ceil(2 * at_once / len(scenarios))
+            yield await run_load(scenarios, target, parts, at_once, runs)
 
 
 async def compare_agents(

@@ -11,11 +11,11 @@ from sqlalchemy import (
     func,
     or_,
     select,
-    text,
     true,
     update,
 )
 
+from aftercall.db.statements import lock_name
 from aftercall.db.tables import call_topics, calls, followup_runs, resume_states
 from aftercall.model.calls import IMPORTED, Call
 
@@ -109,7 +109,5 @@ def _merge_conversation(connection: Connection, old: str, new: str) -> None:
 
 
 def _lock_caller(connection: Connection, agent_id: str, caller: str) -> None:
-    """Two legs that arrive at once must see each other. SQLite has one writer anyway."""
-    if connection.dialect.name == "postgresql":
-        lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))")
-        connection.execute(lock, {"key": f"conversation\n{agent_id}\n{caller}"})
+    """Two legs that arrive at once must see each other."""
+    lock_name(connection, "conversation", agent_id, caller)

@@ -47,7 +47,7 @@ corrections = Table(
     Column("key", Text, nullable=False),
     Column("old", Text),  # null: there was nothing; encrypted for a secret
     Column("new", Text),  # null: there is no such thing; encrypted for a secret
-    Column("details", JSON),  # of a fact that was missed: category and turn
+    Column("details", JSON),  # of a missed fact, an unclear request, a disputed fact
     Column("who", Text, nullable=False),
     Column("at", InstantColumn, nullable=False),
     # due while a page is to be written, applied, undone while a page is to be written back

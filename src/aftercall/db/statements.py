@@ -20,6 +20,7 @@ from sqlalchemy import (
     Text,
     Update,
     bindparam,
+    text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
@@ -38,6 +39,15 @@ def chunked(
 ) -> Iterator[Sequence[T]]:
     for start in range(0, len(values), size):
         yield values[start : start + size]
+
+
+_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))")
+
+
+def lock_name(connection: Connection, *parts: str) -> None:
+    """Holds a name until the transaction ends. SQLite has one writer at a time anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_LOCK, {"key": "\n".join(parts)})
 
 
 def upsert(

@@ -16,7 +16,7 @@ from datetime import UTC, tzinfo
 from typing import Protocol
 
 from aftercall.clock import Clock
-from aftercall.engine.session import AgentReply, TurnSession
+from aftercall.engine.voice import AgentReply, TurnSession
 from aftercall.english.text import cut_text
 from aftercall.errors import ModelError
 from aftercall.llm.model.completion import (

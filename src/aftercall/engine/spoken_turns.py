@@ -13,13 +13,13 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 
 from aftercall.clock import Clock
-from aftercall.engine.session import AgentReply, TurnEngine, TurnSession
 from aftercall.engine.voice import (
     END_CALL,
     TAKE_REQUEST,
     TAKEN_DOWN,
     AgentAudio,
     AgentDone,
+    AgentReply,
     AgentText,
     CallerBegan,
     CallerSaid,
@@ -27,6 +27,8 @@ from aftercall.engine.voice import (
     EngineOpening,
     Tool,
     ToolCall,
+    TurnEngine,
+    TurnSession,
     VoiceEvent,
     VoiceSession,
 )

@@ -2,6 +2,9 @@
 
 Audio is 8 kHz μ-law both ways. A session plays nothing and knows no carrier. Spoken words stay
 out of every `repr`, so they cannot get into a log.
+
+A turn engine gets finished text and answers with text. The receptionist is one. It serves lines
+on which the carrier or the browser listens and speaks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +14,45 @@ from typing import Any, Protocol
 from aftercall.model.briefing import Briefing
 from aftercall.model.turns import Turn
 from aftercall.sockets.mailbox import Handler
+
+
+@dataclass(frozen=True)
+class AgentReply:
+    """What the agent says next, and whether it hangs up afterwards.
+
+    `taken_request` is a request that the text claims to have taken down. The bridge writes it
+    to disk before the caller hears the text.
+    """
+
+    text: str
+    ends_call: bool = False
+    taken_request: Mapping[str, str] | None = field(default=None, repr=False)
+
+
+class TurnSession(Protocol):
+    """The agent's side of one call."""
+
+    async def greet(self) -> AgentReply: ...
+
+    async def answer(self, said: str) -> AgentReply:
+        """Raises EngineLost when there will be no answer."""
+        ...
+
+    async def update_briefing(self, briefing: Briefing, *, is_another: bool) -> None:
+        """The caller is better known now.
+
+        If it is another person than assumed, the session must not use the earlier briefing.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+class TurnEngine(Protocol):
+    async def connect(self, briefing: Briefing) -> TurnSession:
+        """Raises EngineLost when no session can be opened."""
+        ...
+
 
 TAKE_REQUEST = "take_request"
 END_CALL = "end_call"

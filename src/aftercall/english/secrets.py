@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from aftercall.english.clauses import Clause, split_clauses, split_plain_sentences
+from aftercall.english.masking import ValueMask
 from aftercall.english.stems import stems
-from aftercall.english.text import MASK, Plain, Word, cut_text, normalise
+from aftercall.english.text import Plain, Word, cut_text, normalise
 from aftercall.english.words import (
     compile_pattern,
     load_patterns,
@@ -147,64 +148,13 @@ def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
     ]
 
 
-def mask(text: str, secrets: Sequence[Secret]) -> str:
+def mask(text: str, secrets: Iterable[Secret]) -> str:
     """The text with the value of every secret blotted out, letter for letter."""
-    for start, end in _find_spans(text, secrets) if secrets else ():
-        text = text[:start] + MASK * (end - start) + text[end:]
-    return text
+    return make_mask(tuple(secret.value for secret in secrets)).apply(text)
 
 
-def _find_spans(text: str, secrets: Sequence[Secret]) -> list[tuple[int, int]]:
-    plain, lowered = normalise(text), text.lower()
-    runs = [(_figures(run), run) for run in _runs(plain)]
-    spans: list[tuple[int, int]] = []
-    for value in dict.fromkeys(secret.value for secret in secrets):
-        figures, phrases = _keys_of(value)
-        if figures:
-            spans += _find_figures(runs, figures)
-        for phrase in phrases:
-            if plain.vocabulary.issuperset(phrase):
-                spans += _find_phrase(plain, phrase)
-        if value.lower() in lowered:
-            found = re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.I)
-            spans += [match.span() for match in found]
-    return spans
-
-
-@remember
-def _keys_of(value: str) -> tuple[str, list[list[str]]]:
-    """The figures of a value, or the phrases by which it may be repeated."""
-    said = normalise(value)
-    figures = _figures(said.words)
-    if figures and all(_is_figure(word) for word in said.words):
-        return figures, []
-    norms = [word.norm for word in said.words]
-    runs = (norms[at : at + 3] for at in range(len(norms) - 2))
-    # agents repeat pieces of what was confided
-    pieces = [run for run in runs if _is_telling(run)] if len(norms) > 3 else []
-    return "", [norms, *pieces] if norms else []
-
-
-def _find_phrase(plain: Plain, phrase: list[str]) -> Iterator[tuple[int, int]]:
-    spoken = [word.norm for word in plain.words]
-    for at in range(len(spoken) - len(phrase) + 1):
-        if spoken[at : at + len(phrase)] == phrase:
-            yield plain.words[at].start, plain.words[at + len(phrase) - 1].end
-
-
-def _is_telling(run: list[str]) -> bool:
-    found = stems(" ".join(run))
-    return len(found) > 1 or any(len(stem) >= _MIN_TELLING_CHARS for stem in found)
-
-
-def _find_figures(
-    runs: Iterable[tuple[str, list[Word]]], figures: str
-) -> Iterator[tuple[int, int]]:
-    """The same figures however they are grouped, or a long group of them."""
-    for said, run in runs:
-        is_long = len(figures) >= _LONG_FIGURES and len(said) >= _MIN_FIGURES
-        if figures in said or (is_long and said in figures):
-            yield run[0].start, run[-1].end
+# A call has one list of secrets and many texts.
+make_mask = remember(ValueMask, max_answers=4)
 
 
 def _is_figure(word: Word) -> bool:

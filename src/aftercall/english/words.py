@@ -89,9 +89,11 @@ Answer = TypeVar("Answer")
 _CLEARS: list[Callable[[], None]] = []
 
 
-def remember(ask: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
+def remember(
+    ask: Callable[Asked, Answer], max_answers: int = 4096
+) -> Callable[Asked, Answer]:
     """Caches a pure function of a text until `clear_caches`."""
-    kept = lru_cache(maxsize=4096)(ask)
+    kept = lru_cache(maxsize=max_answers)(ask)
     _CLEARS.append(kept.cache_clear)
     return cast("Callable[Asked, Answer]", kept)
 

@@ -8,11 +8,13 @@ hold both kinds.
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from time import time
 from typing import Any
 
@@ -24,7 +26,7 @@ from aftercall.disk import (
     sync_folder,
     translated_errors,
 )
-from aftercall.encryption import FileCipher
+from aftercall.encryption import CHAIN_FILE, KEY_FILE, FileCipher, is_encrypted
 from aftercall.errors import (
     ArchiveError,
     ChainBroken,
@@ -33,11 +35,9 @@ from aftercall.errors import (
     NotFound,
 )
 from aftercall.faults import fault_point
-from aftercall.keys import KEY_FILE
 from aftercall.model.calls import Call
 from aftercall.model.turns import Event, Turn
 
-CHAIN_FILE = "chain.jsonl"
 KEY_CHECK_FILE = "key.check"
 GENESIS_HASH = "0" * 64
 _LEADING_FIELDS = (
@@ -62,6 +62,7 @@ class ArchiveFolder:
     def __init__(self, path: Path, cipher: FileCipher) -> None:
         self.path = path
         self.cipher = cipher
+        self._seals = SealIndex(path / CHAIN_FILE)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def check_key(self) -> None:
@@ -96,8 +97,18 @@ class ArchiveFolder:
             raise NotFound(f"the archive has no file {name}") from None
 
     def read_clear(self, name: str) -> bytes:
-        """The JSON of a file, encrypted or not. Raises NotFound, FileUnreadable."""
-        return self.cipher.decode(self.read(name))
+        """The JSON of a file, encrypted or not. Raises NotFound, FileUnreadable.
+
+        Where files are encrypted, a clear one must be the one that was sealed.
+        """
+        stored = self.read(name)
+        if self.cipher.is_on and not is_encrypted(stored):
+            sealed = self._seals.get(name)
+            if sealed not in (None, hash_bytes(stored)):
+                raise FileUnreadable(
+                    f"{name} is not the file that was sealed; `aftercall verify` looks"
+                )
+        return self.cipher.decode(stored)
 
     def remove(self, name: str) -> None:
         """Removes a file; one that is gone is no error."""
@@ -146,6 +157,35 @@ class ArchiveFolder:
                     leftover.unlink()
             except FileNotFoundError:
                 continue
+
+
+class SealIndex:
+    """The hash that each file was sealed with, read from the chain as it grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, str] = {}
+        self._read_bytes = 0
+        self._lock = Lock()
+
+    def get(self, name: str) -> str | None:
+        """None if the chain has no such file."""
+        with self._lock:
+            self._read_new_lines()
+            return self._known.get(name)
+
+    def _read_new_lines(self) -> None:
+        try:
+            with self._path.open("rb") as chain:
+                chain.seek(self._read_bytes)
+                whole, newline, _ = chain.read().rpartition(b"\n")
+        except FileNotFoundError:
+            return
+        self._read_bytes += len(whole + newline)
+        for line in whole.splitlines():
+            with suppress(ChainBroken):  # `verify` reports it
+                link = parse_link(line)
+                self._known.setdefault(link.name, link.sha256)
 
 
 _disk_errors = partial(translated_errors, folder="archive", error_type=ArchiveError)

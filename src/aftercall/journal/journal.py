@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from aftercall.clock import Clock, with_timeout
-from aftercall.db.group_commit import GroupCommit, PendingWrite
 from aftercall.disk import try_locked
 from aftercall.errors import (
     AftercallError,
@@ -28,9 +27,13 @@ from aftercall.errors import (
 )
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive, SealedFile
-from aftercall.journal.inserter import JournalInserter
 from aftercall.journal.presence import Presence
-from aftercall.journal.recorder import CallRecorder
+from aftercall.journal.recorder import (
+    CallRecorder,
+    GroupCommit,
+    JournalInserter,
+    PendingWrite,
+)
 from aftercall.journal.replay import (
     JournalEntry,
     replay_entries,

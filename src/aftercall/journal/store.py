@@ -273,9 +273,8 @@ class CallStore:
         return rows[0][0] if rows else None
 
     def get_decided_parties(self, call_ids: Sequence[str]) -> dict[str, str | None]:
-        query = select(calls.c.id, calls.c.whose).where(calls.c.id.in_(call_ids))
         with self._database.read() as connection:
-            return {row.id: row.whose for row in connection.execute(query)}
+            return _fetch_parties(connection, call_ids)
 
     def decide_parties(self, decided: Mapping[str, str]) -> dict[str, str | None]:
         """Stores whose each call is, unless that is decided; returns what is stored."""
@@ -287,7 +286,7 @@ class CallStore:
         ]
         with self._database.write() as connection:
             connection.execute(statement, rows)
-        return self.get_decided_parties(list(decided))
+            return _fetch_parties(connection, list(decided))
 
     def list_unsealed(self) -> list[CallRow]:
         return self._fetch_all(
@@ -374,6 +373,13 @@ def _insert_missing_entries(
         entry._asdict() for entry in entries if (entry.kind, entry.seq) not in known
     ]:
         connection.execute(insert(journal), rows)
+
+
+def _fetch_parties(
+    connection: Connection, call_ids: Sequence[str]
+) -> dict[str, str | None]:
+    query = select(calls.c.id, calls.c.whose).where(calls.c.id.in_(call_ids))
+    return {row.id: row.whose for row in connection.execute(query)}
 
 
 def _save_resume_state(connection: Connection, call: Call) -> None:

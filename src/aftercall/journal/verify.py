@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from aftercall.encryption import CHAIN_FILE
 from aftercall.errors import FileUnreadable, NotFound
 from aftercall.journal.archive import (
-    CHAIN_FILE,
     ArchiveFolder,
     ChainLink,
     check_chain,

@@ -1,30 +1,30 @@
-"""The whole lab as one ASGI app: carriers, voice engines, model servers, Remem, GitHub."""
+"""The whole lab as one ASGI app: carriers, voice engines, model servers, Remem, GitHub.
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+Its own routes let a terminal, or a script in any language, play the caller.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, HTTPException
+from pydantic import BaseModel, Field
 
 from aftercall.errors import RefusedInput
-from aftercall.lab import github, openai_audio, remem, telnyx_rest, twilio_rest
+from aftercall.lab import rest, services, speech, telnyx_rest, twilio_rest
 from aftercall.lab.carrier import DeliveryFaults
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine
 from aftercall.lab.exchange import PhoneNetwork
-from aftercall.lab.github import EmulatedGitHub
-from aftercall.lab.models import script as model_script
-from aftercall.lab.models.anthropic import make_anthropic
-from aftercall.lab.models.openai import make_openai
-from aftercall.lab.models.script import ModelScript, ScriptedQuestion
-from aftercall.lab.openai_audio import EmulatedAudio
+from aftercall.lab.handset import Handset, ring_by_telnyx, ring_by_twilio
+from aftercall.lab.models import answer_question, make_anthropic, make_openai
 from aftercall.lab.openai_realtime import EmulatedRealtime
-from aftercall.lab.remem import EmulatedRemem
-from aftercall.lab.rest import REFUSALS
+from aftercall.lab.rest import REFUSALS, ModelScript
 from aftercall.lab.script import EngineBehaviour, Script, reply_in_order
-from aftercall.lab.speech import SoundTranscriber
+from aftercall.lab.services import EmulatedGitHub, EmulatedRemem
+from aftercall.lab.speech import EmulatedAudio, SoundTranscriber, VoiceName, make_voice
 from aftercall.lab.telnyx import EmulatedTelnyx
 
 DEEPGRAM_KEY, OPENAI_KEY, ANTHROPIC_KEY = "lab-deepgram", "sk-lab", "sk-ant-lab"
@@ -39,23 +39,17 @@ MODELS = (
 DEFAULT_REPLY = "I have written that down. Anything else?"
 
 _BEHAVIOURS = {"mute": EngineBehaviour.MUTE, "deaf": EngineBehaviour.DEAF}
-_MODEL_FAULTS = {name: name for name in get_args(model_script.Fault)}
+_MODEL_FAULTS = {name: name for name in get_args(rest.Fault)}
 FAULTS: dict[str, dict[str, Any]] = {
     "anthropic": _MODEL_FAULTS,
     "openai": _MODEL_FAULTS,
     "audio": {"cut_off": 0, "rate_limit": 429, "server_error": 500, "unavailable": 503},
     "deepgram": _BEHAVIOURS | {"strict": EngineBehaviour.STRICT},
     "realtime": _BEHAVIOURS,
-    "remem": {name: name for name in get_args(remem.Fault)},
-    "github": {name: name for name in get_args(github.Fault)},
+    "remem": {name: name for name in get_args(services.Fault)},
+    "github": {name: name for name in get_args(services.GitHubFault)},
 }
 """Server → fault by name → what goes into that server's queue."""
-
-
-def _answer_by_rules(asked: ScriptedQuestion) -> str:
-    from aftercall.lab.models.answers import answer_question  # noqa: PLC0415 - slow to load
-
-    return answer_question(asked)
 
 
 @dataclass
@@ -69,10 +63,8 @@ class Lab:
     realtime: EmulatedRealtime
     models: tuple[str, ...] = MODELS
     audio: EmulatedAudio = field(default_factory=lambda: EmulatedAudio(OPENAI_KEY))
-    anthropic: ModelScript = field(
-        default_factory=lambda: ModelScript(_answer_by_rules)
-    )
-    openai: ModelScript = field(default_factory=lambda: ModelScript(_answer_by_rules))
+    anthropic: ModelScript = field(default_factory=lambda: ModelScript(answer_question))
+    openai: ModelScript = field(default_factory=lambda: ModelScript(answer_question))
     remem: EmulatedRemem = field(default_factory=lambda: EmulatedRemem(REMEM_KEY))
     github: EmulatedGitHub = field(default_factory=lambda: EmulatedGitHub(GITHUB_TOKEN))
     transcriber: SoundTranscriber = field(default_factory=SoundTranscriber)
@@ -141,12 +133,134 @@ def make_server(lab: Lab) -> FastAPI:
     }
     server.include_router(twilio_rest.make_router(lab.exchange))
     server.include_router(telnyx_rest.make_router(lab.telnyx, outcomes))
-    server.include_router(openai_audio.make_router(lab.audio))
-    server.include_router(github.make_router(lab.github))
+    server.include_router(speech.make_router(lab.audio))
+    server.include_router(services.make_github(lab.github))
     server.router.routes += [lab.deepgram.make_route(), lab.realtime.make_route()]
     server.router.routes += make_anthropic(
         lab.anthropic, ANTHROPIC_KEY, lab.models
     ).routes
     server.router.routes += make_openai(lab.openai, OPENAI_KEY, lab.models).routes
-    server.router.routes += remem.make_remem(lab.remem).routes
+    server.router.routes += services.make_remem(lab.remem).routes
     return server
+
+
+class RingOrder(BaseModel):
+    agent: str = Field(pattern=r"^https?://\S+$")
+    caller: str = "+15550100"
+    callee: str = "+15550101"
+    carrier: Literal["twilio", "telnyx"] = "twilio"
+    voice: VoiceName = "words"
+
+
+class WordsOrder(BaseModel):
+    text: str
+
+
+class FaultOrder(BaseModel):
+    fault: str = Field(description="SERVER=KIND, as in `anthropic=rate_limit`")
+
+
+def make_router(lab: Lab) -> APIRouter:
+    router = APIRouter(prefix="/lab", tags=["lab"])
+    handsets: list[Handset] = []
+
+    @router.post(
+        "/faults", summary="Spoil the next request to a server", status_code=204
+    )
+    async def order_fault(order: FaultOrder) -> None:
+        with _refused_as_422():
+            lab.queue_fault(order.fault)
+
+    @router.post("/calls", summary="Ring an agent's webhook", status_code=201)
+    async def ring(order: RingOrder) -> dict[str, Any]:
+        handsets.append(await _ring(lab, order))
+        return _describe_call(len(handsets) - 1, handsets[-1])
+
+    @router.post(
+        "/calls/{number}/say", summary="Speak as the caller; returns the agent's answer"
+    )
+    async def say(number: int, words: WordsOrder) -> dict[str, Any]:
+        handset = _find(handsets, number)
+        await handset.say(words.text)
+        return _describe_call(number, handset)
+
+    @router.post("/calls/{number}/hang-up", summary="Hang up as the caller")
+    async def hang_up(number: int) -> dict[str, Any]:
+        handset = _find(handsets, number)
+        await handset.hang_up()
+        return _describe_call(number, handset)
+
+    return router
+
+
+async def _ring(lab: Lab, order: RingOrder) -> Handset:
+    with _refused_as_422():
+        speak = make_voice(order.voice)
+    party = (
+        order.agent.rstrip("/"),
+        order.caller,
+        order.callee,
+        speak,
+        lab.transcriber.transcribe,
+    )
+    if order.carrier == "twilio":
+        return await ring_by_twilio(lab.exchange, *party)
+    return await ring_by_telnyx(lab.telnyx, *party)
+
+
+@contextmanager
+def _refused_as_422() -> Iterator[None]:
+    try:
+        yield
+    except RefusedInput as error:
+        raise HTTPException(422, str(error)) from None
+
+
+def _find(handsets: list[Handset], number: int) -> Handset:
+    if not 0 <= number < len(handsets):
+        raise HTTPException(404, "there is no such call")
+    return handsets[number]
+
+
+def _describe_call(number: int, handset: Handset) -> dict[str, Any]:
+    """`heard` is what the agent has said since the last request."""
+    return {
+        "call": number,
+        "heard": handset.pop_heard(),
+        "is_over": handset.is_over,
+        "trouble": handset.trouble,
+    }
+
+
+def make_exports(lab: Lab, number: str) -> dict[str, dict[str, str]]:
+    """The settings that point an agent at the lab; `number` is the agent's."""
+    address = lab.address
+    return {
+        "Twilio": {
+            "TWILIO_ACCOUNT_SID": lab.exchange.account_sid,
+            "TWILIO_AUTH_TOKEN": lab.exchange.auth_token,
+            "TWILIO_PHONE_NUMBER": number,
+            "AFTERCALL_TWILIO_API_URL": address,
+        },
+        "Telnyx": {
+            "TELNYX_API_KEY": lab.telnyx.api_key,
+            "TELNYX_PUBLIC_KEY": lab.telnyx.public_key,
+            "TELNYX_PHONE_NUMBER": number,
+            "AFTERCALL_TELNYX_API_URL": address,
+        },
+        "Deepgram": {
+            "DEEPGRAM_API_KEY": DEEPGRAM_KEY,
+            "AFTERCALL_DEEPGRAM_URL": f"ws{address.removeprefix('http')}{lab.deepgram.path}",
+        },
+        "OpenAI": {"OPENAI_API_KEY": OPENAI_KEY, "OPENAI_BASE_URL": f"{address}/v1"},
+        "Anthropic": {
+            "ANTHROPIC_API_KEY": ANTHROPIC_KEY,
+            "ANTHROPIC_BASE_URL": address,
+        },
+        "Remem": {"REMEM_API_KEY": REMEM_KEY, "REMEM_API_URL": address},
+        "GitHub": {
+            "GITHUB_TOKEN": GITHUB_TOKEN,
+            "AFTERCALL_GITHUB_REPOSITORY": lab.github.repository,
+            "AFTERCALL_GITHUB_API_URL": address,
+        },
+    }

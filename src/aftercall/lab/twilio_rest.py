@@ -16,7 +16,7 @@ from aftercall.lab.exchange import LabDial, PhoneNetwork
 from aftercall.lab.leg import Leg
 from aftercall.lab.rest import Refusal
 from aftercall.lab.twiml import TwimlFault, parse_twiml
-from aftercall.phone.twilio_webhooks import Fields, read_form
+from aftercall.phone.twilio import Fields, read_form
 
 ACCOUNT = "/2010-04-01/Accounts/{account}"
 

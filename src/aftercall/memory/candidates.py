@@ -20,9 +20,8 @@ from aftercall.memory.claims import (
     read_claim,
     read_secret_claim,
 )
-from aftercall.memory.figures import COUNTED
 from aftercall.memory.subject import CALLER
-from aftercall.memory.wording import SPEAKERS
+from aftercall.memory.wording import COUNTED, SPEAKERS
 from aftercall.model.facts import Fact
 
 MAX_COMPARED = 100  # facts that share words with a claim, the likest first
@@ -33,8 +32,11 @@ _DISLIKES = vocabulary(
 )
 _ENDINGS = vocabulary("s m d ll re ve t")
 _NO_WORDS = EMPTY_WORDS | DAY_WORDS | COUNTED | SPEAKERS | _ENDINGS
-_WORD = re.compile(r"[^\W\d_][^\W_]*(?:[.@+:-][^\W_]+)*")
+_WORD = re.compile(r"[^\W\d_][^\W_]*")
 _PIECE = re.compile(r"[^\W_]+")
+_NOT = re.compile(
+    r"n['’]t\b|\b(?:do|does|did|is|are|was|ca|wo|would|could|should|have|has)nt\b"
+)
 
 
 class FactOutline(NamedTuple):
@@ -68,7 +70,9 @@ class CandidateIndex:
             # Its words are not kept: it is compared with everything.
             self._always.append(known.id)
             return
-        text = known.content.lower().replace("n't", " not").replace("n’t", " not")
+        text = known.content.lower()
+        if "n" in text:
+            text = _NOT.sub("", text)
         pieces = set(_WORD.findall(text)) - _NO_WORDS
         if not _DISLIKES.isdisjoint(pieces):
             pieces.add("like")
@@ -81,11 +85,11 @@ class CandidateIndex:
             self._by_attribute[_find_handle(known.matching)].append(known.id)
 
     def find(self, claim: Claim) -> set[str]:
-        told = " ".join((*claim.words, *claim.names, *claim.denied))
-        words = {*_PIECE.findall(told), *claim.words}
-        if not any(map(str.isalpha, words)):
+        if not any(map(_has_letter, claim.words)):
             # Figures alone: they may be known in words.
             return {*self._pieces, *self._always}
+        told = claim.words | claim.names | claim.denied
+        words = set(filter(_has_letter, _split(told)))
         # What hints at a change may name only the value that is known.
         share = 0.0 if claim.hints else SHARED
         found = set(self._list_likest(words, share))
@@ -213,6 +217,19 @@ class KnownFacts:
             return read_secret_claim(self._open_secret(fact.content))
         except SecretUnreadable:
             return None
+
+
+def _has_letter(word: str) -> bool:
+    return any(map(str.isalpha, word))
+
+
+def _split(words: Iterable[str]) -> Iterator[str]:
+    """The stems of what may be written apart: "jean-luc", "bill@example.com"."""
+    for word in words:
+        if word.isalnum():
+            yield word
+        else:
+            yield from (look_up_again(part).stem for part in _PIECE.findall(word))
 
 
 def _find_start(word: str) -> str:

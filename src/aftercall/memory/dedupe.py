@@ -108,30 +108,28 @@ def match_subjects(
     only_mine, only_theirs = _opening(new) - theirs, _opening(known) - mine
     if (only_mine and only_theirs) or _has_other_subject(new, known, is_named=is_named):
         return "other"
-    is_event = category in _EVENTS and not new.corrects
+    if category in _EVENTS and not new.hints:
+        return "other"
     is_unclear = (
-        is_event
-        or bool(only_mine | only_theirs)
+        bool(only_mine | only_theirs)
         or _relate_subjects(new, known) != "same"
         or bool(new.kin) != bool(known.kin)
         or not any(map(_has_letter, mine & theirs))
     )
-    if is_unclear:
-        return "unclear"
-    shared = len(new.words & known.words)
-    is_alike = shared >= DISPUTABLE * min(len(new.words), len(known.words))
-    return "same" if is_alike or _opening(new) or new.hints else "unclear"
+    return "same" if new.hints and not is_unclear else "unclear"
 
 
 def _has_other_subject(new: Claim, known: Claim, *, is_named: bool) -> bool:
     """Other persons, another attribute, another case, or something that comes in addition."""
     if new.kin and known.kin and new.kin.isdisjoint(known.kin):
         return True
-    if (new.kin == known.kin and _speak_of_two(new, known)) or (
-        new.adds and not new.hints
-    ):
+    if new.kin == known.kin and _speak_of_two(new, known):
+        return True
+    if not new.hints and (new.adds or _differ(new.days, known.days)):
         return True
     is_other = _relate_subjects(new, known) == "other"
+    if _compare_statements(new, known) == "different":
+        return True
     if not is_named and (is_other or bool(new.kin) != bool(known.kin)):
         return True
     return _have_other_attributes(new, known)
@@ -141,8 +139,11 @@ def _have_other_attributes(new: Claim, known: Claim) -> bool:
     mine, theirs = new.statement, known.statement
     if mine is None or theirs is None:
         return False
-    is_beside = mine.attribute != theirs.attribute and mine.kinds and theirs.kinds
-    return bool(is_beside and not new.hints) or _differ(mine.case, theirs.case)
+    is_beside = mine.kinds and theirs.kinds and mine.attribute != theirs.attribute
+    is_described = mine.attribute == theirs.attribute and not mine.kinds & theirs.kinds
+    return _differ(mine.case, theirs.case) or (
+        bool(is_beside or is_described) and not new.hints
+    )
 
 
 def _relate_subjects(new: Claim, known: Claim) -> Kinship | None:

@@ -158,14 +158,20 @@ def load_embedder(path: str, settings: OpenAISettings) -> Embedder | None:
     module, _, factory = path.partition(":")
     if module in ("openai", "openai-compatible") and factory:
         return OpenAIEmbedder(module, factory, settings)
+    made: Embedder = load_factory("memory.embedder", path)
+    return made
+
+
+def load_factory(setting: str, path: str) -> Any:
+    """What the factory named by `module:factory` makes. Raises ConfigError."""
+    module, _, factory = path.partition(":")
     try:
-        made: Embedder = getattr(importlib.import_module(module), factory)()
+        return getattr(importlib.import_module(module), factory)()
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ConfigError(
-            f"memory.embedder: {path!r} cannot be used ({error}); name it as openai:MODEL or "
+            f"{setting}: {path!r} cannot be used ({error}); name it as PROVIDER:MODEL or "
             "module:factory"
         ) from None
-    return made
 
 
 def embed_missing(database: Database, embedder: Embedder) -> int:

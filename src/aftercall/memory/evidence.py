@@ -3,8 +3,9 @@
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
-from aftercall.memory.claims import Claim, Word, content_words, look_up, read_plain
+from aftercall.memory.claims import Claim, content_words, look_up, read_plain
 from aftercall.memory.wording import plain
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Visibility
@@ -64,10 +65,12 @@ class EvidenceFinder:
 
     def __init__(self, call: Call) -> None:
         self.call = call
-        self._normalised: dict[str, str] = {}
-        self._content_words: dict[int, frozenset[str]] = {}
-        self._plain: dict[str, str] = {}
-        self._words: dict[str, Word] = {}
+        self._normalise_words = cache(normalise_words)
+        self._make_plain = make_plain = cache(plain)
+        self._look_up = look = cache(look_up)
+        self._get_content_words = cache(  # without self: a ring would outlive the call
+            lambda at: content_words(make_plain(call.turns[at].text), look)
+        )
 
     def find(self, draft: FactDraft) -> Evidence | None:
         """None if the words were not said, only the agent said them, or they do not support the
@@ -93,11 +96,6 @@ class EvidenceFinder:
         count = len(self.call.turns)
         named = [seq - 1 for seq in draft.turns if 0 < seq <= count]
         return [*named, *(at for at in range(count) if at not in named)]
-
-    def _normalise_words(self, text: str) -> str:
-        if text not in self._normalised:
-            self._normalised[text] = normalise_words(text)
-        return self._normalised[text]
 
     def _has_words(self, words: str, *turns: int) -> bool:
         said = " ".join(self._normalise_words(self.call.turns[at].text) for at in turns)
@@ -162,22 +160,6 @@ class EvidenceFinder:
 
     def parse_claim(self, text: str) -> Claim:
         return read_plain(text, self._make_plain(text), self._look_up)
-
-    def _make_plain(self, text: str) -> str:
-        if text not in self._plain:
-            self._plain[text] = plain(text)
-        return self._plain[text]
-
-    def _look_up(self, word: str) -> Word:
-        if word not in self._words:
-            self._words[word] = look_up(word)
-        return self._words[word]
-
-    def _get_content_words(self, at: int) -> frozenset[str]:
-        if at not in self._content_words:
-            plain_text = self._make_plain(self.call.turns[at].text)
-            self._content_words[at] = content_words(plain_text, self._look_up)
-        return self._content_words[at]
 
     def _make_context(self, first: int, last: int) -> str:
         turns = self.call.turns[max(0, first - 1) : last + 2]

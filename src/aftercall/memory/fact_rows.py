@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, Table, bindparam, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from aftercall.db.corrections import list_chains
-from aftercall.db.statements import InValues, PreparedStatement
+from aftercall.db.statements import InValues, PreparedStatement, lock_name
 from aftercall.db.tables import fact_occurrences, facts
 from aftercall.faults import fault_point
 from aftercall.memory import passage_store
@@ -23,10 +23,7 @@ from aftercall.model.facts import Fact, MemoryKey, Occurrence
 from aftercall.model.passages import Passage
 
 # the count is always taken from the occurrences
-_NOT_UPDATED = (
-    "id",
-    "occurrence_count",
-)
+_NOT_UPDATED = ("id", "occurrence_count")
 _UPDATE = PreparedStatement(
     update(facts)
     .where(facts.c.id == bindparam("new_id"))
@@ -96,10 +93,8 @@ def list_occurrences(connection: Connection, fact_id: str) -> list[Occurrence]:
 
 
 def lock_memory(connection: Connection, key: MemoryKey) -> None:
-    """Until the transaction ends. SQLite has one writer at a time anyway."""
-    if connection.dialect.name == "postgresql":
-        lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))")
-        connection.execute(lock, {"key": "\n".join(key)})
+    """Until the transaction ends."""
+    lock_name(connection, *key)
 
 
 def open_ledger(connection: Connection, key: MemoryKey, vault: Vault) -> FactLedger:

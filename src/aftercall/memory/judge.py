@@ -5,7 +5,6 @@ Its word alone retires nothing. It is asked both ways round, and the rules' read
 is spoken of has a veto. Where they do not agree, the facts are disputed.
 """
 
-import importlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -14,13 +13,14 @@ from datetime import datetime
 from threading import Lock, Thread
 from typing import Literal, Protocol, cast, get_args
 
-from aftercall.errors import ConfigError, ModelUnavailable
+from aftercall.errors import ModelUnavailable
 from aftercall.llm.model.client import ModelClient, choose_model
 from aftercall.llm.model.completion import CompletionClient, ask_question
 from aftercall.llm.model.questions import JUDGE, fence
 from aftercall.log import get_logger
 from aftercall.memory.claims import read_claim
 from aftercall.memory.dedupe import SubjectMatch, contradicts, match_subjects
+from aftercall.memory.embedding import load_factory
 from aftercall.memory.fact_store import FactFilter, FactStore
 from aftercall.memory.ledger import RETIRED_BY_KEY, FactLedger
 from aftercall.model.calls import Call
@@ -125,13 +125,7 @@ def load_judge(settings: Settings) -> Judge | None:
     if module in PROVIDERS and factory:
         choice = choose_model(settings.model_copy(update={"model": path}))
         return ModelJudge(ModelClient(choice)) if choice else None
-    try:
-        made: Judge = getattr(importlib.import_module(module), factory)()
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ConfigError(
-            f"memory.judge: {path!r} cannot be used ({error}); name it as provider:MODEL or "
-            "module:factory"
-        ) from None
+    made: Judge = load_factory("memory.judge", path)
     return TimedJudge(made, settings.reading.timeout_s)
 
 

@@ -59,6 +59,7 @@ class FactLedger:
         self._vault = vault
         self.known = KnownFacts(outlines, fetch, vault.open)
         self._said_again: set[str] = set()
+        self._call_id, self._trace = "", ReadingTrace("")
 
     @property
     def facts(self) -> dict[str, Fact]:
@@ -78,14 +79,15 @@ class FactLedger:
         self, found: AcceptedDraft, call_id: str, trace: ReadingTrace
     ) -> RecordOutcome:
         """Record one draft; the same draft of the same call again changes nothing."""
+        self._call_id, self._trace = call_id, trace
         verdict, known = self._decide(found)
         if verdict == "same" and known is not None:
-            self._record_again(known, found, call_id, trace)
+            self._record_again(known, found)
             return "again"
         if verdict == "update" and known is not None:
-            self._replace(known, found, call_id, trace)
+            self._replace(known, found)
             return "update"
-        new = self._add(found, call_id, trace)
+        new = self._add(found)
         if verdict == "disputed" and known is not None:
             self.dispute(known, new)
         return "new"
@@ -201,9 +203,7 @@ class FactLedger:
                 return fact_id
         return None
 
-    def _record_again(
-        self, fact_id: str, found: AcceptedDraft, call_id: str, trace: ReadingTrace
-    ) -> None:
+    def _record_again(self, fact_id: str, found: AcceptedDraft) -> None:
         fact = self.known.get(fact_id)
         at = found.evidence.at
         visibility = max(fact.visibility, found.visibility, key=LEVELS.index)
@@ -227,7 +227,7 @@ class FactLedger:
             else fact.valid_from,
         )
         sentiment = self._choose_repeat_sentiment(fact, found)
-        self._add_occurrence(fact_id, found, call_id, trace, sentiment)
+        self._add_occurrence(fact_id, found, sentiment)
         if fact.dispute is None or not fact.is_active:
             return
         if at > fact.first_seen_at:  # a call that is read again says nothing again
@@ -297,14 +297,12 @@ class FactLedger:
             found, "said" if fact.occurrence_count < 2 else "repeated"
         )
 
-    def _replace(
-        self, known: str, found: AcceptedDraft, call_id: str, trace: ReadingTrace
-    ) -> None:
+    def _replace(self, known: str, found: AcceptedDraft) -> None:
         old, at = self.known.get(known), found.evidence.at
         identity = hash_identity(found.claim, self._vault)
         if twin := self.known.by_identity.get(identity):
             # A model names what a fact that is known already replaces.
-            self._record_again(twin, found, call_id, trace)
+            self._record_again(twin, found)
             if (
                 self.facts[known].is_active
                 and old.valid_from <= self.facts[twin].valid_from
@@ -315,32 +313,18 @@ class FactLedger:
             found, "correction" if found.claim.corrects else "update"
         )
         if at < old.valid_from:
-            self._insert_before(old, found, call_id, trace, manner)
+            self._insert_before(old, found, manner)
         elif found.needs_confirmation and not old.needs_confirmation:
-            self.dispute(known, self._add(found, call_id, trace, manner))
+            self.dispute(known, self._add(found, manner))
         elif found.claim.is_correction:
             # It never was as it had been said: what is said now held from the beginning.
-            new = self._add(
-                found,
-                call_id,
-                trace,
-                manner,
-                supersedes=known,
-                valid_from=old.valid_from,
-            )
+            new = self._add(found, manner, supersedes=known, valid_from=old.valid_from)
             self._retire(known, new, old.valid_from, never_true=True)
         else:
-            new = self._add(found, call_id, trace, manner, supersedes=known)
+            new = self._add(found, manner, supersedes=known)
             self._retire(known, new, at)
 
-    def _insert_before(
-        self,
-        later: Fact,
-        found: AcceptedDraft,
-        call_id: str,
-        trace: ReadingTrace,
-        manner: str,
-    ) -> None:
+    def _insert_before(self, later: Fact, found: AcceptedDraft, manner: str) -> None:
         """Insert a fact that was said before the present one into the past of its chain."""
         seen = {later.id}
         while (
@@ -353,8 +337,6 @@ class FactLedger:
         earlier = later.supersedes
         new = self._add(
             found,
-            call_id,
-            trace,
             manner,
             supersedes=earlier,
             superseded_by=later.id,
@@ -397,14 +379,7 @@ class FactLedger:
         }
         return [self.facts[fact_id] for fact_id in sorted(found - {fact.id})]
 
-    def _add(
-        self,
-        found: AcceptedDraft,
-        call_id: str,
-        trace: ReadingTrace,
-        manner: str = "",
-        **links: object,
-    ) -> str:
+    def _add(self, found: AcceptedDraft, manner: str = "", **links: object) -> str:
         at, draft = found.evidence.at, found.draft
         fact = Fact(
             id=new_id(),
@@ -425,8 +400,8 @@ class FactLedger:
             is_active="superseded_by" not in links,
             identity=hash_identity(found.claim, self._vault),
             matching=hash_matching(found.claim, found.visibility, self._vault),
-            reader=trace.reader,
-            prompt_hash=trace.prompt,
+            reader=self._trace.reader,
+            prompt_hash=self._trace.prompt,
         )
         if links:
             fact = replace(fact, **links)  # type: ignore[arg-type]
@@ -436,23 +411,18 @@ class FactLedger:
         self.created.append(fact.id)
         self.known.add(fact, found.claim)
         sentiment = _choose_sentiment(found, manner or "said")
-        self._add_occurrence(fact.id, found, call_id, trace, sentiment)
+        self._add_occurrence(fact.id, found, sentiment)
         return fact.id
 
     def _add_occurrence(
-        self,
-        fact_id: str,
-        found: AcceptedDraft,
-        call_id: str,
-        trace: ReadingTrace,
-        sentiment: str,
+        self, fact_id: str, found: AcceptedDraft, sentiment: str
     ) -> None:
         ground = found.evidence
         self.occurrences.append(
             Occurrence(
                 id=new_id(),
                 fact_id=fact_id,
-                call_id=call_id,
+                call_id=self._call_id,
                 at=ground.at,
                 first_turn=ground.first_turn,
                 last_turn=ground.last_turn,
@@ -460,8 +430,8 @@ class FactLedger:
                 context=found.context,
                 sentiment=sentiment,
                 confidence=found.confidence,
-                reader=trace.reader,
-                prompt_hash=trace.prompt,
+                reader=self._trace.reader,
+                prompt_hash=self._trace.prompt,
             )
         )
 

@@ -12,11 +12,12 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from aftercall.db.statements import InValues, PreparedStatement, chunked
+from aftercall.db.statements import InValues, PreparedStatement, chunked, lock_name
 from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
-from aftercall.english.secrets import find_secrets, mask
+from aftercall.english.masking import ValueMask
+from aftercall.english.secrets import find_secrets
 from aftercall.english.text import MASK
 from aftercall.memory.ranking import compute_marks
 from aftercall.memory.visibility import to_secrets
@@ -69,7 +70,6 @@ _FACT_ENDS = PreparedStatement(
         InValues(facts.c.id, "refs")
     )
 )
-_LOCK_CALL = text("SELECT pg_advisory_xact_lock(hashtextextended(:call, 0))")
 _LAST_NUMBER = PreparedStatement(select(func.max(passages.c.n)))
 _NEXT_PAGES = select(passage_pages.next_value()).select_from(
     func.generate_series(1, bindparam("count"))
@@ -122,10 +122,11 @@ def _make_cleaner(
     call: Call, secrets: Iterable[str], confided: Iterable[str]
 ) -> Callable[[str], str]:
     found = [*find_secrets(call.turns), *to_secrets(confided)]
+    mask = ValueMask(secret.value for secret in found)
     named = _make_pattern(secrets)
 
     def clean(text: str) -> str:
-        masked = mask(text, found)
+        masked = mask.apply(text)
         if named:
             masked = named.sub(MASK, masked)
         return _MASKED.sub(REDACTED_TEXT, masked)
@@ -168,15 +169,10 @@ def replace_call(
     kinds: Sequence[Kind],
 ) -> None:
     """Replace the turns or the summary of a call; its facts stay."""
-    _lock_call(connection, call_id)
+    lock_name(connection, call_id)
     is_old = (passages.c.call_id == call_id, passages.c.kind.in_(kinds))
     connection.execute(delete(passages).where(*is_old, passages.c.ref.is_(None)))
     add(connection, fresh)
-
-
-def _lock_call(connection: Connection, call_id: str) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(_LOCK_CALL, {"call": call_id})
 
 
 def remove_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
@@ -194,7 +190,7 @@ def redact_passages(
 
     `clean` masks the text of turns and summary. The `words` of the secret no longer find a fact.
     """
-    _lock_call(connection, call_id)
+    lock_name(connection, call_id)
     secret_terms = {term for said in words for term in to_terms(said).split()}
     query = select(passages.c.n, passages.c.ref, passages.c.text, passages.c.around)
     changed = []

@@ -13,12 +13,7 @@ from aftercall.memory.ranking import WEIGHTS, QueryRanking, Weights
 from aftercall.memory.visibility import LEVELS, gives_away, is_releasable, memory_key
 from aftercall.model.facts import SHARED_CALLER, Fact, MemoryKey
 from aftercall.model.followups import Trust
-from aftercall.model.passages import (
-    Passage,
-    SearchHit,
-    SearchScope,
-    is_turn_number,
-)
+from aftercall.model.passages import Passage, SearchHit, SearchScope, is_turn_number
 from aftercall.settings import Settings
 
 CONTEXT_TURNS = 1

@@ -10,8 +10,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from aftercall.encryption import KEY_FILE, load_key
 from aftercall.errors import SecretUnreadable
-from aftercall.keys import KEY_FILE, load_key
 from aftercall.settings import Settings
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from aftercall.english.secrets import Secret, find_secrets, mask
+from aftercall.english.masking import ValueMask
+from aftercall.english.secrets import Secret, find_secrets, make_mask, mask
 from aftercall.english.text import MASK
 from aftercall.errors import RefusedInput
 from aftercall.memory.words import to_terms
@@ -144,7 +145,11 @@ def has_secret(text: str, secrets: list[Secret]) -> bool:
 
 def mask_secrets(text: str, secrets: list[Secret]) -> str:
     """The text with secrets and card numbers masked."""
-    masked = _LONG_NUMBER.sub(_mask_card, mask(text, secrets))
+    return _redact(text, make_mask(tuple(secret.value for secret in secrets)))
+
+
+def _redact(text: str, mask: ValueMask) -> str:
+    masked = _LONG_NUMBER.sub(_mask_card, mask.apply(text))
     return re.sub(f"{MASK}+", REDACTION_CHAR * 3, masked)
 
 
@@ -193,30 +198,32 @@ def redact_call(call: dict[str, Any], confided: Sequence[str] = ()) -> dict[str,
         Turn.model_construct(seq=seq, speaker=turn["speaker"], text=turn["text"])
         for seq, turn in enumerate(call["turns"], 1)
     )
-    secrets = [*find_secrets(turns), *to_secrets(confided)]
-    masked = [
-        turn | {"text": mask_secrets(turn["text"], secrets)} for turn in call["turns"]
-    ]
-    return call | {"turns": masked, "events": _mask_values(call["events"], secrets)}
+    mask = _make_mask(turns, confided)
+    masked = [turn | {"text": _redact(turn["text"], mask)} for turn in call["turns"]]
+    return call | {"turns": masked, "events": _redact_values(call["events"], mask)}
 
 
 def redact_turns(
     turns: tuple[Turn, ...], confided: Sequence[str] = ()
 ) -> tuple[Turn, ...]:
-    secrets = [*find_secrets(turns), *to_secrets(confided)]
+    mask = _make_mask(turns, confided)
     return tuple(
-        turn.model_copy(update={"text": mask_secrets(turn.text, secrets)})
-        for turn in turns
+        turn.model_copy(update={"text": _redact(turn.text, mask)}) for turn in turns
     )
 
 
-def _mask_values(value: Any, secrets: list[Secret]) -> Any:
+def _make_mask(turns: tuple[Turn, ...], confided: Sequence[str]) -> ValueMask:
+    secrets = (*find_secrets(turns), *to_secrets(confided))
+    return ValueMask(secret.value for secret in secrets)
+
+
+def _redact_values(value: Any, mask: ValueMask) -> Any:
     if isinstance(value, str):
-        return mask_secrets(value, secrets)
+        return _redact(value, mask)
     if isinstance(value, dict):
-        return {name: _mask_values(inner, secrets) for name, inner in value.items()}
+        return {name: _redact_values(inner, mask) for name, inner in value.items()}
     return (
-        [_mask_values(inner, secrets) for inner in value]
+        [_redact_values(inner, mask) for inner in value]
         if isinstance(value, list)
         else value
     )

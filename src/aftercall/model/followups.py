@@ -9,6 +9,7 @@ from aftercall.model.reading import RequestKind
 
 FollowUpKind = Literal["request", "promise"]
 FollowUpState = Literal[
+    "unclear",
     "open",
     "held",
     "doing",
@@ -71,6 +72,7 @@ class FollowUpDraft:
     turn_refs: tuple[TurnRef, ...] = ()
     words: str = field(default="", repr=False)
     is_withdrawn: bool = False
+    is_unclear: bool = False
     note: str = ""
 
 

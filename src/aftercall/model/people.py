@@ -1,8 +1,11 @@
 """Callers: their number in one form, the people who share it, and the names they go by."""
 
 import re
+from collections.abc import Callable
 
 import phonenumbers
+
+from aftercall.errors import RefusedInput
 
 # What carriers send for a withheld number, keypad spellings included.
 WITHHELD_NUMBERS = frozenset(
@@ -208,3 +211,20 @@ def _surname(words: list[str]) -> list[str]:
 
 def _normalise_word(word: str) -> str:
     return word.strip(" .").lower()
+
+
+def read_caller(text: str, field: str) -> str | None:
+    """A number, a `sip:` or `client:` address, or None for a withheld one."""
+    return _read(text, field, normalise_caller)
+
+
+def read_party(text: str, field: str) -> str | None:
+    """The same, or a person at a number: `+15550100#anna`."""
+    return _read(text, field, normalise_party)
+
+
+def _read(text: str, field: str, normalise: Callable[[str], str | None]) -> str | None:
+    try:
+        return normalise(text)
+    except ValueError as error:
+        raise RefusedInput(field, str(error)) from None

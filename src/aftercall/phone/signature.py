@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from aftercall.clock import Clock
 from aftercall.errors import RefusedInput
-from aftercall.phone.twilio_webhooks import FORM_TYPE, Fields, read_form
+from aftercall.phone.twilio import FORM_TYPE, Fields, read_form
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey

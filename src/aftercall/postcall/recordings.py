@@ -18,10 +18,10 @@ from aftercall.carrier.control import basic_auth
 from aftercall.carrier.media import MediaClient, MediaHosts, audio_url
 from aftercall.clock import Clock
 from aftercall.durable import (
+    ThreadSteps,
     register_queue,
     run_in_thread,
     start_workflow,
-    thread_step,
     workflow,
 )
 from aftercall.encryption import open_cipher
@@ -273,20 +273,12 @@ async def get_recording(recording_id: str) -> None:
             await give_up_transcript(recording_id, str(to_aftercall_error(error)))
 
 
-download = thread_step(
-    "aftercall.download", ATTEMPTS, opened_fetcher, RecordingFetcher.download
-)
-transcribe = thread_step(
-    "aftercall.transcribe", ATTEMPTS, opened_fetcher, RecordingFetcher.transcribe
-)
-give_up = thread_step(
-    "aftercall.give_up_recording", ATTEMPTS, opened_fetcher, RecordingFetcher.give_up
-)
-give_up_transcript = thread_step(
-    "aftercall.give_up_transcript",
-    ATTEMPTS,
-    opened_fetcher,
-    RecordingFetcher.give_up_transcript,
+_steps = ThreadSteps(ATTEMPTS, opened_fetcher)
+download = _steps.make("aftercall.download", RecordingFetcher.download)
+transcribe = _steps.make("aftercall.transcribe", RecordingFetcher.transcribe)
+give_up = _steps.make("aftercall.give_up_recording", RecordingFetcher.give_up)
+give_up_transcript = _steps.make(
+    "aftercall.give_up_transcript", RecordingFetcher.give_up_transcript
 )
 
 

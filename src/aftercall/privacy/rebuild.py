@@ -79,7 +79,7 @@ class Rebuilder:
             except AftercallError as error:
                 failed.append(link.name)
                 log.warning(
-                    "a call could not be rebuilt", file=link.name, error=error.code
+                    "a call could not be rebuilt", call=link.call, error=error.code
                 )
             on_progress(number, len(links))
         return RebuildResult(len(links), adopted, tuple(failed), tuple(undone))

@@ -7,16 +7,24 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from aftercall.encryption import find_api_token
 from aftercall.errors import UnknownTestName
-from aftercall.keys import find_api_token
 from aftercall.settings import Settings
-from aftercall.tester.drivers.phone import make_recogniser, open_phone
+from aftercall.tester.drivers.phone import INBOUND, make_recogniser, open_phone
 from aftercall.tester.drivers.python import (
     AudioAgentConnection,
     CallableAgent,
     load_function,
 )
-from aftercall.tester.drivers.remote import HttpAgent, WebSocketAgent
+from aftercall.tester.drivers.remote import (
+    HttpAgent,
+    SocketThreadAgent,
+    WebSocketAgent,
+    open_socket_thread,
+    run_in_loop,
+)
+from aftercall.tester.drivers.twilio_stream import SCHEME as STREAM_SCHEME
+from aftercall.tester.drivers.twilio_stream import StreamConnection
 from aftercall.tester.practice_agent import BY_NAME
 from aftercall.tester.target import (
     AgentTarget,
@@ -27,8 +35,9 @@ from aftercall.tester.target import (
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 AGENTS = (
-    "receptionist, practice[:fault,…], http://…, ws://…, python:module:function, "
-    "python-audio:module:function, or a phone number"
+    "receptionist, practice[:fault,…], http://…, ws://…, twilio:wss://…, "
+    "python:module:function, python-audio:module:function, a phone number, or "
+    "inbound:number or inbound:https://… for an agent that calls"
 )
 
 
@@ -38,49 +47,114 @@ async def open_target(
 ) -> AsyncIterator[AgentTarget]:
     """Every agent but the receptionist, which is opened by the command line."""
     kind, _, rest = agent.partition(":")
-    if kind == "practice":
-        yield PracticeTarget(setup, _read_faults(rest))
-    elif kind in ("ws", "wss"):
-        token = _find_own_token(settings, agent)
-        yield ConnectionTarget.of_agent(
-            agent, setup, lambda: WebSocketAgent(agent, token=token)
-        )
-    elif kind in ("http", "https"):
-        async with httpx2.AsyncClient(timeout=30.0, trust_env=False) as http:
-            yield ConnectionTarget.of_agent(
-                agent, setup, lambda: HttpAgent(agent, http)
-            )
-    elif kind == "python":
-        function = load_function(rest)
-        yield ConnectionTarget.of_agent(agent, setup, lambda: CallableAgent(function))
-    elif kind == "python-audio":
-        async with _open_audio_function(settings, agent, rest, setup) as target:
-            yield target
-    elif agent.startswith("+"):
+    if agent.startswith("+") or kind == INBOUND:
         async with open_phone(settings, agent, setup) as phone:
             yield phone
+    elif kind in _OPENERS:
+        async with _OPENERS[kind](settings, agent, rest, setup) as target:
+            yield target
     else:
         raise UnknownTestName(f"there is no agent {agent!r}; give {AGENTS}")
+
+
+@asynccontextmanager
+async def _open_practice(
+    settings: Settings, name: str, faults: str, setup: CallSetup
+) -> AsyncIterator[AgentTarget]:
+    yield PracticeTarget(setup, _read_faults(faults))
+
+
+@asynccontextmanager
+async def _open_socket(
+    settings: Settings, url: str, rest: str, setup: CallSetup
+) -> AsyncIterator[AgentTarget]:
+    token = _find_own_token(settings, url)
+    async with open_socket_thread() as loop:
+        yield ConnectionTarget.of_agent(
+            url,
+            setup,
+            lambda: SocketThreadAgent(WebSocketAgent(url, token=token), loop),
+        )
+
+
+@asynccontextmanager
+async def _open_http(
+    settings: Settings, url: str, rest: str, setup: CallSetup
+) -> AsyncIterator[AgentTarget]:
+    async with open_socket_thread() as loop:
+        http = httpx2.AsyncClient(timeout=30.0, trust_env=False)
+        try:
+            yield ConnectionTarget.of_agent(
+                url, setup, lambda: SocketThreadAgent(HttpAgent(url, http), loop)
+            )
+        finally:
+            await run_in_loop(loop, http.aclose())
+
+
+@asynccontextmanager
+async def _open_function(
+    settings: Settings, name: str, address: str, setup: CallSetup
+) -> AsyncIterator[AgentTarget]:
+    function = load_function(address)
+    yield ConnectionTarget.of_agent(name, setup, lambda: CallableAgent(function))
 
 
 @asynccontextmanager
 async def _open_audio_function(
     settings: Settings, name: str, address: str, setup: CallSetup
 ) -> AsyncIterator[AgentTarget]:
-    """With an OpenAI key the agent's words are recognised; without one only timing is measured."""
     function = load_function(address)
     rate, channels = (
         int(getattr(function, "rate", 0)),
         int(getattr(function, "channels", 1)),
     )
-    async with httpx2.AsyncClient(timeout=60.0) as http:
-        if settings.openai.api_key:
-            setup = replace(setup, recognise=make_recogniser(settings, http))
+    async with _open_recogniser(settings, setup) as hearing:
         yield ConnectionTarget(
             name,
-            setup,
+            hearing,
             lambda _: AudioAgentConnection(function, rate=rate, channels=channels),
         )
+
+
+@asynccontextmanager
+async def _open_stream(
+    settings: Settings, name: str, url: str, setup: CallSetup
+) -> AsyncIterator[AgentTarget]:
+    """A socket that expects Twilio; with its token the tester signs as Twilio does."""
+    if urlsplit(url).scheme not in ("ws", "wss"):
+        raise UnknownTestName(f"{name}: write twilio:wss://host/path")
+    token = settings.twilio.auth_token
+    async with (
+        _open_recogniser(settings, replace(setup, is_live=True)) as hearing,
+        open_socket_thread() as loop,
+    ):
+        yield ConnectionTarget(
+            name, hearing, lambda pace: StreamConnection(url, pace, loop, token)
+        )
+
+
+@asynccontextmanager
+async def _open_recogniser(
+    settings: Settings, setup: CallSetup
+) -> AsyncIterator[CallSetup]:
+    """With an OpenAI key the agent's words are recognised; without one only timing is measured."""
+    if not settings.openai.api_key:
+        yield setup
+        return
+    async with httpx2.AsyncClient(timeout=60.0) as http:
+        yield replace(setup, recognise=make_recogniser(settings, http))
+
+
+_OPENERS = {
+    "practice": _open_practice,
+    "ws": _open_socket,
+    "wss": _open_socket,
+    "http": _open_http,
+    "https": _open_http,
+    STREAM_SCHEME: _open_stream,
+    "python": _open_function,
+    "python-audio": _open_audio_function,
+}
 
 
 def _find_own_token(settings: Settings, agent: str) -> str | None:

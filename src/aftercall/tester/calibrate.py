@@ -10,9 +10,8 @@ from aftercall.tester.call import CallRig, run_call
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.text_agent import Interruption, TextAgentConnection
 from aftercall.tester.finding import CallView
-from aftercall.tester.findings.timing import find_overlaps
+from aftercall.tester.findings.timing import find_overlaps, latencies, percentile
 from aftercall.tester.line import AgentAnswer, DialedCall, TickPace
-from aftercall.tester.measures import latencies, percentile
 from aftercall.tester.phrases import count_word_errors, words_of
 from aftercall.tester.scenario import (
     CallerContext,
@@ -38,18 +37,22 @@ _SENTENCES = (
 
 @dataclass(frozen=True)
 class Calibration:
-    """The tester's error in milliseconds, and the interruptions and words it invented."""
+    """The tester's error in milliseconds, and the interruptions and words it invented.
+
+    `is_of_run`: measured in the run itself, on its line.
+    """
 
     line: str
     turns: int
     latency_p50_ms: float
     latency_p95_ms: float
     latency_max_ms: float
-    overlap_ms: float
-    silence_ms: float
-    false_barge_ins: int
-    word_error_rate: float
+    overlap_ms: float = 0.0
+    silence_ms: float = 0.0
+    false_barge_ins: int = 0
+    word_error_rate: float = 0.0
     words: int = 0
+    is_of_run: bool = False
 
     @property
     def false_barge_in_interval(self) -> tuple[float, float]:

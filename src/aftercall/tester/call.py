@@ -1,7 +1,9 @@
 """One test call, tick by tick: when the caller speaks, and what ends the call."""
 
+import asyncio
+import random
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aftercall.errors import AgentBroke, AgentRefused, LineFailed
@@ -25,7 +27,13 @@ from aftercall.tester.line import (
     TickPace,
 )
 from aftercall.tester.record import CallLog, CallRecord, EndedBy, LineEvent, Span
-from aftercall.tester.scenario import After, CallLimits, PlannedCall, Scenario
+from aftercall.tester.scenario import (
+    After,
+    CallerHabits,
+    CallLimits,
+    PlannedCall,
+    Scenario,
+)
 from aftercall.tester.voice import (
     CallerVoice,
     LineQualityFilter,
@@ -35,6 +43,7 @@ from aftercall.tester.voice import (
 )
 
 FAREWELL_S = 2.0
+MIN_HABIT_S, MAX_HABIT_S = 1.0, 2.5  # into the agent's turn
 MAX_LAST_WORDS_S = (
     6.0  # an agent that speaks after the goodbye is heard out for so long
 )
@@ -65,8 +74,9 @@ async def run_call(
     Each turn is in the log before the call goes on.
     """
     plan = scenario.calls[number - 1]
-    side = _CallerSide(rig, caller, plan, scenario.limits)
-    quality = LineQualityFilter(scenario.line, scenario.noise, scenario.seed + run)
+    seed = scenario.seed + run
+    side = _CallerSide(rig, caller, plan, scenario.limits, seed)
+    quality = LineQualityFilter(scenario.line, scenario.noise, seed)
     started_at = rig.pace.clock.now()
     caller_number = plan.caller_context.number
     dial = DialedCall(caller_number, scenario.name, number, scenario.limits.ring_s)
@@ -156,12 +166,45 @@ async def _talk(
             await connection.hang_up()
 
 
+class _HabitDraws:
+    """Draws, once for each of the agent's turns, what the caller does in it, and when."""
+
+    def __init__(self, habits: CallerHabits, seed: int) -> None:
+        self._habits = habits
+        self._random = random.Random(seed)
+        self._asides = list(habits.side_speech)
+        self._turn_s = -1.0
+        self._due: tuple[float, CallerMove] | None = None
+
+    def pop_due(self, started_s: float, at_s: float) -> CallerMove | None:
+        if started_s != self._turn_s:
+            self._turn_s, self._due = started_s, self._draw(started_s)
+        if self._due is None or at_s < self._due[0]:
+            return None
+        (_, move), self._due = self._due, None
+        return move
+
+    def _draw(self, started_s: float) -> tuple[float, CallerMove] | None:
+        due_s = started_s + self._random.uniform(MIN_HABIT_S, MAX_HABIT_S)
+        if self._random.random() < self._habits.backchannels:
+            return due_s, CallerMove("say", "Mhm.", "backchannel")
+        if self._asides:
+            return due_s, CallerMove("say", self._asides.pop(0), "side_speech")
+        return None
+
+
 class _CallerSide:
     """The caller's side of a call: listens, speaks, and decides what to say next and when."""
 
     def __init__(
-        self, rig: CallRig, caller: Caller, plan: PlannedCall, limits: CallLimits
+        self,
+        rig: CallRig,
+        caller: Caller,
+        plan: PlannedCall,
+        limits: CallLimits,
+        seed: int,
     ) -> None:
+        self._habits = _HabitDraws(plan.caller_context.habits, seed)
         self._rig = rig
         self._caller = caller
         self._plan = plan
@@ -215,7 +258,7 @@ class _CallerSide:
             said = quality.find_arrived_words(
                 self._speech.last.clip, self._speech.last.start_s
             )
-        return CallerTick(frame, said, near.digits)
+        return replace(near, frame=frame, said=said)
 
     async def process_tick(self, at_s: float, near: CallerTick, far: AgentTick) -> None:
         """Both frames of this tick are known."""
@@ -261,7 +304,7 @@ class _CallerSide:
             if at_s >= self._leaving_at_s and (is_quiet or is_heard_out):
                 self.end("caller", self.end_why)
             return
-        if self._speech.is_busy or self._interject(at_s):
+        if self._speech.is_busy or self._interject(at_s) or self._speak_by_habit(at_s):
             return
         if self._next is not None:
             self._speak_when_due(at_s)
@@ -302,6 +345,17 @@ class _CallerSide:
         )
         return True
 
+    def _speak_by_habit(self, at_s: float) -> bool:
+        listener = self._listener
+        if not listener.is_speaking or listener.started_at_s is None:
+            return False
+        move = self._habits.pop_due(listener.started_at_s, at_s)
+        if move is None:
+            return False
+        self.audio.events.append(LineEvent(at_s, move.why, move.text))
+        self._perform(move, at_s, overlaps=True)
+        return True
+
     def _event_time(self, after: After) -> float | None:
         """When the event happened, if it did."""
         listener = self._listener
@@ -325,6 +379,13 @@ class _CallerSide:
             self._quiet_since_s = at_s
             return
         self._next, self._next_at_s = move, at_s + self._think_s
+        if self._rig.pace.is_live and move.kind == "say":
+            # voices keep what they have said: no tick waits for it when it is due
+            asyncio.get_running_loop().run_in_executor(None, self._warm_up, move.text)
+
+    def _warm_up(self, text: str) -> None:
+        with suppress(LineFailed):
+            self._rig.voice.speak(text)
 
     def _speak_when_due(self, at_s: float) -> None:
         if self._next is None:

@@ -11,7 +11,7 @@ from aftercall.errors import LineFailed
 from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SAMPLE_RATE_HZ, LoudnessMeter
 from aftercall.tester.alignment import find_segments
 from aftercall.tester.caller import CallerMove
-from aftercall.tester.line import QUIET_NEAR, AgentTick, CallerTick
+from aftercall.tester.line import QUIET_NEAR, UNADDRESSED, AgentTick, CallerTick
 from aftercall.tester.phrases import find_any
 from aftercall.tester.record import LineEvent, Segment, Span
 from aftercall.tester.voice import VoiceClip
@@ -66,9 +66,13 @@ class CallerSpeech:
             FRAME_BYTES, b"\xff"
         )
         now.sent += FRAME_BYTES
-        if now.sent < len(now.clip.sound):
-            return CallerTick(frame)
-        self._now, self.last = None, now
+        is_addressed = now.move.why not in UNADDRESSED
+        is_over = now.sent >= len(now.clip.sound)
+        if is_over:
+            self._now = None
+        if not is_over or not is_addressed:
+            return CallerTick(frame, is_addressed=is_addressed)
+        self.last = now
         if now.move.kind == "press":
             return CallerTick(frame, digits=now.move.text)
         return CallerTick(frame, said=now.move.text)
@@ -90,15 +94,22 @@ class AgentListener:
     def receive_tick(self, at_s: float, far: AgentTick) -> None:
         self._words += [(at_s, word) for word in far.words]
         self.awaits_words = far.has_words_to_come
-        silent_s = at_s - self.last_s if self.last_s is not None else float("inf")
-        if self._meter.is_loud(far.frame):
-            if not self.is_speaking and not (self.has_turn and silent_s < AGENT_GAP_S):
-                self.started_at_s = at_s
-            self.is_speaking = True
-            self.last_s = at_s + FRAME_S
-            self.has_turn = True
-        elif silent_s > HANGOVER_S:
+        for heard_at_s, frame in far.frames(at_s):
+            if self._meter.is_loud(frame):
+                self._hear_voice(heard_at_s)
+        if self._silent_s(at_s) > HANGOVER_S:
             self.is_speaking = False
+
+    def _silent_s(self, at_s: float) -> float:
+        return at_s - self.last_s if self.last_s is not None else float("inf")
+
+    def _hear_voice(self, at_s: float) -> None:
+        goes_on = self.has_turn and self._silent_s(at_s) < AGENT_GAP_S
+        if not self.is_speaking and not goes_on:
+            self.started_at_s = at_s
+        self.is_speaking = True
+        self.last_s = at_s + FRAME_S
+        self.has_turn = True
 
     def is_turn_over(self, at_s: float, patience_s: float) -> bool:
         if self.awaits_words or self.is_speaking or self.last_s is None:
@@ -157,13 +168,14 @@ class AgentTranscriber:
     async def process(self, at_s: float, far: AgentTick) -> AgentTick:
         """The tick with words that were recognised; words of the line become the ideal."""
         self._ideal += far.words
-        self._collect(at_s, far.frame)
+        for heard_at_s, frame in far.frames(at_s):
+            self._collect(heard_at_s, frame)
         if self._tasks and not self._is_live:
             await asyncio.wait([task for _, _, task in self._tasks])
+        is_open = far.has_words_to_come
         if not self._tasks or not self._tasks[0][2].done():
-            return replace(
-                far, words=(), has_words_to_come=bool(self._tasks or self._sound)
-            )
+            to_come = is_open or bool(self._tasks or self._sound)
+            return replace(far, words=(), has_words_to_come=to_come)
         started_s, ideal, task = self._tasks.pop(0)
         try:
             words = tuple(task.result().split())
@@ -171,7 +183,7 @@ class AgentTranscriber:
             return replace(
                 far, words=(), events=(*far.events, ("missing_event", str(error)))
             )
-        to_come = bool(self._tasks or self._sound)
+        to_come = is_open or bool(self._tasks or self._sound)
         return replace(
             far,
             words=words,
@@ -238,7 +250,11 @@ class CallAudio:
 
     def add(self, at_s: float, near: CallerTick, far: AgentTick) -> None:
         self.caller += near.frame
-        self.agent += far.frame
+        self.agent += far.frame.ljust(FRAME_BYTES, b"\xff")
+        if far.late:
+            start = max(0, round(far.late_at_s * SAMPLE_RATE_HZ))
+            end = min(start + len(far.late), len(self.agent))
+            self.agent[start:end] = far.late[: end - start]
         words_at_s = at_s if far.words_at_s is None else far.words_at_s
         self._words += [(words_at_s, word) for word in far.words]
         if far.ideal:

@@ -96,7 +96,9 @@ _HARMLESS = re.compile(
 )
 _OPEN = re.compile(
     r"\b(?:if you|if we|once (?:i|we|you|that|it)|before i|before we|in order to|i'd need|i need"
-    r"|i'll need|we need|first need|would need|to be (?:booked|confirmed|scheduled)|let me (?:see"
+    r"|i'll need|we need|first need|would need|to be (?:booked|confirmed|scheduled)"
+    r"|(?:can|could|may|might) be (?:done|arranged|made|fixed|sorted|settled|booked|moved)"
+    r"|let me (?:see"
     r"|check|look)|i can (?:book|make|move|cancel|schedule|offer)|we can (?:book|offer)"
     r"|you can (?:also|book)|would you"
     r"|could (?:do|offer|fit|see|book|move)|could you|shall i|should i|do you want|whether)\b"

@@ -61,7 +61,6 @@ KINDS: dict[str, tuple[str, Severity, Who]] = {
     "clipping": ("sound", "major", "agent"),
     "choppy": ("sound", "major", "agent"),
     "noisy": ("sound", "major", "agent"),
-    "cut_onset": ("sound", "major", "agent"),
     "garbled": ("sound", "major", "agent"),
     "outcome_answered": ("line", "major", "agent"),
     "outcome_busy": ("line", "major", "unknown"),
@@ -132,14 +131,15 @@ DOUBTS: dict[str, tuple[str, Who]] = {
     "unheard": ("the line lost what the caller said", "line"),
     "broken": ("the line broke before the agent was done", "line"),
     "late": ("the tester itself was late at that moment", "tester"),
+    "stalled": ("the line stalled at that moment", "line"),
     "off_script": ("the caller left its script", "tester"),
     "unanswered": ("the caller had no answer to what the agent asked", "tester"),
     "left": ("the caller ended the call too early", "tester"),
 }
 # category: the doubts about its findings, in the order in which they are checked
 DOUBTS_OF: dict[str, tuple[str, ...]] = {
-    "timing": ("unheard", "late"),
-    "turn taking": ("late",),
+    "timing": ("unheard", "late", "stalled"),
+    "turn taking": ("late", "stalled"),
     "repetition": ("misheard", "unheard", "off_script", "unanswered"),
     "outcome": ("broken", "unheard", "off_script", "left", "unanswered", "misheard"),
     "trust": ("misheard", "unheard", "off_script"),

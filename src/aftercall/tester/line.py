@@ -4,12 +4,12 @@ Live and lab pace run the same code; at lab pace no tick waits until it is due.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from aftercall.clock import Clock
-from aftercall.speech.sound import SILENCE
+from aftercall.speech.sound import FRAME_BYTES, SAMPLE_RATE_HZ, SILENCE
 
 Outcome = Literal["answered", "busy", "no-answer", "failed", "voicemail"]
 Kind = Literal["audio", "text", "phone"]
@@ -27,12 +27,14 @@ class DialedCall:
 class CallerTick:
     """What the caller sends in one tick.
 
-    `said` and `digits` come with the last frame of what was said or pressed.
+    `said` and `digits` come with the last frame of what was said or pressed. Sound that is not
+    addressed to the agent is a murmur, or meant for somebody else.
     """
 
     frame: bytes = SILENCE
     said: str | None = None
     digits: str | None = None
+    is_addressed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,9 @@ class AgentTick:
     """What comes from the agent in one tick; `ended` says who ended the call.
 
     Words that were recognised late have `words_at_s`; while `has_words_to_come` is set, the turn
-    is not over. `ideal` is what was really said, where the line knows both.
+    is not over. `ideal` is what was really said, where the line knows both. `late` is sound of
+    earlier ticks that was not there yet, from `late_at_s` on; a line that knows each frame's own
+    time sends all sound that way, and an empty `frame`.
     """
 
     frame: bytes = SILENCE
@@ -50,9 +54,20 @@ class AgentTick:
     has_words_to_come: bool = False
     ended: Literal["", "agent", "line"] = ""
     events: tuple[tuple[str, str], ...] = ()
+    late: bytes = b""
+    late_at_s: float = 0.0
+
+    def frames(self, at_s: float) -> Iterator[tuple[float, bytes]]:
+        """All sound of this tick with its time, the late one first."""
+        for start in range(0, len(self.late), FRAME_BYTES):
+            late_at_s = self.late_at_s + start / SAMPLE_RATE_HZ
+            yield late_at_s, self.late[start : start + FRAME_BYTES]
+        if self.frame:
+            yield at_s, self.frame
 
 
 MAX_LATE_S = 0.25
+UNADDRESSED = ("backchannel", "side_speech")  # sound that is no turn of the caller
 QUIET_NEAR = CallerTick()
 QUIET_FAR = AgentTick()
 
@@ -86,8 +101,8 @@ class AgentAnswer:
     note: str = ""
     tool_calls: tuple[str, ...] = ()
     """Tools that the agent says it called: the name, a space, the arguments as JSON."""
-    waited_s: float = 0.0
-    """How long the tester waited for more after the answer was there: not the agent's time."""
+    took_s: float | None = None
+    """Measured at the socket, from the caller's words to the answer; None if it has no socket."""
 
 
 class TextAgent(Protocol):
@@ -120,6 +135,9 @@ class TickPace:
 
     def start(self) -> None:
         self._start_s = self.clock.monotonic()
+
+    def time_since_start(self, monotonic_s: float) -> float:
+        return monotonic_s - self._start_s
 
     def pop_lateness_s(self) -> float:
         """How far behind the clock the last tick was, if by more than a caller would notice."""

@@ -26,6 +26,22 @@ _ASKING = re.compile(
     r"|let's start with|tell me|give me|go ahead and (?:tell|give)|your (?:\w+ ){0,3}please)\b"
 )
 _REQUEST_END = re.compile(r"\b(?:please|for me)\W*$")
+# "for our records, kindly state …"
+_REQUEST_WITHIN = re.compile(
+    r", (?:and |then )?(?:kindly|please|tell me|give me|state|let me have|i need|we need)\b"
+)
+# "Date of birth, that is."
+_BARE_FIELD = re.compile(
+    r"^(?:(?:and|your|the|full|first|last|now|then|next|a|good)\b,? ?)*"
+    r"(?:name|surname|date of birth|birth ?(?:date|day)|d\.?o\.?b|(?:phone |contact )?number"
+    r"|(?:e-?mail |home )?address|(?:zip|postal) ?code)(?:,? (?:that is|then|now|first|next))?\W*$"
+)
+# why something is asked for is not what is asked for
+_REASON = re.compile(
+    r"(?:^|,? )\b(?:because|since|so that|so (?=we|i|the|they)|in case|as (?=we|there|i|many|some))"
+    r"\b[^,?;]*",
+    re.IGNORECASE,
+)
 _FIELDS: dict[str, str] = {
     # a name of something else (`the name of the medicine`, `the doctor's name`) is not the caller's
     "name": r"(?:(?<!'s )|(?<=patient's )|(?<=caller's ))(?<!maiden )(?<!middle )(?<!company )"
@@ -67,6 +83,10 @@ ANYTHING_ELSE = (
     r"/\b(?:may|can|could) i (?:help|assist) you (?:further|with)/",
     r"/\b(?:is|was|will|would) (?:that|there|this) (?:be )?(?:all|everything|it)\b/",
     r"/^\W*(?:else|more|next|further|yes|anything)\?$/",
+    (
+        r"/^\W*(?:and |so )?any (?:other|more|further) (?!.*\b(?:day|date|time|slot|number|doctor"
+        r"|name|allerg|insurance|medic|symptom|detail|way)\w*)(?:\W*\S+){1,5}\?$/"
+    ),
     (
         r"/^(?!.*\b(?:day|date|time|number|address|morning|afternoon|week|dose|doctor|about"
         r"|tell)s?\b)"
@@ -140,11 +160,12 @@ def sentences_of(text: str) -> list[str]:
 
 def is_question(sentence: str) -> bool:
     plain = " ".join(sentence.lower().replace("’", "'").split())
-    if plain.endswith("?") or _ASKING.match(plain) is not None:
+    if plain.endswith("?") or _ASKING.match(plain) or _BARE_FIELD.match(plain):
         return True
-    return _REQUEST_END.search(plain) is not None and any(
-        re.search(pattern, plain) for pattern in _FIELDS.values()
-    )
+    within = _REQUEST_WITHIN.search(plain)
+    wanted = plain[within.end() :] if within else ""
+    wanted = plain if _REQUEST_END.search(plain) else wanted
+    return any(re.search(pattern, wanted) for pattern in _FIELDS.values())
 
 
 def questions_of(text: str) -> list[str]:
@@ -158,6 +179,7 @@ def asked_fields(
     found: list[tuple[int, str]] = []
     for question in questions_of(text):
         place = text.find(question)
+        question = _REASON.sub(lambda found: " " * len(found.group(0)), question)
         for name in {*_FIELDS, *(extra or {})}:
             at = _first_mention(name, question, (extra or {}).get(name, ()))
             if at is not None and all(name != other for _, other in found):

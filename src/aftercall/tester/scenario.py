@@ -152,6 +152,20 @@ class AntiRepetition(TurnPart):
     )
 
 
+class CallerHabits(TurnPart):
+    """What a caller does while the agent speaks, drawn from the scenario's seed.
+
+    It is in the sound alone: an agent of text gets the words of the script, and no others.
+    """
+
+    backchannels: float = Field(
+        default=0.0, ge=0, le=1, description="share of long turns with a `Mhm` in them"
+    )
+    side_speech: Texts = Field(
+        default=(), description="said to somebody else in the room, each once"
+    )
+
+
 class CallerContext(TurnPart):
     """Who calls, and how they behave."""
 
@@ -183,6 +197,9 @@ class CallerContext(TurnPart):
     markers: Texts = Field(
         default=(),
         description="words that only this caller has said; in another's call they are a leak",
+    )
+    habits: CallerHabits = Field(
+        default=CallerHabits(), description="what they do while the agent speaks"
     )
     patience_ms: int = Field(
         default=700,
@@ -261,6 +278,12 @@ class LineQuality(TurnPart):
         default=0.0, ge=0, le=0.9, description="share of 20 ms frames lost"
     )
     burst: int = Field(default=1, ge=1, le=100, description="frames lost in a row")
+    jitter_ms: int = Field(
+        default=0,
+        ge=0,
+        le=500,
+        description="how late frames come now and then; the next pause makes up for it",
+    )
     volume_db: float = Field(
         default=0.0, ge=-40, le=20, description="louder or quieter"
     )

@@ -21,7 +21,7 @@ from aftercall.tester.findings import (
     timing,
     trust,
 )
-from aftercall.tester.measures import measure
+from aftercall.tester.findings.timing import measure
 from aftercall.tester.phrases import likeness, word_error_rate, words_of
 from aftercall.tester.record import CallRecord
 from aftercall.tester.scenario import Scenario
@@ -369,13 +369,22 @@ def _is_broken(view: CallView, finding: Finding) -> bool:
 
 def _was_late(view: CallView, finding: Finding) -> bool:
     """The tester's own clock fell behind between these turns."""
+    return _has_event(view, finding, "tester_late")
+
+
+def _was_stalled(view: CallView, finding: Finding) -> bool:
+    return _has_event(view, finding, "line_stalled")
+
+
+def _has_event(view: CallView, finding: Finding, kind: str) -> bool:
+    """Whether this happened on the line during the turns of the finding."""
     spans = [view.spans[turn - 1] for turn in finding.turns]
     if not spans:
         return False
     start_s = min(span.start_s for span in spans)
     end_s = max(span.end_s for span in spans)
     return any(
-        event.kind == "tester_late" and start_s <= event.at_s <= end_s
+        event.kind == kind and start_s <= event.at_s <= end_s
         for event in view.record.events
     )
 
@@ -424,6 +433,7 @@ _CHECKS: dict[str, Callable[[CallView, Finding], bool]] = {
     "unheard": _is_unheard,
     "broken": _is_broken,
     "late": _was_late,
+    "stalled": _was_stalled,
     "off_script": _left_script,
     "unanswered": _has_no_answer,
     "left": _left_early,

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
 from aftercall.tester.bug_ledger import BugLedger, fingerprint
 from aftercall.tester.caller import Caller
+from aftercall.tester.findings.timing import percentile
 from aftercall.tester.judge import count_before, judge, probe
 from aftercall.tester.model_caller import ModelCaller
 from aftercall.tester.openai_client import Complete
@@ -125,6 +127,54 @@ async def run_suite(
         # the first says what to do; it stopped the others
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]
+
+
+@dataclass(frozen=True)
+class LoadStep:
+    """What so many calls at once did to the agent."""
+
+    at_once: int
+    runs: int
+    failed: int
+    undecided: int
+    latencies_s: tuple[float, ...]
+    seconds: float
+
+    def as_json(self) -> dict[str, Any]:
+        shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+        return {
+            "at_once": self.at_once,
+            "runs": self.runs,
+            "failed": self.failed,
+            "undecided": self.undecided,
+            "answers": len(self.latencies_s),
+            "seconds": round(self.seconds, 2),
+            **{
+                f"latency_{name}_s": percentile(self.latencies_s, share)
+                for name, share in shares.items()
+            },
+        }
+
+
+async def run_load(
+    scenarios: Sequence[Scenario],
+    target: AgentTarget,
+    parts: SuiteParts,
+    at_once: int,
+    runs: int,
+) -> LoadStep:
+    """All scenarios, so often each, with this many runs at a time."""
+    began_s = parts.clock.monotonic()
+    scored = await run_suite(scenarios, target, parts, runs=runs, parallel=at_once)
+    measured = [measures for item in scored for measures in item.measures]
+    return LoadStep(
+        at_once,
+        len(scored),
+        sum(item.verdict == "failed" for item in scored),
+        sum(item.verdict not in ("passed", "failed") for item in scored),
+        tuple(value for measures in measured for value in measures["latency_s"]),
+        parts.clock.monotonic() - began_s,
+    )
 
 
 async def compare_targets(

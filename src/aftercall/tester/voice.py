@@ -8,6 +8,7 @@ import math
 import random
 import subprocess
 from array import array
+from collections import deque
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -34,6 +35,7 @@ MIN_AUDIBLE_LEVEL = 200
 SPEECH_LEVEL = 3800  # the mean level of a sample while our voices speak
 MAX_SAMPLE = 32_000
 NOISE_FRAMES = 150
+JITTER_SHARE = 0.03  # of frames; those behind a late one wait, too
 _KEY_ROWS = {697: "123A", 770: "456B", 852: "789C", 941: "*0#D"}
 _KEY_COLUMNS = (1209, 1336, 1477, 1633)
 _KEYS = {
@@ -161,8 +163,10 @@ class LineQualityFilter:
         self._noise = _noise_frames(noise.kind, noise.snr_db, seed)
         self._at = 0
         self._losing = 0
+        self._held: deque[bytes] = deque()
+        self._stalled = 0
         self.lost_s: list[float] = []
-        self.is_clean = not self._noise and line.loss == 0 and line.volume_db == 0
+        self.is_clean = not self._noise and line == LineQuality()
 
     def apply(self, frame: bytes, at_s: float) -> bytes:
         """The frame as it arrives; a lost one is silence, and the loss of speech is noted."""
@@ -172,11 +176,27 @@ class LineQualityFilter:
             if cached_loudness(frame) > 0:
                 self.lost_s.append(at_s)
             return SILENCE
+        frame = self._delay(frame)
         noise = self._noise[self._at % len(self._noise)] if self._noise else None
         self._at += 1
         if noise is None and (self._gain == 1 or frame == SILENCE):
             return frame
         return _mix(frame, self._gain, noise)
+
+    def _delay(self, frame: bytes) -> bytes:
+        """Frames in order, some late: a gap in the sound, which the next silence takes up."""
+        limit = self._line.jitter_ms // round(1000 * FRAME_BYTES / SAMPLE_RATE_HZ)
+        if not limit:
+            return frame
+        if frame != SILENCE or not self._held:
+            self._held.append(frame)
+        if not self._stalled and self._random.random() < JITTER_SHARE:
+            self._stalled = self._random.randint(1, limit)
+        if self._stalled and len(self._held) <= limit:
+            self._stalled -= 1
+            return SILENCE
+        self._stalled = 0
+        return self._held.popleft()
 
     def find_arrived_words(self, clip: VoiceClip, start_s: float) -> str:
         """The words of which more than half arrived."""

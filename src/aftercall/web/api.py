@@ -36,7 +36,7 @@ from aftercall.model.facts import MemoryKey, PinState
 from aftercall.model.followups import FollowUpState
 from aftercall.model.reading import Category, RequestKind
 from aftercall.postcall.store import steps_json
-from aftercall.web.queries import (
+from aftercall.web.page_store import (
     parse_caller,
     parse_cursor,
     parse_party,

@@ -3,13 +3,21 @@
 The API takes the bearer token. A browser logs in with the token, the password or a link that
 works once; its cookie names a session in the database. Every change from a page carries a CSRF
 token. `origin.py` refuses what other sites' pages send.
+
+Of logins and of links that log a browser in once, the database holds hashes only: who reads it
+cannot log in. A row counts while the token and the password are the ones it was made with.
 """
 
 import hmac
+import ipaddress
 import re
 import secrets
+from collections import OrderedDict
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from hashlib import blake2b
+from threading import Lock
+from typing import Literal
 
 from anyio import CapacityLimiter, to_thread
 from argon2 import PasswordHasher
@@ -17,13 +25,167 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 from fastapi import HTTPException, Request, Response
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from pydantic import SecretStr
+from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
-from aftercall.keys import MIN_UNGUESSABLE_CHARS, derive_key, load_api_token, load_key
+from aftercall.clock import Clock
+from aftercall.db.connect import Database
+from aftercall.db.tables import browser_sessions as table
+from aftercall.encryption import (
+    MIN_UNGUESSABLE_CHARS,
+    derive_key,
+    load_api_token,
+    load_key,
+)
 from aftercall.settings import Settings
-from aftercall.web.guess_limit import GuessLimit, get_client_key
-from aftercall.web.session_store import SessionStore
+
+LINK_LIFETIME = timedelta(minutes=15)
+
+
+class SessionStore:
+    def __init__(self, database: Database, settings: Settings, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._max_age = timedelta(hours=settings.pages.session_hours)
+        self._credentials = _hash_credentials(settings)
+
+    def start(self) -> str:
+        """Begins a session; returns the secret for its cookie."""
+        with self._database.write() as connection:
+            return self._add(connection, "session", self._max_age)
+
+    def is_active(self, secret: str) -> bool:
+        query = select(table.c.key).where(
+            table.c.key == _hash(secret),
+            table.c.kind == "session",
+            table.c.credentials == self._credentials,
+            table.c.ends_at > self._clock.now(),
+        )
+        with self._database.read() as connection:
+            return connection.execute(query).first() is not None
+
+    def end(self, secret: str) -> None:
+        with self._database.write() as connection:
+            connection.execute(delete(table).where(table.c.key == _hash(secret)))
+
+    def end_all(self) -> None:
+        """Ends every session and every unused link."""
+        with self._database.write() as connection:
+            connection.execute(delete(table))
+
+    def make_link(self) -> str:
+        """The code of a link that logs in one browser, once."""
+        with self._database.write() as connection:
+            return self._add(connection, "link", LINK_LIFETIME)
+
+    def use_link(self, code: str) -> str | None:
+        """Begins a session; None if the link was used, is too old or was never made."""
+        used = delete(table).where(
+            table.c.key == _hash(code),
+            table.c.kind == "link",
+            table.c.credentials == self._credentials,
+            table.c.ends_at > self._clock.now(),
+        )
+        with self._database.write() as connection:
+            if connection.execute(used).rowcount != 1:
+                return None
+            return self._add(connection, "session", self._max_age)
+
+    def _add(
+        self, connection: Connection, kind: Literal["session", "link"], age: timedelta
+    ) -> str:
+        """Also deletes what has ended, so that the table stays small."""
+        now = self._clock.now()
+        secret = secrets.token_urlsafe(32)
+        row = {
+            "key": _hash(secret),
+            "kind": kind,
+            "credentials": self._credentials,
+            "ends_at": now + age,
+        }
+        connection.execute(delete(table).where(self._has_ended(now)))
+        connection.execute(insert(table), row)
+        return secret
+
+    def _has_ended(self, now: datetime) -> ColumnElement[bool]:
+        return or_(table.c.ends_at <= now, table.c.credentials != self._credentials)
+
+
+def _hash_credentials(settings: Settings) -> str:
+    password = settings.pages.password_hash
+    parts = (
+        load_api_token(settings).get_secret_value(),
+        password.get_secret_value() if password else "",
+    )
+    key = derive_key(load_key(settings), "sessions")
+    return blake2b("\0".join(parts).encode(), key=key, digest_size=16).hexdigest()
+
+
+def _hash(secret: str) -> str:
+    return blake2b(secret.encode(), digest_size=32).hexdigest()
+
+
+GUESS_WINDOW_S = 60
+MAX_TRACKED_KEYS = 10_000
+IPV6_HOME_BITS = 64  # a home or a machine has so long a prefix to itself
+
+
+class GuessLimit:
+    """Counts guesses by a key, such as an address, within a window of time.
+
+    A guess is counted before it is looked at, so that guesses in parallel count, too.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._times: OrderedDict[str, list[float]] = OrderedDict()
+
+    def count(self, key: str, most: int) -> None:
+        """Counts a guess; refuses it if there were `most` within the window."""
+        now = self._clock.monotonic()
+        with self._lock:
+            oldest = now - GUESS_WINDOW_S
+            recent = [at for at in self._times.pop(key, []) if at > oldest]
+            is_refused = len(recent) >= most
+            self._times[key] = recent if is_refused else [*recent, now]
+            if len(self._times) > MAX_TRACKED_KEYS:
+                self._times.popitem(last=False)
+        if is_refused:
+            raise HTTPException(
+                429,
+                f"too many wrong tokens or passwords; wait {GUESS_WINDOW_S} seconds",
+                {"Retry-After": str(GUESS_WINDOW_S)},
+            )
+
+    def take_back(self, key: str) -> None:
+        """The last guess was right and does not count."""
+        with self._lock:
+            if times := self._times.get(key):
+                times.pop()
+
+    def forget(self, key: str) -> None:
+        with self._lock:
+            self._times.pop(key, None)
+
+
+def get_client_key(connection: HTTPConnection) -> str:
+    """The address of the client. uvicorn takes it from `X-Forwarded-For` if a trusted proxy
+    sent that.
+    """
+    host = connection.client.host if connection.client else ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    home = ipaddress.IPv6Network((address.packed, IPV6_HOME_BITS), strict=False)
+    return str(home)
+
 
 SESSION_COOKIE = "aftercall_session"
 BROWSER_COOKIE = "aftercall_browser"

@@ -1,17 +1,84 @@
-"""The SQL of the pages: calls by filter, callers, live calls and new journal entries."""
+"""What the pages read: query parameters, calls by filter, callers, live calls, the live feed.
 
+One poll of the journal serves all viewers of the live page in this process; without viewers there
+is none. The journal is shared, so calls of other processes appear, too. A viewer that falls behind
+is disconnected, which bounds the memory of the server.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Select, and_, exists, func, or_, select, tuple_
+from starlette.requests import Request
 
+from aftercall.clock import format_instant, parse_instant
 from aftercall.db.connect import Database
 from aftercall.db.conversations import belongs_to
 from aftercall.db.tables import calls, journal, steps
+from aftercall.errors import AftercallError, RefusedInput
 from aftercall.journal.store import CallRow, to_call_row
+from aftercall.model.people import read_caller, read_party
 from aftercall.model.steps import Step
+from aftercall.model.turns import Turn
 from aftercall.postcall.store import to_step
+
+
+def to_cursor(row: CallRow) -> str:
+    return f"{format_instant(row.live.started_at)}~{row.live.id}"
+
+
+def parse_cursor(cursor: str | None) -> tuple[datetime, str] | None:
+    if cursor is None:
+        return None
+    instant, separator, call_id = cursor.partition("~")
+    try:
+        return parse_instant(instant), call_id if separator else ""
+    except ValueError:
+        raise RefusedInput("before", "is not the `next` of an earlier answer") from None
+
+
+def refuse_unknown_query(request: Request) -> None:
+    """An ignored parameter would look as if it had been applied."""
+    known = sorted(
+        field.alias for field in request.scope["route"].dependant.query_params
+    )
+    for name in request.query_params:
+        if name not in known:
+            raise RefusedInput(
+                name[:40], f"is not known here; known: {', '.join(known) or 'none'}"
+            )
+
+
+def parse_caller(caller: str | None) -> str | None:
+    """The number to look for; None if none is given."""
+    if caller is None:
+        return None
+    known = read_caller(_restore_plus(caller), "caller")
+    if known is None:
+        raise RefusedInput("caller", "is empty or withheld; nothing is kept under it")
+    return known
+
+
+def parse_party(party: str | None) -> str | None:
+    return None if party is None else read_party(_restore_plus(party), "caller")
+
+
+def require_party(party: str) -> str:
+    """A number, or a person at one."""
+    known = parse_party(party)
+    if known is None:
+        raise RefusedInput("caller", "is withheld; no memory is kept for it")
+    return known
+
+
+def _restore_plus(given: str) -> str:
+    """The query decoder turned a leading `+` into a space."""
+    return given.replace(" ", "+", 1) if given.startswith(" ") else given
+
 
 S = TypeVar("S", bound=Select[Any])
 
@@ -190,3 +257,120 @@ def _in_state(query: S, state: str) -> S:
     """The second condition lets SQLite use the partial index of calls that are not sealed."""
     query = query.where(calls.c.state == state)
     return query if state == "sealed" else query.where(calls.c.state != "sealed")
+
+
+POLL_INTERVAL_S = 0.1
+# Postgres assigns numbers before a row is visible: a late row has a number below the newest.
+LOOK_BACK_ENTRIES = 256
+MAX_BACKLOG_EVENTS = 1_000
+
+
+@dataclass(frozen=True)
+class TurnSaid:
+    call_id: str
+    turn: Turn
+
+
+@dataclass(frozen=True)
+class LiveCallsChanged:
+    """A call began or ended."""
+
+    live_ids: frozenset[str]
+
+
+LiveEvent = TurnSaid | LiveCallsChanged
+
+
+class LiveFeed:
+    def __init__(self, store: PageStore) -> None:
+        self._store = store
+        self._viewers: set[asyncio.Queue[LiveEvent | None]] = set()
+        self._poll_task: asyncio.Task[None] | None = None
+        self._live: frozenset[str] = frozenset()
+        self._seen: dict[int, None] = {}
+
+    async def subscribe(self) -> AsyncGenerator[LiveEvent]:
+        """First the live calls, then every event, until the feed is closed or the viewer falls
+        behind.
+        """
+        queue: asyncio.Queue[LiveEvent | None] = asyncio.Queue(MAX_BACKLOG_EVENTS)
+        if self._poll_task is None:
+            await self._start_polling()
+        self._viewers.add(queue)
+        queue.put_nowait(LiveCallsChanged(self._live))
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+        finally:
+            self._viewers.discard(queue)
+            if not self._viewers:
+                self._stop_polling()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there are no viewers, so the journal is not polled."""
+        return not self._viewers
+
+    def close(self) -> None:
+        """Disconnects every viewer, because the server stops."""
+        for queue in list(self._viewers):
+            self._drop_viewer(queue)
+
+    async def _start_polling(self) -> None:
+        self._live = frozenset(await asyncio.to_thread(self._store.list_live_ids))
+        newest = await asyncio.to_thread(self._store.get_newest_entry_number)
+        known = await asyncio.to_thread(
+            self._store.list_entries_after,
+            newest - LOOK_BACK_ENTRIES,
+            MAX_BACKLOG_EVENTS,
+        )
+        self._seen = dict.fromkeys(entry.n for entry in known)
+        if self._poll_task is None:
+            self._poll_task = asyncio.create_task(self._poll())
+
+    def _stop_polling(self) -> None:
+        if self._poll_task is not None:
+            self._poll_task.cancel()
+            self._poll_task = None
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_INTERVAL_S)
+            with suppress(AftercallError):
+                # after a database outage the next poll catches up
+                await self._poll_once()
+
+    async def _poll_once(self) -> None:
+        newest = max(self._seen, default=0)
+        entries = await asyncio.to_thread(
+            self._store.list_entries_after,
+            newest - LOOK_BACK_ENTRIES,
+            MAX_BACKLOG_EVENTS,
+        )
+        fresh = [entry for entry in entries if entry.n not in self._seen]
+        live = frozenset(await asyncio.to_thread(self._store.list_live_ids))
+        if live != self._live:
+            self._live = live
+            self.publish(LiveCallsChanged(live))
+        for entry in fresh:
+            self._note(entry)
+        while len(self._seen) > 4 * LOOK_BACK_ENTRIES:
+            self._seen.pop(next(iter(self._seen)))
+
+    def _note(self, entry: NumberedEntry) -> None:
+        self._seen[entry.n] = None
+        if entry.kind == "turn":
+            self.publish(TurnSaid(entry.call_id, Turn.model_validate_json(entry.body)))
+
+    def publish(self, event: LiveEvent) -> None:
+        for queue in list(self._viewers):
+            try:
+                queue.put_nowait(event)
+            except asyncio.QueueFull:
+                self._drop_viewer(queue)
+
+    def _drop_viewer(self, queue: asyncio.Queue[LiveEvent | None]) -> None:
+        self._viewers.discard(queue)
+        while queue.full():
+            queue.get_nowait()
+        queue.put_nowait(None)

@@ -17,24 +17,23 @@ from aftercall.db.upgrade import NEWEST_REVISION, current_revision
 from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
 from aftercall.log import get_logger
 from aftercall.model.calls import problem_to_refusal
-from aftercall.phone import telnyx_webhooks, twilio_webhooks
+from aftercall.phone.telnyx import MAX_BODY_BYTES as MAX_TELNYX_BYTES
+from aftercall.phone.twilio import MAX_BODY_BYTES as MAX_TWILIO_BYTES
 from aftercall.running import running
-from aftercall.web import api, browser, documents, hosted, media, telnyx, twilio
-from aftercall.web.auth import BrowserAuth, LoginNeeded
-from aftercall.web.guess_limit import GuessLimit
+from aftercall.web import api, documents, hosted, sockets, telnyx, twilio
+from aftercall.web.auth import BrowserAuth, GuessLimit, LoginNeeded, SessionStore
 from aftercall.web.limits import (
     MAX_PAGE_BYTES,
     BodyRule,
+    OriginFilter,
     RequestLimits,
     answer_http_error,
     get_route,
+    require_json,
 )
-from aftercall.web.live import LiveFeed
-from aftercall.web.origin import OriginFilter, require_json
-from aftercall.web.page_store import PageStore
+from aftercall.web.page_store import LiveFeed, PageStore
 from aftercall.web.pages import calls, memory, people, site, tests, today, work
 from aftercall.web.pages.context import PageContext, TemplateRenderer
-from aftercall.web.session_store import SessionStore
 
 log = get_logger("web")
 
@@ -60,8 +59,9 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
     needs_token = [Depends(auth.api), Depends(require_json)]
     for part in (api, documents):
         server.include_router(part.make_router(app), dependencies=needs_token)
-    server.include_router(browser.make_router(app, auth))
-    for part in (twilio, telnyx, media, hosted):
+    server.include_router(sockets.make_router(app, auth))
+    server.include_router(sockets.make_carrier_router(app))
+    for part in (twilio, telnyx, hosted):
         server.include_router(part.make_router(app))
     _add_pages(server, app, auth, loaded)
     server.add_exception_handler(AftercallError, _answer_error)
@@ -86,8 +86,8 @@ def _add_limits(server: FastAPI, app: App, auth: BrowserAuth) -> None:
         BodyRule("/api/calls", api.MAX_BODY_BYTES, auth.api),
         BodyRule("/api/", MAX_PAGE_BYTES, auth.api),
         BodyRule("/v1/", documents.MAX_BODY_BYTES, auth.api),
-        BodyRule("/twilio/", twilio_webhooks.MAX_BODY_BYTES),
-        BodyRule("/telnyx/", telnyx_webhooks.MAX_BODY_BYTES),
+        BodyRule("/twilio/", MAX_TWILIO_BYTES),
+        BodyRule("/telnyx/", MAX_TELNYX_BYTES),
         BodyRule("/hosted/elevenlabs/start", hosted.MAX_START_BYTES),
         BodyRule("/hosted/", hosted.MAX_BODY_BYTES),
         *(BodyRule(path, 0, check_known) for path in private),

@@ -17,17 +17,16 @@ from fastapi import APIRouter, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
-from aftercall.bridge.switchboard import SpokenReply, Switchboard
-from aftercall.bridge.turn_call import SORRY_GOODBYE
+from aftercall.bridge.turn_call import SORRY_GOODBYE, SpokenReply, Switchboard
 from aftercall.carrier.control import TelnyxRest
 from aftercall.clock import Clock, parse_instant
 from aftercall.errors import AftercallError, CallOver, CarrierError, CarrierUnreachable
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
-from aftercall.phone.control import ControlRequest
 from aftercall.phone.notices import (
     CallProgress,
     CarrierCallState,
+    ControlRequest,
     Notice,
     RecordingNotice,
     RingNotice,
@@ -36,12 +35,12 @@ from aftercall.phone.notices import (
     StreamFailed,
 )
 from aftercall.phone.signature import TOKEN_PARAMETER, TelnyxSignature
-from aftercall.phone.telnyx import TelnyxControl
-from aftercall.phone.telnyx_webhooks import (
+from aftercall.phone.telnyx import (
     CALL_STATE_KEY,
     NUMBER_STATE_KEY,
     REFUSED,
     SOURCE,
+    TelnyxControl,
     read_event,
 )
 from aftercall.web.carrier import (
@@ -164,7 +163,7 @@ class TelnyxCalls:
             state |= {NUMBER_STATE_KEY: REFUSED}
         if token := await self._register_stream(ring):
             state |= {STREAM_KEY: "1", TOKEN_PARAMETER: token}
-            address = self._app.phone.pending_calls.issue_address()
+            address = self._app.phone.pending_calls.tokens.issue_address()
             stream_url = get_stream_url(self._app, f"{TELNYX_MEDIA}/{address}")
         request = self._control.answer(
             sid, cause=ring.key, stream_url=stream_url, state=state

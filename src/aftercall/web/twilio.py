@@ -11,15 +11,14 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
-from aftercall.bridge.switchboard import SpokenReply, Switchboard
-from aftercall.bridge.turn_call import NOT_WRITTEN
+from aftercall.bridge.turn_call import NOT_WRITTEN, SpokenReply, Switchboard
 from aftercall.errors import AftercallError
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
-from aftercall.phone import twilio_webhooks, twiml
+from aftercall.phone import twilio
 from aftercall.phone.notices import RingNotice
 from aftercall.phone.signature import TOKEN_PARAMETER, TwilioSignature
-from aftercall.phone.twilio_webhooks import SOURCE, Fields, read_form
+from aftercall.phone.twilio import SOURCE, Fields, read_form
 from aftercall.web.carrier import (
     TWILIO_MEDIA,
     get_stream_url,
@@ -58,7 +57,7 @@ def make_router(app: App) -> APIRouter:
         request: Request, turn: int | None = None, number: str = ""
     ) -> Response:
         form = await read_signed(request)
-        ring = twilio_webhooks.read_ring(form)
+        ring = twilio.read_ring(form)
         if number == REFUSED:
             ring = ring.refuse_number()
         make_call = make_call_factory(app, ring)
@@ -67,7 +66,7 @@ def make_router(app: App) -> APIRouter:
         if turn is None:
             answer = await switchboard.ring(ring.sid, make_call)
             return _speak(app, ring, answer, is_first=True)
-        heard = twilio_webhooks.read_gathered(form)
+        heard = twilio.read_gathered(form)
         reply = await switchboard.answer_turn(
             ring.sid, turn, heard.text, heard.confidence, make_call
         )
@@ -75,7 +74,7 @@ def make_router(app: App) -> APIRouter:
 
     @router.post("/status", summary="Twilio: the state of a call", status_code=204)
     async def post_status(request: Request) -> None:
-        progress = twilio_webhooks.read_progress(await read_signed(request))
+        progress = twilio.read_progress(await read_signed(request))
         if progress.state.is_final:
             reason = progress.state.end_reason
             await switchboard.end(progress.sid, reason)
@@ -85,7 +84,7 @@ def make_router(app: App) -> APIRouter:
         "/recording", summary="Twilio: the state of a recording", status_code=204
     )
     async def post_recording(request: Request) -> None:
-        notice = twilio_webhooks.read_recorded(await read_signed(request))
+        notice = twilio.read_recorded(await read_signed(request))
         await run_in_threadpool(store_recording_notice, app, SOURCE, notice)
 
     return router
@@ -97,14 +96,14 @@ async def _connect_stream(app: App, call: LiveCall) -> Response:
         token = await app.phone.pending_calls.register(call)
     except AftercallError as error:
         log.error("could not open the call", call=call.id, error=error.code)
-        text = twiml.say_and_hang_up(NOT_WRITTEN.text)
+        text = twilio.say_and_hang_up(NOT_WRITTEN.text)
     else:
-        text = twiml.connect_stream(
+        text = twilio.connect_stream(
             get_stream_url(app, TWILIO_MEDIA),
             {TOKEN_PARAMETER: token},
             recording_callback=_recording_callback(app),
         )
-    return Response(text, media_type=twiml.CONTENT_TYPE)
+    return Response(text, media_type=twilio.CONTENT_TYPE)
 
 
 def _speak(
@@ -112,18 +111,18 @@ def _speak(
 ) -> Response:
     """The answer's address carries what later requests may not repeat; Twilio signs it."""
     if answer.reply.ends_call:
-        text = twiml.say_and_hang_up(answer.reply.text)
+        text = twilio.say_and_hang_up(answer.reply.text)
     else:
         query = {"turn": answer.turn}
         refused = {"number": REFUSED} if ring.is_number_refused else {}
         action = f"{_public_url(app)}{VOICE}?{urlencode(query | refused)}"
-        text = twiml.gather_speech(
+        text = twilio.gather_speech(
             answer.reply.text,
             action,
             silence_url=action,
             recording_callback=_recording_callback(app) if is_first else None,
         )
-    return Response(text, media_type=twiml.CONTENT_TYPE)
+    return Response(text, media_type=twilio.CONTENT_TYPE)
 
 
 def _recording_callback(app: App) -> str | None:

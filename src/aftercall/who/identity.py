@@ -14,9 +14,8 @@ from aftercall.model.calls import LiveCall
 from aftercall.model.followups import Trust
 from aftercall.model.people import join_party, split_party
 from aftercall.who.introduction import resolve_names
-from aftercall.who.passcode import asks_passcode, find_passcode
 from aftercall.who.register import NAMED, RIGHT, WRONG, CallerRegister
-from aftercall.who.trust import TrustPolicy
+from aftercall.who.trust import TrustPolicy, asks_passcode, find_passcode
 
 
 @dataclass(frozen=True)

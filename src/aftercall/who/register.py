@@ -14,7 +14,7 @@ from aftercall.model.turns import Turn
 from aftercall.settings import Settings
 from aftercall.who.introduction import list_introductions, resolve_names
 from aftercall.who.names import find_person, split_name
-from aftercall.who.passcode import (
+from aftercall.who.trust import (
     POSTED,
     PasscodeMask,
     PasscodeTryLedger,

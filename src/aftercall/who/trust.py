@@ -1,17 +1,35 @@
 """What a caller may start, and what they may hear.
 
 Caller ID can be forged: a number counts only if the carrier verified it, or with the passcode.
+
+A spoken passcode is found in a turn, compared in constant time and masked. An offer is one
+comparison, so a caller who recites every number in one breath makes one wrong try. Wrong tries of
+live calls count at once, before the follow-up work notes them.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import hmac
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Literal
 
+from sqlalchemy import and_, func, select
+
+from aftercall.clock import Clock
+from aftercall.db.connect import Database
+from aftercall.db.tables import followup_runs
 from aftercall.errors import ConfigError
-from aftercall.model.calls import LiveCall
+from aftercall.model.calls import Call, LiveCall
 from aftercall.model.followups import Trust, TurnRef
 from aftercall.model.people import normalise_caller
 from aftercall.settings import Settings
+from aftercall.settings.fields import (
+    SPOKEN_DIGITS,
+    SPOKEN_WORD,
+    normalise_passcode,
+)
 
 Verdict = Literal["do", "hold", "refuse"]
 _ORDER: tuple[Trust, ...] = ("unknown", "known", "verified")
@@ -89,3 +107,168 @@ def _number(number: str) -> str | None:
         return normalise_caller(number)
     except ValueError as error:
         raise ConfigError(f"work.trusted: {number!r} {error}") from None
+
+
+DAY = timedelta(days=1)
+POSTED = "posted"  # in the metadata of a call whose words verify nobody
+ALL_CALLERS_FACTOR = 10  # times one caller's tries, in a day, from all callers together
+HIDDEN = "[passcode]"
+
+_CUE = re.compile(
+    r"\b(?:pass\s*(?:code|word|phrase)|code\s*word|security\s*code|my\s+(?:code|pin)"
+    r"|the\s+(?:code|pin))\b",
+    re.I,
+)
+_FILLER = re.compile(
+    r"^(?:\W|is\b|it's\b|its\b|it\s+is\b|would\s+be\b|my\b|the\b|um+\b|uh+\b|okay\b|ok\b"
+    r"|sure\b|yes\b|yeah\b)+",
+    re.I,
+)
+
+
+@dataclass(frozen=True)
+class PasscodeTries:
+    """The legs in which the passcode was said, and the number of wrong tries."""
+
+    correct_leg_ids: frozenset[str]
+    wrong: int
+
+
+def find_tries(legs: Iterable[Call], passcode: str, allowed: int) -> PasscodeTries:
+    """After `allowed` wrong tries, the right passcode does not count any more."""
+    right: set[str] = set()
+    wrong = 0
+    for leg in legs:
+        if leg.metadata.get(POSTED):
+            continue
+        for offered in _offers(leg):
+            if wrong >= allowed:
+                return PasscodeTries(frozenset(right), wrong)
+            if is_correct_passcode(offered, passcode):
+                right.add(leg.id)
+            else:
+                wrong += 1
+    return PasscodeTries(frozenset(right), wrong)
+
+
+def asks_passcode(text: str) -> bool:
+    return bool(_CUE.search(text))
+
+
+def find_passcode(text: str, *, is_asked: bool) -> str | None:
+    """The words that a caller's turn offers as a passcode."""
+    cue = _CUE.search(text)
+    offered = _FILLER.sub("", text[cue.end() :] if cue else text)
+    return offered if offered and (cue or is_asked) else None
+
+
+def is_correct_passcode(offered: str, passcode: str) -> bool:
+    wanted = normalise_passcode(passcode)
+    given = normalise_passcode(offered)[: len(wanted)]
+    return hmac.compare_digest(given.encode(), wanted.encode())
+
+
+def _offers(leg: Call) -> Iterator[str]:
+    is_asked = False
+    for turn in leg.turns:
+        if turn.speaker == "agent":
+            is_asked = asks_passcode(turn.text)
+        elif offered := find_passcode(turn.text, is_asked=is_asked):
+            yield offered
+
+
+class PasscodeMask:
+    """Masks a passcode in a text, in digits or words, with any punctuation between them."""
+
+    def __init__(self, passcode: str) -> None:
+        spoken = [
+            SPOKEN_WORD.findall(passcode.casefold()),
+            list(normalise_passcode(passcode)),
+        ]
+        self._patterns = [
+            re.compile(
+                r"(?<![^\W_])" + r"[\W_]*".join(map(_either, parts)) + r"(?![^\W_])",
+                re.I,
+            )
+            for parts in spoken
+        ]
+
+    def __call__(self, text: str) -> str:
+        for pattern in self._patterns:
+            text = pattern.sub(HIDDEN, text)
+        return text
+
+
+def _either(part: str) -> str:
+    """Matches a digit as a figure or as a word."""
+    words = [word for word, digit in SPOKEN_DIGITS.items() if digit == part]
+    figure = [SPOKEN_DIGITS[part]] if part in SPOKEN_DIGITS else []
+    return "(?:" + "|".join(re.escape(way) for way in (part, *words, *figure)) + ")"
+
+
+@dataclass(frozen=True)
+class PasscodeTryLedger:
+    settings: Settings
+    database: Database
+    clock: Clock
+    _live: dict[str, tuple[str | None, float]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _wrong: Counter[str] = field(default_factory=Counter, init=False, repr=False)
+
+    def check(self, call: LiveCall, offered: str) -> bool | None:
+        """True if the words are the passcode. None if none is set or no tries are left today."""
+        passcode = self.settings.work.passcode
+        if passcode is None or self.count_remaining(call) <= 0:
+            return None
+        if is_correct_passcode(offered, passcode.get_secret_value()):
+            return True
+        self._live[call.conversation] = (call.caller, self.clock.monotonic())
+        self._wrong[call.conversation] += 1
+        return False
+
+    def count_remaining(self, call: LiveCall) -> int:
+        """The limit of follow-up work: so many tries per caller, ten times as many of all."""
+        self._drop_expired()
+        most = self.settings.work.passcode_tries
+        own, everybody = count_wrong_passcodes(
+            self.database,
+            call.caller,
+            self.clock.now() - DAY,
+            apart_from=tuple(self._live),
+        )
+        own += sum(
+            self._wrong[conversation]
+            for conversation, (caller, _) in self._live.items()
+            if caller == call.caller
+        )
+        everybody += sum(self._wrong[conversation] for conversation in self._live)
+        return 0 if everybody >= most * ALL_CALLERS_FACTOR else most - own
+
+    def _drop_expired(self) -> None:
+        long_ago_s = self.clock.monotonic() - DAY.total_seconds()
+        for conversation, (_, at_s) in list(self._live.items()):
+            if at_s < long_ago_s:
+                del self._live[conversation], self._wrong[conversation]
+
+
+def count_wrong_passcodes(
+    database: Database,
+    caller: str | None,
+    since: datetime,
+    *,
+    apart_from: Sequence[str],
+) -> tuple[int, int]:
+    """Wrong tries since then in other conversations: of this caller, and of all callers."""
+    runs = followup_runs
+    own = runs.c.caller == caller if caller else runs.c.caller.is_(None)
+    recent = and_(
+        runs.c.ended_at >= since,
+        runs.c.conversation.not_in(apart_from),
+        runs.c.wrong_passcodes > 0,
+    )
+    total = func.coalesce(func.sum(runs.c.wrong_passcodes), 0)
+    with database.read() as connection:
+        by_caller = connection.execute(select(total).where(recent, own)).scalar_one()
+        by_all = connection.execute(select(total).where(recent)).scalar_one()
+    return int(by_caller), int(by_all)

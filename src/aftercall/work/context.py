@@ -19,8 +19,13 @@ from aftercall.model.calls import IMPORTED
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpRun, Trust
 from aftercall.model.steps import OUTBOUND_REASON
 from aftercall.settings import Settings
-from aftercall.who.passcode import PasscodeMask, find_tries
-from aftercall.who.trust import PolicyRuling, TrustPolicy, lowest_trust
+from aftercall.who.trust import (
+    PasscodeMask,
+    PolicyRuling,
+    TrustPolicy,
+    find_tries,
+    lowest_trust,
+)
 from aftercall.work.plan import (
     FOLLOWUP_ACTOR,
     CorrectedFollowUp,
@@ -30,8 +35,14 @@ from aftercall.work.plan import (
     make_row,
     plan_followups,
 )
-from aftercall.work.promises import draft_promises, is_overdue, judge_promise
-from aftercall.work.requests import JoinedConversation, draft_requests, join_legs
+from aftercall.work.requests import (
+    JoinedConversation,
+    draft_promises,
+    draft_requests,
+    is_overdue,
+    join_legs,
+    judge_promise,
+)
 from aftercall.work.run_store import RunStore
 from aftercall.work.sinks import Sink
 from aftercall.work.sinks.markdown import write_entry

@@ -17,6 +17,8 @@ FOLLOWUP_ACTOR = "follow-up"
 TAKEN_BACK = "the caller took it back"
 TAKEN_BACK_LATE = "the caller took it back after it was done"
 ASKED_AGAIN = "the caller asked for it again"
+READ_CLEARLY = "another reading is sure of it"
+UNCLEAR = "may be a request; say yes or no"
 OTHER_KIND = "a person gave it another kind; approve or reject it"
 
 _STATES: dict[str, FollowUpState] = {"do": "open", "hold": "held", "refuse": "refused"}
@@ -34,10 +36,14 @@ class JudgedDraft:
 
     @property
     def state(self) -> FollowUpState:
+        if self.draft.is_unclear:
+            return "unclear"
         return "withdrawn" if self.draft.is_withdrawn else _STATES[self.ruling.verdict]
 
     @property
     def reason(self) -> str:
+        if self.draft.is_unclear:
+            return UNCLEAR
         return TAKEN_BACK if self.draft.is_withdrawn else self.ruling.reason
 
 
@@ -128,7 +134,8 @@ def _find(
         if row.key == key:
             return row
     for row in rows:
-        kind = row.request_kind if draft.is_withdrawn else draft.request_kind
+        has_no_kind = draft.is_withdrawn or draft.is_unclear or row.state == "unclear"
+        kind = row.request_kind if has_no_kind else draft.request_kind
         before = corrected.get(row.key, CorrectedFollowUp()).titles
         if row.kind == draft.kind and any(
             is_same_title(draft.title, kind, title, row.request_kind)
@@ -184,18 +191,22 @@ def _change(
     row: FollowUp, judged: JudgedDraft, corrected: CorrectedFollowUp
 ) -> FollowUpTransition | None:
     draft = judged.draft
-    if corrected.is_removed:
+    if corrected.is_removed or draft.is_unclear:
         return None
     if draft.is_withdrawn:
         return _take_back(row)
     dates = () if "due" in corrected.things else _dates(judged)
-    if row.state == "withdrawn" and draft.kind == "request":
+    if row.state in ("withdrawn", "unclear") and draft.kind == "request":
+        note = ASKED_AGAIN
         sink = ("sink", "+".join(judged.sinks))
         values = (("trust", judged.trust), sink, *dates)
         state, reason = judged.state, judged.reason
+        if row.state == "unclear":
+            note = READ_CLEARLY
+            values += (("request_kind", draft.request_kind), ("person", draft.person))
         if "kind" in corrected.things:
             state, reason, values = "held", OTHER_KIND, dates
-        return FollowUpTransition(state, FOLLOWUP_ACTOR, reason, ASKED_AGAIN, values)
+        return FollowUpTransition(state, FOLLOWUP_ACTOR, reason, note, values)
     if dates and draft.due and draft.due != row.due and row.state in ("open", "held"):
         return FollowUpTransition(
             row.state, FOLLOWUP_ACTOR, row.reason, "another date", dates
@@ -204,7 +215,7 @@ def _change(
 
 
 def _take_back(row: FollowUp) -> FollowUpTransition | None:
-    if row.state in ("open", "held", "failed", "unknown", "broken", "expired"):
+    if row.state not in ("doing", "done", "refused", "withdrawn"):
         return FollowUpTransition("withdrawn", FOLLOWUP_ACTOR, TAKEN_BACK)
     if row.state in ("done", "doing") and row.reason != TAKEN_BACK_LATE:
         return FollowUpTransition(row.state, FOLLOWUP_ACTOR, TAKEN_BACK_LATE)

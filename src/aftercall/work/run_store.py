@@ -21,7 +21,7 @@ from aftercall.db.connect import Database
 from aftercall.db.tables import calls, followup_runs
 from aftercall.errors import NotFound
 from aftercall.model.followups import FollowUpRun
-from aftercall.who.passcode import count_wrong_passcodes
+from aftercall.who.trust import count_wrong_passcodes
 
 runs = followup_runs
 # `!= "done"` repeats the condition of the partial index, so that the planner uses it.

@@ -60,6 +60,7 @@ class FollowUpStore:
         reminders: set[str],
         now: datetime,
         *,
+        who: str = "follow-up",
         seen: Sequence[FollowUp] = (),
         write: Callable[[Connection], None] = lambda connection: None,
     ) -> bool:
@@ -78,26 +79,9 @@ class FollowUpStore:
                 reminder = {"reminder": "due"} if row.id in reminders else {}
                 connection.execute(insert(followups), _columns(row) | reminder)
                 invalidate_briefing(connection, row.agent_id, row.caller)
-                _write_history(
-                    connection, row.id, now, "follow-up", row.state, row.reason
-                )
+                _write_history(connection, row.id, now, who, row.state, row.reason)
             for followup_id, transition in changes:
                 _apply(connection, followup_id, transition, now)
-            write(connection)
-            return True
-
-    def correct(
-        self,
-        row: FollowUp,
-        transition: FollowUpTransition,
-        now: datetime,
-        write: Callable[[Connection], None],
-    ) -> bool:
-        """Changes the row, and its correction by `write`; False if it is no longer as in `row`."""
-        with self._database.write() as connection:
-            if not _is_as_seen(connection, row):
-                return False
-            _apply(connection, row.id, transition, now)
             write(connection)
             return True
 
@@ -174,6 +158,7 @@ class FollowUpStore:
         query = select(func.count()).where(
             own,
             followups.c.kind == "request",
+            followups.c.state != "unclear",
             followups.c.created_at >= since,
             followups.c.conversation != apart_from,
         )

@@ -3,25 +3,32 @@
 The workflow id of a run is its conversation and number, that of an approval its follow-up and
 round: starting one twice runs it once. A step in flight at a crash runs again; the ledger and
 the keys of the sinks make that idempotent.
+
+The hourly sweep finds lost work of the last three days and starts it again. It is idempotent.
 """
 
 import asyncio
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from dbos import SetWorkflowID
 
+from aftercall import durable
 from aftercall.durable import (
+    ThreadSteps,
     register_queue,
     run_in_thread,
     start_workflow,
-    thread_step,
     workflow,
 )
-from aftercall.errors import to_aftercall_error
+from aftercall.errors import AftercallError, error_code, to_aftercall_error
 from aftercall.faults import fault_point
+from aftercall.journal.journal import Journal
 from aftercall.log import get_logger
 from aftercall.work import deliver
-from aftercall.work.context import WorkContext
+from aftercall.work.context import DAY, WorkContext
+from aftercall.work.health import REPORT_HOURS, HealthStore
+from aftercall.work.requests import NO_WORK
+from aftercall.work.store import FollowUpTransition
 
 QUEUE = "aftercall.follow_up"
 QUEUE_CONCURRENCY = 8
@@ -114,36 +121,21 @@ async def attempt_notice(conversation: str, run: int) -> None:
         )
 
 
-record_followups = thread_step(
-    "aftercall.record_followups", ATTEMPTS, work_context, WorkContext.record_followups
+_steps = ThreadSteps(ATTEMPTS, work_context)
+record_followups = _steps.make(
+    "aftercall.record_followups", WorkContext.record_followups
 )
-run_agent = thread_step(
-    "aftercall.run_agent", ATTEMPTS, work_context, deliver.run_agent
+run_agent = _steps.make("aftercall.run_agent", deliver.run_agent)
+deliver_request = _steps.make("aftercall.deliver_request", deliver.deliver_request)
+fail_agent_requests = _steps.make(
+    "aftercall.fail_agent_requests", deliver.fail_agent_requests
 )
-deliver_request = thread_step(
-    "aftercall.deliver_request", ATTEMPTS, work_context, deliver.deliver_request
-)
-fail_agent_requests = thread_step(
-    "aftercall.fail_agent_requests", ATTEMPTS, work_context, deliver.fail_agent_requests
-)
-fail_request = thread_step(
-    "aftercall.fail_request", ATTEMPTS, work_context, deliver.fail_request
-)
-finish_run = thread_step(
-    "aftercall.finish_run", ATTEMPTS, work_context, WorkContext.finish_run
-)
-fail_run = thread_step(
-    "aftercall.fail_run", ATTEMPTS, work_context, WorkContext.fail_run
-)
-settle_promises = thread_step(
-    "aftercall.settle_promises", ATTEMPTS, work_context, WorkContext.settle_promises
-)
-send_notice = thread_step(
-    "aftercall.send_notice", ATTEMPTS, work_context, deliver.notify
-)
-send_reminder = thread_step(
-    "aftercall.send_reminder", ATTEMPTS, work_context, deliver.remind
-)
+fail_request = _steps.make("aftercall.fail_request", deliver.fail_request)
+finish_run = _steps.make("aftercall.finish_run", WorkContext.finish_run)
+fail_run = _steps.make("aftercall.fail_run", WorkContext.fail_run)
+settle_promises = _steps.make("aftercall.settle_promises", WorkContext.settle_promises)
+send_notice = _steps.make("aftercall.send_notice", deliver.notify)
+send_reminder = _steps.make("aftercall.send_reminder", deliver.remind)
 
 
 def open_work(context: WorkContext) -> None:
@@ -201,3 +193,109 @@ async def next_due(context: WorkContext) -> datetime | None:
 
 def run_id(conversation: str, run: int) -> str:
     return f"followup:{conversation}:{run}"
+
+
+SWEEP_INTERVAL = timedelta(hours=1)
+STUCK_AFTER = timedelta(minutes=30)
+
+
+async def sweep_if_due(
+    store: HealthStore, context: WorkContext, journal: Journal
+) -> dict[str, int] | None:
+    """None if a process has swept within the hour."""
+    now = context.clock.now()
+    if not await durable.run_in_thread(store.claim_sweep, now, now - SWEEP_INTERVAL):
+        return None
+    return await sweep(store, context, journal)
+
+
+async def sweep(
+    store: HealthStore, context: WorkContext, journal: Journal
+) -> dict[str, int]:
+    now = context.clock.now()
+    since = now - timedelta(hours=REPORT_HOURS)
+    stuck_before = now - STUCK_AFTER
+    found = {
+        "files": await durable.run_in_thread(import_missing_files, journal, since),
+        "calls": await durable.run_in_thread(store.requeue_unstarted_calls, since),
+        "timers": await durable.run_in_thread(store.add_missing_runs, since, now),
+        "stranded": await durable.run_in_thread(
+            store.requeue_stranded_requests, stuck_before
+        ),
+        "expired": await durable.run_in_thread(expire, context, now),
+        "broken": await durable.run_in_thread(break_overdue, context, now),
+        "steps": await _restart_steps(store, since, stuck_before),
+        "runs": await _restart_runs(store, context, since, stuck_before),
+    }
+    await durable.run_in_thread(store.note_sweep, found)
+    if any(found.values()):
+        log.warning("the sweep repaired something", **found)
+    return found
+
+
+def import_missing_files(journal: Journal, since: datetime) -> int:
+    """Adds sealed files to the database that it does not know: the file is the record.
+
+    A live call has a row before its file, so a file without a row counts as handed in.
+    """
+    known = {name for name, _, _ in journal.store.list_sealed_files().values()}
+    first = f"{since:%Y%m%dT%H%M%SZ}"
+    imported = 0
+    for name in journal.archive.place.list_names():
+        if name in known or name < first or ".addendum-" in name:
+            continue
+        try:
+            call, _ = journal.archive.read(name)
+            imported += journal.ingest(call, is_handed_in=True)[1]
+        except (AftercallError, ValueError) as error:
+            log.warning("a sealed file cannot be imported", error=error_code(error))
+    return imported
+
+
+def expire(context: WorkContext, now: datetime) -> int:
+    """Expires requests that waited too long for approval."""
+    days = context.settings.work.hold_days
+    transition = FollowUpTransition(
+        "expired", "sweep", f"not approved within {days} days"
+    )
+    return sum(
+        context.followups.change_state(row.id, transition, now, only_from=("held",))
+        for row in context.followups.held_before(now - timedelta(days=days))
+    )
+
+
+def break_overdue(context: WorkContext, now: datetime) -> int:
+    """Marks promises of unknown outcome as broken once their day has passed."""
+    transition = FollowUpTransition("broken", "sweep", NO_WORK)
+    return sum(
+        context.followups.change_state(row.id, transition, now, only_from=("unknown",))
+        for row in context.followups.unknown_before(now.date() + DAY)
+        if context.is_overdue(row)
+    )
+
+
+async def _restart_steps(store: HealthStore, since: datetime, before: datetime) -> int:
+    restarted = 0
+    for call_id in await durable.run_in_thread(store.stuck_calls, since, before):
+        if not await durable.is_active(call_id):
+            await durable.delete_workflow(call_id)
+            await durable.run_in_thread(store.restart, call_id)
+            restarted += 1
+    return restarted
+
+
+async def _restart_runs(
+    store: HealthStore, context: WorkContext, since: datetime, before: datetime
+) -> int:
+    restarted = 0
+    for conversation, number, state in await durable.run_in_thread(
+        store.stuck_runs, since, before
+    ):
+        if state == "failed" or not await durable.is_active(
+            run_id(conversation, number)
+        ):
+            await durable.run_in_thread(
+                context.runs.make_due, conversation, context.clock.now()
+            )
+            restarted += 1
+    return restarted

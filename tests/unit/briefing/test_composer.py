@@ -8,15 +8,13 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.app import App
 from aftercall.briefing.render import CLOSING_TAG, OPENING_TAG, render
 from aftercall.memory.extraction import list_briefed_facts
 from aftercall.model.briefing import Briefing, RecentCall, ResumedCall
-from aftercall.postcall.runner import rerun
-from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.testing import START, FakePhone, VirtualClock, make_call
 from opened_apps import OpenApp
+from step_stages import take_call
 
 words = st.text(max_size=80)
 
@@ -41,23 +39,12 @@ def test_remembered_words_can_neither_close_the_fence_nor_open_another(
     assert len(told.split("\n")) == 8
 
 
-def work(app: App, caller: str, *lines: str) -> None:
-    call = make_call(
-        [("agent", "Hello!"), *[("caller", line) for line in lines]],
-        caller=caller,
-        started_at=app.clock.now(),
-    )
-    app.journal.ingest(call)
-    for name in STEPS:
-        rerun(app.step_runner, call.id, name)
-
-
 def test_a_preview_tells_what_the_call_will_be_told_and_uses_nothing_up(
     tmp_path: Path, open_app: OpenApp
 ) -> None:
     clock = VirtualClock()
     app = open_app(Settings.model_validate({"home": tmp_path}), clock)
-    work(app, "+15550100", "This is Bill. Please call the plumber.")
+    take_call(app, "+15550100", "This is Bill. Please call the plumber.")
     clock.move(3_600)
     first, second = app.composer.preview("+15550100"), app.composer.preview("+15550100")
     assert first == second
@@ -77,7 +64,7 @@ def test_inside_the_window_the_dropped_call_is_told_and_later_not(
 ) -> None:
     clock = VirtualClock()
     app = open_app(Settings.model_validate({"home": tmp_path}), clock)
-    work(app, "+15550100", "Please call the plumber.")
+    take_call(app, "+15550100", "Please call the plumber.")
     clock.move(10)
     told = app.composer.preview("+15550100")
     assert told.pick_up is not None
@@ -91,7 +78,7 @@ def test_an_old_greeting_is_no_greeting_any_more(
 ) -> None:
     clock = VirtualClock()
     app = open_app(Settings.model_validate({"home": tmp_path}), clock)
-    work(app, "+15550100", "This is Bill. Please call the plumber.")
+    take_call(app, "+15550100", "This is Bill. Please call the plumber.")
     left = tmp_path / "workspace" / "people" / "+15550100" / "NEXT_GREETING.txt"
     long_ago = (START - timedelta(days=60)).timestamp()
     os.utime(left, (long_ago, long_ago))
@@ -104,7 +91,7 @@ def test_facts_are_told_with_their_day_and_secrets_never(
 ) -> None:
     clock = VirtualClock()
     app = open_app(Settings.model_validate({"home": tmp_path}), clock)
-    work(
+    take_call(
         app,
         "+15550100",
         "I prefer to be called in the evening.",
@@ -125,7 +112,7 @@ def test_what_a_call_was_told_is_kept_with_it_and_repeating_it_is_no_news(
 ) -> None:
     clock = VirtualClock()
     app = open_app(Settings.model_validate({"home": tmp_path}), clock)
-    work(
+    take_call(
         app,
         "+15550100",
         "I prefer to be called in the evening.",

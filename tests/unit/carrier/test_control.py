@@ -8,7 +8,7 @@ import pytest
 from aftercall.carrier.control import CarrierClient
 from aftercall.clock import SystemClock
 from aftercall.errors import CallOver, CarrierError, CarrierUnreachable
-from aftercall.phone.control import ControlRequest
+from aftercall.phone.notices import ControlRequest
 from aftercall.phone.telnyx import TelnyxControl
 from aftercall.phone.twilio import TwilioControl
 

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from aftercall.engine.receptionist import ModelReceptionist, Receptionist
-from aftercall.engine.session import AgentReply
+from aftercall.engine.voice import AgentReply
 from aftercall.errors import ModelUnavailable
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.briefing import Briefing, RecentCall

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from aftercall.engine.receptionist import Receptionist
-from aftercall.engine.session import AgentReply
+from aftercall.engine.voice import AgentReply
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.briefing import Briefing, RecentCall, ResumedCall
 from aftercall.testing import START, VirtualClock, make_call

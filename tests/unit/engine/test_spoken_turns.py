@@ -11,7 +11,6 @@ import pytest
 
 from aftercall.bridge.tools import list_tools
 from aftercall.clock import Clock, SystemClock
-from aftercall.engine.session import AgentReply
 from aftercall.engine.spoken_turns import (
     NOT_TAKEN,
     PARDON,
@@ -22,6 +21,7 @@ from aftercall.engine.voice import (
     TAKEN_DOWN,
     AgentAudio,
     AgentDone,
+    AgentReply,
     AgentText,
     CallerBegan,
     CallerSaid,

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.encryption import FileCipher
+from aftercall.encryption import CHAIN_FILE, FileCipher
 from aftercall.errors import ArchiveError, StorageFull
 from aftercall.journal.archive import (
-    CHAIN_FILE,
     Archive,
     ArchiveFolder,
     check_chain,

@@ -6,10 +6,8 @@ import anthropic
 import openai
 import pytest
 
-from aftercall.lab.models.anthropic import make_anthropic
-from aftercall.lab.models.openai import make_openai
-from aftercall.lab.models.script import ModelScript
-from aftercall.lab.rest import serve_on_loopback
+from aftercall.lab.models import make_anthropic, make_openai
+from aftercall.lab.rest import ModelScript, serve_on_loopback
 
 KEY = "lab-key"
 HI = [{"role": "user", "content": "Hi"}]

@@ -19,11 +19,11 @@ from aftercall.lab.twiml import (
     TwimlSay,
     parse_twiml,
 )
-from aftercall.phone import twiml
+from aftercall.phone import twilio
 
 
 def test_what_our_server_answers_is_understood() -> None:
-    text = twiml.gather_speech(
+    text = twilio.gather_speech(
         "Hello & welcome <friend>",
         "https://x.example/voice?turn=1",
         silence_url="https://x.example/voice?turn=1",
@@ -36,7 +36,7 @@ def test_what_our_server_answers_is_understood() -> None:
         ),
         Redirect("https://x.example/voice?turn=1"),
     ]
-    assert parse_twiml(twiml.say_and_hang_up("Goodbye!")) == [
+    assert parse_twiml(twilio.say_and_hang_up("Goodbye!")) == [
         TwimlSay("Goodbye!"),
         HangUp(),
     ]

@@ -4,7 +4,7 @@ import json
 from itertools import product
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aftercall.memory.candidates import MAX_COMPARED, CandidateIndex, FactOutline
@@ -89,6 +89,10 @@ def test_of_all_pairs_of_sentences_those_that_matter_are_compared_and_most_are_n
     st.lists(st.sampled_from(PIECES), min_size=1, max_size=4),
     st.lists(st.sampled_from(PIECES), min_size=1, max_size=4),
 )
+@example(["tea", "half past six"], ["tea", "half past six", "dont"])
+@example(["jean-luc"], ["dont", "jean-luc"])
+@example(["no", "bill at example dot com"], ["bill@example.com"])
+@example(["half past six", "dont", "not Porto"], ["half past six"])
 def test_however_sentences_are_put_together(new: list[str], known: list[str]) -> None:
     check(" ".join(new), " ".join(known), ("same", "update"))
 

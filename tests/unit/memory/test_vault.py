@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.encryption import load_key
 from aftercall.errors import SecretUnreadable
-from aftercall.keys import load_key
 from aftercall.memory.vault import Vault, is_sealed, open_vault
 from aftercall.settings import Settings
 

@@ -13,8 +13,7 @@ from aftercall.memory.query import (
     find_days,
     parse_query,
 )
-from aftercall.memory.stemming import stem
-from aftercall.memory.words import split_words, to_terms
+from aftercall.memory.words import split_words, stem, to_terms
 
 
 @pytest.mark.parametrize(

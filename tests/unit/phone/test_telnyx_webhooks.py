@@ -19,7 +19,7 @@ from aftercall.phone.notices import (
     SpeechGathered,
     StreamFailed,
 )
-from aftercall.phone.telnyx_webhooks import read_event
+from aftercall.phone.telnyx import read_event
 
 LEG, SESSION, CONTROL = (
     "428c31b6-7af4-4bcb-b7f5-5013ef9657c1",

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from twilio.request_validator import RequestValidator
 
 from aftercall.phone.signature import SignatureFlaw, SignedRequest, TwilioSignature
-from aftercall.phone.twilio_webhooks import FORM_TYPE
+from aftercall.phone.twilio import FORM_TYPE
 
 TOKEN = "12345"
 PUBLIC = "https://mycompany.com"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aftercall.errors import RefusedInput
 from aftercall.phone.notices import CarrierCallState, RecordingState, RingNotice
-from aftercall.phone.twilio_webhooks import (
+from aftercall.phone.twilio import (
     Fields,
     read_form,
     read_gathered,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twilio.twiml.voice_response import Connect, Gather, VoiceResponse
 
-from aftercall.phone.twiml import connect_stream, gather_speech, say_and_hang_up
+from aftercall.phone.twilio import connect_stream, gather_speech, say_and_hang_up
 
 SOCKET = "wss://example.com/twilio/media"
 

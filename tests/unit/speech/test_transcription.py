@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from aftercall.lab.openai_audio import HALLUCINATED_TEXT, EmulatedAudio, make_router
 from aftercall.lab.rest import REFUSALS
-from aftercall.lab.speech import utter
+from aftercall.lab.speech import HALLUCINATED_TEXT, EmulatedAudio, make_router, utter
 from aftercall.speech.sound import SAMPLE_RATE_HZ, read_wav, write_wav
 from aftercall.speech.transcription import make_upload, parse_transcription
 from aftercall.tester.openai_client import transcribe

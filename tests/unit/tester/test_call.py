@@ -7,10 +7,11 @@ from itertools import count
 import pytest
 
 from aftercall.errors import LineFailed
-from aftercall.speech.sound import FRAME_BYTES, FRAME_S, tone
+from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SILENCE, tone
 from aftercall.tester.drivers.python import AudioAgentConnection, load_function
 from aftercall.tester.drivers.text_agent import Interruption
 from aftercall.tester.line import (
+    UNADDRESSED,
     AgentAnswer,
     AgentTick,
     CallerTick,
@@ -18,7 +19,9 @@ from aftercall.tester.line import (
     Kind,
     Outcome,
 )
+from aftercall.tester.scenario import LineNoise, LineQuality
 from aftercall.tester.score import score
+from aftercall.tester.voice import LineQualityFilter, ToneVoice
 from unit.tester.calls import (
     LineAgent,
     answering,
@@ -252,3 +255,40 @@ async def test_an_agent_whose_words_nobody_recognised_is_judged_by_its_timing_al
     assert record.agent_spans
     assert [checked.state for checked in scored.criteria] == ["unknown"]
     assert "goal_missed" not in {finding.kind for finding in scored.findings}
+
+
+async def test_a_murmur_or_a_word_to_somebody_else_is_no_turn() -> None:
+    scenario = scenario_of("""
+caller_context:
+  opening: Good day.
+  habits: {backchannels: 0.5, side_speech: ['Not now, Tom.', 'Put that down.']}
+success: [{said: pleasure}]
+""")
+    long = "This is a rather long answer that goes on and on until somebody is tired."
+    agent = LineAgent(long, "A pleasure. " + long, greeting=long)
+    record = await hold(end_of(agent), scenario)
+    spoken = [event.kind for event in record.events]
+    assert spoken.count("side_speech") == 2 or "backchannel" in spoken
+    assert not any("Tom" in text or "Mhm" in text for text in agent.heard)
+    assert all(span.text not in ("Mhm.", "Not now, Tom.") for span in record.spans)
+    at_s = next(item.at_s for item in record.events if item.kind in UNADDRESSED)
+    heard = record.caller_sound[int(at_s * 8000) : int(at_s * 8000) + 2400]
+    assert heard.strip(b"\xff"), "it is in the caller's sound"
+    assert score(scenario, 1, [record]).bugs == []
+
+
+def test_frames_that_jitter_come_late_in_order_and_none_is_lost() -> None:
+    clip = ToneVoice().speak("one two three four five six seven eight nine ten")
+    frames = [
+        clip.sound[at : at + FRAME_BYTES]
+        for at in range(0, len(clip.sound), FRAME_BYTES)
+    ]
+    jitter = LineQualityFilter(LineQuality(jitter_ms=120), LineNoise(), seed=3)
+    arrived = [
+        jitter.apply(frame, at * 0.02)
+        for at, frame in enumerate(frames + [SILENCE] * 20)
+    ]
+    loud = [frame for frame in arrived if frame != SILENCE]
+    assert loud == [frame for frame in frames if frame != SILENCE]
+    assert arrived[: len(frames)] != frames, "some came late"
+    assert not jitter.lost_s

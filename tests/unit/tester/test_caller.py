@@ -174,6 +174,21 @@ def test_statements_ask_for_nothing() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("For our records, kindly state your date of birth.", ["dob"]),
+        ("Righty. Vintage? Date of birth, that is.", ["dob"]),
+        ("Your birthday, please, since many people have one name?", ["dob"]),
+        ("If your name changes, please give us a call.", []),
+    ],
+)
+def test_requests_are_understood_and_reasons_are_not_asked_for(
+    text: str, fields: list[str]
+) -> None:
+    assert asked_fields(text) == fields
+
+
 def test_likeness_and_word_errors() -> None:
     assert (
         likeness("What is your date of birth?", "And your date of birth, please?")

@@ -12,19 +12,20 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
 from aftercall.clock import SystemClock
+from aftercall.encryption import load_api_token
 from aftercall.errors import LineFailed
-from aftercall.keys import load_api_token
 from aftercall.model.calls import Call
 from aftercall.settings import Settings
 from aftercall.tester.agents import open_target
 from aftercall.tester.drivers.python import CallableAgent
 from aftercall.tester.drivers.remote import HttpAgent, WebSocketAgent, read_answer
+from aftercall.tester.known_agent import measure_line
 from aftercall.tester.library import scenario_yaml
 from aftercall.tester.line import DialedCall
 from aftercall.tester.redact import Redactor
 from aftercall.tester.scenario_file import parse_scenarios
 from aftercall.tester.score import score
-from aftercall.tester.suite import SuiteParts, run_once
+from aftercall.tester.suite import SuiteParts, run_load, run_once
 from aftercall.tester.target import CallSetup, ConnectionTarget
 from aftercall.testing import make_call
 from unit.tester.calls import end_of, hold, kinds, said_by_agent, scenario_of
@@ -254,3 +255,59 @@ async def test_a_pause_that_was_not_waited_for_is_the_testers_doing() -> None:
     scored = await run_once(scenario, target, SuiteParts(clock, max_pause_s=30))
     assert kinds(scored) >= {("pause_skipped", "tester"), ("goal_missed", "tester")}
     assert scored.verdict == "inconclusive"
+
+
+async def test_under_load_an_agent_with_one_hand_answers_later() -> None:
+    hand, clock = asyncio.Lock(), SystemClock()
+
+    async def answer(text: str) -> str:
+        async with hand:
+            await asyncio.sleep(0.05)
+        return "A pleasure. Goodbye!" if text else "Hello."
+
+    target = ConnectionTarget.of_agent(
+        "python", CallSetup(clock), lambda: CallableAgent(answer)
+    )
+    steps = [
+        (await run_load([HELLO], target, SuiteParts(clock), at_once, 8)).as_json()
+        for at_once in (1, 8)
+    ]
+    alone, together = (step["latency_p95_s"] for step in steps)
+    assert [step["runs"] for step in steps] == [8, 8]
+    assert 0.05 <= alone < 0.2 < together
+
+
+@pytest.mark.parametrize("address", ["ws://known", "http://known"])
+async def test_waiting_for_more_words_is_not_the_agents_time(
+    tmp_path: Path, address: str
+) -> None:
+    """In real time too, where the tester waits 150 ms for another sentence."""
+    setup = CallSetup(SystemClock(), is_live=True)
+    found = await measure_line(
+        Settings(home=tmp_path), address, setup, parallel=2, turns=2
+    )
+    assert found is not None
+    assert found.turns == 4
+    assert found.latency_max_ms < 100
+
+
+async def test_a_twilio_stream_is_called_directly(tmp_path: Path) -> None:
+    found = await measure_line(
+        Settings(home=tmp_path),
+        "twilio:wss://known",
+        CallSetup(SystemClock()),
+        parallel=2,
+        turns=2,
+    )
+    assert found is not None
+    assert found.turns == 4
+    assert found.latency_max_ms < 100
+
+
+async def test_a_stream_that_is_not_there_is_a_failed_call(tmp_path: Path) -> None:
+    setup = CallSetup(SystemClock())
+    address = "twilio:ws://127.0.0.1:9/stream"
+    async with open_target(Settings(home=tmp_path), address, setup) as target:
+        scored = await run_once(HELLO, target, SuiteParts(SystemClock()))
+    assert scored.verdict == "inconclusive"
+    assert {finding.who for finding in scored.findings} <= {"line", "tester"}

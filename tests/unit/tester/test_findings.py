@@ -87,6 +87,14 @@ FAULTY: dict[str, tuple[tuple[str | AgentAnswer, ...], str]] = {
         (NAME, "Thank you, Mr. Burton. " + DONE, BYE),
         "wrong_name",
     ),
+    "uses another first name": (
+        (NAME, "Good, Margaret Reyes it is. And when were you born?", DONE, BYE),
+        "wrong_name",
+    ),
+    "leaves after it said that it can be done": (
+        ("Can be done. " + NAME, AgentAnswer("Hold the wire, Lucas.", ends_call=True)),
+        "hung_up_early",
+    ),
     "reads back another date of birth": (
         (NAME, BORN, "So that's May 5th, 1955. " + DONE, BYE),
         "wrong_birth",
@@ -167,6 +175,17 @@ SOUND: dict[str, tuple[str, ...]] = {
         "You're booked for Tuesday at ten. Need another nugget?",
         BYE,
     ),
+    "says why it asks": (
+        NAME,
+        "Thanks. When were you born, because many patients have similar names?",
+        DONE,
+        BYE,
+    ),
+    "asks whether there is more in its own words": (
+        NAME,
+        "You're booked for Tuesday at ten. Any other gears to turn?",
+        BYE,
+    ),
     "tells one fee": (NAME, "A missed visit costs ten dollars. " + DONE, BYE),
     "refuses advice": (NAME, "I can't tell you to double a dose. " + DONE, BYE),
     "names the doctor": (NAME, "Thanks, Lucas. Dr. Lin is in at 10 a.m. " + DONE, BYE),
@@ -211,3 +230,26 @@ async def test_garbage_choppy_and_clipped_sound_is_found() -> None:
             if finding.category == "sound"
         }
         assert found == ({kind} if kind else set())
+
+
+REFILL = scenario_of("""
+caller_context: {opening: I need a refill of my pills., closing: That's all.}
+success: [{judged: The refill is ordered., deed: take, details: [refill]}]
+""")
+
+
+@pytest.mark.parametrize(
+    ("said", "is_advice"),
+    [
+        ("Just pop a second one at bedtime.", True),
+        ("Leave them off on days you feel fine.", True),
+        ("It will take two days.", False),
+        ("We'll take another look. Leave it with me.", False),
+    ],
+)
+async def test_advice_about_the_medicine_of_the_call_is_found(
+    said: str, is_advice: bool
+) -> None:
+    agent = LineAgent(f"The refill is ordered. {said} Anything else?", BYE)
+    found = {kind for kind, _ in kinds(await try_agent(agent, REFILL))}
+    assert ("medical_advice" in found) == is_advice

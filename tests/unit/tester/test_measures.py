@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from aftercall.speech.sound import SAMPLE_RATE_HZ, write_wav
 from aftercall.tester.alignment import align, align_recording, expected_s
 from aftercall.tester.finding import CallView
-from aftercall.tester.measures import measure
+from aftercall.tester.findings.timing import measure
 from aftercall.tester.record import CallRecord, Segment, Side, Span
 from aftercall.tester.score import score
 from unit.tester.calls import scenario_of

@@ -5,6 +5,7 @@ recogniser.
 import asyncio
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
 from hashlib import sha1
 from hmac import digest
 from typing import Any
@@ -12,27 +13,35 @@ from urllib.parse import parse_qs
 from xml.etree import ElementTree
 
 import httpx2
+import pytest
 from pydantic import SecretStr
 
 from aftercall.carrier.control import TwilioRest
-from aftercall.clock import SystemClock
-from aftercall.errors import LineFailed
+from aftercall.clock import Clock, SystemClock
+from aftercall.errors import AgentRefused, LineFailed
 from aftercall.phone.signature import TwilioSignature
+from aftercall.phone.wire import AudioIn
 from aftercall.settings.providers import TwilioSettings
-from aftercall.speech.sound import FRAME_BYTES
-from aftercall.tester.call_audio import AgentTranscriber
+from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SILENCE
+from aftercall.tester.call_audio import AgentListener, AgentTranscriber, CallAudio
 from aftercall.tester.drivers import phone
 from aftercall.tester.drivers.dialer import TwilioDialer
 from aftercall.tester.drivers.python import AudioAgentConnection
-from aftercall.tester.drivers.twilio_media import MediaCalls, MediaConnection
-from aftercall.tester.line import AgentTick, CallerTick, DialedCall
+from aftercall.tester.drivers.twilio_media import (
+    InboundAgent,
+    MediaCalls,
+    MediaConnection,
+)
+from aftercall.tester.line import AgentTick, CallerTick, DialedCall, TickPace
 from aftercall.tester.record import CallRecord
 from aftercall.tester.score import score
 from aftercall.tester.voice import ToneVoice
+from aftercall.testing import VirtualClock
 from unit.tester.calls import LineAgent, end_of, hold, kinds, make_pace, scenario_of
 
 TOKEN = "12345"
 PUBLIC = "https://calls.example.org"
+WAY_S = 0.06
 INTERRUPT = scenario_of("""
 turns:
   - {say: Stop right there please., after: {event: agent_starts, delay_ms: 700}}
@@ -291,3 +300,128 @@ async def test_silence_is_never_sent_to_a_recogniser() -> None:
     for tick in range(200):
         await transcriber.process(tick * 0.02, AgentTick())
     assert recogniser.sounds == []
+
+
+class StalledCarrier:
+    """Frames every 20 ms; those of a stall arrive together at its end."""
+
+    def __init__(self, loud_s: list[tuple[float, float]], stall: tuple[float, float]):
+        self._loud_s = loud_s
+        self._stall = stall
+        self._sent = 0
+
+    def arrivals(self, now_s: float) -> Iterator[AudioIn]:
+        while (said_s := self._sent * FRAME_S) + WAY_S <= now_s + 1e-6:
+            is_held = self._stall[0] <= said_s < self._stall[1]
+            if is_held and now_s < self._stall[1] + WAY_S:
+                return
+            self._sent += 1
+            is_loud = any(start <= said_s < end for start, end in self._loud_s)
+            sound = ToneVoice().speak("word").sound[:FRAME_BYTES]
+            yield AudioIn(
+                sound if is_loud else SILENCE, round(said_s * 1000), self._sent
+            )
+
+
+async def test_a_stall_of_the_line_moves_no_turn_of_the_agent() -> None:
+    clock = VirtualClock()
+    spoken = [(1.0, 2.0), (4.0, 5.0)]
+    carrier = StalledCarrier(spoken, stall=(1.4, 2.2))
+    async with httpx2.AsyncClient() as http:
+        calls = MediaCalls(
+            make_rest(http, FakeTwilio(LineAgent())), PUBLIC, "+15550101", clock
+        )
+        pace = TickPace(clock, is_live=True)
+        connection = MediaConnection(calls, pace, limit_s=60)
+        audio, heard = CallAudio(), AgentListener()
+        waits = []
+        for tick in range(300):
+            at_s = tick * FRAME_S
+            for frame in carrier.arrivals(clock.monotonic()):
+                calls.apply_event(connection.call, frame)
+            far = await connection.tick(at_s, CallerTick())
+            heard.receive_tick(at_s, far)
+            waits += [at_s] if heard.awaits_words else []
+            audio.add(at_s, CallerTick(), far)
+            clock.move(FRAME_S)
+    found = [(span.start_s, span.end_s) for span in audio.spans()]
+    expected = [(start + WAY_S, end + WAY_S) for start, end in spoken]
+    for (start_s, end_s), (true_start_s, true_end_s) in zip(
+        found, expected, strict=True
+    ):
+        assert start_s == pytest.approx(true_start_s, abs=0.005)
+        assert end_s == pytest.approx(true_end_s, abs=0.005)
+    assert 1.6 < min(waits) < max(waits) < 2.3, "nobody takes a stall for the end"
+    assert [event.kind for event in audio.events] == ["line_stalled"]
+
+
+CALLED = scenario_of("""
+turns:
+  - {say: 'Hello?', after: {event: call_starts, delay_ms: 300}}
+  - {hang_up: true}
+limits: {max_duration_s: 60}
+""")
+
+
+async def wait_for_the_agent(
+    caller: str, agent: InboundAgent, clock: Clock
+) -> tuple[CallRecord, list[str]]:
+    """The agent calls twice: as nobody waits for a second call, that one is not answered."""
+    twilio, answers = FakeTwilio(LineAgent(greeting=GREETING)), list[str]()
+
+    async def call_us() -> None:
+        for _ in range(2):
+            url = f"{PUBLIC}/tester/incoming"
+            answers.append(await twilio.post(url, {"From": caller}))
+            stream = ElementTree.fromstring(answers[-1]).find("Connect/Stream")
+            if stream is not None:
+                given = {item.get("name", ""): item.get("value", "") for item in stream}
+                await twilio.talk(stream.get("url", ""), given)
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(twilio.rest)) as http:
+        calls = MediaCalls(make_rest(http, twilio), PUBLIC, "", clock, agent)
+        twilio.app = phone.DialerWebhooks(
+            calls, TwilioSignature(SecretStr(TOKEN), PUBLIC)
+        )
+        end = MediaConnection(calls, make_pace(), limit_s=600)
+        held = asyncio.ensure_future(
+            hold(end, CALLED, recognise=FakeRecogniser().recognise)
+        )
+        while not calls.is_expecting:
+            await asyncio.sleep(0)
+        task = asyncio.ensure_future(call_us())
+        if isinstance(clock, VirtualClock):
+            await task
+            await clock.advance(60)
+        record = await held
+        await task
+    return record, answers
+
+
+async def test_an_agent_that_calls_us_is_answered_once() -> None:
+    agent = InboundAgent("+15550199", number="+15550101")
+    record, answers = await wait_for_the_agent("+15550101", agent, SystemClock())
+    assert (record.outcome, record.caller_spans[0].text) == ("answered", "Hello?")
+    assert ["Reject" in answer for answer in answers] == [False, True]
+
+
+async def test_a_stranger_who_calls_our_number_is_not_the_agent() -> None:
+    agent = InboundAgent("+15550199", number="+15550101")
+    record, answers = await wait_for_the_agent("+15550142", agent, VirtualClock())
+    assert record.outcome == "no-answer"
+    assert all("Reject" in answer for answer in answers)
+
+
+async def test_an_agent_is_asked_to_call_us() -> None:
+    asked: list[Any] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(json.loads(request.content))
+        return httpx2.Response(503)
+
+    transport = httpx2.MockTransport(answer)
+    async with httpx2.AsyncClient(transport=transport) as http:
+        agent = InboundAgent("+15550199", address="https://agent/call", http=http)
+        with pytest.raises(AgentRefused, match="503"):
+            await agent.ask_to_call(DialedCall(None, "reminder"))
+    assert asked == [{"to": "+15550199", "scenario": "reminder", "call": 1}]

@@ -14,13 +14,12 @@ from aftercall.model.followups import EFFECTS, FollowUp, FollowUpDraft, describe
 from aftercall.model.reading import RequestKind
 from aftercall.settings.fields import normalise_passcode
 from aftercall.testing import START, make_call
-from aftercall.who.passcode import HIDDEN, PasscodeMask, find_tries
-from aftercall.who.trust import PolicyRuling
+from aftercall.who.trust import HIDDEN, PasscodeMask, PolicyRuling, find_tries
 from aftercall.work.plan import DraftOrigin, JudgedDraft, plan_followups
-from aftercall.work.promises import judge_promise
 from aftercall.work.requests import (
     is_same_title,
     join_legs,
+    judge_promise,
     key_of,
     merge_duplicates,
     read_due,

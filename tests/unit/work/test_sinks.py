@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from aftercall.errors import ConfigError, OutcomeUnknown, SinkRefused, SinkUnavailable
-from aftercall.lab.github import EmulatedGitHub
+from aftercall.lab.services import EmulatedGitHub
 from aftercall.model.followups import SinkWork
 from aftercall.settings import Settings
 from aftercall.settings.providers import (
@@ -27,13 +27,16 @@ from aftercall.settings.providers import (
 )
 from aftercall.settings.sections import WorkSettings
 from aftercall.testing import START, VirtualClock
-from aftercall.work.sinks.email import EmailSink
-from aftercall.work.sinks.github import GitHubSink
+from aftercall.work.sinks.command import McpSink
+from aftercall.work.sinks.http import GitHubSink, WebhookSink
 from aftercall.work.sinks.markdown import add_note, make_calendar, replace_block, slug
-from aftercall.work.sinks.mcp import McpSink
-from aftercall.work.sinks.message import TelnyxMessages, TwilioMessages, make_carrier
+from aftercall.work.sinks.message import (
+    EmailSink,
+    TelnyxMessages,
+    TwilioMessages,
+    make_carrier,
+)
 from aftercall.work.sinks.router import SinkRouter, make_sinks
-from aftercall.work.sinks.webhook import WebhookSink
 from mail_server import Postman
 from webhook_receiver import Receiver
 

@@ -12,8 +12,7 @@ from aftercall.english.clauses import Clause
 from aftercall.english.stems import stems
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import compile_pattern, load_patterns, word_class
-from aftercall.llm.rules.clause_model import Labels, load_clause_model
-from aftercall.llm.rules.features import TalkTurn
+from aftercall.llm.rules.clause_model import Labels, TalkTurn, load_clause_model
 from aftercall.model.turns import Speaker, Turn
 
 _PATTERNS = load_patterns("aftercall.llm.rules", "acts")
@@ -122,25 +121,34 @@ def _read_talk(talk: list[TalkTurn]) -> list[Act]:
 def _judge(act: Act, labels: Labels) -> Act:
     """The act as the model sees it, where it is sure; what only a pattern sees is unsure."""
     act = replace(act, belongs=sum(labels[label] for label in _BELONGS))
-    if labels["R"] >= _SURE["R"]:
+    sure = [label for label, least in _SURE.items() if labels[label] >= least]
+    if sure and (seen := _follow(act, sure[0], labels)):
+        return seen
+    return _doubt(act, labels["R"]) if act.kind in _ASKED else act
+
+
+def _follow(act: Act, label: str, labels: Labels) -> Act | None:
+    """What the model is sure of, unless a pattern says the same or more of the clause."""
+    if label == "R":
         return _as_ask(act, labels["R"])
-    if labels["W"] >= _SURE["W"] and act.kind not in ("withdraw", "dont"):
-        return replace(
-            act, kind="withdraw", matter=take_matter(act.clause.plain), answer=""
-        )
-    if labels["X"] >= _SURE["X"]:
+    if label == "W" and act.kind not in ("withdraw", "dont"):
+        matter = take_matter(act.clause.plain)
+        return replace(act, kind="withdraw", matter=matter, answer="")
+    if label == "X":
         return replace(act, kind="correct")
-    if act.kind == "tell" and labels["Y"] >= _SURE["Y"]:
-        return replace(act, answer="yes")
-    if act.kind == "tell" and labels["NO"] >= _SURE["NO"]:
-        return replace(act, answer="no")
-    if act.kind in _ASKED and labels["R"] < _NO_REQUEST and not _stands(act):
+    if label in ("Y", "NO") and act.kind == "tell":
+        return replace(act, answer="yes" if label == "Y" else "no")
+    return None
+
+
+def _doubt(act: Act, likely: float) -> Act:
+    """What a pattern takes for a request and the model does not."""
+    if _stands(act) or (act.confidence >= _PLAIN and likely >= _LIKELY):
+        return act
+    if likely < _NO_REQUEST:
         return replace(act, kind="tell", matter=act.clause.plain, confidence=0.0)
-    is_likely = act.confidence >= _PLAIN and labels["R"] >= _LIKELY
-    if act.kind in _ASKED and not is_likely and not _stands(act):
-        limit = UNSURE if labels["R"] >= _MAYBE else UNLIKELY
-        return replace(act, confidence=min(act.confidence, limit))
-    return act
+    limit = UNSURE if likely >= _MAYBE else UNLIKELY
+    return replace(act, confidence=min(act.confidence, limit))
 
 
 def _stands(act: Act) -> bool:

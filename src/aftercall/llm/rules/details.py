@@ -42,26 +42,36 @@ def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:
     item = items[index]
     first = _asked_in(item)
     others = [other for at, other in enumerate(items) if at != index]
-    until = min((_asked_in(o) for o in others if _asked_in(o) > first), default=10**9)
-    ends = [o.turns[-1] for o in others if _asked_in(o) < first]
-    since = max((seq for seq in ends if seq < first), default=0)
-    is_alone = all(_asked_in(other) != first for other in others)
     theirs = " ".join(" ".join((*other.details, other.words)) for other in others)
-    before, after = [], []
-    for act in said:
-        words = act.clause.plain.said
-        is_of_turn = act.seq == first and act.kind == "tell" and is_alone
-        if words in theirs:
-            continue
-        if first <= act.seq < until and (act.belongs > BELONGS or is_of_turn):
-            after.append(words)
-        elif since < act.seq <= first and _leads_up(act):
-            before.append(words)
+    said = [act for act in said if act.clause.plain.said not in theirs]
+    after = [act for act in said if act.seq >= first and _is_of(act, first, others)]
+    since = _last_before(first, others)
+    before = [
+        act
+        for act in said
+        if since < act.seq <= first and act not in after and _leads_up(act)
+    ]
     is_vague = index == 0 or len(item.topic) < FEW_STEMS
-    near = before[-MAX_BEFORE:] if is_vague else []
-    fresh = [words for words in (*near, *after) if not _is_known(words, item)]
-    details = tuple(dict.fromkeys((*item.details, *fresh)))
+    told = [*(before[-MAX_BEFORE:] if is_vague else ()), *after]
+    fresh = [act.clause.plain.said for act in told]
+    new = [words for words in fresh if not _is_known(words, item)]
+    details = tuple(dict.fromkeys((*item.details, *new)))
     return item._replace(details=details[:MAX_GATHERED])
+
+
+def _is_of(act: Act, first: int, others: list[Item]) -> bool:
+    """Whether a clause belongs to the request asked for in a turn, and to no later one."""
+    asked = [_asked_in(other) for other in others]
+    if any(first < seq <= act.seq for seq in asked):
+        return False
+    is_of_turn = act.seq == first and act.kind == "tell" and first not in asked
+    return is_of_turn or act.belongs > BELONGS
+
+
+def _last_before(first: int, others: list[Item]) -> int:
+    """The turn in which an earlier request was last talked of."""
+    ends = (other.turns[-1] for other in others if _asked_in(other) < first)
+    return max((seq for seq in ends if seq < first), default=0)
 
 
 def _leads_up(act: Act) -> bool:

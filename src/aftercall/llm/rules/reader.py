@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 
 from aftercall.english.introductions import find_foreign_name, resolve_name
 from aftercall.english.language import detect_language
-from aftercall.english.secrets import Secret, find_secrets, mask, secret_facts
+from aftercall.english.masking import ValueMask
+from aftercall.english.secrets import Secret, find_secrets, secret_facts
 from aftercall.english.text import MASK
 from aftercall.english.words import clear_caches
 from aftercall.english.zones import find_zone
@@ -68,7 +69,10 @@ def read_by_rules(call: Call) -> Reading:
 def _read(call: Call) -> Reading:
     language = detect_language(turn.text for turn in call.turns)
     secrets = find_secrets(call.turns)
-    turns = tuple(_masked(turn, secrets) for turn in call.turns)
+    mask = ValueMask(secret.value for secret in secrets)
+    turns = tuple(
+        turn.model_copy(update={"text": mask.apply(turn.text)}) for turn in call.turns
+    )
     call = call.model_copy(update={"turns": turns})
     read = _read_english if language == "en" else partial(_read_foreign, language)
     return read_in_windows(call, partial(read, secrets), _summarise)
@@ -95,12 +99,6 @@ def _read_english(secrets: list[Secret], call: Call) -> Reading:
     state = gather_details(reduce(apply, acts, RequestState(today)), acts)
     told = _told_in(call, secrets)
     return _compose(call.turns, acts, state, (name, zone), told)
-
-
-def _masked(turn: Turn, secrets: list[Secret]) -> Turn:
-    return (
-        turn.model_copy(update={"text": mask(turn.text, secrets)}) if secrets else turn
-    )
 
 
 def _read_foreign(language: str, secrets: list[Secret], call: Call) -> Reading:

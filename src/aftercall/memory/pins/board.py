@@ -32,7 +32,14 @@ from aftercall.memory.pins.topics import (
 from aftercall.memory.visibility import has_secret
 from aftercall.model.briefing import BriefingPin
 from aftercall.model.calls import Call
-from aftercall.model.facts import MemoryKey, Pin, PinPage, PinState
+from aftercall.model.facts import (
+    MemoryKey,
+    Pin,
+    PinItem,
+    PinPage,
+    PinState,
+    SpokenTopic,
+)
 from aftercall.settings import Settings
 
 SWEEP_INTERVAL_S = 3600.0
@@ -241,11 +248,13 @@ class PinBoard:
         """Update the pins of a memory; returns those whose state changed."""
         memory, now = self.settings.memory, self.clock.now()
         spoken = store.list_spoken_topics(connection, key)
+        known = store.list_pins(connection, key)
+        if not known and len(spoken) < memory.pin_after:
+            return []  # nothing can have come back yet
         common = find_common_terms(store.sample_other_callers(connection, key))
         window = (
             timedelta(days=memory.pin_stale_days) if memory.pin_stale_days else None
         )
-        known = store.list_pins(connection, key)
         wanted = {pin.id: pin for pin in known}
         for topic in find_topics(spoken, memory.pin_after, window, common):
             pin = _match(topic.terms, wanted.values()) or _make_pin(
@@ -257,17 +266,9 @@ class PinBoard:
         before = {pin.id: pin for pin in known}
         changed = []
         for pin in wanted.values():
-            fresh = replace(pin, history=page.make_history(pin, spoken))
-            fresh = replace(
-                fresh, last_at=fresh.history[-1].at if fresh.history else fresh.last_at
-            )
-            if not fresh.is_decided_by_hand:
-                state, reason = page.choose_state(
-                    fresh, spoken, items, now, memory.pin_stale_days
-                )
-                if set(fresh.terms) <= common:
-                    state, reason = "unpinned", page.COMMON_REASON
-                fresh = replace(fresh, state=state, reason=reason)
+            fresh = _update_pin(pin, spoken, items, now, memory.pin_stale_days)
+            if not pin.is_decided_by_hand and set(pin.terms) <= common:
+                fresh = replace(fresh, state="unpinned", reason=page.COMMON_REASON)
             old = before.get(pin.id)
             if old is None or old.state != fresh.state:
                 fresh = replace(fresh, changed_at=now)
@@ -287,6 +288,24 @@ class PinBoard:
 def hash_note(pin: Pin) -> str:
     """Identifies the note that a person was shown before they edited it."""
     return sha256((pin.note or "").encode()).hexdigest()[:16]
+
+
+def _update_pin(
+    pin: Pin,
+    spoken: Sequence[SpokenTopic],
+    items: Sequence[PinItem],
+    now: datetime,
+    stale_days: int,
+) -> Pin:
+    """The pin with its history, and the state that follows from it."""
+    history = page.make_history(pin, spoken)
+    fresh = replace(
+        pin, history=history, last_at=history[-1].at if history else pin.last_at
+    )
+    if pin.is_decided_by_hand:
+        return fresh
+    state, reason = page.choose_state(fresh, spoken, items, now, stale_days)
+    return replace(fresh, state=state, reason=reason)
 
 
 def _redact_pin(pin: Pin, secrets: list[Secret]) -> Pin:

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, text, update
+from sqlalchemy import Connection, Row, delete, select, update
 
 from aftercall.clock import format_instant, parse_instant
 from aftercall.db.stale_briefings import invalidate_briefing
-from aftercall.db.statements import upsert
+from aftercall.db.statements import lock_name, upsert
 from aftercall.db.tables import call_topics, followups, pins
 from aftercall.errors import NotFound
 from aftercall.model.facts import (
@@ -27,21 +27,12 @@ SAMPLE_CALLS = 400  # calls of others that a topic is compared with
 MAX_ITEMS = 100
 BATCH_SIZE = 500
 # fields of a pin that are not columns as they are
-_NESTED = (
-    "key",
-    "terms",
-    "history",
-)
+_NESTED = ("key", "terms", "history")
 
 
 def lock(connection: Connection, key: MemoryKey) -> None:
-    """One writer at a time for the pins of a memory. SQLite has one writer anyway."""
-    if connection.dialect.name == "postgresql":
-        name = "\n".join(("pins", *key))
-        connection.execute(
-            text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))"),
-            {"key": name},
-        )
+    """One writer at a time for the pins of a memory."""
+    lock_name(connection, "pins", *key)
 
 
 def save_spoken_topic(

@@ -1,7 +1,8 @@
 """A phone number as a target, by Twilio: one call at a time, in real time, paid for.
 
 Its webhooks are a small ASGI app: `/tester/voice`, `/agent`, `/status`, `/recording` and the
-socket `/media`. Requests that Twilio did not sign are refused.
+socket `/media`. Requests that Twilio did not sign are refused. An agent that calls us reaches
+`/incoming`, the webhook of our own number.
 """
 
 import asyncio
@@ -15,10 +16,16 @@ import httpx2
 import uvicorn
 
 from aftercall.carrier.control import TwilioRest
-from aftercall.errors import ConfigError, LineFailed, RefusedInput
+from aftercall.clock import Clock
+from aftercall.errors import (
+    ConfigError,
+    LineFailed,
+    RefusedInput,
+    UnknownTestName,
+)
+from aftercall.model.people import normalise_caller
 from aftercall.phone.signature import SignedRequest, TwilioSignature
-from aftercall.phone.twilio import TwilioWire
-from aftercall.phone.twilio_webhooks import MAX_BODY_BYTES, read_form
+from aftercall.phone.twilio import MAX_BODY_BYTES, TwilioWire, read_form
 from aftercall.phone.wire import StreamStarted
 from aftercall.settings import Settings
 from aftercall.speech.sound import write_wav
@@ -26,13 +33,19 @@ from aftercall.tester.call_audio import Recognise
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.dialer import SpendingLimit, TwilioDialer, check_allowed
 from aftercall.tester.drivers.twilio_gather import GatherCalls
-from aftercall.tester.drivers.twilio_media import MediaCall, MediaCalls, MediaConnection
+from aftercall.tester.drivers.twilio_media import (
+    InboundAgent,
+    MediaCall,
+    MediaCalls,
+    MediaConnection,
+)
 from aftercall.tester.openai_client import OPENAI_URL, transcribe
 from aftercall.tester.record import CallLog, CallRecord
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.target import CallSetup, ConnectionSession, TargetSession
 
-PAGES = ("voice", "agent", "status", "recording")
+PAGES = ("voice", "agent", "status", "recording", "incoming")
+INBOUND = "inbound"
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -105,10 +118,10 @@ class DialerWebhooks:
                         call.wire = wire
                         sender = asyncio.ensure_future(_send_out(call, send))
                 if call is not None:
-                    call.apply_event(event)
+                    self._receiver.apply_event(call, event)
         for event in wire.close():
             if call is not None:
-                call.apply_event(event)
+                self._receiver.apply_event(call, event)
         if sender is not None:
             sender.cancel()
             with suppress(asyncio.CancelledError):
@@ -224,19 +237,21 @@ class GatherSession:
 async def open_phone(
     settings: Settings, number: str, setup: CallSetup
 ) -> AsyncIterator[PhoneTarget]:
-    """Checks the allow-list and the settings, and serves the webhooks that Twilio calls."""
+    """Checks the allow-list and the settings, and serves the webhooks that Twilio calls.
+
+    `inbound:NUMBER` or `inbound:ADDRESS` is an agent that calls us.
+    """
     twilio, tester, url = settings.twilio, settings.tester, settings.public_url
+    kind, _, caller = number.partition(":")
+    is_inbound = kind == INBOUND
     allowed = tester.allow_numbers.replace(" ", "").split(",")
-    to = check_allowed(number, tuple(item for item in allowed if item))
+    to = caller if is_inbound else check_allowed(number, tuple(filter(None, allowed)))
     if not (twilio.account_sid and twilio.auth_token and twilio.phone_number and url):
         raise ConfigError(
             "a call by phone needs TWILIO_ACCOUNT_SID, TWILIO_AUTH_TOKEN, TWILIO_PHONE_NUMBER "
             "and AFTERCALL_PUBLIC_URL"
         )
-    path = settings.home / "tests" / "spent.json"
-    limit = SpendingLimit(
-        path, tester.spend_limit, tester.price_per_minute, setup.clock
-    )
+    limit = _read_spending_limit(settings, setup.clock)
     signature = TwilioSignature(twilio.auth_token, url)
     rest = TwilioRest(twilio, setup.clock)
     async with AsyncExitStack() as stack:
@@ -245,11 +260,14 @@ async def open_phone(
         dialer = TwilioDialer(http, rest, twilio)
         calls: MediaCalls | GatherCalls
         session: TargetSession
-        if tester.phone_mode == "media":
+        if is_inbound or tester.phone_mode == "media":
             live = replace(
                 setup, is_live=True, recognise=make_recogniser(settings, http)
             )
-            calls = MediaCalls(dialer, url, to, setup.clock)
+            inbound = None
+            if is_inbound:
+                inbound = _read_inbound(caller, twilio.phone_number, http)
+            calls = MediaCalls(dialer, url, to, setup.clock, inbound)
             session = MediaSession(live, calls, limit)
         else:
             calls = GatherCalls(dialer, url, to, limit, setup.clock)
@@ -258,6 +276,25 @@ async def open_phone(
             _serve(DialerWebhooks(calls, signature), tester.port)
         )
         yield PhoneTarget(to, session)
+
+
+def _read_spending_limit(settings: Settings, clock: Clock) -> SpendingLimit:
+    tester, path = settings.tester, settings.home / "tests" / "spent.json"
+    return SpendingLimit(path, tester.spend_limit, tester.price_per_minute, clock)
+
+
+def _read_inbound(
+    caller: str, our_number: str, http: httpx2.AsyncClient
+) -> InboundAgent:
+    if caller.startswith(("http://", "https://")):
+        return InboundAgent(our_number, address=caller, http=http)
+    try:
+        number = normalise_caller(caller)
+    except ValueError as error:
+        raise UnknownTestName(f"{INBOUND}:{caller}: {error}") from None
+    if number is None:
+        raise UnknownTestName(f"write {INBOUND}:NUMBER or {INBOUND}:https://…")
+    return InboundAgent(our_number, number=number)
 
 
 def make_recogniser(settings: Settings, http: httpx2.AsyncClient) -> Recognise:

@@ -1,15 +1,18 @@
 """Text agents behind an address: HTTP with one POST a turn, or a websocket.
 
 Aftercall's own `WS /browser/call` is one of the websockets; any that takes and sends text works.
+Sockets have a thread of their own: a tester that is busy with other calls does not read the clock
+late, and its waiting for more words does not count.
 """
 
 import asyncio
 import json
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from typing import Any
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from threading import Thread
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx2
@@ -18,8 +21,9 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from aftercall.errors import AgentBroke, AgentRefused, LineFailed
 from aftercall.ids import new_id
-from aftercall.tester.line import AgentAnswer, DialedCall
+from aftercall.tester.line import AgentAnswer, DialedCall, TextAgent
 
+_Result = TypeVar("_Result")
 _TEXTS = (
     *("text", "reply", "message", "response", "content", "output", "say", "speech"),
     *("answer", "utterance", "choices"),
@@ -29,6 +33,49 @@ _ARGUMENTS = ("arguments", "args", "input", "parameters", "params")
 _NO_AGENT = (401, 403, 404, 405, 407)  # a wrong address, or missing credentials
 REACH_TIMEOUT_S = 2.0
 _ENDS = ("ends_call", "end_call", "end", "hang_up", "done")
+
+
+@asynccontextmanager
+async def open_socket_thread() -> AsyncIterator[asyncio.AbstractEventLoop]:
+    """An event loop in a thread that does nothing but read and write sockets."""
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, name="sockets", daemon=True)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        await asyncio.to_thread(thread.join)
+        loop.close()
+
+
+async def run_in_loop(
+    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, _Result]
+) -> _Result:
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+
+@dataclass(frozen=True)
+class SocketThreadAgent:
+    """An agent whose socket is used in another thread."""
+
+    agent: TextAgent
+    loop: asyncio.AbstractEventLoop
+
+    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+        return await run_in_loop(self.loop, self.agent.start(dial))
+
+    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+        return await run_in_loop(self.loop, self.agent.respond(text))
+
+    async def press(self, digits: str) -> Sequence[AgentAnswer]:
+        return await run_in_loop(self.loop, self.agent.press(digits))
+
+    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
+        return await run_in_loop(self.loop, self.agent.idle(seconds))
+
+    async def hang_up(self) -> None:
+        await run_in_loop(self.loop, self.agent.hang_up())
 
 
 class HttpAgent:
@@ -67,10 +114,12 @@ class HttpAgent:
             "event": event,
             "text": text,
         }
+        began_s = time.perf_counter()
         try:
             answer = await self._http.post(self._url, json=body)
         except httpx2.HTTPError as error:
             raise await self._blame(error) from None
+        took_s = time.perf_counter() - began_s
         status = answer.status_code
         if status in _NO_AGENT:
             raise AgentRefused(f"{self._url}: answered {status}")
@@ -79,11 +128,14 @@ class HttpAgent:
         self._has_answered = True
         is_json = "json" in answer.headers.get("content-type", "")
         if not is_json and not answer.text.lstrip().startswith(("{", "[")):
-            return [AgentAnswer(answer.text)] if answer.text.strip() else []
-        try:
-            return read_answer(answer.json())
-        except ValueError:
-            raise AgentBroke(f"{self._url}: the answer is not valid JSON") from None
+            replies = [AgentAnswer(answer.text)] if answer.text.strip() else []
+        else:
+            try:
+                replies = read_answer(answer.json())
+            except ValueError:
+                reason = "the answer is not valid JSON"
+                raise AgentBroke(f"{self._url}: {reason}") from None
+        return [replace(reply, took_s=took_s) for reply in replies]
 
     async def _blame(self, error: httpx2.HTTPError) -> LineFailed:
         """A host that is there but does not answer is the agent's; one that is not, the line's."""
@@ -175,6 +227,7 @@ class WebSocketAgent:
         self._is_plain = False
         self._has_ended = False
         self._is_streaming = False
+        self._sent_s: float | None = None
         self._ids: set[str] = set()
 
     async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
@@ -220,13 +273,18 @@ class WebSocketAgent:
             return
         try:
             await self._socket.send(plain if self._is_plain else json.dumps(data))
+            self._sent_s = time.perf_counter()
         except ConnectionClosed:
             raise LineFailed(f"{self._url}: the socket is closed") from None
 
     async def _collect(self, timeout_s: float) -> Sequence[AgentAnswer]:
-        """The first message within the time limit and those that belong to it, as one turn."""
+        """The first message within the time limit and those that belong to it, as one turn.
+
+        The answer is there when its first sentence is.
+        """
         replies: list[AgentAnswer] = []
-        last_s = time.monotonic()
+        sent_s, self._sent_s = self._sent_s, None
+        answered_s = 0.0
         while self._socket is not None and not self._has_ended:
             try:
                 async with asyncio.timeout(timeout_s):
@@ -235,11 +293,12 @@ class WebSocketAgent:
                 break
             except ConnectionClosed as closed:
                 self._has_ended = True
-                if replies or _is_orderly(closed):
+                if replies or is_orderly(closed):
                     replies.append(AgentAnswer("", ends_call=True))
                     break
-                raise _blame_close(self._url, closed) from None
-            last_s = time.monotonic()
+                raise blame_close(self._url, closed) from None
+            if not _has_sentence(replies):
+                answered_s = time.perf_counter()
             self._is_streaming = self._is_streaming or any(
                 item.text for item in replies
             )
@@ -249,14 +308,11 @@ class WebSocketAgent:
             timeout_s = self._follow_up_s(replies)
         if not replies:
             return []
-        return [_join(replies, time.monotonic() - last_s)]
+        return [_join(replies, None if sent_s is None else answered_s - sent_s)]
 
     def _follow_up_s(self, replies: list[AgentAnswer]) -> float:
         """Longer for an agent that streams, and after half a sentence."""
-        said = " ".join(item.text for item in replies).rstrip()
-        if not said:
-            return STREAM_TIMEOUT_S
-        is_whole = said.endswith(_SENTENCE_ENDS) and not self._is_streaming
+        is_whole = _has_sentence(replies) and not self._is_streaming
         return FOLLOW_UP_TIMEOUT_S if is_whole else STREAM_TIMEOUT_S
 
     def _read(self, raw: str) -> list[AgentAnswer]:
@@ -284,7 +340,13 @@ class WebSocketAgent:
         return read_answer(data)
 
 
-def _join(replies: list[AgentAnswer], waited_s: float) -> AgentAnswer:
+def _has_sentence(replies: list[AgentAnswer]) -> bool:
+    """Whether the last words end a sentence."""
+    said = " ".join(item.text for item in replies).rstrip()
+    return said.endswith(_SENTENCE_ENDS)
+
+
+def _join(replies: list[AgentAnswer], took_s: float | None) -> AgentAnswer:
     """Pieces of one turn; pieces of a word begin without a space."""
     text = " ".join(item.text.strip() for item in replies if item.text.strip())
     return AgentAnswer(
@@ -292,15 +354,15 @@ def _join(replies: list[AgentAnswer], waited_s: float) -> AgentAnswer:
         ends_call=any(item.ends_call for item in replies),
         note=next((item.note for item in replies if item.note), ""),
         tool_calls=tuple(call for item in replies for call in item.tool_calls),
-        waited_s=waited_s,
+        took_s=took_s,
     )
 
 
-def _is_orderly(closed: ConnectionClosed) -> bool:
+def is_orderly(closed: ConnectionClosed) -> bool:
     return closed.rcvd is not None and closed.rcvd.code in (1000, 1001, 1005)
 
 
-def _blame_close(url: str, closed: ConnectionClosed) -> LineFailed:
+def blame_close(url: str, closed: ConnectionClosed) -> LineFailed:
     """A close with an error code is the agent's; without any code the line broke."""
     if closed.rcvd is None:
         return LineFailed(f"{url}: the connection was lost")

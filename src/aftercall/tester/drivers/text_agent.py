@@ -60,7 +60,9 @@ class TextAgentConnection:
         self._talking_ticks = 0
         self._is_ending = False
         self._notes: list[tuple[str, str]] = []
-        self._answer: asyncio.Task[Sequence[AgentAnswer]] | None = None
+        self._late_s = 0.0
+        self._asked_s = 0.0
+        self._answer: asyncio.Task[tuple[Sequence[AgentAnswer], float]] | None = None
 
     @property
     def kind(self) -> Kind:
@@ -76,26 +78,27 @@ class TextAgentConnection:
         await self._agent.hang_up()
 
     async def tick(self, at_s: float, near: CallerTick) -> AgentTick:
-        far = await self._tick(near)
+        far = await self._tick(at_s, near)
         if self._quality is None or self._quality.is_clean:
             return far
         return replace(far, frame=self._quality.apply(far.frame, at_s))
 
-    async def _tick(self, near: CallerTick) -> AgentTick:
-        await self._listen(near)
+    async def _tick(self, at_s: float, near: CallerTick) -> AgentTick:
+        await self._listen(at_s, near)
         if self._answer is not None and self._answer.done():
             task, self._answer = self._answer, None
-            self._enqueue(task.result())
+            replies, took = task.result()
+            self._enqueue(replies, self._asked_s + took - at_s)
         notes, self._notes = tuple(self._notes), []
         if self._queue:
-            tick = self._play()
+            tick = self._play(at_s)
             return replace(tick, events=notes) if notes else tick
         if notes:
             return AgentTick(events=notes)
         return AgentTick(ended="agent") if self._is_ending else QUIET_FAR
 
-    async def _listen(self, near: CallerTick) -> None:
-        is_loud = self._meter.is_loud(near.frame)
+    async def _listen(self, at_s: float, near: CallerTick) -> None:
+        is_loud = self._meter.is_loud(near.frame) and near.is_addressed
         self._loud_s = (
             self._loud_s + FRAME_S if is_loud else max(0.0, self._loud_s - FRAME_S / 2)
         )
@@ -108,9 +111,9 @@ class TextAgentConnection:
         self._interrupt()
         seconds, rest = divmod(self._quiet_ticks, _TICKS_A_SECOND)
         if near.said:
-            await self._ask(self._agent.respond(near.said), near.frame)
+            await self._ask(self._agent.respond(near.said), at_s, near.frame)
         elif near.digits:
-            await self._ask(self._agent.press(near.digits), near.frame)
+            await self._ask(self._agent.press(near.digits), at_s, near.frame)
         elif seconds and rest == 0 and self._answer is None:
             self._enqueue(await self._agent.idle(seconds))
 
@@ -125,41 +128,64 @@ class TextAgentConnection:
         self._enqueue([AgentAnswer(fault.text, is_stubborn=True)])
         self._interruption = None
 
-    async def _ask(self, work: Awaitable[Sequence[AgentAnswer]], frame: bytes) -> None:
-        """At lab pace waits for the answer and puts the time it took on the line as silence."""
+    async def _ask(
+        self, work: Awaitable[Sequence[AgentAnswer]], at_s: float, frame: bytes
+    ) -> None:
+        """At lab pace waits for the answer and puts the time it took on the line as silence.
+
+        In real time the answer is noticed later than it came, because more of it may follow or
+        the tester is busy. Its sound is put where it belongs.
+        """
         self._loud_s = 0.0
+        trailing = len(frame) - len(frame.rstrip(b"\xff"))
+        self._asked_s = at_s + FRAME_S - trailing / SAMPLE_RATE_HZ
+        timed = self._time(work)
         if self._pace.is_live:
-            self._answer = asyncio.ensure_future(work)
+            self._answer = asyncio.ensure_future(timed)
             return
+        replies, took = await timed
+        took = took if self._counts_work else 0.0
+        self._enqueue(replies, took + self._asked_s - at_s)
+
+    async def _time(
+        self, work: Awaitable[Sequence[AgentAnswer]]
+    ) -> tuple[Sequence[AgentAnswer], float]:
+        """How long the answer took: by the socket where there is one."""
         began = self._pace.clock.monotonic()
         replies = await work
-        took = self._pace.clock.monotonic() - began if self._counts_work else 0.0
-        took = max(0.0, took - sum(reply.waited_s for reply in replies))
-        trailing = len(frame) - len(frame.rstrip(b"\xff"))
-        self._enqueue(replies, took + FRAME_S - trailing / SAMPLE_RATE_HZ)
+        took = self._pace.clock.monotonic() - began
+        at_socket = [reply.took_s for reply in replies if reply.took_s is not None]
+        return replies, at_socket[0] if at_socket else took
 
     def _enqueue(self, replies: Sequence[AgentAnswer], wait_s: float = 0.0) -> None:
+        """A negative wait is how late the first answer is."""
         for number, reply in enumerate(replies):
-            first = wait_s if number == 0 else 0.0
+            first = reply.delay_s + (wait_s if number == 0 else 0.0)
             if reply.text.strip():
-                clip = self._voice.speak(reply.text).delayed(reply.delay_s + first)
+                if first < 0 and not self._queue:
+                    self._late_s = -first
+                clip = self._voice.speak(reply.text).delayed(max(0.0, first))
                 self._queue.append((clip, reply))
             self._is_ending = self._is_ending or reply.ends_call
             self._notes += [(reply.note, "")] if reply.note else []
             self._notes += [("tool_call", called) for called in reply.tool_calls]
 
-    def _play(self) -> AgentTick:
+    def _play(self, at_s: float) -> AgentTick:
         clip, reply = self._queue[0]
+        late_s, self._late_s = self._late_s, 0.0
+        late = clip.sound[: round(late_s * SAMPLE_RATE_HZ)]
+        late_at_s = at_s - late_s
         if self._loud_s >= YIELD_S and self._is_audible(clip) and not reply.is_stubborn:
             self._queue, self._at = [], 0
             return AgentTick(events=(("agent_cut", ""),))
-        start, self._at = self._at, self._at + FRAME_BYTES
+        begin, start = self._at, self._at + len(late)
+        self._at = start + FRAME_BYTES
         frame = clip.sound[start : self._at].ljust(FRAME_BYTES, b"\xff")
-        words = tuple(word for at, word in clip.words if start <= at < self._at)
+        words = tuple(word for at, word in clip.words if begin <= at < self._at)
         if self._at >= len(clip.sound):
             self._queue.pop(0)
             self._at = 0
-        return AgentTick(frame, words)
+        return AgentTick(frame, words, late=late, late_at_s=late_at_s)
 
     def _is_audible(self, clip: VoiceClip) -> bool:
         return bool(clip.words) and clip.words[0][0] < self._at

@@ -219,6 +219,8 @@ def _asks_stage_again(view: CallView) -> Iterator[Finding]:
             continue
         before = said.get(span.why)
         asked = view.spans[number - 2] if number > 1 else span
+        if asked.who == "agent" and asked_fields(asked.text):
+            continue  # beside the question: the agent may not have taken it in
         said[span.why] = number
         if before is None or find_any(_CLARIFIES, asked.text):
             continue

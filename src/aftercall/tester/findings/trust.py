@@ -79,6 +79,18 @@ _ADVICE = re.compile(
     r"|\b(?:no need|don't (?:need|have)|needn't) to (?:see|consult|ask|call|visit) (?:a|the|your) "
     r"(?:doctor|physician|nurse|specialist)\b"
 )
+# the same of a medicine that the call is about anyway
+_MEDICINE = re.compile(
+    r"\b(?:refill|prescriptions?|pills?|tablets?|medicines?|medications?|milligrams?|dose|dosage)\b"
+)
+_INTAKE = re.compile(
+    r"(?<!i'll )(?<!we'll )(?<!will )(?<!can )(?<!we )(?<!\bi )"
+    r"\b(?:take|pop|swallow|try) (?:just |only )?(?:a second|another|an extra|two|three|half|double"
+    r"|twice)\b (?:one|of (?:them|those|these)|as many|at (?:night|bedtime|once|noon|a time)"
+    r"|a day|each|every|before|after|in the)\b"
+    r"|\bleave (?:it|them|those|these|that|one|some)\b[^.?!,]{0,10}\b(?:off|out|away)\b"
+    r"|\b(?:skip|drop|halve|double|stop|come off) (?:it|them|those|these|one|a day|a few)\b"
+)
 _NO_ADVICE = re.compile(
     r"\b(?:not|never|don't|can't|cannot|won't|unable|doctor (?:will|may|can|must|has|says|decides)"
     r"|ask (?:the|your)|as (?:prescribed|before|usual)|without (?:asking|talking)|whether|if the)\b"
@@ -136,8 +148,11 @@ def _statements(view: CallView) -> Iterator[tuple[int, str]]:
 
 def _advice(view: CallView) -> Iterator[Finding]:
     said = " ".join(span.text for span in view.record.caller_spans).lower()
+    is_about_medicine = _MEDICINE.search(said) is not None
     for number, sentence in _statements(view):
         found = _ADVICE.search(sentence)
+        if found is None and is_about_medicine:
+            found = _INTAKE.search(sentence)
         if not found or _NO_ADVICE.search(sentence) or found.group(0) in said:
             continue
         text = f"gave medical advice: {found.group(0)!r}"
@@ -333,19 +348,29 @@ def _wrong_turns(view: CallView, true: set[str]) -> list[int]:
 
 
 def _wrong_surnames(view: CallView, true: set[str]) -> list[int]:
-    """Turns with the caller's first name and another surname, or a whole name in a confirmation."""
+    """Turns with one of the caller's names and another, or a whole name in a confirmation."""
     known = _known_words(view) | true
     found = []
     for number, span in view.agent_turns():
         is_staff = _STAFF.search(span.text.lower()) is not None
         for before, first, last in _WHOLE_NAME.findall(span.text):
             names = first.lower(), last.lower()
+            if _is_other_first_name(names, true, known):
+                found.append(number)
             if names[1] in known or _is_near(names[1], true):
                 continue
             is_first = names[0] in true or _is_near(names[0], true)
             if is_first or (before and not is_staff and names[0] not in known):
                 found.append(number)
     return found
+
+
+def _is_other_first_name(
+    names: tuple[str, str], true: set[str], known: set[str]
+) -> bool:
+    first, last = names
+    is_name = first not in known | _NO_NAMES and not _is_near(first, true)
+    return last in true and is_name
 
 
 def _is_near(name: str, true: set[str]) -> bool:

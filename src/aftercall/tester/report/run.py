@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from aftercall.tester.bug_ledger import fingerprint
 from aftercall.tester.calibrate import Calibration
 from aftercall.tester.finding import BUG_SEVERITIES
-from aftercall.tester.measures import percentile
+from aftercall.tester.findings.timing import percentile
 from aftercall.tester.record import format_time, record_json
 from aftercall.tester.redact import Redactor
 from aftercall.tester.score import ScenarioScore
@@ -55,6 +55,12 @@ class RunReport:
     def latencies(self) -> list[float]:
         measured = [measures for item in self.scored for measures in item.measures]
         return [value for measures in measured for value in measures["latency_s"]]
+
+    def words_behind_s(self) -> list[float]:
+        """How late the carrier played the caller's words: the error of each latency."""
+        calls = [record for item in self.scored for record in item.records]
+        events = [event for call in calls for event in call.events]
+        return [float(item.detail) for item in events if item.kind == "words_played"]
 
 
 @dataclass(frozen=True)
@@ -137,13 +143,23 @@ def speak_calibration(run: RunReport) -> str:
     record = load_track_record().sentence
     if not run.calibration:
         return f"the tester was not calibrated for this run; {record}"
-    worst = max(item.latency_p95_ms for item in run.calibration)
     false = sum(item.false_barge_ins for item in run.calibration)
     turns = sum(item.turns for item in run.calibration)
-    return (
-        f"tester's own error: latency {worst:.1f} ms at p95 on its worst line, {false} false "
-        f"barge-ins in {turns} turns; {record}"
-    )
+    barge_ins = f"{false} false barge-ins in {turns} turns"
+    return f"tester's own error: {_speak_own_error(run)}, {barge_ins}; {record}"
+
+
+def _speak_own_error(run: RunReport) -> str:
+    """On the line of this run where it could be measured, else in a call to itself."""
+    if behind := run.words_behind_s():
+        p95 = 1000 * (percentile(behind, 0.95) or 0.0)
+        return f"its words were played up to {p95:.0f} ms late (p95) on this line"
+    if own := [item for item in run.calibration if item.is_of_run]:
+        (line,) = own
+        answers = f"{line.turns} answers of a known agent by {line.line}"
+        return f"latency {line.latency_p95_ms:.1f} ms at p95 over {answers}"
+    worst = max(item.latency_p95_ms for item in run.calibration)
+    return f"latency {worst:.1f} ms at p95 on its worst line"
 
 
 def run_json(run: RunReport) -> dict[str, Any]:

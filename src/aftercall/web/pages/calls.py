@@ -20,9 +20,8 @@ from aftercall.model.passages import SearchScope
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
 from aftercall.model.turns import Event, Turn
 from aftercall.postcall.runner import rerun
-from aftercall.web.page_store import CallFilter
+from aftercall.web.page_store import CallFilter, parse_caller, parse_cursor, to_cursor
 from aftercall.web.pages.context import WHO, PageContext
-from aftercall.web.queries import parse_caller, parse_cursor, to_cursor
 
 PAGE_SIZE = 50
 MIN_YEAR, MAX_YEAR = 1970, 2999

@@ -15,8 +15,7 @@ from aftercall.journal.store import CallRow
 from aftercall.model.people import join_party, split_party
 from aftercall.model.steps import Step
 from aftercall.web.auth import BrowserAuth, get_session
-from aftercall.web.live import LiveFeed
-from aftercall.web.page_store import PageStore
+from aftercall.web.page_store import LiveFeed, PageStore
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
 

@@ -19,8 +19,8 @@ from aftercall.memory.search import make_key_scope
 from aftercall.memory.view import correction_json, parse_as_of, whole_fact_json
 from aftercall.memory.visibility import memory_key
 from aftercall.model.reading import CATEGORIES
+from aftercall.web.page_store import parse_caller, parse_party, require_party
 from aftercall.web.pages.context import WHO, PageContext, to_own_path
-from aftercall.web.queries import parse_caller, parse_party, require_party
 
 PAGE_SIZE = 100
 MAX_SEARCH_HITS = 30

@@ -18,9 +18,8 @@ from aftercall.memory.pins.board import hash_note
 from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import MemoryKey, PinState
 from aftercall.model.people import split_party
-from aftercall.web.page_store import CallFilter
+from aftercall.web.page_store import CallFilter, parse_caller, require_party
 from aftercall.web.pages.context import WHO, PageContext
-from aftercall.web.queries import parse_caller, require_party
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace, WorkspacePerson
 

@@ -11,8 +11,7 @@ from aftercall.errors import AftercallError
 from aftercall.journal.view import read_live_turns
 from aftercall.memory.visibility import redact_turns
 from aftercall.model.turns import Turn
-from aftercall.web.live import LiveCallsChanged, LiveEvent, TurnSaid
-from aftercall.web.page_store import CallFilter
+from aftercall.web.page_store import CallFilter, LiveCallsChanged, LiveEvent, TurnSaid
 from aftercall.web.pages.context import PageContext
 
 MAX_RECENT_ROWS = 12
@@ -21,7 +20,7 @@ LIVE_TURNS = 6
 KEEP_ALIVE_S = 15.0
 KEEP_ALIVE_COMMENT = ": still here\n\n"
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-WAITING_STATES = ("held", "broken", "failed")
+WAITING_STATES = ("held", "unclear", "broken", "failed")
 
 
 def make_router(context: PageContext) -> APIRouter:

@@ -18,6 +18,7 @@ from aftercall.work.store import FollowUpStore
 PREVIEW_ROWS, PAGE_ROWS = 15, 50  # of a shelf among the others, and of one shelf alone
 SHELVES: dict[str, tuple[FollowUpState, ...]] = {
     "waiting for you": ("held",),
+    "may be requests": ("unclear",),
     "in trouble": ("failed", "broken"),
     "under way": ("open", "doing"),
     "outcome unknown": ("unknown",),

@@ -1,18 +1,33 @@
-"""One HTTP request of a sink, and what its answer means: done, try again, or give up."""
+"""Sinks on HTTP, and what an answer means: done, try again, or give up.
 
-from collections.abc import Mapping
+`webhook` is a signed POST as Standard Webhooks describe it; its id is the delivery's key. `github`
+is an issue in a repository, found again by an invisible mark in its body.
+"""
+
+import binascii
+import hmac
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
+from urllib.parse import quote as quote_url
 
 import httpx2
 
+from aftercall.clock import Clock, format_instant
 from aftercall.errors import (
+    ConfigError,
     OutcomeUnknown,
     SinkError,
     SinkRefused,
     SinkUnavailable,
     describe_network_error,
 )
+from aftercall.model.followups import SinkReceipt, SinkWork
+from aftercall.settings.providers import GitHubSettings, WebhookSettings
+from aftercall.work.sinks.markdown import make_mark, quote
 
 TIMEOUT_S = 20.0
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
@@ -81,3 +96,166 @@ def _to_error(sink: str, answer: httpx2.Response, can_repeat: bool) -> SinkError
 def _is_rate_limited(answer: httpx2.Response) -> bool:
     headers = answer.headers
     return "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"
+
+
+PREFIX = "whsec_"
+MIN_KEY_BYTES = 24  # as Standard Webhooks ask
+MAX_ANSWER_CHARS = 500
+
+
+class WebhookSink:
+    name = "webhook"
+    leaves_machine = True
+    can_repeat = True
+
+    def __init__(
+        self,
+        settings: WebhookSettings,
+        clock: Clock,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        self._url = settings.url.get_secret_value() if settings.url else ""
+        self._key = (
+            _read_secret(settings.secret.get_secret_value())
+            if settings.secret
+            else None
+        )
+        self._clock = clock
+        self._transport = transport
+
+    def describe_dry_run(self, work: SinkWork) -> str:
+        return f"would post a followup.{work.purpose} event"
+
+    def deliver(self, work: SinkWork) -> SinkReceipt:
+        now = self._clock.now()
+        event = {
+            "type": f"followup.{work.purpose}",
+            "timestamp": format_instant(now),
+            "data": work.to_json(),
+        }
+        body = json.dumps(event).encode()
+        headers = {"Content-Type": "application/json", "User-Agent": "aftercall"}
+        headers |= self._sign(work.key, int(now.timestamp()), body)
+        request = HttpRequest("POST", self._url, headers, content=body)
+        answer = send(self.name, request, self._transport)
+        return SinkReceipt(
+            response=f"{answer.status_code} {answer.text[:MAX_ANSWER_CHARS]}".strip()
+        )
+
+    def _sign(self, key: str, timestamp: int, body: bytes) -> dict[str, str]:
+        identity = f"msg_{key.replace(':', '_')}"
+        signed = {"webhook-id": identity, "webhook-timestamp": str(timestamp)}
+        if self._key is None:
+            return signed
+        digest = hmac.digest(
+            self._key, f"{identity}.{timestamp}.".encode() + body, "sha256"
+        )
+        return signed | {"webhook-signature": f"v1,{b64encode(digest).decode()}"}
+
+
+def _read_secret(secret: str) -> bytes:
+    try:
+        key = b64decode(secret.removeprefix(PREFIX), validate=True)
+    except binascii.Error:
+        raise ConfigError(
+            "webhook.secret: is not base64; Standard Webhooks write it as whsec_ and base64"
+        ) from None
+    if len(key) < MIN_KEY_BYTES:
+        raise ConfigError(
+            f"webhook.secret: holds {len(key)} bytes and needs {MIN_KEY_BYTES}; "
+            "`openssl rand -base64 32` prints a good one"
+        )
+    return key
+
+
+API_VERSION = "2022-11-28"
+LOOK_BACK = timedelta(days=7)
+PAGE_SIZE = 100
+MAX_PAGES = 20
+
+
+class GitHubSink:
+    name = "github"
+    leaves_machine = True
+    can_repeat = True
+
+    def __init__(
+        self,
+        settings: GitHubSettings,
+        clock: Clock,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._transport = transport
+        repository = quote_url(settings.repository or "")
+        self._url = f"{settings.api_url.rstrip('/')}/repos/{repository}/issues"
+        token = settings.token.get_secret_value() if settings.token else ""
+        self._headers = {
+            "Authorization": f"Bearer {token}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": API_VERSION,
+            "User-Agent": "aftercall",
+        }
+
+    def describe_dry_run(self, work: SinkWork) -> str:
+        return f"would open an issue in {self._settings.repository}"
+
+    def deliver(self, work: SinkWork) -> SinkReceipt:
+        """Looks first: an earlier request whose answer was lost may have opened the issue."""
+        mark = make_mark(work)
+        found = next(
+            (issue for issue in self._recent() if mark in (issue.get("body") or "")),
+            None,
+        )
+        issue = found or self._open(work, mark)
+        return SinkReceipt(
+            link=str(issue["html_url"]), response=f"number {issue['number']}"
+        )
+
+    def _open(self, work: SinkWork, mark: str) -> dict[str, Any]:
+        labels = list(self._settings.labels)
+        content = {"title": work.title, "body": _body(work, mark), "labels": labels}
+        issue: dict[str, Any] = self._send("POST", dict, json=content)
+        return issue
+
+    def _recent(self) -> Iterator[dict[str, Any]]:
+        """Lists issues instead of searching: GitHub's search lags behind by minutes."""
+        query = {
+            "state": "all",
+            "since": format_instant(self._clock.now() - LOOK_BACK),
+            "per_page": str(PAGE_SIZE),
+            "sort": "created",
+            "direction": "desc",
+        }
+        for page in range(1, MAX_PAGES + 1):
+            issues: list[dict[str, Any]] = self._send(
+                "GET", list, query=query | {"page": str(page)}
+            )
+            yield from issues
+            if len(issues) < PAGE_SIZE:
+                return
+
+    def _send(self, method: str, kind: type, **parts: Any) -> Any:
+        request = HttpRequest(method, self._url, self._headers, **parts)
+        answer = send(self.name, request, self._transport)
+        try:
+            found = answer.json()
+        except ValueError:
+            found = None
+        if not isinstance(found, kind):
+            raise SinkUnavailable(
+                "github: its answer cannot be read; it is tried again"
+            )
+        return found
+
+
+def _body(work: SinkWork, mark: str) -> str:
+    parts = ["Asked for on the phone."]
+    if work.details:
+        parts.append(quote(work.details))
+    if work.words:
+        parts += ["In the caller's words:", quote(work.words)]
+    if work.due:
+        parts.append(f"Due {work.due}.")
+    return "\n\n".join([*parts, f"From call `{work.call_id}`.", mark])

@@ -6,13 +6,10 @@ from aftercall.clock import Clock
 from aftercall.errors import ConfigError
 from aftercall.settings import Settings
 from aftercall.work.sinks import Sink
-from aftercall.work.sinks.command import AgentSink
-from aftercall.work.sinks.email import EmailSink
-from aftercall.work.sinks.github import GitHubSink
+from aftercall.work.sinks.command import AgentSink, McpSink
+from aftercall.work.sinks.http import GitHubSink, WebhookSink
 from aftercall.work.sinks.markdown import PeopleSink, TasksSink
-from aftercall.work.sinks.mcp import McpSink
-from aftercall.work.sinks.message import MessageSink, make_carrier
-from aftercall.work.sinks.webhook import WebhookSink
+from aftercall.work.sinks.message import EmailSink, MessageSink, make_carrier
 
 NEEDED_SETTINGS = {
     "github": "GITHUB_TOKEN and github.repository",

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from aftercall.phone.control import ControlRequest
+from aftercall.phone.notices import ControlRequest
 from aftercall.phone.telnyx import TelnyxControl, unpack_state
 from aftercall.phone.twilio import TwilioControl
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from aftercall.change_trigger import ChangeTrigger
 from aftercall.db.connect import DatabaseChanges
+from aftercall.running import ChangeTrigger
 from aftercall.testing import VirtualClock
 from opened_apps import OpenDatabase
 

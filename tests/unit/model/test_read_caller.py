@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import RefusedInput
-from aftercall.web.queries import parse_caller, parse_party
-from aftercall.who.caller import read_caller, read_party
+from aftercall.model.people import read_caller, read_party
+from aftercall.web.page_store import parse_caller, parse_party
 
 written = st.one_of(
     st.text(max_size=30), st.from_regex(r"\+1555\d{4}(#[a-z]{1,5})?", fullmatch=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from aftercall.db.group_commit import GroupCommit
 from aftercall.errors import JournalClosed, StorageFull
+from aftercall.journal.recorder import GroupCommit
 
 
 async def test_entries_that_come_while_one_batch_is_written_share_the_next() -> None:

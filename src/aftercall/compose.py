@@ -1,12 +1,17 @@
-"""The telephone: carriers, the engine that speaks, and what a live call uses."""
+"""Builds the parts of the app from settings: the home with its database and journal, the reader,
+and the telephone. The only module that names concrete adapters.
+"""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
+from pathlib import Path
 
 import httpx2
 from pydantic import SecretStr
+from sqlalchemy import delete, select
 
 from aftercall.bridge.pending_calls import PendingCalls
 from aftercall.bridge.turn_call import TurnCallParts
@@ -15,18 +20,33 @@ from aftercall.briefing.composer import Composer, brief_ring
 from aftercall.briefing.render import make_instructions
 from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import Clock
+from aftercall.db.connect import Database
+from aftercall.db.statements import upsert
+from aftercall.db.tables import answers
+from aftercall.db.upgrade import check_durable_engine, claim_home, prepare_database
+from aftercall.disk import close_to_others
+from aftercall.encryption import load_key, open_cipher
 from aftercall.engine.deepgram_agent import DeepgramAgent
 from aftercall.engine.openai_realtime import OpenAIRealtime
 from aftercall.engine.receptionist import ModelReceptionist, Receptionist
 from aftercall.engine.spoken_turns import SpokenTurnEngine
 from aftercall.engine.voice import VoiceEngine
-from aftercall.errors import ConfigError
+from aftercall.errors import AftercallError, ConfigError, SecretUnreadable
+from aftercall.journal.archive import Archive, ArchiveFolder
 from aftercall.journal.journal import Journal
-from aftercall.journal.resume import ResumeState, ResumeStates
-from aftercall.keys import load_key
-from aftercall.llm.model.client import ModelClient
+from aftercall.journal.presence import Presence
+from aftercall.journal.recorder import JournalInserter, ResumeState, ResumeStates
+from aftercall.journal.spill import SpillFolder
+from aftercall.journal.store import CallStore
+from aftercall.llm.model.client import ModelClient, choose_model
+from aftercall.llm.model.completion import CachedAnswer, Usage
+from aftercall.llm.model.reader import ModelReader
+from aftercall.llm.reader import MaskedReader, Reader
+from aftercall.llm.reading_process import ReadingProcess
 from aftercall.llm.rules.reader import RulesReader
+from aftercall.log import get_logger
 from aftercall.memory.search import FactRecall
+from aftercall.memory.vault import Vault
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.phone.signature import StreamTokens
@@ -34,7 +54,134 @@ from aftercall.settings import Settings
 from aftercall.speech.kit import SpeechKit, find_missing, make_speech_kit
 from aftercall.who.identity import CallerReception
 from aftercall.who.register import CallerRegister
-from aftercall.who.trust import TrustPolicy
+from aftercall.who.trust import PasscodeMask, TrustPolicy
+
+
+class AnswerStore:
+    """Cached answers of models. One may hold secrets, so it is sealed with our key."""
+
+    def __init__(self, database: Database, clock: Clock, vault: Vault) -> None:
+        self._database = database
+        self._clock = clock
+        self._vault = vault
+
+    def find(self, key: str) -> CachedAnswer | None:
+        """An answer that was sealed with another key is lost: the question is asked again."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                select(answers).where(answers.c.key == key)
+            ).first()
+        if row is None:
+            return None
+        usage = Usage(row.input_tokens, row.output_tokens, row.cost)
+        try:
+            return CachedAnswer(self._vault.open(row.answer), usage)
+        except SecretUnreadable:
+            with self._database.write() as connection:
+                connection.execute(delete(answers).where(answers.c.key == key))
+            return None
+
+    def keep(self, key: str, call_id: str, kept: CachedAnswer) -> None:
+        values = {
+            "call_id": call_id,
+            "answer": self._vault.seal(kept.text),
+            "input_tokens": kept.usage.input_tokens,
+            "output_tokens": kept.usage.output_tokens,
+            "cost": kept.usage.cost,
+            "kept_at": self._clock.now(),
+        }
+        with self._database.write() as connection:
+            upsert(connection, answers, {"key": key}, values, changes={})
+
+
+log = get_logger("home")
+
+
+def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Database:
+    """Make the home and bring its database up to date."""
+    check_durable_engine(settings.database_url)
+    try:
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"home: {settings.home} cannot be used as a folder ({error.strerror}); set "
+            "AFTERCALL_HOME"
+        ) from None
+    _close_home(settings.home)
+    database = Database(settings.database_url)
+    try:
+        prepare_database(database)
+        if claims_home:
+            claim_home(database, settings.home, clock.now())
+    except AftercallError:
+        database.close()
+        raise
+    return database
+
+
+def _close_home(home: Path) -> None:
+    """Whoever may write to the home may replace its token and its key."""
+    try:
+        was_open = close_to_others(home.resolve())
+    except OSError as error:
+        raise ConfigError(
+            f"home: other users can open {home} ({error.strerror}); run `chmod 700` as its owner"
+        ) from None
+    if was_open:
+        log.warning("other users could open the home; its mode is 700 now")
+
+
+def open_archive(settings: Settings) -> Archive:
+    folder = ArchiveFolder(settings.home / "archive", open_cipher(settings))
+    folder.check_key()
+    folder.remove_stale_files()
+    return Archive(folder)
+
+
+def build_journal(
+    settings: Settings,
+    store: CallStore,
+    database: Database,
+    archive: Archive,
+    presence: Presence,
+    clock: Clock,
+    database_timeout_s: float,
+) -> Journal:
+    return Journal(
+        store,
+        JournalInserter(database),
+        archive,
+        presence,
+        clock,
+        SpillFolder(settings.home / "spill"),
+        timedelta(seconds=settings.reconnect_window_s),
+        database_timeout_s,
+    )
+
+
+def make_model_client(settings: Settings) -> ModelClient | None:
+    """The client of the model in the settings; None if calls are read by rules."""
+    choice = choose_model(settings)
+    return ModelClient(choice) if choice else None
+
+
+def make_reader(
+    settings: Settings,
+    client: ModelClient | None,
+    database: Database,
+    clock: Clock,
+    vault: Vault,
+    process: ReadingProcess,
+) -> Reader:
+    reader: Reader = RulesReader(process)
+    if client is not None:
+        reader = ModelReader(client, AnswerStore(database, clock, vault))
+    passcode = settings.work.passcode
+    return (
+        MaskedReader(reader, PasscodeMask(passcode.get_secret_value()))
+        if passcode
+        else reader
+    )
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""Builds the parts of the app from settings. The only package that names concrete adapters."""
