@@ -96,7 +96,7 @@ _CALLING_OFF = ("cancel ", "remove ", "delete ", "take ")
 _MAYBE = 0.4
 _PLAIN = 0.85  # confidence of a pattern that is seldom wrong
 _LIKELY = 0.2
-_PLAINEST = 0.95
+_PLAINEST = 0.95  # of one that is hardly ever wrong
 _BELONGS = ("R", "D", "X", "Y")
 
 

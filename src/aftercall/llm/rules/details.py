@@ -8,7 +8,8 @@ from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.state import Item, RequestState
 
 MAX_GATHERED = 14  # clauses of one request
-MAX_BEFORE = 4  # of them from before it was asked for
+MAX_OPENING = 2  # of them from where its matter was opened
+MAX_BEFORE = 3  # of them from just before it was asked for
 FEW_STEMS = 2  # a request that names less is told by what was said before it
 BELONGS = 0.35
 _INTRODUCES = load_patterns("aftercall.llm.rules", "state")["introduces"]
@@ -41,7 +42,11 @@ def _asked_in(item: Item) -> int:
 def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:
     item = items[index]
     first = _asked_in(item)
-    others = [other for at, other in enumerate(items) if at != index]
+    others = [
+        other
+        for at, other in enumerate(items)
+        if at != index and other.status == "open"
+    ]
     theirs = " ".join(" ".join((*other.details, other.words)) for other in others)
     said = [act for act in said if act.clause.plain.said not in theirs]
     after = [act for act in said if act.seq >= first and _is_of(act, first, others)]
@@ -52,11 +57,17 @@ def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:
         if since < act.seq <= first and act not in after and _leads_up(act)
     ]
     is_vague = index == 0 or len(item.topic) < FEW_STEMS
-    told = [*(before[-MAX_BEFORE:] if is_vague else ()), *after]
+    told = [*(_choose(before) if is_vague else ()), *after]
     fresh = [act.clause.plain.said for act in told]
     new = [words for words in fresh if not _is_known(words, item)]
     details = tuple(dict.fromkeys((*item.details, *new)))
     return item._replace(details=details[:MAX_GATHERED])
+
+
+def _choose(before: list[Act]) -> list[Act]:
+    """How the matter was opened, and what was said just before it was asked for."""
+    first, rest = before[:MAX_OPENING], before[MAX_OPENING:]
+    return [*first, *rest[-MAX_BEFORE:]]
 
 
 def _is_of(act: Act, first: int, others: list[Item]) -> bool:
