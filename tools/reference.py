@@ -20,6 +20,7 @@ from aftercall.tester.scenario import (
     After,
     AntiRepetition,
     CallerContext,
+    CallerHabits,
     CallLimits,
     LineNoise,
     LineQuality,
@@ -28,6 +29,7 @@ from aftercall.tester.scenario import (
     ScenarioStage,
     ScriptedAnswer,
     ScriptedTurn,
+    SpeakingManner,
     Verification,
 )
 from aftercall.web.server import make_server
@@ -150,6 +152,8 @@ PARTS: tuple[type[TurnPart], ...] = (
         Scenario,
         PlannedCall,
         CallerContext,
+        SpeakingManner,
+        CallerHabits,
         ScenarioStage,
         Verification,
         ScriptedAnswer,

@@ -13,6 +13,7 @@ from websockets.frames import Frame, Opcode
 
 from aftercall.sockets.mailbox import MAX_QUEUED_MESSAGES
 from aftercall.sockets.server import (
+    MAX_FRAMES_A_SECOND,
     AsgiMediaSocket,
     FastMediaSocket,
     open_media_socket,
@@ -221,3 +222,19 @@ async def test_what_nobody_takes_stays_with_the_sender() -> None:
         await client.close()
 
     await hold(meet, visit)
+
+
+async def test_a_flood_of_frames_ends_the_socket_before_it_holds_up_others() -> None:
+    got: list[str | bytes] = []
+
+    async def meet(line: AsgiMediaSocket) -> None:
+        got.extend(await receive_all(line))
+
+    async def visit(client: ClientConnection) -> None:
+        frame = Frame(Opcode.TEXT, b"x").serialize(mask=True)
+        client.transport.write(frame * 20 * MAX_FRAMES_A_SECOND)
+        with pytest.raises(ConnectionClosed):
+            await client.recv()
+
+    await hold(meet, visit)
+    assert len(got) <= MAX_FRAMES_A_SECOND

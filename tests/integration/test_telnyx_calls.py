@@ -12,6 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.app import App
+from aftercall.bridge import turn_call
 from aftercall.clock import SystemClock
 from aftercall.errors import DatabaseUnreachable
 from aftercall.lab.carrier import DeliveryFaults
@@ -276,8 +277,10 @@ async def until_said(call: TelnyxCall, clock: VirtualClock) -> None:
 
 
 async def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
-    settings: Settings, line: Line, open_app: OpenApp
+    settings: Settings, line: Line, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # a second server starts meanwhile, on a machine that may be busy
+    monkeypatch.setattr(turn_call, "WRITE_TIMEOUT_S", 30.0)
     before = reach(open_app(telnyx_settings(settings), SystemClock()), line)
     async with telnyx_town(before, line) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)

@@ -37,6 +37,7 @@ from aftercall.tester.report.run import (
     speak_latency,
 )
 from aftercall.tester.results import RunLog, RunResults, StartedRun
+from aftercall.tester.scenario import SpeakingManner
 from aftercall.tester.score import ScenarioScore
 from aftercall.tester.statistics import Comparison
 from aftercall.tester.suite import (
@@ -235,6 +236,9 @@ class WordsVoice:
             words.append((len(sound), word))
             sound += utter(word)
         return VoiceClip(sound, tuple(words))
+
+    def adapt(self, manner: SpeakingManner, language: str) -> "WordsVoice":
+        return self
 
 
 def _choose_voice(name: str, *, for_agent: bool = False) -> CallerVoice:

@@ -35,6 +35,7 @@ MAX_OPENING_WORDS = 5  # of a subject; more are not one
 MIN_SHARED_WORDS = 2  # in a dispute about a value or a denial
 _IT = re.compile(r"(?:(?:no|sorry|and|but) )*(?:it|that) is\b")
 _HABITS = frozenset({"drink", "eat", "take", "have", "us", "plai"})
+_WISHES = ("best time", "contact")  # told by one word of many
 _BOUNDS = frozenset({"at", "until", "till", "before", "after", "from", "since", "by"})
 # each stands for itself: a second one is another one
 _EVENTS: frozenset[Category] = frozenset({"action_item", "decision", "emotional"})
@@ -231,12 +232,19 @@ def _compare_statements(new: Claim, known: Claim) -> Verdict | None:
         return "different"
     if not mine.kinds & theirs.kinds or _differ(mine.case, theirs.case):
         return None
+    if mine.attribute in _WISHES and _wish_for_two(new, known):
+        return None
     if _has_same_value(mine, theirs):
         return "same"
     if new.adds:
         return None
     is_sure = kinship == "same" and mine.case == theirs.case
     return "update" if is_sure or new.corrects else "disputed"
+
+
+def _wish_for_two(new: Claim, known: Claim) -> bool:
+    """ "Juniper tea in the evening" and "cardamom tea in the evening": the hour is not the wish."""
+    return bool(new.words - known.words) and bool(known.words - new.words)
 
 
 def _has_same_value(mine: Statement, theirs: Statement) -> bool:

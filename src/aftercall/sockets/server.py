@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from fastapi import WebSocket
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import CloseCode
 from websockets.http11 import Request
 from websockets.protocol import State
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent
 
 
+MAX_FRAMES_A_SECOND = 4_000  # a call has 50, and some hundreds after a stall
 SCOPE_EXTENSION = "aftercall.fast_socket"
 """The key of the ASGI scope under which the app finds the protocol object."""
 
@@ -29,6 +31,8 @@ class FastWebSocket(WebSocketsSansIOProtocol):
         self.mailbox = Mailbox[str | bytes]()
         self._parser: FrameParser | None = None
         self._arrivals = 0
+        self._second = 0.0
+        self._frames = 0
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
@@ -61,6 +65,9 @@ class FastWebSocket(WebSocketsSansIOProtocol):
             super().data_received(data)
             return
         for piece in self._parser.feed(data):
+            if self._is_flooded():
+                self._refuse_flood()
+                return
             if isinstance(piece, UnhandledBytes):
                 super().data_received(piece.raw)
             elif self.conn.state is State.OPEN:  # else the socket is closing
@@ -71,6 +78,20 @@ class FastWebSocket(WebSocketsSansIOProtocol):
                     super().data_received(piece.raw)
                 else:
                     self.mailbox.add(message)
+
+    def _is_flooded(self) -> bool:
+        """Whether more frames came within a second than any call has."""
+        now = self.loop.time()
+        if now - self._second >= 1:
+            self._second, self._frames = now, 0
+        self._frames += 1
+        return self._frames > MAX_FRAMES_A_SECOND
+
+    def _refuse_flood(self) -> None:
+        if self.conn.state is State.OPEN:
+            self.conn.fail(CloseCode.POLICY_VIOLATION, "too many frames")
+            self.transport.write(b"".join(self.conn.data_to_send()))
+        self.transport.close()
 
     def write_message(self, message: str | bytes) -> None:
         if self.conn.state is State.OPEN and not self.transport.is_closing():

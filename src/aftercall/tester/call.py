@@ -75,7 +75,8 @@ async def run_call(
     """
     plan = scenario.calls[number - 1]
     seed = scenario.seed + run
-    side = _CallerSide(rig, caller, plan, scenario.limits, seed)
+    voice = rig.voice.adapt(plan.caller_context.manner, scenario.language)
+    side = _CallerSide(rig, caller, plan, scenario.limits, seed, voice)
     quality = LineQualityFilter(scenario.line, scenario.noise, seed)
     started_at = rig.pace.clock.now()
     caller_number = plan.caller_context.number
@@ -203,7 +204,9 @@ class _CallerSide:
         plan: PlannedCall,
         limits: CallLimits,
         seed: int,
+        voice: CallerVoice,
     ) -> None:
+        self._voice = voice
         self._habits = _HabitDraws(plan.caller_context.habits, seed)
         self._rig = rig
         self._caller = caller
@@ -385,7 +388,7 @@ class _CallerSide:
 
     def _warm_up(self, text: str) -> None:
         with suppress(LineFailed):
-            self._rig.voice.speak(text)
+            self._voice.speak(text)
 
     def _speak_when_due(self, at_s: float) -> None:
         if self._next is None:
@@ -415,7 +418,7 @@ class _CallerSide:
             return press_keys(move.text)
         if move.clip is not None:
             return read_clip(self._rig.clips / move.clip, move.text)
-        return self._rig.voice.speak(move.text)
+        return self._voice.speak(move.text)
 
     async def _break_silence(self, at_s: float) -> None:
         first = (

@@ -152,6 +152,19 @@ class AntiRepetition(TurnPart):
     )
 
 
+class SpeakingManner(TurnPart):
+    """How the caller's words sound, where espeak-ng speaks them."""
+
+    accent: str = Field(
+        default="",
+        pattern=r"^[a-zA-Z0-9+-]{0,30}$",
+        description="a voice of espeak-ng, such as `en-gb-scotland` or `en+f3`; "
+        "the scenario's language if unset",
+    )
+    words_per_minute: int = Field(default=165, ge=80, le=400, description="how fast")
+    pitch: int = Field(default=60, ge=0, le=99, description="how high")
+
+
 class CallerHabits(TurnPart):
     """What a caller does while the agent speaks, drawn from the scenario's seed.
 
@@ -197,6 +210,9 @@ class CallerContext(TurnPart):
     markers: Texts = Field(
         default=(),
         description="words that only this caller has said; in another's call they are a leak",
+    )
+    manner: SpeakingManner = Field(
+        default=SpeakingManner(), description="how their words sound"
     )
     habits: CallerHabits = Field(
         default=CallerHabits(), description="what they do while the agent speaks"

@@ -27,7 +27,7 @@ from aftercall.speech.sound import (
     read_wav,
     tone,
 )
-from aftercall.tester.scenario import LineNoise, LineQuality
+from aftercall.tester.scenario import LineNoise, LineQuality, SpeakingManner
 
 MIN_WORD_FRAMES, MAX_WORD_FRAMES = 8, 26
 GAP_FRAMES = 3
@@ -62,6 +62,10 @@ class VoiceClip:
 class CallerVoice(Protocol):
     def speak(self, text: str) -> VoiceClip: ...
 
+    def adapt(self, manner: SpeakingManner, language: str) -> "CallerVoice":
+        """The voice of one caller; the same where a voice has no manners."""
+        ...
+
 
 class ToneVoice:
     """A burst for each word.
@@ -74,6 +78,9 @@ class ToneVoice:
 
     def speak(self, text: str) -> VoiceClip:
         return _burst(self._loud, text)
+
+    def adapt(self, manner: SpeakingManner, language: str) -> "ToneVoice":
+        return self
 
 
 @lru_cache(maxsize=4096)
@@ -91,9 +98,18 @@ def _burst(loud: bytes, text: str) -> VoiceClip:
 class EspeakVoice:
     """Real words from espeak-ng, which is started once for each new sentence."""
 
-    def __init__(self, *command: str, pitch: int = 50) -> None:
-        self._espeak = Espeak(command, "en", pitch=pitch)
+    def __init__(
+        self,
+        *command: str,
+        language: str = "en",
+        words_per_minute: int = 165,
+        pitch: int = 50,
+    ) -> None:
+        self._espeak = Espeak(command, language, words_per_minute, pitch)
         self.speak = cache(self._speak)
+
+    def adapt(self, manner: SpeakingManner, language: str) -> "EspeakVoice":
+        return _adapted(self._espeak.command, manner, manner.accent or language)
 
     def _speak(self, text: str) -> VoiceClip:
         try:
@@ -102,6 +118,19 @@ class EspeakVoice:
             reason = f"espeak-ng could not speak ({type(error).__name__})"
             raise LineFailed(f"{reason}; `--voice tones` needs no program") from None
         return _spread_words(_trim(sound), text)
+
+
+@cache
+def _adapted(
+    command: tuple[str, ...], manner: SpeakingManner, language: str
+) -> EspeakVoice:
+    """One for all calls that sound alike: each keeps what it has said."""
+    return EspeakVoice(
+        *command,
+        language=language,
+        words_per_minute=manner.words_per_minute,
+        pitch=manner.pitch,
+    )
 
 
 def _trim(sound: bytes) -> bytes:

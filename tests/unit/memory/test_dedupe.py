@@ -175,3 +175,21 @@ def test_any_two_texts_can_be_compared(first: str, second: str) -> None:
         "disputed",
         "different",
     )
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ("I prefer juniper tea in the evening", "I prefer cardamom tea in the evening"),
+        ("I'd like a letter about the roof", "I'd like a letter about the boiler"),
+        ("I prefer juniper tea in the evening", "I prefer calls in the morning"),
+    ],
+)
+def test_an_hour_or_a_way_in_a_wish_for_something_else_is_not_the_wish(
+    known: str, new: str
+) -> None:
+    assert (
+        verdict(known, new, "preference")
+        == verdict(new, known, "preference")
+        == "different"
+    )

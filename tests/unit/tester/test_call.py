@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 
 from aftercall.errors import LineFailed
+from aftercall.speech.kit import find_espeak
 from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SILENCE, tone
 from aftercall.tester.drivers.python import AudioAgentConnection, load_function
 from aftercall.tester.drivers.text_agent import Interruption
@@ -19,9 +20,9 @@ from aftercall.tester.line import (
     Kind,
     Outcome,
 )
-from aftercall.tester.scenario import LineNoise, LineQuality
+from aftercall.tester.scenario import LineNoise, LineQuality, SpeakingManner
 from aftercall.tester.score import score
-from aftercall.tester.voice import LineQualityFilter, ToneVoice
+from aftercall.tester.voice import LineQualityFilter, ToneVoice, choose_voice
 from unit.tester.calls import (
     LineAgent,
     answering,
@@ -292,3 +293,14 @@ def test_frames_that_jitter_come_late_in_order_and_none_is_lost() -> None:
     assert loud == [frame for frame in frames if frame != SILENCE]
     assert arrived[: len(frames)] != frames, "some came late"
     assert not jitter.lost_s
+
+
+@pytest.mark.skipif(find_espeak() is None, reason="needs espeak-ng")
+def test_a_callers_accent_and_speed_are_in_the_sound() -> None:
+    text, voice = "I would like to book an appointment.", choose_voice("espeak")
+    usual = voice.adapt(SpeakingManner(), "en").speak(text)
+    fast = voice.adapt(SpeakingManner(words_per_minute=300), "en").speak(text)
+    scottish = voice.adapt(SpeakingManner(accent="en-gb-scotland"), "en").speak(text)
+    assert len(fast.sound) < 0.75 * len(usual.sound)
+    assert scottish.sound != usual.sound
+    assert [word for _, word in fast.words] == text.split()
