@@ -1,16 +1,17 @@
-"""Trains the model of clauses of the reader by rules, and writes its weights.
+"""Trains the models of clauses of the reader by rules, and writes their weights.
 
     python tools/train_reader.py bench/clauses bench/calls
 
-takes folders of marked calls (`*.txt`, see bench/clauses/README.md) and of labelled calls
-(`*.json`, see bench/calls/README.md). Labelled calls tell which turns a request rests on, not
-which clause: their clauses are labelled by a first model, within what the label allows.
+takes folders of marked calls (`*.txt`, see bench/clauses/README.md; below `facts/` only facts are
+marked) and of labelled calls (`*.json`, see bench/calls/README.md). Labelled calls tell which turns
+a request rests on, not which clause: their clauses are labelled by a first model, within what the
+label allows. `--to FOLDER` writes the weights there.
 It needs scikit-learn, which nothing else here does: `pip install scikit-learn`.
 """
 
+import argparse
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from scipy.sparse import csr_matrix
-from sklearn.linear_model import (
-    LogisticRegression,
-)
+from sklearn.linear_model import LogisticRegression
 
+from aftercall.english.clauses import Clause
 from aftercall.english.stems import stems
 from aftercall.llm.rules import clause_model
 from aftercall.llm.rules.clause_model import (
@@ -30,10 +30,11 @@ from aftercall.llm.rules.clause_model import (
     LabelHistory,
     Labels,
     TalkTurn,
+    list_fact_features,
     list_features,
 )
 
-WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FILE)
+WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
 STRENGTH = 0.3  # the inverse of regularisation
 MIN_CLAUSES = 2  # in which a feature must be
 MIN_WEIGHT = 3  # of SCALE; smaller ones are left out
@@ -41,6 +42,10 @@ LABELLED_WEIGHT = 0.7  # of a clause that a first model labelled
 LIVE_WEIGHT = (
     0.3  # of a clause once more without the agent's answer, as a live call has it
 )
+OTHER_WEIGHT = (
+    0.3  # of a clause without a fact, in calls that were not marked for facts
+)
+NO_FACT, FACT = "-", "F"
 _MARK = re.compile(r"\[(/|(?:R|D|X|W|Y|NO|O|P|Q|S|F)\d*(?: [^\]]*)?)\]")
 _HEAD = re.compile(r"#\s*\d{4}-\d\d-\d\d")
 Place = tuple[int, int]
@@ -56,6 +61,10 @@ class Lesson:
     allowed: dict[Place, set[str]]
     requests: list[dict[str, Any]]
     withdrawn: list[dict[str, Any]]
+    facts: dict[Place, str]
+    """The kind of fact in a clause, "F" where the kind is not marked; "" is not to be learnt."""
+    is_of_facts: bool = False
+    """Only its facts are marked, and all of them."""
 
 
 def read_marked(path: Path) -> Iterator[Lesson]:
@@ -70,12 +79,23 @@ def read_marked(path: Path) -> Iterator[Lesson]:
             to_talk(seq, "agent" if line[0] == "A" else "caller", text)
             for seq, (line, (text, _)) in enumerate(zip(said, unmarked, strict=True), 1)
         ]
-        labels = {
-            (at, index): label
-            for at, (_, spans) in enumerate(unmarked)
-            for index, label in enumerate(label_clauses(talk[at], spans))
-        }
-        yield Lesson(talk, labels, {}, [], [])
+        labels, facts = {}, {}
+        for at, (_, spans) in enumerate(unmarked):
+            for index, label in enumerate(label_clauses(talk[at], spans)):
+                labels[at, index] = label
+            for index, clause in enumerate(talk[at].clauses):
+                facts[at, index] = _find_fact(clause, spans)
+        yield Lesson(talk, labels, {}, [], [], facts, "facts" in path.parts)
+
+
+def _find_fact(clause: Clause, spans: list[Span]) -> str:
+    """The kind of fact that most of a clause lies in; secrets are found otherwise."""
+    first, last = clause.plain.words[0].start, clause.plain.words[-1].end
+    for name, start, end in spans:
+        if min(last, end) - max(first, start) > (last - first) / 2 and name[0] == FACT:
+            kind = name.split()[1] if " " in name else FACT
+            return "" if kind == "secret" else kind
+    return NO_FACT
 
 
 def to_talk(seq: int, speaker: Any, text: str) -> TalkTurn:
@@ -119,8 +139,11 @@ def read_labelled(path: Path) -> Lesson:
     document = json.loads(path.read_text("utf-8"))
     turns, gold = document["call"]["turns"], document["gold"]
     talk = [to_talk(turn["seq"], turn["speaker"], turn["text"]) for turn in turns]
-    lesson = Lesson(talk, {}, {}, gold["requests"], gold.get("withdrawn", []))
     at_seq = {turn["seq"]: at for at, turn in enumerate(turns)}
+    facts = _place_facts(talk, at_seq, gold["facts"])
+    lesson = Lesson(
+        talk, {}, {}, gold["requests"], gold.get("withdrawn", []), facts, True
+    )
     for item in (*lesson.requests, *lesson.withdrawn):
         item["turns"] = [at_seq[seq] for seq in item["turns"] if seq in at_seq]
     for at, turn in enumerate(talk):
@@ -131,6 +154,29 @@ def read_labelled(path: Path) -> Lesson:
     for item in lesson.withdrawn:
         _allow(lesson, item, is_withdrawn=True)
     return lesson
+
+
+def _place_facts(
+    talk: list[TalkTurn], at_seq: dict[int, int], gold: list[dict[str, Any]]
+) -> dict[Place, str]:
+    """A fact is in the clauses of its turns that hold most of its words."""
+    facts = {
+        (at, index): NO_FACT
+        for at, turn in enumerate(talk)
+        for index in range(len(turn.clauses))
+    }
+    for fact in gold:
+        for at in {at_seq[seq] for seq in fact["turns"] if seq in at_seq}:
+            hits = [
+                sum(word.lower() in clause.text for word in fact["words"])
+                for clause in talk[at].clauses
+            ]
+            for index, number in enumerate(hits):
+                if number and number == max(hits):
+                    facts[at, index] = fact["category"]
+                elif facts[at, index] == NO_FACT:
+                    facts[at, index] = ""
+    return facts
 
 
 def _said_by(lesson: Lesson, item: dict[str, Any]) -> list[int]:
@@ -236,6 +282,26 @@ def train(lessons: Iterable[tuple[Lesson, float]]) -> ClauseModel:
     return _fit_rows(rows, labels, importance)
 
 
+def train_facts(lessons: Iterable[Lesson]) -> tuple[ClauseModel, ClauseModel]:
+    """Whether a clause states a fact that lasts, and of which kind."""
+    rows: list[tuple[list[str], str, float]] = []
+    for lesson in lessons:
+        for (at, index), kind in lesson.facts.items():
+            if kind and lesson.talk[at].speaker == "caller":
+                features = list_fact_features(lesson.talk, at, index)
+                is_sure = lesson.is_of_facts or kind != NO_FACT
+                rows.append((features, kind, 1.0 if is_sure else OTHER_WEIGHT))
+    is_fact = [NO_FACT if kind == NO_FACT else FACT for _, kind, _ in rows]
+    kinds = [(row, kind) for row, kind, _ in rows if kind not in (NO_FACT, FACT)]
+    importance = [weight for _, _, weight in rows]
+    return (
+        _fit_rows([row for row, _, _ in rows], is_fact, importance),
+        _fit_rows(
+            [row for row, _ in kinds], [kind for _, kind in kinds], [1.0] * len(kinds)
+        ),
+    )
+
+
 def _fit_rows(
     rows: list[list[str]], labels: list[str], importance: list[float]
 ) -> ClauseModel:
@@ -255,20 +321,24 @@ def _fit_rows(
     matrix = csr_matrix((ones, tuple(zip(*places, strict=True))), shape=shape)
     regression = LogisticRegression(C=STRENGTH, max_iter=120, tol=1e-3)
     regression.fit(matrix, labels, sample_weight=importance)
+    is_binary = len(regression.classes_) == 2
     weights = {
         name: scaled
         for name, column in columns.items()
-        if max(map(abs, scaled := _scale(regression.coef_[:, column]))) >= MIN_WEIGHT
+        if max(map(abs, scaled := _scale(regression.coef_[:, column], is_binary)))
+        >= MIN_WEIGHT
     }
     return ClauseModel(
         [str(label) for label in regression.classes_],
-        _scale(regression.intercept_),
+        _scale(regression.intercept_, is_binary),
         weights,
     )
 
 
-def _scale(values: Iterable[float]) -> list[int]:
-    return [round(float(value) * SCALE) for value in values]
+def _scale(values: Iterable[float], is_binary: bool) -> list[int]:
+    """Of two labels the library weighs only the second."""
+    scaled = [round(float(value) * SCALE) for value in values]
+    return [0, *scaled] if is_binary else scaled
 
 
 def save(model: ClauseModel, path: Path) -> None:
@@ -281,7 +351,8 @@ def save(model: ClauseModel, path: Path) -> None:
     path.write_text(f'{head[:-1]}, "weights": {{\n{weights}\n}}}}\n', "utf-8")
 
 
-def main(paths: list[Path], target: Path) -> None:
+def read_lessons(paths: Iterable[Path]) -> tuple[list[Lesson], list[Lesson]]:
+    """Marked calls, and labelled ones that are not kept unread."""
     marked, labelled = [], []
     for path in paths:
         for file in sorted(path.rglob("*.txt")):
@@ -296,22 +367,27 @@ def main(paths: list[Path], target: Path) -> None:
             for file in sorted(path.rglob("[A-Z]*[0-9].json"))
             if file.stem not in unread
         ]
-    model = train((lesson, 1.0) for lesson in marked)
+    return marked, labelled
+
+
+def main(paths: list[Path], target: Path) -> None:
+    marked, labelled = read_lessons(paths)
+    of_requests = [(lesson, 1.0) for lesson in marked if not lesson.is_of_facts]
+    acts = train(of_requests)
     if labelled:
         for lesson in labelled:
-            relabel(lesson, model)
-        known = [(lesson, LABELLED_WEIGHT) for lesson in labelled]
-        model = train([*((lesson, 1.0) for lesson in marked), *known])
-    save(model, target)
-    print(
-        f"{len(marked)} marked and {len(labelled)} labelled calls, "
-        f"{len(model.weights)} features: {target.name}"
-    )
+            relabel(lesson, acts)
+        acts = train([*of_requests, *((one, LABELLED_WEIGHT) for one in labelled)])
+    facts, kinds = train_facts([*marked, *labelled])
+    for name, model in (("acts", acts), ("facts", facts), ("fact_kinds", kinds)):
+        save(model, target / f"{name}.json")
+        print(f"{name}: {len(model.weights)} features")
+    print(f"from {len(marked)} marked and {len(labelled)} labelled calls")
 
 
 if __name__ == "__main__":
-    given = [Path(name) for name in sys.argv[1:]]
-    main(
-        [path for path in given if path.suffix != ".json"],
-        next((path for path in given if path.suffix == ".json"), WEIGHTS),
-    )
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("--to", type=Path, default=WEIGHTS)
+    given = parser.parse_args()
+    main(given.paths, given.to)

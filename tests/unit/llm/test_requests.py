@@ -275,7 +275,7 @@ def test_a_day_in_the_answer_to_a_request_is_its_day() -> None:
 
 def test_not_monday_is_said_of_what_was_put_on_monday() -> None:
     reading = _read(
-        "A: Hi. | C: Remind me on Monday to pay the rent. Please text Pete, it's off. | A: Okay. "
+        "A: Hi. | C: Remind me on Monday to pay the rent. And please text Pete. | A: Okay. "
         "| C: Wait, not Monday. Make it Tuesday. | A: Tuesday."
     )
     assert [str(request.due) for request in reading.requests] == ["2026-03-10", "None"]

@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -13,7 +12,7 @@ from aftercall.english.stems import stems
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import compile_pattern, load_patterns, word_class
 from aftercall.llm.rules.clause_model import Labels, TalkTurn, load_clause_model
-from aftercall.model.turns import Speaker, Turn
+from aftercall.model.turns import Speaker
 
 _PATTERNS = load_patterns("aftercall.llm.rules", "acts")
 
@@ -90,25 +89,19 @@ def load_table(speaker: Speaker) -> tuple[Row, ...]:
 
 
 # How sure the model of clauses must be to be followed, by label.
-_SURE = {"R": 0.6, "W": 0.5, "X": 0.5, "Y": 0.4, "NO": 0.4}
+_SURE = {"R": 0.7, "W": 0.5, "X": 0.5, "Y": 0.4, "NO": 0.4}
 _NO_REQUEST = 0.05  # below, what a pattern takes for a request is none
 _CALLING_OFF = ("cancel ", "remove ", "delete ", "take ")
 _MAYBE = 0.4
 _PLAIN = 0.85  # confidence of a pattern that is seldom wrong
-_LIKELY = 0.2
-_PLAINEST = 0.95  # of one that is hardly ever wrong
+_LIKELY = 0.1
+_POSSIBLE = {1.0: 0, 0.95: 0.02}  # how likely the plainest need be, by their confidence
 _BELONGS = ("R", "D", "X", "Y")
 
 
-def read_acts(turns: Iterable[Turn]) -> list[Act]:
-    """The acts of a call in order: by the patterns, and by the model of clauses."""
-    return _read_talk(
-        [TalkTurn.from_text(turn.speaker, turn.seq, turn.text) for turn in turns]
-    )
-
-
-def _read_talk(talk: list[TalkTurn]) -> list[Act]:
-    labels = load_clause_model().label_clauses(talk)
+def read_acts(talk: list[TalkTurn]) -> list[Act]:
+    """The act of each clause in order: by the patterns, and by the model of clauses."""
+    labels = load_clause_model("acts").label_clauses(talk)
     acts: list[Act] = []
     for at, turn in enumerate(talk):
         read = _read_turn(turn)
@@ -121,6 +114,8 @@ def _read_talk(talk: list[TalkTurn]) -> list[Act]:
 def _judge(act: Act, labels: Labels) -> Act:
     """The act as the model sees it, where it is sure; what only a pattern sees is unsure."""
     act = replace(act, belongs=sum(labels[label] for label in _BELONGS))
+    if act.kind == "ask" and labels["R"] >= _POSSIBLE.get(act.confidence, 1):
+        return act
     sure = [label for label, least in _SURE.items() if labels[label] >= least]
     if sure and (seen := _follow(act, sure[0], labels)):
         return seen
@@ -143,7 +138,8 @@ def _follow(act: Act, label: str, labels: Labels) -> Act | None:
 
 def _doubt(act: Act, likely: float) -> Act:
     """What a pattern takes for a request and the model does not."""
-    if _stands(act) or (act.confidence >= _PLAIN and likely >= _LIKELY):
+    is_likely = act.confidence >= _PLAIN and likely >= _LIKELY
+    if is_likely or act.matter.text.startswith(_CALLING_OFF):
         return act
     if likely < _NO_REQUEST:
         return replace(act, kind="tell", matter=act.clause.plain, confidence=0.0)
@@ -151,10 +147,12 @@ def _doubt(act: Act, likely: float) -> Act:
     return replace(act, confidence=min(act.confidence, limit))
 
 
-def _stands(act: Act) -> bool:
-    """Whether it is said so plainly that no model need be asked; or calls something off."""
-    is_plainest = act.kind == "ask" and act.confidence >= _PLAINEST
-    return is_plainest or act.matter.text.startswith(_CALLING_OFF)
+# A clause that only states something; what is asked in it may be said in the next one.
+_STATES = re.compile(
+    r"(?:and |but |so |oh |well |also )*"
+    r"(?:i|we|you|he|she|it|they|there|that|this|my|our|the|his|her|their)\b"
+    r"(?!.*\b(?:want|need|would|could|can you|please|remind|after|looking|wondering)\b)"
+)
 
 
 def _as_ask(act: Act, sure: float) -> Act:
@@ -162,7 +160,9 @@ def _as_ask(act: Act, sure: float) -> Act:
         return replace(act, confidence=max(sure, act.confidence))
     is_found = act.kind == "unclear"
     matter = act.matter if is_found else take_matter(act.clause.plain)
-    return replace(act, kind="ask", matter=matter, confidence=sure)
+    is_told = act.kind == "tell" and bool(_STATES.match(act.clause.text))
+    kind: ActKind = "fault" if is_told else "ask"
+    return replace(act, kind=kind, matter=matter, confidence=sure)
 
 
 def take_matter(plain: Plain) -> Plain:
@@ -292,4 +292,4 @@ def denies_number(text: str) -> bool:
 
 def _has_kind(text: str, kind: ActKind) -> bool:
     talk = [TalkTurn.from_text("caller", 1, text)]
-    return any(act.kind == kind for act in _read_talk(talk))
+    return any(act.kind == kind for act in read_acts(talk))

@@ -23,7 +23,7 @@ from aftercall.llm.rules.state import (
     touch,
     with_detail,
 )
-from aftercall.llm.rules.titles import find_person, kind_of, title_of
+from aftercall.llm.rules.titles import MAX_TITLE_CHARS, find_person, kind_of, title_of
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
 _ALONE = frozenset(
@@ -162,6 +162,10 @@ def restate(state: RequestState, act: Act) -> RequestState:
             words=act.matter.cited,
             is_fault=False,
         )
+    elif item.is_fault and item.turns == (act.seq,) and act.kind == "fault":
+        title = f"{item.title}, {title_of(act.matter)}"
+        if len(title) <= MAX_TITLE_CHARS:
+            updated = updated._replace(title=title)
     return put(state, state.current, updated)
 
 

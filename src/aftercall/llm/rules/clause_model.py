@@ -1,4 +1,6 @@
-"""A linear model that tells what each clause of a caller does: weights from a file, no library.
+"""Linear models that tell what each clause of a caller does: weights from files, no library.
+
+`acts.json`:
 
 | label | the caller … |
 |---|---|
@@ -9,8 +11,9 @@
 | Y, NO | takes or declines what the agent offers |
 | O | says anything else |
 
-It looks at the words of a clause, its place, and the talk around it. `tools/train_reader.py` makes
-the same features when it trains; their names are in the file of weights.
+`facts.json` tells whether a clause states a fact that lasts, `fact_kinds.json` which kind of fact.
+They look at the words of a clause, its place, and the talk around it. `tools/train_reader.py` makes
+the same features when it trains; their names are in the files of weights.
 """
 
 import json
@@ -20,13 +23,15 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
+from typing import Literal
 
 from aftercall.english.clauses import Clause, split_clauses
 from aftercall.english.stems import stem, stems
 from aftercall.english.words import vocabulary, word_class
 from aftercall.model.turns import Speaker
 
-WEIGHTS_FILE = "weights.json"
+WEIGHTS_FOLDER = "weights"
+ModelName = Literal["acts", "facts", "fact_kinds"]
 SCALE = 50  # weights are kept as whole numbers
 Labels = dict[str, float]
 NOT_OF_A_REQUEST = "O"
@@ -98,8 +103,10 @@ class ClauseModel:
 
 
 @cache
-def load_clause_model() -> ClauseModel:
-    text = files(__package__).joinpath(WEIGHTS_FILE).read_text("utf-8")
+def load_clause_model(name: ModelName) -> ClauseModel:
+    text = (
+        files(__package__).joinpath(WEIGHTS_FOLDER, f"{name}.json").read_text("utf-8")
+    )
     kept = json.loads(text)
     return ClauseModel(kept["labels"], kept["bias"], kept["weights"])
 
@@ -177,20 +184,28 @@ class LabelHistory:
             self.prior, self.last_turn = label, turn
 
 
-def list_features(turns: Sequence["TalkTurn"], at: int, index: int) -> list[str]:
+def list_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[str]:
     """The features of one clause of the caller, without history."""
+    about = stems(turns[at].clauses[index].text)
+    return [
+        *list_fact_features(turns, at, index),
+        f"turn:{min(at, 4)}",
+        f"tleft:{min(len(turns) - at - 1, 3)}",
+        *_list_after(_find_agent(turns[at + 1 :]), about),
+    ]
+
+
+def list_fact_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[str]:
+    """Without what comes after: a fact is one whatever the agent answers."""
     turn = turns[at]
     clause, words = turn.clauses[index], turn.words[index]
-    about = stems(clause.text)
+    agent = _find_agent(reversed(turns[:at]))
     return [
         *_list_own(clause, words),
         f"pos:{min(index, 3)}",
         f"left:{min(len(turn.clauses) - index - 1, 3)}",
-        f"turn:{min(at, 4)}",
-        f"tleft:{min(len(turns) - at - 1, 3)}",
         *_list_neighbours(turn, index),
-        *_list_before(_find_agent(reversed(turns[:at])), words, index, about),
-        *_list_after(_find_agent(turns[at + 1 :]), about),
+        *_list_before(agent, words, index, stems(clause.text)),
     ]
 
 

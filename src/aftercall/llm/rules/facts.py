@@ -1,22 +1,31 @@
-"""Facts that a caller plainly tells, from one table of patterns."""
+"""Facts that a caller plainly tells: by one table of patterns, and by a model of clauses."""
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import cast
 
 from aftercall.english.stems import stems
 from aftercall.english.text import MASK
 from aftercall.english.words import compile_pattern, load_patterns
 from aftercall.llm.rules.acts import Act
+from aftercall.llm.rules.clause_model import (
+    TalkTurn,
+    list_fact_features,
+    load_clause_model,
+)
 from aftercall.model.reading import Category, FactDraft, Sentiment, Visibility
 
 _PATTERNS = load_patterns("aftercall.llm.rules", "facts")
 
 MAX_SUMMARY_CHARS = 100
 _TELLING = ("tell", "own", "dont", "correct")
+_LASTS = "F"  # label of a clause that states a fact
+_LIKELY = 0.25  # from here a clause is taken for one
+_PERSONAL = ("person", "emotional", "routine")
 MIN_FACT_WORDS = 3
 MAX_FACT_WORDS = 30
 _PRIVATE = _PATTERNS["private"]
@@ -25,6 +34,7 @@ _UNREAL = _PATTERNS["unreal"]
 _DONE = _PATTERNS["done"]
 _MINE = _PATTERNS["mine"]
 _CORRECTS = _PATTERNS["corrects"]
+_Kind = tuple[Category, Visibility]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +59,45 @@ def _rows() -> tuple[_Row, ...]:
     )
 
 
-def find_facts(acts: Iterable[Act], refused: frozenset[str]) -> list[FactDraft]:
+def find_facts(
+    talk: Sequence[TalkTurn], acts: Iterable[Act], refused: frozenset[str]
+) -> list[FactDraft]:
     """From the caller's clauses; nothing that is asked, supposed, hearsay or refused."""
-    telling = (act for act in acts if _may_tell(act, refused))
-    drafts = (_draft(act, *found) for act in telling if (found := _category(act)))
+    places = [
+        (at, index)
+        for at, turn in enumerate(talk)
+        for index in range(len(turn.clauses))
+    ]
+    told: list[tuple[_Kind, list[Act]]] = []
+    for (at, index), act in zip(places, acts, strict=True):
+        if not _may_tell(act, refused):
+            continue
+        kind = _find_kind(act) or _guess_kind(talk, at, index)
+        if kind and told and _goes_on(told[-1][1][-1], act):
+            told[-1][1].append(act)
+        elif kind:
+            told.append((kind, [act]))
+    drafts = (_draft(said, *kind) for kind, said in told)
     return list({draft.words: draft for draft in drafts}.values())
+
+
+def _goes_on(before: Act, act: Act) -> bool:
+    """Whether a clause is the next of the same sentence, so that both are one fact."""
+    one, two = before.clause, act.clause
+    same = (one.seq, one.sentence) == (two.seq, two.sentence)
+    between = one.plain.source[one.plain.words[-1].end : two.plain.words[0].start]
+    return same and len(between.split()) <= 1
+
+
+def _guess_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
+    """What the models take for a fact that lasts."""
+    features = list_fact_features(talk, at, index)
+    if load_clause_model("facts").weigh(features)[_LASTS] < _LIKELY:
+        return None
+    odds = load_clause_model("fact_kinds").weigh(features)
+    category = cast(Category, max(odds, key=odds.__getitem__))
+    is_private = category in _PERSONAL or _PRIVATE.search(talk[at].clauses[index].text)
+    return category, "private" if is_private else "shared"
 
 
 def _may_tell(act: Act, refused: frozenset[str]) -> bool:
@@ -67,7 +111,7 @@ def _may_tell(act: Act, refused: frozenset[str]) -> bool:
     )
 
 
-def _category(act: Act) -> tuple[Category, Visibility] | None:
+def _find_kind(act: Act) -> _Kind | None:
     text = act.matter.text
     if act.kind == "own":
         return ("action_item", "private") if _is_todo(act) else None
@@ -94,8 +138,10 @@ def _is_todo(act: Act) -> bool:
     )
 
 
-def _draft(act: Act, category: Category, visibility: Visibility) -> FactDraft:
-    text = act.clause.plain.said.strip(" ,")
+def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactDraft:
+    """From the clauses of one sentence."""
+    first, last = acts[0].clause.plain, acts[-1].clause.plain
+    text = " ".join(act.clause.plain.said.strip() for act in acts).strip(" ,")
     text = text[:1].upper() + text[1:]
     mood: Sentiment = "negative" if category == "emotional" else "neutral"
     return FactDraft(
@@ -105,6 +151,6 @@ def _draft(act: Act, category: Category, visibility: Visibility) -> FactDraft:
         visibility=visibility,
         confidence=0.8,
         sentiment=mood,
-        turns=(act.seq,),
-        words=act.clause.plain.cited,
+        turns=(acts[0].seq,),
+        words=first.source[first.words[0].start : last.words[-1].end],
     )

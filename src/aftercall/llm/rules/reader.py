@@ -18,6 +18,7 @@ from aftercall.llm.cached_reader import CachedReader
 from aftercall.llm.long_calls import CutCall, read_in_windows
 from aftercall.llm.reading_process import ReadingProcess
 from aftercall.llm.rules.acts import Act, read_acts
+from aftercall.llm.rules.clause_model import TalkTurn
 from aftercall.llm.rules.details import gather_details
 from aftercall.llm.rules.facts import find_facts
 from aftercall.llm.rules.profile import read_identity, read_profile
@@ -93,12 +94,16 @@ def _told_in(call: Call, secrets: list[Secret]) -> list[Secret]:
 
 def _read_english(secrets: list[Secret], call: Call) -> Reading:
     name = resolve_name((turn.speaker, turn.text) for turn in call.turns)
-    acts = read_acts(call.turns)
+    talk = [
+        TalkTurn.from_text(turn.speaker, turn.seq, turn.text) for turn in call.turns
+    ]
+    acts = read_acts(talk)
     zone = _find_zone(acts)
     today = _today(call, zone, acts)
     state = gather_details(reduce(apply, acts, RequestState(today)), acts)
-    told = _told_in(call, secrets)
-    return _compose(call.turns, acts, state, (name, zone), told)
+    facts = find_facts(talk, acts, state.refused)
+    secrets = _told_in(call, secrets)
+    return _compose(call.turns, acts, state, (name, zone), (secrets, facts))
 
 
 def _read_foreign(language: str, secrets: list[Secret], call: Call) -> Reading:
@@ -145,11 +150,11 @@ def _compose(
     acts: list[Act],
     state: RequestState,
     named: tuple[str | None, str | None],
-    secrets: list[Secret],
+    told: tuple[list[Secret], list[FactDraft]],
 ) -> Reading:
     open_items = [item for item in state.items if item.status == "open"]
     called_off = [item for item in state.items if item.status == "withdrawn"]
-    facts = find_facts(acts, state.refused)
+    secrets, facts = told
     requests = [
         _to_request(item, state.today)
         for item in open_items
@@ -163,10 +168,10 @@ def _compose(
     promises = find_promises(turns, (item.topic for item in called_off))
     profile = read_profile(turns, *named, facts, acts)
     asked = " ".join(f"{item.title} {item.details} {item.words}" for item in requests)
-    told = find_told(acts, asked, state.refused)
+    about = find_told(acts, asked, state.refused)
     return Reading(
         language="en",
-        summary=summarise(profile, requests, unclear, withdrawn, promises, told),
+        summary=summarise(profile, requests, unclear, withdrawn, promises, about),
         profile=profile,
         identity=read_identity(turns),
         requests=tuple(_ground(item) for item in requests),
