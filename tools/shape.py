@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "src" / "aftercall"
-LEFT_OUT = (
+LEFT_OUT: tuple[str, ...] = (
     "llm/rules/",
     *(f"memory/{name}.py" for name in ("stemming", "wording", "words")),
 )

@@ -90,12 +90,12 @@ def load_table(speaker: Speaker) -> tuple[Row, ...]:
 
 # How sure the model of clauses must be to be followed, by label.
 _SURE = {"R": 0.7, "W": 0.5, "X": 0.5, "Y": 0.4, "NO": 0.4}
-_NO_REQUEST = 0.05  # below, what a pattern takes for a request is none
+_NO_REQUEST = 0.02  # below, what a pattern takes for a request is none
 _CALLING_OFF = ("cancel ", "remove ", "delete ", "take ")
 _MAYBE = 0.4
 _PLAIN = 0.85  # confidence of a pattern that is seldom wrong
-_LIKELY = 0.1
-_POSSIBLE = {1.0: 0, 0.95: 0.02}  # how likely the plainest need be, by their confidence
+_LIKELY = 0.02
+_PLAINEST = 0.95  # of one that needs no model
 _BELONGS = ("R", "D", "X", "Y")
 
 
@@ -114,7 +114,7 @@ def read_acts(talk: list[TalkTurn]) -> list[Act]:
 def _judge(act: Act, labels: Labels) -> Act:
     """The act as the model sees it, where it is sure; what only a pattern sees is unsure."""
     act = replace(act, belongs=sum(labels[label] for label in _BELONGS))
-    if act.kind == "ask" and labels["R"] >= _POSSIBLE.get(act.confidence, 1):
+    if act.kind == "ask" and act.confidence >= _PLAINEST:
         return act
     sure = [label for label, least in _SURE.items() if labels[label] >= least]
     if sure and (seen := _follow(act, sure[0], labels)):

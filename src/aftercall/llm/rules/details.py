@@ -58,7 +58,7 @@ def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:
     ]
     is_vague = index == 0 or len(item.topic) < FEW_STEMS
     told = [*(_choose(before) if is_vague else ()), *after]
-    fresh = [act.clause.plain.said for act in told]
+    fresh = [act.clause.plain.said for act in told if not _is_asked(act, item)]
     new = [words for words in fresh if not _is_known(words, item)]
     details = tuple(dict.fromkeys((*item.details, *new)))
     return item._replace(details=details[:MAX_GATHERED])
@@ -89,6 +89,13 @@ def _leads_up(act: Act) -> bool:
     """Whether it may be what a later request is about."""
     is_told = act.kind in ("tell", "fault") and not act.clause.is_question
     return is_told and not _INTRODUCES.fullmatch(act.matter.text)
+
+
+def _is_asked(act: Act, item: Item) -> bool:
+    """Whether the title already says it, as it was asked or as it was changed later."""
+    about = stems(act.clause.text)
+    is_ask = act.kind in ("ask", "correct") and act.seq in item.turns
+    return is_ask and len(about - item.topic) * 2 <= len(about)
 
 
 def _is_known(words: str, item: Item) -> bool:

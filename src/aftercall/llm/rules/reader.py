@@ -210,8 +210,8 @@ def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
     decided = [fact for fact in facts if fact.category == "decision"]
     if request.kind != "note" or not _DECIDED.search(request.title):
         return request
-    told = dict.fromkeys((request.details, *(fact.text for fact in decided)))
-    details = ". ".join(filter(None, told))
+    fresh = (fact.text for fact in decided if fact.text not in request.details)
+    details = ". ".join(filter(None, dict.fromkeys((request.details, *fresh))))
     turns = {*request.turns}.union(*(fact.turns for fact in decided))
     update = {"details": details, "turns": tuple(sorted(turns))}
     return request.model_copy(update=update)

@@ -289,6 +289,7 @@ def change_number(item: Item, said: Plain, *, is_contrast: bool = False) -> Item
         return None
     new = said.between(*match.span("new")).said
     return item._replace(
+        confirmed=(),
         title=item.title[: word.start] + new + item.title[word.end :],
         details=tuple(text for text in item.details if not _counts(text, word.norm)),
         words=_without(item.words, word.norm),
