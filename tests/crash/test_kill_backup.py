@@ -38,8 +38,10 @@ def backups(settings: Settings, tmp_path: Path) -> Path:
 
 
 def test_a_killed_backup_has_no_name_and_the_next_one_removes_it(
-    settings: Settings, backups: Path
+    tmp_path: Path,
 ) -> None:
+    settings, backups = Settings(home=tmp_path / "home"), tmp_path / "backups"
+    backups.mkdir()
     for fault in ("backup.after_file:4", "backup.before_rename"):
         assert run(backup_process.back_up, settings, backups, fault) == -9
         assert list(backups.glob("*.tar")) == []
