@@ -72,7 +72,7 @@ def add_recording(app: App, call_id: str) -> None:
         )
 
 
-def list_deliveries(app: App) -> list[object]:
+def list_deliveries(app: App) -> list[Any]:
     query = select(deliveries.c.key, deliveries.c.state, deliveries.c.link)
     with app.database.read() as connection:
         return sorted(map(tuple, connection.execute(query)))
