@@ -105,7 +105,7 @@ def serve_and_ask(stage: Stage, port: int) -> None:
         env=stage.environ,
         cwd=stage.work,
     )
-    check = [word.replace(":8080", f":{port}") for word in stage.health[1:]]
+    check = [word.replace(":8080", f":{port}") for word in stage.health]
     try:
         until = time.monotonic() + HEALTH_TIMEOUT_S
         asked = [str(program / check[0]), *check[1:]]
