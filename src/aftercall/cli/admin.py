@@ -1,12 +1,21 @@
-"""`aftercall config`, `doctor`, `health`, `password` and `db`."""
+"""`aftercall config`, `doctor`, `health`, `backup`, `restore`, `password` and `db`."""
 
+import os
 from dataclasses import asdict
+from pathlib import Path
 
 import typer
 from argon2 import PasswordHasher
 from rich.text import Text
 
-from aftercall.cli.context import JSON_OPTION, get_cli_context, make_table, print_json
+from aftercall.cli.context import (
+    JSON_OPTION,
+    get_cli_context,
+    get_operator_name,
+    make_table,
+    print_json,
+)
+from aftercall.clock import SystemClock
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import upgrade
 from aftercall.doctor import run_checks
@@ -14,6 +23,7 @@ from aftercall.errors import DatabaseError, RefusedInput, StorageFull
 from aftercall.work.health import report_json
 
 MIN_PASSWORD_CHARS = 10
+BACKUP_NICENESS = 10  # the audio of live calls goes first
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "failing": "red"}
 _HEALTHY_STATES = ("ok", "nothing_said", "superseded", "recovered")
 
@@ -129,6 +139,65 @@ def health(
         f"waiting in queues: {queued}; held: {held}; last sweep: {sweep}", style="dim"
     )
     raise typer.Exit(report.exit_code)
+
+
+def backup(
+    context: typer.Context,
+    to: Path = typer.Argument(
+        metavar="FOLDER", help="Where to; the file is named after the time."
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Back up database, archive, recordings, pages and key into one file, and read it again.
+
+    A running server is not disturbed. Exit 1 if files of the home were damaged before; the
+    backup then holds everything else.
+    """
+    from aftercall.backup import make_backup
+
+    os.nice(BACKUP_NICENESS)
+    with get_cli_context(context).open_app() as app:
+        report = make_backup(app.settings, app.database, to, app.clock.now())
+        app.audit.record(get_operator_name(), "backed up", Path(report.path).name)
+    if json:
+        print_json(asdict(report))
+    else:
+        counts = f"{report.calls:,} sealed calls, {report.files:,} files"
+        typer.echo(f"{report.path}: {counts}, {report.bytes:,} bytes, verified")
+        typer.echo(
+            "It holds the secret key: keep it as safe as the home."
+            if report.has_key
+            else "It does not hold the secret key, which the environment sets: keep that, too."
+        )
+        for fault in report.faults:
+            typer.echo(f"  {fault}")
+    if report.faults:
+        raise typer.Exit(1)
+
+
+def restore(
+    context: typer.Context,
+    file: Path = typer.Argument(metavar="FILE", help="A backup."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Restore a backup into the home and the database of the settings; both must be empty.
+
+    Every byte is checked first. A restore that was cut off can be started again.
+    """
+    from aftercall.backup import restore_backup
+
+    settings = get_cli_context(context).config.settings
+    header = restore_backup(settings, file, SystemClock().now())
+    if json:
+        print_json(asdict(header) | {"home": str(settings.home)})
+        return
+    typer.echo(f"{settings.home} is as it was on {header.made_at}.")
+    typer.echo(
+        "`aftercall verify` proves the archive; `aftercall serve` goes on from there."
+    )
+    typer.echo(
+        "Stop the Aftercall that was backed up first: two would do its work twice."
+    )
 
 
 def password() -> None:

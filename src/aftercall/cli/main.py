@@ -47,6 +47,8 @@ COMMANDS = {
         "privacy:verify",
         "Check that every sealed file is present and unchanged.",
     ),
+    "backup": ("admin:backup", "Back up everything into one file, while it runs."),
+    "restore": ("admin:restore", "Restore a backup into an empty home."),
     "config": ("admin:config", "List every setting and where its value came from."),
     "doctor": ("admin:doctor", "Check this machine and the settings."),
     "password": ("admin:password", "Hash a password for the pages."),
