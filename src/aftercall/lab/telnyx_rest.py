@@ -67,6 +67,12 @@ def make_router(
         }
         return JSONResponse({"data": data})
 
+    @router.get("/v2/call_control_applications")
+    async def list_applications(request: Request) -> Response:
+        """None: the lab rings the agent that the order of a call names."""
+        await _read(request, telnyx)
+        return JSONResponse({"data": [], "meta": {"total_results": 0}})
+
     @router.post("/v2/messages")
     async def post_message(request: Request) -> Response:
         body = await _read(request, telnyx)

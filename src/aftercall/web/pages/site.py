@@ -11,20 +11,10 @@ from starlette.concurrency import run_in_threadpool
 from aftercall.config import LoadedConfig, describe_settings
 from aftercall.doctor import run_checks
 from aftercall.log import get_logger
+from aftercall.service_checks import list_webhooks
 from aftercall.web.auth import SESSION_COOKIE, get_session
 from aftercall.web.pages.context import PageContext, to_own_path
 
-_WEBHOOKS = (
-    ("Twilio: a call comes in", "/twilio/voice"),
-    ("Twilio: call status changes", "/twilio/status"),
-    ("Twilio: a recording is ready", "/twilio/recording"),
-    ("Telnyx: webhook of the application", "/telnyx/events"),
-    ("ElevenLabs: post-call webhook", "/hosted/elevenlabs"),
-    ("ElevenLabs: conversation initiation", "/hosted/elevenlabs/start"),
-    ("Vapi: server URL", "/hosted/vapi"),
-    ("Retell: webhook URL", "/hosted/retell"),
-    ("Bland: webhook", "/hosted/bland"),
-)
 LOGIN_REFUSED = "That is neither the token nor the password."
 LINK_REFUSED = (
     "This link was used or is too old; `aftercall token --link` prints a new one."
@@ -104,16 +94,13 @@ def _make_site_router(context: PageContext, server: FastAPI) -> APIRouter:
 
     @router.get("/settings", response_class=HTMLResponse)
     def get_settings(request: Request) -> HTMLResponse:
-        public = (settings.public_url or "").rstrip("/")
         sections = groupby(loaded.values, lambda value: _section(value.key))
         return context.view.render_page(
             request,
             "settings.html",
             audit=context.app.audit.list_recent(),
             sections=[(name, list(values)) for name, values in sections],
-            webhooks=[(name, public + path) for name, path in _WEBHOOKS]
-            if public
-            else [],
+            webhooks=list_webhooks(settings),
             checks=list(run_checks(loaded)),
         )
 
