@@ -215,13 +215,20 @@ class SetupForm:
 def _list_lab_settings() -> dict[str, str]:
     """What `aftercall lab` expects of an agent, at its usual address."""
     from aftercall.cli.lab import ACCOUNT, OUR_NUMBER, TOKEN
+    from aftercall.lab.server import GITHUB_TOKEN
+    from aftercall.lab.services import EmulatedGitHub
 
+    address = "http://127.0.0.1:8090"
     return {
         "public_url": "http://127.0.0.1:8080",
+        "reconnect_window_s": "10",  # work begins soon after the call
         "twilio.account_sid": ACCOUNT,
         "twilio.auth_token": TOKEN,
         "twilio.phone_number": OUR_NUMBER,
-        "twilio.api_url": "http://127.0.0.1:8090",
+        "twilio.api_url": address,
+        "github.token": GITHUB_TOKEN,
+        "github.repository": EmulatedGitHub.repository,
+        "github.api_url": address,
     }
 
 
@@ -253,11 +260,11 @@ def _show_setup(console: Console, file: Path, phone: str, *, is_offline: bool) -
     if checks:
         console.print("\nWhat the services said:")
         _print_checks(console, checks)
-    console.print("\nNext:")
     config = "" if file.name == "aftercall.toml" else f" --config {file}"
-    console.print(f"  aftercall{config} serve")
+    console.print(f"\nNext: aftercall{config} serve")
     if phone == "lab":
-        console.print("  aftercall lab --ring +15550100      # in a second terminal")
+        console.print("In a second terminal: aftercall lab")
+        console.print("In a third one: aftercall lab --ring +15550100")
     if any(check.state == "fail" for check in checks):
         raise typer.Exit(1)
 
