@@ -16,7 +16,7 @@ from aftercall.errors import RefusedInput
 from aftercall.lab import rest, services, speech, telnyx_rest, twilio_rest
 from aftercall.lab.carrier import DeliveryFaults
 from aftercall.lab.deepgram import EmulatedDeepgram
-from aftercall.lab.engine import EmulatedEngine
+from aftercall.lab.engine import EmulatedEngine, EngineBehaviour, Script, reply_in_order
 from aftercall.lab.exchange import PhoneNetwork
 from aftercall.lab.handset import Handset, ring_by_telnyx, ring_by_twilio
 from aftercall.lab.models import (
@@ -27,7 +27,6 @@ from aftercall.lab.models import (
 )
 from aftercall.lab.openai_realtime import EmulatedRealtime
 from aftercall.lab.rest import REFUSALS, ModelScript
-from aftercall.lab.script import EngineBehaviour, Script, reply_in_order
 from aftercall.lab.services import EmulatedGitHub, EmulatedRemem
 from aftercall.lab.speech import EmulatedAudio, SoundTranscriber, VoiceName, make_voice
 from aftercall.lab.telnyx import EmulatedTelnyx
