@@ -87,7 +87,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     home = tmp_path_factory.mktemp("docs") / "home"
     app = build(Settings(home=home, work=WorkSettings(policy={"unknown": "hold"})))
     asked = "This is Bill. Please open a bug about the thumbnails."
-    call = take_call(app, CALLER, asked, "I live in Porto.", "Bye.")
+    call = take_call(app, CALLER, asked, "I like green tea.", "Bye.")
     follow(app.work, call.conversation)
     (request, *_) = app.work.followups.page(limit=1)
     app.corrections.add_fact(

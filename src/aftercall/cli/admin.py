@@ -83,10 +83,14 @@ _QUESTIONS = {
 
 def init(
     context: typer.Context,
-    phone: str = typer.Option("", metavar="NAME", help=f"{', '.join(PHONES)}."),
-    engine: str = typer.Option("", metavar="NAME", help=f"{', '.join(ENGINES)}."),
+    phone: str = typer.Option(
+        "", metavar="NAME", help=f"Where calls come from: {', '.join(PHONES)}."
+    ),
+    engine: str = typer.Option(
+        "", metavar="NAME", help=f"Who speaks: {', '.join(ENGINES)}."
+    ),
     model: str = typer.Option(
-        "", metavar="NAME[:MODEL]", help=f"{', '.join(MODELS)}; with a model's name."
+        "", metavar="NAME[:MODEL]", help=f"Who reads calls: {', '.join(MODELS)}."
     ),
     public_url: str = typer.Option(
         "", metavar="URL", help="The address carriers and platforms reach."
