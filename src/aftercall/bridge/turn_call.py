@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from aftercall import telemetry
 from aftercall.bridge import state
 from aftercall.bridge.caller_tracker import (
     WRITE_TIMEOUT_S,
@@ -109,10 +110,16 @@ class TurnCall:
             reply = await self._on_engine_error(error)
         if state is not None:  # only now is the call connected
             await join_call(parts.resume, state, recorder, clock)
+        waited = clock.now() - self._call.started_at
+        telemetry.record("ring", waited.total_seconds(), self._call.id)
         return await self.say(reply)
 
     async def answer(self, text: str, confidence: float | None = None) -> AgentReply:
         """The caller said something. Returns what they hear in return."""
+        with telemetry.timed("answer", self.call.id):
+            return await self._answer(text, confidence)
+
+    async def _answer(self, text: str, confidence: float | None) -> AgentReply:
         if not await self._write("caller", text, confidence):
             return await self.say(NOT_WRITTEN)
         try:
