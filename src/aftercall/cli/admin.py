@@ -3,15 +3,10 @@
 from dataclasses import asdict
 
 import typer
-from argon2 import PasswordHasher
 from rich.text import Text
 
 from aftercall.cli.context import JSON_OPTION, get_cli_context, make_table, print_json
-from aftercall.db.connect import Database
-from aftercall.db.upgrade import upgrade
-from aftercall.doctor import run_checks
 from aftercall.errors import DatabaseError, RefusedInput, StorageFull
-from aftercall.work.health import report_json
 
 MIN_PASSWORD_CHARS = 10
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "failing": "red"}
@@ -28,6 +23,9 @@ def database() -> None:
 @group.command("upgrade")
 def upgrade_database(context: typer.Context) -> None:
     """Bring the database to the schema of this version. All or nothing; safe to run twice."""
+    from aftercall.db.connect import Database
+    from aftercall.db.upgrade import upgrade
+
     database = Database(get_cli_context(context).config.settings.database_url)
     try:
         typer.echo(f"The database is at revision {upgrade(database)}.")
@@ -68,6 +66,8 @@ def doctor(context: typer.Context, json: bool = JSON_OPTION) -> None:
     """Check this machine and the settings, and say how to fix each problem; exit 1 if a check
     fails.
     """
+    from aftercall.doctor import run_checks
+
     cli = get_cli_context(context)
     checks = list(run_checks(cli.config))
     if json:
@@ -91,10 +91,17 @@ def health(
 
     Exit 0 all is well, 1 worth a look, 2 failing.
     """
+    from aftercall.upkeep import list_reported_failures
+    from aftercall.work.health import report as make_report
+    from aftercall.work.health import report_json
+
     cli = get_cli_context(context)
     try:
-        with cli.open_app(reads_rows_only=True) as app:
-            report = app.report_health()
+        with cli.open_stores(reads_rows_only=True) as stores:
+            now = stores.clock.now()
+            failures = list_reported_failures(stores.presence, now)
+            window_s = stores.settings.reconnect_window_s
+            report = make_report(stores.health, now, window_s, failures)
     except (DatabaseError, StorageFull) as error:
         # Without the database the state of the calls is unknown: failing, not worth a look.
         cli.console.print(Text.assemble(("failing", _COLOURS["failing"]), f"  {error}"))
@@ -133,6 +140,8 @@ def health(
 
 def password() -> None:
     """Hash a password for the pages; set the hash as AFTERCALL_PAGES_PASSWORD_HASH."""
+    from argon2 import PasswordHasher
+
     typed = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     if len(typed) < MIN_PASSWORD_CHARS:
         raise RefusedInput(

@@ -1,16 +1,13 @@
 """`aftercall calls`, `ingest`, `read` and `talk`."""
 
-import asyncio
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from aftercall.app import App
-from aftercall.bridge.turn_call import TurnCall
 from aftercall.cli.context import (
     ID_ARGUMENT,
     JSON_OPTION,
@@ -21,26 +18,14 @@ from aftercall.cli.context import (
     print_steps,
     wait_for_steps,
 )
-from aftercall.clock import parse_instant
-from aftercall.compose import make_model_client
 from aftercall.errors import NotFound, NotWaiting, RefusedInput
 from aftercall.ids import new_id
-from aftercall.journal.journal import ingest_json
-from aftercall.journal.recording_files import recordings_json
-from aftercall.journal.view import call_json, row_json
-from aftercall.llm.model.reader import ModelReader
-from aftercall.llm.rules.reader import RulesReader
-from aftercall.memory.view import extraction_json
-from aftercall.memory.visibility import redact_call
-from aftercall.model.calls import LiveCall, parse_call_json
 from aftercall.model.people import read_caller
-from aftercall.model.reading import Reading
-from aftercall.model.steps import Step
-from aftercall.postcall.recordings import fetch_again
-from aftercall.postcall.runner import rerun
-from aftercall.postcall.store import steps_json
-from aftercall.running import running
-from aftercall.work import deliver
+
+if TYPE_CHECKING:
+    from aftercall.app import App
+    from aftercall.model.reading import Reading
+    from aftercall.model.steps import Step
 
 RECORDING = "recording"
 FOLLOWUP = "followup"
@@ -60,9 +45,13 @@ def list_calls(
 ) -> None:
     """Calls, newest first."""
     cli = get_cli_context(context)
-    with cli.open_app(reads_rows_only=True) as app:
-        rows = app.store.list_page(limit=limit, caller=read_caller(caller, "--caller"))
+    with cli.open_stores(reads_rows_only=True) as stores:
+        rows = stores.store.list_page(
+            limit=limit, caller=read_caller(caller, "--caller")
+        )
     if json:
+        from aftercall.journal.view import row_json
+
         print_json([row_json(row) for row in rows])
         return
     if not rows:
@@ -95,22 +84,28 @@ def show_call(
     json: bool = JSON_OPTION,
 ) -> None:
     """One call, turn by turn, with secrets masked."""
+    from aftercall.journal.recording_files import recordings_json
+    from aftercall.journal.view import call_json
+    from aftercall.memory.view import extraction_json
+    from aftercall.memory.visibility import redact_call
+    from aftercall.postcall.store import steps_json
+
     cli = get_cli_context(context)
-    with cli.open_app() as app:
-        steps = app.steps.of_call(call_id)
-        row = app.store.get(call_id)
-        call = call_json(app.store, app.archive, row)
+    with cli.open_stores() as stores:
+        steps = stores.steps.of_call(call_id)
+        row = stores.store.get(call_id)
+        call = call_json(stores.store, stores.archive, row)
         if not reveal:
-            call = redact_call(call, app.facts.list_confided_words(call_id))
+            call = redact_call(call, stores.facts.list_confided_words(call_id))
         call |= {
             "steps": steps_json(steps),
-            "recordings": recordings_json(app.recordings.list_for_call(call_id)),
-            "extraction": extraction_json(app.facts, call_id),
+            "recordings": recordings_json(stores.recordings.list_for_call(call_id)),
+            "extraction": extraction_json(stores.facts, call_id),
         }
         is_sealed = call["state"] == "sealed"
-        run = app.work.runs.get(row.live.conversation) if is_sealed else None
+        run = stores.runs.get(row.live.conversation) if is_sealed else None
         if reveal:
-            app.audit.record(get_operator_name(), "revealed", call_id)
+            stores.audit.record(get_operator_name(), "revealed", call_id)
     if json:
         print_json(call)
         return
@@ -136,6 +131,12 @@ def rerun_steps(
     json: bool = JSON_OPTION,
 ) -> None:
     """Run steps of a call again; exit 1 if one fails again."""
+    from aftercall.journal.recording_files import recordings_json
+    from aftercall.postcall.recordings import fetch_again
+    from aftercall.postcall.runner import rerun
+    from aftercall.postcall.store import steps_json
+    from aftercall.work import deliver
+
     cli = get_cli_context(context)
     runs_steps = step not in (RECORDING, FOLLOWUP)
     with cli.open_app() as app:
@@ -188,6 +189,11 @@ def ingest(
     json: bool = JSON_OPTION,
 ) -> None:
     """Seal a call that finished elsewhere. The same source and sid twice is the same call."""
+    import asyncio
+
+    from aftercall.journal.journal import ingest_json
+    from aftercall.postcall.store import steps_json
+
     cli = get_cli_context(context)
     raw = _read_file(file)
     steps: list[Step] = []
@@ -215,6 +221,11 @@ def ingest(
 
 def read(context: typer.Context, file: str = _FILE, json: bool = JSON_OPTION) -> None:
     """Show what the reader (AFTERCALL_MODEL) finds in a call. Nothing is stored."""
+    from aftercall.compose import make_model_client
+    from aftercall.llm.model.reader import ModelReader
+    from aftercall.llm.rules.reader import RulesReader
+    from aftercall.model.calls import parse_call_json
+
     cli = get_cli_context(context)
     call = parse_call_json(_read_file(file))
     client = make_model_client(cli.config.settings)
@@ -240,6 +251,10 @@ def talk(
     ),
 ) -> None:
     """Call your agent from this terminal: type what the caller says; an empty line hangs up."""
+    import asyncio
+
+    from aftercall.running import running
+
     cli = get_cli_context(context)
     number = read_caller(caller, "--caller")
 
@@ -251,7 +266,9 @@ def talk(
     asyncio.run(hold_call())
 
 
-async def _run_and_wait(app: App, call_id: str) -> list[Step]:
+async def _run_and_wait(app: "App", call_id: str) -> "list[Step]":
+    from aftercall.running import running
+
     async with running(app):
         return await wait_for_steps(app, call_id)
 
@@ -265,7 +282,12 @@ def _read_file(file: str) -> bytes:
         raise NotFound(f"{file}: {error.strerror or error}") from None
 
 
-async def _converse(app: App, console: Console, number: str | None) -> None:
+async def _converse(app: "App", console: Console, number: str | None) -> None:
+    import asyncio
+
+    from aftercall.bridge.turn_call import TurnCall
+    from aftercall.model.calls import LiveCall
+
     live = LiveCall(
         source="terminal",
         sid=new_id(),
@@ -293,6 +315,23 @@ def _read_line() -> str:
         return ""
 
 
+def _reading_rows(reading: "Reading") -> list[tuple[str, str, str]]:
+    rows: list[tuple[str, str, str]] = []
+    for request in reading.requests:
+        due = f" (due {request.due})" if request.due else ""
+        rows.append((request.kind, request.title + due, f"turns {request.turns}"))
+    for withdrawn in reading.withdrawn:
+        rows.append(("withdrawn", withdrawn.title, f"turns {withdrawn.turns}"))
+    for promise in reading.promises:
+        rows.append(("promise", promise.title, f"turns {promise.turns}"))
+    for fact in reading.facts:
+        text = "(secret)" if fact.visibility == "secret" else fact.summary
+        rows.append(
+            ("fact", text, f"{fact.category}, {fact.visibility}, turns {fact.turns}")
+        )
+    return rows
+
+
 def _call_lines(call: dict[str, Any]) -> list[str | Text]:
     caller, callee = call["caller"] or "withheld", call["callee"] or "?"
     parties = f"  {caller} → {callee}  ({call['direction']})"
@@ -318,26 +357,11 @@ def _recording_line(recording: dict[str, Any]) -> str:
 
 
 def _turn_line(turn: dict[str, Any], started_at: str) -> Text:
+    from aftercall.clock import parse_instant
+
     elapsed = parse_instant(turn["at"]) - parse_instant(started_at)
     seconds = max(0.0, elapsed.total_seconds())
     at = (f"{int(seconds) // 60:3}:{seconds % 60:04.1f}", "dim")
     speaker = (f"{turn['speaker']:6}", "bold")
     late = (" (late)" if turn.get("late") else "", "dim")
     return Text.assemble(at, "  ", speaker, f"  {turn['text']}", late)
-
-
-def _reading_rows(reading: Reading) -> list[tuple[str, str, str]]:
-    rows: list[tuple[str, str, str]] = []
-    for request in reading.requests:
-        due = f" (due {request.due})" if request.due else ""
-        rows.append((request.kind, request.title + due, f"turns {request.turns}"))
-    for withdrawn in reading.withdrawn:
-        rows.append(("withdrawn", withdrawn.title, f"turns {withdrawn.turns}"))
-    for promise in reading.promises:
-        rows.append(("promise", promise.title, f"turns {promise.turns}"))
-    for fact in reading.facts:
-        text = "(secret)" if fact.visibility == "secret" else fact.summary
-        rows.append(
-            ("fact", text, f"{fact.category}, {fact.visibility}, turns {fact.turns}")
-        )
-    return rows

@@ -1,6 +1,6 @@
 """What every command needs: the settings, the app, the console, and the steps of a call."""
 
-import asyncio
+import gc
 import getpass
 import json
 import sys
@@ -16,16 +16,17 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from aftercall.config import LoadedConfig, load_config
 from aftercall.errors import ScenarioRefused
 from aftercall.log import configure_logs, get_logger
-from aftercall.model.steps import Step
-from aftercall.postcall.store import are_finished
 
 if TYPE_CHECKING:
     from aftercall.app import App
+    from aftercall.config import LoadedConfig
+    from aftercall.model.steps import Step
+    from aftercall.stores import Stores
 
 STEP_POLL_INTERVAL_S = 0.1
+USUAL_GC_THRESHOLD = (700, 10, 10)
 JSON_OPTION = typer.Option(False, "--json", help="Answer as JSON.")
 ID_ARGUMENT = typer.Argument(metavar="ID")
 _STEP_COLOURS = {
@@ -44,7 +45,9 @@ class CliContext:
         configure_logs(level="warning")
 
     @cached_property
-    def config(self) -> LoadedConfig:
+    def config(self) -> "LoadedConfig":
+        from aftercall.config import load_config
+
         return load_config(self._file)
 
     def configure_service_logs(self, *, as_json: bool) -> None:
@@ -56,14 +59,24 @@ class CliContext:
             get_logger("config").warning(warning)
 
     @contextmanager
-    def open_app(self, *, reads_rows_only: bool = False) -> Iterator["App"]:
-        """A command that only reads rows may open a database that belongs to another home."""
-        # the slowest import of all; `--help` does without it
-        from aftercall.app import (
-            build,
-        )
+    def open_stores(self, *, reads_rows_only: bool = False) -> Iterator["Stores"]:
+        """For commands that read, which start sooner so.
 
-        app = build(self.config.settings, claims_home=not reads_rows_only)
+        One that only reads rows may open a database that belongs to another home.
+        """
+        from aftercall.stores import open_stores
+
+        with open_stores(
+            self.config.settings, claims_home=not reads_rows_only
+        ) as stores:
+            yield stores
+
+    @contextmanager
+    def open_app(self) -> Iterator["App"]:
+        from aftercall.app import build
+
+        app = build(self.config.settings)
+        gc.set_threshold(*USUAL_GC_THRESHOLD)
         try:
             yield app
         finally:
@@ -146,8 +159,12 @@ def get_operator_name() -> str:
         return "the command line"
 
 
-async def wait_for_steps(app: "App", call_id: str) -> list[Step]:
+async def wait_for_steps(app: "App", call_id: str) -> list["Step"]:
     """Waits until every step of a call has ended, in this process or in another one."""
+    import asyncio
+
+    from aftercall.postcall.store import are_finished
+
     while True:
         steps = await asyncio.to_thread(app.steps.of_call, call_id)
         if are_finished(steps):
@@ -155,7 +172,7 @@ async def wait_for_steps(app: "App", call_id: str) -> list[Step]:
         await app.clock.sleep(STEP_POLL_INTERVAL_S)
 
 
-def print_steps(console: Console, steps: list[Step]) -> None:
+def print_steps(console: Console, steps: list["Step"]) -> None:
     for step in steps:
         detail = step.result if step.state == "done" else step.reason
         state = (f"{step.state:8}", _STEP_COLOURS[step.state])

@@ -1,7 +1,7 @@
 """`aftercall facts`."""
 
 import json as json_text
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.text import Text
@@ -16,19 +16,12 @@ from aftercall.cli.context import (
     print_json,
 )
 from aftercall.errors import RefusedInput
-from aftercall.memory.fact_store import FactFilter
-from aftercall.memory.search import find_facts, make_key_scope
-from aftercall.memory.view import (
-    HIDDEN,
-    fact_json,
-    iter_whole_facts,
-    parse_as_of,
-    whole_fact_json,
-)
-from aftercall.memory.visibility import memory_key
-from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.people import read_party
-from aftercall.model.reading import CATEGORIES, Category
+
+if TYPE_CHECKING:
+    from aftercall.memory.fact_store import FactFilter
+    from aftercall.model.facts import Fact, MemoryKey
+    from aftercall.model.reading import Category
 
 _CALLER = typer.Option("", help="Only this caller's.")
 _CATEGORY = typer.Option("", help="Only this category's.")
@@ -49,6 +42,8 @@ def list_facts(
     json: bool = JSON_OPTION,
 ) -> None:
     """Facts that hold now."""
+    from aftercall.memory.fact_store import FactFilter
+
     cli = get_cli_context(context)
     wanted = FactFilter(
         key=_key(cli, caller),
@@ -73,11 +68,13 @@ def search_facts(
     """Facts that match the words, best first; `aftercall search` also searches turns and
     summaries.
     """
+    from aftercall.memory.search import find_facts, make_key_scope
+
     cli = get_cli_context(context)
     settings = cli.config.settings
     where = make_key_scope(settings, settings.agent_id, _key(cli, caller))
-    with cli.open_app() as app:
-        found = find_facts(app.search, app.facts, query, where, limit)
+    with cli.open_stores() as stores:
+        found = find_facts(stores.search, stores.facts, query, where, limit)
     _print_facts(cli, found, json)
 
 
@@ -91,6 +88,9 @@ def facts_at(
     json: bool = JSON_OPTION,
 ) -> None:
     """Facts that held then, as far as is known today."""
+    from aftercall.memory.fact_store import FactFilter
+    from aftercall.memory.view import parse_as_of
+
     cli = get_cli_context(context)
     as_of = parse_as_of("DATE", date, cli.config.settings.zone)
     wanted = FactFilter(
@@ -113,11 +113,13 @@ def show_fact(
     json: bool = JSON_OPTION,
 ) -> None:
     """One fact, and each time it was said."""
+    from aftercall.memory.view import whole_fact_json
+
     cli = get_cli_context(context)
-    with cli.open_app() as app:
-        fact = whole_fact_json(app.facts, fact_id, reveal=reveal)
+    with cli.open_stores() as stores:
+        fact = whole_fact_json(stores.facts, fact_id, reveal=reveal)
         if reveal and fact["visibility"] == "secret":
-            app.audit.record(get_operator_name(), "revealed", fact_id)
+            stores.audit.record(get_operator_name(), "revealed", fact_id)
     if json:
         print_json(fact)
         return
@@ -148,8 +150,8 @@ def show_history(
 ) -> None:
     """The chain a fact belongs to: what it replaced and what replaced it, oldest first."""
     cli = get_cli_context(context)
-    with cli.open_app() as app:
-        chain = app.facts.get_history(fact_id)
+    with cli.open_stores() as stores:
+        chain = stores.facts.get_history(fact_id)
     _print_facts(cli, chain, json)
 
 
@@ -158,9 +160,11 @@ def restore_fact(
     context: typer.Context, fact_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Restore a retired fact; the one that replaced it stays, too."""
-    with get_cli_context(context).open_app() as app:
-        audit = app.audit.make_writer(get_operator_name(), "restored", fact_id)
-        fact = app.facts.restore(fact_id, audit)
+    from aftercall.memory.view import fact_json
+
+    with get_cli_context(context).open_stores() as stores:
+        audit = stores.audit.make_writer(get_operator_name(), "restored", fact_id)
+        fact = stores.facts.restore(fact_id, audit)
     if json:
         print_json(fact_json(fact))
     else:
@@ -177,9 +181,11 @@ def settle_fact(
     json: bool = JSON_OPTION,
 ) -> None:
     """Settle a dispute: this fact holds, the others of the dispute do not."""
-    with get_cli_context(context).open_app() as app:
-        audit = app.audit.make_writer(get_operator_name(), "settled", fact_id)
-        fact = app.facts.settle(fact_id, audit, keep_all=both)
+    from aftercall.memory.view import fact_json
+
+    with get_cli_context(context).open_stores() as stores:
+        audit = stores.audit.make_writer(get_operator_name(), "settled", fact_id)
+        fact = stores.facts.settle(fact_id, audit, keep_all=both)
     if json:
         print_json(fact_json(fact))
     else:
@@ -197,16 +203,21 @@ def export_facts(
     ),
 ) -> None:
     """Every fact, retired ones too, with its occurrences: one JSON object per line."""
+    from aftercall.memory.fact_store import FactFilter
+    from aftercall.memory.view import iter_whole_facts
+
     cli = get_cli_context(context)
     wanted = FactFilter(key=_key(cli, caller), include_retired=True)
-    with cli.open_app() as app:
-        for fact in iter_whole_facts(app.facts, wanted, reveal=reveal):
+    with cli.open_stores() as stores:
+        for fact in iter_whole_facts(stores.facts, wanted, reveal=reveal):
             if reveal and fact["visibility"] == "secret":
-                app.audit.record(get_operator_name(), "revealed", fact["id"])
+                stores.audit.record(get_operator_name(), "revealed", fact["id"])
             typer.echo(json_text.dumps(fact, ensure_ascii=False))
 
 
-def _key(cli: CliContext, caller: str) -> MemoryKey | None:
+def _key(cli: CliContext, caller: str) -> "MemoryKey | None":
+    from aftercall.memory.visibility import memory_key
+
     if not caller:
         return None
     settings = cli.config.settings
@@ -219,15 +230,17 @@ def _key(cli: CliContext, caller: str) -> MemoryKey | None:
     return key
 
 
-def _category(name: str) -> Category | None:
+def _category(name: str) -> "Category | None":
+    from aftercall.model.reading import CATEGORIES
+
     if name and name not in CATEGORIES:
         raise RefusedInput("--category", f"is not one of {', '.join(CATEGORIES)}")
     return name or None
 
 
-def _list(cli: CliContext, wanted: FactFilter, json: bool) -> None:
-    with cli.open_app() as app:
-        facts = app.facts.page(wanted)
+def _list(cli: CliContext, wanted: "FactFilter", json: bool) -> None:
+    with cli.open_stores() as stores:
+        facts = stores.facts.page(wanted)
     if facts or json:
         _print_facts(cli, facts, json)
     else:
@@ -236,7 +249,9 @@ def _list(cli: CliContext, wanted: FactFilter, json: bool) -> None:
         )
 
 
-def _print_facts(cli: CliContext, facts: list[Fact], json: bool) -> None:
+def _print_facts(cli: CliContext, facts: "list[Fact]", json: bool) -> None:
+    from aftercall.memory.view import HIDDEN, fact_json
+
     if json:
         print_json([fact_json(fact) for fact in facts])
         return

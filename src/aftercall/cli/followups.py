@@ -1,6 +1,6 @@
 """`aftercall followups`."""
 
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import typer
 from rich.text import Text
@@ -14,11 +14,12 @@ from aftercall.cli.context import (
     print_json,
 )
 from aftercall.errors import RefusedInput
-from aftercall.model.followups import FollowUp, FollowUpState
+from aftercall.model.followups import FollowUpState
 from aftercall.model.people import read_caller
-from aftercall.work import deliver
-from aftercall.work.store import FollowUpStore
-from aftercall.work.view import change_json, delivery_json, followup_json
+
+if TYPE_CHECKING:
+    from aftercall.model.followups import FollowUp
+    from aftercall.work.store import FollowUpStore
 
 EFFECT_STATES = ("noted", "passed on")  # `done`, as the list shows it
 STATES = (*get_args(FollowUpState), *EFFECT_STATES)
@@ -43,12 +44,14 @@ def list_followups(
     json: bool = JSON_OPTION,
 ) -> None:
     """Requests and promises, newest first."""
+    from aftercall.work.view import followup_json
+
     cli = get_cli_context(context)
     if state and state not in STATES:
         raise RefusedInput("--state", f"is not one of {', '.join(STATES)}")
     number = read_caller(caller, "--caller")
-    with cli.open_app(reads_rows_only=True) as app:
-        rows = _find(app.work.followups, state, number, limit)
+    with cli.open_stores(reads_rows_only=True) as stores:
+        rows = _find(stores.followups, state, number, limit)
     if json:
         print_json([followup_json(row) for row in rows])
         return
@@ -72,8 +75,8 @@ def list_followups(
 
 
 def _find(
-    store: FollowUpStore, state: str, caller: str | None, limit: int
-) -> list[FollowUp]:
+    store: "FollowUpStore", state: str, caller: str | None, limit: int
+) -> "list[FollowUp]":
     if state not in EFFECT_STATES:
         return store.page(limit=limit, state=state or None, caller=caller)
     done = store.page(limit=MAX_LISTED, state="done", caller=caller)
@@ -85,11 +88,13 @@ def show_followup(
     context: typer.Context, followup_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """One request or promise: the words it rests on, its history, and what each sink did."""
+    from aftercall.work.view import change_json, delivery_json, followup_json
+
     cli = get_cli_context(context)
-    with cli.open_app() as app:
-        row = app.work.followups.get(followup_id)
-        history = app.work.followups.history(followup_id)
-        sent = app.work.deliveries.of_followup(followup_id)
+    with cli.open_stores() as stores:
+        row = stores.followups.get(followup_id)
+        history = stores.followups.history(followup_id)
+        sent = stores.deliveries.of_followup(followup_id)
     if json:
         changes = [change_json(change) for change in history]
         deliveries = [delivery_json(item) for item in sent]
@@ -121,6 +126,8 @@ def approve_followup(
     context: typer.Context, followup_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Approve a held request; a running server or worker starts it within a second."""
+    from aftercall.work import deliver
+
     with get_cli_context(context).open_app() as app:
         _print_followup(
             deliver.approve(app.work, followup_id, get_operator_name()), json
@@ -132,6 +139,8 @@ def reject_followup(
     context: typer.Context, followup_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Reject a request, or settle one that failed and a promise that is unknown or broken."""
+    from aftercall.work import deliver
+
     with get_cli_context(context).open_app() as app:
         _print_followup(
             deliver.reject(app.work, followup_id, get_operator_name()), json
@@ -143,6 +152,8 @@ def retry_followup(
     context: typer.Context, followup_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Try a failed request again. Check first that it was not done after all."""
+    from aftercall.work import deliver
+
     with get_cli_context(context).open_app() as app:
         _print_followup(deliver.retry(app.work, followup_id, get_operator_name()), json)
 
@@ -154,6 +165,9 @@ def resend_delivery(
     json: bool = JSON_OPTION,
 ) -> None:
     """Send one delivery again now, under the same key, so that the receiver can recognise it."""
+    from aftercall.work import deliver
+    from aftercall.work.view import delivery_json
+
     with get_cli_context(context).open_app() as app:
         sent = deliver.resend(app.work, key)
         app.audit.record(get_operator_name(), "resent", key)
@@ -163,7 +177,9 @@ def resend_delivery(
         typer.echo(f"{sent.key}  {sent.state}")
 
 
-def _print_followup(row: FollowUp, json: bool) -> None:
+def _print_followup(row: "FollowUp", json: bool) -> None:
+    from aftercall.work.view import followup_json
+
     if json:
         print_json(followup_json(row))
     else:
