@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
-PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+# Python compiles what it imports: a third of what is installed never is.
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 UV_COMPILE := $(VENV)-lock/bin/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header
 
 .PHONY: help demo serve test check soak bench docs screenshots lock advisories clean
@@ -16,6 +17,7 @@ help: ## this list
 $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "aftercall needs Python 3.11 or newer; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip uninstall -qq --yes setuptools
 	$(PIP_INSTALL) --require-hashes -r requirements.txt
 	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@

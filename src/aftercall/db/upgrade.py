@@ -1,7 +1,5 @@
 """Preparing a database: the schema of this version, and the home it belongs to."""
 
-import sqlite3
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +29,6 @@ log = get_logger("home")
 
 KNOWN_REVISIONS = ("0001",)
 NEWEST_REVISION = KNOWN_REVISIONS[-1]
-MIN_SQLITE_VERSION = (3, 42)
 HOME_ID_FILE = "home.id"
 _UPGRADE_LOCK = (
     4_772_035_511  # any fixed number: processes that upgrade one Postgres queue up
@@ -40,7 +37,6 @@ _UPGRADE_LOCK = (
 
 def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Database:
     """Make the home and bring its database up to date."""
-    check_durable_engine(settings.database_url)
     try:
         settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -125,25 +121,6 @@ def refuse_newer(current: str | None) -> None:
         raise DatabaseNewer(
             f"the database is at revision {current}, newer than this version knows "
             f"({NEWEST_REVISION}): install the Aftercall that made it, or name another database"
-        )
-
-
-def check_durable_engine(
-    database_url: str,
-    python: tuple[int, ...] = tuple(sys.version_info[:3]),
-    sqlite: tuple[int, ...] = sqlite3.sqlite_version_info,
-) -> None:
-    """From Python 3.12 on, DBOS uses `unixepoch('subsec')`, which is new in SQLite 3.42."""
-    if (
-        database_url.startswith("sqlite")
-        and python >= (3, 12)
-        and sqlite < MIN_SQLITE_VERSION
-    ):
-        have = ".".join(map(str, sqlite))
-        raise ConfigError(
-            f"Python {python[0]}.{python[1]} here brings SQLite {have}, and the durable "
-            "engine needs 3.42 or newer with it: "
-            "use Python 3.11, a Python linked to a newer SQLite, or a Postgres database"
         )
 
 
