@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from sqlalchemy import select
 
 from aftercall.clock import Clock, SystemClock
 from aftercall.db.connect import Database
+from aftercall.db.corrections import corrections
+from aftercall.db.tables import calls, facts, followups, pins
 from aftercall.db.upgrade import open_database
+from aftercall.errors import RefusedInput
 from aftercall.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,6 +35,41 @@ if TYPE_CHECKING:
     from aftercall.work.health import HealthStore
     from aftercall.work.run_store import RunStore
     from aftercall.work.store import DeliveryStore, FollowUpStore
+
+MAX_NAMED_IDS = 3
+LAST = "last"
+Kind = Literal["call", "fact", "follow-up", "correction", "pin"]
+_TABLES = {
+    "call": calls,
+    "fact": facts,
+    "follow-up": followups,
+    "correction": corrections,
+    "pin": pins,
+}
+
+
+def find_id(database: Database, kind: Kind, given: str) -> str:
+    """The whole id, for the beginning of one that no other has, or for `last`.
+
+    What fits none is returned as it is: the store says that there is no such thing.
+    """
+    column = _TABLES[kind].c.id
+    newest = (calls.c.started_at.desc(),) if kind == "call" else ()
+    query = select(column).order_by(*newest, column.desc()).limit(MAX_NAMED_IDS)
+    if given != LAST:
+        query = query.where(column.startswith(given, autoescape=True))
+    with database.read() as connection:
+        found: list[str] = list(connection.execute(query).scalars())
+    if given == LAST and found:
+        return found[0]
+    if given in found or not found:
+        return given
+    if len(found) > 1:
+        names = ", ".join(found)
+        raise RefusedInput(
+            "ID", f"begins more than one id ({names} …); write more of it"
+        )
+    return found[0]
 
 
 @contextmanager
@@ -51,6 +91,9 @@ class Stores:
     settings: Settings
     clock: Clock
     database: Database
+
+    def find_id(self, kind: Kind, given: str) -> str:
+        return find_id(self.database, kind, given)
 
     @cached_property
     def store(self) -> "CallStore":

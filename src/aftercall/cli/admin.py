@@ -5,10 +5,11 @@ from dataclasses import asdict
 import typer
 from rich.text import Text
 
-from aftercall.cli.context import JSON_OPTION, get_cli_context, make_table, print_json
+from aftercall.cli.context import JSON_OPTION, get_cli_context, print_json, print_rows
 from aftercall.errors import DatabaseError, RefusedInput, StorageFull
 
 MIN_PASSWORD_CHARS = 10
+DEFAULT = "default"
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "failing": "red"}
 _HEALTHY_STATES = ("ok", "nothing_said", "superseded", "recovered")
 
@@ -33,8 +34,12 @@ def upgrade_database(context: typer.Context) -> None:
         database.close()
 
 
-def config(context: typer.Context, json: bool = JSON_OPTION) -> None:
-    """List every setting with its value, where it came from, and its environment variable.
+def config(
+    context: typer.Context,
+    every: bool = typer.Option(False, "--all", help="Also what is not set."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """List the settings that are set, with their values and where they came from.
 
     Secrets are hidden.
     """
@@ -53,11 +58,22 @@ def config(context: typer.Context, json: bool = JSON_OPTION) -> None:
             ]
         )
         return
-    table = make_table("setting", "value", "from", "environment")
-    for value in cli.config.values:
-        origin = value.origin if value.origin != "default" else Text("default", "dim")
-        table.add_row(value.key, value.shown, origin, Text(value.env, "dim"))
-    cli.console.print(table)
+    lines = [
+        (value.key, value.origin, value.shown)
+        if value.origin != DEFAULT
+        else (value.key, DEFAULT, f"{value.shown}  {value.env}")
+        for value in cli.config.values
+        if every or value.origin != DEFAULT
+    ]
+    if lines:
+        print_rows(cli.console, ("setting", "from", "value"), lines)
+    else:
+        cli.console.print("Nothing is set: every setting has its default.")
+    if not every:
+        cli.console.print(
+            "`aftercall config --all` lists the others, with their environment variables.",
+            style="dim",
+        )
     for warning in cli.config.warnings:
         cli.console.print(Text.assemble(("warning", "yellow"), f"  {warning}"))
 
@@ -122,10 +138,8 @@ def health(
         call for call in report.calls if every or call.state not in _HEALTHY_STATES
     ]
     if shown:
-        table = make_table("call", "state", "reason")
-        for call in shown:
-            table.add_row(call.id, call.state, call.reason)
-        cli.console.print(table)
+        lines = [(call.id, call.state, call.reason) for call in shown]
+        print_rows(cli.console, ("call", "state", "reason"), lines)
     queued, held, swept_at = (
         report.counts.queued,
         report.counts.held,

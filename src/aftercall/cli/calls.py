@@ -1,6 +1,7 @@
 """`aftercall calls`, `ingest`, `read` and `talk`."""
 
 import sys
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,11 @@ from rich.text import Text
 from aftercall.cli.context import (
     ID_ARGUMENT,
     JSON_OPTION,
+    format_time,
     get_cli_context,
     get_operator_name,
-    make_table,
     print_json,
+    print_rows,
     print_steps,
     wait_for_steps,
 )
@@ -24,6 +26,7 @@ from aftercall.model.people import read_caller
 
 if TYPE_CHECKING:
     from aftercall.app import App
+    from aftercall.journal.store import CallRow
     from aftercall.model.reading import Reading
     from aftercall.model.steps import Step
 
@@ -49,29 +52,34 @@ def list_calls(
         rows = stores.store.list_page(
             limit=limit, caller=read_caller(caller, "--caller")
         )
+        ids = [row.live.id for row in rows]
+        summaries = {} if json else stores.steps.results_of(ids, "summary")
     if json:
         from aftercall.journal.view import row_json
 
         print_json([row_json(row) for row in rows])
-        return
-    if not rows:
+    elif rows:
+        zone = cli.config.settings.zone
+        lines = [_list_cells(row, summaries, zone) for row in rows]
+        print_rows(cli.console, ("id", "when", "who", "long", "what"), lines)
+    else:
         cli.console.print("No calls yet. `aftercall ingest FILE` adds a finished one.")
-        return
-    table = make_table(
-        "id", "started", "caller", "direction", "turns", "state", "ended because"
+
+
+def _list_cells(
+    row: "CallRow", summaries: dict[str, str], zone: tzinfo
+) -> tuple[str, ...]:
+    live = row.live
+    who = live.caller if live.direction == "inbound" else f"to {live.callee}"
+    seconds = (
+        int((row.ended_at - live.started_at).total_seconds()) if row.ended_at else 0
     )
-    for row in rows:
-        live = row.live
-        started = (
-            f"{live.started_at.astimezone(cli.config.settings.zone):%Y-%m-%d %H:%M}"
-        )
-        caller = live.caller or "withheld"
-        turns = str(row.turn_count) if row.state == "sealed" else ""
-        reason = row.end_reason or ""
-        table.add_row(
-            live.id, started, caller, live.direction, turns, row.state, reason
-        )
-    cli.console.print(table)
+    long = f"{seconds // 60}:{seconds % 60:02}" if row.ended_at else "now"
+    what = summaries.get(live.id) or (
+        "not summed up yet" if row.state == "sealed" else "going on"
+    )
+    when = format_time(live.started_at, zone)
+    return live.id, when, who or "withheld", long, what
 
 
 @group.command("show")
@@ -92,6 +100,7 @@ def show_call(
 
     cli = get_cli_context(context)
     with cli.open_stores() as stores:
+        call_id = stores.find_id("call", call_id)
         steps = stores.steps.of_call(call_id)
         row = stores.store.get(call_id)
         call = call_json(stores.store, stores.archive, row)
@@ -135,11 +144,13 @@ def rerun_steps(
     from aftercall.postcall.recordings import fetch_again
     from aftercall.postcall.runner import rerun
     from aftercall.postcall.store import steps_json
+    from aftercall.stores import find_id
     from aftercall.work import deliver
 
     cli = get_cli_context(context)
     runs_steps = step not in (RECORDING, FOLLOWUP)
     with cli.open_app() as app:
+        call_id = find_id(app.database, "call", call_id)
         steps = (
             rerun(app.step_runner, call_id, step)
             if runs_steps

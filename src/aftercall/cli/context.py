@@ -4,8 +4,10 @@ import gc
 import getpass
 import json
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, tzinfo
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
 STEP_POLL_INTERVAL_S = 0.1
 USUAL_GC_THRESHOLD = (700, 10, 10)
 JSON_OPTION = typer.Option(False, "--json", help="Answer as JSON.")
-ID_ARGUMENT = typer.Argument(metavar="ID")
+ID_ARGUMENT = typer.Argument(
+    metavar="ID", help="An id, the beginning of one, or `last`."
+)
+MIN_TEXT_COLUMNS = 40  # with fewer beside an id, the text goes below it
 _STEP_COLOURS = {
     "done": "green",
     "failed": "red",
@@ -139,6 +144,32 @@ def make_table(*columns: str, texts: int = 1) -> Table:
     for column in columns[-texts:]:
         table.add_column(column, overflow="fold")
     return table
+
+
+def print_rows(
+    console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
+    """A list whose last column is text, wrapped beside the others or below them.
+
+    Ids stay whole: users copy them into the next command.
+    """
+    *fixed, last = zip(heads, *rows, strict=True)
+    widths = [max(map(len, column)) for column in fixed]
+    indent = sum(widths) + 2 * len(widths)
+    is_beside = console.width - indent >= MIN_TEXT_COLUMNS
+    for number, cells in enumerate(zip(*fixed, strict=True)):
+        line = "  ".join(map(str.ljust, cells, widths)) + "  "
+        room = console.width - (indent if is_beside else 4)
+        texts = textwrap.wrap(" ".join(last[number].split()), room)
+        if is_beside and texts:
+            line += texts.pop(0)
+        console.print(line.rstrip(), style="bold" if number == 0 else None)
+        for text in texts if number or is_beside else ():
+            console.print(" " * (indent if is_beside else 4) + text)
+
+
+def format_time(instant: datetime, zone: tzinfo) -> str:
+    return f"{instant.astimezone(zone):%Y-%m-%d %H:%M}"
 
 
 def report_refused(refused: Sequence[ScenarioRefused]) -> None:

@@ -12,11 +12,13 @@ from aftercall.cli.context import (
     ID_ARGUMENT,
     JSON_OPTION,
     CliContext,
+    format_time,
     get_cli_context,
     get_operator_name,
     make_console,
     make_table,
     print_json,
+    print_rows,
 )
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.people import read_caller, read_party
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from aftercall.db.corrections import CorrectedThing, Correction
     from aftercall.evaluation import FigureDifference, ReaderResult, ReadingFigure
     from aftercall.labels import LabelledCall
+    from aftercall.stores import Kind
 
     Wanted = dict[CorrectedThing, str | None]
 
@@ -59,12 +62,17 @@ def list_corrections(
     if not shown:
         cli.console.print("Nothing was corrected.")
         return
-    table = make_table("id", "at", "what", "caller", "was", "is", "by")
-    for one in shown:
-        old, new = one["old"] or NOTHING, one["new"] or NOTHING
-        caller = one["caller"] or "withheld"
-        table.add_row(one["id"], one["at"], one["what"], caller, old, new, one["who"])
-    cli.console.print(table)
+    zone = cli.config.settings.zone
+    lines = [
+        (
+            one["id"],
+            format_time(correction.at, zone),
+            one["caller"] or "withheld",
+            f"{one['what']}: {one['old'] or NOTHING} → {one['new'] or NOTHING}, {one['who']}",
+        )
+        for one, correction in zip(shown, made, strict=True)
+    ]
+    print_rows(cli.console, ("id", "when", "caller", "what"), lines)
 
 
 @group.command("request")
@@ -88,7 +96,8 @@ def correct_request(
     )
     if remove:
         wanted = {"request": None}
-    _correct(context, followup_id, wanted, json, "--title, --due or another option")
+    options = "--title, --due or another option"
+    _correct(context, "follow-up", followup_id, wanted, json, options)
 
 
 @group.command("add")
@@ -105,9 +114,11 @@ def add_request(
     json: bool = JSON_OPTION,
 ) -> None:
     """Add a request of a call that the reader has missed; it is held until you approve it."""
+    from aftercall.stores import find_id
+
     with get_cli_context(context).open_app() as app:
         made = app.corrections.add_request(
-            call_id,
+            find_id(app.database, "call", call_id),
             title,
             get_operator_name(),
             kind=kind or "task",
@@ -129,9 +140,15 @@ def add_fact(
     json: bool = JSON_OPTION,
 ) -> None:
     """Add a fact of a call that the reader has missed."""
+    from aftercall.stores import find_id
+
     with get_cli_context(context).open_app() as app:
         made = app.corrections.add_fact(
-            call_id, text, get_operator_name(), turn=turn, category=category
+            find_id(app.database, "call", call_id),
+            text,
+            get_operator_name(),
+            turn=turn,
+            category=category,
         )
     _print(made, "fact added", json)
 
@@ -146,7 +163,7 @@ def correct_fact(
 ) -> None:
     """Put the text of a fact right, or remove the fact."""
     wanted: Wanted = {"fact": None} if remove else _read_wanted({"fact": text})
-    _correct(context, fact_id, wanted, json, "--text or --remove")
+    _correct(context, "fact", fact_id, wanted, json, "--text or --remove")
 
 
 @group.command("name")
@@ -164,7 +181,7 @@ def correct_name(
     if party is None:
         raise RefusedInput("CALLER", "is withheld; no memory is kept for it")
     wanted = _read_wanted({"name": name, "call_name": call_name})
-    _correct(context, party, wanted, json, "--name or --call-name")
+    _correct(context, None, party, wanted, json, "--name or --call-name")
 
 
 @group.command("export")
@@ -193,8 +210,11 @@ def undo_correction(
     context: typer.Context, correction_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Make it as it was before."""
+    from aftercall.stores import find_id
+
     with get_cli_context(context).open_app() as app:
-        undone = app.corrections.undo(correction_id, get_operator_name())
+        whole_id = find_id(app.database, "correction", correction_id)
+        undone = app.corrections.undo(whole_id, get_operator_name())
     _print(undone, "undone", json)
 
 
@@ -219,19 +239,22 @@ def _read_wanted(given: "dict[CorrectedThing, str]") -> "Wanted":
 
 def _correct(
     context: typer.Context,
+    kind: "Kind | None",
     of: str,
     wanted: "Wanted",
     json: bool,
     options: str,
 ) -> None:
     from aftercall.memory.view import correction_json
+    from aftercall.stores import find_id
 
     if not wanted:
         raise RefusedInput("options", f"nothing to correct; give {options}")
     who = get_operator_name()
     with get_cli_context(context).open_app() as app:
+        whole_id = find_id(app.database, kind, of) if kind else of
         correct = app.corrections.correct
-        made = [correct(what, of, new, who) for what, new in wanted.items()]
+        made = [correct(what, whole_id, new, who) for what, new in wanted.items()]
     if json:
         print_json([correction_json(one) for one in made])
         return

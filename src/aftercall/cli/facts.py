@@ -1,6 +1,7 @@
 """`aftercall facts`."""
 
 import json as json_text
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,8 +13,8 @@ from aftercall.cli.context import (
     CliContext,
     get_cli_context,
     get_operator_name,
-    make_table,
     print_json,
+    print_rows,
 )
 from aftercall.errors import RefusedInput
 from aftercall.model.people import read_party
@@ -36,7 +37,7 @@ def list_facts(
     caller: str = _CALLER,
     category: str = _CATEGORY,
     retired: bool = typer.Option(
-        False, "--retired", help="Also facts that no longer hold."
+        False, "--retired", help="Those that no longer hold, instead."
     ),
     limit: int = _LIMIT,
     json: bool = JSON_OPTION,
@@ -48,7 +49,7 @@ def list_facts(
     wanted = FactFilter(
         key=_key(cli, caller),
         category=_category(category),
-        include_retired=retired,
+        only_retired=retired,
         limit=limit,
         include_group=True,
     )
@@ -117,6 +118,7 @@ def show_fact(
 
     cli = get_cli_context(context)
     with cli.open_stores() as stores:
+        fact_id = stores.find_id("fact", fact_id)
         fact = whole_fact_json(stores.facts, fact_id, reveal=reveal)
         if reveal and fact["visibility"] == "secret":
             stores.audit.record(get_operator_name(), "revealed", fact_id)
@@ -151,7 +153,7 @@ def show_history(
     """The chain a fact belongs to: what it replaced and what replaced it, oldest first."""
     cli = get_cli_context(context)
     with cli.open_stores() as stores:
-        chain = stores.facts.get_history(fact_id)
+        chain = stores.facts.get_history(stores.find_id("fact", fact_id))
     _print_facts(cli, chain, json)
 
 
@@ -163,6 +165,7 @@ def restore_fact(
     from aftercall.memory.view import fact_json
 
     with get_cli_context(context).open_stores() as stores:
+        fact_id = stores.find_id("fact", fact_id)
         audit = stores.audit.make_writer(get_operator_name(), "restored", fact_id)
         fact = stores.facts.restore(fact_id, audit)
     if json:
@@ -184,6 +187,7 @@ def settle_fact(
     from aftercall.memory.view import fact_json
 
     with get_cli_context(context).open_stores() as stores:
+        fact_id = stores.find_id("fact", fact_id)
         audit = stores.audit.make_writer(get_operator_name(), "settled", fact_id)
         fact = stores.facts.settle(fact_id, audit, keep_all=both)
     if json:
@@ -250,37 +254,41 @@ def _list(cli: CliContext, wanted: "FactFilter", json: bool) -> None:
 
 
 def _print_facts(cli: CliContext, facts: "list[Fact]", json: bool) -> None:
-    from aftercall.memory.view import HIDDEN, fact_json
+    from aftercall.memory.view import fact_json
 
     if json:
         print_json([fact_json(fact) for fact in facts])
         return
-    zone, agent_id = cli.config.settings.zone, cli.config.settings.agent_id
+    agent_id = cli.config.settings.agent_id
     has_others = any(fact.key.agent_id != agent_id for fact in facts)
-    columns = ("caller", "category", "since", "until", "said", "fact")
-    table = make_table("id", *(["heard by"] if has_others else []), *columns)
+    heads = ["id", "caller", "category", "since", "until", "fact"]
+    if has_others:
+        heads.insert(1, "heard by")
+    if not any(fact.valid_until for fact in facts):
+        heads.remove("until")
+    lines = []
     for fact in facts:
-        heard_by = [fact.key.agent_id] if has_others else []
-        since = f"{fact.valid_from.astimezone(zone):%Y-%m-%d}"
-        until = (
-            f"{fact.valid_until.astimezone(zone):%Y-%m-%d}" if fact.valid_until else ""
-        )
-        marks: list[str] = (
-            [fact.state] if fact.state in ("disputed", "doubtful", "wrong") else []
-        )
-        marks += ["confirm by reading back"] if fact.needs_confirmation else []
-        text = HIDDEN if fact.is_secret else fact.summary
-        text += "".join(f" [{mark}]" for mark in marks)
-        cells = (
-            fact.key.caller,
-            fact.category,
-            since,
-            until,
-            _times(fact.occurrence_count),
-            text,
-        )
-        table.add_row(fact.id, *heard_by, *cells)
-    cli.console.print(table)
+        cells = _list_cells(fact, cli.config.settings.zone)
+        lines.append([cells[head] for head in heads])
+    print_rows(cli.console, heads, lines)
+
+
+def _list_cells(fact: "Fact", zone: tzinfo) -> dict[str, str]:
+    from aftercall.memory.view import HIDDEN
+
+    until = fact.valid_until
+    marks: list[str] = [f"said {_times(fact.occurrence_count)}"]
+    marks += [fact.state] if fact.state in ("disputed", "doubtful", "wrong") else []
+    marks += ["confirm by reading back"] if fact.needs_confirmation else []
+    return {
+        "id": fact.id,
+        "heard by": fact.key.agent_id,
+        "caller": fact.key.caller,
+        "category": fact.category,
+        "since": f"{fact.valid_from.astimezone(zone):%Y-%m-%d}",
+        "until": f"{until.astimezone(zone):%Y-%m-%d}" if until else "",
+        "fact": f"{HIDDEN if fact.is_secret else fact.summary} [{', '.join(marks)}]",
+    }
 
 
 def _describe_state(fact: dict[str, Any]) -> str:

@@ -167,7 +167,10 @@ def unpin(
     context: typer.Context, pin_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Unpin a topic; it stays unpinned however often the caller mentions it."""
+    from aftercall.stores import find_id
+
     with get_cli_context(context).open_app() as app:
+        pin_id = find_id(app.database, "pin", pin_id)
         audit = app.audit.make_writer(get_operator_name(), "edited", pin_id)
         page = app.pins.get(app.pins.set_state(pin_id, "unpinned", audit).id)
     _print_change(page, "is unpinned", json)
@@ -186,7 +189,10 @@ def edit_pin(
     """
     import click
 
+    from aftercall.stores import find_id
+
     with get_cli_context(context).open_app() as app:
+        pin_id = find_id(app.database, "pin", pin_id)
         before = app.pins.get(pin_id).pin.note or ""
         if sys.stdin.isatty():
             text = click.edit(before, extension=".md", require_save=False)

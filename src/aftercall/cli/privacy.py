@@ -199,7 +199,7 @@ def print_archived(
 def _find_archive_files(stores: "Stores", call: str) -> list[str]:
     """The file of a call and its addenda; none if there is no such call."""
     try:
-        name = stores.store.get(call).archive_name
+        name = stores.store.get(stores.find_id("call", call)).archive_name
     except NotFound:
         name = call.removeprefix("archive/")
     return stores.archive.list_files(name) if name else []

@@ -471,6 +471,7 @@ def from_call(
 
     cli = get_cli_context(context)
     with cli.open_stores() as stores:
+        call_id = stores.find_id("call", call_id)
         row = stores.store.get(call_id)
         if row.archive_name is None:
             raise NotFound(f"call {call_id} is still going on")

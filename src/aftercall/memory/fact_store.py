@@ -68,7 +68,7 @@ _GIST = [facts.c[name] for name in Gist.__dataclass_fields__]
 
 @dataclass(frozen=True)
 class FactFilter:
-    """Which facts to list; without `as_of`, the active ones.
+    """Which facts to list; without `as_of`, the active ones, or only the retired ones.
 
     `include_group` adds `shared` facts that other agents of the group heard from the same caller.
     """
@@ -79,6 +79,7 @@ class FactFilter:
     visibility: Visibility | None = None
     as_of: datetime | None = None
     include_retired: bool = False
+    only_retired: bool = False
     limit: int = 100
     after: str = ""
     include_group: bool = False
@@ -221,6 +222,8 @@ class FactStore:
             until = facts.c.valid_until
             held = or_(until.is_(None), until > wanted.as_of)
             query = query.where(facts.c.valid_from <= wanted.as_of, held)
+        elif wanted.only_retired:
+            query = query.where(~facts.c.is_active)
         elif not wanted.include_retired:
             query = query.where(facts.c.is_active)
         return self._select(query.limit(min(wanted.limit, MAX_PAGE_SIZE)))
