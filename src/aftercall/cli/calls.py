@@ -53,7 +53,7 @@ def list_calls(
             limit=limit, caller=read_caller(caller, "--caller")
         )
         ids = [row.live.id for row in rows]
-        summaries = {} if json else stores.steps.results_of(ids, "summary")
+        summaries = {} if json else stores.store.list_summaries(ids)
     if json:
         from aftercall.journal.view import row_json
 

@@ -47,6 +47,7 @@ class CliContext:
     def __init__(self, config: str) -> None:
         self._file = Path(config) if config else None
         self.console = make_console()
+        self._is_warned = False
         configure_logs(level="warning")
 
     @cached_property
@@ -60,8 +61,17 @@ class CliContext:
         that other commands leave to `aftercall config`.
         """
         configure_logs(level="info", as_json=as_json)
+        self._is_warned = True
         for warning in self.config.warnings:
             get_logger("config").warning(warning)
+
+    def _warn_of_unknown_names(self) -> None:
+        """On standard error: a misspelt setting has no effect, and nobody would notice."""
+        if not self._is_warned:
+            for warning in self.config.warnings:
+                if warning.startswith("AFTERCALL_"):
+                    typer.echo(f"aftercall: {warning}", err=True)
+        self._is_warned = True
 
     @contextmanager
     def open_stores(self, *, reads_rows_only: bool = False) -> Iterator["Stores"]:
@@ -71,6 +81,7 @@ class CliContext:
         """
         from aftercall.stores import open_stores
 
+        self._warn_of_unknown_names()
         with open_stores(
             self.config.settings, claims_home=not reads_rows_only
         ) as stores:
@@ -80,6 +91,7 @@ class CliContext:
     def open_app(self) -> Iterator["App"]:
         from aftercall.app import build
 
+        self._warn_of_unknown_names()
         app = build(self.config.settings)
         gc.set_threshold(*USUAL_GC_THRESHOLD)
         try:

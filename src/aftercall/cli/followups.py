@@ -75,7 +75,7 @@ def _list_waiting(stores: "Stores", caller: str | None) -> list[tuple[str, ...]]
         for run, call_id, until in stores.runs.list_waiting(settings.reconnect_window_s)
         if caller in (None, run.caller)
     ]
-    summaries = stores.steps.results_of([call_id for _, call_id, _ in found], "summary")
+    summaries = stores.store.list_summaries([call_id for _, call_id, _ in found])
     now = stores.clock.now()
     return [
         (

@@ -17,6 +17,7 @@ from aftercall.errors import (
     DatabaseNewer,
     DatabaseOfAnotherHome,
     DatabaseOutdated,
+    DatabaseUnreachable,
 )
 from aftercall.ids import new_id
 from aftercall.log import get_logger
@@ -50,8 +51,11 @@ def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Dat
         prepare_database(database)
         if claims_home:
             claim_home(database, settings.home, clock.now())
-    except AftercallError:
+    except AftercallError as error:
         database.close()
+        if isinstance(error, DatabaseUnreachable):
+            where = database.engine.url.render_as_string(hide_password=True)
+            raise DatabaseUnreachable(f"{error}; tried {where}") from error
         raise
     return database
 

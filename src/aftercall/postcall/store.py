@@ -225,14 +225,6 @@ class StepStore:
         with self._database.read() as connection:
             return connection.execute(query).scalar() or ""
 
-    def results_of(self, call_ids: Sequence[str], name: str) -> dict[str, str]:
-        """What the step of each call gave; calls whose step has not ended are left out."""
-        query = select(steps.c.call_id, steps.c.result).where(
-            steps.c.call_id.in_(call_ids), steps.c.name == name, steps.c.state == "done"
-        )
-        with self._database.read() as connection:
-            return {row.call_id: row.result for row in connection.execute(query)}
-
     def redact_results(self, call_id: str, clean: Callable[[str], str]) -> None:
         query = select(steps.c.name, steps.c.result).where(
             steps.c.call_id == call_id, steps.c.result.is_not(None)
