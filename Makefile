@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEV_READY := $(VENV)/.ready-dev
+# Python compiles what it imports: a third of what is installed never is.
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 UV_COMPILE := $(VENV)-lock/bin/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header
 
 .PHONY: help demo serve test check soak bench docs screenshots lock advisories clean
@@ -14,8 +17,13 @@ help: ## this list
 $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "aftercall needs Python 3.11 or newer; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/pip uninstall -qq --yes setuptools
+	$(PIP_INSTALL) --require-hashes -r requirements.txt
+	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DEV_READY): $(READY) requirements-dev.txt
+	$(PIP_INSTALL) --require-hashes -r requirements-dev.txt
 	@touch $@
 
 demo: $(READY) ## the main job end to end, no account, no key
@@ -24,11 +32,11 @@ demo: $(READY) ## the main job end to end, no account, no key
 serve: $(READY) ## the server, on http://127.0.0.1:8080
 	$(BIN)/aftercall serve
 
-test: $(READY) ## the whole suite, on SQLite and on a real Postgres
+test: $(DEV_READY) ## the whole suite, on SQLite and on a real Postgres
 	@$(BIN)/python tools/chromium.py
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
-check: $(READY) ## format, lint (security too), types, layers, dependencies, docs held to the code
+check: $(DEV_READY) ## format, lint (security too), types, layers, dependencies, docs held to the code
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -36,29 +44,30 @@ check: $(READY) ## format, lint (security too), types, layers, dependencies, doc
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/dependencies.py
 
-soak: $(READY) ## the long crash loops, a small real model and real speech on this machine
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-soak.txt
+soak: $(DEV_READY) ## the long crash loops, a small real model and real speech on this machine
+	$(PIP_INSTALL) --no-deps --require-hashes -r requirements-soak.txt
 	AFTERCALL_SOAK=1 $(BIN)/python -m pytest tests/crash tests/soak --timeout 3600
 
-bench: $(READY) ## every figure we publish, as tables
+bench: $(DEV_READY) ## every figure we publish, as tables
 	@for b in bench/bench_*.py; do $(BIN)/python $$b || exit 1; done
 
-docs: $(READY) ## write docs/reference from the code
+docs: $(DEV_READY) ## write docs/reference from the code
 	$(BIN)/python tools/reference.py
 
-screenshots: $(READY) ## pictures of the pages for the docs
+screenshots: $(DEV_READY) ## pictures of the pages for the docs
 	@$(BIN)/python tools/chromium.py
 	$(BIN)/python tools/screenshots.py
 
-lock: ## pin dependencies anew, with hashes and no addresses
+lock: ## pin anew what `make serve` runs, what developers need, and what `make soak` does
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/pip install --quiet --disable-pip-version-check uv
-	$(UV_COMPILE) pyproject.toml --group dev --upgrade -o requirements.txt
-	$(UV_COMPILE) --group soak -c requirements.txt --quiet > requirements-soak.txt
+	$(UV_COMPILE) pyproject.toml --group build --upgrade -o requirements.txt
+	$(UV_COMPILE) pyproject.toml --group dev -c requirements.txt --upgrade -o requirements-dev.txt
+	$(UV_COMPILE) --group soak -c requirements-dev.txt --quiet > requirements-soak.txt
 	$(UV_COMPILE) --group soak-model --no-deps --quiet >> requirements-soak.txt
 	rm -rf $(VENV)-lock
 
-advisories: $(READY) ## the known vulnerabilities of our packages, from the network into the repository
+advisories: $(DEV_READY) ## the known vulnerabilities of our packages, from the network into the repository
 	rm -rf $(VENV)-advisories
 	git clone --quiet --depth 1 https://github.com/pypa/advisory-database $(VENV)-advisories
 	$(BIN)/python tools/dependencies.py --update $(VENV)-advisories

@@ -2,14 +2,13 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cached_property, partial
 
 import httpx2
 
 from aftercall.briefing.cache import BriefingCache
 from aftercall.briefing.composer import Composer
-from aftercall.clock import Clock, SystemClock, format_instant
+from aftercall.clock import Clock, SystemClock
 from aftercall.compose import (
     Phone,
     build_journal,
@@ -17,17 +16,16 @@ from aftercall.compose import (
     load_speech_kit,
     make_model_client,
     make_reader,
-    open_archive,
-    open_database,
 )
 from aftercall.corrections import Corrections
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
 from aftercall.db.corrections import CorrectionStore
+from aftercall.db.upgrade import open_database
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
 from aftercall.journal.journal import DATABASE_TIMEOUT_S, Journal
-from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence, ProcessStore
+from aftercall.journal.presence import Presence
 from aftercall.journal.recorder import ResumeStates
 from aftercall.journal.recording_files import RecordingStore
 from aftercall.journal.store import CallStore
@@ -42,7 +40,6 @@ from aftercall.memory.fact_store import FactStore
 from aftercall.memory.judge import CallJudge, load_judge
 from aftercall.memory.pins.board import PinBoard
 from aftercall.memory.search import FactRecall, MemorySearch, find_similar_facts
-from aftercall.memory.vault import open_vault
 from aftercall.postcall.recordings import RecordingFetcher
 from aftercall.postcall.runner import StepRunner
 from aftercall.postcall.steps import StepContext
@@ -53,7 +50,8 @@ from aftercall.privacy.rebuild import Rebuilder
 from aftercall.privacy.retention import Retention
 from aftercall.settings import Settings
 from aftercall.speech.kit import SpeechKit
-from aftercall.upkeep import Upkeep, format_failure
+from aftercall.stores import Stores
+from aftercall.upkeep import Upkeep, format_failure, list_reported_failures
 from aftercall.who.register import CallerRegister
 from aftercall.who.trust import PasscodeTryLedger
 from aftercall.work.context import WorkContext
@@ -250,19 +248,7 @@ class App:
             else []
         )
         lines += [format_failure(failure) for failure in self.upkeep.failures]
-        others = [
-            row for row in self.presence.find_others() if row.failures is not None
-        ]
-        for row in others:
-            lines += [format_failure(failure) for failure in row.failures or ()]
-        oldest = self.clock.now() - timedelta(seconds=HEARTBEAT_TIMEOUT_S)
-        for row in others:
-            if row.beat_at < oldest:
-                since = format_instant(row.beat_at)
-                lines.append(
-                    f"a running process has written nothing since {since}; is the disk full?"
-                )
-        return lines
+        return lines + list_reported_failures(self.presence, self.clock.now())
 
     def warm_up(self) -> None:
         """Load what takes seconds before the first call comes."""
@@ -297,28 +283,24 @@ def build(
     settings: Settings,
     clock: Clock | None = None,
     *,
-    claims_home: bool = True,
     database_timeout_s: float = DATABASE_TIMEOUT_S,
 ) -> App:
     """Connect the parts and prepare the database. An AftercallError says what to do.
 
-    Without `claims_home` the database may belong to another home: for commands that only read.
     A live call waits `database_timeout_s` for the database before it goes on without.
     """
     clock = clock or SystemClock()
     check_engine(settings)
-    database = open_database(settings, clock, claims_home=claims_home)
-    store, steps = CallStore(database), StepStore(database)
+    database = open_database(settings, clock, claims_home=True)
+    stores = Stores(settings, clock, database)
     try:
-        archive = open_archive(settings)
+        archive, store, facts = stores.archive, stores.store, stores.facts
     except AftercallError:
         database.close()
         raise
-    presence = Presence(settings.home / "run", ProcessStore(database), clock)
+    presence = stores.presence
     resume = ResumeStates(database, settings.reconnect_window_s)
     model_client = make_model_client(settings)
-    vault = open_vault(settings)
-    facts = FactStore(database, vault, settings.memory.list_others_in_group)
     pins = PinBoard(settings, database, facts, clock)
     tries = PasscodeTryLedger(settings, database, clock)
     process = ReadingProcess()
@@ -327,15 +309,17 @@ def build(
         clock=clock,
         database=database,
         store=store,
-        steps=steps,
-        recordings=RecordingStore(database),
+        steps=stores.steps,
+        recordings=stores.recordings,
         archive=archive,
         presence=presence,
         journal=build_journal(
             settings, store, database, archive, presence, clock, database_timeout_s
         ),
         resume=resume,
-        reader=make_reader(settings, model_client, database, clock, vault, process),
+        reader=make_reader(
+            settings, model_client, database, clock, stores.vault, process
+        ),
         reading_process=process,
         briefings=BriefingCache(database),
         facts=facts,

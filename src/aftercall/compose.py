@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from pathlib import Path
 
 import httpx2
 from pydantic import SecretStr
@@ -23,16 +22,14 @@ from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import answers
-from aftercall.db.upgrade import check_durable_engine, claim_home, prepare_database
-from aftercall.disk import close_to_others
-from aftercall.encryption import load_key, open_cipher
+from aftercall.encryption import load_key
 from aftercall.engine.deepgram_agent import DeepgramAgent
 from aftercall.engine.openai_realtime import OpenAIRealtime
 from aftercall.engine.receptionist import ModelReceptionist, Receptionist
 from aftercall.engine.spoken_turns import SpokenTurnEngine
 from aftercall.engine.voice import VoiceEngine
-from aftercall.errors import AftercallError, ConfigError, SecretUnreadable
-from aftercall.journal.archive import Archive, ArchiveFolder
+from aftercall.errors import ConfigError, SecretUnreadable
+from aftercall.journal.archive import Archive
 from aftercall.journal.journal import Journal
 from aftercall.journal.presence import Presence
 from aftercall.journal.recorder import JournalInserter, ResumeState, ResumeStates
@@ -44,7 +41,6 @@ from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.reader import MaskedReader, Reader
 from aftercall.llm.reading_process import ReadingProcess
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.log import get_logger
 from aftercall.memory.search import FactRecall
 from aftercall.memory.vault import Vault
 from aftercall.model.briefing import Briefing
@@ -92,50 +88,6 @@ class AnswerStore:
         }
         with self._database.write() as connection:
             upsert(connection, answers, {"key": key}, values, changes={})
-
-
-log = get_logger("home")
-
-
-def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Database:
-    """Make the home and bring its database up to date."""
-    check_durable_engine(settings.database_url)
-    try:
-        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"home: {settings.home} cannot be used as a folder ({error.strerror}); set "
-            "AFTERCALL_HOME"
-        ) from None
-    _close_home(settings.home)
-    database = Database(settings.database_url)
-    try:
-        prepare_database(database)
-        if claims_home:
-            claim_home(database, settings.home, clock.now())
-    except AftercallError:
-        database.close()
-        raise
-    return database
-
-
-def _close_home(home: Path) -> None:
-    """Whoever may write to the home may replace its token and its key."""
-    try:
-        was_open = close_to_others(home.resolve())
-    except OSError as error:
-        raise ConfigError(
-            f"home: other users can open {home} ({error.strerror}); run `chmod 700` as its owner"
-        ) from None
-    if was_open:
-        log.warning("other users could open the home; its mode is 700 now")
-
-
-def open_archive(settings: Settings) -> Archive:
-    folder = ArchiveFolder(settings.home / "archive", open_cipher(settings))
-    folder.check_key()
-    folder.remove_stale_files()
-    return Archive(folder)
 
 
 def build_journal(

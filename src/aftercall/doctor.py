@@ -16,7 +16,6 @@ from aftercall.config import LoadedConfig
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import (
     NEWEST_REVISION,
-    check_durable_engine,
     check_home,
     current_revision,
 )
@@ -44,7 +43,6 @@ def run_checks(loaded: LoadedConfig) -> Iterator[Check]:
     yield Check(
         "python", "ok", f"{sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}"
     )
-    yield _check_engine(settings)
     yield _check_full_text()
     yield from _check_home(settings.home)
     yield _check_key(settings)
@@ -93,14 +91,6 @@ def _check_api_token(settings: Settings) -> Check:
             name, "warn", f"{file} can be read by others", f"run `chmod 600 {file}`"
         )
     return Check(name, "ok", "made here; `aftercall token` shows it")
-
-
-def _check_engine(settings: Settings) -> Check:
-    try:
-        check_durable_engine(settings.database_url)
-    except AftercallError as error:
-        return Check("durable engine", "fail", str(error))
-    return Check("durable engine", "ok", "can run here")
 
 
 def _check_reader(settings: Settings) -> Check:

@@ -8,6 +8,7 @@ is a constant, so that a changed line of code does not strand waiting workflows.
 import asyncio
 import logging
 import sqlite3
+import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -23,7 +24,7 @@ from dbos import (
     DBOSPortableJSONSerializer,
     WorkflowHandleAsync,
 )
-from sqlalchemy import create_engine, inspect
+from sqlalchemy import Engine, create_engine, event, inspect
 
 from aftercall.errors import AftercallError, to_aftercall_error
 from aftercall.log import capture_library_logs, get_logger, get_place
@@ -43,6 +44,7 @@ MAX_THREADS = 32  # the engine makes its pool the default of the loop
 MAX_STEP_PAUSE_S = 600.0
 MAX_REQUESTED_PAUSE_S = 3600.0
 MAX_STEP_ATTEMPTS = 150  # about a day
+SUBSECOND_SQLITE_VERSION = (3, 42)
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -185,6 +187,16 @@ async def run_in_thread(job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
         )
     run = partial(copy_context().run, job, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_threads, run)
+
+
+@event.listens_for(Engine, "connect")
+def add_subsecond_clock(connection: Any, _record: Any) -> None:
+    """From Python 3.12 on, DBOS calls `unixepoch('subsec')`, which is new in SQLite 3.42."""
+    if (
+        isinstance(connection, sqlite3.Connection)
+        and sqlite3.sqlite_version_info < SUBSECOND_SQLITE_VERSION
+    ):
+        connection.create_function("unixepoch", 1, lambda _: round(time.time(), 3))
 
 
 async def launch(settings: Settings, process: str) -> None:

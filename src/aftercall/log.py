@@ -2,6 +2,7 @@
 
 Speech, prompts, tool arguments and digits never go into a log call. Libraries do not know that:
 of their records we keep the fixed part of the message and the class and place of an error.
+structlog is loaded by the first line: most commands write none.
 """
 
 import logging
@@ -13,10 +14,10 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from traceback import extract_tb
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
-import structlog
-from structlog.typing import EventDict, FilteringBoundLogger
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, FilteringBoundLogger
 
 REFUSAL_WINDOW_S = 60.0
 MAX_REFUSALS = 100  # lines of one kind in a window
@@ -33,6 +34,17 @@ _OWN_WORDS = re.compile(
 
 
 def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
+    _options.update(level=level, as_json=as_json)
+    capture_library_logs(logging.getLogger())
+
+
+_options: dict[str, Any] = {}
+"""What the next line configures structlog with; empty once that is done."""
+
+
+def _configure_structlog(*, level: str, as_json: bool) -> None:
+    import structlog
+
     renderer = (
         structlog.processors.JSONRenderer()
         if as_json
@@ -55,7 +67,6 @@ def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
-    capture_library_logs(logging.getLogger())
 
 
 class RefusalLimit:
@@ -66,7 +77,9 @@ class RefusalLimit:
         self._began = get_time()
         self._counts: Counter[str] = Counter()
 
-    def __call__(self, _logger: object, _method: str, event: EventDict) -> EventDict:
+    def __call__(
+        self, _logger: object, _method: str, event: "EventDict"
+    ) -> "EventDict":
         name = str(event["event"])
         if name not in _REFUSALS:
             return event
@@ -77,11 +90,13 @@ class RefusalLimit:
                 event["left_out_before"] = left_out
         self._counts[name] += 1
         if self._counts[name] > MAX_REFUSALS:
+            import structlog
+
             raise structlog.DropEvent
         return event
 
 
-def hash_foreign_ids(_logger: object, _method: str, event: EventDict) -> EventDict:
+def hash_foreign_ids(_logger: object, _method: str, event: "EventDict") -> "EventDict":
     """Ids that others chose may hold a name or a number; their hash tells lines apart."""
     for field in _ID_FIELDS:
         value = event.get(field)
@@ -119,5 +134,20 @@ def get_place(error: BaseException) -> str:
     return f"{Path(last[0].filename).name}:{last[0].lineno}" if last else ""
 
 
-def get_logger(part: str) -> FilteringBoundLogger:
-    return cast(FilteringBoundLogger, structlog.get_logger(part=part))
+def get_logger(part: str) -> "FilteringBoundLogger":
+    return cast("FilteringBoundLogger", _LazyLogger(part))
+
+
+class _LazyLogger:
+    """A logger of structlog, made for each line."""
+
+    def __init__(self, part: str) -> None:
+        self._part = part
+
+    def __getattr__(self, name: str) -> Any:
+        import structlog
+
+        if _options:
+            _configure_structlog(**_options)
+            _options.clear()
+        return getattr(structlog.get_logger(part=self._part), name)

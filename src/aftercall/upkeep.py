@@ -6,11 +6,12 @@ A failing job is retried after a growing pause and reported as long as it fails.
 import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from aftercall.clock import Clock, format_instant
 from aftercall.errors import AftercallError, error_code
+from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence
 from aftercall.log import get_logger
 
 MAX_PAUSE_S = (
@@ -102,3 +103,19 @@ def format_failure(failure: dict[str, str]) -> str:
         f"{failure['job']} fails since {failure['since']}: "
         f"{failure['reason']} ({failure['code']})"
     )
+
+
+def list_reported_failures(presence: Presence, now: datetime) -> list[str]:
+    """What other processes report, and which of them no longer write."""
+    others = [row for row in presence.find_others() if row.failures is not None]
+    lines = [
+        format_failure(failure) for row in others for failure in row.failures or ()
+    ]
+    oldest = now - timedelta(seconds=HEARTBEAT_TIMEOUT_S)
+    for row in others:
+        if row.beat_at < oldest:
+            since = format_instant(row.beat_at)
+            lines.append(
+                f"a running process has written nothing since {since}; is the disk full?"
+            )
+    return lines

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import aftercall.cli
-from aftercall.cli.main import COMMANDS, load_command, program
+from aftercall.cli.main import COMMANDS, PANELS, load_command, program
 from aftercall.journal.archive import encode_call
 from aftercall.lab.services import EmulatedGitHub
 from aftercall.settings import Settings
@@ -167,11 +167,7 @@ def test_doctor_finds_this_machine_fit(shell: Shell) -> None:
     code, out, _ = shell.run("doctor", "--json")
     states = {check["name"]: check["state"] for check in json.loads(out)}
     assert code == 0
-    assert (states["home"], states["database"], states["durable engine"]) == (
-        "ok",
-        "ok",
-        "ok",
-    )
+    assert (states["home"], states["database"]) == ("ok", "ok")
 
 
 def test_doctor_names_a_home_that_cannot_be_used(shell: Shell, tmp_path: Path) -> None:
@@ -638,3 +634,63 @@ def test_health_is_failing_where_the_database_cannot_be_read(tmp_path: Path) -> 
         program, ["health"], env={"AFTERCALL_HOME": str(tmp_path)}
     )
     assert (told.exit_code, told.output.split()[0]) == (2, "failing")
+
+
+def test_every_command_has_its_place_in_the_help() -> None:
+    placed = [name for names in PANELS.values() for name in names]
+    assert sorted(placed) == sorted(COMMANDS)
+
+
+HEAVY = ("sqlalchemy", "pydantic", "dbos", "fastapi", "structlog", "alembic")
+
+
+@pytest.mark.parametrize("words", [["-h"], ["calls", "-h"], ["calls", "list", "-h"]])
+def test_help_loads_neither_database_nor_settings(
+    shell: Shell, words: list[str]
+) -> None:
+    assert not loaded_modules(shell, *words) & set(HEAVY)
+
+
+def test_listing_calls_loads_neither_memory_nor_engine_nor_server(shell: Shell) -> None:
+    shell.run("db", "upgrade")
+    loaded = loaded_modules(shell, "calls", "list")
+    assert "sqlalchemy" in loaded
+    assert not loaded & {"dbos", "fastapi", "structlog", "alembic", "aftercall.app"}
+    assert not [name for name in loaded if name.startswith("aftercall.llm")]
+
+
+def loaded_modules(shell: Shell, *words: str) -> set[str]:
+    code = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+        "from aftercall.cli.main import run\n"
+        "run()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        env=shell.env,
+        capture_output=True,
+        check=True,
+    )
+    return set(done.stderr.decode().split())
+
+
+def test_the_shell_completes_commands(shell: Shell) -> None:
+    shell.env |= {"COMP_WORDS": "aftercall calls ", "COMP_CWORD": "2"}
+    shell.env["_AFTERCALL_COMPLETE"] = "complete_bash"
+    assert shell.run()[1].split() == ["list", "show", "rerun"]
+
+
+def test_a_misspelt_setting_is_named_with_the_nearest_one(shell: Shell) -> None:
+    shell.env["AFTERCALL_TIMEZON"] = "UTC"
+    code, _, err = shell.run("calls", "list")
+    assert code == 0
+    assert (
+        "AFTERCALL_TIMEZON: no such setting; did you mean 'AFTERCALL_TIMEZONE'?" in err
+    )
+
+
+def test_config_shows_what_is_set_and_all_of_it_if_asked(shell: Shell) -> None:
+    assert "reconnect_window_s" not in shell.run("config")[1]
+    assert str(shell.home) in shell.run("config")[1]
+    assert "AFTERCALL_RECONNECT_WINDOW_S" in shell.run("config", "--all")[1]

@@ -111,9 +111,9 @@ def test_an_agent_that_is_not_there_is_a_plain_failure(port: int) -> None:
         "Hi",
     )
     assert code == 1
-    assert (
-        shown.splitlines()[-1]
-        == "aftercall: lab: the call failed: 11200: no answer from the webhook (ConnectError)"
+    assert shown.splitlines()[-1] == (
+        "aftercall: lab: the call failed: 11200: no answer from the webhook "
+        "http://127.0.0.1:9/twilio/voice (ConnectError)"
     )
 
 

@@ -1,7 +1,10 @@
-"""How long a step waits, on virtual time."""
+"""How long a step waits, on virtual time; the clock that the engine asks SQLite for."""
+
+import time
 
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import create_engine, text
 
 from aftercall.durable import (
     MAX_REQUESTED_PAUSE_S,
@@ -47,3 +50,12 @@ def test_it_waits_as_long_as_it_was_asked_to_within_reason(
     pause_s = next_pause_s(tries, asked_s)
     assert pause_s is not None
     assert min(asked_s or 0, MAX_REQUESTED_PAUSE_S) <= pause_s <= MAX_REQUESTED_PAUSE_S
+
+
+def test_the_engine_has_its_clock_whatever_sqlite_this_python_brings() -> None:
+    engine = create_engine("sqlite://")
+    before = time.time()
+    with engine.connect() as connection:
+        told = connection.execute(text("SELECT unixepoch('subsec')")).scalar_one()
+    engine.dispose()
+    assert before - 0.002 <= told <= time.time()

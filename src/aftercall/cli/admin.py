@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from argon2 import PasswordHasher
 from pydantic import SecretStr
 from rich.console import Console
 from rich.text import Text
@@ -20,20 +19,19 @@ from aftercall.cli.context import (
     get_operator_name,
     make_table,
     print_json,
+    print_rows,
 )
 from aftercall.clock import SystemClock
 from aftercall.config import list_settings, load_config, parse_config
-from aftercall.db.connect import Database
-from aftercall.db.upgrade import upgrade
 from aftercall.disk import create_once, replace_synced
 from aftercall.errors import ConfigError, DatabaseError, RefusedInput, StorageFull
-from aftercall.work.health import report_json
 
 if TYPE_CHECKING:
     from aftercall.doctor import Check
 
 MIN_PASSWORD_CHARS = 10
 BACKUP_NICENESS = 10  # the audio of live calls goes first
+DEFAULT = "default"
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "failing": "red"}
 _HEALTHY_STATES = ("ok", "nothing_said", "superseded", "recovered")
 
@@ -48,6 +46,9 @@ def database() -> None:
 @group.command("upgrade")
 def upgrade_database(context: typer.Context) -> None:
     """Bring the database to the schema of this version. All or nothing; safe to run twice."""
+    from aftercall.db.connect import Database
+    from aftercall.db.upgrade import upgrade
+
     database = Database(get_cli_context(context).config.settings.database_url)
     try:
         typer.echo(f"The database is at revision {upgrade(database)}.")
@@ -281,8 +282,12 @@ def _show_setup(console: Console, file: Path, phone: str, *, is_offline: bool) -
         raise typer.Exit(1)
 
 
-def config(context: typer.Context, json: bool = JSON_OPTION) -> None:
-    """List every setting with its value, where it came from, and its environment variable.
+def config(
+    context: typer.Context,
+    every: bool = typer.Option(False, "--all", help="Also what is not set."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """List the settings that are set, with their values and where they came from.
 
     Secrets are hidden.
     """
@@ -301,11 +306,22 @@ def config(context: typer.Context, json: bool = JSON_OPTION) -> None:
             ]
         )
         return
-    table = make_table("setting", "value", "from", "environment")
-    for value in cli.config.values:
-        origin = value.origin if value.origin != "default" else Text("default", "dim")
-        table.add_row(value.key, value.shown, origin, Text(value.env, "dim"))
-    cli.console.print(table)
+    lines = [
+        (value.key, value.origin, value.shown)
+        if value.origin != DEFAULT
+        else (value.key, DEFAULT, f"{value.shown}  {value.env}")
+        for value in cli.config.values
+        if every or value.origin != DEFAULT
+    ]
+    if lines:
+        print_rows(cli.console, ("setting", "from", "value"), lines)
+    else:
+        cli.console.print("Nothing is set: every setting has its default.")
+    if not every:
+        cli.console.print(
+            "`aftercall config --all` lists the others, with their environment variables.",
+            style="dim",
+        )
     for warning in cli.config.warnings:
         cli.console.print(Text.assemble(("warning", "yellow"), f"  {warning}"))
 
@@ -356,10 +372,17 @@ def health(
 
     Exit 0 all is well, 1 worth a look, 2 failing.
     """
+    from aftercall.upkeep import list_reported_failures
+    from aftercall.work.health import report as make_report
+    from aftercall.work.health import report_json
+
     cli = get_cli_context(context)
     try:
-        with cli.open_app(reads_rows_only=True) as app:
-            report = app.report_health()
+        with cli.open_stores(reads_rows_only=True) as stores:
+            now = stores.clock.now()
+            failures = list_reported_failures(stores.presence, now)
+            window_s = stores.settings.reconnect_window_s
+            report = make_report(stores.health, now, window_s, failures)
     except (DatabaseError, StorageFull) as error:
         # Without the database the state of the calls is unknown: failing, not worth a look.
         cli.console.print(Text.assemble(("failing", _COLOURS["failing"]), f"  {error}"))
@@ -380,10 +403,8 @@ def health(
         call for call in report.calls if every or call.state not in _HEALTHY_STATES
     ]
     if shown:
-        table = make_table("call", "state", "reason")
-        for call in shown:
-            table.add_row(call.id, call.state, call.reason)
-        cli.console.print(table)
+        lines = [(call.id, call.state, call.reason) for call in shown]
+        print_rows(cli.console, ("call", "state", "reason"), lines)
     queued, held, swept_at = (
         report.counts.queued,
         report.counts.held,
@@ -457,6 +478,8 @@ def restore(
 
 def password() -> None:
     """Hash a password for the pages; set the hash as AFTERCALL_PAGES_PASSWORD_HASH."""
+    from argon2 import PasswordHasher
+
     typed = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     if len(typed) < MIN_PASSWORD_CHARS:
         raise RefusedInput(

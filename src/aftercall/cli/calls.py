@@ -1,47 +1,35 @@
 """`aftercall calls`, `ingest`, `read` and `talk`."""
 
-import asyncio
 import sys
 from collections.abc import Iterator
+from datetime import tzinfo
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from aftercall.app import App
-from aftercall.bridge.turn_call import TurnCall
 from aftercall.cli.context import (
     ID_ARGUMENT,
     JSON_OPTION,
+    format_time,
     get_cli_context,
     get_operator_name,
-    make_table,
     print_json,
+    print_rows,
     print_steps,
     wait_for_steps,
 )
-from aftercall.clock import parse_instant
-from aftercall.compose import make_model_client
 from aftercall.errors import NotFound, NotWaiting, RefusedInput
 from aftercall.ids import new_id
-from aftercall.journal.journal import ingest_json
-from aftercall.journal.recording_files import recordings_json
-from aftercall.journal.view import call_json, row_json
-from aftercall.llm.model.reader import ModelReader
-from aftercall.llm.rules.reader import RulesReader
-from aftercall.memory.fact_store import extraction_json
-from aftercall.memory.visibility import redact_call
-from aftercall.model.calls import LiveCall, parse_call_json
 from aftercall.model.people import read_caller
-from aftercall.model.reading import Reading
-from aftercall.model.steps import Step
-from aftercall.postcall.recordings import fetch_again
-from aftercall.postcall.runner import rerun
-from aftercall.postcall.store import steps_json
-from aftercall.running import running
-from aftercall.work import deliver
+
+if TYPE_CHECKING:
+    from aftercall.app import App
+    from aftercall.journal.store import CallRow
+    from aftercall.model.reading import Reading
+    from aftercall.model.steps import Step
 
 RECORDING = "recording"
 FOLLOWUP = "followup"
@@ -68,29 +56,38 @@ def list_calls(
 ) -> None:
     """Calls, newest first."""
     cli = get_cli_context(context)
-    with cli.open_app(reads_rows_only=True) as app:
-        rows = app.store.list_page(limit=limit, caller=read_caller(caller, "--caller"))
+    with cli.open_stores(reads_rows_only=True) as stores:
+        rows = stores.store.list_page(
+            limit=limit, caller=read_caller(caller, "--caller")
+        )
+        ids = [row.live.id for row in rows]
+        summaries = {} if json else stores.store.list_summaries(ids)
     if json:
+        from aftercall.journal.view import row_json
+
         print_json([row_json(row) for row in rows])
-        return
-    if not rows:
+    elif rows:
+        zone = cli.config.settings.zone
+        lines = [_list_cells(row, summaries, zone) for row in rows]
+        print_rows(cli.console, ("id", "when", "who", "long", "what"), lines)
+    else:
         cli.console.print("No calls yet. `aftercall ingest FILE` adds a finished one.")
-        return
-    table = make_table(
-        "id", "started", "caller", "direction", "turns", "state", "ended because"
+
+
+def _list_cells(
+    row: "CallRow", summaries: dict[str, str], zone: tzinfo
+) -> tuple[str, ...]:
+    live = row.live
+    who = live.caller if live.direction == "inbound" else f"to {live.callee}"
+    seconds = (
+        int((row.ended_at - live.started_at).total_seconds()) if row.ended_at else 0
     )
-    for row in rows:
-        live = row.live
-        started = (
-            f"{live.started_at.astimezone(cli.config.settings.zone):%Y-%m-%d %H:%M}"
-        )
-        caller = live.caller or "withheld"
-        turns = str(row.turn_count) if row.state == "sealed" else ""
-        reason = row.end_reason or ""
-        table.add_row(
-            live.id, started, caller, live.direction, turns, row.state, reason
-        )
-    cli.console.print(table)
+    long = f"{seconds // 60}:{seconds % 60:02}" if row.ended_at else "now"
+    what = summaries.get(live.id) or (
+        "not summed up yet" if row.state == "sealed" else "going on"
+    )
+    when = format_time(live.started_at, zone)
+    return live.id, when, who or "withheld", long, what
 
 
 @group.command("show")
@@ -103,22 +100,29 @@ def show_call(
     json: bool = JSON_OPTION,
 ) -> None:
     """One call, turn by turn, with secrets masked."""
+    from aftercall.journal.recording_files import recordings_json
+    from aftercall.journal.view import call_json
+    from aftercall.memory.fact_store import extraction_json
+    from aftercall.memory.visibility import redact_call
+    from aftercall.postcall.store import steps_json
+
     cli = get_cli_context(context)
-    with cli.open_app() as app:
-        steps = app.steps.of_call(call_id)
-        row = app.store.get(call_id)
-        call = call_json(app.store, app.archive, row)
+    with cli.open_stores() as stores:
+        call_id = stores.find_id("call", call_id)
+        steps = stores.steps.of_call(call_id)
+        row = stores.store.get(call_id)
+        call = call_json(stores.store, stores.archive, row)
         if not reveal:
-            call = redact_call(call, app.facts.list_confided_words(call_id))
+            call = redact_call(call, stores.facts.list_confided_words(call_id))
         call |= {
             "steps": steps_json(steps),
-            "recordings": recordings_json(app.recordings.list_for_call(call_id)),
-            "extraction": extraction_json(app.facts, call_id),
+            "recordings": recordings_json(stores.recordings.list_for_call(call_id)),
+            "extraction": extraction_json(stores.facts, call_id),
         }
         is_sealed = call["state"] == "sealed"
-        run = app.work.runs.get(row.live.conversation) if is_sealed else None
+        run = stores.runs.get(row.live.conversation) if is_sealed else None
         if reveal:
-            app.audit.record(get_operator_name(), "revealed", call_id)
+            stores.audit.record(get_operator_name(), "revealed", call_id)
     if json:
         print_json(call)
         return
@@ -144,9 +148,17 @@ def rerun_steps(
     json: bool = JSON_OPTION,
 ) -> None:
     """Run steps of a call again; exit 1 if one fails again."""
+    from aftercall.journal.recording_files import recordings_json
+    from aftercall.postcall.recordings import fetch_again
+    from aftercall.postcall.runner import rerun
+    from aftercall.postcall.store import steps_json
+    from aftercall.stores import find_id
+    from aftercall.work import deliver
+
     cli = get_cli_context(context)
     runs_steps = step not in (RECORDING, FOLLOWUP)
     with cli.open_app() as app:
+        call_id = find_id(app.database, "call", call_id)
         steps = (
             rerun(app.step_runner, call_id, step)
             if runs_steps
@@ -196,6 +208,11 @@ def ingest(
     json: bool = JSON_OPTION,
 ) -> None:
     """Seal a call that finished elsewhere. The same source and sid twice is the same call."""
+    import asyncio
+
+    from aftercall.journal.journal import ingest_json
+    from aftercall.postcall.store import steps_json
+
     cli = get_cli_context(context)
     raw = _read_file(file)
     steps: list[Step] = []
@@ -228,6 +245,11 @@ def read(
 
     With `--json` one call is one JSON object; several calls are one reading a line, in order.
     """
+    from aftercall.compose import make_model_client
+    from aftercall.llm.model.reader import ModelReader
+    from aftercall.llm.rules.reader import RulesReader
+    from aftercall.model.calls import parse_call_json
+
     cli = get_cli_context(context)
     client = make_model_client(cli.config.settings)
     is_single = len(files) == 1 and not files[0].endswith(".jsonl")
@@ -271,6 +293,10 @@ def talk(
     ),
 ) -> None:
     """Call your agent from this terminal: type what the caller says; an empty line hangs up."""
+    import asyncio
+
+    from aftercall.running import running
+
     cli = get_cli_context(context)
     number = read_caller(caller, "--caller")
 
@@ -282,7 +308,9 @@ def talk(
     asyncio.run(hold_call())
 
 
-async def _run_and_wait(app: App, call_id: str) -> list[Step]:
+async def _run_and_wait(app: "App", call_id: str) -> "list[Step]":
+    from aftercall.running import running
+
     async with running(app):
         return await wait_for_steps(app, call_id)
 
@@ -296,7 +324,12 @@ def _read_file(file: str) -> bytes:
         raise NotFound(f"{file}: {error.strerror or error}") from None
 
 
-async def _converse(app: App, console: Console, number: str | None) -> None:
+async def _converse(app: "App", console: Console, number: str | None) -> None:
+    import asyncio
+
+    from aftercall.bridge.turn_call import TurnCall
+    from aftercall.model.calls import LiveCall
+
     live = LiveCall(
         source="terminal",
         sid=new_id(),
@@ -324,6 +357,26 @@ def _read_line() -> str:
         return ""
 
 
+def _reading_rows(reading: "Reading") -> list[tuple[str, str, str]]:
+    rows: list[tuple[str, str, str]] = []
+    for request in reading.requests:
+        due = f" (due {request.due})" if request.due else ""
+        rows.append((request.kind, request.title + due, f"turns {request.turns}"))
+    for unclear in reading.unclear:
+        said = f"may be a request: {unclear.words}"
+        rows.append(("unclear", said, f"turns {unclear.turns}"))
+    for withdrawn in reading.withdrawn:
+        rows.append(("withdrawn", withdrawn.title, f"turns {withdrawn.turns}"))
+    for promise in reading.promises:
+        rows.append(("promise", promise.title, f"turns {promise.turns}"))
+    for fact in reading.facts:
+        text = "(secret)" if fact.visibility == "secret" else fact.summary
+        rows.append(
+            ("fact", text, f"{fact.category}, {fact.visibility}, turns {fact.turns}")
+        )
+    return rows
+
+
 def _call_lines(call: dict[str, Any]) -> list[str | Text]:
     caller, callee = call["caller"] or "withheld", call["callee"] or "?"
     parties = f"  {caller} → {callee}  ({call['direction']})"
@@ -349,30 +402,11 @@ def _recording_line(recording: dict[str, Any]) -> str:
 
 
 def _turn_line(turn: dict[str, Any], started_at: str) -> Text:
+    from aftercall.clock import parse_instant
+
     elapsed = parse_instant(turn["at"]) - parse_instant(started_at)
     seconds = max(0.0, elapsed.total_seconds())
     at = (f"{int(seconds) // 60:3}:{seconds % 60:04.1f}", "dim")
     speaker = (f"{turn['speaker']:6}", "bold")
     late = (" (late)" if turn.get("late") else "", "dim")
     return Text.assemble(at, "  ", speaker, f"  {turn['text']}", late)
-
-
-def _reading_rows(reading: Reading) -> list[tuple[str, str, str]]:
-    rows: list[tuple[str, str, str]] = []
-    for request in reading.requests:
-        due = f" (due {request.due})" if request.due else ""
-        rows.append((request.kind, request.title + due, f"turns {request.turns}"))
-    for unclear in reading.unclear:
-        rows.append(
-            ("unclear", f"may be a request: {unclear.words}", f"turns {unclear.turns}")
-        )
-    for withdrawn in reading.withdrawn:
-        rows.append(("withdrawn", withdrawn.title, f"turns {withdrawn.turns}"))
-    for promise in reading.promises:
-        rows.append(("promise", promise.title, f"turns {promise.turns}"))
-    for fact in reading.facts:
-        text = "(secret)" if fact.visibility == "secret" else fact.summary
-        rows.append(
-            ("fact", text, f"{fact.category}, {fact.visibility}, turns {fact.turns}")
-        )
-    return rows

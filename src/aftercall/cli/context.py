@@ -1,11 +1,13 @@
 """What every command needs: the settings, the app, the console, and the steps of a call."""
 
-import asyncio
+import gc
 import getpass
 import json
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, tzinfo
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,18 +18,22 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from aftercall.config import LoadedConfig, load_config
 from aftercall.errors import ScenarioRefused
 from aftercall.log import configure_logs, get_logger
-from aftercall.model.steps import Step
-from aftercall.postcall.store import are_finished
 
 if TYPE_CHECKING:
     from aftercall.app import App
+    from aftercall.config import LoadedConfig
+    from aftercall.model.steps import Step
+    from aftercall.stores import Stores
 
 STEP_POLL_INTERVAL_S = 0.1
+USUAL_GC_THRESHOLD = (700, 10, 10)
 JSON_OPTION = typer.Option(False, "--json", help="Answer as JSON.")
-ID_ARGUMENT = typer.Argument(metavar="ID")
+ID_ARGUMENT = typer.Argument(
+    metavar="ID", help="An id, the beginning of one, or `last`."
+)
+MIN_TEXT_COLUMNS = 40  # with fewer beside an id, the text goes below it
 _STEP_COLOURS = {
     "done": "green",
     "failed": "red",
@@ -41,10 +47,13 @@ class CliContext:
     def __init__(self, config: str) -> None:
         self._file = Path(config) if config else None
         self.console = make_console()
+        self._is_warned = False
         configure_logs(level="warning")
 
     @cached_property
-    def config(self) -> LoadedConfig:
+    def config(self) -> "LoadedConfig":
+        from aftercall.config import load_config
+
         return load_config(self._file)
 
     def configure_service_logs(self, *, as_json: bool) -> None:
@@ -52,18 +61,39 @@ class CliContext:
         that other commands leave to `aftercall config`.
         """
         configure_logs(level="info", as_json=as_json)
+        self._is_warned = True
         for warning in self.config.warnings:
             get_logger("config").warning(warning)
 
-    @contextmanager
-    def open_app(self, *, reads_rows_only: bool = False) -> Iterator["App"]:
-        """A command that only reads rows may open a database that belongs to another home."""
-        # the slowest import of all; `--help` does without it
-        from aftercall.app import (
-            build,
-        )
+    def _warn_of_unknown_names(self) -> None:
+        """On standard error: a misspelt setting has no effect, and nobody would notice."""
+        if not self._is_warned:
+            for warning in self.config.warnings:
+                if warning.startswith("AFTERCALL_"):
+                    typer.echo(f"aftercall: {warning}", err=True)
+        self._is_warned = True
 
-        app = build(self.config.settings, claims_home=not reads_rows_only)
+    @contextmanager
+    def open_stores(self, *, reads_rows_only: bool = False) -> Iterator["Stores"]:
+        """For commands that read, which start sooner so.
+
+        One that only reads rows may open a database that belongs to another home.
+        """
+        from aftercall.stores import open_stores
+
+        self._warn_of_unknown_names()
+        with open_stores(
+            self.config.settings, claims_home=not reads_rows_only
+        ) as stores:
+            yield stores
+
+    @contextmanager
+    def open_app(self) -> Iterator["App"]:
+        from aftercall.app import build
+
+        self._warn_of_unknown_names()
+        app = build(self.config.settings)
+        gc.set_threshold(*USUAL_GC_THRESHOLD)
         try:
             yield app
         finally:
@@ -128,6 +158,32 @@ def make_table(*columns: str, texts: int = 1) -> Table:
     return table
 
 
+def print_rows(
+    console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
+    """A list whose last column is text, wrapped beside the others or below them.
+
+    Ids stay whole: users copy them into the next command.
+    """
+    *fixed, last = zip(heads, *rows, strict=True)
+    widths = [max(map(len, column)) for column in fixed]
+    indent = sum(widths) + 2 * len(widths)
+    is_beside = console.width - indent >= MIN_TEXT_COLUMNS
+    for number, cells in enumerate(zip(*fixed, strict=True)):
+        line = "  ".join(map(str.ljust, cells, widths)) + "  "
+        room = console.width - (indent if is_beside else 4)
+        texts = textwrap.wrap(" ".join(last[number].split()), room)
+        if is_beside and texts:
+            line += texts.pop(0)
+        console.print(line.rstrip(), style="bold" if number == 0 else None)
+        for text in texts if number or is_beside else ():
+            console.print(" " * (indent if is_beside else 4) + text)
+
+
+def format_time(instant: datetime, zone: tzinfo) -> str:
+    return f"{instant.astimezone(zone):%Y-%m-%d %H:%M}"
+
+
 def report_refused(refused: Sequence[ScenarioRefused]) -> None:
     """One line per file on standard error; the other scenarios go on."""
     for refusal in refused:
@@ -146,8 +202,12 @@ def get_operator_name() -> str:
         return "the command line"
 
 
-async def wait_for_steps(app: "App", call_id: str) -> list[Step]:
+async def wait_for_steps(app: "App", call_id: str) -> list["Step"]:
     """Waits until every step of a call has ended, in this process or in another one."""
+    import asyncio
+
+    from aftercall.postcall.store import are_finished
+
     while True:
         steps = await asyncio.to_thread(app.steps.of_call, call_id)
         if are_finished(steps):
@@ -155,7 +215,7 @@ async def wait_for_steps(app: "App", call_id: str) -> list[Step]:
         await app.clock.sleep(STEP_POLL_INTERVAL_S)
 
 
-def print_steps(console: Console, steps: list[Step]) -> None:
+def print_steps(console: Console, steps: list["Step"]) -> None:
     for step in steps:
         detail = step.result if step.state == "done" else step.reason
         state = (f"{step.state:8}", _STEP_COLOURS[step.state])

@@ -4,42 +4,36 @@ import json as json_text
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
-from rich.progress import track
 
 from aftercall.cli.context import (
     ID_ARGUMENT,
     JSON_OPTION,
     CliContext,
+    format_time,
     get_cli_context,
     get_operator_name,
     make_console,
     make_table,
     print_json,
+    print_rows,
 )
-from aftercall.compose import make_model_client
-from aftercall.db.corrections import CorrectedThing, Correction
 from aftercall.errors import NotFound, RefusedInput
-from aftercall.evaluation import (
-    FIGURES,
-    FigureDifference,
-    ReaderResult,
-    ReadingFigure,
-    compare_readers,
-    evaluate_reader,
-    parse_results,
-)
-from aftercall.labels import LabelledCall, iter_corrected_calls, read_labels
-from aftercall.llm.model.reader import ModelReader
-from aftercall.llm.rules.reader import RulesReader
-from aftercall.memory.fact_store import correction_json
 from aftercall.model.people import read_caller, read_party
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
 
+if TYPE_CHECKING:
+    from aftercall.db.corrections import CorrectedThing, Correction
+    from aftercall.evaluation import FigureDifference, ReaderResult, ReadingFigure
+    from aftercall.labels import LabelledCall
+    from aftercall.stores import Kind
+
+    Wanted = dict[CorrectedThing, str | None]
+
 NOTHING = "nothing"
 NOTHING_COUNTED = "–"
-Wanted = dict[CorrectedThing, str | None]
 _CALLER = typer.Option("", help="Only this caller's.")
 _KIND = typer.Option("", help=f"One of {', '.join(REQUEST_KINDS)}.")
 
@@ -55,10 +49,12 @@ def list_corrections(
     json: bool = JSON_OPTION,
 ) -> None:
     """What people put right, newest first."""
+    from aftercall.memory.fact_store import correction_json
+
     cli = get_cli_context(context)
     number = read_caller(caller, "--caller") if caller else None
-    with cli.open_app() as app:
-        made = app.corrections.store.page(limit=limit, caller=number)
+    with cli.open_stores() as stores:
+        made = stores.corrections.page(limit=limit, caller=number)
     shown = [correction_json(one) for one in made]
     if json:
         print_json(shown)
@@ -66,12 +62,17 @@ def list_corrections(
     if not shown:
         cli.console.print("Nothing was corrected.")
         return
-    table = make_table("id", "at", "what", "caller", "was", "is", "by")
-    for one in shown:
-        old, new = one["old"] or NOTHING, one["new"] or NOTHING
-        caller = one["caller"] or "withheld"
-        table.add_row(one["id"], one["at"], one["what"], caller, old, new, one["who"])
-    cli.console.print(table)
+    zone = cli.config.settings.zone
+    lines = [
+        (
+            one["id"],
+            format_time(correction.at, zone),
+            one["caller"] or "withheld",
+            f"{one['what']}: {one['old'] or NOTHING} → {one['new'] or NOTHING}, {one['who']}",
+        )
+        for one, correction in zip(shown, made, strict=True)
+    ]
+    print_rows(cli.console, ("id", "when", "caller", "what"), lines)
 
 
 @group.command("request")
@@ -95,7 +96,8 @@ def correct_request(
     )
     if remove:
         wanted = {"request": None}
-    _correct(context, followup_id, wanted, json, "--title, --due or another option")
+    options = "--title, --due or another option"
+    _correct(context, "follow-up", followup_id, wanted, json, options)
 
 
 @group.command("add")
@@ -112,9 +114,11 @@ def add_request(
     json: bool = JSON_OPTION,
 ) -> None:
     """Add a request of a call that the reader has missed; it is held until you approve it."""
+    from aftercall.stores import find_id
+
     with get_cli_context(context).open_app() as app:
         made = app.corrections.add_request(
-            call_id,
+            find_id(app.database, "call", call_id),
             title,
             get_operator_name(),
             kind=kind or "task",
@@ -136,9 +140,15 @@ def add_fact(
     json: bool = JSON_OPTION,
 ) -> None:
     """Add a fact of a call that the reader has missed."""
+    from aftercall.stores import find_id
+
     with get_cli_context(context).open_app() as app:
         made = app.corrections.add_fact(
-            call_id, text, get_operator_name(), turn=turn, category=category
+            find_id(app.database, "call", call_id),
+            text,
+            get_operator_name(),
+            turn=turn,
+            category=category,
         )
     _print(made, "fact added", json)
 
@@ -153,7 +163,7 @@ def correct_fact(
 ) -> None:
     """Put the text of a fact right, or remove the fact."""
     wanted: Wanted = {"fact": None} if remove else _read_wanted({"fact": text})
-    _correct(context, fact_id, wanted, json, "--text or --remove")
+    _correct(context, "fact", fact_id, wanted, json, "--text or --remove")
 
 
 @group.command("name")
@@ -171,7 +181,7 @@ def correct_name(
     if party is None:
         raise RefusedInput("CALLER", "is withheld; no memory is kept for it")
     wanted = _read_wanted({"name": name, "call_name": call_name})
-    _correct(context, party, wanted, json, "--name or --call-name")
+    _correct(context, None, party, wanted, json, "--name or --call-name")
 
 
 @group.command("export")
@@ -185,6 +195,8 @@ def export_labels(
     """Calls that people corrected, as labelled calls for `eval reading`: one JSON object per
     line.
     """
+    from aftercall.labels import iter_corrected_calls
+
     number = read_caller(caller, "--caller") if caller else None
     with get_cli_context(context).open_app() as app:
         if reveal:
@@ -198,19 +210,24 @@ def undo_correction(
     context: typer.Context, correction_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Make it as it was before."""
+    from aftercall.stores import find_id
+
     with get_cli_context(context).open_app() as app:
-        undone = app.corrections.undo(correction_id, get_operator_name())
+        whole_id = find_id(app.database, "correction", correction_id)
+        undone = app.corrections.undo(whole_id, get_operator_name())
     _print(undone, "undone", json)
 
 
-def _print(made: Correction, told: str, json: bool) -> None:
+def _print(made: "Correction", told: str, json: bool) -> None:
+    from aftercall.memory.fact_store import correction_json
+
     if json:
         print_json(correction_json(made))
     else:
         typer.echo(f"{made.id}  {told}")
 
 
-def _read_wanted(given: dict[CorrectedThing, str]) -> Wanted:
+def _read_wanted(given: "dict[CorrectedThing, str]") -> "Wanted":
     """The options that were given; `none` empties what may be empty."""
     wanted: Wanted = {}
     for what, new in given.items():
@@ -222,17 +239,22 @@ def _read_wanted(given: dict[CorrectedThing, str]) -> Wanted:
 
 def _correct(
     context: typer.Context,
+    kind: "Kind | None",
     of: str,
-    wanted: Wanted,
+    wanted: "Wanted",
     json: bool,
     options: str,
 ) -> None:
+    from aftercall.memory.fact_store import correction_json
+    from aftercall.stores import find_id
+
     if not wanted:
         raise RefusedInput("options", f"nothing to correct; give {options}")
     who = get_operator_name()
     with get_cli_context(context).open_app() as app:
+        whole_id = find_id(app.database, kind, of) if kind else of
         correct = app.corrections.correct
-        made = [correct(what, of, new, who) for what, new in wanted.items()]
+        made = [correct(what, whole_id, new, who) for what, new in wanted.items()]
     if json:
         print_json([correction_json(one) for one in made])
         return
@@ -255,6 +277,8 @@ def evaluate_reading(
     json: bool = JSON_OPTION,
 ) -> None:
     """Read labelled calls and count what was right; exit 1 if a call could not be read."""
+    from aftercall.labels import read_labels
+
     cli = get_cli_context(context)
     labelled = list(read_labels(paths))
     results = [_evaluate(cli, name, labelled) for name in reader or [""]]
@@ -276,6 +300,8 @@ def compare(
     json: bool = JSON_OPTION,
 ) -> None:
     """Compare two readers on the same calls, the first with the second."""
+    from aftercall.evaluation import compare_readers
+
     cli = get_cli_context(context)
     results = [result for file in files for result in _read_results(file)]
     if len(results) != 2:
@@ -292,7 +318,14 @@ def compare(
     cli.console.print(table)
 
 
-def _evaluate(cli: CliContext, name: str, labelled: list[LabelledCall]) -> ReaderResult:
+def _evaluate(
+    cli: CliContext, name: str, labelled: "list[LabelledCall]"
+) -> "ReaderResult":
+    from aftercall.compose import make_model_client
+    from aftercall.evaluation import evaluate_reader
+    from aftercall.llm.model.reader import ModelReader
+    from aftercall.llm.rules.reader import RulesReader
+
     settings = cli.config.settings
     if name:
         settings = settings.model_copy(update={"model": name})
@@ -305,13 +338,19 @@ def _evaluate(cli: CliContext, name: str, labelled: list[LabelledCall]) -> Reade
             client.close()
 
 
-def _show_progress(labelled: list[LabelledCall], name: str) -> Iterable[LabelledCall]:
+def _show_progress(
+    labelled: "list[LabelledCall]", name: str
+) -> "Iterable[LabelledCall]":
     """A bar on a terminal: a model takes seconds a call."""
+    from rich.progress import track
+
     console, is_seen = make_console(stderr=True), sys.stderr.isatty()
     return track(labelled, name, console=console, transient=True, disable=not is_seen)
 
 
-def _print_results(cli: CliContext, results: list[ReaderResult]) -> None:
+def _print_results(cli: CliContext, results: "list[ReaderResult]") -> None:
+    from aftercall.evaluation import FIGURES
+
     table = make_table("", *(result.reader for result in results), "")
     unlabelled = []
     for figures in zip(*(result.figures for result in results), strict=True):
@@ -332,24 +371,24 @@ def _print_results(cli: CliContext, results: list[ReaderResult]) -> None:
             cli.console.print(f"{result.reader} could not read {failure}", style="red")
 
 
-def _figure_cell(figure: ReadingFigure) -> str:
+def _figure_cell(figure: "ReadingFigure") -> str:
     low, high = (f"{100 * bound:.0f}" for bound in figure.interval)
     share = f"{100 * figure.share:.0f} %" if figure.items else "?"
     return f"{share:>5} ({low}–{high})  {figure.right} of {len(figure.items)}"
 
 
-def _cost_cell(result: ReaderResult) -> str:
+def _cost_cell(result: "ReaderResult") -> str:
     if result.cost is None:
         return f"unknown, {result.input_tokens + result.output_tokens:,} tokens"
     return f"{result.cost:.4f} $" if result.cost else "nothing"
 
 
-def _time_cell(result: ReaderResult) -> str:
+def _time_cell(result: "ReaderResult") -> str:
     count = result.calls + len(result.failed)
     return f"{1000 * result.seconds / count:.0f} ms" if count else NOTHING_COUNTED
 
 
-def _difference_cells(one: FigureDifference) -> list[str]:
+def _difference_cells(one: "FigureDifference") -> list[str]:
     if not one.is_counted:
         return [NOTHING_COUNTED] * 4
     shares = [f"{100 * share:.0f} %" for share in (one.a, one.b)]
@@ -358,7 +397,9 @@ def _difference_cells(one: FigureDifference) -> list[str]:
     return [*shares, between, verdict or "may be chance"]
 
 
-def _read_results(file: str) -> list[ReaderResult]:
+def _read_results(file: str) -> "list[ReaderResult]":
+    from aftercall.evaluation import parse_results
+
     try:
         data = json_text.loads(Path(file).read_text("utf-8"))
     except OSError as error:

@@ -1,7 +1,8 @@
 """`aftercall facts`."""
 
 import json as json_text
-from typing import Any
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.text import Text
@@ -12,23 +13,16 @@ from aftercall.cli.context import (
     CliContext,
     get_cli_context,
     get_operator_name,
-    make_table,
     print_json,
+    print_rows,
 )
 from aftercall.errors import RefusedInput
-from aftercall.memory.fact_store import (
-    HIDDEN,
-    FactFilter,
-    fact_json,
-    iter_whole_facts,
-    parse_as_of,
-    whole_fact_json,
-)
-from aftercall.memory.search import find_facts, make_key_scope
-from aftercall.memory.visibility import memory_key
-from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.people import read_party
-from aftercall.model.reading import CATEGORIES, Category
+
+if TYPE_CHECKING:
+    from aftercall.memory.fact_store import FactFilter
+    from aftercall.model.facts import Fact, MemoryKey
+    from aftercall.model.reading import Category
 
 _CALLER = typer.Option("", help="Only this caller's.")
 _CATEGORY = typer.Option("", help="Only this category's.")
@@ -43,17 +37,19 @@ def list_facts(
     caller: str = _CALLER,
     category: str = _CATEGORY,
     retired: bool = typer.Option(
-        False, "--retired", help="Also facts that no longer hold."
+        False, "--retired", help="Those that no longer hold, instead."
     ),
     limit: int = _LIMIT,
     json: bool = JSON_OPTION,
 ) -> None:
     """Facts that hold now."""
+    from aftercall.memory.fact_store import FactFilter
+
     cli = get_cli_context(context)
     wanted = FactFilter(
         key=_key(cli, caller),
         category=_category(category),
-        include_retired=retired,
+        only_retired=retired,
         limit=limit,
         include_group=True,
     )
@@ -73,11 +69,13 @@ def search_facts(
     """Facts that match the words, best first; `aftercall search` also searches turns and
     summaries.
     """
+    from aftercall.memory.search import find_facts, make_key_scope
+
     cli = get_cli_context(context)
     settings = cli.config.settings
     where = make_key_scope(settings, settings.agent_id, _key(cli, caller))
-    with cli.open_app() as app:
-        found = find_facts(app.search, app.facts, query, where, limit)
+    with cli.open_stores() as stores:
+        found = find_facts(stores.search, stores.facts, query, where, limit)
     _print_facts(cli, found, json)
 
 
@@ -91,6 +89,8 @@ def facts_at(
     json: bool = JSON_OPTION,
 ) -> None:
     """Facts that held then, as far as is known today."""
+    from aftercall.memory.fact_store import FactFilter, parse_as_of
+
     cli = get_cli_context(context)
     as_of = parse_as_of("DATE", date, cli.config.settings.zone)
     wanted = FactFilter(
@@ -113,11 +113,14 @@ def show_fact(
     json: bool = JSON_OPTION,
 ) -> None:
     """One fact, and each time it was said."""
+    from aftercall.memory.fact_store import whole_fact_json
+
     cli = get_cli_context(context)
-    with cli.open_app() as app:
-        fact = whole_fact_json(app.facts, fact_id, reveal=reveal)
+    with cli.open_stores() as stores:
+        fact_id = stores.find_id("fact", fact_id)
+        fact = whole_fact_json(stores.facts, fact_id, reveal=reveal)
         if reveal and fact["visibility"] == "secret":
-            app.audit.record(get_operator_name(), "revealed", fact_id)
+            stores.audit.record(get_operator_name(), "revealed", fact_id)
     if json:
         print_json(fact)
         return
@@ -148,8 +151,8 @@ def show_history(
 ) -> None:
     """The chain a fact belongs to: what it replaced and what replaced it, oldest first."""
     cli = get_cli_context(context)
-    with cli.open_app() as app:
-        chain = app.facts.get_history(fact_id)
+    with cli.open_stores() as stores:
+        chain = stores.facts.get_history(stores.find_id("fact", fact_id))
     _print_facts(cli, chain, json)
 
 
@@ -158,7 +161,11 @@ def restore_fact(
     context: typer.Context, fact_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Restore a retired fact; the one that replaced it stays, too."""
+    from aftercall.memory.fact_store import fact_json
+    from aftercall.stores import find_id
+
     with get_cli_context(context).open_app() as app:
+        fact_id = find_id(app.database, "fact", fact_id)
         app.corrections.restore(fact_id, get_operator_name())
         fact = app.facts.get(fact_id)
     if json:
@@ -177,7 +184,11 @@ def settle_fact(
     json: bool = JSON_OPTION,
 ) -> None:
     """Settle a dispute: this fact holds, the others of the dispute do not."""
+    from aftercall.memory.fact_store import fact_json
+    from aftercall.stores import find_id
+
     with get_cli_context(context).open_app() as app:
+        fact_id = find_id(app.database, "fact", fact_id)
         app.corrections.settle(fact_id, get_operator_name(), both=both)
         fact = app.facts.get(fact_id)
     if json:
@@ -197,16 +208,20 @@ def export_facts(
     ),
 ) -> None:
     """Every fact, retired ones too, with its occurrences: one JSON object per line."""
+    from aftercall.memory.fact_store import FactFilter, iter_whole_facts
+
     cli = get_cli_context(context)
     wanted = FactFilter(key=_key(cli, caller), include_retired=True)
-    with cli.open_app() as app:
-        for fact in iter_whole_facts(app.facts, wanted, reveal=reveal):
+    with cli.open_stores() as stores:
+        for fact in iter_whole_facts(stores.facts, wanted, reveal=reveal):
             if reveal and fact["visibility"] == "secret":
-                app.audit.record(get_operator_name(), "revealed", fact["id"])
+                stores.audit.record(get_operator_name(), "revealed", fact["id"])
             typer.echo(json_text.dumps(fact, ensure_ascii=False))
 
 
-def _key(cli: CliContext, caller: str) -> MemoryKey | None:
+def _key(cli: CliContext, caller: str) -> "MemoryKey | None":
+    from aftercall.memory.visibility import memory_key
+
     if not caller:
         return None
     settings = cli.config.settings
@@ -219,15 +234,17 @@ def _key(cli: CliContext, caller: str) -> MemoryKey | None:
     return key
 
 
-def _category(name: str) -> Category | None:
+def _category(name: str) -> "Category | None":
+    from aftercall.model.reading import CATEGORIES
+
     if name and name not in CATEGORIES:
         raise RefusedInput("--category", f"is not one of {', '.join(CATEGORIES)}")
     return name or None
 
 
-def _list(cli: CliContext, wanted: FactFilter, json: bool) -> None:
-    with cli.open_app() as app:
-        facts = app.facts.page(wanted)
+def _list(cli: CliContext, wanted: "FactFilter", json: bool) -> None:
+    with cli.open_stores() as stores:
+        facts = stores.facts.page(wanted)
     if facts or json:
         _print_facts(cli, facts, json)
     else:
@@ -236,36 +253,42 @@ def _list(cli: CliContext, wanted: FactFilter, json: bool) -> None:
         )
 
 
-def _print_facts(cli: CliContext, facts: list[Fact], json: bool) -> None:
+def _print_facts(cli: CliContext, facts: "list[Fact]", json: bool) -> None:
+    from aftercall.memory.fact_store import fact_json
+
     if json:
         print_json([fact_json(fact) for fact in facts])
         return
-    zone, agent_id = cli.config.settings.zone, cli.config.settings.agent_id
+    agent_id = cli.config.settings.agent_id
     has_others = any(fact.key.agent_id != agent_id for fact in facts)
-    columns = ("caller", "category", "since", "until", "said", "fact")
-    table = make_table("id", *(["heard by"] if has_others else []), *columns)
+    heads = ["id", "caller", "category", "since", "until", "fact"]
+    if has_others:
+        heads.insert(1, "heard by")
+    if not any(fact.valid_until for fact in facts):
+        heads.remove("until")
+    lines = []
     for fact in facts:
-        heard_by = [fact.key.agent_id] if has_others else []
-        since = f"{fact.valid_from.astimezone(zone):%Y-%m-%d}"
-        until = (
-            f"{fact.valid_until.astimezone(zone):%Y-%m-%d}" if fact.valid_until else ""
-        )
-        marks: list[str] = (
-            [fact.state] if fact.state in ("disputed", "doubtful", "wrong") else []
-        )
-        marks += ["confirm by reading back"] if fact.needs_confirmation else []
-        text = HIDDEN if fact.is_secret else fact.summary
-        text += "".join(f" [{mark}]" for mark in marks)
-        cells = (
-            fact.key.caller,
-            fact.category,
-            since,
-            until,
-            _times(fact.occurrence_count),
-            text,
-        )
-        table.add_row(fact.id, *heard_by, *cells)
-    cli.console.print(table)
+        cells = _list_cells(fact, cli.config.settings.zone)
+        lines.append([cells[head] for head in heads])
+    print_rows(cli.console, heads, lines)
+
+
+def _list_cells(fact: "Fact", zone: tzinfo) -> dict[str, str]:
+    from aftercall.memory.fact_store import HIDDEN
+
+    until = fact.valid_until
+    marks: list[str] = [f"said {_times(fact.occurrence_count)}"]
+    marks += [fact.state] if fact.state in ("disputed", "doubtful", "wrong") else []
+    marks += ["confirm by reading back"] if fact.needs_confirmation else []
+    return {
+        "id": fact.id,
+        "heard by": fact.key.agent_id,
+        "caller": fact.key.caller,
+        "category": fact.category,
+        "since": f"{fact.valid_from.astimezone(zone):%Y-%m-%d}",
+        "until": f"{until.astimezone(zone):%Y-%m-%d}" if until else "",
+        "fact": f"{HIDDEN if fact.is_secret else fact.summary} [{', '.join(marks)}]",
+    }
 
 
 def _describe_state(fact: dict[str, Any]) -> str:

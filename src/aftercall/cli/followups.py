@@ -1,6 +1,7 @@
 """`aftercall followups`."""
 
-from typing import get_args
+from datetime import datetime
+from typing import TYPE_CHECKING, get_args
 
 import typer
 from rich.text import Text
@@ -10,15 +11,17 @@ from aftercall.cli.context import (
     JSON_OPTION,
     get_cli_context,
     get_operator_name,
-    make_table,
     print_json,
+    print_rows,
 )
 from aftercall.errors import RefusedInput
-from aftercall.model.followups import FollowUp, FollowUpState
+from aftercall.model.followups import FollowUpState
 from aftercall.model.people import read_caller
-from aftercall.work import deliver
-from aftercall.work.store import FollowUpStore
-from aftercall.work.view import change_json, delivery_json, followup_json
+
+if TYPE_CHECKING:
+    from aftercall.model.followups import FollowUp
+    from aftercall.stores import Stores
+    from aftercall.work.store import FollowUpStore
 
 EFFECT_STATES = ("noted", "passed on")  # `done`, as the list shows it
 STATES = (*get_args(FollowUpState), *EFFECT_STATES)
@@ -43,37 +46,63 @@ def list_followups(
     json: bool = JSON_OPTION,
 ) -> None:
     """Requests and promises, newest first."""
+    from aftercall.work.view import followup_json
+
     cli = get_cli_context(context)
     if state and state not in STATES:
         raise RefusedInput("--state", f"is not one of {', '.join(STATES)}")
     number = read_caller(caller, "--caller")
-    with cli.open_app(reads_rows_only=True) as app:
-        rows = _find(app.work.followups, state, number, limit)
+    with cli.open_stores(reads_rows_only=True) as stores:
+        rows = _find(stores.followups, state, number, limit)
+        waiting = [] if json or state else _list_waiting(stores, number)
     if json:
         print_json([followup_json(row) for row in rows])
         return
-    if not rows:
+    lines = waiting + [_list_cells(row) for row in rows]
+    if lines:
+        print_rows(cli.console, ("id", "state", "due", "caller", "what"), lines[:limit])
+    else:
         cli.console.print(
             f"Nothing is {state}." if state else "Nothing has been asked for yet."
         )
-        return
-    table = make_table(
-        "id", "state", "kind", "due", "caller", "title", "where, or why", texts=2
-    )
-    for row in rows:
-        kind = "promise" if row.kind == "promise" else row.request_kind
-        due, caller, where = (
-            row.due or "",
-            row.caller or "withheld",
-            row.link or row.reason,
+
+
+def _list_waiting(stores: "Stores", caller: str | None) -> list[tuple[str, ...]]:
+    """Calls whose requests wait for the reconnect window to close."""
+    settings = stores.settings
+    found = [
+        (run, call_id, until)
+        for run, call_id, until in stores.runs.list_waiting(settings.reconnect_window_s)
+        if caller in (None, run.caller)
+    ]
+    summaries = stores.store.list_summaries([call_id for _, call_id, _ in found])
+    now = stores.clock.now()
+    return [
+        (
+            call_id,
+            _describe_window(until.astimezone(settings.zone), until > now),
+            "",
+            run.caller or "withheld",
+            summaries.get(call_id, "the call is not summed up yet"),
         )
-        table.add_row(row.id, row.standing, kind, due, caller, row.title, where)
-    cli.console.print(table)
+        for run, call_id, until in found
+    ]
+
+
+def _describe_window(until: datetime, is_open: bool) -> str:
+    return f"{'waiting until' if is_open else 'due since'} {until:%H:%M}"
+
+
+def _list_cells(row: "FollowUp") -> tuple[str, ...]:
+    kind = "promise" if row.kind == "promise" else row.request_kind
+    where = row.link or row.reason
+    what = f"{kind}: {row.title}" + (f" ({where})" if where else "")
+    return row.id, row.standing, row.due or "", row.caller or "withheld", what
 
 
 def _find(
-    store: FollowUpStore, state: str, caller: str | None, limit: int
-) -> list[FollowUp]:
+    store: "FollowUpStore", state: str, caller: str | None, limit: int
+) -> "list[FollowUp]":
     if state not in EFFECT_STATES:
         return store.page(limit=limit, state=state or None, caller=caller)
     done = store.page(limit=MAX_LISTED, state="done", caller=caller)
@@ -85,11 +114,14 @@ def show_followup(
     context: typer.Context, followup_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """One request or promise: the words it rests on, its history, and what each sink did."""
+    from aftercall.work.view import change_json, delivery_json, followup_json
+
     cli = get_cli_context(context)
-    with cli.open_app() as app:
-        row = app.work.followups.get(followup_id)
-        history = app.work.followups.history(followup_id)
-        sent = app.work.deliveries.of_followup(followup_id)
+    with cli.open_stores() as stores:
+        followup_id = stores.find_id("follow-up", followup_id)
+        row = stores.followups.get(followup_id)
+        history = stores.followups.history(followup_id)
+        sent = stores.deliveries.of_followup(followup_id)
     if json:
         changes = [change_json(change) for change in history]
         deliveries = [delivery_json(item) for item in sent]
@@ -121,10 +153,7 @@ def approve_followup(
     context: typer.Context, followup_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Approve a held request; a running server or worker starts it within a second."""
-    with get_cli_context(context).open_app() as app:
-        _print_followup(
-            deliver.approve(app.work, followup_id, get_operator_name()), json
-        )
+    _change_followup(context, "approve", followup_id, json)
 
 
 @group.command("reject")
@@ -132,10 +161,7 @@ def reject_followup(
     context: typer.Context, followup_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Reject a request, or settle one that failed and a promise that is unknown or broken."""
-    with get_cli_context(context).open_app() as app:
-        _print_followup(
-            deliver.reject(app.work, followup_id, get_operator_name()), json
-        )
+    _change_followup(context, "reject", followup_id, json)
 
 
 @group.command("retry")
@@ -143,8 +169,7 @@ def retry_followup(
     context: typer.Context, followup_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Try a failed request again. Check first that it was not done after all."""
-    with get_cli_context(context).open_app() as app:
-        _print_followup(deliver.retry(app.work, followup_id, get_operator_name()), json)
+    _change_followup(context, "retry", followup_id, json)
 
 
 @group.command("resend")
@@ -154,6 +179,9 @@ def resend_delivery(
     json: bool = JSON_OPTION,
 ) -> None:
     """Send one delivery again now, under the same key, so that the receiver can recognise it."""
+    from aftercall.work import deliver
+    from aftercall.work.view import delivery_json
+
     with get_cli_context(context).open_app() as app:
         sent = deliver.resend(app.work, key)
         app.audit.record(get_operator_name(), "resent", key)
@@ -163,7 +191,21 @@ def resend_delivery(
         typer.echo(f"{sent.key}  {sent.state}")
 
 
-def _print_followup(row: FollowUp, json: bool) -> None:
+def _change_followup(
+    context: typer.Context, change: str, followup_id: str, json: bool
+) -> None:
+    from aftercall.stores import find_id
+    from aftercall.work import deliver
+    from aftercall.work.view import followup_json
+
+    changes = {
+        "approve": deliver.approve,
+        "reject": deliver.reject,
+        "retry": deliver.retry,
+    }
+    with get_cli_context(context).open_app() as app:
+        whole_id = find_id(app.database, "follow-up", followup_id)
+        row = changes[change](app.work, whole_id, get_operator_name())
     if json:
         print_json(followup_json(row))
     else:

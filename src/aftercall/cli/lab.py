@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import httpx2
 import typer
@@ -32,7 +33,11 @@ OUR_NUMBER = "+15550101"
 _PORT = typer.Option(
     8090, min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one."
 )
-_AGENT = typer.Option("http://127.0.0.1:8080", help="Where your agent listens.")
+AGENT = "http://127.0.0.1:8080"
+_AGENT = typer.Option(
+    "",
+    help=f"Where your agent listens; {AGENT} if unset, or as a running lab was told.",
+)
 _NUMBER = typer.Option(
     [],
     "--number",
@@ -113,13 +118,14 @@ def lab(
     if voice not in ("words", "espeak", "tones"):
         raise ConfigError("lab: --voice is words, espeak or tones")
     console = get_cli_context(context).console
-    order = {"agent": agent, "caller": ring, "carrier": carrier, "voice": voice}
+    order = {"caller": ring, "carrier": carrier, "voice": voice}
+    order |= {"agent": agent} if agent else {}
     call = LabCallCommand(console, order, say, as_json)
     if ring and _is_port_in_use(port):  # rings through the lab that runs there
         asyncio.run(call.place(f"http://127.0.0.1:{port}"))
         return
     with open_listening_socket("127.0.0.1", port) as listening:
-        options = LabOptions(agent, number, real_time, reply, model, fault)
+        options = LabOptions(agent or AGENT, number, real_time, reply, model, fault)
         box = configure_lab(f"http://127.0.0.1:{listening.getsockname()[1]}", options)
         box.set_delivery_faults(parse_delivery_faults(twice, late))
         if ring:
@@ -310,6 +316,6 @@ def _show(console: Console, box: "Lab", *, as_json: bool) -> None:
     for number, plan in numbers.items():
         console.print(f"  {number}  {plan}")
     console.print(
-        "\nRing it: aftercall lab --ring +15550100 --say 'Hello!'   (--carrier telnyx; or "
-        f"POST {box.address}/lab/calls)"
+        f"\nRing it: aftercall lab --port {urlsplit(box.address).port} --ring +15550100 "
+        f"--say 'Hello!'   (--carrier telnyx; or POST {box.address}/lab/calls)"
     )

@@ -1,18 +1,13 @@
 """`aftercall memory` and `briefing`."""
 
-import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import click
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.text import Text
 
-from aftercall.app import App
-from aftercall.briefing.render import briefing_json, render
 from aftercall.cli.context import (
     ID_ARGUMENT,
     JSON_OPTION,
@@ -25,18 +20,12 @@ from aftercall.cli.context import (
 )
 from aftercall.cli.search import evaluate
 from aftercall.errors import RefusedInput
-from aftercall.journal.journal import ingest_call
-from aftercall.memory.importer import (
-    NoteOwner,
-    find_note_files,
-    resolve_note_owner,
-    to_calls,
-)
-from aftercall.memory.pins.store import pin_json
-from aftercall.memory.visibility import memory_key
-from aftercall.model.facts import MemoryKey, PinPage
 from aftercall.model.people import read_caller, read_party
-from aftercall.running import running
+
+if TYPE_CHECKING:
+    from aftercall.app import App
+    from aftercall.memory.importer import NoteOwner
+    from aftercall.model.facts import MemoryKey, PinPage
 
 _CALLER = typer.Argument(metavar="CALLER", help="The caller's number.")
 
@@ -60,6 +49,8 @@ def briefing(
     json: bool = JSON_OPTION,
 ) -> None:
     """Show the briefing an agent would get if this caller rang now. Nothing is used up."""
+    from aftercall.briefing.render import briefing_json, render
+
     cli = get_cli_context(context)
     party = read_party(caller, "CALLER")
     with cli.open_app() as app:
@@ -92,6 +83,10 @@ def import_notes(
 
     Importing a file twice adds nothing. If the import stops half-way, run it again.
     """
+    import asyncio
+
+    from aftercall.memory.importer import find_note_files, resolve_note_owner
+
     cli = get_cli_context(context)
     owner = resolve_note_owner(cli.config.settings, read_caller(caller, "--caller"))
     paths_found = [file for path in paths for file in find_note_files(Path(path))]
@@ -125,6 +120,8 @@ def list_pins(
     """Topics that a caller keeps coming back to: the state of each, what is open, and why it is
     pinned or not.
     """
+    from aftercall.memory.pins.store import pin_json
+
     cli = get_cli_context(context)
     key = _key(cli, caller)
     with cli.open_app() as app:
@@ -170,7 +167,10 @@ def unpin(
     context: typer.Context, pin_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Unpin a topic; it stays unpinned however often the caller mentions it."""
+    from aftercall.stores import find_id
+
     with get_cli_context(context).open_app() as app:
+        pin_id = find_id(app.database, "pin", pin_id)
         audit = app.audit.make_writer(get_operator_name(), "edited", pin_id)
         page = app.pins.get(app.pins.set_state(pin_id, "unpinned", audit).id)
     _print_change(page, "is unpinned", json)
@@ -187,7 +187,12 @@ def edit_pin(
 
     The next briefing uses your note instead of the generated text.
     """
+    import click
+
+    from aftercall.stores import find_id
+
     with get_cli_context(context).open_app() as app:
+        pin_id = find_id(app.database, "pin", pin_id)
         before = app.pins.get(pin_id).pin.note or ""
         if sys.stdin.isatty():
             text = click.edit(before, extension=".md", require_save=False)
@@ -202,9 +207,14 @@ def edit_pin(
 
 
 def _import_files(
-    app: App, paths: list[Path], owner: NoteOwner, console: Console
+    app: "App", paths: list[Path], owner: "NoteOwner", console: Console
 ) -> tuple[list[str], list[str]]:
     """The ids of the calls that are new, and of all."""
+    from rich.progress import Progress
+
+    from aftercall.journal.journal import ingest_call
+    from aftercall.memory.importer import to_calls
+
     new: list[str] = []
     calls: list[str] = []
     with Progress(console=console, transient=True) as progress:
@@ -217,7 +227,11 @@ def _import_files(
     return new, calls
 
 
-async def _find_facts(app: App, calls: list[str], console: Console) -> None:
+async def _find_facts(app: "App", calls: list[str], console: Console) -> None:
+    from rich.progress import Progress
+
+    from aftercall.running import running
+
     async with running(app):
         with Progress(console=console, transient=True) as progress:
             task = progress.add_task("finding facts", total=len(calls))
@@ -236,7 +250,9 @@ def _read_text() -> str:
         ) from None
 
 
-def _key(cli: CliContext, caller: str) -> MemoryKey:
+def _key(cli: CliContext, caller: str) -> "MemoryKey":
+    from aftercall.memory.visibility import memory_key
+
     settings = cli.config.settings
     key = memory_key(settings, settings.agent_id, read_party(caller, "CALLER"))
     if key is None:
@@ -247,14 +263,16 @@ def _key(cli: CliContext, caller: str) -> MemoryKey:
     return key
 
 
-def _print_change(page: PinPage, what: str, json: bool) -> None:
+def _print_change(page: "PinPage", what: str, json: bool) -> None:
+    from aftercall.memory.pins.store import pin_json
+
     if json:
         print_json(pin_json(page))
     else:
         typer.echo(f"{page.pin.id}  {page.pin.title} {what}")
 
 
-def _print_pin(cli: CliContext, page: PinPage) -> None:
+def _print_pin(cli: CliContext, page: "PinPage") -> None:
     pin, show = page.pin, cli.console.print
     state = (pin.state, "green" if pin.state == "pinned" else "dim")
     show(Text.assemble((pin.title, "bold"), "  ", state, f" ({pin.reason})  {pin.id}"))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.progress import Progress
 from rich.text import Text
 
 from aftercall.cli.context import (
@@ -16,15 +15,12 @@ from aftercall.cli.context import (
     get_operator_name,
     print_json,
 )
-from aftercall.encryption import read_decrypted
 from aftercall.errors import NotFound, RefusedInput
-from aftercall.journal.verify import verify_archive
 from aftercall.model.people import read_caller
-from aftercall.privacy.erase import ErasureReceipt
-from aftercall.workspace.paths import make_folder_name
 
 if TYPE_CHECKING:
-    from aftercall.app import App
+    from aftercall.privacy.erase import ErasureReceipt
+    from aftercall.stores import Stores
 
 archive_group = typer.Typer(no_args_is_help=True)
 _CALLER = typer.Argument(metavar="CALLER", help="The number, with its country code.")
@@ -44,6 +40,8 @@ def export(
     json: bool = JSON_OPTION,
 ) -> None:
     """Write everything stored about a caller into one folder of JSON and markdown."""
+    from aftercall.workspace.paths import make_folder_name
+
     number = _read_number(caller)
     with get_cli_context(context).open_app() as app:
         made = app.exporter.export(
@@ -111,6 +109,8 @@ def rebuild(context: typer.Context, json: bool = JSON_OPTION) -> None:
     Stored model answers are used again, and follow-up work is not repeated. Best run while no
     server runs.
     """
+    from rich.progress import Progress
+
     cli = get_cli_context(context)
     progress = Progress(console=cli.console, disable=json, transient=True)
     with cli.open_app() as app, progress:
@@ -136,9 +136,11 @@ def rebuild(context: typer.Context, json: bool = JSON_OPTION) -> None:
 
 def verify(context: typer.Context, json: bool = JSON_OPTION) -> None:
     """Check that every sealed file is present and unchanged; exit 1 and name each that is not."""
+    from aftercall.journal.verify import verify_archive
+
     cli = get_cli_context(context)
-    with cli.open_app() as app:
-        proof = verify_archive(app.archive.place, app.store)
+    with cli.open_stores() as stores:
+        proof = verify_archive(stores.archive.place, stores.store)
     if json:
         print_json(asdict(proof))
     else:
@@ -172,12 +174,14 @@ def print_archived(
 
     A recording or its transcript is written to standard output as it was before it was encrypted.
     """
-    with get_cli_context(context).open_app() as app:
-        place = app.archive.place
-        names = _find_archive_files(app, call)
-        recording = None if names else _find_recording(app.settings.home, call)
+    from aftercall.encryption import read_decrypted
+
+    with get_cli_context(context).open_stores() as stores:
+        place = stores.archive.place
+        names = _find_archive_files(stores, call)
+        recording = None if names else _find_recording(stores.settings.home, call)
         subject = names[0] if names else "a recording"
-        app.audit.record(get_operator_name(), "revealed", subject)
+        stores.audit.record(get_operator_name(), "revealed", subject)
         if recording:
             for block in read_decrypted(recording, place.cipher):
                 sys.stdout.buffer.write(block)
@@ -192,13 +196,13 @@ def print_archived(
         sys.stdout.flush()
 
 
-def _find_archive_files(app: "App", call: str) -> list[str]:
+def _find_archive_files(stores: "Stores", call: str) -> list[str]:
     """The file of a call and its addenda; none if there is no such call."""
     try:
-        name = app.store.get(call).archive_name
+        name = stores.store.get(stores.find_id("call", call)).archive_name
     except NotFound:
         name = call.removeprefix("archive/")
-    return app.archive.list_files(name) if name else []
+    return stores.archive.list_files(name) if name else []
 
 
 def _find_recording(home: Path, name: str) -> Path:
@@ -219,7 +223,7 @@ def _read_number(caller: str) -> str:
     return number
 
 
-def _print_receipt(receipt: ErasureReceipt) -> None:
+def _print_receipt(receipt: "ErasureReceipt") -> None:
     scan = receipt.scan
     removed = (
         f"{receipt.calls} calls, {receipt.archive_files} archive files, {receipt.pages} pages, "

@@ -12,22 +12,20 @@ from datetime import datetime, time
 from enum import StrEnum
 from pathlib import Path
 from statistics import fmean, quantiles
+from typing import TYPE_CHECKING
 
 import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from rich.console import Console
 from rich.text import Text
 
-from aftercall.app import App
 from aftercall.cli.context import JSON_OPTION, get_cli_context, print_json
 from aftercall.errors import RefusedInput
-from aftercall.memory.fact_store import hit_json
-from aftercall.memory.search import make_key_scope, make_party_scope
-from aftercall.memory.words import to_terms
-from aftercall.model.passages import Passage, SearchHit, SearchScope
 from aftercall.model.people import read_party
-from aftercall.workspace import files, identity_md, user_md
-from aftercall.workspace.paths import Workspace
+
+if TYPE_CHECKING:
+    from aftercall.model.passages import Passage, SearchHit, SearchScope
+    from aftercall.settings import Settings
 
 
 class PassageKind(StrEnum):
@@ -54,18 +52,20 @@ def search(
     json: bool = JSON_OPTION,
 ) -> None:
     """Search turns, summaries and facts, best first."""
+    from aftercall.memory.fact_store import hit_json
+
     cli = get_cli_context(context)
     zone = cli.config.settings.zone
     number = _read_searched_caller(caller, "--caller")
     until = datetime.combine(as_of.date(), time.max, zone) if as_of else None
-    with cli.open_app(reads_rows_only=True) as app:
+    with cli.open_stores(reads_rows_only=True) as stores:
         where = replace(
-            _make_scope(app, number),
+            _make_scope(stores.settings, number),
             kinds=tuple(one.value for one in kind),
             as_of=until,
         )
-        names = _map_names(app, number)
-        hits = app.search.find(query, where, limit=limit, speaker_names=names)
+        names = _map_names(stores.settings, number)
+        hits = stores.search.find(query, where, limit=limit, speaker_names=names)
     if json:
         print_json([hit_json(hit) for hit in hits])
         return
@@ -92,12 +92,15 @@ def evaluate(
     """
     cli = get_cli_context(context)
     questions = read_questions(path)
-    with cli.open_app(reads_rows_only=True) as app:
+    with cli.open_stores(reads_rows_only=True) as stores:
 
-        def find(question: EvalQuestion) -> list[SearchHit]:
+        def find(question: EvalQuestion) -> "list[SearchHit]":
             number = _read_searched_caller(question.caller or "", "caller")
-            scope, names = _make_scope(app, number), _map_names(app, number)
-            return app.search.find(
+            scope, names = (
+                _make_scope(stores.settings, number),
+                _map_names(stores.settings, number),
+            )
+            return stores.search.find(
                 question.question, scope, limit=limit, speaker_names=names
             )
 
@@ -121,6 +124,8 @@ class ExpectedPassage(BaseModel):
 
     @model_validator(mode="after")
     def _names_something(self) -> "ExpectedPassage":
+        from aftercall.memory.words import to_terms
+
         named = [name for name in (self.fact, self.call, self.text) if name]
         if len(named) != 1 or (self.turn is not None and not self.call):
             raise ValueError("name a fact, a call with a turn, or words of the text")
@@ -128,7 +133,9 @@ class ExpectedPassage(BaseModel):
             raise ValueError("text has no words")
         return self
 
-    def matches(self, passage: Passage) -> bool:
+    def matches(self, passage: "Passage") -> bool:
+        from aftercall.memory.words import to_terms
+
         if self.text:
             return f" {to_terms(self.text)} " in f" {to_terms(passage.text)} "
         if self.fact:
@@ -198,7 +205,7 @@ def read_questions(path: Path) -> list[EvalQuestion]:
 
 def evaluate_search(
     questions: Sequence[EvalQuestion],
-    find: Callable[[EvalQuestion], Sequence[SearchHit]],
+    find: "Callable[[EvalQuestion], Sequence[SearchHit]]",
 ) -> EvalReport:
     scores = []
     for question in questions:
@@ -232,17 +239,23 @@ def _read_searched_caller(caller: str, field: str) -> str | None:
     return number
 
 
-def _make_scope(app: App, party: str | None) -> SearchScope:
-    settings, agent_id = app.settings, app.settings.agent_id
+def _make_scope(settings: "Settings", party: str | None) -> "SearchScope":
+    from aftercall.memory.search import make_key_scope, make_party_scope
+    from aftercall.model.passages import SearchScope
+
+    agent_id = settings.agent_id
     if party is None:
         return make_key_scope(settings, agent_id, None)
     # With memory.scope `none` there is no memory, but the calls themselves can be searched.
     return make_party_scope(settings, agent_id, party) or SearchScope(agent_id, party)
 
 
-def _map_names(app: App, caller: str | None) -> dict[str, str]:
+def _map_names(settings: "Settings", caller: str | None) -> dict[str, str]:
     """Maps names to speakers: "what did Bill say" prefers the turns of the caller named Bill."""
-    workspace = Workspace.from_settings(app.settings, app.settings.agent_id)
+    from aftercall.workspace import files, identity_md, user_md
+    from aftercall.workspace.paths import Workspace
+
+    workspace = Workspace.from_settings(settings, settings.agent_id)
     person = workspace.find_person(caller)
     profile = (
         user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
@@ -252,7 +265,7 @@ def _map_names(app: App, caller: str | None) -> dict[str, str]:
     return {name: speaker for name, speaker in names.items() if name}
 
 
-def _print_hit(console: Console, hit: SearchHit, at: str) -> None:
+def _print_hit(console: Console, hit: "SearchHit", at: str) -> None:
     found = hit.passage
     what = " ".join(filter(None, (found.category, found.kind)))
     if found.kind == "turn":

@@ -13,10 +13,8 @@ from rich.console import Console
 
 from aftercall import telemetry
 from aftercall.cli.context import JSON_OPTION, get_cli_context, print_json
-from aftercall.encryption import find_api_token, load_api_token
 from aftercall.log import get_logger
-from aftercall.running import read_gauges, running
-from aftercall.speech.kit import find_missing
+from aftercall.running import read_gauges
 
 if TYPE_CHECKING:
     from aftercall.app import App
@@ -38,6 +36,8 @@ def serve(
     log_json: bool = _LOG_JSON,
 ) -> None:
     """Answer calls, do the work after them, and serve API and pages."""
+    from aftercall.speech.kit import find_missing
+
     # Only `serve` needs the web server: `worker` starts without it.
     from aftercall.web.server import make_server
     from aftercall.web.uvicorn_server import make_uvicorn_server, open_listening_socket
@@ -69,6 +69,8 @@ def _print_access(console: Console, app: "App", address: str) -> None:
 
     Where the operator sets the token, output goes into logs that others may read.
     """
+    from aftercall.encryption import find_api_token, load_api_token
+
     if app.settings.api_token and not console.is_terminal:
         console.print("Log in: `aftercall token --link` prints a link")
         return
@@ -92,6 +94,8 @@ def token(
     json: bool = JSON_OPTION,
 ) -> None:
     """Show the API token; make one if there is none."""
+    from aftercall.encryption import load_api_token
+
     cli = get_cli_context(context)
     if link:
         with cli.open_app() as app:
@@ -127,6 +131,8 @@ def worker(
     """Do the work after calls without answering any: a second machine on the same Postgres and
     home folder shares the work.
     """
+    from aftercall.running import running
+
     cli = get_cli_context(context)
     cli.configure_service_logs(as_json=log_json)
 

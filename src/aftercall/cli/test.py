@@ -470,11 +470,12 @@ def from_call(
     from aftercall.tester.redact import Redactor
 
     cli = get_cli_context(context)
-    with cli.open_app() as app:
-        row = app.store.get(call_id)
+    with cli.open_stores() as stores:
+        call_id = stores.find_id("call", call_id)
+        row = stores.store.get(call_id)
         if row.archive_name is None:
             raise NotFound(f"call {call_id} is still going on")
-        call, _ = app.archive.read(row.archive_name)
+        call, _ = stores.archive.read(row.archive_name)
     text = scenario_yaml(call, name=name, redactor=Redactor(is_on=not reveal))
     if not save:
         typer.echo(text, nl=False)

@@ -50,6 +50,11 @@ def lock_name(connection: Connection, *parts: str) -> None:
         connection.execute(_LOCK, {"key": "\n".join(parts)})
 
 
+def insert_into(table: Table, dialect: str) -> sqlite.Insert | postgresql.Insert:
+    """An INSERT that takes ON CONFLICT."""
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+
+
 def upsert(
     connection: Connection,
     table: Table,
@@ -64,10 +69,7 @@ def upsert(
     The update sets `changes`, or `values` if there are none. One statement, so that two processes
     with the same key both succeed. Returns whether a row was written.
     """
-    insert = (
-        postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    )
-    statement = insert(table).values({**key, **values})
+    statement = insert_into(table, connection.dialect.name).values({**key, **values})
     changed = values if changes is None else changes
     if changed:
         statement = statement.on_conflict_do_update(

@@ -1,34 +1,76 @@
 """Preparing a database: the schema of this version, and the home it belongs to."""
 
-import sqlite3
-import sys
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import Connection, delete, inspect, select, text
 
+from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import home_claim, upkeep
-from aftercall.disk import create_once
+from aftercall.disk import close_to_others, create_once
 from aftercall.errors import (
+    AftercallError,
     ConfigError,
     DatabaseNewer,
     DatabaseOfAnotherHome,
     DatabaseOutdated,
+    DatabaseUnreachable,
 )
 from aftercall.ids import new_id
+from aftercall.log import get_logger
+from aftercall.settings import Settings
+
+if TYPE_CHECKING:  # loaded when there is something to upgrade
+    from alembic.config import Config
+
+log = get_logger("home")
 
 KNOWN_REVISIONS = ("0001",)
 NEWEST_REVISION = KNOWN_REVISIONS[-1]
-MIN_SQLITE_VERSION = (3, 42)
 HOME_ID_FILE = "home.id"
 UNFINISHED_RESTORE = "restore"  # a row of `upkeep` in a database without its home
 _UPGRADE_LOCK = (
     4_772_035_511  # any fixed number: processes that upgrade one Postgres queue up
 )
+
+
+def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Database:
+    """Make the home and bring its database up to date."""
+    try:
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"home: {settings.home} cannot be used as a folder ({error.strerror}); set "
+            "AFTERCALL_HOME"
+        ) from None
+    _close_home(settings.home)
+    database = Database(settings.database_url)
+    try:
+        prepare_database(database)
+        if claims_home:
+            claim_home(database, settings.home, clock.now())
+    except AftercallError as error:
+        database.close()
+        if isinstance(error, DatabaseUnreachable):
+            where = database.engine.url.render_as_string(hide_password=True)
+            raise DatabaseUnreachable(f"{error}; tried {where}") from error
+        raise
+    return database
+
+
+def _close_home(home: Path) -> None:
+    """Whoever may write to the home may replace its token and its key."""
+    try:
+        was_open = close_to_others(home.resolve())
+    except OSError as error:
+        raise ConfigError(
+            f"home: other users can open {home} ({error.strerror}); run `chmod 700` as its owner"
+        ) from None
+    if was_open:
+        log.warning("other users could open the home; its mode is 700 now")
 
 
 def prepare_database(database: Database) -> None:
@@ -52,6 +94,8 @@ def prepare_database(database: Database) -> None:
 
 def upgrade(database: Database) -> str:
     """Runs the missing migrations in one transaction; returns the revision."""
+    from alembic import command
+
     with database.write() as connection:
         if database.dialect == "postgresql":
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})")
@@ -60,7 +104,9 @@ def upgrade(database: Database) -> str:
     return NEWEST_REVISION
 
 
-def make_alembic_config(connection: Connection | None = None) -> Config:
+def make_alembic_config(connection: Connection | None = None) -> "Config":
+    from alembic.config import Config
+
     config = Config()
     migrations = Path(__file__).parent / "migrations"
     config.set_main_option("script_location", str(migrations).replace("%", "%%"))
@@ -80,25 +126,6 @@ def refuse_newer(current: str | None) -> None:
         raise DatabaseNewer(
             f"the database is at revision {current}, newer than this version knows "
             f"({NEWEST_REVISION}): install the Aftercall that made it, or name another database"
-        )
-
-
-def check_durable_engine(
-    database_url: str,
-    python: tuple[int, ...] = tuple(sys.version_info[:3]),
-    sqlite: tuple[int, ...] = sqlite3.sqlite_version_info,
-) -> None:
-    """From Python 3.12 on, DBOS uses `unixepoch('subsec')`, which is new in SQLite 3.42."""
-    if (
-        database_url.startswith("sqlite")
-        and python >= (3, 12)
-        and sqlite < MIN_SQLITE_VERSION
-    ):
-        have = ".".join(map(str, sqlite))
-        raise ConfigError(
-            f"Python {python[0]}.{python[1]} here brings SQLite {have}, and the durable "
-            "engine needs 3.42 or newer with it: "
-            "use Python 3.11, a Python linked to a newer SQLite, or a Postgres database"
         )
 
 

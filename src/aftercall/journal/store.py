@@ -30,7 +30,14 @@ from aftercall.db.connect import Database
 from aftercall.db.conversations import join_conversation
 from aftercall.db.stale_briefings import invalidate_briefing, request_briefing
 from aftercall.db.statements import PreparedStatement, upsert
-from aftercall.db.tables import calls, followup_runs, journal, resume_states, tombstones
+from aftercall.db.tables import (
+    calls,
+    followup_runs,
+    journal,
+    resume_states,
+    steps,
+    tombstones,
+)
 from aftercall.errors import CallErased, NotFound
 from aftercall.ids import hash_caller
 from aftercall.journal.replay import JournalEntry
@@ -259,6 +266,16 @@ class CallStore:
             same_start = and_(calls.c.started_at == started_at, calls.c.id < call_id)
             query = query.where(or_(calls.c.started_at < started_at, same_start))
         return self._fetch_all(query)
+
+    def list_summaries(self, call_ids: Sequence[str]) -> dict[str, str]:
+        """The summary of each call that has one."""
+        query = select(steps.c.call_id, steps.c.result).where(
+            steps.c.call_id.in_(call_ids),
+            steps.c.name == "summary",
+            steps.c.state == "done",
+        )
+        with self._database.read() as connection:
+            return {row.call_id: row.result for row in connection.execute(query)}
 
     def is_handed_in(self, call_id: str) -> bool:
         """Whether another system answered the call."""

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI, HTTPException
 from pydantic import BaseModel, Field
@@ -152,7 +153,11 @@ def make_server(lab: Lab) -> FastAPI:
 
 
 class RingOrder(BaseModel):
-    agent: str = Field(pattern=r"^https?://\S+$")
+    agent: str | None = Field(
+        default=None,
+        pattern=r"^https?://\S+$",
+        description="the agent that the lab was started for, if left out",
+    )
     caller: str = "+15550100"
     callee: str = "+15550101"
     carrier: Literal["twilio", "telnyx"] = "twilio"
@@ -203,8 +208,9 @@ def make_router(lab: Lab) -> APIRouter:
 async def _ring(lab: Lab, order: RingOrder) -> Handset:
     with _refused_as_422():
         speak = make_voice(order.voice)
+        agent = order.agent or _find_agent(lab, order.callee)
     party = (
-        order.agent.rstrip("/"),
+        agent.rstrip("/"),
         order.caller,
         order.callee,
         speak,
@@ -213,6 +219,15 @@ async def _ring(lab: Lab, order: RingOrder) -> Handset:
     if order.carrier == "twilio":
         return await ring_by_twilio(lab.exchange, *party)
     return await ring_by_telnyx(lab.telnyx, *party)
+
+
+def _find_agent(lab: Lab, number: str) -> str:
+    """The agent behind a number of the lab."""
+    plan = lab.exchange.numbers.get(number)
+    if plan is None or not plan.voice_url:
+        raise RefusedInput("agent", f"is missing, and no agent answers {number}")
+    parts = urlsplit(plan.voice_url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 @contextmanager

@@ -82,7 +82,7 @@ class TwilioCarrier(EmulatedCarrier):
         try:
             answer = await self.post_form(url, form)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            reason = f"no answer from the webhook ({type(error).__name__})"
+            reason = f"no answer from the webhook {url} ({type(error).__name__})"
             raise TwimlFault(HTTP_FAILED, reason) from None
         if answer.status_code != 200:
             raise TwimlFault(HTTP_FAILED, f"the webhook answered {answer.status_code}")

@@ -5,23 +5,14 @@ search finds what memory holds.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    Table,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from aftercall.db.corrections import DECISION, list_chains
-from aftercall.db.statements import InValues, PreparedStatement, lock_name
+from aftercall.db.statements import InValues, PreparedStatement, insert_into, lock_name
 from aftercall.db.tables import fact_occurrences, facts
 from aftercall.faults import fault_point
 from aftercall.memory import passage_store
@@ -69,16 +60,14 @@ _COUNT_OCCURRENCES = PreparedStatement(
         .scalar_subquery()
     )
 )
-DialectInsert = sqlite.Insert | postgresql.Insert
-INSERTS: dict[str, Callable[[Table], DialectInsert]] = {
-    "sqlite": sqlite.insert,
-    "postgresql": postgresql.insert,
-}
-_INSERT_OCCURRENCES = {
-    name: PreparedStatement(make_insert(fact_occurrences).on_conflict_do_nothing())
-    for name, make_insert in INSERTS.items()
-}
 OccurrenceKey = tuple[str, str, int]  # fact, call, first turn
+
+
+@cache
+def _insert_occurrences(dialect: str) -> PreparedStatement:
+    return PreparedStatement(
+        insert_into(fact_occurrences, dialect).on_conflict_do_nothing()
+    )
 
 
 def to_fact(row: Sequence[Any]) -> Fact:
@@ -191,7 +180,7 @@ def _add_occurrences(
                 if is_secret
                 else vars(item)
             )
-        _INSERT_OCCURRENCES[connection.dialect.name].execute_many(connection, rows)
+        _insert_occurrences(connection.dialect.name).execute_many(connection, rows)
     return added
 
 

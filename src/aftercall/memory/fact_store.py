@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta, tzinfo
+from functools import cache
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -25,13 +26,11 @@ from aftercall.clock import format_instant, parse_instant
 from aftercall.db.connect import Database
 from aftercall.db.corrections import Correction
 from aftercall.db.stale_briefings import invalidate_briefing
-from aftercall.db.statements import InValues, PreparedStatement
+from aftercall.db.statements import InValues, PreparedStatement, insert_into
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
 from aftercall.errors import NotFound, RefusedInput, SecretUnreadable
 from aftercall.faults import fault_point
 from aftercall.memory.fact_rows import (
-    INSERTS,
-    DialectInsert,
     list_occurrences,
     open_ledger,
     save_ledger,
@@ -49,9 +48,13 @@ MAX_ATTEMPTS = 5
 MAX_PAGE_SIZE = 10_000
 
 
-def _replace_row(fresh: DialectInsert, key: str) -> DialectInsert:
+@cache
+def _log_statement(dialect: str) -> PreparedStatement:
+    fresh, key = insert_into(extraction_log, dialect), "call_id"
     others = {column.name: column for column in fresh.excluded if column.name != key}
-    return fresh.on_conflict_do_update(index_elements=[key], set_=others)
+    return PreparedStatement(
+        fresh.on_conflict_do_update(index_elements=[key], set_=others)
+    )
 
 
 _KNOWN = PreparedStatement(
@@ -63,16 +66,12 @@ _KNOWN = PreparedStatement(
     .order_by(facts.c.last_seen_at.desc())
     .limit(bindparam("limit"))
 )
-_LOG = {
-    name: PreparedStatement(_replace_row(make_insert(extraction_log), "call_id"))
-    for name, make_insert in INSERTS.items()
-}
 _GIST = [facts.c[name] for name in Gist.__dataclass_fields__]
 
 
 @dataclass(frozen=True)
 class FactFilter:
-    """Which facts to list; without `as_of`, the active ones.
+    """Which facts to list; without `as_of`, the active ones, or only the retired ones.
 
     `include_group` adds `shared` facts that other agents of the group heard from the same caller.
     """
@@ -83,6 +82,7 @@ class FactFilter:
     visibility: Visibility | None = None
     as_of: datetime | None = None
     include_retired: bool = False
+    only_retired: bool = False
     limit: int = 100
     after: str = ""
     include_group: bool = False
@@ -195,6 +195,8 @@ class FactStore:
             until = facts.c.valid_until
             held = or_(until.is_(None), until > wanted.as_of)
             query = query.where(facts.c.valid_from <= wanted.as_of, held)
+        elif wanted.only_retired:
+            query = query.where(~facts.c.is_active)
         elif not wanted.include_retired:
             query = query.where(facts.c.is_active)
         return self._select(query.limit(min(wanted.limit, MAX_PAGE_SIZE)))
@@ -309,7 +311,7 @@ _CONFIDED = PreparedStatement(  # asked for by every step of every call
 
 
 def write_log(connection: Connection, entry: Extraction) -> None:
-    _LOG[connection.dialect.name].execute(connection, vars(entry))
+    _log_statement(connection.dialect.name).execute(connection, vars(entry))
 
 
 HIDDEN = "(secret)"

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Callable
 
-import phonenumbers
-
 from aftercall.errors import RefusedInput
 
 # What carriers send for a withheld number, keypad spellings included.
@@ -83,6 +81,8 @@ def is_person(text: str) -> bool:
 
 def _from_dialled(text: str) -> str:
     """A number with spaces, brackets and the `(0)` that people write."""
+    import phonenumbers
+
     try:
         number = phonenumbers.parse(text)
         return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)

@@ -25,7 +25,7 @@ from aftercall.clock import format_instant
 from aftercall.db.connect import Database
 from aftercall.db.conversations import belongs_to
 from aftercall.db.stale_briefings import invalidate_briefing
-from aftercall.db.statements import upsert
+from aftercall.db.statements import insert_into, upsert
 from aftercall.db.tables import calls, documents, steps
 from aftercall.memory.documents import parse_next_call_context
 from aftercall.model.briefing import RecentCall
@@ -86,8 +86,8 @@ class StepStore:
         ]
         if rows:
             with self._database.write() as connection:
-                is_postgres = connection.dialect.name == "postgresql"
-                added = _insert(is_postgres).on_conflict_do_nothing(index_elements=KEY)
+                fresh = insert_into(steps, connection.dialect.name)
+                added = fresh.on_conflict_do_nothing(index_elements=KEY)
                 connection.execute(added, rows)
 
     def mark_started(self, call_ids: Sequence[str]) -> None:
@@ -162,9 +162,7 @@ class StepStore:
             for outcome in outcomes.values():
                 if outcome.write:
                     outcome.write(connection)
-            connection.execute(
-                _finish_statement(connection.dialect.name == "postgresql"), rows
-            )
+            connection.execute(_finish_statement(connection.dialect.name), rows)
             if SUMMARY in outcomes:
                 _invalidate_briefing(connection, call_id)
 
@@ -333,15 +331,15 @@ def _claim(
         "attempts": 1,
         "changed_at": now,
     }
-    claimed = _claim_statement(connection.dialect.name == "postgresql", again)
+    claimed = _claim_statement(connection.dialect.name, again)
     rows = [{"name": name, **row} for name in names]
     found = set(connection.execute(claimed, rows).scalars())
     return [name for name in names if name in found]
 
 
 @cache
-def _claim_statement(is_postgres: bool, again: bool) -> ReturningInsert[Any]:
-    fresh = _insert(is_postgres)
+def _claim_statement(dialect: str, again: bool) -> ReturningInsert[Any]:
+    fresh = insert_into(steps, dialect)
     # IN takes one row only
     is_open = or_(*(steps.c.state == state for state in OPEN_STATES))
     changes = {
@@ -357,8 +355,8 @@ def _claim_statement(is_postgres: bool, again: bool) -> ReturningInsert[Any]:
 
 
 @cache
-def _finish_statement(is_postgres: bool) -> sqlite.Insert | postgresql.Insert:
-    fresh = _insert(is_postgres)
+def _finish_statement(dialect: str) -> sqlite.Insert | postgresql.Insert:
+    fresh = insert_into(steps, dialect)
     names = ("state", "reason", "result", "trace", "changed_at")
     changes = {name: fresh.excluded[name] for name in names}
     return fresh.on_conflict_do_update(index_elements=KEY, set_=changes)
@@ -381,10 +379,6 @@ def _update_waiting(call_id: str, name: str) -> Update:
 def _read_states(connection: Connection, call_id: str) -> dict[str, StepState]:
     query = select(steps.c.name, steps.c.state).where(steps.c.call_id == call_id)
     return {row.name: row.state for row in connection.execute(query)}
-
-
-def _insert(is_postgres: bool) -> sqlite.Insert | postgresql.Insert:
-    return postgresql.insert(steps) if is_postgres else sqlite.insert(steps)
 
 
 def _is_talk_with_party(call: Call) -> ColumnElement[bool]:

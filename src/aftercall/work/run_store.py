@@ -66,6 +66,27 @@ class RunStore:
             first: datetime | None = connection.execute(query).scalar()
         return first and first + timedelta(seconds=window_s)
 
+    def list_waiting(self, window_s: float) -> list[tuple[FollowUpRun, str, datetime]]:
+        """Conversations whose window is open: each with its last call, and until when."""
+        last_call = (
+            select(calls.c.id)
+            .where(calls.c.conversation == runs.c.conversation)
+            .order_by(calls.c.started_at.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        sealed = _last_sealed()
+        query = select(
+            runs, last_call.label("last_call"), sealed.label("last_sealed")
+        ).where(is_waiting)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(runs.c.ended_at.desc())).all()
+        window = timedelta(seconds=window_s)
+        return [
+            (_to_run(row), row.last_call, max(row.ended_at, row.last_sealed) + window)
+            for row in rows
+        ]
+
     def mark_running(self, conversation: str, run: int, now: datetime) -> None:
         """Does nothing if another process has marked the same run."""
         with self._database.write() as connection:

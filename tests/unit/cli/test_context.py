@@ -5,7 +5,12 @@ from io import StringIO
 from rich.console import Console
 from rich.text import Text
 
-from aftercall.cli.context import SpeechConsole, make_console, make_table
+from aftercall.cli.context import (
+    SpeechConsole,
+    make_console,
+    make_table,
+    print_rows,
+)
 
 
 def test_a_narrow_terminal_wraps_the_text_and_leaves_the_id_whole() -> None:
@@ -29,3 +34,27 @@ def test_what_was_said_does_not_steer_the_terminal() -> None:
     assert not set("\x1b\x07\x9b\r") & set(out.getvalue())
     assert out.getvalue().count("bye") == 4
     assert isinstance(make_console(), SpeechConsole)
+
+
+def test_a_list_fits_80_columns_and_leaves_its_ids_whole() -> None:
+    heads = ("id", "when", "who", "long", "what")
+    row = (
+        "01M7JCCMV76ZJXQPTX5YVJD6KW",
+        "2026-11-16 20:30",
+        "+15550177",
+        "2:00",
+        "x " * 90,
+    )
+    out = StringIO()
+    print_rows(SpeechConsole(file=out, width=80, soft_wrap=True), heads, [row])
+    lines = out.getvalue().splitlines()
+    assert lines[1].split("  ")[0] == row[0]
+    assert max(map(len, lines)) <= 80
+    assert out.getvalue().count("x") == 90
+
+
+def test_a_list_in_a_pipe_has_one_line_for_each_row() -> None:
+    out = StringIO()
+    console = SpeechConsole(file=out, width=10_000, soft_wrap=True)
+    print_rows(console, ("id", "what"), [("A", "x " * 900), ("B", "two\nlines")])
+    assert len(out.getvalue().splitlines()) == 3

@@ -1,0 +1,194 @@
+"""What is stored in one home: the database, the archive, and what reads them.
+
+Each part is imported and made when it is first used, so that a command that lists calls loads
+neither the memory nor the telephone.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from sqlalchemy import select
+
+from aftercall.clock import Clock, SystemClock
+from aftercall.db.connect import Database
+from aftercall.db.corrections import corrections
+from aftercall.db.tables import calls, facts, followups, pins
+from aftercall.db.upgrade import open_database
+from aftercall.errors import RefusedInput
+from aftercall.settings import Settings
+
+if TYPE_CHECKING:
+    from aftercall.db.audit_log import AuditLog
+    from aftercall.db.corrections import CorrectionStore
+    from aftercall.journal.archive import Archive
+    from aftercall.journal.presence import Presence
+    from aftercall.journal.recording_files import RecordingStore
+    from aftercall.journal.store import CallStore
+    from aftercall.memory.embedding import Embedder
+    from aftercall.memory.fact_store import FactStore
+    from aftercall.memory.search import MemorySearch
+    from aftercall.memory.vault import Vault
+    from aftercall.postcall.store import StepStore
+    from aftercall.work.health import HealthStore
+    from aftercall.work.run_store import RunStore
+    from aftercall.work.store import DeliveryStore, FollowUpStore
+
+MAX_NAMED_IDS = 3
+LAST = "last"
+Kind = Literal["call", "fact", "follow-up", "correction", "pin"]
+_TABLES = {
+    "call": calls,
+    "fact": facts,
+    "follow-up": followups,
+    "correction": corrections,
+    "pin": pins,
+}
+
+
+def find_id(database: Database, kind: Kind, given: str) -> str:
+    """The whole id, for the beginning of one that no other has, or for `last`.
+
+    What fits none is returned as it is: the store says that there is no such thing.
+    """
+    column = _TABLES[kind].c.id
+    newest = (calls.c.started_at.desc(),) if kind == "call" else ()
+    query = select(column).order_by(*newest, column.desc()).limit(MAX_NAMED_IDS)
+    if given != LAST:
+        query = query.where(column.startswith(given, autoescape=True))
+    with database.read() as connection:
+        found: list[str] = list(connection.execute(query).scalars())
+    if given == LAST and found:
+        return found[0]
+    if given in found or not found:
+        return given
+    if len(found) > 1:
+        names = ", ".join(found)
+        raise RefusedInput(
+            "ID", f"begins more than one id ({names} …); write more of it"
+        )
+    return found[0]
+
+
+@contextmanager
+def open_stores(settings: Settings, *, claims_home: bool = True) -> Iterator["Stores"]:
+    """Without `claims_home` the database may belong to another home: for rows alone."""
+    clock = SystemClock()
+    database = open_database(settings, clock, claims_home=claims_home)
+    stores = Stores(settings, clock, database)
+    try:
+        yield stores
+    finally:
+        if "presence" in vars(stores):
+            stores.presence.close()
+        database.close()
+
+
+@dataclass(frozen=True)
+class Stores:
+    settings: Settings
+    clock: Clock
+    database: Database
+
+    def find_id(self, kind: Kind, given: str) -> str:
+        return find_id(self.database, kind, given)
+
+    @cached_property
+    def store(self) -> "CallStore":
+        from aftercall.journal.store import CallStore
+
+        return CallStore(self.database)
+
+    @cached_property
+    def steps(self) -> "StepStore":
+        from aftercall.postcall.store import StepStore
+
+        return StepStore(self.database)
+
+    @cached_property
+    def recordings(self) -> "RecordingStore":
+        from aftercall.journal.recording_files import RecordingStore
+
+        return RecordingStore(self.database)
+
+    @cached_property
+    def archive(self) -> "Archive":
+        from aftercall.encryption import open_cipher
+        from aftercall.journal.archive import Archive, ArchiveFolder
+
+        folder = ArchiveFolder(
+            self.settings.home / "archive", open_cipher(self.settings)
+        )
+        folder.check_key()
+        folder.remove_stale_files()
+        return Archive(folder)
+
+    @cached_property
+    def presence(self) -> "Presence":
+        from aftercall.journal.presence import Presence, ProcessStore
+
+        run = self.settings.home / "run"
+        return Presence(run, ProcessStore(self.database), self.clock)
+
+    @cached_property
+    def vault(self) -> "Vault":
+        from aftercall.memory.vault import open_vault
+
+        return open_vault(self.settings)
+
+    @cached_property
+    def facts(self) -> "FactStore":
+        from aftercall.memory.fact_store import FactStore
+
+        is_listed = self.settings.memory.list_others_in_group
+        return FactStore(self.database, self.vault, is_listed)
+
+    @cached_property
+    def search(self) -> "MemorySearch":
+        from aftercall.memory.search import MemorySearch
+
+        return MemorySearch(self.database, self.clock, embedder=self.embedder)
+
+    @cached_property
+    def embedder(self) -> "Embedder | None":
+        from aftercall.memory.embedding import load_embedder
+
+        return load_embedder(self.settings.memory.embedder, self.settings.openai)
+
+    @cached_property
+    def followups(self) -> "FollowUpStore":
+        from aftercall.work.store import FollowUpStore
+
+        return FollowUpStore(self.database)
+
+    @cached_property
+    def deliveries(self) -> "DeliveryStore":
+        from aftercall.work.store import DeliveryStore
+
+        return DeliveryStore(self.database, self.presence)
+
+    @cached_property
+    def runs(self) -> "RunStore":
+        from aftercall.work.run_store import RunStore
+
+        return RunStore(self.database)
+
+    @cached_property
+    def corrections(self) -> "CorrectionStore":
+        from aftercall.db.corrections import CorrectionStore
+
+        return CorrectionStore(self.database)
+
+    @cached_property
+    def health(self) -> "HealthStore":
+        from aftercall.work.health import HealthStore
+
+        return HealthStore(self.database)
+
+    @cached_property
+    def audit(self) -> "AuditLog":
+        from aftercall.db.audit_log import AuditLog
+
+        return AuditLog(self.database, self.clock)
