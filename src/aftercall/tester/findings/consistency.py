@@ -325,14 +325,7 @@ def _slots(view: CallView) -> Iterator[Finding]:
 def _last_word(view: CallView, agreed: Slots, said_at: int) -> Iterator[Finding]:
     """Names another day or time after the agreement, by voice or tool, and never the right one."""
     today = view.record.started_at.date()
-    said = [
-        (number, sentence, slots)
-        for number, span in view.agent_turns()
-        if number > said_at
-        for sentence in sentences_of(span.text)
-        if not is_question(sentence)
-        and (slots := find_slots(_TODAY.sub(" ", sentence), today))
-    ]
+    said = list(_said_slots(view, said_at))
     if any(_same(agreed, slots) for _, _, slots in said):
         return
     told = [
@@ -352,6 +345,16 @@ def _last_word(view: CallView, agreed: Slots, said_at: int) -> Iterator[Finding]
         number, slots = other[0]
         text = f"came to {_speak(slots)}; the caller had agreed to {_speak(agreed)}"
         yield view.finding("slot_changed", text, said_at, number, detail="day")
+
+
+def _said_slots(view: CallView, since: int) -> Iterator[tuple[int, str, Slots]]:
+    """The agent's statements after a turn that name a day or a time."""
+    today = view.record.started_at.date()
+    for number, span in view.agent_turns():
+        for sentence in sentences_of(span.text) if number > since else ():
+            slots = find_slots(_TODAY.sub(" ", sentence), today)
+            if slots and not is_question(sentence):
+                yield number, sentence, slots
 
 
 def _same(agreed: Slots, said: Slots) -> bool:

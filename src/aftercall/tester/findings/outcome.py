@@ -267,12 +267,7 @@ def _criteria_of(view: CallView) -> list[Criterion]:
 
 def _goes_on(view: CallView) -> Iterator[Finding]:
     """Talks on after both have said goodbye."""
-    leaving: list[int] = []
-    for number, span in view.caller_turns():
-        if span.why in ("closing", "goodbye"):
-            leaving.append(number)
-        elif span.why.startswith(_GIVES):
-            leaving = []  # the agent asked, and the caller came back to the matter
+    leaving = _leaving_turns(view)
     if not leaving:
         return
     said_bye, matters = 0, list[int]()
@@ -291,6 +286,17 @@ def _goes_on(view: CallView) -> Iterator[Finding]:
     if len(matters) > 1 and not said_bye:
         text = "did not let the caller go: talked on after the goodbye"
         yield view.finding("goes_on", text, leaving[0], *matters)
+
+
+def _leaving_turns(view: CallView) -> list[int]:
+    """The caller's goodbyes; none before it came back to the matter, as the agent asked."""
+    leaving: list[int] = []
+    for number, span in view.caller_turns():
+        if span.why in ("closing", "goodbye"):
+            leaving.append(number)
+        elif span.why.startswith(_GIVES):
+            leaving = []
+    return leaving
 
 
 def _parts(text: str) -> bool:
