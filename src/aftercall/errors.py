@@ -83,18 +83,36 @@ class JournalGap(JournalError):
     """An entry skips a number of its call; the missing entry must come first."""
 
     code = "journal.gap"
+    http_status = 409
 
 
 class JournalConflict(JournalError):
     """Two different entries have the same number in the same call."""
 
     code = "journal.conflict"
+    http_status = 409
 
 
 class CallNotLive(JournalError):
     """The call is not open in this journal; late words go into an addendum."""
 
     code = "journal.not_live"
+    http_status = 409
+
+
+class CallTaken(JournalError):
+    """Another sender has a call with this source and sid; use a sid of your own."""
+
+    code = "live.taken"
+    http_status = 409
+
+
+class CallElsewhere(JournalError):
+    """The call is live in another process of this server; try again, or reach that one."""
+
+    code = "live.elsewhere"
+    retryable = True
+    http_status = 409
 
 
 class CallErased(JournalError):

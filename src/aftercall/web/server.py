@@ -20,7 +20,7 @@ from aftercall.model.calls import problem_to_refusal
 from aftercall.phone.telnyx import MAX_BODY_BYTES as MAX_TELNYX_BYTES
 from aftercall.phone.twilio import MAX_BODY_BYTES as MAX_TWILIO_BYTES
 from aftercall.running import running
-from aftercall.web import api, documents, hosted, sockets, telnyx, twilio
+from aftercall.web import api, documents, hosted, live, sockets, telnyx, twilio
 from aftercall.web.auth import BrowserAuth, GuessLimit, LoginNeeded, SessionStore
 from aftercall.web.limits import (
     MAX_PAGE_BYTES,
@@ -57,9 +57,10 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
     sessions = SessionStore(app.database, app.settings, app.clock)
     auth = BrowserAuth(app.settings, sessions, GuessLimit(app.clock))
     needs_token = [Depends(auth.api), Depends(require_json)]
-    for part in (api, documents):
+    for part in (api, live, documents):
         server.include_router(part.make_router(app), dependencies=needs_token)
     server.include_router(sockets.make_router(app, auth))
+    server.include_router(live.make_socket_router(app, auth))
     server.include_router(sockets.make_carrier_router(app))
     for part in (twilio, telnyx, hosted):
         server.include_router(part.make_router(app))
@@ -84,6 +85,7 @@ def _add_limits(server: FastAPI, app: App, auth: BrowserAuth) -> None:
     ]
     rules = (
         BodyRule("/api/calls", api.MAX_BODY_BYTES, auth.api),
+        BodyRule("/api/live", live.MAX_BODY_BYTES, auth.api),
         BodyRule("/api/", MAX_PAGE_BYTES, auth.api),
         BodyRule("/v1/", documents.MAX_BODY_BYTES, auth.api),
         BodyRule("/twilio/", MAX_TWILIO_BYTES),
