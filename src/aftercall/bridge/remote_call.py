@@ -166,10 +166,12 @@ class RemoteCall:
             raise RefusedInput("kind", f"{sent.kind} is written by Aftercall only")
         if len(json.dumps(sent.data)) > MAX_EVENT_BYTES:
             raise RefusedInput("data", f"is longer than {MAX_EVENT_BYTES:,} bytes")
+        self._refuse_ended()
         await self._append_event(sent.kind, sent.data, sent.seq, sent.at, shift)
 
     async def run_tool(self, name: str, arguments: str, seq: int | None) -> str:
         """The sentence for the agent. A request with a known `seq` is taken down once."""
+        self._refuse_ended()
         record = partial(self._append_event, seq=seq)
         tools = Toolbox(self.call, record, self._recall, self._parts.clock)
         return (await tools.run(name, arguments)).text
@@ -245,7 +247,6 @@ class RemoteCall:
         shift: timedelta = timedelta(),
     ) -> None:
         async with self._lock:
-            self._refuse_ended()
             if seq is not None and seq in self._event_seqs:
                 return
             recorder = self._session.recorder
