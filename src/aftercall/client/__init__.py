@@ -82,8 +82,6 @@ class Client:
         self._running: asyncio.Task[None] | None = None
         self._is_kept = False
         self.heartbeat_s = 20.0
-        self.lost: asyncio.Future[None] | None = None
-        """Done when the connection is lost; None without one."""
 
     async def __aenter__(self) -> Self:
         """Kept open until the block ends, and sends what a dead process left behind."""
@@ -222,7 +220,7 @@ class Client:
         return is_connected
 
     async def _use(self, link: ClientConnection) -> None:
-        self._link, self.lost = link, asyncio.get_running_loop().create_future()
+        self._link = link
         beating = asyncio.create_task(self._beat())
         try:
             for call in list(self._calls.values()):
@@ -232,8 +230,8 @@ class Client:
         finally:
             beating.cancel()
             self._link = None
-            self.lost.set_result(None)
-            self.lost = None
+            for call in self._calls.values():
+                call.on_link_lost()
             for answer in self._answers.values():
                 if not answer.done():
                     answer.set_exception(LinkLost())

@@ -12,6 +12,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -205,6 +206,12 @@ class ClientCall:
         if self._delivering is None or self._delivering.done():
             self._delivering = asyncio.create_task(self._deliver())
 
+    def on_link_lost(self) -> None:
+        """What is not stored yet goes to the spool."""
+        for item in self._items:
+            if item.stored is not None and not item.stored.done():
+                item.stored.set_result(None)
+
     def stop(self) -> None:
         if self._delivering is not None:
             self._delivering.cancel()
@@ -233,32 +240,30 @@ class ClientCall:
             raise self._failure
         if self._end is not None or self._file is None:
             raise CallRefused(ENDED, "the call has ended")
-        item = self._add(op, fields)
-        assert item.stored is not None  # noqa: S101 - `_add` makes it
-        if self._client.lost is not None:
-            await asyncio.wait(
-                {item.stored, self._client.lost},
-                timeout=timeout_s,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-        if not item.stored.done():
+        stored = self._add(op, fields)
+        answer: str | None = None
+        if self._client.is_connected:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    answer = await stored
+        if answer is None:
             await self._save_unsent()
-        return item.stored.result() if item.stored.done() else ""
+        return answer or ""
 
-    def _add(self, op: str, fields: dict[str, Any]) -> UnsentItem:
+    def _add(self, op: str, fields: dict[str, Any]) -> "asyncio.Future[str | None]":
         if op == "turns":
             self._turns += 1
         elif op in ("events", "tool"):
             self._events += 1
         seq = self._turns if op == "turns" else self._events
-        stored: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        stored: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         item = UnsentItem(op, seq, fields, stored=stored)
         if op == "end":
             self._end = item
         self._items.append(item)
         self.drained.clear()
         self._wake.set()
-        return item
+        return stored
 
     async def _save_unsent(self) -> None:
         """With everything before it: the file has no gap, wherever the process ends."""

@@ -48,8 +48,8 @@ class UnsentItem:
     seq: int
     fields: dict[str, Any] = field(repr=False)
     is_spooled: bool = False
-    stored: asyncio.Future[str] | None = None
-    """Done when the server has stored it; None if its process has died."""
+    stored: asyncio.Future[str | None] | None = None
+    """The server's answer when it has stored this; no answer if the connection is lost."""
 
 
 class SpoolFile:
