@@ -1,6 +1,7 @@
 """Senders of live calls that repeat, skip, come late, come back, or are two, on both databases."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -28,8 +29,8 @@ from opened_apps import OpenApp, crashed
 SID, LEASE_S = "S1", 60
 
 
-async def start(app: App, turns: int = 0, **fields: object) -> RemoteCall:
-    sender = str(fields.pop("sender", "agent-1"))
+async def start(app: App, **fields: Any) -> RemoteCall:
+    sender, turns = fields.pop("sender", "agent-1"), fields.pop("turns", 0)
     call = make_live_call(**({"sid": SID, "started_at": app.clock.now()} | fields))
     return await app.phone.remote_calls.start(RemoteStart(call, sender, turns))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from aftercall.client import Client
 
 
-async def run(address: str, token: str, spool: str, sid: str, turns: int) -> None:
+async def run(turns: int, address: str, token: str, spool: str, sid: str) -> None:
     async with Client(address, token, spool=spool).call(
         source="agent", sid=sid, caller="+15550100"
     ) as call:
@@ -28,4 +28,4 @@ def note(text: str) -> None:
 
 if __name__ == "__main__":
     NOTES = Path(sys.argv[6])
-    asyncio.run(run(*sys.argv[1:5], int(sys.argv[5])))
+    asyncio.run(run(int(sys.argv[5]), *sys.argv[1:5]))

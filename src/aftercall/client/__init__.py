@@ -167,7 +167,8 @@ class Client:
         if link is None:
             raise LinkLost
         self._refs += 1
-        ref, answer = self._refs, asyncio.get_running_loop().create_future()
+        ref = self._refs
+        answer: asyncio.Future[Mapping[str, Any]] = asyncio.Future()
         self._answers[ref] = answer
         message = {"ref": ref, "op": op, "sender": self.sender, "sent_at": time.time()}
         try:

@@ -11,7 +11,7 @@ import logging
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -72,8 +72,8 @@ class CallBriefing:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "CallBriefing":
-        names = ("first_words", "text", "caller_name", "resumes")
-        return cls(*(data[name] for name in names), data=data)
+        name, resumes = data["caller_name"], data["resumes"]
+        return cls(data["first_words"], data["text"], name, resumes, data)
 
 
 class ClientCall:
@@ -109,8 +109,8 @@ class ClientCall:
         self._file.set_info(self.info | {"started_at": time.time()})
         self.info = self._file.info
         self._items.extend(self._file.items)
-        self._turns = self._find_last("turns", self._file.turns)
-        self._events = self._find_last("events", self._file.events)
+        self._turns = _find_last(self._items, "turns", self._file.turns)
+        self._events = _find_last(self._items, "events", self._file.events)
         self.deliver()
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
@@ -215,7 +215,9 @@ class ClientCall:
     def stop(self) -> None:
         if self._delivering is not None:
             self._delivering.cancel()
-        self._close_file()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def release_file(self) -> SpoolFile:
         """Hands the file of a leftover to the call that goes on with it."""
@@ -282,8 +284,9 @@ class ClientCall:
             except LinkLost:
                 return  # the client calls `deliver` when it is connected again
             except CallRefused as error:
-                if error.code == ENDED and self._is_over():
-                    await self._finish()
+                has_end = any(item.op == "end" for item in self._items)
+                if error.code == ENDED and self.id is None and has_end:
+                    await self._finish()  # the answer to the end was lost
                     return
                 # A call that was sealed meanwhile gets another leg.
                 is_sealed = error.code == ENDED and self.id is not None
@@ -356,11 +359,6 @@ class ClientCall:
             events = max((item.seq for item in batch if item.op != "turns"), default=0)
             self._file.set_counts(turns, events)
 
-    def _is_over(self) -> bool:
-        """Whether the server has this call's end already, and so all that came before it."""
-        has_end = any(item.op == "end" for item in self._items)
-        return self.id is None and has_end
-
     async def _clear_file(self) -> None:
         async with self._saving:
             if not self._items:
@@ -393,15 +391,11 @@ class ClientCall:
         self.drained.set()
         self._client.detach(self)
 
-    def _close_file(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
 
-    def _find_last(self, op: str, stored: int) -> int:
-        """The last number of a kind; requests are numbered among the events."""
-        kinds = (op, "tool") if op == "events" else (op,)
-        return max([stored, *(item.seq for item in self._items if item.op in kinds)])
+def _find_last(items: Iterable[UnsentItem], op: str, stored: int) -> int:
+    """The last number of a kind; requests are numbered among the events."""
+    kinds = (op, "tool") if op == "events" else (op,)
+    return max([stored, *(item.seq for item in items if item.op in kinds)])
 
 
 def _describe(batch: list[UnsentItem]) -> tuple[str, dict[str, Any]]:

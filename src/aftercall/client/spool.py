@@ -131,9 +131,9 @@ class SpoolFile:
         counts, self.info = json.loads(lines[0]), json.loads(lines[1])
         self.turns, self.events = counts["turns"], counts["events"]
         self._body_start = COUNTS_BYTES + len(lines[1]) + 1
-        self.items = [
-            UnsentItem(*json.loads(line), is_spooled=True) for line in lines[2:]
-        ]
+        for line in lines[2:]:
+            op, seq, fields = json.loads(line)
+            self.items.append(UnsentItem(op, seq, fields, is_spooled=True))
         if cut:
             os.ftruncate(self._file, len(whole) + 1)
 

@@ -275,6 +275,13 @@ def make_router(app: App) -> APIRouter:
     ) -> dict[str, Any]:
         return await api.write_events(await api.find(call_id, sent), sent)
 
+    _add_agent_routes(router, app, api)
+    return router
+
+
+def _add_agent_routes(router: APIRouter, app: App, api: LiveApi) -> None:
+    """What the agent asks for, and how it says that the call goes on or is over."""
+
     @router.get(
         "/{call_id}/briefing", summary="The briefing of the person it is by now"
     )
@@ -302,8 +309,6 @@ def make_router(app: App) -> APIRouter:
         call_id: str, end: Annotated[LiveEnd, Body()]
     ) -> dict[str, Any]:
         return await api.end(await api.find(call_id, end), end)
-
-    return router
 
 
 def make_socket_router(app: App, auth: BrowserAuth) -> APIRouter:
