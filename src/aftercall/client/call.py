@@ -211,6 +211,7 @@ class ClientCall:
         for item in self._items:
             if item.stored is not None and not item.stored.done():
                 item.stored.set_result(None)
+        self._wake.set()
 
     def stop(self) -> None:
         if self._delivering is not None:
@@ -323,6 +324,8 @@ class ClientCall:
                 return False
             await self._wake.wait()
         self._wake.clear()
+        if not self._client.is_connected:
+            raise LinkLost
         batch = self._next_batch()
         if not batch:
             return True
