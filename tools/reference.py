@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.routing import BaseRoute, WebSocketRoute
 
+from aftercall import telemetry
 from aftercall.app import build
 from aftercall.cli.main import COMMANDS, load_command
 from aftercall.config import list_settings
@@ -102,6 +103,28 @@ def _describe(command: Any, path: str) -> Iterator[str]:
     for option in options:
         yield f"- `{', '.join(option.opts)}`: {option.help or ''}"
     yield ""
+
+
+def metrics_page() -> Iterator[str]:
+    yield "# Metrics\n"
+    yield (
+        "`GET /metrics` of a server and of a worker with `--metrics-port`, for Prometheus "
+        "([how](../howto/monitoring.md)). Times are histograms: each has `_count`, `_sum` and "
+        "`_bucket`. Counts belong to a process; gauges of waiting work are the same in all. "
+        "Besides these there are `process_…` and `python_info`.\n"
+    )
+    yield "| metric | kind | labels | meaning |"
+    yield "|---|---|---|---|"
+    kinds = (
+        ("histogram", "_seconds", telemetry.TIMES),
+        ("counter", "_total", telemetry.COUNTERS),
+        ("gauge", "", telemetry.GAUGES),
+    )
+    for kind, suffix, forms in kinds:
+        for name, form in forms.items():
+            labels = ", ".join(f"`{label}`" for label in form.labels)
+            full = f"{telemetry.PREFIX}{name}{suffix}"
+            yield f"| `{full}` | {kind} | {labels} | {form.help} |"
 
 
 def routes_page() -> Iterator[str]:
@@ -221,6 +244,7 @@ def _family(root: type[AftercallError]) -> Iterator[type[AftercallError]]:
 PAGES = {
     "settings.md": settings_page,
     "commands.md": commands_page,
+    "metrics.md": metrics_page,
     "routes.md": routes_page,
     "errors.md": errors_page,
     "scenario.md": scenario_page,

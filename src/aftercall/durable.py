@@ -374,6 +374,12 @@ def _has_engine_tables(settings: Settings) -> bool:
         engine.dispose()
 
 
+def create_engine_tables(settings: Settings) -> None:
+    """Creates the engine's tables, as its launch would: for a backup to be loaded into."""
+    capture_library_logs(logging.getLogger("dbos"))
+    DBOS.migrate(_engine_url(settings), schema=ENGINE_SCHEMA)
+
+
 def vacuum(settings: Settings) -> None:
     """Rewrite the engine's file: SQLite keeps deleted rows until then."""
     if settings.database_url.startswith("sqlite"):

@@ -243,6 +243,19 @@ class ChainBroken(ArchiveError):
     code = "archive.chain"
 
 
+class BackupFailed(AftercallError):
+    """A backup could not be written or restored; what was there is unchanged."""
+
+    code = "backup"
+
+
+class BackupRefused(BackupFailed):
+    """The file is no whole backup, or there is something where it should go."""
+
+    code = "backup.refused"
+    exit_code = 2
+
+
 class WorkspaceError(AftercallError):
     """A file of the workspace could not be read or changed; it stays as it was."""
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
 
-from aftercall import durable
+from aftercall import __version__, durable, telemetry
 from aftercall.app import App
 from aftercall.briefing import composer
 from aftercall.clock import Clock
@@ -80,8 +80,32 @@ LEASE_CHECK_INTERVAL_S = 1.0
 SWEEP_CHECK_INTERVAL_S = 10.0  # how often to check whether the hourly sweep is due
 
 
+def read_gauges(app: App) -> list[telemetry.Gauge]:
+    """What `/metrics` shows besides what was counted."""
+    health = app.report_health()
+    now, pending = app.clock.now(), health.oldest_pending
+    gauges: dict[str, float] = {
+        "live_calls": len(app.journal.live_recorders),
+        "oldest_pending_seconds": (now - pending).total_seconds() if pending else 0,
+        "failed_calls": health.by_state["failed"],
+        "held_requests": health.counts.held,
+        "unsent_notices": health.counts.dead,
+        "database_away": app.journal.outage.is_active,
+        "failing_jobs": len(app.upkeep.failures),
+    }
+    return [
+        *((name, {}, value) for name, value in gauges.items()),
+        *(
+            ("queue_depth", {"queue": queue}, depth)
+            for queue, depth in health.counts.queues.items()
+        ),
+        ("info", {"version": __version__}, 1),
+    ]
+
+
 @asynccontextmanager
 async def running(app: App) -> AsyncIterator[App]:
+    telemetry.start()
     await asyncio.to_thread(app.warm_up)
     await asyncio.to_thread(recover, app.journal)
     await asyncio.to_thread(
@@ -117,6 +141,7 @@ async def running(app: App) -> AsyncIterator[App]:
                 await app.journal.seal(record, end_reason="server_stopped")
         await app.journal.close()
         await durable.close(_close_parts)
+        await asyncio.to_thread(telemetry.stop)
 
 
 def _close_parts() -> None:

@@ -1,15 +1,18 @@
 """The schema: built twice and compared; never downgraded by accident."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, text
+from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DatabaseError
 
+import aftercall.db.upgrade
 from aftercall.db.connect import Database
 from aftercall.db.corrections import corrections
 from aftercall.db.upgrade import (
@@ -171,3 +174,61 @@ def test_a_database_that_is_not_there_says_so(
 def test_a_table_that_is_gone_is_told_as_damage(empty: Database) -> None:
     with pytest.raises(DatabaseDamaged, match="calls"), empty.read() as connection:
         connection.execute(text("SELECT id FROM calls"))
+
+
+def test_serve_upgrades_the_database_of_the_version_before_and_keeps_its_calls(
+    empty: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new revision that adds a column: SQLite by itself, Postgres by `db upgrade`."""
+    upgrade(empty)
+    with empty.write() as connection:
+        connection.execute(
+            text("INSERT INTO upkeep (name, at) VALUES ('x', '2026-01-01')")
+        )
+    add_next_revision(tmp_path, monkeypatch)
+    if empty.dialect == "postgresql":
+        with pytest.raises(DatabaseOutdated):
+            prepare_database(empty)
+        upgrade(empty)
+    else:
+        prepare_database(empty)
+    with empty.read() as connection:
+        assert current_revision(connection) == "0002"
+        found = connection.execute(text("SELECT name, added FROM upkeep")).all()
+    assert [tuple(row) for row in found] == [("x", "new")]
+
+
+def test_a_rollback_refuses_the_newer_database_and_changes_nothing(
+    empty: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as newer:
+        add_next_revision(tmp_path, newer)
+        upgrade(empty)
+    before = describe(empty)
+    with pytest.raises(DatabaseNewer, match="install the Aftercall that made it"):
+        prepare_database(empty)
+    assert describe(empty) == before
+
+
+def add_next_revision(folder: Path, patched: pytest.MonkeyPatch) -> None:
+    """The version to come: our migrations and one more."""
+    migrations = folder / "migrations"
+    shutil.copytree(
+        Path(aftercall.db.upgrade.__file__).parent / "migrations", migrations
+    )
+    (migrations / "versions" / "0002_next.py").write_text(
+        "import sqlalchemy as sa\n"
+        "from alembic import op\n"
+        "revision, down_revision = '0002', '0001'\n"
+        "def upgrade():\n"
+        "    op.add_column('upkeep', sa.Column('added', sa.Text, server_default='new'))\n"
+    )
+
+    def make_config(connection: Connection | None = None) -> Config:
+        config = make_alembic_config(connection)
+        config.set_main_option("script_location", str(migrations))
+        return config
+
+    patched.setattr("aftercall.db.upgrade.make_alembic_config", make_config)
+    patched.setattr("aftercall.db.upgrade.KNOWN_REVISIONS", ("0001", "0002"))
+    patched.setattr("aftercall.db.upgrade.NEWEST_REVISION", "0002")

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from aftercall import telemetry
 from aftercall.bridge.agent_voice import AgentVoice, MediaPump
 from aftercall.bridge.state import CallSignal, CallTimers
 from aftercall.bridge.tools import Toolbox, list_tools
@@ -69,6 +70,7 @@ class EngineConversation:
         self._number = 0
         self._prefix = ""
         self._open_turn = self._overtaken = ""
+        self._asked_at_s: float | None = None
         self._is_muted = False
         self._running_tools: dict[str, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -132,7 +134,9 @@ class EngineConversation:
 
     async def _run_session(self, opening: EngineOpening) -> CallSignal:
         try:
-            self._session = await self._parts.engine.connect(opening, list_tools())
+            engine = type(self._parts.engine).__name__
+            with telemetry.timed("engine", self._turn_log.call_id, engine=engine):
+                self._session = await self._parts.engine.connect(opening, list_tools())
             await self._session.run(self._on_event)
         except EngineRefused as error:
             log.error("the engine refused", error=error.code, reason=str(error))
@@ -191,6 +195,10 @@ class EngineConversation:
     def _play(self, event: AgentAudio) -> Work | None:
         if self._open_turn:
             self._overtaken, self._open_turn = self._open_turn, ""
+        if self._asked_at_s is not None:
+            seconds = self._clock.monotonic() - self._asked_at_s
+            telemetry.record("answer", seconds, self._turn_log.call_id)
+            self._asked_at_s = None
         self._timers.on_agent_speaks()
         self._voice.play(self._prefix + event.speech, event.payload)
         return self._parts.pump.wait_if_slow()
@@ -215,7 +223,8 @@ class EngineConversation:
     def _on_caller_text(self, event: CallerSaid) -> None:
         """Words that arrive after the answer to them began start no wait for an answer."""
         if event.turn != self._overtaken:
-            self._timers.on_caller_said(self._clock.monotonic())
+            self._asked_at_s = self._clock.monotonic()
+            self._timers.on_caller_said(self._asked_at_s)
         self._turn_log.set_text(
             "caller", self._prefix + event.turn, event.text, event.confidence
         )

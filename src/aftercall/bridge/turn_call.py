@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from aftercall import telemetry
 from aftercall.bridge import state
 from aftercall.bridge.caller_tracker import (
     WRITE_TIMEOUT_S,
@@ -201,10 +202,16 @@ class TurnCall:
         except AftercallError as error:
             reply = await self._on_engine_error(error)
         await self._record.join()  # only now is the call connected
+        waited = clock.now() - self.call.started_at
+        telemetry.record("ring", waited.total_seconds(), self.call.id)
         return await self.say(reply)
 
     async def answer(self, text: str, confidence: float | None = None) -> AgentReply:
         """The caller said something. Returns what they hear in return."""
+        with telemetry.timed("answer", self.call.id):
+            return await self._answer(text, confidence)
+
+    async def _answer(self, text: str, confidence: float | None) -> AgentReply:
         if not await self._write("caller", text, confidence):
             return await self.say(NOT_WRITTEN)
         try:

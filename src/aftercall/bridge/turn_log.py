@@ -124,6 +124,7 @@ class TurnDrafts:
 class TurnLog:
     def __init__(self, recorder: CallRecorder, clock: Clock) -> None:
         self._recorder = recorder
+        self.call_id = recorder.call.id
         self._clock = clock
         self._drafts = TurnDrafts()
         self._queue: deque[tuple[MakeItem, asyncio.Future[None]]] = deque()

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
+from aftercall import telemetry
 from aftercall.bridge.agent_voice import AgentVoice, MediaPump, load_clip
 from aftercall.bridge.caller_tracker import (
     WRITE_TIMEOUT_S,
@@ -95,6 +96,7 @@ class VoiceCall:
         self._clock = parts.clock
         self._state = CallState()
         self._over = asyncio.Event()
+        self._is_answered = False
         self._joining: asyncio.Task[None] | None = None
         self._parting: tuple[float, float] = (0.0, 0.0)
 
@@ -205,6 +207,10 @@ class VoiceCall:
     async def _engine_ready(self, state: ResumeState | None) -> None:
         """The caller hears the agent: only now is the call connected."""
         await self._signal(CallSignal.ENGINE_READY)
+        if not self._is_answered:
+            self._is_answered = True
+            waited = self._clock.now() - self._pending.call.started_at
+            telemetry.record("ring", waited.total_seconds(), self._pending.call.id)
         if self._caller.has_new_caller:
             # the caller spoke during the greeting, or before it
             self._change_session()

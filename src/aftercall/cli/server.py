@@ -4,16 +4,18 @@ import asyncio
 import gc
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
 
+from aftercall import telemetry
 from aftercall.cli.context import JSON_OPTION, get_cli_context, print_json
 from aftercall.encryption import find_api_token, load_api_token
 from aftercall.log import get_logger
-from aftercall.running import running
+from aftercall.running import read_gauges, running
 from aftercall.speech.kit import find_missing
 
 if TYPE_CHECKING:
@@ -114,7 +116,14 @@ def make_login_link(app: "App", address: str) -> str:
     return f"{parts.scheme}://{host}/login?code={code}"
 
 
-def worker(context: typer.Context, log_json: bool = _LOG_JSON) -> None:
+def worker(
+    context: typer.Context,
+    metrics_host: str = typer.Option("127.0.0.1", help="Address for its metrics."),
+    metrics_port: int = typer.Option(
+        0, min=0, max=65535, help="Port to serve its metrics on; none if unset."
+    ),
+    log_json: bool = _LOG_JSON,
+) -> None:
     """Do the work after calls without answering any: a second machine on the same Postgres and
     home folder shares the work.
     """
@@ -127,6 +136,9 @@ def worker(context: typer.Context, log_json: bool = _LOG_JSON) -> None:
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
         with cli.open_app() as app:
             async with running(app):
+                if metrics_port:
+                    gauges = partial(read_gauges, app)
+                    telemetry.start().listen(metrics_host, metrics_port, gauges)
                 cli.console.print(
                     f"Aftercall works  (home {app.settings.home}; stop with Ctrl-C)"
                 )

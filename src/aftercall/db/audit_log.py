@@ -24,6 +24,7 @@ Deed = Literal[
     "corrected",
     "undone",
     "exported",
+    "backed up",
     "erased",
 ]
 

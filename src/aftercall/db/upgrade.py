@@ -7,11 +7,11 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, inspect, select, text
+from sqlalchemy import Connection, delete, inspect, select, text
 
 from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
-from aftercall.db.tables import home_claim
+from aftercall.db.tables import home_claim, upkeep
 from aftercall.disk import create_once
 from aftercall.errors import (
     ConfigError,
@@ -25,6 +25,7 @@ KNOWN_REVISIONS = ("0001",)
 NEWEST_REVISION = KNOWN_REVISIONS[-1]
 MIN_SQLITE_VERSION = (3, 42)
 HOME_ID_FILE = "home.id"
+UNFINISHED_RESTORE = "restore"  # a row of `upkeep` in a database without its home
 _UPGRADE_LOCK = (
     4_772_035_511  # any fixed number: processes that upgrade one Postgres queue up
 )
@@ -124,6 +125,17 @@ def claim_home(database: Database, home: Path, now: datetime) -> None:
             claimed = _read_claim(connection)
     if claimed != own:
         raise _refusal(claimed, home)
+    finish_restore(database)
+
+
+def finish_restore(database: Database) -> None:
+    """From here on a restore does not write over this database."""
+    marks = upkeep.c.name == UNFINISHED_RESTORE
+    with database.read() as connection:
+        if connection.execute(select(upkeep.c.name).where(marks)).first() is None:
+            return
+    with database.write() as connection:
+        connection.execute(delete(upkeep).where(marks))
 
 
 def check_home(connection: Connection, home: Path) -> None:

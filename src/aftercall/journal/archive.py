@@ -306,7 +306,7 @@ class Archive:
         }
         stored = self.place.cipher.encode(_to_json(header | new))
         for number in range(1, _MAX_FILES_PER_NAME):
-            name = _addendum_name(archive_name, number)
+            name = make_addendum_name(archive_name, number)
             is_new = self.place.create(name, stored)
             if is_new or new.items() <= json.loads(self.place.read_clear(name)).items():
                 self._link_once(
@@ -360,7 +360,7 @@ class Archive:
     def _addenda(self, name: str) -> Iterator[list[Turn]]:
         for number in range(1, _MAX_FILES_PER_NAME):
             try:
-                late = self.place.read_clear(_addendum_name(name, number))
+                late = self.place.read_clear(make_addendum_name(name, number))
             except NotFound:
                 return
             yield [Turn.model_validate(turn) for turn in json.loads(late)["turns"]]
@@ -401,7 +401,7 @@ class Archive:
         )
 
 
-def _addendum_name(archive_name: str, number: int) -> str:
+def make_addendum_name(archive_name: str, number: int) -> str:
     return f"{archive_name.removesuffix('.json')}.addendum-{number}.json"
 
 

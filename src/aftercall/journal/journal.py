@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from aftercall import telemetry
 from aftercall.clock import Clock, with_timeout
 from aftercall.disk import try_locked
 from aftercall.errors import (
@@ -178,6 +179,7 @@ class Journal:
                 await asyncio.to_thread(writer.close)
 
     async def _open(self, call: LiveCall) -> CallRecorder:
+        telemetry.count("calls_started", source=call.source)
         recorder = CallRecorder(call, self._write)
         if not await self._open_row(call):
             await self._start_spilling(recorder)
@@ -346,15 +348,19 @@ class Journal:
             ) from error
 
     def _archive_and_finish(self, call: Call) -> SealedFile:
-        sealed = self.archive.seal(call)
-        fault_point("seal.before_finish")
-        self.store.finish(
-            call,
-            archive_name=sealed.name,
-            sha256=sealed.sha256,
-            sealed_at=self.clock.now(),
-        )
-        fault_point("resume.after_keep")
+        with telemetry.timed("seal", call.id):
+            sealed = self.archive.seal(call)
+            fault_point("seal.before_finish")
+            self.store.finish(
+                call,
+                archive_name=sealed.name,
+                sha256=sealed.sha256,
+                sealed_at=self.clock.now(),
+            )
+            fault_point("resume.after_keep")
+        seconds = (call.ended_at - call.started_at).total_seconds()
+        how = {"source": call.source, "end_reason": call.end_reason}
+        telemetry.record("call", seconds, call.id, **how)
         return sealed
 
     @contextmanager

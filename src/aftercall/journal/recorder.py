@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.pool import PoolProxiedConnection
 
+from aftercall import telemetry
 from aftercall.db.connect import Database, translated_errors
 from aftercall.db.statements import PreparedStatement
 from aftercall.db.tables import calls, journal, resume_states
@@ -256,7 +257,8 @@ class CallRecorder:
             if self._is_written(entry):
                 return
             fault_point("journal.before_append")
-            await self._write(self, entry)
+            with telemetry.timed("turn", self.call.id):
+                await self._write(self, entry)
             fault_point("journal.after_append")
 
     def mark_written(self, entry: JournalEntry) -> None:

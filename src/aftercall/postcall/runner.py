@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from aftercall import telemetry
 from aftercall.durable import next_pause_s, to_step_error
 from aftercall.errors import AftercallError, NotFound
 from aftercall.faults import fault_point
@@ -65,6 +66,13 @@ class StepRunner:
 
     def execute(self, call_id: str, name: str) -> StepOutcome | AftercallError:
         """Run one step, or skip it. Its end is still to be recorded."""
+        began_s = self.context.clock.monotonic()
+        end = self._execute(call_id, name)
+        seconds = self.context.clock.monotonic() - began_s
+        telemetry.record("step", seconds, call_id, step=name, state=_end_state(end))
+        return end
+
+    def _execute(self, call_id: str, name: str) -> StepOutcome | AftercallError:
         try:
             call = self.read(call_id)
             fault_point("postcall.before_step")
@@ -273,3 +281,9 @@ def rerun(runner: StepRunner, call_id: str, name: str = "") -> list[Step]:
             if later not in wanted:
                 runner.run_by_hand(call_id, [later], UNENDED)
     return runner.context.steps.of_call(call_id)
+
+
+def _end_state(end: StepOutcome | AftercallError) -> str:
+    if isinstance(end, StepOutcome):
+        return end.state
+    return "retried" if end.retryable else "failed"

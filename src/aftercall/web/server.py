@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -10,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from aftercall import __version__
+from aftercall import __version__, telemetry
 from aftercall.app import App
 from aftercall.config import LoadedConfig
 from aftercall.db.upgrade import NEWEST_REVISION, current_revision
@@ -19,8 +20,18 @@ from aftercall.log import get_logger
 from aftercall.model.calls import problem_to_refusal
 from aftercall.phone.telnyx import MAX_BODY_BYTES as MAX_TELNYX_BYTES
 from aftercall.phone.twilio import MAX_BODY_BYTES as MAX_TWILIO_BYTES
-from aftercall.running import running
-from aftercall.web import api, documents, hosted, live, sockets, telnyx, twilio
+from aftercall.running import read_gauges, running
+from aftercall.web import (
+    api,
+    api_overview,
+    documents,
+    hosted,
+    live,
+    sockets,
+    telnyx,
+    twilio,
+)
+from aftercall.web.api_models import RefusalAnswer
 from aftercall.web.auth import BrowserAuth, GuessLimit, LoginNeeded, SessionStore
 from aftercall.web.limits import (
     MAX_PAGE_BYTES,
@@ -52,12 +63,14 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,  # FastAPI's pages load scripts from elsewhere; pages/site.py serves /docs
         redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
+        responses={"default": {"model": RefusalAnswer, "description": "A refusal"}},
     )
     server.add_middleware(OriginFilter, public_url=app.settings.public_url)
     sessions = SessionStore(app.database, app.settings, app.clock)
     auth = BrowserAuth(app.settings, sessions, GuessLimit(app.clock))
     needs_token = [Depends(auth.api), Depends(require_json)]
-    for part in (api, live, documents):
+    for part in (api, api_overview, live, documents):
         server.include_router(part.make_router(app), dependencies=needs_token)
     server.include_router(sockets.make_router(app, auth))
     server.include_router(live.make_socket_router(app, auth))
@@ -130,12 +143,8 @@ def _add_probes(server: FastAPI, app: App) -> None:
         summary="Prometheus text",
         response_class=PlainTextResponse,
     )
-    def get_metrics() -> str:
-        return (
-            "# HELP aftercall_live_calls Calls going on in this process.\n"
-            "# TYPE aftercall_live_calls gauge\n"
-            f"aftercall_live_calls {len(app.journal.live_recorders)}\n"
-        )
+    def get_metrics() -> bytes:
+        return telemetry.start().render(partial(read_gauges, app))
 
 
 def _check_ready(app: App) -> None:

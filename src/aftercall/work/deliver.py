@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from aftercall import telemetry
 from aftercall.db.audit_log import Deed
 from aftercall.errors import (
     AftercallError,
@@ -89,7 +90,8 @@ def deliver_once(
         raise OutcomeUnknown(f"{sink_name}: {CUT_OFF}")
     fault_point("work.after_intent")
     try:
-        receipt = sink.deliver(work)
+        with telemetry.timed("sink", work.call_id, sink=sink_name):
+            receipt = sink.deliver(work)
     except AftercallError as error:
         _fail_delivery(context, work.key, str(error), is_final=not error.retryable)
         raise
@@ -123,7 +125,8 @@ def run_agent(context: WorkContext, followup_ids: Sequence[str]) -> None:
         return
     fault_point("work.after_intent")
     try:
-        outcomes = sink.deliver_all(works)
+        with telemetry.timed("sink", works[0].call_id, sink=sink.name):
+            outcomes = sink.deliver_all(works)
     except AftercallError as error:
         for work in works:
             _fail_delivery(context, work.key, str(error), is_final=not error.retryable)

@@ -82,9 +82,13 @@ class HealthCounts:
     broken: int
     held: int
     dead: int
-    queued: int
+    queues: dict[str, int]
     oldest_held: datetime | None
     swept_at: datetime | None
+
+    @property
+    def queued(self) -> int:
+        return sum(self.queues.values())
 
 
 @dataclass(frozen=True)
@@ -323,19 +327,19 @@ class HealthStore:
                 followups.c.state == "held"
             )
             swept_at = select(upkeep.c.at).where(upkeep.c.name == "sweep")
-            queued = count(
-                followup_runs.c.state != "done", followup_runs.c.state != "failed"
-            )
-            queued += count(calls.c.postcall == "due") + count(
-                followups.c.queued == "due"
-            )
+            is_over = followup_runs.c.state.in_(("done", "failed"))
+            queues = {
+                "calls": count(calls.c.postcall == "due"),
+                "conversations": count(~is_over),
+                "requests": count(followups.c.queued == "due"),
+            }
             return HealthCounts(
                 broken=count(followups.c.state == "broken"),
                 held=count(followups.c.state == "held", followups.c.kind == "request"),
                 dead=count(
                     deliveries.c.state == "dead", deliveries.c.purpose != "request"
                 ),
-                queued=queued,
+                queues=queues,
                 oldest_held=connection.execute(oldest_held).scalar(),
                 swept_at=connection.execute(swept_at).scalar(),
             )

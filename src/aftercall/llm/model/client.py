@@ -4,6 +4,7 @@ import asyncio
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
+from aftercall import telemetry
 from aftercall.errors import ModelUnavailable
 from aftercall.llm.model.completion import Completion, Prompt
 
@@ -163,14 +164,31 @@ class ModelClient:
     def ask(self, prompt: Prompt) -> Completion:
         """For threads. Raises a ModelError."""
         loop, client = self.open()
-        asked = client.ask(prompt, self._choice.limits.timeout_s)
+        asked = self._ask(client, prompt, self._choice.limits.timeout_s)
         return asyncio.run_coroutine_threadsafe(asked, loop).result()
 
     async def ask_within(self, prompt: Prompt, timeout_s: float) -> Completion:
         """For live calls, which cannot wait long. Raises a ModelError."""
         loop, client = await asyncio.to_thread(self.open)
-        asked = asyncio.run_coroutine_threadsafe(client.ask(prompt, timeout_s), loop)
+        asking = self._ask(client, prompt, timeout_s)
+        asked = asyncio.run_coroutine_threadsafe(asking, loop)
         return await asyncio.wrap_future(asked)
+
+    async def _ask(
+        self, client: "ProviderClient", prompt: Prompt, timeout_s: float
+    ) -> Completion:
+        with telemetry.timed("model", model=self.name):
+            completion = await client.ask(prompt, timeout_s)
+        used = completion.usage
+        for direction, tokens in (
+            ("in", used.input_tokens),
+            ("out", used.output_tokens),
+        ):
+            telemetry.count(
+                "model_tokens", tokens, model=self.name, direction=direction
+            )
+        telemetry.count("model_cost_dollars", used.cost or 0.0, model=self.name)
+        return completion
 
     def close(self) -> None:
         with self._lock:
