@@ -8,7 +8,8 @@ is kept twice. Disputed in vain: both hold, and somebody is asked. Junk: a kept 
 nothing labelled. mem0 is measured by bench_mem0.py.
 
 --judge adds the figures with a judge, as `memory.judge` names it, and its time for each pair.
---pairs adds files of your own, in the form of those in facts/.
+--pairs adds pairs of your own: files in the form of those in facts/, or folders with a
+pairs.jsonl of lines {"old": …, "new": …, "relation": "same|update|correction|different"}.
 """
 
 import argparse
@@ -43,9 +44,25 @@ def tell_apart(
     path: Path, judge: Judge | None, times: list[float]
 ) -> Counter[tuple[str, str]]:
     return Counter(
-        (pair["is"], tell_pair_apart(pair, judge, times))
-        for pair in json.loads(path.read_text())
+        (pair["is"], tell_pair_apart(pair, judge, times)) for pair in read_pairs(path)
     )
+
+
+def read_pairs(path: Path) -> list[dict[str, Any]]:
+    """A correction is an update of a fact that was never true."""
+    if path.is_file():
+        pairs: list[dict[str, Any]] = json.loads(path.read_text())
+        return pairs
+    lines = (path / "pairs.jsonl").read_text().splitlines()
+    return [
+        {
+            "known": told["old"],
+            "new": told["new"],
+            "is": told["relation"].replace("correction", "update"),
+            "category": told.get("category", "person"),
+        }
+        for told in map(json.loads, filter(str.strip, lines))
+    ]
 
 
 def tell_pair_apart(
@@ -65,7 +82,8 @@ def tell_pair_apart(
 
 
 def rates(path: Path, judge: Judge | None, times: list[float]) -> list[list[str]]:
-    came, name = tell_apart(path, judge, times), path.name
+    came = tell_apart(path, judge, times)
+    name = path.name if path.is_file() else "/".join(path.parts[-2:])
     of = {
         kind: sum(count for (label, _), count in came.items() if label == kind)
         for kind in ("same", "update", "different")

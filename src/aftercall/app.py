@@ -33,13 +33,12 @@ from aftercall.llm.model.client import ModelClient
 from aftercall.llm.reader import Reader
 from aftercall.llm.reading_process import ReadingProcess
 from aftercall.log import get_logger
-from aftercall.memory.document_store import DocumentStore
+from aftercall.memory.documents import DocumentStore, RememClient
 from aftercall.memory.embedding import Embedder, load_embedder
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.fact_store import FactStore
 from aftercall.memory.judge import CallJudge, load_judge
 from aftercall.memory.pins.board import PinBoard
-from aftercall.memory.remem import RememClient
 from aftercall.memory.search import FactRecall, MemorySearch, find_similar_facts
 from aftercall.postcall.recordings import RecordingFetcher
 from aftercall.postcall.runner import StepRunner

@@ -17,12 +17,14 @@ from aftercall.clock import Clock
 from aftercall.db.audit_log import Deed, write_audit
 from aftercall.db.connect import Database
 from aftercall.db.corrections import (
+    DECISION,
     FOLLOWUPS,
     NAMES,
     CorrectedThing,
     Correction,
     CorrectionStore,
     add_correction,
+    delete_correction,
     list_of_thing,
     mark_undone,
 )
@@ -33,14 +35,19 @@ from aftercall.ids import new_id
 from aftercall.memory.extraction import accept_missed
 from aftercall.memory.fact_corrections import (
     BY_A_PERSON,
-    FactCorrections,
     clean_fact_text,
+    correct_fact,
     make_missed_draft,
+    reopen_decision,
+    restore_fact,
+    settle_fact,
+    undo_correction,
 )
 from aftercall.memory.fact_store import FactStore
 from aftercall.memory.ledger import FactLedger, hash_identity
 from aftercall.memory.visibility import memory_key
 from aftercall.model.calls import LiveCall
+from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.followups import FollowUp, FollowUpDraft
 from aftercall.model.people import split_party
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS, RequestKind
@@ -145,7 +152,8 @@ class Corrections:
             if ledger.record(accepted, call_id, BY_A_PERSON) == "again":
                 raise RefusedInput("text", "is known already")
 
-        self.facts.update(key, record, audit=self._make_writer(correction, who))
+        write = self._make_writer(correction, who)
+        self.facts.update(key, record, lambda connection, _: write(connection))
         fault_point("corrections.after_commit")
         self.runner.redact(call_id)
         self.runner.forget(call_id)
@@ -162,7 +170,7 @@ class Corrections:
     def undo(self, correction_id: str, who: str) -> Correction:
         """Makes it as it was before. Of several corrections of one thing, the newest goes first."""
         correction = self.store.get(correction_id)
-        if correction.what == "fact":
+        if correction.what in ("fact", DECISION):
             self._undo_fact(correction, who)
             return correction
         if correction.what in FOLLOWUPS:
@@ -189,19 +197,69 @@ class Corrections:
 
     def _correct_fact(self, fact_id: str, new: str | None, who: str) -> Correction:
         text = None if new is None else clean_fact_text(new)
-        key, now = self.facts.get(fact_id).key, self.clock.now()
-        with self.database.write() as connection:
-            facts = FactCorrections(connection, self.facts.vault)
-            correction = facts.correct(fact_id, key, text, who, now)
-            self._note_change(connection, correction, who, "corrected")
+
+        def correct(ledger: FactLedger, made: Correction) -> Correction:
+            fact = ledger.known.require(fact_id)
+            sealed = self.facts.vault.seal(text) if text and fact.is_secret else text
+            made = replace(made, old=fact.content, new=sealed)
+            return correct_fact(ledger, fact, text, made)
+
+        return self._change_fact(fact_id, who, "corrected", correct)
+
+    def settle(self, fact_id: str, who: str, *, both: bool = False) -> Correction:
+        """A person settles a dispute: this fact holds, or all of them do."""
+        return self._change_fact(
+            fact_id,
+            who,
+            "settled",
+            lambda ledger, made: settle_fact(ledger, fact_id, made, both=both),
+        )
+
+    def restore(self, fact_id: str, who: str) -> Correction:
+        """A retired fact holds again; the one that replaced it stays, too."""
+        return self._change_fact(
+            fact_id,
+            who,
+            "restored",
+            lambda ledger, made: restore_fact(ledger, fact_id, made),
+        )
+
+    def _change_fact(
+        self,
+        fact_id: str,
+        who: str,
+        deed: Deed,
+        change: Callable[[FactLedger, Correction], Correction],
+    ) -> Correction:
+        """The change, its correction and its audit entry are one transaction."""
+        key, said = self.facts.get(fact_id).key, self.facts.list_occurrences(fact_id)
+        call_id = said[0].call_id if said else None
+        now = self.clock.now()
+        made = Correction(*key, call_id, "fact", "", None, None, who, now)
+
+        def write(connection: Connection, correction: Correction) -> None:
+            add_correction(connection, correction)
+            subject = correction.id if correction.what == "fact" else fact_id
+            self._note_change(connection, correction, who, deed, subject)
+
+        made = self.facts.update(key, lambda ledger: change(ledger, made), write)
         fault_point("corrections.after_commit")
-        return correction
+        return made
 
     def _undo_fact(self, correction: Correction, who: str) -> None:
-        with self.database.write() as connection:
-            fact = FactCorrections(connection, self.facts.vault).undo(correction)
+        def undo(ledger: FactLedger) -> Fact | None:
+            if correction.what == "fact":
+                return undo_correction(ledger, correction)
+            reopen_decision(ledger, correction)
+            return None
+
+        def write(connection: Connection, _: Fact | None) -> None:
+            delete_correction(connection, correction)
             self._note_change(connection, correction, who, "undone")
-        if fact is None and correction.call_id:
+
+        key = MemoryKey(correction.agent_id, str(correction.caller))
+        fact = self.facts.update(key, undo, write)
+        if fact is None and correction.call_id and correction.what == "fact":
             # A rebuild has left it out; the call is read again, if it is still there.
             with suppress(NotFound):
                 rerun(self.runner, correction.call_id, "facts")
@@ -255,7 +313,7 @@ class Corrections:
             raise NotWaiting(f"follow-up {row.id} has just changed; look again")
 
     def _plan_change(
-        self, row: FollowUp, what: CorrectedThing, value: str | None, who: str
+        self, row: FollowUp, what: str, value: str | None, who: str
     ) -> FollowUpTransition:
         """A request without a title was not asked for."""
         if what == "request" and value is None:
@@ -320,10 +378,16 @@ class Corrections:
         return write
 
     def _note_change(
-        self, connection: Connection, correction: Correction, who: str, deed: Deed
+        self,
+        connection: Connection,
+        correction: Correction,
+        who: str,
+        deed: Deed,
+        subject: str = "",
     ) -> None:
         """The audit entry; and the next call is briefed anew."""
-        write_audit(connection, self.clock.now(), who, deed, correction.id)
+        subject = subject or correction.id
+        write_audit(connection, self.clock.now(), who, deed, subject)
         agent_id, caller = correction.agent_id, correction.caller
         others = self.settings.memory.list_others_in_group(agent_id)
         for each in (agent_id, *others):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic import Field as PydanticField
 
-from aftercall.db.corrections import NAMES, Correction
+from aftercall.db.corrections import DECISION, NAMES, Correction
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.archive import encode_call
 from aftercall.memory.ledger import CORRECTED_BY_KEY
@@ -183,6 +183,8 @@ def iter_corrected_calls(
 def _list_conversations(app: "App", made: list[Correction]) -> list[str]:
     found: dict[str, None] = {}
     for one in made:
+        if one.what == DECISION:  # it says nothing of the reading
+            continue
         with suppress(NotFound):
             if one.call_id:
                 found[app.store.get(one.call_id).live.conversation] = None

@@ -22,7 +22,7 @@ from aftercall.clock import SystemClock
 from aftercall.doctor import Check
 from aftercall.errors import AftercallError, describe_network_error
 from aftercall.llm.model.client import XAI_URL, ModelChoice, choose_model
-from aftercall.memory.remem import DEFAULT_URL
+from aftercall.memory.documents import DEFAULT_URL
 from aftercall.settings import Settings
 from aftercall.settings.providers import EmailSettings, GitHubSettings
 from aftercall.work.sinks.message import EmailSink

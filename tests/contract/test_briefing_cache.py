@@ -125,7 +125,7 @@ def test_whatever_a_briefing_rests_on_is_seen_at_the_next_ring(
         fact.id not in [told.id for told in app.composer.preview(ANN).facts]
         for fact in retired
     )
-    app.facts.restore(retired[0].id)
+    app.corrections.restore(retired[0].id, "me")
     changes("a fact restored")
 
 

@@ -11,8 +11,7 @@ from aftercall.app import App
 from aftercall.briefing.render import render
 from aftercall.db.corrections import CorrectedThing, Correction
 from aftercall.errors import NotFound, NotWaiting, RefusedInput, WorkspaceReadOnly
-from aftercall.memory.fact_store import FactFilter
-from aftercall.memory.view import correction_json
+from aftercall.memory.fact_store import FactFilter, correction_json
 from aftercall.model.calls import Call
 from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.followups import FollowUp
@@ -430,7 +429,7 @@ def test_a_removed_fact_held_on_no_day_and_what_it_replaced_holds_again(
     then = moved.started_at + timedelta(hours=1)
     assert [one.content for one in list_facts(app, as_of=then)] == ["I live in Porto"]
     with pytest.raises(RefusedInput, match=made.id):
-        app.facts.restore(fact.id)
+        app.corrections.restore(fact.id, "me")
     app.corrections.undo(made.id, ME)
     assert believed(app) == ["I moved to Lisbon"]
     assert [one.content for one in app.facts.get_history(fact.id)] == [
@@ -604,3 +603,82 @@ def test_a_correction_goes_with_the_fact_that_is_past_its_time(app: App) -> None
     settings = app.settings.model_copy(update={"retention": retention})
     replace(app.retention, settings=settings).apply()
     assert app.corrections.store.page(limit=10) == []
+
+
+PINK = "My daughter Noor wants the pink cake"
+GREEN = "Noor changed her mind, the green cake it is"
+
+
+def learn_dispute(app: App) -> StepRunner:
+    for day, text in enumerate((PINK, GREEN)):
+        runner = learn(app, say(text, "Yes", day=day), PINK, GREEN)
+    pass_time(app, days=3)
+    return runner
+
+
+def states(app: App) -> dict[str, str]:
+    return {one.content: one.state for one in list_facts(app, include_retired=True)}
+
+
+def find_fact(app: App, content: str) -> Fact:
+    every = list_facts(app, include_retired=True)
+    return next(one for one in every if one.content == content)
+
+
+@pytest.mark.parametrize(
+    ("holds", "both", "expected"),
+    [
+        (GREEN, False, {PINK: "superseded", GREEN: "active"}),
+        (PINK, False, {PINK: "active", GREEN: "wrong"}),
+        (PINK, True, {PINK: "active", GREEN: "active"}),
+    ],
+)
+def test_a_settled_dispute_stays_settled_after_a_rebuild_until_it_is_undone(
+    app: App, holds: str, both: bool, expected: dict[str, str]
+) -> None:
+    runner = learn_dispute(app)
+    assert set(states(app).values()) == {"disputed"}
+    made = app.corrections.settle(find_fact(app, holds).id, ME, both=both)
+    assert states(app) == expected
+    for _ in range(2):
+        Rebuilder(app.database, runner).rebuild()
+        assert states(app) == expected
+    shown = correction_json(app.corrections.store.page(limit=1)[0])
+    assert (shown["what"], shown["new"]) == ("settled", holds)
+    app.corrections.undo(made.id, ME)
+    assert set(states(app).values()) == {"disputed"}
+    Rebuilder(app.database, runner).rebuild()
+    assert set(states(app).values()) == {"disputed"}
+    assert app.corrections.store.page(limit=1) == []
+
+
+def test_a_restored_fact_is_believed_after_a_rebuild(app: App) -> None:
+    porto, lisbon = "I live in Porto", "I live in Lisbon"
+    for day, text in enumerate((porto, lisbon)):
+        call = say(text, "Yes", day=day)
+        runner = learn(app, call, porto, lisbon, category="person")
+    pass_time(app, days=3)
+    assert believed(app) == [lisbon]
+    app.corrections.restore(find_fact(app, porto).id, ME)
+    Rebuilder(app.database, runner).rebuild()
+    assert sorted(believed(app)) == [lisbon, porto]
+
+
+def test_what_is_said_after_a_dispute_was_settled_counts(app: App) -> None:
+    runner = learn_dispute(app)
+    app.corrections.settle(find_fact(app, PINK).id, ME)
+    learn(app, say(GREEN, "Yes", day=9), GREEN)
+    told = sorted((one.content, one.state) for one in list_facts(app))
+    assert told == [(PINK, "disputed"), (GREEN, "disputed")]
+    Rebuilder(app.database, runner).rebuild()
+    assert sorted((one.content, one.state) for one in list_facts(app)) == told
+
+
+def test_a_decision_goes_with_the_fact_that_it_is_for(app: App) -> None:
+    learn_dispute(app)
+    app.corrections.settle(find_fact(app, GREEN).id, ME)
+    pass_time(app, days=40)
+    retention = RetentionSettings(facts_days=30)
+    settings = app.settings.model_copy(update={"retention": retention})
+    replace(app.retention, settings=settings).apply()
+    assert app.corrections.store.page(limit=1) == []

@@ -190,13 +190,13 @@ def test_a_retirement_can_be_undone_and_is_not_done_again(app: App) -> None:
     moved = say("I live in Lisbon", "Yes", day=1)
     learn(app, moved, reader_of(draft("I live in Lisbon")))
     old = app.facts.get_history(only(app).id)[0]
-    app.facts.restore(old.id)
+    app.corrections.restore(old.id, "me")
     learn(app, moved, reader_of(draft("I live in Lisbon")))
     assert believed(app) == ["I live in Porto", "I live in Lisbon"]
     with pytest.raises(RefusedInput, match="is not retired"):
-        app.facts.restore(old.id)
+        app.corrections.restore(old.id, "me")
     with pytest.raises(NotFound):
-        app.facts.restore("nobody")
+        app.corrections.restore("nobody", "me")
 
 
 @pytest.mark.parametrize("name", ["supersedes", "duplicate_of"])
@@ -481,7 +481,7 @@ def test_search_follows_facts_of_the_past_and_a_restoration(app: App) -> None:
     porto = app.facts.get_history(only(app).id)[0]
     assert find_texts(app, "live") == {"I live in Lisbon"}
     assert find_texts(app, "live", day=5) == {"I live in Porto"}
-    app.facts.restore(porto.id)
+    app.corrections.restore(porto.id, "me")
     assert find_texts(app, "live") == {"I live in Lisbon", "I live in Porto"}
 
 
@@ -638,20 +638,20 @@ def test_what_may_have_changed_is_disputed_and_both_facts_stay(app: App) -> None
 def test_a_person_settles_a_dispute_for_either_or_both(app: App) -> None:
     learn_each(app, *DISPUTED)
     pink, green = app.facts.page(FactFilter(key=BILL))
-    app.facts.settle(green.id)
+    app.corrections.settle(green.id, "me")
     assert list(states(app).values()) == ["superseded", "active"]
     assert [fact.id for fact in app.facts.get_history(green.id)] == [pink.id, green.id]
     assert (believed(app, 0.5), believed(app, 2)) == ([pink.content], [green.content])
     with pytest.raises(RefusedInput, match="is not disputed"):
-        app.facts.settle(green.id)
+        app.corrections.settle(green.id, "me")
     with pytest.raises(NotFound):
-        app.facts.settle("nobody")
+        app.corrections.settle("nobody", "me")
 
 
 def test_settled_for_the_earlier_one_the_later_one_never_held(app: App) -> None:
     learn_each(app, *DISPUTED)
     pink, green = app.facts.page(FactFilter(key=BILL))
-    app.facts.settle(pink.id)
+    app.corrections.settle(pink.id, "me")
     assert states(app) == {pink.content: "active", green.content: "wrong"}
     assert believed(app, 2) == [pink.content]
     assert find_texts(app, "cake") == {pink.content}
@@ -659,7 +659,7 @@ def test_settled_for_the_earlier_one_the_later_one_never_held(app: App) -> None:
 
 def test_settled_for_both_nothing_is_retired(app: App) -> None:
     learn_each(app, *DISPUTED)
-    app.facts.settle(app.facts.page(FactFilter(key=BILL))[0].id, keep_all=True)
+    app.corrections.settle(app.facts.page(FactFilter(key=BILL))[0].id, "me", both=True)
     learn_each(app, *DISPUTED)
     assert set(states(app).values()) == {"active"}
 
@@ -697,7 +697,7 @@ def test_what_was_never_true_is_told_from_what_was_true_until_then(app: App) -> 
         "Sorry, I live at 41 Quarry Lane, not 14"
     }
     wrong = app.facts.get_history(only(app).id)[0]
-    app.facts.restore(wrong.id)
+    app.corrections.restore(wrong.id, "me")
     assert believed(app, 5) == ["I live at 14 Quarry Lane"]
 
 
@@ -726,7 +726,7 @@ def test_what_hangs_on_a_retired_fact_is_doubtful_until_it_is_restored(
         None,
         porto.id,
     }
-    app.facts.restore(porto.id)
+    app.corrections.restore(porto.id, "me")
     assert set(states(app).values()) == {"active"}
 
 

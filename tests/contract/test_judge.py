@@ -182,7 +182,7 @@ def test_what_a_person_restored_is_not_judged_again(app: App) -> None:
         for fact in app.facts.page(FactFilter(key=BILL, include_retired=True))
         if fact.content == RENT
     ]
-    app.facts.restore(old.id)
+    app.corrections.restore(old.id, "me")
     rerun(runner_with(app, always("replaces")), call.id, "judge")
     assert states(app)[RENT] == "active"
 

@@ -17,7 +17,7 @@ from aftercall.errors import (
     WorkspaceReadOnly,
 )
 from aftercall.llm.reader import Reader
-from aftercall.memory.remem import RememClient
+from aftercall.memory.documents import RememClient
 from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
 from aftercall.model.steps import Step, StepOutcome, done

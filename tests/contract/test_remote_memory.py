@@ -14,7 +14,7 @@ from aftercall.app import App
 from aftercall.briefing.render import CLOSING_TAG, render
 from aftercall.lab.rest import serve_on_loopback
 from aftercall.lab.services import EmulatedRemem, make_remem
-from aftercall.memory.remem import RememClient, make_caller_token
+from aftercall.memory.documents import RememClient, make_caller_token
 from aftercall.model.reading import Reading
 from aftercall.postcall.runner import rerun
 from aftercall.settings.providers import RememSettings

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from aftercall.app import App
 from aftercall.encryption import load_api_token
-from aftercall.memory.remem import RememClient
+from aftercall.memory.documents import RememClient
 from aftercall.model.passages import Document, make_document_id
 from aftercall.settings import Settings
 from aftercall.settings.providers import RememSettings

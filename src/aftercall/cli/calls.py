@@ -102,7 +102,7 @@ def show_call(
     """One call, turn by turn, with secrets masked."""
     from aftercall.journal.recording_files import recordings_json
     from aftercall.journal.view import call_json
-    from aftercall.memory.view import extraction_json
+    from aftercall.memory.fact_store import extraction_json
     from aftercall.memory.visibility import redact_call
     from aftercall.postcall.store import steps_json
 

@@ -49,7 +49,7 @@ def list_corrections(
     json: bool = JSON_OPTION,
 ) -> None:
     """What people put right, newest first."""
-    from aftercall.memory.view import correction_json
+    from aftercall.memory.fact_store import correction_json
 
     cli = get_cli_context(context)
     number = read_caller(caller, "--caller") if caller else None
@@ -219,7 +219,7 @@ def undo_correction(
 
 
 def _print(made: "Correction", told: str, json: bool) -> None:
-    from aftercall.memory.view import correction_json
+    from aftercall.memory.fact_store import correction_json
 
     if json:
         print_json(correction_json(made))
@@ -245,7 +245,7 @@ def _correct(
     json: bool,
     options: str,
 ) -> None:
-    from aftercall.memory.view import correction_json
+    from aftercall.memory.fact_store import correction_json
     from aftercall.stores import find_id
 
     if not wanted:

@@ -89,8 +89,7 @@ def facts_at(
     json: bool = JSON_OPTION,
 ) -> None:
     """Facts that held then, as far as is known today."""
-    from aftercall.memory.fact_store import FactFilter
-    from aftercall.memory.view import parse_as_of
+    from aftercall.memory.fact_store import FactFilter, parse_as_of
 
     cli = get_cli_context(context)
     as_of = parse_as_of("DATE", date, cli.config.settings.zone)
@@ -114,7 +113,7 @@ def show_fact(
     json: bool = JSON_OPTION,
 ) -> None:
     """One fact, and each time it was said."""
-    from aftercall.memory.view import whole_fact_json
+    from aftercall.memory.fact_store import whole_fact_json
 
     cli = get_cli_context(context)
     with cli.open_stores() as stores:
@@ -162,12 +161,13 @@ def restore_fact(
     context: typer.Context, fact_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Restore a retired fact; the one that replaced it stays, too."""
-    from aftercall.memory.view import fact_json
+    from aftercall.memory.fact_store import fact_json
+    from aftercall.stores import find_id
 
-    with get_cli_context(context).open_stores() as stores:
-        fact_id = stores.find_id("fact", fact_id)
-        audit = stores.audit.make_writer(get_operator_name(), "restored", fact_id)
-        fact = stores.facts.restore(fact_id, audit)
+    with get_cli_context(context).open_app() as app:
+        fact_id = find_id(app.database, "fact", fact_id)
+        app.corrections.restore(fact_id, get_operator_name())
+        fact = app.facts.get(fact_id)
     if json:
         print_json(fact_json(fact))
     else:
@@ -184,12 +184,13 @@ def settle_fact(
     json: bool = JSON_OPTION,
 ) -> None:
     """Settle a dispute: this fact holds, the others of the dispute do not."""
-    from aftercall.memory.view import fact_json
+    from aftercall.memory.fact_store import fact_json
+    from aftercall.stores import find_id
 
-    with get_cli_context(context).open_stores() as stores:
-        fact_id = stores.find_id("fact", fact_id)
-        audit = stores.audit.make_writer(get_operator_name(), "settled", fact_id)
-        fact = stores.facts.settle(fact_id, audit, keep_all=both)
+    with get_cli_context(context).open_app() as app:
+        fact_id = find_id(app.database, "fact", fact_id)
+        app.corrections.settle(fact_id, get_operator_name(), both=both)
+        fact = app.facts.get(fact_id)
     if json:
         print_json(fact_json(fact))
     else:
@@ -207,8 +208,7 @@ def export_facts(
     ),
 ) -> None:
     """Every fact, retired ones too, with its occurrences: one JSON object per line."""
-    from aftercall.memory.fact_store import FactFilter
-    from aftercall.memory.view import iter_whole_facts
+    from aftercall.memory.fact_store import FactFilter, iter_whole_facts
 
     cli = get_cli_context(context)
     wanted = FactFilter(key=_key(cli, caller), include_retired=True)
@@ -254,7 +254,7 @@ def _list(cli: CliContext, wanted: "FactFilter", json: bool) -> None:
 
 
 def _print_facts(cli: CliContext, facts: "list[Fact]", json: bool) -> None:
-    from aftercall.memory.view import fact_json
+    from aftercall.memory.fact_store import fact_json
 
     if json:
         print_json([fact_json(fact) for fact in facts])
@@ -274,7 +274,7 @@ def _print_facts(cli: CliContext, facts: "list[Fact]", json: bool) -> None:
 
 
 def _list_cells(fact: "Fact", zone: tzinfo) -> dict[str, str]:
-    from aftercall.memory.view import HIDDEN
+    from aftercall.memory.fact_store import HIDDEN
 
     until = fact.valid_until
     marks: list[str] = [f"said {_times(fact.occurrence_count)}"]

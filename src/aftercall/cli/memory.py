@@ -120,7 +120,7 @@ def list_pins(
     """Topics that a caller keeps coming back to: the state of each, what is open, and why it is
     pinned or not.
     """
-    from aftercall.memory.pins.page import pin_json
+    from aftercall.memory.pins.store import pin_json
 
     cli = get_cli_context(context)
     key = _key(cli, caller)
@@ -264,7 +264,7 @@ def _key(cli: CliContext, caller: str) -> "MemoryKey":
 
 
 def _print_change(page: "PinPage", what: str, json: bool) -> None:
-    from aftercall.memory.pins.page import pin_json
+    from aftercall.memory.pins.store import pin_json
 
     if json:
         print_json(pin_json(page))

@@ -52,7 +52,7 @@ def search(
     json: bool = JSON_OPTION,
 ) -> None:
     """Search turns, summaries and facts, best first."""
-    from aftercall.memory.view import hit_json
+    from aftercall.memory.fact_store import hit_json
 
     cli = get_cli_context(context)
     zone = cli.config.settings.zone

@@ -7,7 +7,7 @@ rebuilt, so that the same reading of a call leads to the corrected row again.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from sqlalchemy import (
     JSON,
@@ -62,13 +62,15 @@ CorrectedThing = Literal[
     "request", "due", "kind", "person", "fact", "name", "call_name"
 ]
 NAMES: tuple[CorrectedThing, ...] = ("name", "call_name")  # fields of USER.md
-FOLLOWUPS: dict[CorrectedThing, str] = {
+FOLLOWUPS: dict[str, str] = {
     "request": "title",
     "due": "due",
     "kind": "request_kind",
     "person": "person",
 }
 """The column of a follow-up that each thing is."""
+DECISION: Final = "settled"
+"""What a decision between facts is: a dispute that was settled, or a fact that was restored."""
 CorrectionState = Literal["due", "applied", "undone"]
 
 
@@ -77,12 +79,13 @@ class Correction:
     """`key` names the corrected thing. Without `new` there is no such thing.
 
     Without `old` the reader has missed it. Both are encrypted if the corrected fact is secret.
+    A decision names the facts that it was made against in `details`, by their identities.
     """
 
     agent_id: str
     caller: str | None = field(repr=False)
     call_id: str | None
-    what: CorrectedThing
+    what: CorrectedThing | Literal["settled"]
     key: str = field(repr=False)
     old: str | None = field(repr=False)
     new: str | None = field(repr=False)
@@ -95,6 +98,10 @@ class Correction:
     @property
     def is_removal(self) -> bool:
         return self.new is None and self.what in ("request", "fact")
+
+    @property
+    def is_for_both(self) -> bool:
+        return bool(self.details and self.details.get("both"))
 
 
 def add_correction(connection: Connection, correction: Correction) -> None:
@@ -138,6 +145,20 @@ def delete_chains(connection: Connection, correction_ids: Sequence[str]) -> None
         connection.execute(delete(corrections).where(_is_of_thing(one)))
 
 
+def delete_decisions(
+    connection: Connection, agent_id: str, caller: str, identity: str
+) -> None:
+    """Those for a fact that is forgotten."""
+    connection.execute(
+        delete(corrections).where(
+            corrections.c.agent_id == agent_id,
+            corrections.c.caller == caller,
+            corrections.c.what == DECISION,
+            corrections.c.key == identity,
+        )
+    )
+
+
 def _is_of_thing(correction: Correction) -> ColumnElement[bool]:
     return and_(
         corrections.c.agent_id == correction.agent_id,
@@ -150,7 +171,7 @@ def _is_of_thing(correction: Correction) -> ColumnElement[bool]:
 def list_chains(
     connection: Connection,
     agent_id: str,
-    whats: Iterable[CorrectedThing],
+    whats: Iterable[str],
     *,
     caller: str | None = None,
     keys: Iterable[str] | None = None,
@@ -219,7 +240,7 @@ class CorrectionStore:
                 connection.execute(applied.values(state="applied"))
 
     def list_chains(
-        self, agent_id: str, whats: Iterable[CorrectedThing], keys: Iterable[str]
+        self, agent_id: str, whats: Iterable[str], keys: Iterable[str]
     ) -> list[list[Correction]]:
         with self._database.read() as connection:
             return list_chains(connection, agent_id, whats, keys=keys)

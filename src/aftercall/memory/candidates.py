@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from aftercall.english.words import vocabulary
-from aftercall.errors import SecretUnreadable
+from aftercall.errors import NotFound, SecretUnreadable
 from aftercall.memory.claims import (
     DAY_WORDS,
     EMPTY_WORDS,
@@ -168,6 +168,23 @@ class KnownFacts:
         return (
             self.get(fact_id) if fact_id is not None and fact_id in self._ids else None
         )
+
+    def require(self, fact_id: str) -> Fact:
+        fact = self.find(fact_id)
+        if fact is None:
+            raise NotFound(f"there is no fact {fact_id}")
+        return fact
+
+    def list_said(self, identity: str) -> list[Fact]:
+        """The facts that say this, one that holds first."""
+        active = self.by_identity.get(identity)
+        retired = self.retired_by_identity.get(identity, set())
+        ids = dict.fromkeys((active, *sorted(retired)))
+        return [fact for fact in map(self.find, ids) if fact]
+
+    def list_disputed(self, fact: Fact) -> set[str]:
+        """The facts of its dispute, itself among them."""
+        return set(self.disputes[fact.dispute]) if fact.dispute else set()
 
     def get(self, fact_id: str) -> Fact:
         self.fetch((fact_id,))

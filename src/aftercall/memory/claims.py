@@ -27,20 +27,11 @@ SAME_WORD = by_form(
         "mobile": "cell cellphone",
         "flat": "apartment",
         "car": "vehicle automobile",
-        "allergic": "allergy allergies allergen",
         "email": "e-mail emails mail",
         "live": "reside resides living",
-        "work": "job",
-        "vegetarian": "veggie",
         "text": "sms texts texting",
-        "appointment": "booking bookings",
         "home": "house",
-        "take": "took",
-        "eat": "ate",
-        "drink": "drank",
         "have": "has had having got",
-        "go": "goes going went gone",
-        "smoke": "smoker",
     }
 )
 _DISLIKE = re.compile(

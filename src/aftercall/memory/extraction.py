@@ -18,9 +18,10 @@ from aftercall.memory.evidence import (
 from aftercall.memory.fact_corrections import (
     BY_A_PERSON,
     apply_corrections,
+    apply_decisions,
     parse_missed,
 )
-from aftercall.memory.fact_store import FactStore
+from aftercall.memory.fact_store import FactStore, write_log
 from aftercall.memory.ledger import FactLedger
 from aftercall.memory.visibility import (
     classify,
@@ -91,6 +92,7 @@ class Extractor:
                 ledger.record(draft, call.id, trace) for draft in accepted
             )
             ledger.settle_by_caller()
+            apply_decisions(ledger)
             return Extraction(
                 call_id=call.id,
                 extracted_at=now,
@@ -103,7 +105,7 @@ class Extractor:
                 facts_dropped=drafts.dropped + len(drafts.accepted) - len(accepted),
             )
 
-        return self.store.update(key, record, log=lambda entry: entry)
+        return self.store.update(key, record, write_log)
 
     def _list_missed(self, call: Call, ledger: FactLedger) -> list[AcceptedDraft]:
         """What a person has found in the call and the reader had not."""

@@ -7,34 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, select, update
-
-from aftercall.db.corrections import (
-    Correction,
-    add_correction,
-    delete_correction,
-    list_chains,
-    list_of_thing,
-)
-from aftercall.db.tables import fact_occurrences, facts
-from aftercall.errors import NotFound, RefusedInput, SecretUnreadable
+from aftercall.db.corrections import DECISION, Correction
+from aftercall.errors import RefusedInput, SecretUnreadable
 from aftercall.memory.claims import Claim, read_claim, read_secret_claim
 from aftercall.memory.dedupe import compare
 from aftercall.memory.evidence import AcceptedDraft
-from aftercall.memory.fact_rows import (
-    fetch_facts,
-    list_occurrences,
-    lock_memory,
-    reindex_facts,
-    to_fact,
-    update_facts,
+from aftercall.memory.ledger import (
+    CORRECTED_BY_KEY,
+    FactLedger,
+    hash_identity,
+    hash_matching,
 )
-from aftercall.memory.ledger import CORRECTED_BY_KEY, hash_identity, hash_matching
-from aftercall.memory.passage_store import remove_facts
 from aftercall.memory.vault import Vault, is_sealed
-from aftercall.model.facts import Fact, MemoryKey
+from aftercall.model.facts import Fact
 from aftercall.model.reading import Category, FactDraft, ReadingTrace
 
 BY_A_PERSON = ReadingTrace("a person")
@@ -132,187 +118,226 @@ def _parse_chain(chain: list[Correction], vault: Vault) -> CorrectedFact | None:
     return CorrectedFact(last, first.key, claim, text)
 
 
-@dataclass(frozen=True)
-class FactCorrections:
-    """Changes facts in one transaction, as the only writer of their memory."""
+def correct_fact(
+    ledger: FactLedger, fact: Fact, text: str | None, correction: Correction
+) -> Correction:
+    """Gives a fact another text; None removes it. Its occurrences stay."""
+    by = fact.metadata.get(CORRECTED_BY_KEY)
+    chain = next((each for each in ledger.corrections if each[-1].id == by), [])
+    if chain and chain[-1].new is None:
+        undo = f"`aftercall corrections undo {chain[-1].id}`"
+        raise RefusedInput("fact", f"{fact.id} was removed; {undo}")
+    key = chain[0].key if chain else fact.identity
+    if text is not None:
+        _rewrite(ledger, fact, text, correction.id)
+        return replace(correction, key=key)
+    disputed = dict.fromkeys(ledger.known.list_disputed(fact), fact.dispute)
+    _remove(ledger, fact, correction.id)
+    return replace(correction, key=key, details=disputed)
 
-    connection: Connection
-    vault: Vault
 
-    def correct(
-        self, fact_id: str, key: MemoryKey, text: str | None, who: str, now: datetime
-    ) -> Correction:
-        """Gives a fact another text; None removes it. Its occurrences stay."""
-        lock_memory(self.connection, key)
-        fact = next(iter(fetch_facts(self.connection, [fact_id])), None)
-        if fact is None:
-            raise NotFound(f"there is no fact {fact_id}")
-        chain = self._list_corrections(fact)
-        if chain and chain[-1].new is None:
-            undo = f"`aftercall corrections undo {chain[-1].id}`"
-            raise RefusedInput("fact", f"{fact.id} was removed; {undo}")
-        disputed = (fact, *self._list_dispute(fact)) if fact.dispute else ()
-        correction = Correction(
-            *key,
-            self._find_first_call(fact),
-            "fact",
-            chain[0].key if chain else fact.identity,
-            old=fact.content,
-            new=self.vault.seal(text) if text and fact.is_secret else text,
-            who=who,
-            at=now,
-            details=None if text else {one.id: one.dispute for one in disputed},
-        )
-        if text is None:
-            self._remove(fact, correction.id)
-        else:
-            self._rewrite(fact, text, correction.id)
-        add_correction(self.connection, correction)
-        return correction
-
-    def undo(self, correction: Correction) -> Fact | None:
-        """The fact as it was; None if it is not in memory any more."""
-        key = MemoryKey(correction.agent_id, str(correction.caller))
-        lock_memory(self.connection, key)
-        chain = list_of_thing(self.connection, correction)
-        delete_correction(self.connection, correction)
-        before = chain[-2].id if len(chain) > 1 else None
-        fact = self._find_corrected(key, correction)
-        if fact is None:
-            return None
-        if correction.is_removal:
-            return self._put_back(fact, before, correction.details or {})
-        if correction.old is None:
-            return self._drop(fact)
-        return self._rewrite(fact, _open(correction.old, self.vault), before)
-
-    def _rewrite(self, fact: Fact, text: str, by: str | None) -> Fact:
-        claim = _read(text, is_secret=fact.is_secret)
-        identity = hash_identity(claim, self.vault)
-        if fact.is_active:
-            self._refuse_twin(fact, identity)
-        return self._save(
-            fact,
-            content=text,
-            summary=to_summary(text),
-            identity=identity,
-            matching=hash_matching(claim, fact.visibility, self.vault),
-            needs_confirmation=False,
-            metadata=_mark(fact, by),
-        )
-
-    def _remove(self, fact: Fact, by: str | None) -> None:
-        """It held on no day. What it had replaced holds on; its own links stay, to be put back."""
-        gone = {"is_active": False, "never_true": True, "dispute": None}
-        self._save(fact, **gone, valid_until=fact.valid_from, metadata=_mark(fact, by))
-        others = self._list_dispute(fact)
-        if len(others) == 1:
-            self._save(others[0], dispute=None)
-        before, after = self._find_neighbours(fact)
-        if after:
-            self._save(after, supersedes=before.id if before else None)
-        if before and after:
-            self._save(before, valid_until=after.valid_from, superseded_by=after.id)
-        elif before and not self._find_twin(before, before.identity):
-            self._save(before, is_active=True, valid_until=None, superseded_by=None)
-            doubted = update(facts).where(facts.c.doubt == before.id)
-            self.connection.execute(doubted.values(doubt=None))
-
-    def _drop(self, fact: Fact) -> Fact:
-        """Of a fact that a person had added, nothing stays, unless it was said again."""
-        if fact.occurrence_count > 1:
-            return self._save(fact, metadata=_mark(fact, None))
-        self._remove(fact, None)
-        remove_facts(self.connection, [fact.id])
-        for table, column in ((fact_occurrences, "fact_id"), (facts, "id")):
-            self.connection.execute(delete(table).where(table.c[column] == fact.id))
-        return fact
-
-    def _put_back(
-        self, fact: Fact, by: str | None, disputed: Mapping[str, str]
-    ) -> Fact:
-        """`disputed` names the dispute of each fact that was in one before."""
-        others = fetch_facts(self.connection, list(disputed)) if disputed else ()
-        for other in others:
-            if other.is_active:
-                self._save(other, dispute=disputed[other.id])
-        before, after = self._find_neighbours(fact)
-        if before:
-            until = max(fact.valid_from, before.valid_from)
-            self._save(
-                before, is_active=False, valid_until=until, superseded_by=fact.id
-            )
-        if after:
-            self._save(after, supersedes=fact.id)
-        else:
-            self._refuse_twin(fact, fact.identity)
-        return self._save(
-            fact,
-            is_active=after is None,
-            never_true=False,
-            dispute=disputed.get(fact.id),
-            valid_until=after.valid_from if after else None,
-            metadata=_mark(fact, by),
-        )
-
-    def _save(self, fact: Fact, **changes: Any) -> Fact:
-        changed = replace(fact, **changes)
-        update_facts(self.connection, [changed], self.vault)
-        reindex_facts(self.connection, [changed.id])
-        return changed
-
-    def _list_corrections(self, fact: Fact) -> list[Correction]:
-        by = fact.metadata.get(CORRECTED_BY_KEY)
-        agent_id, caller = fact.key
-        chains = list_chains(self.connection, agent_id, ("fact",), caller=caller)
-        return next((chain for chain in chains if chain[-1].id == by), [])
-
-    def _find_corrected(self, key: MemoryKey, correction: Correction) -> Fact | None:
-        shown = correction.old if correction.is_removal else correction.new
-        claim = read_secret_claim(_open(shown, self.vault))
-        is_same = facts.c.identity == hash_identity(claim, self.vault)
-        for fact in self._select(key, is_same):
-            if fact.metadata.get(CORRECTED_BY_KEY) == correction.id:
-                return fact
+def undo_correction(ledger: FactLedger, correction: Correction) -> Fact | None:
+    """The fact as it was; None if it is not in memory any more."""
+    fact = _find_corrected(ledger, correction)
+    if fact is None:
         return None
+    chains = [each for each in ledger.corrections if each[-1].id == correction.id]
+    before = next((each[-2].id for each in chains if len(each) > 1), None)
+    if correction.is_removal:
+        _put_back(ledger, fact, before, correction.details or {})
+    elif correction.old is not None:
+        _rewrite(ledger, fact, _open(correction.old, ledger.vault), before)
+    elif fact.occurrence_count > 1:  # a person added it, and it was said again
+        ledger.change(fact.id, metadata=_mark(fact, None))
+    else:
+        _remove(ledger, fact, None)
+        ledger.dropped.append(fact.id)
+    return fact
 
-    def _list_dispute(self, fact: Fact) -> list[Fact]:
-        """The other facts of its dispute."""
-        if fact.dispute is None:
-            return []
-        is_other = and_(facts.c.dispute == fact.dispute, facts.c.id != fact.id)
-        return self._select(fact.key, is_other, facts.c.is_active)
 
-    def _find_neighbours(self, fact: Fact) -> tuple[Fact | None, Fact | None]:
-        """What it replaced and what replaced it, as far as they still hang together."""
-        links = (fact.supersedes, fact.superseded_by)
-        known = self._select(fact.key, facts.c.id.in_([link for link in links if link]))
-        found = {one.id: one for one in known}
-        before, after = (found.get(link or "") for link in links)
-        if before and before.superseded_by not in (None, fact.id, links[1]):
-            before = None
-        if after and after.supersedes not in (None, fact.id, links[0]):
-            after = None
-        return before, after
+def settle_fact(
+    ledger: FactLedger, fact_id: str, correction: Correction, *, both: bool
+) -> Correction:
+    """This fact holds and the others of its dispute do not; or all of them hold."""
+    fact = ledger.known.require(fact_id)
+    others = [ledger.known.get(one) for one in ledger.known.list_disputed(fact)]
+    ledger.settle(fact_id, keep_all=both)
+    old = "disputed; all hold" if both else "disputed"
+    return _to_decision(fact, others, replace(correction, old=old), both=both)
 
-    def _find_twin(self, fact: Fact, identity: str) -> str | None:
-        is_twin = and_(facts.c.identity == identity, facts.c.id != fact.id)
-        twins = self._select(fact.key, is_twin, facts.c.is_active)
-        return twins[0].id if twins else None
 
-    def _refuse_twin(self, fact: Fact, identity: str) -> None:
-        if twin := self._find_twin(fact, identity):
-            problem = f"is known already, as fact {twin}; remove this one"
-            raise RefusedInput("new", problem)
+def restore_fact(
+    ledger: FactLedger, fact_id: str, correction: Correction
+) -> Correction:
+    """It holds again, and what had replaced it stays."""
+    fact = ledger.known.require(fact_id)
+    by = fact.metadata.get(CORRECTED_BY_KEY)
+    newest = [chain[-1] for chain in ledger.corrections]
+    if any(one.id == by and one.is_removal for one in newest):
+        undo = f"`aftercall corrections undo {by}` puts it back"
+        raise RefusedInput("fact", f"{fact_id} was removed by a person; {undo}")
+    successor = ledger.known.find(fact.superseded_by)
+    ledger.restore(fact_id)
+    others = [successor] if successor else []
+    return _to_decision(fact, others, replace(correction, old="retired"), both=True)
 
-    def _find_first_call(self, fact: Fact) -> str | None:
-        said = list_occurrences(self.connection, fact.id)
-        return said[0].call_id if said else None
 
-    def _select(self, key: MemoryKey, *wanted: ColumnElement[bool]) -> list[Fact]:
-        is_own = and_(facts.c.agent_id == key.agent_id, facts.c.caller == key.caller)
-        query = select(facts).where(is_own, *wanted)
-        return [to_fact(row) for row in self.connection.execute(query)]
+def apply_decisions(ledger: FactLedger) -> None:
+    """What a person decided between facts counts again when their calls are read again."""
+    for decision in ledger.decisions:
+        for other in (decision.details or {})["others"]:
+            first = _find_said(ledger, decision.key, decision.at)
+            second = _find_said(ledger, other, decision.at)
+            if first and second:
+                _decide_again(ledger, first, second, both=decision.is_for_both)
+
+
+def _find_said(ledger: FactLedger, identity: str, before: datetime) -> Fact | None:
+    """The fact as it was said before then; one that holds, if there is one."""
+    said = ledger.known.list_said(identity)
+    return next((fact for fact in said if fact.last_seen_at <= before), None)
+
+
+def _decide_again(ledger: FactLedger, first: Fact, second: Fact, *, both: bool) -> None:
+    for fact, by in ((first, second), (second, first)):
+        is_wanted = both or fact is first
+        if is_wanted and not fact.is_active and fact.superseded_by == by.id:
+            ledger.restore(fact.id)
+    first, second = ledger.facts[first.id], ledger.facts[second.id]
+    if not (first.is_active and second.is_active):
+        return
+    is_disputed = first.dispute is not None and first.dispute == second.dispute
+    if not is_disputed and not both:
+        ledger.dispute(second.id, first.id)
+    if is_disputed or not both:
+        ledger.settle(first.id, keep_all=both)
+
+
+def is_decided(ledger: FactLedger, one: Fact, other: Fact) -> bool:
+    """Whether a person has decided between these two."""
+    pair = {one.identity, other.identity}
+    return any(
+        decision.key in pair and not pair.isdisjoint((decision.details or {})["others"])
+        for decision in ledger.decisions
+    )
+
+
+def reopen_decision(ledger: FactLedger, decision: Correction) -> None:
+    """The facts are disputed again."""
+    first = ledger.known.by_identity.get(decision.key)
+    for identity in (decision.details or {})["others"]:
+        retired = ledger.known.retired_by_identity.get(identity, set())
+        for fact_id in sorted(retired):
+            if first and ledger.known.get(fact_id).superseded_by == first:
+                ledger.restore(fact_id)
+        other = ledger.known.by_identity.get(identity)
+        if first and other:
+            ledger.dispute(other, first)
+
+
+def _to_decision(
+    fact: Fact, others: Iterable[Fact], correction: Correction, *, both: bool
+) -> Correction:
+    """The words of the others are not kept: they may have an end of their own."""
+    identities = [one.identity for one in others if one.id != fact.id]
+    details = {"others": identities, "both": both}
+    return replace(
+        correction, key=fact.identity, new=fact.content, details=details, what=DECISION
+    )
+
+
+def _rewrite(ledger: FactLedger, fact: Fact, text: str, by: str | None) -> None:
+    claim = _read(text, is_secret=fact.is_secret)
+    identity = hash_identity(claim, ledger.vault)
+    if fact.is_active:
+        _refuse_twin(ledger, fact, identity)
+    ledger.change(
+        fact.id,
+        content=text,
+        summary=to_summary(text),
+        identity=identity,
+        matching=hash_matching(claim, fact.visibility, ledger.vault),
+        needs_confirmation=False,
+        metadata=_mark(fact, by),
+    )
+    ledger.reindexed.add(fact.id)
+
+
+def _remove(ledger: FactLedger, fact: Fact, by: str | None) -> None:
+    """It held on no day. What it had replaced holds on; its own links stay, to be put back."""
+    others = ledger.known.list_disputed(fact) - {fact.id}
+    gone = {"is_active": False, "never_true": True, "dispute": None}
+    since, metadata = fact.valid_from, _mark(fact, by)
+    ledger.change(fact.id, **gone, valid_until=since, metadata=metadata)
+    ledger.reindexed.add(fact.id)
+    if len(others) == 1:
+        ledger.change(others.pop(), dispute=None)
+    before, after = _find_neighbours(ledger, fact)
+    if after:
+        ledger.change(after.id, supersedes=before.id if before else None)
+    if before and after:
+        until = after.valid_from
+        ledger.change(before.id, valid_until=until, superseded_by=after.id)
+        ledger.reindexed.add(before.id)
+    elif before and before.identity not in ledger.known.by_identity:
+        ledger.reactivate(before)
+
+
+def _put_back(
+    ledger: FactLedger, fact: Fact, by: str | None, disputed: Mapping[str, str]
+) -> None:
+    """`disputed` names the dispute of each fact that was in one before."""
+    for fact_id, dispute in disputed.items():
+        other = ledger.known.find(fact_id)
+        if other and other.is_active:
+            ledger.change(fact_id, dispute=dispute)
+    before, after = _find_neighbours(ledger, fact)
+    if before:
+        until = max(fact.valid_from, before.valid_from)
+        ledger.change(
+            before.id, is_active=False, valid_until=until, superseded_by=fact.id
+        )
+        ledger.reindexed.add(before.id)
+    if after:
+        ledger.change(after.id, supersedes=fact.id)
+    else:
+        _refuse_twin(ledger, fact, fact.identity)
+    ledger.change(
+        fact.id,
+        is_active=after is None,
+        never_true=False,
+        dispute=disputed.get(fact.id),
+        valid_until=after.valid_from if after else None,
+        metadata=_mark(fact, by),
+    )
+    ledger.reindexed.add(fact.id)
+
+
+def _find_corrected(ledger: FactLedger, correction: Correction) -> Fact | None:
+    shown = correction.old if correction.is_removal else correction.new
+    claim = read_secret_claim(_open(shown, ledger.vault))
+    for fact in ledger.known.list_said(hash_identity(claim, ledger.vault)):
+        if fact.metadata.get(CORRECTED_BY_KEY) == correction.id:
+            return fact
+    return None
+
+
+def _find_neighbours(ledger: FactLedger, fact: Fact) -> tuple[Fact | None, Fact | None]:
+    """What it replaced and what replaced it, as far as they still hang together."""
+    before = ledger.known.find(fact.supersedes)
+    after = ledger.known.find(fact.superseded_by)
+    if before and before.superseded_by not in (None, fact.id, fact.superseded_by):
+        before = None
+    if after and after.supersedes not in (None, fact.id, fact.supersedes):
+        after = None
+    return before, after
+
+
+def _refuse_twin(ledger: FactLedger, fact: Fact, identity: str) -> None:
+    twin = ledger.known.by_identity.get(identity, fact.id)
+    if twin != fact.id:
+        problem = f"is known already, as fact {twin}; remove this one"
+        raise RefusedInput("new", problem)
 
 
 def clean_fact_text(text: str) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from aftercall.db.corrections import list_chains
+from aftercall.db.corrections import DECISION, list_chains
 from aftercall.db.statements import InValues, PreparedStatement, insert_into, lock_name
 from aftercall.db.tables import fact_occurrences, facts
 from aftercall.faults import fault_point
@@ -90,20 +90,19 @@ def list_occurrences(connection: Connection, fact_id: str) -> list[Occurrence]:
     return [Occurrence(**row._mapping) for row in connection.execute(query)]
 
 
-def lock_memory(connection: Connection, key: MemoryKey) -> None:
-    """Until the transaction ends."""
-    lock_name(connection, *key)
-
-
 def open_ledger(connection: Connection, key: MemoryKey, vault: Vault) -> FactLedger:
     """Locks the memory until the transaction ends."""
-    lock_memory(connection, key)
+    lock_name(connection, *key)
     outlines = map(FactOutline._make, _OUTLINES.fetch(connection, key._asdict()))
     ledger = FactLedger(
         key, outlines, lambda fact_ids: fetch_facts(connection, fact_ids), vault
     )
     agent_id, caller = key
-    ledger.corrections = list_chains(connection, agent_id, ("fact",), caller=caller)
+    things = ("fact", DECISION)
+    chains = list_chains(connection, agent_id, things, caller=caller)
+    ledger.corrections = [chain for chain in chains if chain[0].what == "fact"]
+    decided = [one for chain in chains for one in chain if one.what == DECISION]
+    ledger.decisions = sorted(decided, key=lambda one: one.id)
     return ledger
 
 
@@ -126,8 +125,13 @@ def save_ledger(connection: Connection, ledger: FactLedger, vault: Vault) -> Non
     added = _add_occurrences(connection, ledger, said, vault)
     if said_again := sorted({fact_id for fact_id, _, _ in said} - created):
         _COUNT_OCCURRENCES.execute(connection, {"ids": said_again})
-    _seal_occurrences(connection, ledger.made_secret, vault)
-    _update_passages(connection, ledger, added)
+    changed_ids = sorted(ledger.reindexed)
+    if secret := [one for one in changed_ids if ledger.facts[one].is_secret]:
+        _seal_occurrences(connection, secret, vault)
+    _add_passages(connection, ledger, added)
+    reindex_facts(connection, changed_ids)
+    if ledger.dropped:
+        _delete_facts(connection, ledger.dropped)
 
 
 def update_facts(connection: Connection, changed: Iterable[Fact], vault: Vault) -> None:
@@ -184,8 +188,6 @@ def _seal_occurrences(
     connection: Connection, fact_ids: Sequence[str], vault: Vault
 ) -> None:
     """A fact has become secret: seal its earlier occurrences too."""
-    if not fact_ids:
-        return
     said = fact_occurrences.c
     query = select(said.id, said.words, said.context).where(said.fact_id.in_(fact_ids))
     for row in connection.execute(query).all():
@@ -196,17 +198,12 @@ def _seal_occurrences(
         )
 
 
-def _update_passages(
+def _add_passages(
     connection: Connection, ledger: FactLedger, added: Iterable[Occurrence]
 ) -> None:
-    if removed := (*ledger.made_secret, *ledger.restored):
-        passage_store.remove_facts(connection, removed)
-    said = list(added)
-    for fact_id in ledger.restored:
-        said += list_occurrences(connection, fact_id)
     passages = []
     retired = dict.fromkeys(ledger.retired)
-    for item in said:
+    for item in added:
         fact = ledger.facts[item.fact_id]
         if not fact.is_secret:
             passages.append(_to_passage(fact, item))
@@ -214,11 +211,15 @@ def _update_passages(
             retired[fact.id] = None
     if passages:
         passage_store.record_mentions(connection, passages)
-    open_retired = [
-        fact_id for fact_id in retired if not ledger.facts[fact_id].is_secret
-    ]
-    if open_retired:
-        passage_store.retire_facts(connection, open_retired)
+    open_ids = [one for one in retired if not ledger.facts[one].is_secret]
+    if open_ids:
+        passage_store.retire_facts(connection, open_ids)
+
+
+def _delete_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
+    passage_store.remove_facts(connection, fact_ids)
+    for column in (fact_occurrences.c.fact_id, facts.c.id):
+        connection.execute(delete(column.table).where(column.in_(fact_ids)))
 
 
 def _to_row(fact: Fact, vault: Vault) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 Secrets are stored sealed; only `reveal` and `list_confided_words` open them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, time, timedelta, tzinfo
 from functools import cache
 from typing import Any, TypeVar
 
@@ -22,7 +22,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
+from aftercall.clock import format_instant, parse_instant
 from aftercall.db.connect import Database
+from aftercall.db.corrections import Correction
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import InValues, PreparedStatement, insert_into
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
@@ -34,9 +36,10 @@ from aftercall.memory.fact_rows import (
     save_ledger,
     to_fact,
 )
-from aftercall.memory.ledger import CORRECTED_BY_KEY, FactLedger
+from aftercall.memory.ledger import FactLedger
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Extraction, Fact, Gist, MemoryKey, Occurrence
+from aftercall.model.passages import Passage, SearchHit
 from aftercall.model.reading import Category, KnownFact, Visibility
 
 T = TypeVar("T")
@@ -101,13 +104,12 @@ class FactStore:
         self,
         key: MemoryKey,
         work: Callable[[FactLedger], T],
-        log: Callable[[T], Extraction | None] = lambda _: None,
-        audit: Write = lambda connection: None,
+        also: Callable[[Connection, T], None] = lambda connection, done: None,
     ) -> T:
-        """Run `work` on one memory as its only writer; changes and logs commit together."""
+        """Run `work` on one memory as its only writer; `also` writes in the same transaction."""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                return self._update_once(key, work, log, audit)
+                return self._update_once(key, work, also)
             except IntegrityError:
                 # another writer added the same fact: the next attempt sees it
                 if attempt == MAX_ATTEMPTS:
@@ -118,8 +120,7 @@ class FactStore:
         self,
         key: MemoryKey,
         work: Callable[[FactLedger], T],
-        log: Callable[[T], Extraction | None],
-        audit: Write,
+        also: Callable[[Connection, T], None],
     ) -> T:
         with self._database.write() as connection:
             ledger = open_ledger(connection, key, self.vault)
@@ -127,38 +128,10 @@ class FactStore:
             save_ledger(connection, ledger, self.vault)
             for agent_id in (key.agent_id, *self._list_others(key.agent_id)):
                 invalidate_briefing(connection, agent_id, key.caller)
-            if entry := log(done):
-                _write_log(connection, entry)
-            audit(connection)
+            also(connection, done)
             fault_point("facts.before_commit")
         fault_point("facts.after_commit")
         return done
-
-    def restore(self, fact_id: str, audit: Write = lambda connection: None) -> Fact:
-        fact = self.get(fact_id)
-
-        def restore(ledger: FactLedger) -> Fact:
-            by = fact.metadata.get(CORRECTED_BY_KEY)
-            newest = [chain[-1] for chain in ledger.corrections]
-            if any(one.id == by and one.is_removal for one in newest):
-                undo = f"`aftercall corrections undo {by}` puts it back"
-                raise RefusedInput("fact", f"{fact_id} was removed by a person; {undo}")
-            return ledger.restore(fact_id)
-
-        return self.update(fact.key, restore, audit=audit)
-
-    def settle(
-        self,
-        fact_id: str,
-        audit: Write = lambda connection: None,
-        *,
-        keep_all: bool = False,
-    ) -> Fact:
-        """A person settles a dispute: this fact holds, or all of them do."""
-        key = self.get(fact_id).key
-        return self.update(
-            key, lambda ledger: ledger.settle(fact_id, keep_all=keep_all), audit=audit
-        )
 
     def list_dispute(self, fact: Fact) -> list[Fact]:
         """The facts of its dispute, newest first; empty if there is none."""
@@ -173,7 +146,7 @@ class FactStore:
 
     def save_extraction(self, entry: Extraction) -> None:
         with self._database.write() as connection:
-            _write_log(connection, entry)
+            write_log(connection, entry)
 
     def find_extraction(self, call_id: str) -> Extraction | None:
         query = select(extraction_log).where(extraction_log.c.call_id == call_id)
@@ -337,5 +310,133 @@ _CONFIDED = PreparedStatement(  # asked for by every step of every call
 )
 
 
-def _write_log(connection: Connection, entry: Extraction) -> None:
+def write_log(connection: Connection, entry: Extraction) -> None:
     _log_statement(connection.dialect.name).execute(connection, vars(entry))
+
+
+HIDDEN = "(secret)"
+PAGE_SIZE = 500
+_INTERNAL = ("key", "identity", "matching")
+
+
+def fact_json(fact: Fact, *, reveal: bool = False) -> dict[str, Any]:
+    """With `reveal`, a fact whose secrets `FactStore.reveal` opened."""
+    shown = {"id": fact.id, "agent_id": fact.key.agent_id, "caller": fact.key.caller}
+    shown |= {
+        name: _plain(value)
+        for name, value in vars(fact).items()
+        if name not in _INTERNAL
+    }
+    shown["state"] = fact.state
+    if fact.is_secret and not reveal:
+        shown |= {"content": HIDDEN, "summary": HIDDEN}
+    return shown
+
+
+def occurrence_json(item: Occurrence, *, is_hidden: bool) -> dict[str, Any]:
+    shown = {name: _plain(value) for name, value in vars(item).items()}
+    return shown | ({"words": HIDDEN, "context": HIDDEN} if is_hidden else {})
+
+
+def whole_fact_json(
+    store: FactStore, fact_id: str, *, reveal: bool = False
+) -> dict[str, Any]:
+    """A fact with its occurrences and the chain it belongs to."""
+    fact, occurrences = store.get(fact_id), store.list_occurrences(fact_id)
+    if reveal:
+        fact, occurrences = (
+            store.reveal(fact),
+            [store.reveal(item) for item in occurrences],
+        )
+    is_hidden = fact.is_secret and not reveal
+    return fact_json(fact, reveal=reveal) | {
+        "occurrences": [
+            occurrence_json(item, is_hidden=is_hidden) for item in occurrences
+        ],
+        "history": [link.id for link in store.get_history(fact_id)],
+        "disputed_with": [
+            other.id for other in store.list_dispute(fact) if other.id != fact_id
+        ],
+    }
+
+
+def extraction_json(store: FactStore, call_id: str) -> dict[str, Any] | None:
+    entry = store.find_extraction(call_id)
+    if entry is None:
+        return None
+    shown = {
+        name: _plain(value) for name, value in vars(entry).items() if name != "call_id"
+    }
+    return shown | {"facts": store.list_ids_of_call(call_id)}
+
+
+def iter_whole_facts(
+    store: FactStore, wanted: FactFilter, *, reveal: bool = False
+) -> Iterable[dict[str, Any]]:
+    """Every matching fact, read page by page."""
+    after = ""
+    while page := store.page(replace(wanted, after=after, limit=PAGE_SIZE)):
+        for fact in page:
+            yield whole_fact_json(store, fact.id, reveal=reveal)
+        after = page[-1].id
+
+
+def parse_as_of(name: str, text: str, zone: tzinfo) -> datetime:
+    """A day means its end; a time needs a zone."""
+    try:
+        if len(text) != len("2026-05-03"):
+            return parse_instant(text)
+        day = datetime.fromisoformat(text).date()
+        next_day = datetime.combine(day, time(), zone) + timedelta(days=1)
+        return parse_instant(next_day - timedelta(milliseconds=1))
+    except (ValueError, OverflowError):
+        raise RefusedInput(
+            name,
+            "is not a day (2026-05-03) or a time with its zone (2026-05-03T12:00:00Z)",
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    return format_instant(value) if isinstance(value, datetime) else value
+
+
+def hit_json(hit: SearchHit) -> dict[str, Any]:
+    """Without the words around a fact: search finds it by them, but they are not shown."""
+    return _passage_json(hit.passage) | {
+        "score": round(hit.score, 4),
+        "before": [_passage_json(turn) for turn in hit.before],
+        "after": [_passage_json(turn) for turn in hit.after],
+    }
+
+
+def _passage_json(passage: Passage) -> dict[str, Any]:
+    return {
+        "kind": passage.kind,
+        "call": passage.call_id,
+        "turn": passage.seq or None,
+        "fact": passage.ref,
+        "agent": passage.agent_id,
+        "caller": passage.caller,
+        "speaker": passage.speaker or None,
+        "category": passage.category or None,
+        "visibility": passage.visibility,
+        "at": format_instant(passage.at),
+        "until": format_instant(passage.until) if passage.until else None,
+        "mentions": passage.mentions,
+        "text": passage.text,
+    }
+
+
+def correction_json(correction: Correction) -> dict[str, Any]:
+    """A secret only shows that it exists."""
+    old, new = correction.old, correction.new
+    return {
+        "id": correction.id,
+        "what": correction.what,
+        "caller": correction.caller,
+        "call": correction.call_id,
+        "old": HIDDEN if is_sealed(old or "") else old,
+        "new": HIDDEN if is_sealed(new or "") else new,
+        "who": correction.who,
+        "at": format_instant(correction.at),
+    }

@@ -21,8 +21,9 @@ from aftercall.log import get_logger
 from aftercall.memory.claims import read_claim
 from aftercall.memory.dedupe import SubjectMatch, contradicts, match_subjects
 from aftercall.memory.embedding import load_factory
+from aftercall.memory.fact_corrections import is_decided
 from aftercall.memory.fact_store import FactFilter, FactStore
-from aftercall.memory.ledger import RETIRED_BY_KEY, FactLedger
+from aftercall.memory.ledger import FactLedger
 from aftercall.model.calls import Call
 from aftercall.model.facts import Fact
 from aftercall.settings import Settings
@@ -192,6 +193,8 @@ def _carry_out_one(
     fact, known = ledger.known.find(fact_id), ledger.known.find(known_id)
     if not (fact and known and fact.is_active and known.is_active):
         return None
+    if is_decided(ledger, fact, known):
+        return None
     is_new = not fact.dispute and not known.dispute
     if is_new and how == "both":
         return None
@@ -291,8 +294,7 @@ class CallJudge:
                 known.key == fact.key and known.is_active and not known.is_secret
             )
             is_earlier = known.valid_from <= fact.valid_from
-            was_restored = known.metadata.get(RETIRED_BY_KEY) == fact.id
-            if is_usable and is_earlier and known.id not in seen and not was_restored:
+            if is_usable and is_earlier and known.id not in seen:
                 seen.add(known.id)
                 yield known
 

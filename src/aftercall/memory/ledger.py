@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from aftercall.errors import NotFound, RefusedInput
+from aftercall.errors import RefusedInput
 from aftercall.ids import new_id
 from aftercall.memory.candidates import FactOutline, KnownFacts
 from aftercall.memory.claims import Claim
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 RecordOutcome = Literal["new", "update", "again"]
 CORRECTED_BY_KEY = "corrected_by"  # in metadata: the correction that counts
-RETIRED_BY_KEY = "retired_by"  # in metadata: the fact that had retired a restored one
 
 
 class FactLedger:
@@ -50,13 +49,14 @@ class FactLedger:
         self.key = key
         self.briefed_fact_ids: frozenset[str] = frozenset()
         self.corrections: list[list[Correction]] = []
+        self.decisions: list[Correction] = []
         self.created: list[str] = []
         self.changed: set[str] = set()
         self.retired: list[str] = []
-        self.made_secret: list[str] = []
-        self.restored: list[str] = []
+        self.reindexed: set[str] = set()
+        self.dropped: list[str] = []
         self.occurrences: list[Occurrence] = []
-        self._vault = vault
+        self.vault = vault
         self.known = KnownFacts(outlines, fetch, vault.open)
         self._said_again: set[str] = set()
         self._call_id, self._trace = "", ReadingTrace("")
@@ -108,12 +108,10 @@ class FactLedger:
 
         An earlier one held until this one began. A later one never held.
         """
-        fact = self.known.find(fact_id)
-        if fact is None:
-            raise NotFound(f"there is no fact {fact_id}")
+        fact = self.known.require(fact_id)
         if fact.dispute is None or not fact.is_active:
             raise RefusedInput("fact", f"{fact_id} is not disputed")
-        others = self.known.disputes[fact.dispute] - {fact_id}
+        others = self.known.list_disputed(fact) - {fact_id}
         self.known.fetch(others)
         self._end_dispute({fact_id, *others})
         if not keep_all:
@@ -127,36 +125,36 @@ class FactLedger:
 
     def restore(self, fact_id: str) -> Fact:
         """Undo a retirement: both facts are active and no longer linked."""
-        fact = self.known.find(fact_id)
-        if fact is None:
-            raise NotFound(f"there is no fact {fact_id}")
+        fact = self.known.require(fact_id)
         if fact.is_active:
             raise RefusedInput("fact", f"{fact_id} is not retired")
         if twin := self.known.by_identity.get(fact.identity):
             raise RefusedInput("fact", f"{fact_id} is active again already, as {twin}")
-        by = fact.superseded_by
-        successor = self.known.find(by)
+        successor = self.known.find(fact.superseded_by)
         if successor and successor.supersedes == fact_id:
             since = successor.first_seen_at if fact.never_true else successor.valid_from
-            self._change(successor.id, supersedes=None, valid_from=since)
-        self._change(
-            fact_id,
+            self.change(successor.id, supersedes=None, valid_from=since)
+        self.reactivate(fact)
+        return self.facts[fact_id]
+
+    def reactivate(self, fact: Fact) -> None:
+        """It holds again, and so does what hangs on it."""
+        self.change(
+            fact.id,
             is_active=True,
             valid_until=None,
             superseded_by=None,
             never_true=False,
-            metadata=fact.metadata | {RETIRED_BY_KEY: by},
         )
-        for one in [one for one in self._list_dependents(fact) if one.doubt == fact_id]:
-            self._change(one.id, doubt=None)
-        self.known.by_identity[fact.identity] = fact_id
-        self.restored.append(fact_id)
-        return self.facts[fact_id]
+        for one in [one for one in self._list_dependents(fact) if one.doubt == fact.id]:
+            self.change(one.id, doubt=None)
+        self.known.by_identity[fact.identity] = fact.id
+        self.reindexed.add(fact.id)
 
     def _decide(self, found: AcceptedDraft) -> tuple[str, str | None]:
         if by_id := self._decide_by_id(found.draft, found.claim):
             return by_id
-        identity = hash_identity(found.claim, self._vault)
+        identity = hash_identity(found.claim, self.vault)
         if known := self.known.by_identity.get(identity):
             return "same", known
         near = self.known.list_near(found.claim, identity)
@@ -208,13 +206,13 @@ class FactLedger:
         at = found.evidence.at
         visibility = max(fact.visibility, found.visibility, key=LEVELS.index)
         if visibility == "secret" and not fact.is_secret:
-            self.made_secret.append(fact_id)
+            self.reindexed.add(fact_id)
         claim = self.known.get_claim(fact_id)
         matching = (
-            hash_matching(claim, visibility, self._vault) if claim else fact.matching
+            hash_matching(claim, visibility, self.vault) if claim else fact.matching
         )
         is_clear = not found.needs_confirmation
-        self._change(
+        self.change(
             fact_id,
             visibility=visibility,
             matching=matching,
@@ -226,7 +224,11 @@ class FactLedger:
             if fact.supersedes is None and at < fact.valid_from
             else fact.valid_from,
         )
-        sentiment = self._choose_repeat_sentiment(fact, found)
+        # A fact from the briefing was brought up by the agent: the caller confirmed it.
+        sentiment = "confirmation"
+        if fact_id not in self.briefed_fact_ids:
+            manner = "said" if fact.occurrence_count < 2 else "repeated"
+            sentiment = _choose_sentiment(found, manner)
         self._add_occurrence(fact_id, found, sentiment)
         if fact.dispute is None or not fact.is_active:
             return
@@ -244,7 +246,7 @@ class FactLedger:
         if at < last:
             return
         if self.facts[fact_id].valid_from < last:
-            self._change(fact_id, valid_from=at)
+            self.change(fact_id, valid_from=at)
         self.settle(fact_id)
 
     def dispute(self, known: str, new: str) -> None:
@@ -252,13 +254,13 @@ class FactLedger:
         dispute = self.known.get(known).dispute or known
         for fact_id in (known, new):
             self.known.disputes[dispute].add(fact_id)
-            self._change(fact_id, dispute=dispute)
+            self.change(fact_id, dispute=dispute)
 
     def _end_dispute(self, members: Iterable[str]) -> None:
         self.known.fetch(members)
         for fact_id in members:
             self.known.disputes[str(self.facts[fact_id].dispute)].discard(fact_id)
-            self._change(fact_id, dispute=None)
+            self.change(fact_id, dispute=None)
 
     def _pass_dispute(self, fact: Fact, by: str) -> None:
         """What replaces a disputed fact takes its part in the dispute."""
@@ -278,8 +280,8 @@ class FactLedger:
         ordered = sorted(past.values(), key=lambda one: (one.valid_from, one.id))
         for before, after in pairwise([*(one.id for one in ordered), holds]):
             until = self.facts[after].valid_from
-            self._change(before, superseded_by=after, valid_until=until)
-            self._change(after, supersedes=before)
+            self.change(before, superseded_by=after, valid_until=until)
+            self.change(after, supersedes=before)
 
     def _list_chain(self, fact_id: str | None) -> list[Fact]:
         """The chain from its first fact to this one."""
@@ -289,17 +291,9 @@ class FactLedger:
             fact_id = fact.supersedes
         return chain
 
-    def _choose_repeat_sentiment(self, fact: Fact, found: AcceptedDraft) -> str:
-        """A fact from the briefing was brought up by the agent: the caller confirmed it."""
-        if fact.id in self.briefed_fact_ids:
-            return "confirmation"
-        return _choose_sentiment(
-            found, "said" if fact.occurrence_count < 2 else "repeated"
-        )
-
     def _replace(self, known: str, found: AcceptedDraft) -> None:
         old, at = self.known.get(known), found.evidence.at
-        identity = hash_identity(found.claim, self._vault)
+        identity = hash_identity(found.claim, self.vault)
         if twin := self.known.by_identity.get(identity):
             # A model names what a fact that is known already replaces.
             self._record_again(twin, found)
@@ -342,9 +336,9 @@ class FactLedger:
             superseded_by=later.id,
             valid_until=later.valid_from,
         )
-        self._change(later.id, supersedes=new)
+        self.change(later.id, supersedes=new)
         if self.known.find(earlier) is not None:
-            self._change(str(earlier), superseded_by=new, valid_until=found.evidence.at)
+            self.change(str(earlier), superseded_by=new, valid_until=found.evidence.at)
 
     def _retire(
         self, fact_id: str, by: str, at: datetime, *, never_true: bool = False
@@ -354,7 +348,7 @@ class FactLedger:
         self.known.retired_by_identity[fact.identity].add(fact_id)
         if fact.dispute:
             self._pass_dispute(fact, by)
-        self._change(
+        self.change(
             fact_id,
             is_active=False,
             valid_until=fact.valid_from if never_true else max(at, fact.valid_from),
@@ -364,7 +358,7 @@ class FactLedger:
         self.retired.append(fact_id)
         for one in self._list_dependents(fact):
             if one.is_active and one.id != by and one.doubt is None:
-                self._change(one.id, doubt=fact_id)
+                self.change(one.id, doubt=fact_id)
 
     def _list_dependents(self, fact: Fact) -> list[Fact]:
         """Facts that hang on this one: they name its value, or speak of what follows from it."""
@@ -398,8 +392,8 @@ class FactLedger:
             supersedes=None,
             superseded_by=None,
             is_active="superseded_by" not in links,
-            identity=hash_identity(found.claim, self._vault),
-            matching=hash_matching(found.claim, found.visibility, self._vault),
+            identity=hash_identity(found.claim, self.vault),
+            matching=hash_matching(found.claim, found.visibility, self.vault),
             reader=self._trace.reader,
             prompt_hash=self._trace.prompt,
         )
@@ -435,8 +429,8 @@ class FactLedger:
             )
         )
 
-    def _change(self, fact_id: str, **values: object) -> None:
-        self.facts[fact_id] = replace(self.facts[fact_id], **values)  # type: ignore[arg-type]
+    def change(self, fact_id: str, **values: object) -> None:
+        self.facts[fact_id] = replace(self.known.get(fact_id), **values)  # type: ignore[arg-type]
         self.changed.add(fact_id)
 
 

@@ -8,8 +8,14 @@ from aftercall.db.connect import Database
 from aftercall.memory.embedding import Embedder, embed_query, find_nearest
 from aftercall.memory.fact_store import FactStore
 from aftercall.memory.postings import PassageReader, open_passages
-from aftercall.memory.query import MAX_QUERY_CHARS, SearchQuery, parse_query
-from aftercall.memory.ranking import WEIGHTS, QueryRanking, Weights
+from aftercall.memory.ranking import (
+    MAX_QUERY_CHARS,
+    WEIGHTS,
+    QueryRanking,
+    SearchQuery,
+    Weights,
+    parse_query,
+)
 from aftercall.memory.visibility import LEVELS, gives_away, is_releasable, memory_key
 from aftercall.model.facts import SHARED_CALLER, Fact, MemoryKey
 from aftercall.model.followups import Trust

@@ -48,8 +48,6 @@ _SPELLED = by_form(
         "parents": "folks",
         "wife": "missus",
         "husband": "hubby",
-        "sister": "sis",
-        "brother": "bro",
         "child": "kid",
         "children": "kids",
         "doctor": "gp",

@@ -81,9 +81,9 @@ def to_terms(text: str) -> str:
 _VOWELS = frozenset("aeiou")
 
 
-def _read_endings(text: str) -> list[tuple[str, str]]:
+def _read_endings(text: str) -> dict[str, str]:
     """ "icate>ic": an ending, and the one that takes its place."""
-    return [(old, new) for old, _, new in (one.partition(">") for one in text.split())]
+    return {old: new for old, _, new in (one.partition(">") for one in text.split())}
 
 
 _SECOND = _read_endings(
@@ -159,23 +159,21 @@ def _without_tense(word: str) -> str:
     return rest + "e" if _measure(rest) == 1 and _ends_short(rest) else rest
 
 
-def _exchange(word: str, endings: list[tuple[str, str]]) -> str:
-    for ending, other in endings:
-        if word.endswith(ending):
-            rest = word.removesuffix(ending)
-            return rest + other if _measure(rest) else word
-    return word
+def _exchange(word: str, endings: dict[str, str]) -> str:
+    if not word.endswith(tuple(endings)):
+        return word
+    ending = next(ending for ending in endings if word.endswith(ending))
+    rest = word.removesuffix(ending)
+    return rest + endings[ending] if _measure(rest) else word
 
 
 def _without_suffix(word: str) -> str:
-    for suffix in _FOURTH:
-        if word.endswith(suffix):
-            rest = word.removesuffix(suffix)
-            is_cut = _measure(rest) > 1 and (
-                suffix != "ion" or rest.endswith(("s", "t"))
-            )
-            return rest if is_cut else word
-    return word
+    if not word.endswith(_FOURTH):
+        return word
+    suffix = next(suffix for suffix in _FOURTH if word.endswith(suffix))
+    rest = word.removesuffix(suffix)
+    is_cut = suffix != "ion" or rest.endswith(("s", "t"))
+    return rest if is_cut and _measure(rest) > 1 else word
 
 
 def _without_last_e(word: str) -> str:

@@ -14,7 +14,7 @@ from aftercall.db.corrections import NAMES, CorrectionStore
 from aftercall.faults import fault_point
 from aftercall.journal.store import CallStore
 from aftercall.llm.reader import Reader
-from aftercall.memory.document_store import DocumentStore, make_call_document
+from aftercall.memory.documents import DocumentStore, RememClient, make_call_document
 from aftercall.memory.embedding import Embedder, embed_missing
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.judge import CallJudge
@@ -24,7 +24,6 @@ from aftercall.memory.passage_store import (
     replace_call,
 )
 from aftercall.memory.pins.board import PinBoard, ReaderTopics
-from aftercall.memory.remem import RememClient
 from aftercall.memory.visibility import mask_secrets, memory_key, to_secrets
 from aftercall.model.calls import IMPORTED, Call
 from aftercall.model.facts import Extraction

@@ -27,7 +27,7 @@ from aftercall.db.conversations import belongs_to
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import insert_into, upsert
 from aftercall.db.tables import calls, documents, steps
-from aftercall.memory.document_store import parse_next_call_context
+from aftercall.memory.documents import parse_next_call_context
 from aftercall.model.briefing import RecentCall
 from aftercall.model.calls import Call
 from aftercall.model.people import find_greeted_name

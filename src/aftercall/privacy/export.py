@@ -15,10 +15,14 @@ from aftercall.db.connect import Database
 from aftercall.db.corrections import CorrectionStore
 from aftercall.errors import ConfigError, RefusedInput
 from aftercall.journal.archive import Archive
-from aftercall.memory.fact_store import FactFilter, FactStore
+from aftercall.memory.fact_store import (
+    FactFilter,
+    FactStore,
+    correction_json,
+    iter_whole_facts,
+)
 from aftercall.memory.pins.board import PinBoard
-from aftercall.memory.pins.page import pin_json
-from aftercall.memory.view import correction_json, iter_whole_facts
+from aftercall.memory.pins.store import pin_json
 from aftercall.memory.visibility import memory_key, redact_call
 from aftercall.model.facts import MemoryKey
 from aftercall.model.people import join_party, split_party

@@ -20,7 +20,7 @@ from sqlalchemy import Row, Select, and_, delete, exists, func, select, update
 
 from aftercall.clock import Clock, format_instant
 from aftercall.db.connect import Database
-from aftercall.db.corrections import delete_chains
+from aftercall.db.corrections import delete_chains, delete_decisions
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import chunked
 from aftercall.db.tables import (
@@ -248,7 +248,8 @@ def _forget_facts(
     database: Database, fact_ids: Sequence[str], cutoff: datetime
 ) -> None:
     """A fact that was said again since the listing stays."""
-    still = select(facts.c.id, facts.c.metadata).where(
+    owned = (facts.c.agent_id, facts.c.caller, facts.c.identity)
+    still = select(facts.c.id, facts.c.metadata, *owned).where(
         facts.c.id.in_(fact_ids), facts.c.last_seen_at < cutoff
     )
     with database.write() as connection:
@@ -256,6 +257,8 @@ def _forget_facts(
         expired = [str(row.id) for row in rows]
         corrected = [row.metadata.get(CORRECTED_BY_KEY) for row in rows]
         delete_chains(connection, [str(by) for by in corrected if by])
+        for row in rows:
+            delete_decisions(connection, row.agent_id, row.caller, row.identity)
         unlink_facts(connection, expired)
         connection.execute(delete(passages).where(passages.c.ref.in_(expired)))
         connection.execute(

@@ -20,16 +20,16 @@ from aftercall.journal.journal import ingest_call
 from aftercall.journal.recording_files import recordings_json
 from aftercall.journal.store import CallRow
 from aftercall.journal.view import call_json, row_json
-from aftercall.memory.fact_store import FactFilter
-from aftercall.memory.pins.page import pin_json
-from aftercall.memory.search import find_facts, make_key_scope
-from aftercall.memory.view import (
+from aftercall.memory.fact_store import (
+    FactFilter,
     correction_json,
     extraction_json,
     fact_json,
     parse_as_of,
     whole_fact_json,
 )
+from aftercall.memory.pins.store import pin_json
+from aftercall.memory.search import find_facts, make_key_scope
 from aftercall.memory.visibility import memory_key, redact_call
 from aftercall.model.calls import Call, parse_call_json
 from aftercall.model.facts import MemoryKey, PinState

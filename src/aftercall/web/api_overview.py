@@ -11,8 +11,8 @@ from pydantic import Field
 from aftercall.app import App
 from aftercall.clock import format_instant
 from aftercall.errors import RefusedInput
+from aftercall.memory.fact_store import hit_json, parse_as_of
 from aftercall.memory.search import make_search_scope
-from aftercall.memory.view import hit_json, parse_as_of
 from aftercall.model.people import split_party
 from aftercall.model.reading import Visibility
 from aftercall.privacy.scan import TraceScan

@@ -6,7 +6,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from aftercall.db.corrections import CorrectedThing, Correction
+from aftercall.db.corrections import Correction
 from aftercall.ids import new_id
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, Trust
 from aftercall.who.trust import PolicyRuling
@@ -53,7 +53,7 @@ class CorrectedFollowUp:
 
     titles: tuple[str, ...] = field(default=(), repr=False)  # that it had before
     is_removed: bool = False
-    things: frozenset[CorrectedThing] = frozenset()
+    things: frozenset[str] = frozenset()
 
 
 def index_corrections(

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from datetime import date
 
-from aftercall.memory.query import Day, SearchQuery
 from aftercall.memory.ranking import (
     LENGTH_SHIFT,
     QUESTION,
     TIME,
     WEIGHTS,
+    Day,
     QueryRanking,
+    SearchQuery,
     compute_marks,
 )
 from aftercall.memory.words import to_terms

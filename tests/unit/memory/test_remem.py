@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from aftercall.errors import RememRefused, RememUnavailable
 from aftercall.lab.rest import serve_on_loopback
 from aftercall.lab.services import EmulatedRemem, Fault, make_remem
-from aftercall.memory.remem import RememClient
+from aftercall.memory.documents import RememClient
 from aftercall.model.passages import Document, make_document_id
 from aftercall.settings.providers import RememSettings
 from aftercall.testing import START, VirtualClock

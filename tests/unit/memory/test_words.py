@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.memory.query import (
+from aftercall.memory.ranking import (
     MAX_QUERY_CHARS,
     MAX_QUERY_TERMS,
     Day,

@@ -18,7 +18,7 @@ from aftercall.errors import RefusedInput
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.memory.fact_store import FactStore, Write
-from aftercall.memory.pins import page, store
+from aftercall.memory.pins import store
 from aftercall.memory.pins.topics import (
     Topic,
     find_common_terms,
@@ -100,7 +100,7 @@ class PinBoard:
 
     def sweep(self) -> int:
         """Unpin what has become stale or whose work is done; returns how many pins changed."""
-        quiet = page.QUIET_PERIOD
+        quiet = store.QUIET_PERIOD
         if stale_days := self.settings.memory.pin_stale_days:
             quiet = min(quiet, timedelta(days=stale_days))
         changed, after = 0, ("", "")
@@ -126,17 +126,17 @@ class PinBoard:
         """Every pin of a memory with its page, pinned ones first."""
         with self.database.read() as connection:
             found = store.list_pins(connection, key, state=state)
-            items = page.add_terms(store.list_items(connection, key)) if found else []
+            items = store.add_terms(store.list_items(connection, key)) if found else []
         return [
-            page.make_page(pin, items, self.settings.zone)
+            store.make_page(pin, items, self.settings.zone)
             for pin in self._redact(found)
         ]
 
     def get(self, pin_id: str) -> PinPage:
         with self.database.read() as connection:
             pin = store.get_pin(connection, pin_id)
-            items = page.add_terms(store.list_items(connection, pin.key))
-        return page.make_page(self._redact([pin])[0], items, self.settings.zone)
+            items = store.add_terms(store.list_items(connection, pin.key))
+        return store.make_page(self._redact([pin])[0], items, self.settings.zone)
 
     def list_for_briefing(self, key: MemoryKey) -> tuple[BriefingPin, ...]:
         """Pins for the next briefing. A person's note replaces the status."""
@@ -262,13 +262,13 @@ class PinBoard:
             )
             terms = tuple(dict.fromkeys((*pin.terms, *topic.terms)))
             wanted[pin.id] = replace(pin, terms=terms)
-        items = page.add_terms(store.list_items(connection, key)) if wanted else []
+        items = store.add_terms(store.list_items(connection, key)) if wanted else []
         before = {pin.id: pin for pin in known}
         changed = []
         for pin in wanted.values():
             fresh = _update_pin(pin, spoken, items, now, memory.pin_stale_days)
             if not pin.is_decided_by_hand and set(pin.terms) <= common:
-                fresh = replace(fresh, state="unpinned", reason=page.COMMON_REASON)
+                fresh = replace(fresh, state="unpinned", reason=store.COMMON_REASON)
             old = before.get(pin.id)
             if old is None or old.state != fresh.state:
                 fresh = replace(fresh, changed_at=now)
@@ -298,13 +298,13 @@ def _update_pin(
     stale_days: int,
 ) -> Pin:
     """The pin with its history, and the state that follows from it."""
-    history = page.make_history(pin, spoken)
+    history = store.make_history(pin, spoken)
     fresh = replace(
         pin, history=history, last_at=history[-1].at if history else pin.last_at
     )
     if pin.is_decided_by_hand:
         return fresh
-    state, reason = page.choose_state(fresh, spoken, items, now, stale_days)
+    state, reason = store.choose_state(fresh, spoken, items, now, stale_days)
     return replace(fresh, state=state, reason=reason)
 
 

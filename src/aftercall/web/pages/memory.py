@@ -13,10 +13,14 @@ from starlette.concurrency import run_in_threadpool
 from aftercall.db.corrections import NAMES, CorrectedThing
 from aftercall.errors import RefusedInput
 from aftercall.memory.fact_corrections import MAX_FACT_CHARS
-from aftercall.memory.fact_store import FactFilter
+from aftercall.memory.fact_store import (
+    FactFilter,
+    correction_json,
+    parse_as_of,
+    whole_fact_json,
+)
 from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.memory.search import make_key_scope
-from aftercall.memory.view import correction_json, parse_as_of, whole_fact_json
 from aftercall.memory.visibility import memory_key
 from aftercall.model.reading import CATEGORIES
 from aftercall.web.page_store import parse_caller, parse_party, require_party
@@ -61,14 +65,13 @@ def _make_facts_router(context: PageContext) -> APIRouter:
 
     @router.post("/facts/{fact_id}/restore", dependencies=change)
     async def post_restore(fact_id: str) -> RedirectResponse:
-        audit = context.app.audit.make_writer(WHO, "restored", fact_id)
-        await run_in_threadpool(context.app.facts.restore, fact_id, audit)
+        await run_in_threadpool(context.app.corrections.restore, fact_id, WHO)
         return RedirectResponse(f"/memory/facts/{fact_id}", 303)
 
     @router.post("/facts/{fact_id}/settle", dependencies=change)
     async def post_settle(fact_id: str, both: bool = False) -> RedirectResponse:
-        audit = context.app.audit.make_writer(WHO, "settled", fact_id)
-        await run_in_threadpool(context.app.facts.settle, fact_id, audit, keep_all=both)
+        settle = context.app.corrections.settle
+        await run_in_threadpool(settle, fact_id, WHO, both=both)
         return RedirectResponse(f"/memory/facts/{fact_id}", 303)
 
     return router

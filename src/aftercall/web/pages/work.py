@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.db.corrections import FOLLOWUPS
-from aftercall.memory.view import correction_json
+from aftercall.memory.fact_store import correction_json
 from aftercall.model.followups import FollowUp, FollowUpState
 from aftercall.model.reading import REQUEST_KINDS
 from aftercall.web.pages.context import WHO, PageContext
