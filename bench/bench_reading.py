@@ -1,11 +1,12 @@
 """How well the reader by rules reads labelled calls.
 
     python bench/bench_reading.py              our own calls: those its rules were written
-    against, and those kept unread python bench/bench_reading.py PATH …       any labelled
-    calls, as files or as folders of them
+                                               against, and those kept unread
+    python bench/bench_reading.py PATH …       any labelled calls, as files or folders of them
+    python bench/bench_reading.py --ablate     each pattern of acts.toml switched off in turn
 
 Keep it so: when a rule is to be changed, never read a call that `calls/UNREAD` names, nor what
-was missed in it.
+was missed in it. A pattern that helps only the calls it was written for goes.
 """
 
 import json
@@ -13,8 +14,10 @@ import math
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from unittest.mock import patch
 
 from aftercall.evaluation import Score
+from aftercall.llm.rules import acts
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import parse_call
 from tables import met, print_table
@@ -50,7 +53,13 @@ def score(files: Iterable[Path]) -> Score:
 def figures(total: Score) -> list[Figure]:
     """Name, measured, aim, and whether more is better."""
     return [
-        ("requests, F1", total.f1("requests"), 0.80, True),
+        (
+            "requests, precision",
+            total["requests, precision"].share,
+            0.85,
+            True,
+        ),
+        ("requests, recall", total["requests, recall"].share, 0.60, True),
         (
             "due day right, of those found",
             total["due day right"].share,
@@ -72,7 +81,7 @@ def figures(total: Score) -> list[Figure]:
             1.0,
             True,
         ),
-        ("profile, precision", total["profile, precision"].share, 0.97, True),
+        ("profile, precision", total["profile, precision"].share, 0.95, True),
         ("profile, recall", total["profile, recall"].share, 0.85, True),
         (
             "forbidden strings",
@@ -105,7 +114,30 @@ def print_figures(columns: dict[str, list[Path]]) -> None:
     print_table("The reader by rules on labelled calls", ["", *heads, "aim", ""], rows)
 
 
+def ablate(files: list[Path]) -> None:
+    """Requests lost and won when one pattern is switched off; nothing of either is dead weight."""
+    load = acts.load_table
+    whole = score(files)
+    rows = []
+    for speaker in ("caller", "agent"):
+        table = load(speaker)
+        for row in table:
+            rest = tuple(other for other in table if other is not row)
+            tables = {"caller": load("caller"), "agent": load("agent"), speaker: rest}
+            with patch.object(acts, "load_table", tables.__getitem__):
+                part = score(files)
+            kept, told = (each["requests, precision"] for each in (part, whole))
+            hits = kept.right - told.right
+            made_up = kept.wrong - told.wrong
+            pattern = row[2].pattern[13:73]
+            rows.append([row[0], f"{hits:+}", f"{made_up:+}", pattern])
+    print_table("One pattern less", ["act", "right", "wrong", "pattern"], rows)
+
+
 def main(paths: list[Path]) -> None:
+    if paths == [Path("--ablate")]:
+        ablate(gather([FOLDER]))
+        return
     if paths:
         print_figures({"calls": gather(paths)})
         return

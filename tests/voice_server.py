@@ -19,11 +19,10 @@ from aftercall.clock import SystemClock
 from aftercall.engine.voice import VoiceEvent, VoiceSession
 from aftercall.lab import telnyx_rest
 from aftercall.lab.deepgram import EmulatedDeepgram
-from aftercall.lab.engine import EmulatedEngine
+from aftercall.lab.engine import EmulatedEngine, Script
 from aftercall.lab.media import MediaPhone, TelnyxSide
 from aftercall.lab.openai_realtime import EmulatedRealtime
 from aftercall.lab.rest import REFUSALS
-from aftercall.lab.script import Script
 from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.model.calls import Call

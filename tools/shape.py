@@ -1,7 +1,7 @@
 """The shape of the package as one table: size, width, density, complexity, names, imports.
 
 Run `python tools/shape.py` to print it. `tests/unit/test_shape.py` fails past a limit.
-The reader by rules and the words it shares with memory are left out by name until they are rebuilt.
+The reader by rules and the words of memory are left out by name until their issues are closed.
 """
 
 import ast
@@ -14,9 +14,9 @@ from functools import cached_property
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "src" / "aftercall"
-LEFT_OUT = (
+LEFT_OUT: tuple[str, ...] = (
     "llm/rules/",
-    *(f"memory/{name}.py" for name in ("figures", "stemming", "wording", "words")),
+    *(f"memory/{name}.py" for name in ("stemming", "wording", "words")),
 )
 MAX_COLUMNS = 100
 SMALL_FILE_LINES = 30

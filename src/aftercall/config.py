@@ -9,7 +9,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +51,31 @@ class LoadedConfig:
     settings: Settings
     values: tuple[SettingValue, ...]
     warnings: tuple[str, ...]
+    file: Path | None = None
 
 
 def load_config(
     file: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> LoadedConfig:
     """Reads `file`, else ./aftercall.toml if it exists; the environment overrides both."""
-    environ = os.environ if environ is None else environ
     path = file or Path("aftercall.toml")
-    data = _read_toml(path) if file or path.is_file() else {}
+    is_read = bool(file) or path.is_file()
+    text = _read_text(path) if is_read else ""
+    loaded = parse_config(text, path, os.environ if environ is None else environ)
+    named = [value.key for value in loaded.values if value.origin == str(path)]
+    commands = [key for key in COMMAND_SETTINGS if key in named]
+    warnings = loaded.warnings
+    if commands and file is None:
+        warnings = (_describe_commands(path, commands), *warnings)
+    return replace(loaded, warnings=warnings, file=path if is_read else None)
+
+
+def parse_config(text: str, path: Path, environ: Mapping[str, str]) -> LoadedConfig:
+    """The settings in the text of a file. `path` is named in errors; nothing is read there."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: is not valid TOML ({error})") from None
     _refuse_unknown(data, path)
     origins: dict[str, str] = {}
     for key, env, _ in list_settings():
@@ -73,9 +89,6 @@ def load_config(
     except ValidationError as error:
         raise _to_config_error(error, origins) from None
     warnings = tuple(_warnings(settings, environ))
-    commands = [key for key in COMMAND_SETTINGS if origins.get(key) == str(path)]
-    if commands and file is None:
-        warnings = (_describe_commands(path, commands), *warnings)
     return LoadedConfig(settings, describe_settings(settings, origins), warnings)
 
 
@@ -110,17 +123,15 @@ def _env_name(key: str, field: FieldInfo) -> str:
     return named[0] if named else ENV_PREFIX + key.replace(".", "_").upper()
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def _read_text(path: Path) -> str:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return path.read_text("utf-8")
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: is not valid UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: is not valid TOML ({error})") from None
 
 
 def _refuse_unknown(data: dict[str, Any], path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Checks the machine and the settings, and says what to do about each problem."""
+"""Checks this machine and the settings, and says what to do about each problem."""
 
 import os
 import shutil
@@ -36,6 +36,7 @@ class Check:
     name: str
     state: Literal["ok", "warn", "fail"]
     detail: str
+    advice: str = ""
 
 
 def run_checks(loaded: LoadedConfig) -> Iterator[Check]:
@@ -51,16 +52,28 @@ def run_checks(loaded: LoadedConfig) -> Iterator[Check]:
     yield _check_reader(settings)
     if settings.receptionist.speech:
         yield _check_speech()
+    yield from _check_settings_file(loaded)
     for warning in loaded.warnings:
         yield Check("settings", "warn", warning)
     if settings.public_url is None:
         yield Check(
             "public address",
             "warn",
-            "not set: carriers cannot reach this server; set AFTERCALL_PUBLIC_URL to answer "
-            "phone calls",
+            "not set: carriers cannot reach this server",
+            "set AFTERCALL_PUBLIC_URL to answer phone calls",
         )
     yield _check_api_token(settings)
+
+
+def _check_settings_file(loaded: LoadedConfig) -> Iterator[Check]:
+    """The file may hold keys of a carrier and of models."""
+    if loaded.file is None:
+        return
+    if stat.S_IMODE(loaded.file.stat().st_mode) & OTHER_USERS:
+        advice = f"run `chmod 600 {loaded.file}`"
+        yield Check("settings", "warn", f"{loaded.file} can be read by others", advice)
+    else:
+        yield Check("settings", "ok", f"{loaded.file}, only this user can open it")
 
 
 def _check_api_token(settings: Settings) -> Check:
@@ -68,19 +81,17 @@ def _check_api_token(settings: Settings) -> Check:
     if token := settings.api_token:
         if len(token) >= MIN_UNGUESSABLE_CHARS:
             return Check(name, "ok", "set")
-        detail = (
-            f"shorter than {MIN_UNGUESSABLE_CHARS} characters, so it might be guessed; unset it "
-            "and Aftercall makes a long one"
-        )
-        return Check(name, "warn", detail)
+        detail = f"shorter than {MIN_UNGUESSABLE_CHARS} characters: it may be guessed"
+        return Check(name, "warn", detail, "unset it; Aftercall makes a long one")
     file = settings.home / TOKEN_FILE
     try:
         mode = stat.S_IMODE(file.stat().st_mode)
     except OSError:
         return Check(name, "ok", "made at the first start")
     if mode & OTHER_USERS:
-        detail = f"{file} can be read by others; run `chmod 600 {file}`"
-        return Check(name, "warn", detail)
+        return Check(
+            name, "warn", f"{file} can be read by others", f"run `chmod 600 {file}`"
+        )
     return Check(name, "ok", "made here; `aftercall token` shows it")
 
 
@@ -105,8 +116,8 @@ def _check_reader(settings: Settings) -> Check:
 def _check_speech() -> Check:
     missing = find_missing()
     if missing:
-        detail = f"{missing}; until then the receptionist speaks through the carrier"
-        return Check("speech", "warn", detail)
+        advice = "until then the receptionist speaks through the carrier"
+        return Check("speech", "warn", missing, advice)
     return Check("speech", "ok", "the receptionist speaks and listens on this machine")
 
 
@@ -117,8 +128,8 @@ def _check_full_text() -> Check:
                 "CREATE VIRTUAL TABLE words USING fts5(word, tokenize='porter')"
             )
         except sqlite3.OperationalError:
-            detail = "this Python's SQLite has no FTS5; use another Python or Postgres"
-            return Check("full text", "fail", detail)
+            detail = "this Python's SQLite has no FTS5"
+            return Check("full text", "fail", detail, "use another Python or Postgres")
     return Check("full text", "ok", "FTS5 is available")
 
 
@@ -130,16 +141,14 @@ def _check_home(home: Path) -> Iterator[Check]:
             first.write_bytes(b"x")
             os.link(first, Path(name) / "second")
     except OSError as error:
-        detail = (
-            f"{home}: {error.strerror}; files must be writable and allow hard links"
-        )
-        yield Check("home", "fail", detail)
+        advice = "use a folder that is writable and allows hard links"
+        yield Check("home", "fail", f"{home}: {error.strerror}", advice)
         return
     yield Check("home", "ok", str(home))
     yield _close_files(home)
     free = shutil.disk_usage(home).free / 1e9
     if free < MIN_FREE_GB:
-        yield Check("disk", "warn", f"{free:.1f} GB free; make room")
+        yield Check("disk", "warn", f"{free:.1f} GB free", "make room")
     else:
         yield Check("disk", "ok", f"{free:.1f} GB free")
 
@@ -153,8 +162,8 @@ def _close_files(home: Path) -> Check:
         except FileNotFoundError:  # removed meanwhile, by a running server
             continue
         except OSError as error:
-            detail = f"{path}: other users can open it ({error.strerror}); run chmod as its owner"
-            return Check("access", "fail", detail)
+            detail = f"{path}: other users can open it ({error.strerror})"
+            return Check("access", "fail", detail, "run `chmod go=` as its owner")
     if were_open:
         detail = f"other users could open {were_open} files and folders; mended"
         return Check("access", "warn", detail)
@@ -168,16 +177,14 @@ def _check_key(settings: Settings) -> Check:
     file = settings.home / KEY_FILE
     is_encrypted = (settings.home / "archive" / KEY_CHECK_FILE).exists()
     if is_encrypted and not file.exists():
-        detail = f"{file} is missing and the archive is encrypted; restore your copy"
-        return Check("secret key", "fail", detail)
+        detail = f"{file} is missing and the archive is encrypted"
+        return Check("secret key", "fail", detail, "restore your copy")
     if not settings.database_url.startswith("sqlite"):
-        detail = (
-            "not set: each machine encrypts secrets with another key; set "
-            "AFTERCALL_SECRET_KEY on all of them"
-        )
-        return Check("secret key", "warn", detail)
+        detail = "not set: each machine encrypts secrets with another key"
+        advice = "set AFTERCALL_SECRET_KEY on all of them"
+        return Check("secret key", "warn", detail, advice)
     if file.exists():
-        return Check("secret key", "ok", f"{file}; keep a copy elsewhere")
+        return Check("secret key", "ok", str(file), "keep a copy elsewhere")
     return Check("secret key", "ok", "none yet; the first start creates it")
 
 
@@ -197,5 +204,5 @@ def _check_database(settings: Settings) -> Check:
         )
     if current == NEWEST_REVISION:
         return Check("database", "ok", f"{database.dialect}, revision {current}")
-    detail = f"revision {current}, this version has {NEWEST_REVISION}; run `aftercall db upgrade`"
-    return Check("database", "fail", detail)
+    detail = f"revision {current}, this version has {NEWEST_REVISION}"
+    return Check("database", "fail", detail, "run `aftercall db upgrade`")

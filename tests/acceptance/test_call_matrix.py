@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.lab.engine import EmulatedEngine
+from aftercall.lab.engine import EmulatedEngine, reply_in_order
 from aftercall.lab.media import MediaPhone
-from aftercall.lab.script import reply_in_order
 from aftercall.settings.sections import ReceptionistSettings
 from voice_server import (
     Stage,

@@ -17,6 +17,7 @@ from websockets.sync.client import connect
 
 from aftercall.settings import Settings
 from api_client import bearer
+from loopback_server import listening
 
 AFTERCALL = [sys.executable, "-m", "aftercall"]
 CANARY = "xylophone"
@@ -65,6 +66,34 @@ def test_the_demo_tells_the_whole_story_and_exits_0(tmp_path: Path) -> None:
     assert "Done: Send Dana" not in shown.stdout  # nobody sent anything
     homes = re.findall(r"its home is (\S+)", shown.stdout)
     assert (Path(homes[0]) / "workspace" / "CALLS.md").read_text().count("### ") == 4
+
+
+def test_the_demo_ends_on_pages_that_its_link_opens(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from rich.console import Console\n"
+        "from aftercall.cli.demo import DemoPrinter, show_pages\n"
+        "show_pages(DemoPrinter(Console(width=200)), Path(sys.argv[1]), sys.argv[2])"
+    )
+    with listening() as (_, address):
+        pass  # a port that was free just now
+    demo = subprocess.Popen(
+        [sys.executable, "-u", "-c", script, str(tmp_path), address],
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert demo.stdout is not None
+    told = ""
+    while "Ctrl-C" not in told:
+        told += demo.stdout.readline()
+    (link,) = re.findall(r"http\S+", told)
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with browser.open(link) as page:
+        assert page.url == f"{address}/"
+        assert "Today" in page.read().decode()
+    demo.send_signal(signal.SIGINT)
+    assert demo.wait(30) == 0
+    demo.stdout.close()
 
 
 def test_what_was_said_is_kept_and_never_logged(tmp_path: Path) -> None:

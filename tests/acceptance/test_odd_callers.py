@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from aftercall.lab.script import reply_in_order
+from aftercall.lab.engine import reply_in_order
 from aftercall.model.calls import Call
 from aftercall.settings.sections import ReceptionistSettings
 from aftercall.web.uvicorn_server import MAX_FRAME_BYTES

@@ -13,8 +13,7 @@ from websockets.exceptions import InvalidStatus
 from aftercall.bridge.agent_voice import load_clip
 from aftercall.bridge.state import GO_ON
 from aftercall.briefing.composer import fill_cache
-from aftercall.lab.media import MediaPhone, TelnyxSide, TwilioSide
-from aftercall.lab.script import (
+from aftercall.lab.engine import (
     Act,
     EngineBehaviour,
     ScriptDrop,
@@ -22,6 +21,7 @@ from aftercall.lab.script import (
     ScriptToolCall,
     reply_in_order,
 )
+from aftercall.lab.media import MediaPhone, TelnyxSide, TwilioSide
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.postcall.runner import rerun

@@ -1,6 +1,7 @@
 """A real server and a real browser."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from chromium import find_chromium
@@ -23,8 +24,13 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    with serving_pages(tmp_path_factory.mktemp("home")) as (address, link):
+def server_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def server(server_home: Path) -> Iterator[tuple[str, str]]:
+    with serving_pages(server_home) as (address, link):
         yield address, link
 
 

@@ -6,6 +6,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, StorageState, expect
 
+from aftercall.encryption import load_api_token
+from aftercall.settings import Settings
 from server_process import serving, serving_pages
 
 EVIL = (
@@ -276,3 +278,21 @@ def test_the_printed_link_logs_in_once_and_a_login_ends_everywhere(
         expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
         first.close()
         second.close()
+
+
+def test_the_api_page_tries_a_route_with_the_token_that_is_typed(
+    page: Page, server_home: Path
+) -> None:
+    page.goto("/docs")
+    page.locator("#get_statistics > summary").click()
+    form = page.locator("#get_statistics form")
+    form.locator("input[name=days]").fill("7")
+    page.fill("#token", load_api_token(Settings(home=server_home)).get_secret_value())
+    form.get_by_role("button", name="Try it").click()
+    expect(form.locator("output")).to_contain_text("GET /api/statistics?days=7")
+    expect(form.locator("output")).to_contain_text('"by_day"')
+    page.locator("#add_pin > summary").click()
+    posted = page.locator("#add_pin form")
+    posted.locator("textarea").fill('{"caller": "+15550142", "topic": "the roof"}')
+    posted.get_by_role("button", name="Try it").click()
+    expect(posted.locator("output")).to_contain_text('"title": "the roof"')

@@ -30,9 +30,10 @@ from aftercall.engine.voice import (
 )
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.lab.deepgram import EmulatedDeepgram
-from aftercall.lab.engine import EmulatedEngine, EngineCall
-from aftercall.lab.script import (
+from aftercall.lab.engine import (
     Act,
+    EmulatedEngine,
+    EngineCall,
     Script,
     ScriptDrop,
     ScriptSay,

@@ -19,8 +19,8 @@ from aftercall.engine.deepgram_agent import DeepgramAgent
 from aftercall.engine.openai_realtime import OpenAIRealtime
 from aftercall.engine.voice import VoiceEngine
 from aftercall.lab.deepgram import EmulatedDeepgram
-from aftercall.lab.engine import EmulatedEngine
-from aftercall.lab.script import (
+from aftercall.lab.engine import (
+    EmulatedEngine,
     EngineBehaviour,
     Reply,
     ScriptDrop,

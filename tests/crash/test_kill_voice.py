@@ -10,7 +10,7 @@ from pathlib import Path
 from aftercall.app import build
 from aftercall.journal.journal import recover
 from aftercall.lab.deepgram import EmulatedDeepgram
-from aftercall.lab.script import Act, ScriptSay, ScriptToolCall, reply_in_order
+from aftercall.lab.engine import Act, ScriptSay, ScriptToolCall, reply_in_order
 from aftercall.lab.twilio import EmulatedTwilio
 from aftercall.settings import Settings
 from voice_server import KEY, TOKEN, told

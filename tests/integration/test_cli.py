@@ -449,6 +449,20 @@ def test_reading_a_file_stores_nothing(shell: Shell) -> None:
     assert "call the plumber" in shell.run("read", "-", stdin=raw)[1].lower()
 
 
+def test_a_file_of_calls_is_read_line_by_line_in_order(
+    shell: Shell, tmp_path: Path
+) -> None:
+    said = ("Please call the plumber.", "Please order paper.")
+    raw = [encode_call(make_call([("caller", words)])) for words in said]
+    lines = [json.dumps(json.loads(each)) for each in raw]
+    calls = tmp_path / "calls.jsonl"
+    calls.write_text("\n".join(lines) + "\n")
+    code, out, _ = shell.run("read", str(calls), "--json")
+    assert code == 0
+    titles = [json.loads(line)["requests"][0]["title"] for line in out.splitlines()]
+    assert titles == ["Call the plumber", "Order paper"]
+
+
 def test_talking_from_the_terminal(shell: Shell) -> None:
     code, out, _ = shell.run(
         "talk", "--caller", "+15550142", stdin=b"Please call the plumber.\n\n"

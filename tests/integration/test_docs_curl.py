@@ -14,7 +14,11 @@ from loopback_server import ACCOUNT, TOKEN, lab_box
 from server_process import serving
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "howto").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "tutorial.md",
+    *sorted((ROOT / "docs" / "howto").glob("*.md")),
+]
 
 
 def find_commands(page: str) -> Iterator[str]:

@@ -12,13 +12,13 @@ from aftercall.engine.deepgram_agent import make_settings
 from aftercall.engine.openai_realtime import make_update
 from aftercall.engine.voice import EngineOpening
 from aftercall.lab.deepgram import EmulatedDeepgram
-from aftercall.lab.openai_realtime import EmulatedRealtime
-from aftercall.lab.script import (
+from aftercall.lab.engine import (
     EngineBehaviour,
     ScriptSay,
     ScriptToolCall,
     reply_in_order,
 )
+from aftercall.lab.openai_realtime import EmulatedRealtime
 from aftercall.lab.speech import ToneDetector, utter
 from aftercall.model.turns import Turn
 from aftercall.settings.providers import DeepgramSettings, OpenAISettings

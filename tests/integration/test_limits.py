@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from aftercall.app import App
 from aftercall.clock import SystemClock
-from aftercall.lab.script import reply_in_order
+from aftercall.lab.engine import reply_in_order
 from aftercall.log import configure_logs
 from aftercall.settings import Settings
 from aftercall.web import limits, uvicorn_server

@@ -13,12 +13,12 @@ from hashlib import sha256
 from aftercall.briefing.cache import BriefingCache, StaleBriefing
 from aftercall.briefing.render import trim
 from aftercall.clock import Clock, is_done_within
+from aftercall.english.clauses import split_sentences
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
 from aftercall.journal.recorder import ResumeState, ResumeStates
 from aftercall.journal.store import CallStore
-from aftercall.llm.rules.sentences import split_sentences
 from aftercall.log import get_logger
 from aftercall.memory.fact_store import FactStore
 from aftercall.memory.pins.board import PinBoard

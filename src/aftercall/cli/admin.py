@@ -1,11 +1,17 @@
-"""`aftercall config`, `doctor`, `health`, `backup`, `restore`, `password` and `db`."""
+"""`aftercall init`, `doctor`, `config`, `health`, `backup`, `restore`, `password` and `db`."""
 
 import os
-from dataclasses import asdict
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from json import dumps
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 from argon2 import PasswordHasher
+from pydantic import SecretStr
+from rich.console import Console
 from rich.text import Text
 
 from aftercall.cli.context import (
@@ -16,11 +22,15 @@ from aftercall.cli.context import (
     print_json,
 )
 from aftercall.clock import SystemClock
+from aftercall.config import list_settings, load_config, parse_config
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import upgrade
-from aftercall.doctor import run_checks
-from aftercall.errors import DatabaseError, RefusedInput, StorageFull
+from aftercall.disk import create_once, replace_synced
+from aftercall.errors import ConfigError, DatabaseError, RefusedInput, StorageFull
 from aftercall.work.health import report_json
+
+if TYPE_CHECKING:
+    from aftercall.doctor import Check
 
 MIN_PASSWORD_CHARS = 10
 BACKUP_NICENESS = 10  # the audio of live calls goes first
@@ -43,6 +53,232 @@ def upgrade_database(context: typer.Context) -> None:
         typer.echo(f"The database is at revision {upgrade(database)}.")
     finally:
         database.close()
+
+
+# Where calls come from, and the settings that it needs.
+PHONES: dict[str, tuple[str, ...]] = {
+    "lab": (),
+    "twilio": ("twilio.account_sid", "twilio.auth_token", "twilio.phone_number"),
+    "telnyx": ("telnyx.api_key", "telnyx.public_key"),
+    "elevenlabs": ("elevenlabs.webhook_secret",),
+    "vapi": ("vapi.webhook_secret",),
+    "retell": ("retell.api_key",),
+    "bland": ("bland.webhook_secret",),
+    "none": (),
+}
+CARRIERS = ("twilio", "telnyx")
+ENGINES: dict[str, tuple[str, ...]] = {
+    "receptionist": (),
+    "deepgram": ("deepgram.api_key",),
+    "openai": ("openai.api_key",),
+}
+MODELS: dict[str, tuple[str, ...]] = {
+    "rules": (),
+    "anthropic": ("anthropic.api_key",),
+    "openai": ("openai.api_key",),
+    "xai": ("xai.api_key",),
+    "openai-compatible": ("openai.base_url",),
+}
+_QUESTIONS = {
+    "phone": (
+        "Where do calls come from: a carrier (twilio, telnyx), a platform (elevenlabs, vapi,\n"
+        "retell, bland), the emulated network on this machine (lab), or your own agent (none)?"
+    ),
+    "engine": "Who speaks on the phone? The receptionist is built in and needs no key.",
+    "model": "Who reads the calls? The rules are built in, free and offline.",
+}
+
+
+def init(
+    context: typer.Context,
+    phone: str = typer.Option(
+        "", metavar="NAME", help=f"Where calls come from: {', '.join(PHONES)}."
+    ),
+    engine: str = typer.Option(
+        "", metavar="NAME", help=f"Who speaks: {', '.join(ENGINES)}."
+    ),
+    model: str = typer.Option(
+        "", metavar="NAME[:MODEL]", help=f"Who reads calls: {', '.join(MODELS)}."
+    ),
+    public_url: str = typer.Option(
+        "", metavar="URL", help="The address carriers and platforms reach."
+    ),
+    given: list[str] = typer.Option(
+        [], "--set", metavar="SETTING=VALUE", help="Any other setting; may be repeated."
+    ),
+    file: Path = typer.Option(
+        Path("aftercall.toml"), metavar="FILE", help="Settings file to write."
+    ),
+    force: bool = typer.Option(False, "--force", help="Replace a file that exists."),
+    offline: bool = typer.Option(False, "--offline", help="Do not try the keys."),
+) -> None:
+    """Write the settings file: asks for carrier or platform, engine and model, tries each key,
+    and prints the addresses for webhooks.
+
+    In a script, give the answers as options. Keys are taken from the environment, under the names
+    that `aftercall config` lists; that keeps them out of the list of processes.
+    """
+    form = SetupForm(is_asking=sys.stdin.isatty())
+    form.confirm_file(file, is_forced=force)
+    chosen = form.choose("phone", phone, PHONES, default="lab")
+    form.require(*PHONES[chosen])
+    if chosen == "lab":
+        form.answers |= _list_lab_settings()
+    if public_url or chosen not in ("lab", "none"):
+        form.require_public_url(public_url)
+    if engine or chosen in CARRIERS:
+        name = form.choose("engine", engine, ENGINES, default="receptionist")
+        form.answers["engine"] = name
+        form.require(*ENGINES[name])
+    form.choose_model(model)
+    form.set_all(given)
+    form.save(file)
+    console = get_cli_context(context).console
+    console.print(f"\nWrote {file}; only you can read it.")
+    _show_setup(console, file, chosen, is_offline=offline)
+
+
+@dataclass
+class SetupForm:
+    """The answers so far, by setting; asks for what is missing if someone is there to answer."""
+
+    is_asking: bool
+    answers: dict[str, str] = field(default_factory=dict)
+
+    def confirm_file(self, file: Path, *, is_forced: bool) -> None:
+        if not file.exists() or is_forced:
+            return
+        if not self.is_asking:
+            raise ConfigError(f"{file}: exists already; give --force to replace it")
+        if not typer.confirm(f"{file} exists already. Replace it?"):
+            raise typer.Exit(1)
+
+    def choose(
+        self, what: str, given: str, known: dict[str, Any], *, default: str
+    ) -> str:
+        name = given
+        while name not in known:
+            if name or not self.is_asking:
+                message = f"--{what}: is one of {', '.join(known)}"
+                if not self.is_asking:
+                    raise ConfigError(message)
+                typer.echo(message)
+            else:
+                typer.echo(f"\n{_QUESTIONS[what]}")
+            name = typer.prompt(what.title(), default=default).strip().lower()
+        return name
+
+    def require(self, *keys: str) -> None:
+        """Takes each from the environment, or asks; a secret is not shown while it is typed."""
+        fields = {key: (env, info) for key, env, info in list_settings()}
+        for key in keys:
+            env, info = fields[key]
+            value = os.environ.get(env, "") or self.answers.get(key, "")
+            if not value and not self.is_asking:
+                raise ConfigError(f"{key}: is missing; set {env} in the environment")
+            if not value:
+                is_secret = SecretStr.__name__ in str(info.annotation)
+                label = f"{env} ({info.description})"
+                value = typer.prompt(label, hide_input=is_secret)
+            self.answers[key] = value.strip()
+
+    def require_public_url(self, given: str) -> None:
+        url = given or os.environ.get("AFTERCALL_PUBLIC_URL", "")
+        if not url and self.is_asking:
+            typer.echo(
+                "\nThe address of this server from outside: a tunnel's or a proxy's."
+            )
+            url = typer.prompt("Public address (empty: later)", default="")
+        if url:
+            self.answers["public_url"] = url.strip().rstrip("/")
+
+    def choose_model(self, given: str) -> None:
+        from aftercall.llm.model.client import DEFAULT_MODELS
+
+        provider, _, name = given.partition(":")
+        provider = self.choose("model", provider, MODELS, default="rules")
+        self.require(*MODELS[provider])
+        name = name or str(dict(DEFAULT_MODELS).get(provider, ""))  # type: ignore[call-overload]
+        if provider != "rules" and not name:
+            if not self.is_asking:
+                raise ConfigError(
+                    "--model: openai-compatible needs a name after a colon"
+                )
+            name = typer.prompt("Name of the model").strip()
+        self.answers["model"] = f"{provider}:{name}" if name else provider
+
+    def set_all(self, given: list[str]) -> None:
+        for pair in given:
+            key, equals, value = pair.partition("=")
+            if not equals:
+                raise ConfigError(f"--set {pair}: is SETTING=VALUE")
+            self.answers[key.strip()] = value.strip()
+
+    def save(self, file: Path) -> None:
+        """Writes the file if its settings are valid; else it changes nothing."""
+        text = "\n".join(_to_toml(self.answers)) + "\n"
+        parse_config(text, file, {})
+        if file.exists():
+            replace_synced(file, text.encode())
+        elif not create_once(file, text.encode()):
+            raise ConfigError(f"{file}: appeared meanwhile; nothing was written")
+
+
+def _list_lab_settings() -> dict[str, str]:
+    """What `aftercall lab` expects of an agent, at its usual address."""
+    from aftercall.cli.lab import ACCOUNT, OUR_NUMBER, TOKEN
+    from aftercall.lab.server import GITHUB_TOKEN
+    from aftercall.lab.services import EmulatedGitHub
+
+    address = "http://127.0.0.1:8090"
+    return {
+        "public_url": "http://127.0.0.1:8080",
+        "reconnect_window_s": "10",  # work begins soon after the call
+        "twilio.account_sid": ACCOUNT,
+        "twilio.auth_token": TOKEN,
+        "twilio.phone_number": OUR_NUMBER,
+        "twilio.api_url": address,
+        "github.token": GITHUB_TOKEN,
+        "github.repository": EmulatedGitHub.repository,
+        "github.api_url": address,
+    }
+
+
+def _to_toml(answers: dict[str, str]) -> Iterator[str]:
+    yield "# Aftercall's settings; `aftercall config --all` lists all there are."
+    section = ""
+    for key in sorted(answers, key=lambda key: ("." in key, key)):
+        head, dot, name = key.rpartition(".")
+        if dot and head != section:
+            yield f"\n[{head}]"
+            section = head
+        yield f"{name} = {dumps(answers[key], ensure_ascii=False)}"
+
+
+def _show_setup(console: Console, file: Path, phone: str, *, is_offline: bool) -> None:
+    from aftercall.service_checks import check_services, list_webhooks
+
+    settings = load_config(file).settings
+    webhooks = list_webhooks(settings, phone)
+    if webhooks:
+        console.print("\nAddresses to paste at your carrier or platform:")
+    for purpose, address in webhooks:
+        console.print(f"  {purpose:36} {address}")
+    if settings.public_url is None and phone != "none":
+        console.print(
+            "\nNo public address yet: set public_url, then run `aftercall doctor`."
+        )
+    checks = [] if is_offline or phone == "lab" else check_services(settings)
+    if checks:
+        console.print("\nWhat the services said:")
+        _print_checks(console, checks)
+    config = "" if file.name == "aftercall.toml" else f" --config {file}"
+    console.print(f"\nNext: aftercall{config} serve")
+    if phone == "lab":
+        console.print("In a second terminal: aftercall lab")
+        console.print("In a third one: aftercall lab --ring +15550100")
+    if any(check.state == "fail" for check in checks):
+        raise typer.Exit(1)
 
 
 def config(context: typer.Context, json: bool = JSON_OPTION) -> None:
@@ -74,20 +310,39 @@ def config(context: typer.Context, json: bool = JSON_OPTION) -> None:
         cli.console.print(Text.assemble(("warning", "yellow"), f"  {warning}"))
 
 
-def doctor(context: typer.Context, json: bool = JSON_OPTION) -> None:
-    """Check this machine and the settings, and say how to fix each problem; exit 1 if a check
-    fails.
+def doctor(
+    context: typer.Context,
+    offline: bool = typer.Option(
+        False, "--offline", help="Check this machine only; ask no service."
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Check this machine, the settings, and each service whose key is set: carriers, engines,
+    models, sinks, webhooks, TLS. Says what to do; exit 1 if a check fails.
+
+    Services are only asked. No call, message or issue comes of it.
     """
+    from aftercall.doctor import run_checks
+    from aftercall.service_checks import check_services
+
     cli = get_cli_context(context)
     checks = list(run_checks(cli.config))
+    if not offline:
+        checks += check_services(cli.config.settings)
     if json:
         print_json([asdict(check) for check in checks])
     else:
-        for check in checks:
-            state = (f"{check.state:4}", _COLOURS[check.state])
-            cli.console.print(Text.assemble(state, f"  {check.name:15} {check.detail}"))
+        _print_checks(cli.console, checks)
     if any(check.state == "fail" for check in checks):
         raise typer.Exit(1)
+
+
+def _print_checks(console: Console, checks: list["Check"]) -> None:
+    table = make_table("", "check", "what was seen", "what to do", texts=2)
+    for check in checks:
+        state = Text(check.state, _COLOURS[check.state])
+        table.add_row(state, check.name, check.detail, check.advice)
+    console.print(table)
 
 
 def health(

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,13 @@ RECORDING = "recording"
 FOLLOWUP = "followup"
 _FILE = typer.Argument(
     metavar="FILE", help="A finished call as JSON; `-` reads standard input."
+)
+
+_FILES = typer.Argument(
+    metavar="FILE…",
+    help=(
+        "Finished calls as JSON; a `.jsonl` file has one call a line; `-` reads standard input."
+    ),
 )
 
 group = typer.Typer(no_args_is_help=True, help="List, show and rerun calls.")
@@ -213,22 +221,45 @@ def ingest(
         raise typer.Exit(1)
 
 
-def read(context: typer.Context, file: str = _FILE, json: bool = JSON_OPTION) -> None:
-    """Show what the reader (AFTERCALL_MODEL) finds in a call. Nothing is stored."""
+def read(
+    context: typer.Context, files: list[str] = _FILES, json: bool = JSON_OPTION
+) -> None:
+    """Show what the reader (AFTERCALL_MODEL) finds in calls. Nothing is stored.
+
+    With `--json` one call is one JSON object; several calls are one reading a line, in order.
+    """
     cli = get_cli_context(context)
-    call = parse_call_json(_read_file(file))
     client = make_model_client(cli.config.settings)
+    is_single = len(files) == 1 and not files[0].endswith(".jsonl")
     try:
-        reading = (ModelReader(client) if client else RulesReader()).read(call)
+        reader = ModelReader(client) if client else RulesReader()
+        for raw in _read_calls(files):
+            reading = reader.read(parse_call_json(raw))
+            if not json:
+                _print_reading(cli.console, reading)
+            elif is_single:
+                print_json(reading.model_dump(mode="json"))
+            else:
+                typer.echo(reading.model_dump_json())
     finally:
         if client:
             client.close()
-    if json:
-        print_json(reading.model_dump(mode="json"))
-        return
-    cli.console.print(reading.summary)
+
+
+def _read_calls(files: list[str]) -> Iterator[bytes]:
+    """The calls of all files in order; a `.jsonl` file is read line by line."""
+    for file in files:
+        raw = _read_file(file)
+        if file.endswith(".jsonl"):
+            yield from (line for line in raw.splitlines() if line.strip())
+        else:
+            yield raw
+
+
+def _print_reading(console: Console, reading: Reading) -> None:
+    console.print(reading.summary)
     for label, text, detail in _reading_rows(reading):
-        cli.console.print(
+        console.print(
             Text.assemble((f"{label:9}", "bold"), f" {text}  ", (detail, "dim"))
         )
 
@@ -331,6 +362,10 @@ def _reading_rows(reading: Reading) -> list[tuple[str, str, str]]:
     for request in reading.requests:
         due = f" (due {request.due})" if request.due else ""
         rows.append((request.kind, request.title + due, f"turns {request.turns}"))
+    for unclear in reading.unclear:
+        rows.append(
+            ("unclear", f"may be a request: {unclear.words}", f"turns {unclear.turns}")
+        )
     for withdrawn in reading.withdrawn:
         rows.append(("withdrawn", withdrawn.title, f"turns {withdrawn.turns}"))
     for promise in reading.promises:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,17 +46,20 @@ POLL_INTERVAL_S = 0.2
 
 def demo(context: typer.Context) -> None:
     """Ring through an emulated phone network, lose the server in the middle of a call, go on,
-    and be remembered.
+    and be remembered. On a terminal it ends on the pages and stays until Ctrl-C.
     """
     console = get_cli_context(context).console
     home = Path(tempfile.mkdtemp(prefix="aftercall-demo-"))
-    asyncio.run(_run_demo(_DemoPrinter(console), home))
+    address = f"http://127.0.0.1:{_free_port()}"
+    show = DemoPrinter(console)
+    asyncio.run(_run_demo(show, home, address))
+    if console.is_terminal and not os.environ.get("CI"):
+        show_pages(show, home, address)
 
 
-async def _run_demo(show: "_DemoPrinter", home: Path) -> None:
+async def _run_demo(show: "DemoPrinter", home: Path, address: str) -> None:
     from aftercall.lab.twilio import EmulatedTwilio
 
-    address = f"http://127.0.0.1:{_free_port()}"
     async with EmulatedTwilio(TOKEN) as twilio:
         phone = _Phone(show, twilio, address)
         await _call_and_crash(show, phone, home)
@@ -75,7 +78,19 @@ async def _run_demo(show: "_DemoPrinter", home: Path) -> None:
     )
 
 
-async def _call_and_crash(show: "_DemoPrinter", phone: "_Phone", home: Path) -> None:
+def show_pages(show: "DemoPrinter", home: Path, address: str) -> None:
+    """Serves the pages with the demo's calls until Ctrl-C."""
+    with _server(home, address, AFTERCALL_RECONNECT_WINDOW_S="0") as server:
+        assert server.stdout  # noqa: S101 - a pipe, as _server opens it
+        link = server.stdout.readline().partition("http")
+        show.print_step("See it all in a browser; this link logs you in, once")
+        show.print_note(f"{link[1]}{link[2].strip()}")
+        show.print_note("Ctrl-C ends the demo.")
+        with suppress(KeyboardInterrupt):
+            server.wait()
+
+
+async def _call_and_crash(show: "DemoPrinter", phone: "_Phone", home: Path) -> None:
     show.print_step(
         "A server starts on this machine; an emulated Twilio has its number"
     )
@@ -97,7 +112,7 @@ async def _call_and_crash(show: "_DemoPrinter", phone: "_Phone", home: Path) -> 
         server.kill()
 
 
-async def _continue_call(show: "_DemoPrinter", phone: "_Phone", home: Path) -> None:
+async def _continue_call(show: "DemoPrinter", phone: "_Phone", home: Path) -> None:
     show.print_step(
         "The server starts again and seals the interrupted call with every turn"
     )
@@ -114,7 +129,7 @@ async def _continue_call(show: "_DemoPrinter", phone: "_Phone", home: Path) -> N
 
 
 async def _follow_up_and_ring_back(
-    show: "_DemoPrinter", phone: "_Phone", home: Path
+    show: "DemoPrinter", phone: "_Phone", home: Path
 ) -> None:
     from aftercall.lab.services import EmulatedGitHub
 
@@ -146,7 +161,7 @@ async def _follow_up_and_ring_back(
 
 
 @dataclass
-class _DemoPrinter:
+class DemoPrinter:
     console: Console
     number: int = 0
 
@@ -171,7 +186,7 @@ class _Phone:
     """The caller's phone on the emulated network; `address` is the server's."""
 
     def __init__(
-        self, show: _DemoPrinter, twilio: "EmulatedTwilio", address: str
+        self, show: DemoPrinter, twilio: "EmulatedTwilio", address: str
     ) -> None:
         self.address = address
         self._show = show

@@ -152,8 +152,8 @@ def parse_delivery_faults(twice: list[str], late: list[str]) -> "DeliveryFaults"
 
 
 def configure_lab(address: str, options: LabOptions) -> "Lab":
+    from aftercall.lab.engine import reply_in_order
     from aftercall.lab.exchange import LabNumber, parse_number
-    from aftercall.lab.script import reply_in_order
     from aftercall.lab.server import DEFAULT_REPLY, make_lab
 
     script = reply_in_order(*options.replies, then=DEFAULT_REPLY)

@@ -17,8 +17,8 @@ from typing import Protocol
 
 from aftercall.clock import Clock
 from aftercall.engine.voice import AgentReply, TurnSession
+from aftercall.english.text import cut_text
 from aftercall.errors import ModelError
-from aftercall.llm.long_calls import cut_text
 from aftercall.llm.model.completion import (
     Completion,
     InvalidAnswer,
@@ -28,8 +28,7 @@ from aftercall.llm.model.completion import (
 from aftercall.llm.model.questions import SPOKEN, fence
 from aftercall.llm.phrases import join, rephrase_title, speak_date, to_second_person
 from aftercall.llm.reader import Reader
-from aftercall.llm.rules.corrections import REPLACES, denies_number
-from aftercall.llm.rules.withdrawals import find_call_off
+from aftercall.llm.rules.acts import calls_off, corrects, denies_number
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call
@@ -173,12 +172,12 @@ class ReceptionistSession:
         if about:
             titles = join([rephrase_title(title) for title in about])
             return self._say(f"I have taken that down: {titles}. {self._more()}")
-        is_correction = REPLACES.search(said) or denies_number(said)
+        is_correction = corrects(said) or denies_number(said)
         if now.requests and is_correction and not is_question:
             return self._say(
                 "I could not change that. Please tell me once more, all of it."
             )
-        if find_call_off(said):
+        if calls_off(said):
             return self._say(f"I have nothing like that to cross out. {self._more()}")
         if not is_question:
             return self._say(f"I see. {self._more()}")

@@ -14,12 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from aftercall.lab.engine import (
     CHUNK_BYTES,
     EmulatedEngine,
+    EngineBehaviour,
     EngineCall,
     EngineConnection,
     Peer,
-)
-from aftercall.lab.script import (
-    EngineBehaviour,
     Script,
     ScriptDrop,
     ScriptSay,

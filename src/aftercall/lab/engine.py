@@ -1,5 +1,5 @@
 """The core of the emulated voice engines: checks the key, runs each connection by a script, and
-records what happened for tests.
+records what happened for tests. The script says what the agent answers.
 
 An engine serves a loopback port (`async with`) or a route of another server.
 """
@@ -9,9 +9,10 @@ import json
 import secrets
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import StrEnum
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -23,12 +24,61 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from aftercall.lab.script import EngineBehaviour, Script
 from aftercall.lab.speech import ToneBegan, ToneDetector
 
 CHUNK_BYTES = 800  # of audio in one message: 100 ms
 INTERNAL_ERROR = 1011
 INVALID_CREDENTIALS = "invalid credentials\n"
+
+
+class EngineBehaviour(StrEnum):
+    """How an emulated engine treats one connection."""
+
+    FINE = "as documented"
+    MUTE = "accepts the socket and sends nothing"
+    DEAF = "accepts the settings and sends nothing after that"
+    STRICT = "refuses typed words in the caller's place"
+    LATE = "transcribes the caller after the answer"
+
+
+@dataclass(frozen=True)
+class ScriptSay:
+    text: str
+
+
+@dataclass(frozen=True)
+class ScriptToolCall:
+    """Calls a tool and continues after its answer."""
+
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ScriptDrop:
+    """Cuts the connection like a server that crashes."""
+
+
+@dataclass(frozen=True)
+class ScriptSilence:
+    """Says nothing more."""
+
+
+Act = ScriptSay | ScriptToolCall | ScriptDrop | ScriptSilence
+Reply = str | Act | Sequence[Act]
+Script = Callable[[str], Reply]
+
+
+def reply_in_order(*replies: Reply, then: Reply = "Anything else?") -> Script:
+    """Gives these replies one after the other, whatever is heard."""
+    waiting = list(replies)
+    return lambda heard: waiting.pop(0) if waiting else then
+
+
+def to_acts(reply: Reply) -> Sequence[Act]:
+    if isinstance(reply, str):
+        return (ScriptSay(reply),)
+    return (reply,) if isinstance(reply, Act) else reply
 
 
 class PeerLeft(Exception):

@@ -404,3 +404,25 @@ def _refuse_anthropic(status: int, kind: str, message: str) -> Refusal:
     error = {"type": kind, "message": message}
     body = {"type": "error", "error": error, "request_id": f"req_{new_id()}"}
     return Refusal(JSONResponse(body, status))
+
+
+def make_model_list(keys: tuple[str, ...], models: tuple[str, ...]) -> list[Route]:
+    """`GET /v1/models`, where OpenAI and Anthropic have one address: either header, one form."""
+
+    def get_models(request: Request) -> Response:
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if request.headers.get("x-api-key", bearer) not in keys:
+            raise _refuse(401, "invalid_api_key", "Incorrect API key provided")
+        shown = [{"id": name, "object": "model", "type": "model"} for name in models]
+        wanted = request.path_params.get("name")
+        if wanted is None:
+            return JSONResponse({"object": "list", "data": shown})
+        if wanted not in models:
+            reason = f"The model `{wanted}` does not exist."
+            raise _refuse(404, "model_not_found", reason)
+        return JSONResponse(shown[models.index(wanted)])
+
+    return [
+        Route("/v1/models", get_models),
+        Route("/v1/models/{name:path}", get_models),
+    ]

@@ -15,14 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aftercall.lab.engine import (
     CHUNK_BYTES,
+    Act,
     EmulatedEngine,
+    EngineBehaviour,
     EngineCall,
     EngineConnection,
     Peer,
-)
-from aftercall.lab.script import (
-    Act,
-    EngineBehaviour,
     Script,
     ScriptDrop,
     ScriptSilence,

@@ -16,13 +16,17 @@ from aftercall.errors import RefusedInput
 from aftercall.lab import rest, services, speech, telnyx_rest, twilio_rest
 from aftercall.lab.carrier import DeliveryFaults
 from aftercall.lab.deepgram import EmulatedDeepgram
-from aftercall.lab.engine import EmulatedEngine
+from aftercall.lab.engine import EmulatedEngine, EngineBehaviour, Script, reply_in_order
 from aftercall.lab.exchange import PhoneNetwork
 from aftercall.lab.handset import Handset, ring_by_telnyx, ring_by_twilio
-from aftercall.lab.models import answer_question, make_anthropic, make_openai
+from aftercall.lab.models import (
+    answer_question,
+    make_anthropic,
+    make_model_list,
+    make_openai,
+)
 from aftercall.lab.openai_realtime import EmulatedRealtime
 from aftercall.lab.rest import REFUSALS, ModelScript
-from aftercall.lab.script import EngineBehaviour, Script, reply_in_order
 from aftercall.lab.services import EmulatedGitHub, EmulatedRemem
 from aftercall.lab.speech import EmulatedAudio, SoundTranscriber, VoiceName, make_voice
 from aftercall.lab.telnyx import EmulatedTelnyx
@@ -140,6 +144,9 @@ def make_server(lab: Lab) -> FastAPI:
         lab.anthropic, ANTHROPIC_KEY, lab.models
     ).routes
     server.router.routes += make_openai(lab.openai, OPENAI_KEY, lab.models).routes
+    server.router.routes += make_model_list(
+        (ANTHROPIC_KEY, OPENAI_KEY), (*lab.models, "gpt-realtime")
+    )
     server.router.routes += services.make_remem(lab.remem).routes
     return server
 

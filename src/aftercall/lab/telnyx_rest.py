@@ -75,6 +75,17 @@ def make_router(
         key = request.headers.get("idempotency-key")
         return JSONResponse({"data": _store_message(telnyx, body, key)})
 
+    _add_reading_routes(router, telnyx)
+    return router
+
+
+def _add_reading_routes(router: APIRouter, telnyx: EmulatedTelnyx) -> None:
+    @router.get("/v2/call_control_applications")
+    async def list_applications(request: Request) -> Response:
+        """None: the lab rings the agent that the order of a call names."""
+        await _read(request, telnyx)
+        return JSONResponse({"data": [], "meta": {"total_results": 0}})
+
     @router.get("/v2/recordings/{sid}")
     async def get_recording(sid: str, request: Request) -> Response:
         await _read(request, telnyx)
@@ -89,8 +100,6 @@ def make_router(
     @router.get("/telephony-recorder-lab/{name}")
     async def get_audio(name: str, request: Request) -> Response:
         return telnyx.recordings.serve(name.rpartition(".")[0], request)
-
-    return router
 
 
 def _refuse(status: int, code: str, title: str, detail: str) -> Refusal:

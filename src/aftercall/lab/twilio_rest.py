@@ -1,4 +1,4 @@
-"""The emulated Twilio's REST routes: calls, recordings, messages.
+"""The emulated Twilio's REST routes: the account and its numbers, calls, recordings, messages.
 
 Refusals have Twilio's codes and form.
 """
@@ -23,6 +23,8 @@ ACCOUNT = "/2010-04-01/Accounts/{account}"
 
 def make_router(exchange: PhoneNetwork) -> APIRouter:
     router = APIRouter(tags=["twilio"], prefix=ACCOUNT)
+
+    _add_account_routes(router, exchange)
 
     @router.post("/Calls.json")
     async def create_call(account: str, request: Request) -> Response:
@@ -73,6 +75,22 @@ def make_router(exchange: PhoneNetwork) -> APIRouter:
         return exchange.recordings.serve(name.partition(".")[0], request)
 
     return router
+
+
+def _add_account_routes(router: APIRouter, exchange: PhoneNetwork) -> None:
+    @router.get(".json")
+    async def get_account(account: str, request: Request) -> Response:
+        await _read(request, account, exchange)
+        return JSONResponse({"sid": account, "status": "active", "type": "Full"})
+
+    @router.get("/IncomingPhoneNumbers.json")
+    async def list_numbers(account: str, request: Request) -> Response:
+        await _read(request, account, exchange)
+        numbers = [
+            {"phone_number": number, "voice_url": plan.voice_url}
+            for number, plan in exchange.numbers.items()
+        ]
+        return JSONResponse({"incoming_phone_numbers": numbers, "page": 0})
 
 
 async def _read(request: Request, account: str, exchange: PhoneNetwork) -> Fields:

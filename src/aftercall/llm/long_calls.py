@@ -5,11 +5,11 @@ The time that a pattern takes may grow with the square of the text it looks at, 
 length of the call, and keep each match short.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from aftercall.english.text import cut_text
 from aftercall.model.calls import Call
 from aftercall.model.reading import (
     FactDraft,
@@ -19,35 +19,15 @@ from aftercall.model.reading import (
     Reading,
     Request,
     RequestsReading,
+    UnclearRequest,
     WithdrawnRequest,
 )
 from aftercall.model.turns import Turn
 
-MAX_PIECE_CHARS = 1_200  # more than a minute of speech
 MAX_WINDOW_CHARS = 30_000  # half an hour of speech
 MAX_WINDOW_TURNS = 1_000
 MAX_CARRIED_CHARS = 5_000
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*\s|\n")
-Cited = TypeVar("Cited", Request, WithdrawnRequest, Promise, FactDraft)
-
-
-def cut_text(text: str, max_chars: int = MAX_PIECE_CHARS) -> list[str]:
-    """The text in verbatim pieces, cut after a sentence, else after a space, else anywhere."""
-    pieces = []
-    start = 0
-    while len(text) - start > max_chars:
-        end = start + _find_cut(text[start : start + max_chars])
-        pieces.append(text[start:end])
-        start = end
-    return [*pieces, text[start:]]
-
-
-def _find_cut(piece: str) -> int:
-    """In the second half, so that pieces do not get short."""
-    half = len(piece) // 2
-    ends = [match.end() for match in _SENTENCE_END.finditer(piece, half)]
-    space = piece.rfind(" ", half) + 1
-    return ends[-1] if ends else space or len(piece)
+Cited = TypeVar("Cited", Request, UnclearRequest, WithdrawnRequest, Promise, FactDraft)
 
 
 def cut_turns(turns: Iterable[Turn]) -> Iterator[Turn]:
@@ -85,6 +65,7 @@ class CutCall:
         return reading.model_copy(
             update={
                 "requests": self._cite(reading.requests),
+                "unclear": self._cite(reading.unclear),
                 "withdrawn": self._cite(reading.withdrawn),
                 "promises": self._cite(reading.promises),
                 "facts": self._cite(reading.facts),
@@ -162,6 +143,7 @@ def _keep_citing(reading: Reading, seqs: set[int]) -> Reading:
     return reading.model_copy(
         update={
             "requests": keep(reading.requests),
+            "unclear": keep(reading.unclear),
             "withdrawn": keep(reading.withdrawn),
             "promises": keep(reading.promises),
             "facts": keep(reading.facts),
@@ -172,7 +154,10 @@ def _keep_citing(reading: Reading, seqs: set[int]) -> Reading:
 def merge_readings(parts: Sequence[Reading]) -> Reading:
     asked = merge_asked(
         RequestsReading(
-            requests=part.requests, withdrawn=part.withdrawn, promises=part.promises
+            requests=part.requests,
+            unclear=part.unclear,
+            withdrawn=part.withdrawn,
+            promises=part.promises,
         )
         for part in parts
     )
@@ -182,6 +167,7 @@ def merge_readings(parts: Sequence[Reading]) -> Reading:
         profile=merge_profiles([part.profile for part in parts]),
         identity=merge_identities([part.identity for part in parts]),
         requests=asked.requests,
+        unclear=asked.unclear,
         withdrawn=asked.withdrawn,
         promises=asked.promises,
         facts=merge_facts(part.facts for part in parts),
@@ -211,11 +197,15 @@ def merge_identities(parts: Sequence[Identity]) -> Identity:
 def merge_asked(parts: Iterable[RequestsReading]) -> RequestsReading:
     """Of requests with the same title the last counts, and cites the turns of all."""
     requests: dict[str, Request] = {}
+    unclear: dict[str, UnclearRequest] = {}
     withdrawn: list[WithdrawnRequest] = []
     promises: dict[str, Promise] = {}
     for part in parts:
         for called_off in part.withdrawn:
             requests.pop(_fold(called_off.title), None)
+            unclear.pop(_fold(called_off.title), None)
+        for item in part.unclear:
+            unclear.setdefault(_fold(item.title), item)
         withdrawn += part.withdrawn
         for request in part.requests:
             known = requests.get(_fold(request.title))
@@ -229,6 +219,7 @@ def merge_asked(parts: Iterable[RequestsReading]) -> RequestsReading:
             promises.setdefault(_fold(promise.title), promise)
     return RequestsReading(
         requests=tuple(requests.values()),
+        unclear=tuple(unclear.values()),
         withdrawn=tuple(withdrawn),
         promises=tuple(promises.values()),
     )

@@ -3,7 +3,7 @@
 import re
 from datetime import date
 
-from aftercall.llm.rules.verbs import IMPERATIVE
+from aftercall.english.words import alternatives
 
 _TURNED = {
     "i": "you",
@@ -24,7 +24,7 @@ _TURNED = {
     "ours": "yours",
 }
 _WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
-_IMPERATIVE = re.compile(rf"{IMPERATIVE}\b", re.IGNORECASE)
+_IMPERATIVE = re.compile(rf"{alternatives('deed')}\b", re.IGNORECASE)
 _AM = re.compile(r"\b(you) am\b")
 
 

@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from aftercall.llm.rules.ordinary import MAKES, has_descriptive_word
-from aftercall.llm.rules.vocabulary import by_form, vocabulary
+from aftercall.english.words import by_form, is_descriptive, vocabulary, word_class
 from aftercall.memory.subject import CALLER, TITLES, Subject, find_role, name_subject
 
 MAX_PHRASE_WORDS = 8
@@ -260,7 +259,7 @@ class AttributeReader:
             return None
         if value[0].isdecimal():
             return self._read_number(subject, rest, value)
-        beginning = value[: 1 if has_descriptive_word(value[:1]) else 2]
+        beginning = value[: 1 if _describes(value[:1]) else 2]
         for name, choices in _CHOICES.items():
             if chosen := choices.intersection(beginning):
                 return Statement(subject, name, tuple(chosen), frozenset({"choice"}))
@@ -339,9 +338,7 @@ class AttributeReader:
         if not value:
             return None
         kinds = self._find_kinds(rest, value)
-        is_word = not _CODES.isdisjoint(attribute.split()) and not has_descriptive_word(
-            value[:1]
-        )
+        is_word = not _CODES.isdisjoint(attribute.split()) and not _describes(value[:1])
         if "favourite" in attribute or is_word:
             kinds |= {"choice"}
         if attribute == "employer" and rest[0] == "the" and not kinds:
@@ -395,13 +392,13 @@ class AttributeReader:
             return False
         is_opening = rest[0] == self.words[self.first]
         if self.names is not None and not is_opening:
-            is_second = not has_descriptive_word(value[:1]) and not any(
+            is_second = not _describes(value[:1]) and not any(
                 map(self._find_day, value[:2])
             )
             return not self.names.isdisjoint(value[: 1 + is_second])
         if rest[0] in ("a", "an", "the", "my"):
-            return not MAKES.isdisjoint(value[:2])
-        return not has_descriptive_word(value[:2])
+            return not word_class("makes").isdisjoint(value[:2])
+        return not _describes(value[:2])
 
     def _read_reach(self) -> Statement | None:
         """ "You can reach my sister Ann on 0791555010"."""
@@ -492,3 +489,7 @@ def _name_attribute(head: Sequence[str]) -> str:
     if "address" in words and "email" not in words:
         rest.add("address")
     return " ".join(sorted(rest))
+
+
+def _describes(words: Sequence[str]) -> bool:
+    return any(map(is_descriptive, words))

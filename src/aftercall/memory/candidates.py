@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
+from aftercall.english.words import vocabulary
 from aftercall.errors import SecretUnreadable
-from aftercall.llm.rules.vocabulary import vocabulary
 from aftercall.memory.claims import (
     DAY_WORDS,
     EMPTY_WORDS,

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from aftercall.llm.rules.vocabulary import by_form, vocabulary
+from aftercall.english.words import by_form, vocabulary
 from aftercall.memory.attributes import AttributeReader, Statement
 from aftercall.memory.subject import Subject, find_role
 from aftercall.memory.wording import fold, plain, tokens
@@ -212,7 +212,7 @@ class Claim:
         return self.statement.key if self.statement else None
 
 
-class Word(NamedTuple):
+class ClaimWord(NamedTuple):
     """What is told of a single word, wherever it stands."""
 
     stem: str
@@ -225,13 +225,13 @@ class Word(NamedTuple):
         return self.number if self.number is not None else self.day or self.stem
 
 
-Lookup = Callable[[str], Word]
+Lookup = Callable[[str], ClaimWord]
 
 
-def look_up(word: str) -> Word:
+def look_up(word: str) -> ClaimWord:
     same = canonical(word)
     number = _NUMBER.fullmatch(word)
-    return Word(
+    return ClaimWord(
         stem(same),
         _DAYS.get(word),
         _shorten_number(word) if number else None,
@@ -350,7 +350,7 @@ def group_order(order: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return found
 
 
-def _find_numbered(main: str, heard: list[str], spoken: list[Word]) -> set[int]:
+def _find_numbered(main: str, heard: list[str], spoken: list[ClaimWord]) -> set[int]:
     """ "line 2 drops calls": which line, not how many."""
     if not any(word.number for word in spoken):
         return set()

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from aftercall.clock import Clock
+from aftercall.english.secrets import Secret
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.llm.reader import Reader
-from aftercall.llm.rules.secrets import Secret
 from aftercall.memory.evidence import (
     AcceptedDraft,
     Evidence,

@@ -16,9 +16,9 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 
 from aftercall.db.statements import InValues, PreparedStatement, chunked, lock_name
 from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
-from aftercall.llm.rules.masking import ValueMask
-from aftercall.llm.rules.secrets import find_secrets
-from aftercall.llm.rules.sentences import MASK
+from aftercall.english.masking import ValueMask
+from aftercall.english.secrets import find_secrets
+from aftercall.english.text import MASK
 from aftercall.memory.ranking import compute_marks
 from aftercall.memory.visibility import to_secrets
 from aftercall.memory.words import to_terms

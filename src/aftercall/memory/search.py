@@ -188,3 +188,14 @@ def make_key_scope(
     return SearchScope(
         agent_id, caller, group=settings.memory.list_others_in_group(agent_id)
     )
+
+
+def make_search_scope(settings: Settings, party: str | None) -> SearchScope:
+    """Everything the owner may search: of one party, or of all.
+
+    With memory.scope `none` there is no memory, but the calls themselves can be searched.
+    """
+    if party is None:
+        return make_key_scope(settings, settings.agent_id, None)
+    agent_id = settings.agent_id
+    return make_party_scope(settings, agent_id, party) or SearchScope(agent_id, party)

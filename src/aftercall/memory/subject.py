@@ -7,7 +7,7 @@ somebody else's.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from aftercall.llm.rules.vocabulary import by_form, vocabulary
+from aftercall.english.words import by_form, vocabulary
 
 Kinship = Literal["same", "maybe", "other"]
 

@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from aftercall.english.masking import ValueMask
+from aftercall.english.secrets import Secret, find_secrets, make_mask, mask
+from aftercall.english.text import MASK
 from aftercall.errors import RefusedInput
-from aftercall.llm.rules.cue import Cue
-from aftercall.llm.rules.masking import ValueMask
-from aftercall.llm.rules.secrets import Secret, find_secrets, make_mask, mask
-from aftercall.llm.rules.sentences import MASK
 from aftercall.memory.words import to_terms
 from aftercall.model.calls import Call
 from aftercall.model.facts import SHARED_CALLER, MemoryKey
@@ -34,28 +33,32 @@ DEFAULT_VISIBILITY: dict[str, Visibility] = {
     "operational": "private",
 }
 REDACTION_CHAR = "•"
-_TOPICS: dict[str, Cue] = {
-    "credentials": Cue(
+_TOPICS: dict[str, re.Pattern[str]] = {
+    "credentials": re.compile(
         r"\b(?:pass ?words?|pass ?phrase|pass ?code|pin(?: number| code)?|cvv|cvc|(?:api"
         "|access|secret|private|"
         r"recovery) (?:key|token|code)|"
         r"security (?:code|word|answer|question))\b.{0,40}?(?:\bis\b|\bare\b|:|=|\d{3,})",
+        re.I,
     ),
-    "financial": Cue(
+    "financial": re.compile(
         r"\b(?:iban|sort code|routing number|account number|card number|social security|ssn"
         r"|tax (?:id|number))\b|"
         r"\bi (?:earn|make|owe) \D{0,12}\d|\b(?:my|our) (?:salary|income|debts?|savings"
         r"|mortgage)\b|"
         r"\b(?:bankrupt\w*|in debt|credit score)\b",
+        re.I,
     ),
-    "medical": Cue(
+    "medical": re.compile(
         r"\b(?:diagnos\w+|prescri\w+|chemo\w*|antidepress\w+|biops\w+|miscarriage|abortion"
         r"|suicid\w+|hiv|rehab|psychiatr\w+|"
         r"(?:test|blood|scan) results?|medications?|overdose)\b",
+        re.I,
     ),
-    "operational": Cue(
+    "operational": re.compile(
         r"\b(?:workflows?|run ?books?|deployments?|cron ?jobs?|on-?call rota|internal process"
-        r"|escalation path)\b"
+        r"|escalation path)\b",
+        re.I,
     ),
 }
 _FIGURE = re.compile(r"\d")

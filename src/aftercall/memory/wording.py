@@ -3,8 +3,8 @@
 import re
 import unicodedata
 
-from aftercall.llm.rules.numbers import ORDINAL_WORDS, TEENS, TENS, UNITS
-from aftercall.llm.rules.vocabulary import vocabulary
+from aftercall.english.numbers import ORDINAL_WORDS, TEENS, TENS, UNITS
+from aftercall.english.words import vocabulary
 
 
 def _written(*forms: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:

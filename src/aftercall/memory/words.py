@@ -9,7 +9,7 @@ import unicodedata
 from functools import lru_cache
 from itertools import groupby
 
-from aftercall.llm.rules.vocabulary import vocabulary
+from aftercall.english.words import vocabulary
 
 LONGEST_WORD = 40
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -98,6 +99,13 @@ class Exporter:
         what = "a caller, secrets opened" if reveal else "a caller"
         self.audit.record("export", "exported", what)
         return ExportResult(folder, len(names), facts, len(rows), len(documents))
+
+    def pack(self, number: str, *, reveal: bool = False) -> bytes:
+        """The same as a zip file."""
+        with tempfile.TemporaryDirectory() as folder:
+            made = self.export(number, Path(folder) / "caller", reveal=reveal)
+            packed = shutil.make_archive(f"{folder}/packed", "zip", made.folder)
+            return Path(packed).read_bytes()
 
     def _write_readme(self, folder: Path, reveal: bool) -> None:
         readme = _README.format(

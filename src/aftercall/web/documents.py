@@ -21,6 +21,7 @@ from aftercall.model.passages import (
     make_document_id,
 )
 from aftercall.model.plain_json import parse_json
+from aftercall.web.api_models import ApiAnswer, Time, describe_body
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 SNIPPET_CHARS = 500
@@ -65,22 +66,67 @@ class DocumentQuery(_Body):
     namespaces: list[str] = []
 
 
+class DocumentAnswer(ApiAnswer):
+    id: str
+    title: str
+    content: str
+    source: str
+    tags: list[str]
+    metadata: dict[str, Any]
+    namespace: str
+    created_at: Time
+    updated_at: Time
+
+
+class IngestAnswer(ApiAnswer):
+    status: str
+    document_id: str
+    fact_extraction_status: str
+
+
+class FoundDocument(ApiAnswer):
+    id: str
+    document_id: str
+    title: str
+    snippet: str
+    chunks: list[dict[str, Any]] = Field(description="`content` and `score`")
+    tags: list[str]
+    created_at: Time
+
+
+class QueryAnswer(ApiAnswer):
+    results: list[FoundDocument]
+    facts: list[Any] = Field(description="always empty; clients of Remem read it")
+    fact_count: int
+    synthesis: None
+    sources: list[Any]
+
+
 def make_router(app: App) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["documents"])
+    _add_query_route(router, app)
     key = Header(default=None, alias="Idempotency-Key", max_length=200)
 
-    @router.post("/documents", status_code=201, summary="Store a document")
-    async def post_document(
+    @router.post(
+        "/documents",
+        response_model=DocumentAnswer,
+        status_code=201,
+        summary="Store a document",
+        openapi_extra=describe_body(NewDocument),
+    )
+    async def add_document(
         request: Request, idempotency_key: str | None = key
     ) -> dict[str, Any]:
         return _document_json(await _store_document(app, request, idempotency_key))
 
     @router.post(
         "/documents/ingest",
+        response_model=IngestAnswer,
         status_code=202,
         summary="Store a document, as newer clients do",
+        openapi_extra=describe_body(NewDocument),
     )
-    async def post_ingest(
+    async def ingest_document(
         request: Request, idempotency_key: str | None = key
     ) -> dict[str, Any]:
         document = await _store_document(app, request, idempotency_key)
@@ -90,15 +136,21 @@ def make_router(app: App) -> APIRouter:
             "fact_extraction_status": "none",
         }
 
-    @router.get("/documents/{document_id}", summary="One document")
+    @router.get(
+        "/documents/{document_id}",
+        response_model=DocumentAnswer,
+        summary="One document",
+    )
     def get_document(document_id: str) -> dict[str, Any]:
         return _document_json(app.documents.get(_check_document_id(document_id)))
 
     @router.put(
         "/documents/{document_id}",
+        response_model=DocumentAnswer,
         summary="Replace a document's content, or append to it",
+        openapi_extra=describe_body(DocumentChange),
     )
-    async def put_document(document_id: str, request: Request) -> dict[str, Any]:
+    async def change_document(document_id: str, request: Request) -> dict[str, Any]:
         change = _parse(DocumentChange, await request.body())
         document = await run_in_threadpool(
             app.documents.update_content,
@@ -109,8 +161,17 @@ def make_router(app: App) -> APIRouter:
         )
         return _document_json(document)
 
-    @router.post("/query", summary="Find documents by words")
-    async def post_query(request: Request) -> dict[str, Any]:
+    return router
+
+
+def _add_query_route(router: APIRouter, app: App) -> None:
+    @router.post(
+        "/query",
+        response_model=QueryAnswer,
+        summary="Find documents by words",
+        openapi_extra=describe_body(DocumentQuery),
+    )
+    async def query_documents(request: Request) -> dict[str, Any]:
         query = _parse(DocumentQuery, await request.body())
         found = await run_in_threadpool(_find_documents, app, query)
         return {
@@ -120,8 +181,6 @@ def make_router(app: App) -> APIRouter:
             "synthesis": None,
             "sources": [],
         }
-
-    return router
 
 
 def _find_documents(app: App, query: DocumentQuery) -> list[Document]:

@@ -6,11 +6,13 @@ is disconnected, which bounds the memory of the server.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sqlalchemy import Select, and_, exists, func, or_, select, tuple_
 from starlette.requests import Request
@@ -18,13 +20,16 @@ from starlette.requests import Request
 from aftercall.clock import format_instant, parse_instant
 from aftercall.db.connect import Database
 from aftercall.db.conversations import belongs_to
-from aftercall.db.tables import calls, journal, steps
-from aftercall.errors import AftercallError, RefusedInput
+from aftercall.db.tables import calls, followups, journal, steps
+from aftercall.errors import AftercallError, NotFound, RefusedInput
 from aftercall.journal.store import CallRow, to_call_row
-from aftercall.model.people import read_caller, read_party
+from aftercall.model.people import read_caller, read_party, split_party
 from aftercall.model.steps import Step
 from aftercall.model.turns import Turn
 from aftercall.postcall.store import to_step
+
+if TYPE_CHECKING:
+    from aftercall.app import App
 
 
 def to_cursor(row: CallRow) -> str:
@@ -73,6 +78,26 @@ def require_party(party: str) -> str:
     if known is None:
         raise RefusedInput("caller", "is withheld; no memory is kept for it")
     return known
+
+
+def require_number(caller: str) -> str:
+    """Calls are stored by number, so export and erasure take a number, not a person at it."""
+    known = require_party(caller)
+    if split_party(known)[1]:
+        raise RefusedInput(
+            "caller",
+            "is one of several persons at this number; export and erase work by number",
+        )
+    return known
+
+
+def find_recording_file(app: "App", call_id: str, recording_id: str) -> Path:
+    for recording in app.recordings.list_for_call(call_id):
+        if recording.id == recording_id and recording.path:
+            file = app.settings.home / recording.path
+            if file.is_file():
+                return file
+    raise NotFound("there is no such recording; `aftercall calls show` shows its state")
 
 
 def _restore_plus(given: str) -> str:
@@ -212,6 +237,36 @@ class PageStore:
                 if source is None:
                     return found
                 found.append(source)
+
+    def count_since(self, since: datetime, zone: tzinfo) -> dict[str, Any]:
+        """Reads each call of the span once; the follow-ups are those that were made in it."""
+        columns = calls.c.started_at, calls.c.ended_at, calls.c.source
+        query = select(*columns, calls.c.end_reason, calls.c.caller)
+        days, sources, reasons = Counter[str](), Counter[str](), Counter[str]()
+        callers, seconds = set(), 0.0
+        made = select(followups.c.state, func.count().label("count")).group_by(
+            followups.c.state
+        )
+        with self._database.read() as connection:
+            for row in connection.execute(query.where(calls.c.started_at >= since)):
+                days[str(row.started_at.astimezone(zone).date())] += 1
+                sources[row.source] += 1
+                reasons[row.end_reason or "live"] += 1
+                callers.add(row.caller)
+                if row.ended_at:
+                    seconds += (row.ended_at - row.started_at).total_seconds()
+            made = made.where(followups.c.created_at >= since)
+            states = {row.state: row.count for row in connection.execute(made)}
+        return {
+            "since": format_instant(since),
+            "calls": days.total(),
+            "callers": len(callers - {None}),
+            "minutes": round(seconds / 60, 1),
+            "by_day": dict(sorted(days.items())),
+            "by_source": dict(sources),
+            "by_end_reason": dict(reasons),
+            "followups": states,
+        }
 
     def list_live_ids(self) -> list[str]:
         query = _in_state(select(calls.c.id), "live")

@@ -21,7 +21,8 @@ from aftercall.model.calls import problem_to_refusal
 from aftercall.phone.telnyx import MAX_BODY_BYTES as MAX_TELNYX_BYTES
 from aftercall.phone.twilio import MAX_BODY_BYTES as MAX_TWILIO_BYTES
 from aftercall.running import read_gauges, running
-from aftercall.web import api, documents, hosted, sockets, telnyx, twilio
+from aftercall.web import api, api_overview, documents, hosted, sockets, telnyx, twilio
+from aftercall.web.api_models import RefusalAnswer
 from aftercall.web.auth import BrowserAuth, GuessLimit, LoginNeeded, SessionStore
 from aftercall.web.limits import (
     MAX_PAGE_BYTES,
@@ -53,12 +54,14 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,  # FastAPI's pages load scripts from elsewhere; pages/site.py serves /docs
         redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
+        responses={"default": {"model": RefusalAnswer, "description": "A refusal"}},
     )
     server.add_middleware(OriginFilter, public_url=app.settings.public_url)
     sessions = SessionStore(app.database, app.settings, app.clock)
     auth = BrowserAuth(app.settings, sessions, GuessLimit(app.clock))
     needs_token = [Depends(auth.api), Depends(require_json)]
-    for part in (api, documents):
+    for part in (api, api_overview, documents):
         server.include_router(part.make_router(app), dependencies=needs_token)
     server.include_router(sockets.make_router(app, auth))
     server.include_router(sockets.make_carrier_router(app))

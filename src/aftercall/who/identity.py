@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from aftercall.english.introductions import GivenName, NameListener
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.followups import Trust
 from aftercall.model.people import join_party, split_party
-from aftercall.who.introduction import Introduction, IntroductionListener, resolve_names
+from aftercall.who.introduction import resolve_names
 from aftercall.who.register import NAMED, RIGHT, WRONG, CallerRegister
 from aftercall.who.trust import TrustPolicy, asks_passcode, find_passcode
 
@@ -21,7 +22,7 @@ from aftercall.who.trust import TrustPolicy, asks_passcode, find_passcode
 class NoticedCaller:
     """Words that may say who is calling."""
 
-    introduction: Introduction | None = None
+    introduction: GivenName | None = None
     passcode_attempt: str | None = field(default=None, repr=False)
 
 
@@ -53,9 +54,9 @@ class CallerIdentity:
     ) -> None:
         self._reception = reception
         self._call = call
-        self._listening = IntroductionListener()
+        self._listening = NameListener()
         self._is_asked = False
-        self._given: list[Introduction] = []
+        self._given: list[GivenName] = []
         self._has_passcode = False
         self._dropped = briefing.dropped
         self.party = briefing.party

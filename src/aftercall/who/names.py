@@ -5,150 +5,18 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 
-from aftercall.llm.rules.vocabulary import vocabulary
+from aftercall.english.names import short_forms
+from aftercall.english.words import word_class
 from aftercall.model.people import MAX_PERSON_CHARS
 
-# A given name and its short forms. A short form may belong to several names.
-_SHORT_FORMS = """
-abigail: abby abbie gail
-albert: al bert bertie
-alexander: alex al lex sandy xander sasha alec
-alexandra: alex sandra sandy lexi sasha ali
-alfred: al alf alfie fred
-amanda: mandy
-andrea: andy andie
-andrew: andy drew
-anthony: tony ant
-antonia: toni
-barbara: barb babs barbie
-benjamin: ben benny benji
-bernard: bernie
-catherine: cathy cath cat kate katie kathy kit kitty
-charles: charlie chuck chas chaz
-charlotte: charlie lottie lotte
-christina: chris chrissie tina
-christine: chris chrissie tina
-christopher: chris kit topher
-cynthia: cindy
-daniel: dan danny
-david: dave davy
-deborah: debbie deb
-dennis: denny
-dolores: lola
-donald: don donnie
-dorothy: dot dottie dolly
-edward: ed eddie ted teddy ned
-elizabeth: liz lizzie beth betty eliza lisa libby elsie bess betsy
-emily: em emmy
-eugene: gene
-florence: flo florrie
-frances: fran frankie fanny
-francis: frank frankie fran
-franklin: frank
-frederick: fred freddie rick
-gabriel: gabe
-gabriella: gabby ella
-geoffrey: geoff
-george: georgie
-gerald: gerry jerry
-gregory: greg
-harold: harry hal
-harriet: hattie
-henry: harry hank hal
-herbert: herb bert
-isabella: bella izzy isa
-jacob: jake
-jacqueline: jackie
-james: jim jimmy jamie jem
-janet: jan
-jeffrey: jeff
-jennifer: jen jenny
-jessica: jess jessie
-joanna: jo joanie
-john: jack johnny jon
-jonathan: jon jonny johnny
-joseph: joe joey jo
-josephine: jo josie
-joshua: josh
-judith: judy
-julia: julie jules
-kathleen: kath kathy kay
-kenneth: ken kenny
-kimberly: kim
-lawrence: larry laurie
-leonard: leo len lenny
-louis: lou lew
-louise: lou
-lucille: lucy
-madeleine: maddie
-margaret: maggie meg peggy marge margie greta daisy rita
-martha: patty marty
-martin: marty
-mary: molly polly mamie
-matthew: matt matty
-maximilian: max
-michael: mike mick mickey micky mikey
-michelle: shelly
-mildred: millie
-natalie: nat
-nathaniel: nat nate nathan
-nicholas: nick nicky
-nicole: nicky nikki
-norman: norm
-oliver: ollie
-pamela: pam
-patricia: pat patty trish tricia
-patrick: pat paddy
-peter: pete
-philip: phil pip
-priscilla: cilla
-rachel: rae
-raymond: ray
-rebecca: becky becca
-richard: rick ricky dick rich richie
-robert: bob bobby rob robbie bert
-roberta: bobbie robbie
-roger: rodge
-ronald: ron ronnie
-rosemary: rosie rose
-samantha: sam sammy
-samuel: sam sammy
-sebastian: seb bas
-sidney: sid
-stephanie: steph
-stephen: steve stevie
-susan: sue susie suzy
-suzanne: sue susie suzy
-sylvester: sly
-terence: terry
-theodore: ted teddy theo
-theresa: terry tess tessa
-thomas: tom tommy
-timothy: tim timmy
-valerie: val
-veronica: ronnie vera
-victor: vic
-victoria: vicky tori
-vincent: vince vinny
-virginia: ginny
-walter: walt wally
-wilhelmina: mina billie
-william: bill billy will willy liam
-winifred: winnie freda
-zachary: zach zack
-"""
-_TITLES = vocabulary(
-    "mr mrs ms miss mister doctor dr professor prof sir madam father sister sergeant captain"
-)
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
 
 
 def _read_forms() -> dict[str, frozenset[str]]:
     """Maps the sound key of each name to the full names it may stand for."""
     forms: defaultdict[str, set[str]] = defaultdict(set)
-    for line in _SHORT_FORMS.strip().splitlines():
-        full, _, shorts = line.partition(":")
-        for name in (full, *shorts.split()):
+    for full, shorts in short_forms().items():
+        for name in (full, *shorts):
             forms[_sound_key(name)].add(_sound_key(full))
     return {name: frozenset(fulls) for name, fulls in forms.items()}
 
@@ -178,7 +46,7 @@ def split_name(name: str) -> list[str]:
     return [
         word
         for word in _WORD.findall(name)
-        if word.casefold().rstrip(".") not in _TITLES
+        if word.casefold().rstrip(".") not in word_class("title")
     ]
 
 

@@ -6,16 +6,13 @@ It uses the names said in the call and the people known at its number.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from aftercall.english.introductions import NameListener
 from aftercall.journal.store import CallStore
 from aftercall.model.calls import IMPORTED, Call, LiveCall
 from aftercall.model.people import join_party, normalise_caller, split_party
 from aftercall.model.turns import Turn
 from aftercall.settings import Settings
-from aftercall.who.introduction import (
-    IntroductionListener,
-    list_introductions,
-    resolve_names,
-)
+from aftercall.who.introduction import list_introductions, resolve_names
 from aftercall.who.names import find_person, split_name
 from aftercall.who.trust import (
     POSTED,
@@ -130,7 +127,7 @@ class CallerRegister:
 
 def _since_introduction(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
     """Blanks the agent's turns before the introduction; turn numbers stay."""
-    listening = IntroductionListener()
+    listening = NameListener()
     first = next(
         (turn.seq for turn in turns if listening.process_turn(turn.speaker, turn.text)),
         0,

@@ -14,8 +14,8 @@ from hashlib import sha256
 from typing import Any, get_args
 
 from aftercall.clock import format_instant, parse_instant
-from aftercall.llm.rules.dates import latest_day
-from aftercall.llm.rules.stems import jaccard_similarity, overlap_coefficient, stems
+from aftercall.english.dates import latest_day
+from aftercall.english.stems import jaccard_similarity, overlap_coefficient, stems
 from aftercall.model.calls import MAX_TURNS, Call
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, TurnRef
 from aftercall.model.reading import (

@@ -1,12 +1,17 @@
-"""IDENTITY.md: who the agent is, filled once from the agent's words. Never writes the avatar."""
+"""IDENTITY.md: who the agent is, filled once from the agent's words, never the avatar. Also the
+names that people and the agent go by.
+"""
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Self
 
 from aftercall.model.people import is_generic_name
+from aftercall.settings import Settings
+from aftercall.workspace import files, user_md
 from aftercall.workspace.forms import FieldForm
 from aftercall.workspace.markdown import IDENTITY_PLACEHOLDERS, MarkdownPage
+from aftercall.workspace.paths import Workspace
 
 LABELS = {
     "name": "Name",
@@ -69,3 +74,24 @@ def fill(text: str | None, found: AgentIdentity) -> str | None:
 def fill_if_unset(text: str | None, found: AgentIdentity) -> str | None:
     """Fills only an empty page: of two calls that end together, one decides the identity."""
     return text if parse(text).is_set else fill(text, found)
+
+
+def find_call_name(settings: Settings, party: str | None) -> str | None:
+    """What the party likes to be called."""
+    profile = _read_profile(Workspace.from_settings(settings), party)
+    return profile.call_name or profile.name
+
+
+def map_speaker_names(settings: Settings, party: str | None) -> dict[str, str]:
+    """Maps names to speakers: "what did Bill say" prefers the turns of the caller named Bill."""
+    workspace = Workspace.from_settings(settings, settings.agent_id)
+    profile = _read_profile(workspace, party)
+    agent = parse(files.read(workspace.identity))
+    names = {profile.name: "caller", profile.call_name: "caller", agent.name: "agent"}
+    return {name: speaker for name, speaker in names.items() if name}
+
+
+def _read_profile(workspace: Workspace, party: str | None) -> user_md.UserProfile:
+    person = workspace.find_person(party) if party else None
+    text = files.read(person.user) if person else None
+    return user_md.parse(text)

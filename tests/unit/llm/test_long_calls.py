@@ -4,16 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.english.secrets import find_secrets
+from aftercall.english.text import MAX_PIECE_CHARS, cut_text
 from aftercall.llm.long_calls import (
-    MAX_PIECE_CHARS,
     MAX_WINDOW_CHARS,
     MAX_WINDOW_TURNS,
     CutCall,
-    cut_text,
     split_windows,
 )
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.llm.rules.secrets import find_secrets
 from aftercall.model.calls import Call
 from aftercall.model.reading import Reading
 from aftercall.testing import make_call
@@ -80,7 +79,7 @@ def test_a_call_of_ordinary_turns_is_not_cut() -> None:
 def test_what_is_asked_anywhere_in_a_long_turn_is_found_and_cited() -> None:
     turn = (
         f"{pad(3_000)}Please book a table for four on Friday. {pad(3_000)}"
-        f"Could you also call the plumber? {pad(3_000)}My door code is 4711."
+        f"Please call the plumber, too. {pad(3_000)}My door code is 4711."
     )
     call, reading = read(
         ("agent", "Hello!"),

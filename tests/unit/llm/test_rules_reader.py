@@ -15,26 +15,35 @@ from aftercall.model.reading import (
     WithdrawnRequest,
 )
 from unit.llm.calls import TUESDAY, call_of
-from unit.llm.dialogues import DIALOGUES
 
-PHRASES = sorted(
-    {
-        line.strip()[2:].strip()
-        for dialogue in DIALOGUES
-        for line in dialogue.script.splitlines()
-        if line.strip()
-    }
-    | {
-        "My PIN is eight oh eight two.",
-        "Never mind.",
-        "Scratch all of it.",
-        "Yes please.",
-        "No.",
-        "um",
-        "…",
-        "\ue000\ue000",
-        "I'd like 𝔘nicode",
-    }
+PHRASES = (
+    "Hi, it's Ana Lopes from flat nine.",
+    "My name is Jonas, everyone calls me Jo.",
+    "Can you open a bug about the broken thumbnails and remind me on Tuesday?",
+    "I need a refill, and could you book me a table for six on Friday?",
+    "Would you like a reminder the day before?",
+    "Shall I send it to 310 Beacon Avenue?",
+    "No, make it Saturday. Eight people, not six.",
+    "The kitchen sink is leaking, there's a bucket under it.",
+    "My neighbour says you should open on Sundays.",
+    "If I won the lottery I'd have you book me a box.",
+    "I'll tell her myself. Leave it.",
+    "Cancel the taxi, and never mind the room.",
+    "Please don't send me any more calendars.",
+    "We decided to keep the piano.",
+    "I was diagnosed with lupus, don't tell anyone.",
+    "The door code is four four one nine.",
+    "I'll call you back on Thursday.",
+    "And that's on me.",
+    "My PIN is eight oh eight two.",
+    "Never mind.",
+    "Scratch all of it.",
+    "Yes please.",
+    "No.",
+    "um",
+    "…",
+    "\ue000\ue000",
+    "I'd like 𝔘nicode",
 )
 words = st.one_of(
     st.sampled_from(PHRASES),

@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.english.introductions import find_given_name
+from aftercall.english.names import short_forms
 from aftercall.model.people import (
     is_person,
     join_party,
@@ -12,13 +14,8 @@ from aftercall.model.people import (
     split_party,
 )
 from aftercall.testing import make_call
-from aftercall.who.introduction import (
-    find_introduction,
-    list_introductions,
-    resolve_names,
-)
+from aftercall.who.introduction import list_introductions, resolve_names
 from aftercall.who.names import (
-    _SHORT_FORMS,
     find_person,
     is_same_person,
     make_person_id,
@@ -38,10 +35,7 @@ GIVEN = [
 ]
 given_names = st.sampled_from(GIVEN)
 surnames = st.sampled_from(["", " Harker", " Keller", " de Vries", " O'Brien"])
-FORMS = {
-    line.partition(":")[0]: line.partition(":")[2].split()
-    for line in _SHORT_FORMS.strip().splitlines()
-}
+FORMS = {full: sorted(shorts) for full, shorts in short_forms().items() if shorts}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +53,7 @@ FORMS = {
     ],
 )
 def test_a_clear_introduction_counts_wherever_it_stands(said: str, name: str) -> None:
-    found = find_introduction(said, is_opening=False)
+    found = find_given_name(said, is_opening=False)
     assert found is not None
     assert found.name == name
 
@@ -83,17 +77,17 @@ def test_a_clear_introduction_counts_wherever_it_stands(said: str, name: str) ->
     ],
 )
 def test_what_is_no_introduction_opens_nothing(said: str) -> None:
-    assert find_introduction(said, is_opening=True) is None
+    assert find_given_name(said, is_opening=True) is None
 
 
 @pytest.mark.parametrize("said", ["It's Anna.", "Hi, I'm Anna.", "it's anna speaking"])
 def test_a_short_introduction_counts_only_at_the_beginning_or_when_asked_for(
     said: str,
 ) -> None:
-    assert find_introduction(said, is_opening=True)
-    assert find_introduction(said, is_opening=False, is_asked=True)
+    assert find_given_name(said, is_opening=True)
+    assert find_given_name(said, is_opening=False, is_asked=True)
     if "speaking" not in said:
-        assert find_introduction(said, is_opening=False) is None
+        assert find_given_name(said, is_opening=False) is None
 
 
 def test_an_answer_to_who_is_calling_is_an_introduction() -> None:
@@ -189,7 +183,7 @@ def test_a_person_is_found_again_and_is_never_the_owner_of_another_name(
 def test_any_words_can_be_listened_to(
     said: str, is_opening: bool, is_asked: bool
 ) -> None:
-    found = find_introduction(said, is_opening=is_opening, is_asked=is_asked)
+    found = find_given_name(said, is_opening=is_opening, is_asked=is_asked)
     if found and (person := find_person(found.name, ["Tom"])):
         assert is_person(person)
 

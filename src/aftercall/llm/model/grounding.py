@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from datetime import date
 
+from aftercall.english.clauses import split_sentences
 from aftercall.llm.model import questions
-from aftercall.llm.rules.sentences import split_sentences
 from aftercall.model.calls import Call
 from aftercall.model.reading import (
     FactDraft,

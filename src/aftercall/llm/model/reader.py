@@ -7,6 +7,10 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from aftercall.english.language import detect_language
+from aftercall.english.secrets import Secret, find_secrets, mask, secret_facts
+from aftercall.english.text import MASK
+from aftercall.english.words import clear_caches
 from aftercall.llm.long_calls import (
     merge_asked,
     merge_facts,
@@ -23,10 +27,6 @@ from aftercall.llm.model.completion import (
 )
 from aftercall.llm.model.grounding import Grounding
 from aftercall.llm.model.questions import Question, format_call_data, split_transcript
-from aftercall.llm.rules.language import detect_language
-from aftercall.llm.rules.memo import clear_caches
-from aftercall.llm.rules.secrets import Secret, find_secrets, mask, secret_facts
-from aftercall.llm.rules.sentences import MASK
 from aftercall.log import get_logger
 from aftercall.model.calls import Call
 from aftercall.model.people import is_generic_name

@@ -1,0 +1,1 @@
+"""The reader by rules: clauses, dialogue acts, one state."""

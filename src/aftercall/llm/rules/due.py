@@ -1,219 +1,156 @@
-"""Which day a request is due: the caller's words for it, and the days an agent puts forward."""
+"""The day of a request: said with it, asked for, put forward by the agent, or taken back."""
 
-from dataclasses import dataclass
-from datetime import date, timedelta
+import re
+from datetime import date
 
-from aftercall.llm.rules import cues
-from aftercall.llm.rules.asks import Ask
-from aftercall.llm.rules.corrections import REPLACES, settle_repairs
-from aftercall.llm.rules.cue import Cue
-from aftercall.llm.rules.dates import find_dates
-from aftercall.llm.rules.promises import is_promise
-from aftercall.llm.rules.reckoning import Mention
-from aftercall.llm.rules.sentences import Clause, split_sentences
+from aftercall.english.dates import DateMention
+from aftercall.english.stems import stems
+from aftercall.english.text import Plain
+from aftercall.english.words import load_patterns
+from aftercall.llm.rules.acts import UNSURE, Act
+from aftercall.llm.rules.state import Item, PendingDay, RequestState, add, put, touch
+from aftercall.llm.rules.titles import title_of
 
-# What a request is about when it goes on: the thing wanted, whoever is to act, or what the
-# caller wants and can do.
-_OF_THE_REQUEST = Cue(
-    "^(?:(?:i|we)(?:['’](?:d|m|re|ll)| would| could| can| was| were| am| are| will| do| only"
-    "| really| just)* (?:need|"
-    r"want|like|prefer|love|do|"
-    "make|manage|come in|take|thinking|hoping|free|available|around|good|home|off|rather|able"
-    r"|say|have time|aiming|looking)\b|"
-    "(?:it|that|this|they|one)(?:['’](?:d|ll|s|re)| (?:would|should|must|could|can|has|have"
-    r"|needs?|is|are|will))\b|"
-    "(?:he|she|they|somebody|someone|you)(?:['’](?:d|ll))?(?: (?:should|could|can|must"
-    "|needs? to|has to|have to|better|ought to))+ )",
-)
-# Somebody does or is something of their own on that day.
-_OF_SOMEBODY = Cue(
-    r"^(?:(?:i|we|he|she|they|my|our|his|her|their|you)(?:['’]\w+)? |(?-i:[A-Z][a-z]+)(?:['’]s"
-    "| (?:is|has|will|was|and|[a-z]{2,}s)) )"
-)
-# "The book I'll bring back tomorrow", "I do that today": what the caller does on that day.
-_OWN_PLAN = Cue(
-    r"\bi(?:['’]ll| will| must| have to|['’]ve got to|['’]m going to|['’]m gonna| do| bring| "
-    "gotta| can) (?!need|"
-    r"want|have it|take|like|do with)|"
-    r"\bhow (?:much|long|many|far)\b|\b(?:he|she|they)(?:['’]s| has| have| had)(?: got)? "
-    r"(?:the|a|an|his|her)\b",
-)
-_OWN_DOING = Cue(
-    r"\bi(?:['’]ll| will| must| have to|['’]ve got to|['’]m going to|['’]m gonna| bring| "
-    "gotta) (?!need|want|have it|"
-    r"take|like)",
-)
-_MUST_BE = Cue(
-    r"^(?:i|we) (?:really )?(?:need|want|must have)\b.*\b(?:by|before)\b|^(?:he|she|they) "
-    "(?:really )?(?:needs?|wants?|"
-    r"must have) (?:it|that|this|them)\b.*\b(?:by|before)\b|"
-    r"^(?:it|that|this|they|those|everything|"
-    r"the \w+)(?:['’]s| has| have| had|['’]d|['’]ll)?(?: got)? ?(?:must|has to|have to|needs? "
-    "to|need|to|should|"
-    r"gotta|better|"
-    r"ought to) .*\b(?:by|before|on|for|until)\b",
-)
-_STRETCH = Cue(r"^[\w ]{0,12}\b(?:to|until|till|through)\b[\w ]{0,6}$")
-_TO_SOMEBODY = Cue(
-    r"\b(?:tell|ask|inform|let|warn|message|text|email|ring|call|phone|write(?: to)?)(?: "
-    "(?:the |my |our |"
-    r"your )?[\w'’.]+(?:,? (?-i:[A-Z])[\w'’]+)?)?,?(?: know)?,?"
-    r"(?: (?:still|by|before|on|for|first thing))*\s*$",
-)
-_CONTENT_BEGINS = Cue(
-    r"\W*$|[,:]? (?:that|if|whether|about|to|please|when|what|how|and|there['’]?s?|i|i['’]\w+"
-    "|we|he|she|they|it['’]?s?|my|our|the|"
-    r"(?-i:[A-Z])\w*)\b"
-)
-_FIRST_WORDS = 4  # characters a day may stand behind the start and still open the clause: "on ", "by "
+_CUES = load_patterns("aftercall.llm.rules", "state")
+MAX_ASKED_DAY = 5  # words of a question that puts a day forward
+REACH = 8  # turns back in which the caller told what a day is for
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    seq: int
-    sentence: str
-    mention: Mention
-    others: tuple[Mention, ...] = ()
+def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
+    """A day that the agent put forward and the caller takes is the day of the request.
 
-
-def find_proposals(
-    seq: int, text: str, today: date, anchor: date | None
-) -> list[Proposal]:
-    """The last day of each of an agent's sentences, promises left out: a day promised is not a
-    day agreed.
+    Where nothing is asked for yet, taking it is the request.
     """
-    return [
-        Proposal(seq, sentence, *_put_forward(sentence, mentions))
-        for sentence in split_sentences(text)
-        if (sentence.endswith("?") or not is_promise(sentence))
-        and not (cues.FAREWELL.match(sentence) or cues.ANYTHING_ELSE.search(sentence))
-        and (mentions := find_dates(sentence, today, anchor))
-    ]
-
-
-def _put_forward(
-    sentence: str, mentions: list[Mention]
-) -> tuple[Mention, tuple[Mention, ...]]:
-    """The last day of a sentence, or the first of a stretch of days: "from the third to the
-    tenth".
-    """
-    lasts = len(mentions) > 1 and _STRETCH.search(
-        sentence[mentions[-2].end : mentions[-1].start]
+    item = state.open_item
+    if item:
+        taken = touch(item, state.proposed_seq, act.seq)._replace(due=day)
+        return state if item.delivers_words else put(state, state.current, taken)
+    told = [(seq, plain) for seq, plain in state.told if seq >= act.seq - REACH]
+    if not told or any(other.due == day for other in state.items):
+        return state
+    first_seq, first = _main_matter(told)
+    near = [plain for _, plain in told if plain is not first]
+    booked = Item(
+        title=title_of(first),
+        words=first.cited,
+        turns=tuple(sorted({first_seq, state.proposed_seq, act.seq})),
+        kind="booking",
+        confidence=UNSURE,
+        topic=stems(first.text),
+        due=day,
+        details=tuple(plain.said for plain in (*near, *state.agent_said)),
     )
-    chosen = mentions[-2 if lasts else -1]
-    return chosen, tuple(mention for mention in mentions if mention is not chosen)
+    return add(state, booked)
 
 
-def takes_day(ask: Ask) -> bool:
-    """Whether a day beside the request says when it is due; that of a note or of an ending
-    belongs to its matter.
-    """
-    return (
-        ask.kind != "note"
-        and not ask.is_stop
-        and not ask.from_fault
-        and not cues.ENDS.match(ask.act)
-    )
+def _main_matter(told: list[tuple[int, Plain]]) -> tuple[int, Plain]:
+    """What the caller needs or what is wrong, else the first thing that says something."""
+    needs = (pair for pair in told if _CUES["needs"].search(pair[1].text))
+    says = (pair for pair in told if len(stems(pair[1].text)) > 1)
+    return next(needs, None) or next(says, told[0])
 
 
-def opening_day(
-    ask: Ask, text: str, today: date, anchor: date | None, before: list[Clause]
-) -> date | None:
-    """The day in the words that raise a request."""
-    if not takes_day(ask):
+def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
+    """The day that the request itself names; a day inside a message or note is not it."""
+    if item.kind == "note" or (item.is_fault and item.kind != "task"):
         return None
-    text = settle_repairs(text)
-    mentions = find_dates(text, today, anchor)
-    if cues.CONTENT_DATED.match(ask.act):
-        return next(
-            (mention.day for mention in mentions if _is_before_content(text, mention)),
-            None,
-        )
-    if cues.MOVES.match(ask.act):
-        mentions = [
-            mention
-            for mention in mentions
-            if cues.MOVED_TO.search(text[: mention.start])
-        ][-1:]
-    if mentions:
-        return mentions[0].day
-    earlier = [
-        mention.day
-        for clause in before[-2:]
-        for mention in find_dates(clause.text, today)
-    ]
-    then = cues.THEN.search(text)
-    return (
-        earlier[0] - timedelta(days=then.group().lower().startswith("before"))
-        if then and earlier
-        else None
+    days = state.mentions_of(act.clause.plain)
+    if item.delivers_words:
+        head = " ".join(act.matter.text.split()[:3])
+        end = act.clause.text.find(head) + len(head)
+        days = [mention for mention in days if mention.start <= end + 1]
+    return days[-1].day if days else None
+
+
+def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState:
+    """The one day that the agent names in answer to a request is its day."""
+    is_proposal = act.clause.is_question or bool(
+        _CUES["proposes"].match(act.clause.text)
     )
+    if len(set(days)) != 1 or days[0] == state.today or is_proposal:
+        return state
+    if any(item.due == days[0] for item in state.items if item.status == "open"):
+        return state
+    asked = [at for at, item in enumerate(state.items) if _awaits_day(item, act)]
+    about = stems(act.clause.text)
+    named = [at for at in asked if state.items[at].topic & about]
+    meant = named or [at for at in asked if at == state.current]
+    if len(meant) != 1:
+        return state
+    current = state.current
+    due = state.items[meant[0]]._replace(due=days[0])
+    return put(state, meant[0], touch(due, act.seq))._replace(current=current)
 
 
-def _is_before_content(text: str, mention: Mention) -> bool:
-    """ "Ask him before Thursday if the tenth suits him": the first day is when to ask, the
-    second is what is asked.
-    """
-    return bool(
-        _TO_SOMEBODY.search(text[: mention.start])
-        and _CONTENT_BEGINS.match(text[mention.end :])
+def _awaits_day(item: Item, act: Act) -> bool:
+    is_just_asked = item.status == "open" and item.asked == act.seq - 1
+    is_dated = item.due is not None or item.is_fault or item.delivers_words
+    return is_just_asked and not is_dated
+
+
+def claim_pending(
+    state: RequestState, act: Act, day: date | None
+) -> tuple[RequestState, date | None]:
+    """ "And in two weeks, remind me …": the day said before the ask is its day."""
+    pending = state.pending
+    if day or pending is None or not _is_here(pending, act):
+        return state, day
+    if pending.item_index >= 0:
+        current, other = state.current, state.items[pending.item_index]
+        state = put(state, pending.item_index, other._replace(due=pending.before))
+        state = state._replace(current=current)
+    return state._replace(pending=None), pending.day
+
+
+def _is_here(pending: PendingDay, act: Act) -> bool:
+    return (pending.seq, pending.sentence) == (act.seq, act.clause.sentence)
+
+
+def take_day(state: RequestState, act: Act) -> RequestState:
+    """A day said around a request is its day where one was asked for, or the words say so."""
+    days = state.mentions_of(act.clause.plain)
+    is_long_question = act.clause.is_question and len(act.matter.words) > MAX_ASKED_DAY
+    if not days or is_long_question:
+        return state
+    item = state.open_item
+    if state.proposed and item is None:
+        return settle(state, act, days[-1].day)._replace(proposed=None)
+    here = (act.seq, act.clause.sentence)
+    is_alone = _is_alone(act, days[-1])
+    is_for_words = item is not None and bool(
+        _CUES["due_of_words"].match(act.matter.text)
     )
+    if item is None or (item.delivers_words and not is_for_words):
+        pending = PendingDay(*here, days[-1].day, -1, None) if is_alone else None
+        return state._replace(pending=pending)
+    if not _is_its_day(state, act, days[-1]):
+        return state
+    day, earlier = _meant_day(act, days), state.pending
+    before = earlier.before if earlier and _is_here(earlier, act) else item.due
+    state = put(state, state.current, touch(item, act.seq)._replace(due=day))
+    pending = PendingDay(*here, day, state.current, before)
+    return state._replace(proposed=None, pending=pending)
 
 
-def is_about_request(body: str, today: date, anchor: date | None = None) -> bool:
-    """Whether the day in words near a request is said of the request, not of somebody's own
-    doings.
-    """
-    mentions = find_dates(body, today, anchor)
-    if (
-        not mentions
-        or cues.MINE.match(body)
-        or _OWN_PLAN.search(body[: mentions[0].start])
-    ):
-        return False
-    if _MUST_BE.match(body):
-        return True
-    return (
-        mentions[0].start <= _FIRST_WORDS
-        or bool(_OF_THE_REQUEST.match(body))
-        or not _OF_SOMEBODY.match(body)
-    )
+def _is_its_day(state: RequestState, act: Act, mention: DateMention) -> bool:
+    is_first = act.clause.text.find(act.matter.text) >= mention.start
+    is_asked = state.asks_day or state.proposed is not None
+    is_cued = bool(_CUES["due"].search(act.clause.text))
+    is_repeated = mention.day in state.told_days and not is_asked
+    is_said = _is_alone(act, mention) or is_asked or is_cued or is_first
+    is_said = is_said and not is_repeated
+    is_others = bool(_CUES["other_day"].match(act.matter.text)) and not is_first
+    return is_said and not is_others
 
 
-def own_days(body: str, today: date) -> list[date]:
-    """The days on which the caller says to do something of their own."""
-    return [
-        mention.day
-        for mention in find_dates(body, today)
-        if _OWN_DOING.search(body[: mention.start])
-    ]
+def _is_alone(act: Act, mention: DateMention) -> bool:
+    """Whether the clause holds hardly more than the day."""
+    said = act.clause.text[mention.start : mention.end].split()
+    return len(act.matter.words) - len(said) <= 2
 
 
-def must_be(body: str) -> bool:
-    """ "It has to work by Wednesday": said of the request, however long ago it was made."""
-    return bool(_MUST_BE.match(body))
-
-
-def later_day(
-    ask: Ask, text: str, today: date, anchor: date | None, *, asked: bool = False
-) -> date | None:
-    """The day in words that fill in or correct a request, or that answer when it is `asked` for."""
-    if not asked and not takes_day(ask):
-        return None
-    text = settle_repairs(text)
-    mentions = find_dates(text, today, anchor)
-    if not asked and cues.CONTENT_DATED.match(ask.act) and not must_be(text):
-        mentions = [
-            mention for mention in mentions if _is_before_content(text, mention)
-        ]
-    if not mentions:
-        return None
-    chosen = mentions[-1] if REPLACES.search(text) else mentions[0]
-    # "Monday is fine" for Monday the twenty-first, however far ahead that is
-    same = (
-        chosen.weekday_only
-        and ask.due
-        and ask.due.weekday() == chosen.day.weekday()
-        and not cues.THIS_ONE.search(text)
-    )
-    return ask.due if same else chosen.day
+def _meant_day(act: Act, days: list[DateMention]) -> date:
+    """The last day named, but not one that only gives the reason."""
+    reason = re.search(r"\b(?:because|since|as)\b", act.clause.text)
+    meant = [mention for mention in days if reason and mention.end <= reason.start()]
+    return (meant or days)[-1].day

@@ -1,82 +1,43 @@
-"""The reader by rules: one call in, one reading out; nothing but the call decides what comes
-out.
-"""
+"""The reader by rules: one call in, one reading out; nothing else decides what comes out."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
-from functools import partial
+from functools import partial, reduce
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from aftercall.llm.cached_reader import CachedReader, as_sentence
+from aftercall.english.introductions import find_foreign_name, resolve_name
+from aftercall.english.language import detect_language
+from aftercall.english.masking import ValueMask
+from aftercall.english.secrets import Secret, find_secrets, secret_facts
+from aftercall.english.text import MASK
+from aftercall.english.words import clear_caches
+from aftercall.english.zones import find_zone
+from aftercall.llm.cached_reader import CachedReader
 from aftercall.llm.long_calls import CutCall, read_in_windows
 from aftercall.llm.reading_process import ReadingProcess
-from aftercall.llm.rules import cues
-from aftercall.llm.rules.address import find_call_name, find_pronouns, put_right
-from aftercall.llm.rules.asks import is_worth_keeping, tidy
-from aftercall.llm.rules.contractions import as_spoken, restore
-from aftercall.llm.rules.corrections import REPAIRS, denied_words
-from aftercall.llm.rules.cue import Cue
-from aftercall.llm.rules.facts import Heard, draft, find_facts
-from aftercall.llm.rules.floor import Floor
-from aftercall.llm.rules.identity import read_identity
-from aftercall.llm.rules.language import detect_language
-from aftercall.llm.rules.masking import ValueMask
-from aftercall.llm.rules.memo import clear_caches
-from aftercall.llm.rules.names import Named, read_names
+from aftercall.llm.rules.acts import Act, read_acts
+from aftercall.llm.rules.clause_model import TalkTurn
+from aftercall.llm.rules.details import gather_details
+from aftercall.llm.rules.facts import find_facts
+from aftercall.llm.rules.profile import read_identity, read_profile
 from aftercall.llm.rules.promises import find_promises
-from aftercall.llm.rules.reality import is_real
-from aftercall.llm.rules.reckoning import WEEKDAY, weekday_of
-from aftercall.llm.rules.secrets import (
-    Secret,
-    find_secrets,
-    is_confided,
-    secret_facts,
-)
-from aftercall.llm.rules.sentences import Clause, split_clauses
-from aftercall.llm.rules.stems import stems
-from aftercall.llm.rules.summary import summarise, summarise_foreign
-from aftercall.llm.rules.todos import find_todos
-from aftercall.llm.rules.triggers import find_trigger
-from aftercall.llm.rules.withdrawals import find_call_off
-from aftercall.llm.rules.zones import stated_zone, zone_of_place
+from aftercall.llm.rules.reducer import apply
+from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
+from aftercall.llm.rules.summary import find_told, summarise, summarise_foreign
+from aftercall.llm.rules.titles import drop_other_days
 from aftercall.model.calls import Call
-from aftercall.model.reading import FactDraft, Profile, Promise, Reading, Request
-
-# told by words that a refused offer may have as well
-_PASSING = (
-    "technical",
-    "preference",
-    "routine",
-    "action_item",
+from aftercall.model.reading import (
+    FactDraft,
+    Profile,
+    Promise,
+    Reading,
+    Request,
+    UnclearRequest,
+    WithdrawnRequest,
 )
-_DECLINES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.I)
-_WEEKDAY_HERE = Cue(
-    rf"\bit(?:['’]s| is) (?:still|already|only) (?P<weekday>{WEEKDAY})\b"
-)
-_WHAT_WAS_DECIDED = re.compile(
-    r"\bwhat (?:we|i|they|was|is)\b.*\b(?:decided|agreed|settled)\b|\b(?:the|our) (?:decision"
-    r"|agreement)s?\b",
-    re.I,
-)
-_STANDS_ALONE = re.compile(
-    r"(?:I|we|my|our)\b(?!.*\b(?:it|that|this|them|him|her|one)\b)", re.I
-)
-_CARES = re.compile(
-    r"(?:I|we|my|our)\b.{0,30}\b(?:working on|building|planning|training for|care about|love"
-    r"|hate)\b",
-    re.I,
-)
-_EMPTY = re.compile(
-    r"\bif\b|^(?:thanks?|bye|good ?bye|have a|that['’]s (?:all|it|fine|great)|sounds)\b",
-    re.I,
-)
-_PLAINLY = 0.8
-_MOST_NOTES, _MOST_TOLD = 3, 3  # sentences
-_LEAST_TOLD, _LONGEST_TOLD = 3, 25  # words of a sentence
-_NEAR = 2  # turns: what the caller says right before or after
-Cited = TypeVar("Cited", Request, Promise, FactDraft)
+from aftercall.model.turns import Turn
 
 
 class RulesReader(CachedReader):
@@ -107,41 +68,23 @@ def read_by_rules(call: Call) -> Reading:
 
 
 def _read(call: Call) -> Reading:
-    spoken = {turn.seq: turn.text for turn in call.turns}
-    call = _with_texts(call, {seq: restore(text) for seq, text in spoken.items()})
     language = detect_language(turn.text for turn in call.turns)
     secrets = find_secrets(call.turns)
     mask = ValueMask(secret.value for secret in secrets)
-    call = _with_texts(call, {turn.seq: mask.apply(turn.text) for turn in call.turns})
-    read = _read_english if language == "en" else partial(_read_foreign, language)
-    return read_in_windows(
-        call, lambda window: read(window, secrets, spoken), _summarise
+    turns = tuple(
+        turn.model_copy(update={"text": mask.apply(turn.text)}) for turn in call.turns
     )
+    call = call.model_copy(update={"turns": turns})
+    read = _read_english if language == "en" else partial(_read_foreign, language)
+    return read_in_windows(call, partial(read, secrets), _summarise)
 
 
 def _summarise(reading: Reading) -> str:
     """Of a call that was read in windows."""
     if reading.language != "en":
         return summarise_foreign(reading.language, reading.profile)
-    return summarise(
-        reading.profile,
-        list(reading.requests),
-        list(reading.withdrawn),
-        list(reading.promises),
-        list(reading.facts),
-    )
-
-
-def _read_foreign(
-    language: str, call: Call, secrets: list[Secret], spoken: dict[int, str]
-) -> Reading:
-    profile = Profile(name=read_names(call.turns).name)
-    return Reading(
-        language=language,
-        summary=summarise_foreign(language, profile),
-        profile=profile,
-        facts=_grounded(secret_facts(_told_in(call, secrets)), spoken),
-    )
+    asked = (reading.requests, reading.unclear, reading.withdrawn)
+    return summarise(reading.profile, *asked, reading.promises, ())
 
 
 def _told_in(call: Call, secrets: list[Secret]) -> list[Secret]:
@@ -149,257 +92,132 @@ def _told_in(call: Call, secrets: list[Secret]) -> list[Secret]:
     return [secret for secret in secrets if secret.seq in seqs]
 
 
-def _read_english(call: Call, secrets: list[Secret], spoken: dict[int, str]) -> Reading:
-    secrets = _told_in(call, secrets)
-    named = read_names(call.turns)
-    texts = {turn.seq: turn.text for turn in call.turns}
-    clauses = {
-        turn.seq: split_clauses(turn) for turn in call.turns if turn.speaker == "caller"
-    }
-    zone = _zone(call, clauses)
-    floor = _walk(call, texts, clauses, _today(call, zone, clauses))
-    requests = [ask.as_request() for ask in floor.asks if is_worth_keeping(ask)]
-    withdrawn = [ask.as_withdrawn() for ask in floor.withdrawn if is_worth_keeping(ask)]
-    promises = find_promises(
-        ((turn.seq, texts[turn.seq]) for turn in call.turns if turn.speaker == "agent"),
-        floor.withdrawn,
-    )
-    told = [
-        fact
-        for fact in _facts(_heard(call, texts, clauses), named, floor.misheard)
-        if not stems(fact.text) & floor.refused
-        or not (fact.category in _PASSING or _DECLINES.search(fact.text))
+def _read_english(secrets: list[Secret], call: Call) -> Reading:
+    name = resolve_name((turn.speaker, turn.text) for turn in call.turns)
+    talk = [
+        TalkTurn.from_text(turn.speaker, turn.seq, turn.text) for turn in call.turns
     ]
-    facts_told = [*secret_facts(secrets), *told]
-    requests = [_with_decisions(request, told) for request in requests]
-    matters = _matters(clauses, secrets, floor.refused)
-    profile = _profile(call, named, zone, told, matters)
+    acts = read_acts(talk)
+    zone = _find_zone(acts)
+    today = _today(call, zone, acts)
+    state = gather_details(reduce(apply, acts, RequestState(today)), acts)
+    facts = find_facts(talk, acts, state.refused)
+    secrets = _told_in(call, secrets)
+    return _compose(call.turns, acts, state, (name, zone), (secrets, facts))
+
+
+def _read_foreign(language: str, secrets: list[Secret], call: Call) -> Reading:
+    said = (turn.text for turn in call.turns if turn.speaker == "caller")
+    profile = Profile(name=find_foreign_name(said))
+    return Reading(
+        language=language,
+        summary=summarise_foreign(language, profile),
+        profile=profile,
+        facts=tuple(secret_facts(_told_in(call, secrets))),
+    )
+
+
+def _find_zone(acts: Iterable[Act]) -> str | None:
+    zones = [
+        zone
+        for act in acts
+        if act.speaker == "caller"
+        and act.kind not in ("hypothetical", "hearsay")
+        and (zone := find_zone(act.clause.plain))
+    ]
+    return zones[-1] if zones else None
+
+
+_DECIDED = re.compile(r"\b(?:decided|agreed|settled|decision)\b", re.I)
+_DAY_THERE = re.compile(
+    r"\bit is (?:still |already |only )?(monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
+    r"(?: \S+)? (?:here|for me|over here)\b"
+)
+
+
+def _today(call: Call, zone: str | None, acts: Iterable[Act]) -> date:
+    """The day it is for the caller: by the zone they state, or by the weekday they say it is."""
+    today = call.started_at.astimezone(ZoneInfo(zone or "UTC")).date()
+    said = [match[1] for act in acts if (match := _DAY_THERE.search(act.clause.text))]
+    near = [today + timedelta(days=days) for days in (0, -1, 1)]
+    return next(
+        (day for day in near if said and f"{day:%A}".lower() == said[-1]), today
+    )
+
+
+def _compose(
+    turns: Sequence[Turn],
+    acts: list[Act],
+    state: RequestState,
+    named: tuple[str | None, str | None],
+    told: tuple[list[Secret], list[FactDraft]],
+) -> Reading:
+    open_items = [item for item in state.items if item.status == "open"]
+    called_off = [item for item in state.items if item.status == "withdrawn"]
+    secrets, facts = told
+    requests = [
+        _to_request(item, state.today)
+        for item in open_items
+        if item.confidence >= ACTED_ON
+    ]
+    requests = [_with_decisions(request, facts) for request in requests]
+    unclear = [_to_unclear(item) for item in open_items if item.confidence < ACTED_ON]
+    withdrawn = [
+        WithdrawnRequest(title=item.title, turns=item.turns) for item in called_off
+    ]
+    promises = find_promises(turns, (item.topic for item in called_off))
+    profile = read_profile(turns, *named, facts, acts)
+    asked = " ".join(f"{item.title} {item.details} {item.words}" for item in requests)
+    about = find_told(acts, asked, state.refused)
     return Reading(
         language="en",
-        summary=summarise(
-            profile, requests, withdrawn, promises, facts_told, matters[:_MOST_TOLD]
-        ),
+        summary=summarise(profile, requests, unclear, withdrawn, promises, about),
         profile=profile,
-        identity=read_identity(
-            texts[turn.seq] for turn in call.turns if turn.speaker == "agent"
-        ),
-        requests=_grounded(requests, spoken),
+        identity=read_identity(turns),
+        requests=tuple(_ground(item) for item in requests),
+        unclear=tuple(_ground(item) for item in unclear),
         withdrawn=tuple(withdrawn),
-        promises=_grounded(promises, spoken),
-        facts=_grounded(facts_told, spoken),
+        promises=tuple(_ground(item) for item in promises),
+        facts=tuple(_ground(fact) for fact in (*secret_facts(secrets), *facts)),
+    )
+
+
+Cited = TypeVar("Cited", Request, UnclearRequest, Promise, FactDraft)
+
+
+def _ground(item: Cited) -> Cited:
+    """The item with a verbatim piece of the call: what is masked is cut away."""
+    pieces = [piece.strip(" ,;:") for piece in re.split(f"{MASK}+", item.words)]
+    words = max(pieces, key=len)
+    return item if words == item.words else item.model_copy(update={"words": words})
+
+
+def _to_request(item: Item, today: date) -> Request:
+    title = drop_other_days(item.title, item.due, today) if item.due else item.title
+    return Request(
+        kind=item.kind,
+        title=title,
+        details=". ".join(dict.fromkeys((*item.details, *item.confirmed))),
+        person=item.person,
+        due=item.due,
+        turns=item.turns,
+        words=item.words,
     )
 
 
 def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
-    """ "Note what we decided about Carl" holds what was decided: of Carl, or just before or
-    after.
-    """
-    if request.kind != "note" or not _WHAT_WAS_DECIDED.search(request.words):
-        return request
+    """ "Note what we decided about Carl" holds what was decided in the call."""
     decided = [fact for fact in facts if fact.category == "decision"]
-    named = [fact for fact in decided if request.person and request.person in fact.text]
-    near = [
-        fact
-        for fact in decided
-        if any(abs(seq - fact.turns[0]) <= _NEAR for seq in request.turns)
-    ]
-    found = [fact.text for fact in named or near]
-    known = [
-        part
-        for part in request.details.split(". ")
-        if part and not any(part.lower() in text.lower() for text in found)
-    ]
-    details = ". ".join((*known, *found))
-    title = request.title.partition(": ")[0] if details else request.title
-    turns = tuple(sorted({*request.turns, *(fact.turns[0] for fact in named or near)}))
-    return request.model_copy(
-        update={"title": title, "details": details, "turns": turns}
+    if request.kind != "note" or not _DECIDED.search(request.title):
+        return request
+    fresh = (fact.text for fact in decided if fact.text not in request.details)
+    details = ". ".join(filter(None, dict.fromkeys((request.details, *fresh))))
+    turns = {*request.turns}.union(*(fact.turns for fact in decided))
+    update = {"details": details, "turns": tuple(sorted(turns))}
+    return request.model_copy(update=update)
+
+
+def _to_unclear(item: Item) -> UnclearRequest:
+    return UnclearRequest(
+        title=item.title, turns=item.turns, words=item.words, confidence=item.confidence
     )
-
-
-def _with_texts(call: Call, texts: dict[int, str]) -> Call:
-    """The call in other words: apostrophes put back, secrets blotted out.
-
-    That is all the rules get to see.
-    """
-    if all(turn.text == texts[turn.seq] for turn in call.turns):
-        return call
-    return call.model_copy(
-        update={
-            "turns": tuple(
-                turn.model_copy(update={"text": texts[turn.seq]}) for turn in call.turns
-            )
-        }
-    )
-
-
-def _grounded(items: Iterable[Cited], spoken: dict[int, str]) -> tuple[Cited, ...]:
-    """Each item citing its words as the transcript has them."""
-    return tuple(_ground(item, spoken) for item in items)
-
-
-def _ground(item: Cited, spoken: dict[int, str]) -> Cited:
-    words = next(
-        (
-            found
-            for seq in item.turns
-            if (found := as_spoken(item.words, spoken[seq])) in spoken[seq]
-        ),
-        item.words,
-    )
-    return item if words == item.words else item.model_copy(update={"words": words})
-
-
-def _profile(
-    call: Call,
-    named: Named,
-    zone: str | None,
-    facts: list[FactDraft],
-    matters: list[str],
-) -> Profile:
-    said = [turn.text for turn in call.turns if turn.speaker == "caller"]
-    call_name = find_call_name(call.turns, named) or put_right(call.turns, named.parts)
-    plain = [
-        fact
-        for fact in facts
-        if fact.visibility != "secret" and fact.confidence >= _PLAINLY
-    ]
-    return Profile(
-        name=named.name,
-        call_name=call_name if call_name != named.name else None,
-        pronouns=find_pronouns(said),
-        timezone=zone,
-        notes=_join(
-            fact.text
-            for fact in plain
-            if fact.category == "preference" and _STANDS_ALONE.match(fact.text)
-        ),
-        context=_join(matter for matter in matters if _CARES.match(matter)),
-    )
-
-
-def _join(texts: Iterable[str]) -> str | None:
-    return (
-        " ".join(as_sentence(text) for text in list(dict.fromkeys(texts))[:_MOST_NOTES])
-        or None
-    )
-
-
-def _matters(
-    clauses: dict[int, list[Clause]], secrets: list[Secret], refused: frozenset[str]
-) -> list[str]:
-    """Sentences in which the caller tells something, asks for nothing and confides nothing."""
-    hidden = {secret.seq for secret in secrets}
-    told = [
-        tidy(clause.whole)
-        for seq, spoken in clauses.items()
-        if seq not in hidden
-        and not any(
-            REPAIRS.match(clause.text) or denied_words(clause.text) for clause in spoken
-        )
-        for clause in spoken
-        if _tells(clause) and not stems(clause.text) & refused
-    ]
-    return list(dict.fromkeys(told))
-
-
-def _tells(clause: Clause) -> bool:
-    if (
-        clause.is_masked
-        or clause.is_question
-        or not is_real(clause)
-        or is_confided(clause.whole)
-    ):
-        return False
-    if (
-        find_trigger(clause.whole)
-        or find_call_off(clause.whole)
-        or cues.INTRODUCES.match(clause.body)
-    ):
-        return False
-    is_sentence = (
-        len(clause.body.split()) >= _LEAST_TOLD
-        and len(clause.whole.split()) <= _LONGEST_TOLD
-    )
-    return (
-        is_sentence
-        and not _EMPTY.search(clause.body)
-        and not cues.SLIGHT.match(clause.body)
-    )
-
-
-def _zone(call: Call, clauses: dict[int, list[Clause]]) -> str | None:
-    """The last zone the caller claims."""
-    spoken = [
-        clause
-        for turn in call.turns
-        if turn.speaker == "caller"
-        for clause in clauses[turn.seq]
-    ]
-    zones = [
-        zone
-        for clause in spoken
-        if is_real(clause) and (zone := stated_zone(clause.text))
-    ]
-    placed = (
-        zone_of_place(turn.text) for turn in call.turns if turn.speaker == "caller"
-    )
-    return zones[-1] if zones else next(filter(None, placed), None)
-
-
-def _today(call: Call, zone: str | None, clauses: dict[int, list[Clause]]) -> date:
-    """The day it is for the caller: by the zone they state, or by the weekday they say it still
-    or already is.
-    """
-    today = call.started_at.astimezone(ZoneInfo(zone or "UTC")).date()
-    said = [
-        match["weekday"]
-        for spoken in clauses.values()
-        for clause in spoken
-        if (match := _WEEKDAY_HERE.search(clause.text))
-    ]
-    near = [today + timedelta(days=days) for days in (0, -1, 1)]
-    return next(
-        (day for day in near if said and day.weekday() == weekday_of(said[-1])), today
-    )
-
-
-def _walk(
-    call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]], today: date
-) -> Floor:
-    floor = Floor(today)
-    for turn in call.turns:
-        if turn.speaker == "agent":
-            floor.hear_agent(turn, texts[turn.seq])
-        else:
-            floor.hear_caller(clauses[turn.seq])
-    floor.settle_days()
-    floor.fill_up()
-    return floor
-
-
-def _heard(
-    call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]]
-) -> list[Heard]:
-    heard: list[Heard] = []
-    question = ""
-    for turn in call.turns:
-        if turn.speaker == "agent":
-            question = texts[turn.seq]
-        else:
-            heard.append(Heard(clauses[turn.seq], question))
-    return heard
-
-
-def _facts(heard: list[Heard], named: Named, misheard: list[str]) -> list[FactDraft]:
-    facts = [*find_facts(heard, misheard), *find_todos(heard)]
-    for seq, name in named.together:
-        spoken = [
-            clause for turn in heard for clause in turn.clauses if clause.seq == seq
-        ]
-        clause = next((clause for clause in spoken if name in clause.text), spoken[0])
-        if made := draft(clause, [clause], "person", 0.8):
-            facts.append(
-                made.model_copy(update={"text": f"{name} was on the line: {made.text}"})
-            )
-    return facts

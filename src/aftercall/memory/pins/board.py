@@ -13,10 +13,10 @@ from sqlalchemy import Connection
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
+from aftercall.english.secrets import Secret
 from aftercall.errors import RefusedInput
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
-from aftercall.llm.rules.secrets import Secret
 from aftercall.memory.fact_store import FactStore, Write
 from aftercall.memory.pins import page, store
 from aftercall.memory.pins.topics import (

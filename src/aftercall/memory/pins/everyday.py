@@ -3,7 +3,7 @@
 They decide where there are no calls of other callers to compare with.
 """
 
-from aftercall.llm.rules.vocabulary import vocabulary
+from aftercall.english.words import vocabulary
 from aftercall.memory.words import STOP_WORDS, split_words, to_term
 
 OPENERS = vocabulary(

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import combinations
 
-from aftercall.llm.rules.language import detect_language
-from aftercall.llm.rules.memo import clear_caches
-from aftercall.llm.rules.sentences import split_sentences
+from aftercall.english.clauses import split_sentences
+from aftercall.english.language import detect_language
+from aftercall.english.words import clear_caches
 from aftercall.memory.pins.everyday import (
     EMPTY_TERMS,
     OPENERS,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from statistics import quantiles
 
-from aftercall.llm.rules.language import NAMES, detect_language
+from aftercall.english.language import LANGUAGES, detect_language
 from aftercall.speech.sound import FRAME_BYTES, FRAME_S, measure_loudness
 from aftercall.tester.claims import HOLLOW
 from aftercall.tester.finding import CallView, Finding
@@ -84,8 +84,8 @@ def _language(view: CallView) -> Iterator[Finding]:
             parts = (_spoken_language(part) for part in sentences_of(span.text))
             spoken = next((part for part in parts if part not in ("", wanted)), spoken)
         if spoken and spoken != wanted and (wanted == "en" or spoken != "?"):
-            name = NAMES.get(spoken, "another language")
-            text = f"answers in {name}; the call is in {NAMES.get(wanted, wanted)}"
+            name = LANGUAGES.get(spoken, "another language")
+            text = f"answers in {name}; the call is in {LANGUAGES.get(wanted, wanted)}"
             yield view.finding("other_language", text, number)
             return
 

@@ -3,7 +3,6 @@
 import json
 from datetime import date, datetime, time, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Query, Request
@@ -11,7 +10,7 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
-from aftercall.errors import NotFound, RefusedInput
+from aftercall.errors import RefusedInput
 from aftercall.journal.store import CallRow
 from aftercall.journal.view import call_json, find_interrupted_turns, read_live_turns
 from aftercall.memory.visibility import redact_call, redact_turns
@@ -20,7 +19,13 @@ from aftercall.model.passages import SearchScope
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
 from aftercall.model.turns import Event, Turn
 from aftercall.postcall.runner import rerun
-from aftercall.web.page_store import CallFilter, parse_caller, parse_cursor, to_cursor
+from aftercall.web.page_store import (
+    CallFilter,
+    find_recording_file,
+    parse_caller,
+    parse_cursor,
+    to_cursor,
+)
 from aftercall.web.pages.context import WHO, PageContext
 
 PAGE_SIZE = 50
@@ -75,7 +80,7 @@ def make_router(context: PageContext) -> APIRouter:
     @router.get("/{call_id}/recordings/{recording_id}")
     def get_recording(call_id: str, recording_id: str) -> FileResponse:
         """The audio; range requests are supported."""
-        file = _find_recording(context.app, call_id, recording_id)
+        file = find_recording_file(context.app, call_id, recording_id)
         return FileResponse(file, headers={"Cache-Control": "private, no-store"})
 
     @router.post("/{call_id}/rerun/{step}", dependencies=change)
@@ -121,15 +126,6 @@ def _add_missed_routes(router: APIRouter, context: PageContext) -> None:
         add = partial(corrections.add_fact, turn=turn, category=category)
         await run_in_threadpool(add, call_id, text, WHO)
         return RedirectResponse(f"/calls/{call_id}", 303)
-
-
-def _find_recording(app: App, call_id: str, recording_id: str) -> Path:
-    for recording in app.recordings.list_for_call(call_id):
-        if recording.id == recording_id and recording.path:
-            file = app.settings.home / recording.path
-            if file.is_file():
-                return file
-    raise NotFound("there is no such recording; `aftercall calls show` shows its state")
 
 
 class CallListQuery:

@@ -16,7 +16,7 @@ from aftercall.model.people import join_party, split_party
 from aftercall.model.steps import Step
 from aftercall.web.auth import BrowserAuth, get_session
 from aftercall.web.page_store import LiveFeed, PageStore
-from aftercall.workspace import files, user_md
+from aftercall.workspace.identity_md import find_call_name
 from aftercall.workspace.paths import Workspace
 
 if TYPE_CHECKING:
@@ -114,15 +114,7 @@ class PageContext:
 
     def find_name(self, caller: str | None) -> str | None:
         """What the caller likes to be called, from their USER.md."""
-        person = (
-            Workspace.from_settings(self.app.settings).find_person(caller)
-            if caller
-            else None
-        )
-        profile = (
-            user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
-        )
-        return profile.call_name or profile.name
+        return find_call_name(self.app.settings, caller)
 
     def find_other_speakers(self, number: str) -> list[tuple[str, str]]:
         """Other persons who call from this number: each as a party, and by name."""

@@ -1,10 +1,7 @@
 """People: callers, what is known of them, their pinned topics, and their next briefing."""
 
-import shutil
-import tempfile
 from collections.abc import Mapping
 from hashlib import sha256
-from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form, Query, Request
@@ -18,7 +15,12 @@ from aftercall.memory.pins.board import hash_note
 from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import MemoryKey, PinState
 from aftercall.model.people import split_party
-from aftercall.web.page_store import CallFilter, parse_caller, require_party
+from aftercall.web.page_store import (
+    CallFilter,
+    parse_caller,
+    require_number,
+    require_party,
+)
 from aftercall.web.pages.context import WHO, PageContext
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace, WorkspacePerson
@@ -96,7 +98,7 @@ def _make_change_router(context: PageContext) -> APIRouter:
     @router.post("/{caller}/export")
     async def post_export(caller: str) -> Response:
         """Everything about the caller as a zip file; secrets stay masked."""
-        packed = await run_in_threadpool(_pack_export, context, _parse_number(caller))
+        packed = await run_in_threadpool(app.exporter.pack, require_number(caller))
         headers = {"Content-Disposition": 'attachment; filename="caller.zip"'}
         return Response(packed, media_type="application/zip", headers=headers)
 
@@ -105,7 +107,7 @@ def _make_change_router(context: PageContext) -> APIRouter:
         request: Request, caller: str, typed: Annotated[str, Form()]
     ) -> Response:
         """Needs the number typed as confirmation."""
-        known = _parse_number(caller)
+        known = require_number(caller)
         if parse_caller(typed) != known:
             raise RefusedInput(
                 "typed", "is not the number of this caller; nothing was erased"
@@ -215,14 +217,6 @@ def _show_person(
     )
 
 
-def _pack_export(context: PageContext, caller: str) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        made = context.app.exporter.export(caller, Path(folder) / "caller")
-        return Path(
-            shutil.make_archive(f"{folder}/packed", "zip", made.folder)
-        ).read_bytes()
-
-
 def _save_profile(person: WorkspacePerson, text: str, was: str) -> bool:
     """Writes unless the file has changed since the page was shown; compares under the file's
     lock.
@@ -249,17 +243,6 @@ def _find_files(context: PageContext, caller: str) -> WorkspacePerson:
     if person is None:
         raise RefusedInput("caller", NO_MEMORY)
     return person
-
-
-def _parse_number(caller: str) -> str:
-    """Calls are stored by number, so export and erasure take a number, not a person at it."""
-    known = require_party(caller)
-    if split_party(known)[1]:
-        raise RefusedInput(
-            "caller",
-            "is one of several persons at this number; export and erase work by number",
-        )
-    return known
 
 
 def _redirect_to_pins(request: Request, caller: str) -> Response:

@@ -1,5 +1,6 @@
 """The pages around the data: login, settings, the softphone, and the API reference."""
 
+import json
 from itertools import groupby
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -11,20 +12,11 @@ from starlette.concurrency import run_in_threadpool
 from aftercall.config import LoadedConfig, describe_settings
 from aftercall.doctor import run_checks
 from aftercall.log import get_logger
+from aftercall.service_checks import list_webhooks
 from aftercall.web.auth import SESSION_COOKIE, get_session
 from aftercall.web.pages.context import PageContext, to_own_path
 
-_WEBHOOKS = (
-    ("Twilio: a call comes in", "/twilio/voice"),
-    ("Twilio: call status changes", "/twilio/status"),
-    ("Twilio: a recording is ready", "/twilio/recording"),
-    ("Telnyx: webhook of the application", "/telnyx/events"),
-    ("ElevenLabs: post-call webhook", "/hosted/elevenlabs"),
-    ("ElevenLabs: conversation initiation", "/hosted/elevenlabs/start"),
-    ("Vapi: server URL", "/hosted/vapi"),
-    ("Retell: webhook URL", "/hosted/retell"),
-    ("Bland: webhook", "/hosted/bland"),
-)
+TOKEN_PATHS = ("/api/", "/v1/")  # what the API page can try
 LOGIN_REFUSED = "That is neither the token nor the password."
 LINK_REFUSED = (
     "This link was used or is too old; `aftercall token --link` prints a new one."
@@ -104,16 +96,13 @@ def _make_site_router(context: PageContext, server: FastAPI) -> APIRouter:
 
     @router.get("/settings", response_class=HTMLResponse)
     def get_settings(request: Request) -> HTMLResponse:
-        public = (settings.public_url or "").rstrip("/")
         sections = groupby(loaded.values, lambda value: _section(value.key))
         return context.view.render_page(
             request,
             "settings.html",
             audit=context.app.audit.list_recent(),
             sections=[(name, list(values)) for name, values in sections],
-            webhooks=[(name, public + path) for name, path in _WEBHOOKS]
-            if public
-            else [],
+            webhooks=list_webhooks(settings),
             checks=list(run_checks(loaded)),
         )
 
@@ -155,13 +144,36 @@ def _operations_by_tag(schema: dict[str, Any]) -> dict[str, list[dict[str, Any]]
         for method, operation in methods.items():
             responses = operation["responses"].items()
             shown = {
+                "id": operation["operationId"],
                 "method": method.upper(),
                 "path": path,
                 "summary": operation.get("summary", ""),
                 "description": operation.get("description", ""),
-                "parameters": operation.get("parameters", []),
+                "parameters": [
+                    parameter
+                    for parameter in operation.get("parameters", [])
+                    if parameter["in"] in ("path", "query")
+                ],
+                "takes_token": path.startswith(TOKEN_PATHS),
+                "example": _make_example(schema, operation),
                 "answers": {code: answer["description"] for code, answer in responses},
             }
             tag = operation.get("tags", ["other"])[0]
             groups.setdefault(tag, []).append(shown)
     return groups
+
+
+def _make_example(schema: dict[str, Any], operation: dict[str, Any]) -> str:
+    """A body to begin with: the required fields, empty; nothing if the route takes no JSON."""
+    content = operation.get("requestBody", {}).get("content", {})
+    body = content.get("application/json", {}).get("schema")
+    if body is None:
+        return ""
+    if name := body.get("$ref"):
+        body = schema["components"]["schemas"][name.rpartition("/")[2]]
+    empty = {"array": [], "integer": 1, "object": {}, "boolean": False}
+    fields = {
+        name: empty.get(body["properties"][name].get("type", ""), "")
+        for name in body.get("required", body["properties"])
+    }
+    return json.dumps(fields, indent=2)

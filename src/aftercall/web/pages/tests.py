@@ -42,14 +42,14 @@ def make_router(context: PageContext) -> APIRouter:
 
     @router.get("", response_class=HTMLResponse)
     def get_tests(request: Request) -> HTMLResponse:
-        runs = [_read(folder, name) for name in _names(folder)[:PAGE_SIZE]]
+        runs = [read_run(folder, name) for name in list_run_ids(folder)[:PAGE_SIZE]]
         return context.view.render_page(request, "tests.html", runs=runs)
 
     @router.get("/compare", response_class=HTMLResponse)
     def get_comparison(
         request: Request, a: Annotated[str, Query()], b: Annotated[str, Query()]
     ) -> HTMLResponse:
-        runs = [_read(folder, a), _read(folder, b)]
+        runs = [read_run(folder, a), read_run(folder, b)]
         sides = [
             {outcome.scenario: outcome for outcome in _outcomes(run)} for run in runs
         ]
@@ -61,12 +61,12 @@ def make_router(context: PageContext) -> APIRouter:
 
     @router.get("/{run_id}", response_class=HTMLResponse)
     def get_run(request: Request, run_id: str) -> HTMLResponse:
-        run = _read(folder, run_id)
+        run = read_run(folder, run_id)
         outcomes = list(_outcomes(run))
         longest = (
             max((outcome.latency_s or 0.0 for outcome in outcomes), default=0.0) or 1.0
         )
-        others = [name for name in _names(folder)[:PAGE_SIZE] if name != run_id]
+        others = [name for name in list_run_ids(folder)[:PAGE_SIZE] if name != run_id]
         return context.view.render_page(
             request,
             "run.html",
@@ -78,19 +78,19 @@ def make_router(context: PageContext) -> APIRouter:
 
     @router.get("/{run_id}/report")
     def get_report(run_id: str) -> FileResponse:
-        _read(folder, run_id)
+        read_run(folder, run_id)
         headers = {"Content-Security-Policy": _REPORT_POLICY}
         return FileResponse(folder / run_id / "report.html", headers=headers)
 
     return router
 
 
-def _names(folder: Path) -> list[str]:
+def list_run_ids(folder: Path) -> list[str]:
     names = [path.parent.name for path in folder.glob("*/report.json")]
     return sorted(filter(_ID.fullmatch, names), reverse=True)
 
 
-def _read(folder: Path, run_id: str) -> dict[str, Any]:
+def read_run(folder: Path, run_id: str) -> dict[str, Any]:
     file = folder / run_id / "report.json"
     if not _ID.fullmatch(run_id) or not file.is_file():
         raise NotFound("there is no such test run; `aftercall test run` makes one")

@@ -193,6 +193,12 @@ class EmailSink:
                 server.quit()
         return SinkReceipt(response=f"sent to {self._settings.to}")
 
+    def check(self) -> None:
+        """Logs in and sends nothing. Raises SinkError if that fails."""
+        server = self._connect()
+        with suppress(OSError, smtplib.SMTPException):
+            server.quit()
+
     def _connect(self) -> smtplib.SMTP:
         host, port = self._settings.host or "", self._settings.port
         try:

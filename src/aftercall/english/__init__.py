@@ -1,0 +1,1 @@
+"""Spoken English without a model: strings in, values out."""

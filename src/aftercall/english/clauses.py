@@ -1,0 +1,145 @@
+"""Turns cut into sentences and clauses, with and without punctuation."""
+
+import itertools
+import re
+from dataclasses import dataclass
+
+from aftercall.english.text import SENTENCE_ENDS, Plain, normalise
+from aftercall.english.words import compile_pattern, vocabulary
+
+_PRONOUN = r"(?:i|we|he|she|it|they|you|there|that|this|my|our|nobody|somebody|someone|the \S+)"
+_ASK = r"""
+    (?:can|could|would|will|should|shall|may|might)
+    (?:you|ye|i|we|they|somebody|someone|anybody|he|she)
+    | you can <deed> | please <deed> | remind me | (?:one|2|3|4) (?:<deed>|remind|we|i)
+    | do not (?:<deed>|forget|bother|worry|touch)
+    | (?:oh |wait )*no (?:actually|wait|do not|leave|forget|scratch|cancel|hold on|hang on)
+    | actually (?:no|leave|forget|do not|scratch|cancel|wait)
+    | let us | make (?:it|that) | never mind | scratch (?:that|the|all)
+    | forget (?:the|about|it|that)
+    | is there | are there | do you | are you | did you | have you | what (?:is|are|about|time|day)
+    | how (?:much|about|long|many|do|can) | when (?:is|are|do|can) | where (?:is|are|do|can)
+    | i (?:need|want|would|will|am|was|have|lost|do not|can not|did|prefer|forgot|got|moved|think
+    |might)
+    | we (?:need|want|would|will|are|have|do not|can not|decided)
+    | my name is | thank you | that (?:is|will be) (?:all|it|everything) | no thank | yes please
+    | (?:first|second|third|one more|another) thing | third (?:one|what|is) | if (?:i|we|you|it)
+""".strip()
+_DEED = (
+    r"<deed> (?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|another|any"
+    r"|some|in|out|off|down|your|\d\S*|more|new|extra"
+    r"|[a-z]+ (?:a|the|on|for|to|know|about|that|i|he|she|we|it|they))"
+)
+_JOINTS = (
+    r"and|but|so|then|because|or|also|plus|though|which|except|while|and then|and also|but also"
+    r"|so then|and please|and so|and maybe|but yes|but no|and yes"
+)
+_JOINED = compile_pattern(rf"(?:{_JOINTS})(?= (?:{_PRONOUN}|{_ASK}|{_DEED})(?!\S))")
+_OPENED = compile_pattern(rf"(?={_ASK}(?!\S))\S+")
+# What a clause begins with where only a comma stands before it.
+_AFTER_COMMA = compile_pattern(
+    rf"(?:and |but |so |then |no |yes )?(?:{_ASK}|{_DEED}|{_PRONOUN})"
+)
+# After these, the next words belong to the same clause: "I think I need", "tell her I want".
+_HOLDS = vocabulary(
+    """
+    think thought guess if when that what where who how why which because said says say know
+    knows hope wish whenever than as until before after while and or but so tell her him them
+    whether since unless like sure afraid glad sorry the a an my our at for of in on from about
+    by all everything thing things time way did do does you please with for of let know mean yes
+    not will would can could i we they he she
+    """
+)
+
+# "Ask her if I can": what is asked is part of the clause.
+_ASKS_IF = re.compile(r"\b(?:ask|know|wonder\w*|see|check|find out)\b(?: \S+){0,3} $")
+
+# A clause does not end with one of these.
+_DANGLING = vocabulary(
+    """
+    go come try ahead a an the my our your at for of from with to by that
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A piece of a turn with one verb or one answer in it."""
+
+    seq: int
+    plain: Plain
+    sentence: int
+    """Which sentence of its turn this clause is part of."""
+    is_question: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.plain.text
+
+
+_ASKS = re.compile(
+    r"(?:and |so |but |or |then |hi |hello |yes |ok )*"
+    r"(?:what|where|when|who|why|how|which|is|are|do|does|did|can|could|would|will|has|have|should)"
+    r" (?:i|you|we|they|he|she|it|there|that|this|the|my|your|are|is|do|does|much|many|long|about"
+    r"|time|day|kind)\b"
+)
+
+
+def split_clauses(seq: int, text: str) -> list[Clause]:
+    clauses: list[Clause] = []
+    for number, sentence in enumerate(split_plain_sentences(normalise(text))):
+        pieces = _clauses(sentence)
+        asked = sentence.ends_with == "?"
+        for piece in pieces:
+            is_question = bool(_ASKS.match(piece.text)) or (
+                asked and piece is pieces[-1]
+            )
+            clauses.append(Clause(seq, piece, number, is_question))
+    return clauses
+
+
+def split_sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a text, verbatim and with the mark that ends each."""
+    plain = normalise(text)
+    starts = [sentence.words[0].start for sentence in split_plain_sentences(plain)]
+    if not starts:
+        return (text.strip(),) if text.strip() else ()
+    bounds = [0, *starts[1:], len(text)]
+    pieces = (text[at:end].strip() for at, end in itertools.pairwise(bounds))
+    return tuple(piece for piece in pieces if piece)
+
+
+def split_plain_sentences(plain: Plain) -> list[Plain]:
+    ends = [
+        at + 1
+        for at, word in enumerate(plain.words)
+        if word.stop and word.stop in SENTENCE_ENDS
+    ]
+    return _cut(plain, ends)
+
+
+def _clauses(sentence: Plain) -> list[Plain]:
+    """Cut where a joint or a comma opens a new clause, or where one begins without either."""
+    cuts: set[int] = set()
+    text, words = sentence.text, sentence.words
+    for match in _JOINED.finditer(text):
+        at = sentence.index(match.start())
+        if at and words[at - 1].norm not in _DANGLING:
+            cuts.add(at)
+    for match in _OPENED.finditer(text):
+        at = sentence.index(match.start())
+        asks_if = words[at].norm == "if" and _ASKS_IF.search(text, 0, match.start())
+        if at and words[at - 1].norm not in _HOLDS and not asks_if:
+            cuts.add(at)
+    for at, word in enumerate(words[:-1], 1):
+        if word.stop != "," or word.norm in _DANGLING:
+            continue
+        if _AFTER_COMMA.match(text, sentence.offset(at)):
+            cuts.add(at)
+    return _cut(sentence, sorted(cuts))
+
+
+def _cut(plain: Plain, ends: list[int]) -> list[Plain]:
+    bounds = [0, *ends, len(plain.words)]
+    pieces = (plain.slice(at, end) for at, end in itertools.pairwise(bounds))
+    return [piece for piece in pieces if piece.words]

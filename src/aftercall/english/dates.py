@@ -1,0 +1,431 @@
+"""Days named in speech, resolved against the day of the call. Only days to come."""
+
+import calendar
+import re
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from aftercall.english.text import Plain, normalise
+from aftercall.english.words import compile_pattern, remember
+
+_MONTHS = [name.lower() for name in calendar.month_name]
+_WEEKDAYS = [name.lower() for name in calendar.day_name]
+_SHORT = {"tues": "tuesday", "weds": "wednesday", "thurs": "thursday", "fri": "friday"}
+_W = rf"(?:{'|'.join((*_WEEKDAYS, *_SHORT))})"
+_M = (
+    rf"(?:{'|'.join((*_MONTHS[1:], 'jan', 'feb', 'aug', 'sept', 'oct', 'nov', 'dec'))})"
+)
+_O = r"(?:\d{1,2}(?:st|nd|rd|th)|first|second|third)"
+_COUNT = r"(?P<count>\d{1,3}|an?|one|couple of|a couple of|a couple|a few)"
+_UNIT = r"(?P<unit>day|week|fortnight|month|year)s?(?:'s|')?"
+_PART = r"(?:morning|afternoon|evening|night|lunchtime)"
+# After "the third" these show that no noun follows: "the third floor" is no day.
+_FREE = (
+    r"(?= (?:at|by|for|from|in|of|on|or|and|but|is|if|then|to|please|instead|though|because|so"
+    r"|works?|would|will|before|after|about|around|i|we|you|he|she|they|it|with|when|not|that"
+    r"|until|till|no|yes|maybe|thanks|thank|ok|say|would|half|quarter|\d+)(?!\S)|$)"
+)
+_COUNTS = {"a": 1, "an": 1, "one": 1, "a few": 3}
+_DAYS_OF = {"day": 1, "week": 7, "fortnight": 14}
+_PLACES = {"first": 0, "second": 1, "third": 2, "4th": 3, "last": -1}
+_PARTS_OF_WEEK = {"start": 0, "beginning": 0, "early": 0, "middle": 2, "mid": 2}
+_FEASTS = {
+    "christmas eve": (12, 24),
+    "christmas day": (12, 25),
+    "boxing day": (12, 26),
+    "new year's eve": (12, 31),
+    "new year's day": (1, 1),
+    "valentine's day": (2, 14),
+    "halloween": (10, 31),
+}
+_MAX_MONTHS_AHEAD = 25
+_MAX_AHEAD = timedelta(
+    days=240
+)  # a day of a month that is further off is past: a birthday
+
+Resolve = Callable[[re.Match[str], date], date | None]
+
+
+class DateMention(NamedTuple):
+    """A day, and where the normal form of the text names it."""
+
+    start: int
+    end: int
+    day: date
+
+
+def find_dates(
+    text: Plain | str, today: date, anchor: date | None = None
+) -> list[DateMention]:
+    """Every day the text puts forward, in order.
+
+    `anchor` is the day talked of: "the day before" is the day before it.
+    """
+    plain = normalise(text) if isinstance(text, str) else text
+    may_name = bool(_MAY_NAME.search(plain.text))
+    return _find_in(plain.text, today, anchor) if may_name else []
+
+
+@remember
+def _find_in(text: str, today: date, anchor: date | None) -> list[DateMention]:
+    named = _find_named(text, today, anchor)
+    around = [item for item in _reckon(text, named, anchor) if item.day >= today]
+    apart = [item for item in named if not _is_taken(item.start, item.end, around)]
+    return sorted((*apart, *around), key=lambda item: item.start)
+
+
+def _find_named(text: str, today: date, anchor: date | None) -> list[DateMention]:
+    found: list[DateMention] = []
+    refused: set[date] = set()
+    for pattern, resolve in _PATTERNS:
+        for match in pattern.finditer(text):
+            if _is_taken(*match.span(), found):
+                continue
+            mention = _resolve(text, match, resolve, _base(match, today, anchor))
+            found.append(mention or DateMention(*match.span(), date.min))
+            if mention and _NEGATED.search(text[: match.start()]):
+                refused.add(mention.day)
+    meant = (item for item in found if item.day >= today and item.day not in refused)
+    return sorted(meant, key=lambda item: item.start)
+
+
+def _is_taken(start: int, end: int, found: list[DateMention]) -> bool:
+    return any(start < other.end and other.start < end for other in found)
+
+
+def _base(match: re.Match[str], today: date, anchor: date | None) -> date:
+    """A bare "the twenty-third" is of the month that was talked of last."""
+    is_bare = "bare" in match.groupdict()
+    if not is_bare or anchor is None or anchor <= today:
+        return today
+    return max(today, anchor.replace(day=1) - timedelta(days=1))
+
+
+def latest_day(text: str, today: date) -> date | None:
+    """The last of the days that a text names."""
+    return max((mention.day for mention in find_dates(text, today)), default=None)
+
+
+def _resolve(
+    text: str, match: re.Match[str], resolve: Resolve, today: date
+) -> DateMention | None:
+    before = text[: match.start()]
+    not_meant = _NOT_MEANT.search(before) or (
+        _RANGE.search(before) and not _MOVES.search(before)
+    )
+    if not_meant or _REFUSED_AFTER.match(text[match.end() :]):
+        return None
+    try:
+        day = resolve(match, today)
+    except (OverflowError, ValueError):
+        return None
+    if day is None:
+        return None
+    if (shifted := _SHIFTED.search(before)) is not None:
+        moved = _shift(day, shifted)
+        return DateMention(shifted.start(), match.end(), moved) if moved else None
+    if _BEFORE.search(before) and "end of" not in match.group() and day > today:
+        day -= timedelta(days=1)
+    return DateMention(match.start(), match.end(), day)
+
+
+def _weekday(name: str) -> int:
+    return _WEEKDAYS.index(_SHORT.get(name, name))
+
+
+def _month(name: str) -> int:
+    return next(at for at, full in enumerate(_MONTHS) if full[:3] == name[:3])
+
+
+def _day_number(ordinal: str) -> int:
+    return _PLACES[ordinal] + 1 if ordinal in _PLACES else int(ordinal.rstrip("stndrh"))
+
+
+def _month_end(day: date, offset: int = 0) -> date:
+    year, month = divmod(day.month - 1 + offset, 12)
+    last = calendar.monthrange(day.year + year, month + 1)[1]
+    return date(day.year + year, month + 1, last)
+
+
+def _later(day: date, number: int, unit: str) -> date:
+    if unit in _DAYS_OF:
+        return day + timedelta(days=number * _DAYS_OF[unit])
+    end = _month_end(day, number * (12 if unit == "year" else 1))
+    return end.replace(day=min(day.day, end.day))
+
+
+def _count(match: re.Match[str]) -> int:
+    said = match["count"] or "a"
+    return int(said) if said.isdecimal() else _COUNTS.get(said, 2)
+
+
+def _in_units(match: re.Match[str], today: date) -> date:
+    return _later(today, _count(match), match["unit"])
+
+
+def _upcoming(number: int, today: date, month: int | None = None) -> date | None:
+    """The next such day of a month; today only if its month is named."""
+    for offset in range(_MAX_MONTHS_AHEAD):
+        end = _month_end(today, offset)
+        if number > end.day or (month and end.month != month):
+            continue
+        day = end.replace(day=number)
+        if day > today or (month and day == today):
+            return day
+    return None
+
+
+def _coming(weekday: int, today: date) -> date:
+    return today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
+
+
+def _of_next_week(weekday: int, today: date, weeks: int = 1) -> date:
+    """ "Next Friday" is the Friday of the week that begins on the coming Monday."""
+    return today + timedelta(days=7 * weeks - today.weekday() + weekday)
+
+
+def _numbered_weekday(match: re.Match[str], today: date) -> date | None:
+    """ "Tuesday the third" is the next third that is a Tuesday, else the next third."""
+    number = _day_number(match["ordinal"])
+    month = _month(match["month"]) if match["month"] else None
+    ends = (_month_end(today, offset) for offset in range(7))
+    days = (end.replace(day=number) for end in ends if number <= end.day)
+    weekday = _weekday(match["weekday"])
+    fits = (day for day in days if day >= today and day.weekday() == weekday)
+    return (next(fits, None) if month is None else None) or _upcoming(
+        number, today, month
+    )
+
+
+def _nth_weekday(match: re.Match[str], today: date) -> date | None:
+    """ "The first Monday in April"."""
+    place, weekday = _PLACES[match["place"]], _weekday(match["weekday"])
+    for offset in range(1 if match["next"] else 0, 13):
+        end = _month_end(today, offset)
+        if match["month"] and end.month != _month(match["month"]):
+            continue
+        numbers = range(1, end.day + 1)
+        days = [end.replace(day=number) for number in numbers]
+        day = [day for day in days if day.weekday() == weekday][place]
+        if day >= today:
+            return day
+    return None
+
+
+def _weekend(match: re.Match[str], today: date) -> date:
+    later = 7 if match["next"] and today.weekday() < 5 else 0
+    return today + timedelta(days=(5 - today.weekday()) % 7 + later)
+
+
+def _of_next_month(match: re.Match[str], today: date) -> date:
+    return _month_end(today, 1).replace(day=_day_number(match["ordinal"]))
+
+
+def _month_day(match: re.Match[str], today: date) -> date | None:
+    number = _day_number(match["ordinal"])
+    if not 1 <= number <= 31:
+        return None
+    day = _upcoming(number, today, _month(match["month"]))
+    is_near = day is not None and day - today <= _MAX_AHEAD
+    return day if is_near else None
+
+
+def _end_of_month(match: re.Match[str], today: date) -> date:
+    return _month_end(today, (_month(match["month"]) - today.month) % 12)
+
+
+def _days(number: int) -> Resolve:
+    return lambda _, today: today + timedelta(days=number)
+
+
+# The first pattern that matches at a place wins; longer readings come first.
+_PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
+    (compile_pattern(pattern), resolve)
+    for pattern, resolve in (
+        (r"\d{4}-\d{2}-\d{2}", lambda match, _: date.fromisoformat(match.group())),
+        (r"(?:the )?day after tomorrow", _days(2)),
+        (r"(?:a )?week (?:from )?tomorrow|tomorrow week", _days(8)),
+        (rf"{_COUNT} {_UNIT} (?:from (?:now|today)|today)", _in_units),
+        (
+            (
+                r"(?P<count>an?|one|two|three|\d)? ?(?P<unit>week|fortnight)s?"
+                rf" (?:on |from |next )?(?P<weekday>{_W})"
+            ),
+            lambda m, today: _later(
+                _coming(_weekday(m["weekday"]), today), _count(m), m["unit"]
+            ),
+        ),
+        (
+            rf"(?:the )?(?P<weekday>{_W}) after next",
+            lambda m, today: _of_next_week(_weekday(m["weekday"]), today, 2),
+        ),
+        (
+            rf"(?:in|within)(?: the next| about| around)? {_COUNT} {_UNIT}(?: time)?",
+            _in_units,
+        ),
+        (r"this time next week|within (?:the|a) week", _days(7)),
+        (
+            (
+                rf"(?:the )?(?P<place>first|second|third|4th|last) (?P<weekday>{_W})"
+                rf" (?:in|of) (?:(?P<month>{_M})|(?P<next>next month)|(?:the|this) month)"
+            ),
+            _nth_weekday,
+        ),
+        (
+            (
+                rf"(?:this |next |on )?(?P<weekday>{_W}) (?:the )?(?P<ordinal>{_O})"
+                rf"(?: (?:of )?(?P<month>{_M}))?{_FREE}"
+            ),
+            _numbered_weekday,
+        ),
+        (rf"the (?P<ordinal>{_O}) of next month", _of_next_month),
+        (rf"(?:the )?(?P<ordinal>{_O}|\d{{1,2}}) (?:of )?(?P<month>{_M})", _month_day),
+        (rf"(?P<month>{_M}) (?:the )?(?P<ordinal>{_O}|\d{{1,2}})", _month_day),
+        (
+            rf"(?P<weekday>{_W}) (?P<unit>week|fortnight)(?= |$)|not this (?P<other>{_W})",
+            lambda m, today: _later(
+                _coming(_weekday(m["weekday"] or m["other"]), today),
+                1,
+                m["unit"] or "week",
+            ),
+        ),
+        (
+            (
+                rf"(?P<weekday>{_W}) (?:of )?the week after next"
+                rf"|(?:the )?week after next(?: on)? (?P<later>{_W})"
+            ),
+            lambda m, today: _of_next_week(
+                _weekday(m["weekday"] or m["later"]), today, 2
+            ),
+        ),
+        (
+            (
+                rf"(?P<weekday>{_W}) (?:of )?next week|next week(?: on)? (?P<later>{_W})"
+                rf"|next (?P<next>{_W})|(?P<last>{_W}) next(?! week)"
+            ),
+            lambda m, today: _of_next_week(
+                _weekday(m["weekday"] or m["later"] or m["next"] or m["last"]), today
+            ),
+        ),
+        (
+            r"(?:the )?(?P<part>end|middle|mid|start|beginning|early|late) (?:of )?next week",
+            lambda m, today: _of_next_week(_PARTS_OF_WEEK.get(m["part"], 4), today),
+        ),
+        (
+            r"(?:the )?end of (?:the|this) (?:working )?week",
+            lambda _, today: today if today.weekday() == 4 else _coming(4, today),
+        ),
+        (r"(?:the )?end of next month", lambda _, today: _month_end(today, 1)),
+        (
+            r"(?:the )?(?:end|last day) of (?:the|this) month|month end",
+            lambda _, today: _month_end(today),
+        ),
+        (rf"(?:the )?end of (?P<month>{_M})", _end_of_month),
+        (
+            rf"(?:start|beginning) of (?P<month>{_M})",
+            lambda m, today: _upcoming(1, today, _month(m["month"])),
+        ),
+        (
+            r"(?:start|beginning) of next month",
+            lambda _, today: _month_end(today) + timedelta(1),
+        ),
+        (r"(?:the )?end of the year", lambda _, today: date(today.year, 12, 31)),
+        (
+            (
+                rf"(?:the )?end of (?:the |this )?(?:day|business)(?! (?:on )?(?:{_W}|tomorrow))"
+                r"|eod|close of business"
+            ),
+            _days(0),
+        ),
+        (r"(?:(?P<next>next)|this|the) weekend", _weekend),
+        (rf"tomorrow(?: {_PART})?|(?<!\S)first thing in the morning", _days(1)),
+        (rf"today|tonight|this {_PART}", _days(0)),
+        (
+            rf"(?:{'|'.join(_FEASTS)})",
+            lambda m, today: _upcoming(
+                _FEASTS[m.group()][1], today, _FEASTS[m.group()][0]
+            ),
+        ),
+        (
+            rf"(?:this |this coming |on )?(?P<weekday>{_W})(?: {_PART})?",
+            lambda m, today: _coming(_weekday(m["weekday"]), today),
+        ),
+        (
+            rf"(?:the (?P<ordinal>{_O})|^(?P<bare>\d{{1,2}}(?:st|nd|rd|th))){_FREE}",
+            lambda m, today: _upcoming(_day_number(m["ordinal"] or m["bare"]), today),
+        ),
+    )
+)
+_MAY_NAME = re.compile(
+    rf"\d(?:st|nd|rd|th)\b|\d{{4}}-|\b(?:{_W}|{_M}|to(?:day|night|morrow)|days?|weeks?|weekend"
+    r"|months?|years?|fortnights?|eod|first|second|third|morning|afternoon|evening|business|"
+    rf"{'|'.join(_FEASTS)})\b"
+)
+# "Since Friday" is past; "till Friday" says how long something lasts.
+_NOT_MEANT = re.compile(
+    r"(?:^| )(?:last|since|until|till|through|easter|bank holiday|mean|except|instead of"
+    r"|rather than|can not (?:do|make)|every(?: other| second| single)?|each|after|a|was|been"
+    r"|(?<!later )than|good)(?: (?:this|the|on|for|past))? $"
+)
+# "From the third to the tenth" begins on the third; moved from one to the other, it is the other.
+_RANGE = re.compile(r"(?:^| )from (?:\S+ ){1,4}to (?:the )?$")
+_MOVES = re.compile(r"\b(?:change|move|switch|swap|shift|push|bring|put)")
+_NEGATED = re.compile(r"(?:^| )not(?: (?:this|the|on|for|until))? $")
+_REFUSED_AFTER = re.compile(
+    r" (?:is |are )?(?:no good|not (?:good|possible|great|going)|out|a holiday|already|taken|full"
+    r"|bad|tricky|gone|does not|will not|is not|was|i was|we were|i can not|we can not|here)(?!\S)"
+    r"| (?:i am|we are|i have|we have|i work|we close|my \S+|he|she)(?! (?:free|available|good|off"
+    r"|fine|around|able|home|there))(?!\S)"
+)
+_BEFORE = re.compile(r"(?<!on or )(?:^|(?<= ))before(?: the)? $")
+_SHIFTED = re.compile(
+    rf"(?:^|(?<= ))(?:the |{_COUNT} )?(?P<unit>day|week|fortnight)s? (?P<which>before|after|from) $"
+)
+_OFF = compile_pattern(
+    rf"(?:the (?:very )?|{_COUNT} )(?P<unit>day|week|fortnight)s?"
+    r" (?P<which>before|ahead|after|later)(?! (?:tomorrow|next|yesterday))"
+    r"|(?P<same>the same day|that same day|same day)"
+    rf"|the (?P<weekday>{_W}) (?P<side>before|after)|(?:the|that) (?P<near>{_W})"
+)
+
+
+def _shift(day: date, match: re.Match[str]) -> date | None:
+    number = _count(match)
+    ahead = match["which"] in ("after", "later", "from")
+    try:
+        return _later(day, number if ahead else -number, match["unit"])
+    except (OverflowError, ValueError):
+        return None
+
+
+def _reckon(
+    text: str, named: list[DateMention], anchor: date | None
+) -> list[DateMention]:
+    """Days told from the last one named before them in the text, or else from the anchor."""
+    found = []
+    for match in _OFF.finditer(text):
+        if any(
+            item.start <= match.start() and item.end > match.end() for item in named
+        ):
+            continue
+        before = [item.day for item in named if item.end <= match.start()]
+        origin = before[-1] if before else anchor
+        day = _reckon_from(origin, match) if origin else None
+        if day:
+            found.append(DateMention(*match.span(), day))
+    return found
+
+
+def _reckon_from(origin: date, match: re.Match[str]) -> date | None:
+    if match["same"]:
+        return origin
+    if match["unit"]:
+        return _shift(origin, match)
+    weekday = _weekday(match["weekday"] or match["near"])
+    ahead = (weekday - origin.weekday() - 1) % 7 + 1
+    if match["side"] == "before":
+        return origin - timedelta(days=(origin.weekday() - weekday - 1) % 7 + 1)
+    if match["side"] == "after":
+        return origin + timedelta(days=ahead)
+    return origin + timedelta(days=(ahead + 3) % 7 - 3)

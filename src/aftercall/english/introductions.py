@@ -1,0 +1,470 @@
+"""Names that callers plainly give for themselves: "this is Ann", or an answer when asked."""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from aftercall.english.clauses import split_plain_sentences
+from aftercall.english.names import (
+    MIN_LIKENESS,
+    MIN_SPELLED,
+    NEVER_NAMES,
+    NO_NAME,
+    describes,
+    find_spelled,
+    given_names,
+    has_capitals,
+    is_full_name,
+    measure_likeness,
+    respell,
+    short_forms,
+    take_name,
+)
+from aftercall.english.text import Plain, cut_text, normalise
+from aftercall.english.words import (
+    compile_pattern,
+    load_patterns,
+    vocabulary,
+    word_class,
+)
+
+_PATTERNS = load_patterns("aftercall.english", "names")
+_LEAD = (
+    r"(?:(?:hi|hello|hey|yes|no|so|well|ok|right|sorry|actually|good|morning|afternoon|evening"
+    r"|there|and|but|wait|hang on|sure|alright|thank you|thanks|me|again|please|it is me"
+    r"|that would be|put|say|only|love|dear|certainly|of course|absolutely) )*"
+)
+_SURE = tuple(
+    compile_pattern(pattern)
+    for pattern in (
+        r"(?:^|.*? )my (?:full |first |own |last |sur|family )?(?:name is|names)(?: also| my)?",
+        rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}this is(?: actually)?",
+        rf"^{_LEAD}you (?:are )?(?:speak|speaking|talking) (?:to|with)",
+        r"(?:^|.* )i am (?:his|her|their|the \S+'s) (?:<kin>|<people>)",
+        r"(?:^|.* )(?:in|on|under) the name(?: of)?",
+        r"(?:^|.*? )(?:it is|its|it would be|put it|put me|that is)(?: down)? under(?: the name)?",
+        rf"^{_LEAD}under(?: the name(?: of)?)?",
+        r"(?:^|.*? )(?:the |that is )?name is",
+        r".*my name is not \S+(?: \S+)? (?:it is|but)",
+        r"(?:^|.* )(?:i am|this is) not \S+ (?:it is|i am|this is)",
+    )
+)
+_OPENING = compile_pattern(
+    rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}(?:it is|i am|that is|we are)"
+    r"(?: me| only| called| actually| again| it is)*"
+)
+_AFTER = vocabulary(
+    """
+    here speaking calling again now from with not on and i at over but ringing is my we in the
+    um so can could would this it about
+    """
+)
+# After a lone first name these say nothing: "it's Anna the cat ran off with".
+_AFTER_FULL = vocabulary("is the in on can could would it about at")
+_SPEAKS = vocabulary("here speaking calling again ringing")
+_SPOKEN_BETWEEN = _SPEAKS | frozenset("abcdefghijklmnopqrstuvwxyz")
+_OWN_AFTER = re.compile(r" (?:this side|is my name)\b")
+_RELATED = compile_pattern(r"(?:^|.* )i am (?:his|her|their|the) \S+(?: \S+)?")
+_I_AM = compile_pattern(r".* (?:but |and )?i am")
+_IN_FULL = re.compile(
+    r"\b(?P<part>[A-Z][\w'’-]{2,})[.,](?: (?:(?:[A-Za-z]|double)(?:[ .,]+|$))+)?"
+    r" ?(?P<full>[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){1,2})"
+)
+_OF_OTHERS = vocabulary("her his their my she he they was for tell ask")
+# Two people on one phone: neither is the caller.
+_TWO = re.compile(
+    r"(?:\b(?:[Ii]t[’']s|[Tt]his is|[Ww]e[’']re) |^|[.!?] )(?P<one>[A-Z][a-z]+)"
+    r",? and (?P<two>[A-Z][a-z]+)(?:(?:[’']s| is) (?:here|on)\b|(?: [A-Z][a-z]+)?(?:[.,!]|$))"
+)
+# Before a name these show that it is somebody else's, or part of a message.
+_OTHERS = _PATTERNS["others"]
+_ASKS_NAME = re.compile(
+    r"\b(?:your|the) (?:full |first |last |own )?(?:name|surname)\b|\bwho am i (?:speaking|talking)"
+    r"|\bwho(?:'s| is) (?:calling|this|speaking)|\bwhat name\b|\bname (?:is it|should|shall|please)"
+    r"|\bowner's (?:last |full |first )?name|\b(?:have|take|get) (?:a|your) name|\bname\?"
+    r"|\bneed a name"
+    r"|\bname for the (?:booking|order|reservation)|\bwho(?:'s| is) it\b|\bname on the\b"
+    r"|\bwho(?:'s| is) (?:that|the \w+) for\b|\b(?:and|who) (?:are you|you are)\b",
+    re.I,
+)
+_OTHERS_NAME = re.compile(
+    r"\b(?:patient|company|dog|cat|pet|child|contact|street|school|doctor|file|account|business"
+    r"|son|daughter|student|person|his|her|their|wife|husband)(?:'s)? (?:full |first |last )?name"
+    r"|\bname of (?:the|your)\b|\bcompany\b",
+    re.I,
+)
+_CORRECTS = compile_pattern(r"^(?:no|sorry|actually|wait)|.* not \S+|.*i said")
+_MAX_APPOSED = 3  # words: "it's Bramble, my rabbit" names somebody else
+_MIN_ECHO = 0.6
+_GREETS = re.compile(
+    r"\b(?:help|assist|do for|can i do|calling|speaking|hear|need|going|how are)\b",
+    re.I,
+)
+_PARTS = re.compile(r"(?<!Mr)(?<!Mrs)(?<!Ms)(?<!Dr)[.!]")
+
+
+@dataclass(frozen=True, slots=True)
+class GivenName:
+    """A name that a caller gave for themself, and whether it sets an earlier one right."""
+
+    name: str
+    corrects: bool = False
+
+
+def asks_name(text: str) -> bool:
+    """Whether an agent asks the caller for a name."""
+    plain = text.replace("’", "'")
+    return bool(_ASKS_NAME.search(plain)) and not _OTHERS_NAME.search(plain)
+
+
+class _Hearing(NamedTuple):
+    """How much a name in a turn counts."""
+
+    is_opening: bool
+    is_asked: bool
+    is_answer: bool
+    is_others: bool
+
+
+def find_given_name(
+    text: str,
+    *,
+    is_opening: bool,
+    is_asked: bool = False,
+    is_answer: bool = False,
+    is_others: bool = False,
+) -> GivenName | None:
+    """The last name that the caller clearly gave for themself in one turn.
+
+    A bare name counts where it was asked for, not where it answers another question.
+    """
+    hearing = _Hearing(is_opening, is_asked, is_answer, is_others)
+    found: GivenName | None = None
+    for sentence in _all_sentences(cut_text(text)):
+        found = _hear_sentence(found, sentence, hearing)
+    full = "" if is_others else _said_in_full(text)
+    if full and (found is None or found.name in full.split()):
+        return GivenName(full, bool(found and found.corrects))
+    return found
+
+
+def _hear_sentence(
+    found: GivenName | None, sentence: Plain, hearing: _Hearing
+) -> GivenName | None:
+    before = found.name if found else ""
+    name = _name_in(sentence, hearing) or _maybe_bare(sentence, before, hearing)
+    if name:
+        corrects = bool(_CORRECTS.match(sentence.text))
+        is_fuller = set(before.lower().split()) <= set(name.lower().split())
+        is_new = is_fuller or corrects or not hearing.is_asked
+        is_shorter = len(name.split()) < len(before.split()) and not corrects
+        return GivenName(name if is_new and not is_shorter else before, corrects)
+    spelled = find_spelled(sentence) if found else ""
+    if found and spelled:
+        return GivenName(respell(found.name, spelled), found.corrects)
+    return found
+
+
+def _maybe_bare(sentence: Plain, before: str, hearing: _Hearing) -> str:
+    is_first = hearing.is_opening and not hearing.is_answer and has_capitals(sentence)
+    if not hearing.is_asked and not before and not is_first:
+        return ""
+    return _bare_name(sentence, before, is_asked=hearing.is_asked)
+
+
+def _said_in_full(text: str) -> str:
+    """ "Quayle. Leonard Quayle": a part, then the whole; so people name themselves."""
+    for match in _IN_FULL.finditer(text):
+        parts = match["full"].split()
+        before = text[: match.start()].split()
+        is_whole = not before or before[-1][0].islower() or before[-1][-1] in ".,!?"
+        is_others = bool(_OF_OTHERS & {word.lower() for word in before[-4:]})
+        plain = word_class("stop") | word_class("hesitation")
+        is_name = not any(
+            part.lower() in plain or NO_NAME.match(part.lower()) for part in parts
+        )
+        if is_whole and is_name and not is_others and match["part"] in parts:
+            return match["full"]
+    return ""
+
+
+def _name_in(sentence: Plain, hearing: _Hearing) -> str:
+    is_naming = hearing.is_opening or hearing.is_asked
+    behind = _said_after(sentence) if is_naming else ""
+    for frame in (*_SURE, _OPENING):
+        match = frame.match(sentence.text)
+        if match is None or _is_of_others(match.group()):
+            continue
+        at = sentence.index(match.end())
+        name = take_name(sentence, at)
+        if name and _counts(sentence, at, name, match, hearing):
+            return behind or _fuller_after(sentence, at, name)
+    return behind or _named_first(sentence)
+
+
+def _is_of_others(frame: str) -> bool:
+    is_of_others = bool(_OTHERS.search(" ".join(frame.split()[-5:])))
+    return is_of_others and not _RELATED.fullmatch(frame)
+
+
+def _counts(
+    sentence: Plain, at: int, name: str, match: re.Match[str], hearing: _Hearing
+) -> bool:
+    """Whether a name behind a phrase like "this is" is the caller's."""
+    is_full, is_sure = len(name.split()) > 1, match.re is not _OPENING
+    if is_full and describes(name):
+        return False
+    is_written = is_full and is_sure and has_capitals(sentence)
+    if is_written or " name is" in f" {match.group()}":
+        return True
+    is_free = is_sure or hearing.is_opening or hearing.is_asked
+    is_speaking = _after(sentence, at, name) in _SPEAKS
+    return (is_free or is_speaking) and _is_plainly_given(sentence, at, name)
+
+
+def _said_after(sentence: Plain) -> str:
+    """ "It's the Osteria, I am Ettore": who speaks, behind what they speak for."""
+    match = _I_AM.match(sentence.text)
+    if match is None or not has_capitals(sentence):
+        return ""
+    at = sentence.index(match.end())
+    name = take_name(sentence, at)
+    is_own = bool(name) and not describes(name)
+    is_contrast = match.group().endswith("but i am")
+    stop = sentence.words[at + len(name.split()) - 1].stop if is_own else ""
+    return name if is_own and (stop or is_contrast) else ""
+
+
+def _named_first(sentence: Plain) -> str:
+    """ "Tess McAllister calling", "Anna here", "Ravi this side", "Ann Lee is my name"."""
+    lead = re.match(_LEAD, sentence.text)
+    at = sentence.index(lead.end()) if lead else 0
+    name = take_name(sentence, at)
+    if not name or describes(name):
+        return ""
+    after = _after(sentence, at, name)
+    is_known = len(name.split()) > 1 or name.lower() in given_names()
+    is_from = after == "from" and is_known and has_capitals(sentence)
+    is_own = bool(_OWN_AFTER.search(sentence.text)) and after in ("is", "this")
+    return name if after in _SPEAKS or is_from or is_own else ""
+
+
+def _after(sentence: Plain, at: int, name: str) -> str:
+    while at < len(sentence.words) and sentence.words[at].norm in word_class("title"):
+        at += 1
+    end = at + len(name.split())
+    return sentence.words[end].norm if end < len(sentence.words) else ""
+
+
+def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
+    """A name after "it's" or "I'm" ends the clause or goes on as an introduction does."""
+    after = _after(sentence, at, name)
+    while at < len(sentence.words) - 1 and sentence.words[at].norm in word_class(
+        "title"
+    ):
+        at += 1
+    end = min(at + len(name.split()), len(sentence.words)) - 1
+    rest = sentence.words[end + 1 :]
+    if after == "my" and len(rest) <= _MAX_APPOSED:
+        return False
+    is_spelled = len(after) == 1 and after.isalpha()
+    is_closed = not after or is_spelled or bool(sentence.words[end].stop)
+    is_full = len(name.split()) > 1
+    goes_on = after in _AFTER and (is_full or after not in _AFTER_FULL)
+    return (is_closed or goes_on) and not describes(name)
+
+
+def _fuller_after(sentence: Plain, at: int, name: str) -> str:
+    """ "It's Meg, Margarethe Solberg": the fuller name behind the comma."""
+    end = at + len(name.split())
+    end += sum(word.norm in word_class("title") for word in sentence.words[at:end])
+    norms = [word.norm for word in sentence.words[end:]]
+    end += len(list(itertools.takewhile(_SPOKEN_BETWEEN.__contains__, norms)))
+    is_apart = sentence.words[end - 1].stop == ","
+    fuller = take_name(sentence, end) if is_apart else ""
+    return fuller if len(fuller.split()) > len(name.split()) else name
+
+
+def _bare_name(sentence: Plain, before: str, *, is_asked: bool) -> str:
+    """A sentence that is nothing but a name."""
+    at = _skip_to_name(sentence)
+    name = take_name(sentence, at)
+    if not name or describes(name):
+        return ""
+    after = _after(sentence, at, name)
+    end = min(at + len(name.split()), len(sentence.words)) - 1
+    stop = sentence.words[end].stop
+    if len(after) > 1 and after not in _AFTER and not stop:
+        return ""
+    is_last = end == len(sentence.words) - 1
+    is_whole = stop == "," or (is_last and stop in (".", "\n"))
+    is_given = is_asked or _is_own_name(sentence, name, before, is_whole=is_whole)
+    return name if is_given else ""
+
+
+def _is_own_name(sentence: Plain, name: str, before: str, *, is_whole: bool) -> bool:
+    """Whether a bare name that nobody asked for is the caller's."""
+    parts = name.lower().split()
+    if before:
+        return is_whole and set(before.lower().split()) < set(parts)
+    is_spelled = len(parts) > 1 and bool(find_spelled(sentence))
+    return is_spelled or (is_whole and is_full_name(parts))
+
+
+def _skip_to_name(sentence: Plain) -> int:
+    """Where a bare name may begin: behind small words, titles and spelled letters."""
+    words = sentence.words
+    lead = re.match(_LEAD, f"{sentence.text} ")
+    at = max(sentence.index(lead.end()) if lead else 0, _after_letters(sentence))
+    while at < len(words) - 1 and words[at].norm in word_class("title"):
+        at += 1
+    return at
+
+
+def _after_letters(sentence: Plain) -> int:
+    letters = [at for at, word in enumerate(sentence.words) if len(word.norm) == 1]
+    is_followed = bool(letters) and letters[-1] + 1 < len(sentence.words)
+    return letters[-1] + 1 if is_followed and len(letters) >= MIN_SPELLED else 0
+
+
+Speaker = Literal["agent", "caller"]
+OPENING_TURNS = 2  # of the caller's, in which people say who they are
+
+
+class NameListener:
+    """Reads the turns of one call in order: earlier turns decide how much a name counts."""
+
+    def __init__(self) -> None:
+        self._heard = 0
+        self._is_asked = False
+        self._is_echoed = False
+        self._is_answering = False
+        self._is_others = False
+        self.last = ""
+
+    def _hear_agent(self, text: str) -> None:
+        self._is_echoed = bool(self.last) and _echoes(text, self.last)
+        self._is_asked = asks_name(text)
+        self._is_answering = "?" in text and not _GREETS.search(text)
+        self._is_others = bool(_OTHERS_NAME.search(text))
+
+    def process_turn(self, speaker: Speaker, text: str) -> GivenName | None:
+        if speaker == "agent":
+            self._hear_agent(text)
+            return None
+        self._heard += 1
+        asked, echoed = self._is_asked, self._is_echoed
+        self._is_asked = self._is_echoed = False
+        given = find_given_name(
+            text,
+            is_opening=self._heard <= OPENING_TURNS,
+            is_asked=asked or echoed,
+            is_answer=self._is_answering,
+            is_others=self._is_others,
+        )
+        if given is None:
+            return None
+        if echoed:
+            given = GivenName(given.name, corrects=True)
+        self.last = given.name
+        return given
+
+
+def _echoes(text: str, name: str) -> bool:
+    """Whether an agent says a name back to ask for it: "Fans McReady?" """
+    asked = [part for part in _PARTS.split(text) if "?" in part]
+    said = [word.strip(",?").lower() for word in " ".join(asked[:1]).split()]
+    is_short = len(said) <= len(name.split()) + 3
+    pairs = itertools.product(said, name.lower().split())
+    return is_short and any(measure_likeness(*pair) >= _MIN_ECHO for pair in pairs)
+
+
+def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
+    """The caller's own name in its fullest form, as last put right."""
+    listener = NameListener()
+    best = ""
+    for speaker, text in turns:
+        if speaker == "caller" and _names_two(text):
+            return None
+        given = listener.process_turn(speaker, text)
+        if given is None:
+            continue
+        is_fuller = set(best.lower().split()) < set(given.name.lower().split())
+        if not best or given.corrects or is_fuller:
+            best = _joined(best, given) if given.corrects else given.name
+    return best or None
+
+
+def _names_two(text: str) -> bool:
+    match = _TWO.search(text)
+    if match is None:
+        return False
+    plain = word_class("stop") | NEVER_NAMES
+    return not any(name.lower() in plain for name in match.group("one", "two"))
+
+
+def _joined(best: str, given: GivenName) -> str:
+    """A corrected part keeps the parts beside it; a short form corrects nothing."""
+    parts, new = best.split(), given.name.lower()
+    if len(new.split()) > 1 or len(parts) < 2:
+        return given.name
+    shorts = frozenset().union(*(short_forms().get(part.lower(), ()) for part in parts))
+    alike = [measure_likeness(part.lower(), new) for part in parts]
+    at = alike.index(max(alike))
+    if new in shorts or alike[at] < MIN_LIKENESS:
+        return best
+    return " ".join((*parts[:at], given.name, *parts[at + 1 :]))
+
+
+_CALLED = _PATTERNS["called"]
+_NOT_CALLED = re.compile(r"(?:not|never|nobody|if) (?:\S+ )?$")
+_PRONOUNS = _PATTERNS["pronouns"]
+_SLASHED = re.compile(r"\b(she|he|they)/(her|him|them)\b")
+
+
+def find_call_name(texts: Iterable[str]) -> str | None:
+    """The form of the name that a caller asks to be called by."""
+    for sentence in _all_sentences(texts):
+        for match in _CALLED.finditer(sentence.text):
+            at = sentence.index(match.end())
+            name = take_name(sentence, at)
+            norm = sentence.words[at].norm if at < len(sentence.words) else ""
+            is_plain = norm in word_class("stop") and norm not in given_names()
+            is_denied = _NOT_CALLED.search(sentence.text[: match.start()])
+            if name and not is_plain and not is_denied and not describes(name):
+                return name
+    return None
+
+
+def find_pronouns(texts: Iterable[str]) -> str | None:
+    for sentence in _all_sentences(texts):
+        if "pronouns" in sentence.text and re.search(
+            r"\b(?:his|her|their) pronouns", sentence.text
+        ):
+            continue
+        match = _PRONOUNS.search(sentence.text)
+        if match:
+            return f"{match['first']}/{match['second']}"
+        if slashed := _SLASHED.search(sentence.text):
+            return slashed.group()
+    return None
+
+
+def _all_sentences(texts: Iterable[str]) -> Iterator[Plain]:
+    return (part for text in texts for part in split_plain_sentences(normalise(text)))
+
+
+_FOREIGN = re.compile(
+    r"(?i:mein name ist|ich heiße|ich heisse|hier spricht|je m['’]appelle|mon nom est|me llamo"
+    r"|mi nombre es|mi chiamo|il mio nome è|meu nome é|mijn naam is|ik heet|nazywam się)"
+    r" (?P<name>[^\W\d_a-z][\w'’-]*(?: [^\W\d_a-z][\w'’-]*){0,3})"
+)
+
+
+def find_foreign_name(texts: Iterable[str]) -> str | None:
+    """The name that a caller gives in another language, by its plainest phrases only."""
+    return next(
+        (match["name"] for text in texts if (match := _FOREIGN.search(text))), None
+    )

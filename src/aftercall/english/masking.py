@@ -1,0 +1,227 @@
+"""Masks: the values of secrets blotted out of texts, however they are said again.
+
+One pass over a text finds all values at once (the algorithm of Aho and Corasick): time grows with
+the text and with the values, not with their product. Strings in, strings out.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from aftercall.english.numbers import TEENS, TENS, UNITS
+from aftercall.english.stems import stems
+from aftercall.english.text import MASK
+from aftercall.english.words import remember
+
+_NUMBER_WORD = (
+    f"(?:zero|oh|{'|'.join((*UNITS, *TEENS, *TENS))}|hundred|thousand|double|triple)"
+)
+_WORD = re.compile(r"\w+")
+_SPOKEN_FIGURES = {"oh": "0", "o": "0", "zero": "0"} | {
+    word: str(number) for number, word in enumerate(UNITS, 1)
+}
+_FIGURE = re.compile(
+    "|".join((r"\d", *sorted(_SPOKEN_FIGURES, key=len, reverse=True))), re.I
+)
+# `\d++`: where a long number matches in part, no other way to cut it is tried.
+_ALL_NUMBERS = re.compile(
+    rf"(?:(?:{_NUMBER_WORD}|\d++|uh|um|er|then|and)[\s,\-]*)+", re.I
+)
+_BETWEEN_FIGURES = re.compile(r"[\s,\-]*")
+# Letters that a pattern without case takes for plain ones, and folding does not.
+_SAME = str.maketrans({"ı": "i", "İ": "i"})
+_MIN_FIGURES = 3  # worth hunting for elsewhere in the call
+_LONG_FIGURES = 6  # are read out in groups
+_MIN_TELLING_CHARS = 6
+
+Tokens = Sequence[str]
+Span = tuple[int, int]
+
+
+class ValueMask:
+    """Blots values out of texts, letter for letter."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        phrases: list[Tokens] = []
+        figures: list[Tokens] = []
+        for value in dict.fromkeys(values):
+            said, counted = _keys_of(value)
+            phrases += said
+            figures += counted
+        self._phrases = _Matcher(phrases)
+        self._figures = _Matcher(figures)
+
+    def apply(self, text: str) -> str:
+        pieces: list[str] = []
+        done = 0
+        for start, end in sorted(
+            (*self._find_phrases(text), *self._find_figures(text))
+        ):
+            if end > done:
+                start = max(start, done)
+                pieces += [text[done:start], MASK * (end - start)]
+                done = end
+        return "".join((*pieces, text[done:]))
+
+    def _find_phrases(self, text: str) -> Iterator[Span]:
+        if self._phrases.is_empty:
+            return
+        words = [(_fold(match.group()), match.span()) for match in _WORD.finditer(text)]
+        for first, last in self._phrases.find([word for word, _ in words]):
+            yield words[first][1][0], words[last][1][1]
+
+    def _find_figures(self, text: str) -> Iterator[Span]:
+        """Figures in a row, said or written, with no other figure beside them."""
+        if self._figures.is_empty:
+            return
+        tokens: list[str] = []
+        spans: list[Span] = []
+        end = 0
+        for match in _FIGURE.finditer(text):
+            if not _BETWEEN_FIGURES.fullmatch(text, end, match.start()):
+                tokens.append("")  # nothing matches over this
+                spans.append((end, end))
+            tokens.append(_to_figure(match.group()))
+            spans.append(match.span())
+            end = match.end()
+        for first, last in self._figures.find(tokens):
+            start, end = spans[first][0], spans[last][1]
+            if not (
+                text[start - 1 : start].isdecimal() or text[end : end + 1].isdecimal()
+            ):
+                yield start, end
+
+
+class _Matcher:
+    """Finds many sequences of tokens in one pass, whichever of them overlap."""
+
+    def __init__(self, sequences: Iterable[Tokens]) -> None:
+        self._children: list[dict[str, int]] = [{}]
+        self._lengths: list[tuple[int, ...]] = [()]
+        """For each node, the lengths of the sequences that end there."""
+        for sequence in sequences:
+            self._add(sequence)
+        self._fallbacks = [0] * len(self._children)
+        """For each node, the node of the longest other beginning that ends the same."""
+        self._link()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._children[0]
+
+    def find(self, tokens: Tokens) -> Iterator[tuple[int, int]]:
+        """The first and the last token of each sequence found."""
+        node = 0
+        for at, token in enumerate(tokens):
+            node = self._step(node, token)
+            for length in self._lengths[node]:
+                yield at - length + 1, at
+
+    def _add(self, sequence: Tokens) -> None:
+        node = 0
+        for token in sequence:
+            child = self._children[node].setdefault(token, len(self._children))
+            if child == len(self._children):
+                self._children.append({})
+                self._lengths.append(())
+            node = child
+        self._lengths[node] = (len(sequence),)
+
+    def _link(self) -> None:
+        todo = deque(self._children[0].values())
+        while todo:
+            node = todo.popleft()
+            for token, child in self._children[node].items():
+                fallback = self._step(self._fallbacks[node], token)
+                self._fallbacks[child] = fallback
+                self._lengths[child] += self._lengths[fallback]
+                todo.append(child)
+
+    def _step(self, node: int, token: str) -> int:
+        while node and token not in self._children[node]:
+            node = self._fallbacks[node]
+        return self._children[node].get(token, 0)
+
+
+@remember
+def _keys_of(value: str) -> tuple[list[Tokens], list[Tokens]]:
+    """The phrases and the rows of figures by which a value is known again.
+
+    The whole value; the groups of a long number and the telling runs of a sentence, which agents
+    repeat.
+    """
+    words = [_fold(word) for word in _WORD.findall(value)]
+    if not words:
+        return [], []
+    figures = figures_of(value) if _ALL_NUMBERS.fullmatch(value) else ""
+    if len(figures) >= _MIN_FIGURES:
+        figures = "".join(map(_to_figure, figures))
+        groups = (*re.findall(r"\d{3,}", value), figures[:4], figures[-4:])
+        rows = [figures, *(groups if len(figures) >= _LONG_FIGURES else ())]
+        pairs = _say_in_pairs(figures)
+        return [words, *([pairs] if pairs else [])], [
+            [_to_figure(figure) for figure in row] for row in rows
+        ]
+    runs = (words[at : at + 3] for at in range(len(words) - 2))
+    telling = filter(_is_telling, runs) if len(words) > 3 else ()
+    return [words, *telling], []
+
+
+def _is_telling(run: Tokens) -> bool:
+    found = stems(" ".join(run))
+    return len(found) > 1 or any(len(stem) >= _MIN_TELLING_CHARS for stem in found)
+
+
+def _say_in_pairs(figures: str) -> list[str]:
+    """The figures said two by two, "nineteen eighty-four"; nothing where nobody says them so."""
+    pairs = [_say(int(figures[at : at + 2])) for at in range(0, len(figures) - 1, 2)]
+    is_said = len(figures) % 2 == 0 and all(pairs)
+    return [word for pair in pairs for word in pair] if is_said else []
+
+
+def _say(number: int) -> list[str]:
+    if number < 10:
+        return ["oh", UNITS[number - 1]] if number else []
+    if number < 20:
+        return [TEENS[number - 10]]
+    unit = [UNITS[number % 10 - 1]] if number % 10 else []
+    return [TENS[number // 10 - 2], *unit]
+
+
+def _fold(word: str) -> str:
+    folded = word.translate(_SAME).casefold()
+    return "oh" if folded == "zero" else folded
+
+
+def _to_figure(said: str) -> str:
+    return str(int(said)) if said.isdecimal() else _SPOKEN_FIGURES[_fold(said)]
+
+
+def figures_of(words: str) -> str:
+    """The figures of a run however it is grouped: "nineteen eighty four" and "one nine eight
+    four" are 1984; empty past a hundred.
+    """
+    figures = ""
+    repeat, tens = 1, False
+    for word in re.findall(r"[a-z]+|\d+", words.lower()):
+        if word in ("double", "triple"):
+            repeat = 2 if word == "double" else 3
+        elif word in TENS:
+            figures += str(20 + 10 * TENS.index(word))
+        elif word in TEENS:
+            figures += str(10 + TEENS.index(word))
+        elif (
+            figure := word if word.isdecimal() else _SPOKEN_FIGURES.get(word)
+        ) is None:
+            if word in ("hundred", "thousand"):
+                return ""
+            continue
+        else:
+            figures = (
+                figures[:-1] + figure
+                if tens and figure != "0" and len(figure) == 1
+                else figures + figure * repeat
+            )
+            repeat = 1
+        tens = word in TENS
+    return figures

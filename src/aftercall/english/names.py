@@ -1,0 +1,160 @@
+"""What a name looks like: its words, how it is written, how it is spelled out."""
+
+import re
+from difflib import SequenceMatcher
+from functools import cache
+from importlib.resources import files
+
+from aftercall.english.text import Plain, Word
+from aftercall.english.words import is_descriptive, listed_words, vocabulary, word_class
+
+_NATIONAL = re.compile(
+    r"(?:[a-z]{3,}(?:ish|ese)|[a-z]{4,}ian|german|french|dutch|greek|american)$"
+)
+_PARTICLES = vocabulary("de der den da di du la le van von bin al el del dos ter")
+NEVER_NAMES = vocabulary(
+    """
+    monday tuesday wednesday thursday friday saturday sunday january february october november
+    december english mister mrs christmas easter god jesus i me ok hello hi yes no thanks please
+    street road lane avenue sorry speaker
+    """
+)
+_PLACES = vocabulary(
+    """
+    street road lane avenue way drive court close row square park house hall hill new city
+    county station chapel church school clinic hospital centre center
+    """
+)
+# Days, figures, what somebody owns, addresses.
+NO_NAME = re.compile(
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?$|[\W\d_]|.*(?:'s?$|@)"
+)
+_MAX_PARTS = 4
+MIN_SPELLED = 3
+MIN_LIKENESS = 0.5
+
+
+@cache
+def short_forms() -> dict[str, frozenset[str]]:
+    """Each given name with its short forms."""
+    lines = files("aftercall.english").joinpath("given_names.txt").read_text("utf-8")
+    pairs = (line.partition(":") for line in lines.splitlines() if line)
+    return {full: frozenset(shorts.split()) for full, _, shorts in pairs}
+
+
+@cache
+def given_names() -> frozenset[str]:
+    return frozenset(short_forms()).union(*short_forms().values())
+
+
+def take_name(plain: Plain, at: int) -> str:
+    """The name that begins at a word, or nothing."""
+    words = plain.words
+    while at < len(words) and words[at].norm in word_class("title"):
+        at += 1
+    is_cased = has_capitals(plain)
+    parts: list[str] = []
+    for index in range(at, min(at + _MAX_PARTS, len(words))):
+        word = words[index]
+        if not _is_name_word(plain, word, is_cased=is_cased, is_first=not parts):
+            break
+        parts.append(plain.source[word.start : word.end])
+        is_said_twice = (
+            parts[1:] and "," in plain.source[words[index - 1].end : word.start]
+        )
+        if word.stop or is_said_twice:
+            break
+    kept = _tidy_parts(parts)
+    return " ".join(_capitalise(part) for part in (kept if is_cased else kept[:3]))
+
+
+def _tidy_parts(parts: list[str]) -> list[str]:
+    while parts and parts[-1] in _PARTICLES:
+        parts = parts[:-1]
+    is_twice = len(parts) > 2 and parts[0].lower() == parts[-1].lower()
+    return parts[1:] if is_twice else parts  # "Abernathy, Wendell Abernathy"
+
+
+def has_capitals(plain: Plain) -> bool:
+    """Whether the text marks names by capitals; a lone "I" says nothing."""
+    return any(
+        plain.source[word.start].isupper()
+        and word.norm not in ("i", "am", "will", "have", "would")
+        for word in plain.words
+    )
+
+
+def _is_name_word(plain: Plain, word: Word, *, is_cased: bool, is_first: bool) -> bool:
+    norm, said = word.norm, plain.source[word.start : word.end]
+    is_code = said.isupper() and len(said) < MIN_SPELLED and not plain.source.isupper()
+    if norm in NEVER_NAMES or NO_NAME.match(norm) or is_code:
+        return False
+    if is_cased and norm in _PARTICLES:
+        return not is_first
+    if is_first and norm in given_names():
+        return not is_cased or said[0].isupper()
+    return len(norm) > 1 and _may_be_name(norm, said, is_cased=is_cased)
+
+
+def _may_be_name(norm: str, said: str, *, is_cased: bool) -> bool:
+    """By its capital; where nothing is written large, by not being a word we know."""
+    if is_cased:
+        is_plain = norm in word_class("stop") and norm not in given_names()
+        return said[0].isupper() and not is_plain
+    return norm not in listed_words() or norm in word_class("names")
+
+
+def _capitalise(word: str) -> str:
+    if word in _PARTICLES or any(char.isupper() for char in word):
+        return word
+    return "-".join(part[:1].upper() + part[1:] for part in word.split("-"))
+
+
+def describes(name: str) -> bool:
+    """Whether words that look like a name describe somebody, or name a company."""
+    parts = name.lower().split()
+    if parts[0] in word_class("kin") or parts[-1] in word_class("company"):
+        return True
+    return parts[0] not in given_names() and _is_description(parts)
+
+
+def _is_description(parts: list[str]) -> bool:
+    if len(parts) > 1:
+        return parts[0] in word_class("descriptive")
+    return is_descriptive(parts[0]) or bool(_NATIONAL.match(parts[0]))
+
+
+def is_full_name(parts: list[str]) -> bool:
+    plain = word_class("stop") | _PLACES
+    return len(parts) > 1 and not any(
+        part in plain or is_descriptive(part) for part in parts
+    )
+
+
+def find_spelled(sentence: Plain) -> str:
+    """The word that is spelled out letter by letter: "P E double L"."""
+    best, letters, repeat = "", "", 1
+    for word in (*sentence.words, None):
+        norm = word.norm if word else ""
+        if norm in ("double", "triple"):
+            repeat = 2 if norm == "double" else 3
+        elif len(norm) == 1 and norm.isalpha():
+            letters, repeat = letters + norm * repeat, 1
+        else:
+            best, letters = max(best, letters, key=len), ""
+    return best if len(best) >= MIN_SPELLED else ""
+
+
+def respell(name: str, spelled: str) -> str:
+    """The name with the part that sounds like the spelled word written as it was spelled."""
+    parts = name.split()
+    alike = [measure_likeness(part.lower(), spelled) for part in parts]
+    best = max(range(len(parts)), key=lambda index: alike[index])
+    is_there = spelled in parts[best].lower().split("-")
+    if alike[best] >= MIN_LIKENESS and not is_there:
+        parts[best] = spelled.capitalize()
+    return " ".join(parts)
+
+
+def measure_likeness(first: str, second: str) -> float:
+    return SequenceMatcher(None, first, second).ratio()

@@ -1,0 +1,395 @@
+"""Secrets that a caller tells: codes, passwords, illnesses, confidences.
+
+They are found first and masked, so that no later rule can repeat them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from aftercall.english.clauses import Clause, split_clauses, split_plain_sentences
+from aftercall.english.masking import ValueMask
+from aftercall.english.stems import stems
+from aftercall.english.text import Plain, Word, cut_text, normalise
+from aftercall.english.words import (
+    compile_pattern,
+    load_patterns,
+    remember,
+    vocabulary,
+)
+from aftercall.model.reading import Category, FactDraft
+from aftercall.model.turns import Turn
+
+_PATTERNS = load_patterns("aftercall.english", "secrets")
+
+_OPENS = compile_pattern("<opens>")
+_KNOWN = compile_pattern("<known>")
+_STRONG = re.compile(r"(?:pin|pass ?code|cvv|cvc|combination)\b")
+# "The PIN for the phone line is …": what it is for does not own the figures.
+_BESIDE = re.compile(
+    r"(?:for|on|of|to|in|at|by|with|from) (?:(?:the|my|our|his|her|a) )?(?:\S+ )?$"
+)
+_UNIT = re.compile(
+    r"(?:oclock|am|pm|pounds?|dollars?|euros?|quid|bucks|people|guests|percent|degrees|years?"
+    r"|months?|weeks?|days?|hours?|minutes?|miles|square|inch(?:es)?|feet|copies|of (?:us|them)"
+    r"|\S+ (?:street|road|avenue|lane|way|drive|court|close|row|gardens|hill|place|terrace|grove))"
+    r"(?!\S)"
+)
+_HOUR_BEFORE = re.compile(
+    r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between) $"
+)
+_FIGURE = re.compile(r"\d+(?:[-.:/]\d+)*")
+_BETWEEN = vocabulary("then and sorry no wait dash star hash left right")
+_ASKED = re.compile(
+    r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I
+)
+_PASSWORD = _PATTERNS["password"]
+_SAYS = _PATTERNS["says"]
+_NO_VALUE = _PATTERNS["no_value"]
+_GOES_ON = _PATTERNS["goes_on"]
+_TYPED = re.compile(r"(?:put|typ|enter|try|tried|us)")
+_MAX_PASSWORD_WORDS = 8
+_POINTS = re.compile(r"(?:and |so |yes |only )*(?:it|that|this|they|mine)\b")
+_KEY = re.compile(
+    r"(?<!\w)(?:sk|pk|ghp|gho|xox[bp]|api|key)[-_][\w-]{4,}|(?<!\w)(?=\w*\d)(?=\w*[A-Za-z])\w{20,}"
+)
+
+_HIDDEN_KEY = re.compile(
+    r"\b(?:spare |front door |back door |house )?keys?(?:[’']s| is| are)?"
+    r"(?: kept| hidden| hanging)? (?P<where>(?:under|underneath|beneath|behind|above)"
+    r" [^.,;?!]{3,40})",
+    re.I,
+)
+_ILLNESS = _PATTERNS["illness"]
+_DIAGNOSED = _PATTERNS["diagnosed"]
+_ACRONYM = re.compile(r"(?<!\w)(?:MS|ALS|IBS|CFS|MND|CKD|POTS|TB|ADHD|HIV|PTSD)(?!\w)")
+_OF_SOMEONE = _PATTERNS["of_someone"]
+_NO_ILLNESS = compile_pattern(
+    r"(?:allerg\S+|if i|diagnosis|prognosis|hypnosis|osmosis)"
+)
+_MEDICINE = _PATTERNS["medicine"]
+_ORDERED = re.compile(
+    r"\b(?:refill|prescri\w+|repeat|collect|pick up|pharmac\w+|deliver\w*)\b", re.I
+)
+
+_CONFIDES = _PATTERNS["confides"]
+_ASKS_OF_OTHER = _PATTERNS["asks_of_other"]
+_LISTENER = _PATTERNS["listener"]
+_PERSONAL = compile_pattern(r"(?:i|we|my|our|he|she|they|it is|there is|\S+ is \S+ing)")
+_VAGUE_NOUNS = vocabulary("code number pin digits")
+_MIN_TOLD_WORDS = 2
+_MAX_COMPARED = 20  # secrets of one turn
+_REACH = 3  # clauses that a plea for silence reaches back over
+_MIN_TELLING_CHARS = 6
+_NEAR = 45  # characters after figures in which a noun may say what they are
+_MIN_FIGURES = 3
+_LONG_FIGURES = 6  # figures that are read out in groups
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A piece of one turn, the fact it makes, and the part of it that must be seen nowhere else."""
+
+    seq: int
+    words: str
+    value: str
+    category: Category
+    label: str = ""
+    """What it is a secret of, where only the question or the sentence before says so."""
+
+    @property
+    def text(self) -> str:
+        is_told = not self.label or self.label.lower() in self.words.lower()
+        return self.words if is_told else f"{self.label}: {self.words}"
+
+
+def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
+    secrets: list[Secret] = []
+    question = ""
+    earlier: list[Clause] = []
+    is_order = any(_ORDERED.search(turn.text) for turn in turns)
+    pieces = ((turn, text) for turn in turns for text in cut_text(turn.text))
+    for turn, text in pieces:
+        if turn.speaker == "agent":
+            question = text
+            continue
+        clauses = split_clauses(turn.seq, text)
+        secrets += _find_keys(turn.seq, text)
+        secrets += _find_codes(turn.seq, text, question)
+        secrets += _find_illnesses(clauses, is_order=is_order)
+        secrets += _find_confidences(clauses, earlier)
+        question, earlier = "", clauses
+    return _drop_repeated(secrets)
+
+
+def _drop_repeated(secrets: Iterable[Secret]) -> list[Secret]:
+    """Each piece of a turn once; comparing all with all would take long in a long call."""
+    kept: dict[int, list[Secret]] = {}
+    for secret in secrets:
+        known = kept.setdefault(secret.seq, [])
+        if not any(secret.words in other.words for other in known[-_MAX_COMPARED:]):
+            known.append(secret)
+    return [secret for known in kept.values() for secret in known]
+
+
+def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
+    return [
+        FactDraft(
+            category=secret.category,
+            text=secret.text,
+            summary=secret.text[:100],
+            visibility="secret",
+            confidence=0.9,
+            sentiment="negative" if secret.category == "emotional" else "neutral",
+            turns=(secret.seq,),
+            words=secret.words,
+        )
+        for secret in secrets
+    ]
+
+
+def mask(text: str, secrets: Iterable[Secret]) -> str:
+    """The text with the value of every secret blotted out, letter for letter."""
+    return make_mask(tuple(secret.value for secret in secrets)).apply(text)
+
+
+# A call has one list of secrets and many texts.
+make_mask = remember(ValueMask, max_answers=4)
+
+
+def _is_figure(word: Word) -> bool:
+    return bool(_FIGURE.fullmatch(word.norm)) or (
+        len(word.norm) == 1 and word.norm not in "ai"
+    )
+
+
+def _figures(words: Iterable[Word]) -> str:
+    return "".join(char for word in words for char in word.norm if char.isdigit())
+
+
+def _runs(plain: Plain) -> Iterator[list[Word]]:
+    """Figures and letters in a row, over small words between them."""
+    run: list[Word] = []
+    between: list[Word] = []
+    for word in plain.words:
+        if _is_figure(word):
+            run += [*between, word]
+            between = []
+        elif run and word.norm in _BETWEEN and len(between) < 2:
+            between.append(word)
+        else:
+            if run:
+                yield run
+            run, between = [], []
+    if run:
+        yield run
+
+
+def _find_keys(seq: int, text: str) -> Iterator[Secret]:
+    for match in _KEY.finditer(text):
+        yield Secret(seq, match.group(), match.group(), "technical", "A key")
+    for hidden in _HIDDEN_KEY.finditer(text):
+        yield Secret(seq, hidden.group(), hidden["where"], "technical")
+
+
+def _find_codes(seq: int, text: str, question: str) -> Iterator[Secret]:
+    asked = _asked_for(question)
+    label = noun = _password_asked(question)
+    for sentence in split_plain_sentences(normalise(text)):
+        is_pointing = bool(label) and bool(_POINTS.match(sentence.text))
+        for value, governor in _find_numbers(sentence, asked or noun):
+            is_vague = governor in _VAGUE_NOUNS and noun not in ("", governor)
+            shown = label if is_pointing or is_vague else asked or governor
+            yield Secret(seq, sentence.cited, value, "technical", shown)
+        is_named = bool(_PASSWORD.search(sentence.text))
+        if (is_named or _PASSWORD.search(noun)) and (value := _password(sentence)):
+            shown = "" if is_named else label
+            yield Secret(seq, sentence.cited, value, "technical", shown)
+        noun = _last_noun(sentence.text) or noun
+        label = sentence.said
+
+
+def _password_asked(question: str) -> str:
+    """The password that an agent asks for."""
+    is_asking = bool(_ASKED.search(question))
+    noun = _PASSWORD.search(normalise(question).text) if is_asking else None
+    return noun.group() if noun else ""
+
+
+def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
+    """Each secret number of a sentence, and the noun that says what it is."""
+    for run in _runs(sentence):
+        figures = _figures(run)
+        if not figures or max(len(figures), len(run)) < _MIN_FIGURES:
+            continue
+        if governor := _governor(sentence, run, otherwise):
+            yield sentence.source[run[0].start : run[-1].end], governor
+
+
+def _asked_for(question: str) -> str:
+    """The secret that an agent asks for."""
+    plain = normalise(question)
+    text = plain.text
+    nouns = list(_OPENS.finditer(text))
+    known = list(_KNOWN.finditer(text))
+    if not nouns or not _ASKED.search(question):
+        return ""
+    if known and known[-1].start() > nouns[-1].start():
+        return ""
+    return plain.between(nouns[0].start(), nouns[-1].end()).cited
+
+
+def _last_noun(text: str) -> str:
+    nouns = [*_OPENS.finditer(text), *_PASSWORD.finditer(text)]
+    last = max(nouns, key=lambda match: match.start(), default=None)
+    known = max((match.start() for match in _KNOWN.finditer(text)), default=-1)
+    return last.group() if last and last.start() > known else ""
+
+
+def _governor(sentence: Plain, run: list[Word], otherwise: str) -> str:
+    """The noun that says what the figures are."""
+    at = sentence.words.index(run[0])
+    before = sentence.text[: sentence.offset(at)]
+    after = sentence.slice(at + len(run)).text
+    if _UNIT.match(after) or _HOUR_BEFORE.search(before):
+        return ""
+    secret, known = _last(_OPENS, before), _last(_KNOWN, before)
+    if known and not (secret and _outweighs(secret, known, before)):
+        return ""
+    if secret:
+        return secret.group()
+    later, plain = _OPENS.search(after[:_NEAR]), _KNOWN.search(after[:_NEAR])
+    if plain and (later is None or plain.start() < later.start()):
+        return ""
+    return later.group() if later else otherwise
+
+
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return max(pattern.finditer(text), key=lambda match: match.start(), default=None)
+
+
+def _outweighs(secret: re.Match[str], known: re.Match[str], before: str) -> bool:
+    """Whether the secret noun owns the figures though a plain one is named as well."""
+    is_beside = bool(_BESIDE.search(before[: known.start()]))
+    is_beside = is_beside and " is " in before[known.end() - 1 :]
+    return (
+        bool(_STRONG.match(secret.group())) or is_beside or known.end() < secret.end()
+    )
+
+
+def _password(sentence: Plain) -> str:
+    """What was said as the password; nothing where a password is only talked about."""
+    noun = _PASSWORD.search(sentence.text)
+    start = noun.end() if noun else 0
+    found = list(_SAYS.finditer(sentence.text))
+    behind = [way for way in reversed(found) if way.start() >= start]
+    if noun and not behind and (value := _said_after(sentence, noun)):
+        return value
+    typed = [way for way in found if way.start() < start and _TYPED.match(way.group())]
+    values = (_password_after(sentence.after(way.end())) for way in behind + typed)
+    return next((value for value in values if value), "")
+
+
+def _said_after(sentence: Plain, noun: re.Match[str]) -> str:
+    """ "The password, Thistle Ninety-Nine"."""
+    last = sentence.index(noun.end() - 1)
+    is_apart = bool(sentence.words[last].stop)
+    return _password_after(sentence.slice(last + 1)) if is_apart else ""
+
+
+def _password_after(rest: Plain) -> str:
+    end = _GOES_ON.search(rest.text)
+    value = rest.between(0, end.start()) if end else rest
+    is_value = bool(value.words) and not _NO_VALUE.match(value.text)
+    return value.cited if is_value and len(value.words) <= _MAX_PASSWORD_WORDS else ""
+
+
+def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret]:
+    for clause in clauses:
+        text = clause.text
+        acronym = _ACRONYM.search(clause.plain.cited)
+        match = _DIAGNOSED.search(text) or _ILLNESS.search(text)
+        if not match and not is_order:
+            match = _MEDICINE.search(text)
+        if (
+            clause.is_question
+            or _NO_ILLNESS.search(text)
+            or not _OF_SOMEONE.search(text)
+        ):
+            continue
+        if match:
+            value = clause.plain.between(match.start("value"), match.end("value")).cited
+            yield Secret(clause.seq, clause.plain.cited, value, "person")
+        elif acronym:
+            yield Secret(clause.seq, clause.plain.cited, acronym.group(), "person")
+
+
+def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[Secret]:
+    """ "…, don't tell anyone": the words before it, or the clauses before, or what follows."""
+    for index, clause in enumerate(clauses):
+        match = _CONFIDES.search(clause.text)
+        if not match or clause.is_question:
+            continue
+        around = [Clause(clause.seq, part, 0) for part in _sides(clause.plain, match)]
+        for told in (around, *_beside(clauses, earlier, index)):
+            for part in told:
+                words = part.plain.cited
+                yield Secret(part.seq, words, words, _feels(part.text))
+            if told:
+                break
+
+
+def _beside(
+    clauses: list[Clause], earlier: list[Clause], index: int
+) -> tuple[list[Clause], list[Clause]]:
+    """What a plea for silence may be about: what was said before it, or what follows.
+
+    A plea that opens its sentence is about the rest of it.
+    """
+    before, after = (
+        clauses[max(0, index - _REACH) : index],
+        clauses[index + 1 : index + 2],
+    )
+    near = [part for part in before or earlier[-_REACH:] if _tells(part.plain)]
+    if _opens_sentence(clauses, index):
+        return after, near
+    return near, [part for part in after if _tells(part.plain)]
+
+
+def _opens_sentence(clauses: list[Clause], index: int) -> bool:
+    """Whether nothing but a word stands before a clause in its sentence, and more follows."""
+    sentence = clauses[index].sentence
+    others = [part for part in clauses if part.sentence == sentence]
+    at = others.index(clauses[index])
+    is_first = max((len(part.plain.words) for part in others[:at]), default=0) < 2
+    return is_first and at + 1 < len(others)
+
+
+def _sides(plain: Plain, match: re.Match[str]) -> list[Plain]:
+    """What is told in the clause that asks for silence, before the plea or after it."""
+    after = plain.after(match.end())
+    while (listener := _LISTENER.match(after.text)) is not None:
+        after = after.after(listener.end() + 1)
+    if match.group().endswith("say") and after.words:
+        return [after.slice(0, 1)]
+    return [part for part in (plain.between(0, match.start()), after) if _tells(part)]
+
+
+_FEELING = compile_pattern("<feeling>")
+
+
+def _feels(text: str) -> Category:
+    return "emotional" if _FEELING.search(text) else "person"
+
+
+def _tells(part: Plain) -> bool:
+    """Whether words tell something of the caller that could be kept quiet."""
+    is_empty = len(part.words) < _MIN_TOLD_WORDS or not stems(part.text)
+    if is_empty or _CONFIDES.search(part.text):
+        return False
+    return bool(_PERSONAL.search(part.text)) and not _ASKS_OF_OTHER.search(part.text)
+
+
+def is_confided(text: str) -> bool:
+    """Whether normal-form words ask that something be kept quiet."""
+    return bool(_CONFIDES.search(text))

@@ -1,0 +1,318 @@
+"""The normal form of spoken English.
+
+Lower-case words without hesitations and false starts, contractions expanded, numbers as figures.
+Every word keeps its place in the text it came from, so that any piece can be cited verbatim.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from aftercall.english.numbers import COUNTED, DIGITS, group_numbers
+from aftercall.english.words import remember, vocabulary, word_class
+
+# Stands for each character of a secret; private use, so no transcript means anything by it.
+MASK = "\ue000"
+SENTENCE_ENDS = ".?!\n;—"
+_TOKEN = re.compile(rf"[^\W_]+(?:['’.:/@+\-][^\W_]+)*|{MASK}+|[.,?!;:…—–\n]")
+_PAUSES = {"…": ",", "–": "—", ":": ","}
+_DASH = re.compile(r"\s[-–—]+\s|\.\.\.+")
+_ABBREVIATIONS = vocabulary("dr mr mrs ms st prof vs jr sr approx")
+MAX_PIECE_CHARS = 1_200  # more than a minute of speech
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*\s|\n")
+_APOSTROPHE = re.compile(r"['’]")
+
+_WHOLE = {
+    "won't": "will not", "can't": "can not", "cannot": "can not", "cant": "can not",
+    "shan't": "shall not", "ain't": "is not", "let's": "let us", "lets": "let us",
+    "gonna": "going to", "wanna": "want to", "gotta": "got to", "lemme": "let me",
+    "gimme": "give me", "dunno": "do not know", "kinda": "kind of", "sorta": "sort of",
+    "'cause": "because", "cuz": "because", "cos": "because", "coz": "because",
+    "im": "i am", "ive": "i have", "dont": "do not", "didnt": "did not", "doesnt": "does not",
+    "isnt": "is not", "wasnt": "was not", "wont": "will not", "couldnt": "could not",
+    "wouldnt": "would not", "shouldnt": "should not", "havent": "have not", "hasnt": "has not",
+    "arent": "are not", "thats": "that is", "whats": "what is", "theres": "there is",
+    "theyre": "they are", "youre": "you are", "theyve": "they have", "youve": "you have",
+    "weve": "we have", "youll": "you will", "theyll": "they will", "o'clock": "oclock",
+    "y'all": "you all", "ma'am": "ma'am", "okay": "ok", "yeah": "yes", "yep": "yes",
+    "yup": "yes", "nope": "no", "nah": "no", "mkay": "ok", "alrighty": "alright",
+    "tomorrow's": "tomorrow is", "today's": "today is", "hiya": "hi", "til": "till",
+    "a.m": "am", "p.m": "pm", "e-mail": "email", "wi-fi": "wifi", "mum's": "mum's",
+    "uh-huh": "yes", "everyday": "every day", "shes": "she is", "hes": "he is", "yall": "you all",
+    "whos": "who is", "its": "it is", "itll": "it will", "thatll": "that will",
+    "cannae": "can not", "aye": "yes", "naw": "no", "yous": "you",
+}  # fmt: skip
+# Without an apostrophe these are words of their own, except before a verb.
+_BARE = {"ill": "will", "id": "would"}
+_AFTER_BARE = vocabulary(
+    """
+    be bring call come do get give go have just leave let like love make need pick prefer put
+    rather ring see send speak take tell text think try want
+    """
+)
+_ENDINGS = {"m": "am", "re": "are", "ve": "have", "ll": "will", "d": "would"}
+# Before "'s" these have a verb; other words own something.
+_SUBJECTS = vocabulary(
+    """
+    it that he she there what who where here how when everything nobody everybody someone
+    somebody this which name one everyone pin password passcode code number combination
+    """
+)
+_PREDICATES = vocabulary(
+    """
+    a an the not been got gone no in on at off out fine good ok okay great perfect better best
+    broken dead down blocked stuck full free closed open new gone
+    """
+)
+_TWICE_MEANT = vocabulary("very really so had that many bye")
+_ARTICLES = vocabulary("a an the my our your this")
+
+
+class Word(NamedTuple):
+    """A word in normal form, its place in the text, and the punctuation after it."""
+
+    norm: str
+    start: int
+    end: int
+    stop: str = ""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A text in normal form."""
+
+    source: str
+    words: tuple[Word, ...]
+
+    @cached_property
+    def text(self) -> str:
+        return " ".join(word.norm for word in self.words)
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        return frozenset(word.norm for word in self.words)
+
+    @cached_property
+    def _offsets(self) -> list[int]:
+        offsets, at = [], 0
+        for word in self.words:
+            offsets.append(at)
+            at += len(word.norm) + 1
+        return offsets
+
+    def index(self, offset: int) -> int:
+        """The word at or after an offset of `text`; the number of words past its end."""
+        if offset >= len(self.text):
+            return len(self.words)
+        offset += self.text[offset] == " "
+        return bisect_right(self._offsets, offset) - 1
+
+    def offset(self, index: int) -> int:
+        """Where a word begins in `text`."""
+        return self._offsets[index]
+
+    def slice(self, first: int, last: int | None = None) -> "Plain":
+        return Plain(self.source, self.words[first:last])
+
+    def after(self, offset: int) -> "Plain":
+        """The words from an offset of `text` on."""
+        return self.slice(self.index(offset))
+
+    def between(self, start: int, end: int) -> "Plain":
+        """The words between two offsets of `text`."""
+        inside = self.text[start:end]
+        if not inside.strip():
+            return self.slice(0, 0)
+        last = start + len(inside.rstrip()) - 1
+        return self.slice(self.index(start), self.index(last) + 1)
+
+    @property
+    def cited(self) -> str:
+        """The verbatim piece of the text that these words span."""
+        if not self.words:
+            return ""
+        return self.source[self.words[0].start : self.words[-1].end]
+
+    @property
+    def said(self) -> str:
+        """The words as they were said, without hesitations and false starts."""
+        pieces: list[str] = []
+        at = -1
+        for word in self.words:
+            if word.start == at:
+                continue
+            at = word.start
+            pieces.append(self.source[word.start : word.end] + word.stop.strip("\n"))
+        return " ".join(pieces).rstrip(".,;?!—")
+
+    @property
+    def ends_with(self) -> str:
+        return self.words[-1].stop if self.words else ""
+
+
+def cut_text(text: str, max_chars: int = MAX_PIECE_CHARS) -> list[str]:
+    """The text in verbatim pieces, cut after a sentence, else after a space, else anywhere."""
+    pieces = []
+    start = 0
+    while len(text) - start > max_chars:
+        end = start + _find_cut(text[start : start + max_chars])
+        pieces.append(text[start:end])
+        start = end
+    return [*pieces, text[start:]]
+
+
+def _find_cut(piece: str) -> int:
+    """In the second half, so that pieces do not get short."""
+    half = len(piece) // 2
+    ends = [match.end() for match in _SENTENCE_END.finditer(piece, half)]
+    space = piece.rfind(" ", half) + 1
+    return ends[-1] if ends else space or len(piece)
+
+
+@remember
+def normalise(text: str) -> Plain:
+    tokens = _tokenise(text)
+    following = [*(word.norm for word in tokens[1:]), ""]
+    pairs = zip(tokens, following, strict=False)
+    words = [spoken for word, after in pairs for spoken in _expand(word, after)]
+    words = _join_numbers(_drop_hesitations(words))
+    return Plain(text, tuple(_drop_false_starts(words)))
+
+
+def _tokenise(text: str) -> list[Word]:
+    words: list[Word] = []
+    spaced = _DASH.sub(lambda match: "—".ljust(len(match.group())), text)
+    for match in _TOKEN.finditer(spaced):
+        token = match.group()
+        if token[0].isalnum() or token[0] == MASK:
+            norm = _APOSTROPHE.sub("'", token.lower())
+            words.append(Word(norm, match.start(), match.end()))
+        elif words and not (token[0] == "." and words[-1].norm in _ABBREVIATIONS):
+            stop = _PAUSES.get(token, token)
+            if words[-1].stop not in SENTENCE_ENDS or not words[-1].stop:
+                words[-1] = words[-1]._replace(stop=stop)
+    return words
+
+
+def _expand(word: Word, following: str) -> Iterator[Word]:
+    """A contraction as its two words, both at the place of the one; hyphened numbers apart."""
+    norm = word.norm
+    if norm.isalpha() and norm not in _WHOLE and norm not in _BARE:
+        yield word
+        return
+    parts = _split_word(norm, following)
+    for part in parts[:-1]:
+        yield Word(part, word.start, word.end)
+    yield Word(parts[-1], word.start, word.end, word.stop)
+
+
+def _split_word(norm: str, following: str) -> list[str]:
+    if "-" in norm and COUNTED.issuperset(norm.split("-")):
+        return norm.split("-")
+    if norm in _BARE and following in _AFTER_BARE:
+        return ["i", _BARE[norm]]
+    if norm in _WHOLE:
+        return _WHOLE[norm].split()
+    if norm in word_class("illness") or "'" not in norm:
+        return [norm]
+    return _split_contraction(norm, following)
+
+
+def _split_contraction(norm: str, following: str) -> list[str]:
+    if norm.endswith("n't"):
+        return [norm[:-3], "not"]
+    stem, _, ending = norm.rpartition("'")
+    if ending in _ENDINGS:
+        return [stem, _ENDINGS[ending]]
+    is_verb = ending == "s" and (stem in _SUBJECTS or _is_predicate(following))
+    return [stem, "is"] if is_verb else [norm]
+
+
+def _is_predicate(word: str) -> bool:
+    """What stands after a verb, not after an owner: "the sink's leaking", "Friday's fine"."""
+    return (
+        word in _PREDICATES
+        or word in COUNTED
+        or word in word_class("fault")
+        or word[:1].isdigit()
+        or (word.endswith("ing") and len(word) > 5)
+    )
+
+
+def _drop_hesitations(words: list[Word]) -> list[Word]:
+    hesitations = word_class("hesitation")
+    kept: list[Word] = []
+    for at, word in enumerate(words):
+        is_filler = word.norm == "like" and word.stop == ","
+        if word.norm == "oh" and _is_zero(words, at):
+            kept.append(word._replace(norm="zero"))
+        elif word.norm not in hesitations and not is_filler:
+            kept.append(word)
+        elif kept and word.stop and word.stop != "," and not kept[-1].stop.strip(","):
+            kept[-1] = kept[-1]._replace(stop=word.stop)
+    return kept
+
+
+def _is_zero(words: list[Word], at: int) -> bool:
+    """ "Four oh one": between figures it is one."""
+    before = [word for word in words[max(0, at - 1) : at] if not word.stop]
+    after = words[at + 1 : at + 2] if not words[at].stop else []
+    return any(word.norm in DIGITS or word.norm == "point" for word in before + after)
+
+
+def _join_numbers(words: list[Word]) -> list[Word]:
+    if COUNTED.isdisjoint(word.norm for word in words):
+        return words
+    breaks = [bool(word.stop) for word in words]
+    joined: list[Word] = []
+    at = 0
+    for figures, taken in group_numbers([word.norm for word in words], breaks):
+        last = words[at + taken - 1]
+        digits = figures.split()
+        for digit in digits[:-1]:  # "double four" is two figures at one place
+            joined.append(Word(digit, words[at].start, last.end))
+        joined.append(Word(digits[-1], words[at].start, last.end, last.stop))
+        at += taken
+    return joined
+
+
+def _drop_false_starts(words: list[Word]) -> list[Word]:
+    """ "In the, in the art room" is "in the art room"; figures and letters are meant twice."""
+    for length in (4, 3, 2, 1):
+        pairs = zip(words, words[length:], strict=False)
+        if not any(_may_repeat(one.norm, other.norm) for one, other in pairs):
+            continue
+        kept: list[Word] = []
+        for word in words:
+            kept.append(word)
+            if len(kept) < 2 * length or not _may_repeat(
+                kept[-1 - length].norm, word.norm
+            ):
+                continue
+            if _is_repeated(kept[-2 * length : -length], kept[-length:]):
+                del kept[-2 * length : -length]
+        words = kept
+    return words
+
+
+def _may_repeat(first: str, second: str) -> bool:
+    return first == second or (first in _ARTICLES and second in _ARTICLES)
+
+
+def _is_repeated(first: list[Word], second: list[Word]) -> bool:
+    norms = [word.norm for word in first]
+    if len(norms) == 1 and norms[0] in _ARTICLES and second[0].norm in _ARTICLES:
+        return True
+    if norms != [word.norm for word in second] or first[-1].stop in tuple(".?!\n;—"):
+        return False
+    if first[0].start == second[0].start:
+        return False
+    return not any(
+        (len(norm) == 1 and norm not in "ia")
+        or norm[0].isdigit()
+        or norm in _TWICE_MEANT
+        for norm in norms
+    )

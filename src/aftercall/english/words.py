@@ -1,0 +1,103 @@
+"""Word classes from `words.toml`, patterns that name them, and a cache that forgets speech."""
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import ParamSpec, TypeVar, cast
+
+_CLASS = re.compile(r"(?<!\?P)<([a-z]+)>")
+_SPACES = re.compile(r"\s+")
+# A bar may stand at the beginning or the end of a line, or between spaces.
+_BAR = re.compile(r"\s*\n\s*\|\s*|\|\s*\n\s*| \| ")
+
+
+@cache
+def _tables() -> dict[str, str]:
+    text = files("aftercall.english").joinpath("words.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def word_class(name: str) -> frozenset[str]:
+    """The words and phrases of a class."""
+    return frozenset(word.replace("_", " ") for word in _tables()[name].split())
+
+
+@cache
+def listed_words() -> frozenset[str]:
+    """Every single word of every class."""
+    return frozenset(word for text in _tables().values() for word in text.split())
+
+
+@cache
+def alternatives(name: str) -> str:
+    """A pattern for any member of a class; a longer one before its own beginning."""
+    members = sorted(word_class(name), key=lambda word: (-len(word), word))
+    return f"(?:{'|'.join(map(re.escape, members))})"
+
+
+def compile_pattern(text: str) -> re.Pattern[str]:
+    """A pattern over whole words of the normal form; `<kin>` stands for a word class."""
+    line = " ".join(_BAR.sub("|", text.strip()).split("\n"))
+    line = _SPACES.sub(" ", line)
+    spelled = _CLASS.sub(lambda match: alternatives(match[1]), line)
+    return re.compile(rf"(?<!\S)(?:{spelled})(?!\S)")
+
+
+def load_patterns(package: str, table: str) -> dict[str, re.Pattern[str]]:
+    """The patterns of one table of a package's `patterns.toml`."""
+    text = files(package).joinpath("patterns.toml").read_text("utf-8")
+    rows = tomllib.loads(text)[table]
+    return {name: compile_pattern(pattern) for name, pattern in rows.items()}
+
+
+def vocabulary(text: str) -> frozenset[str]:
+    """A word list written as running text."""
+    return frozenset(text.split())
+
+
+def word_list(text: str) -> tuple[str, ...]:
+    """Words in order, written as running text."""
+    return tuple(text.split())
+
+
+_DESCRIBING_ENDS = word_list(
+    """
+    ing ed ful less ous able ible ish ant ent ior tic sive tive ical ional
+    """
+)
+_MIN_DESCRIBING_CHARS = 5
+
+
+def is_descriptive(word: str) -> bool:
+    """Whether a word describes and names nothing: "useless", not "barclays"."""
+    if word in word_class("descriptive"):
+        return True
+    has_ending = word.endswith(_DESCRIBING_ENDS) and word not in word_class("names")
+    return has_ending and len(word) >= _MIN_DESCRIBING_CHARS
+
+
+def by_form(forms: Mapping[str, str]) -> dict[str, str]:
+    """Each form of a word, and the word it stands for."""
+    return {form: word for word, others in forms.items() for form in others.split()}
+
+
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
+_CLEARS: list[Callable[[], None]] = []
+
+
+def remember(
+    ask: Callable[Asked, Answer], max_answers: int = 4096
+) -> Callable[Asked, Answer]:
+    """Caches a pure function of a text until `clear_caches`."""
+    kept = lru_cache(maxsize=max_answers)(ask)
+    _CLEARS.append(kept.cache_clear)
+    return cast("Callable[Asked, Answer]", kept)
+
+
+def clear_caches() -> None:
+    for clear in _CLEARS:
+        clear()

@@ -1,0 +1,295 @@
+"""Dialogue acts: what each clause of a call does, by one ordered table of patterns."""
+
+import re
+import tomllib
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+from aftercall.english.clauses import Clause
+from aftercall.english.stems import stems
+from aftercall.english.text import Plain, normalise
+from aftercall.english.words import compile_pattern, load_patterns, word_class
+from aftercall.llm.rules.clause_model import Labels, TalkTurn, load_clause_model
+from aftercall.model.turns import Speaker
+
+_PATTERNS = load_patterns("aftercall.llm.rules", "acts")
+
+ActKind = Literal[
+    "ask", "fault", "unclear", "withdraw", "correct", "dont", "own", "hypothetical", "hearsay",
+    "question", "ignore", "offer", "refuse", "tell",
+]  # fmt: skip
+Answer = Literal["yes", "ok", "no", ""]
+_NO_ANSWER: Answer = ""
+_ASKED = ("ask", "unclear", "fault")
+_ASKING = (*_ASKED, "own")
+UNSURE = 0.5  # confidence of what may be a request
+UNLIKELY = 0.4  # of what the model of clauses takes for something else
+_OPENING = _PATTERNS["opening"]
+_POLITE = _PATTERNS["polite"]
+
+_YES = word_class("yes")
+_OK = word_class("agrees")
+_NO = frozenset(("no",))
+_LEAD = _PATTERNS["lead"]
+_DO_IT = _PATTERNS["do_it"]
+_ACCEPTS = _PATTERNS["accepts"]
+_TO_YOU = re.compile(r"\b(?:to|with|for) you\b")
+_NICKNAME = compile_pattern(r"call me (?!<later>)\S+.*")
+_CONDITION = re.compile(
+    r"\b(?:one more \S+|i swear|if|suppose|unless) "
+    r"(?!possible|you (?:can|could|do not mind|like|would|want|need))"
+)
+_DECLINES = _PATTERNS["declines"]
+_AFTER_NO = _PATTERNS["after_no"]
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One clause and what it does. `matter` is what it is about."""
+
+    kind: ActKind
+    clause: Clause
+    matter: Plain
+    speaker: Speaker
+    confidence: float = 0.0
+    answer: Answer = ""
+    is_bare: bool = False
+    """The clause is an answer and nothing else."""
+    belongs: float = 0.0
+    """How likely the clause says something of a request."""
+
+    @property
+    def seq(self) -> int:
+        return self.clause.seq
+
+
+_PART = re.compile(r"\{([a-z]+)\}")
+Row = tuple[ActKind, float, re.Pattern[str]]
+
+
+@cache
+def load_table(speaker: Speaker) -> tuple[Row, ...]:
+    """The rows of `acts.toml`, one pattern each, in order."""
+    text = files(__package__).joinpath("acts.toml").read_text("utf-8")
+    tables = tomllib.loads(text)
+    parts = tables["parts"]
+
+    def fill(pattern: str) -> str:
+        while (filled := _PART.sub(lambda match: parts[match[1]], pattern)) != pattern:
+            pattern = filled
+        return pattern
+
+    return tuple(
+        (row["act"], row.get("confidence", 0.0), compile_pattern(fill(pattern)))
+        for row in tables[speaker]
+        for pattern in row["patterns"]
+    )
+
+
+# How sure the model of clauses must be to be followed, by label.
+_SURE = {"R": 0.7, "W": 0.5, "X": 0.5, "Y": 0.4, "NO": 0.4}
+_NO_REQUEST = 0.02  # below, what a pattern takes for a request is none
+_CALLING_OFF = ("cancel ", "remove ", "delete ", "take ")
+_MAYBE = 0.4
+_PLAIN = 0.85  # confidence of a pattern that is seldom wrong
+_LIKELY = 0.02
+_PLAINEST = 0.95  # of one that needs no model
+_BELONGS = ("R", "D", "X", "Y")
+
+
+def read_acts(talk: list[TalkTurn]) -> list[Act]:
+    """The act of each clause in order: by the patterns, and by the model of clauses."""
+    labels = load_clause_model("acts").label_clauses(talk)
+    acts: list[Act] = []
+    for at, turn in enumerate(talk):
+        read = _read_turn(turn)
+        if turn.speaker == "caller":
+            read = [_judge(act, labels[at, index]) for index, act in enumerate(read)]
+        acts += read
+    return acts
+
+
+def _judge(act: Act, labels: Labels) -> Act:
+    """The act as the model sees it, where it is sure; what only a pattern sees is unsure."""
+    act = replace(act, belongs=sum(labels[label] for label in _BELONGS))
+    if act.kind == "ask" and act.confidence >= _PLAINEST:
+        return act
+    sure = [label for label, least in _SURE.items() if labels[label] >= least]
+    if sure and (seen := _follow(act, sure[0], labels)):
+        return seen
+    return _doubt(act, labels["R"]) if act.kind in _ASKED else act
+
+
+def _follow(act: Act, label: str, labels: Labels) -> Act | None:
+    """What the model is sure of, unless a pattern says the same or more of the clause."""
+    if label == "R":
+        return _as_ask(act, labels["R"])
+    if label == "W" and act.kind not in ("withdraw", "dont"):
+        matter = take_matter(act.clause.plain)
+        return replace(act, kind="withdraw", matter=matter, answer="")
+    if label == "X":
+        return replace(act, kind="correct")
+    if label in ("Y", "NO") and act.kind == "tell":
+        return replace(act, answer="yes" if label == "Y" else "no")
+    return None
+
+
+def _doubt(act: Act, likely: float) -> Act:
+    """What a pattern takes for a request and the model does not."""
+    is_likely = act.confidence >= _PLAIN and likely >= _LIKELY
+    if is_likely or act.matter.text.startswith(_CALLING_OFF):
+        return act
+    if likely < _NO_REQUEST:
+        return replace(act, kind="tell", matter=act.clause.plain, confidence=0.0)
+    limit = UNSURE if likely >= _MAYBE else UNLIKELY
+    return replace(act, confidence=min(act.confidence, limit))
+
+
+# A clause that only states something; what is asked in it may be said in the next one.
+_STATES = re.compile(
+    r"(?:and |but |so |oh |well |also )*"
+    r"(?:i|we|you|he|she|it|they|there|that|this|my|our|the|his|her|their)\b"
+    r"(?!.*\b(?:want|need|would|could|can you|please|remind|after|looking|wondering)\b)"
+)
+
+
+def _as_ask(act: Act, sure: float) -> Act:
+    if act.kind in ("ask", "fault"):
+        return replace(act, confidence=max(sure, act.confidence))
+    is_found = act.kind == "unclear"
+    matter = act.matter if is_found else take_matter(act.clause.plain)
+    is_told = act.kind == "tell" and bool(_STATES.match(act.clause.text))
+    kind: ActKind = "fault" if is_told else "ask"
+    return replace(act, kind=kind, matter=matter, confidence=sure)
+
+
+def take_matter(plain: Plain) -> Plain:
+    """What a clause is about, without the polite words it begins with."""
+    start = 0
+    for pattern in (_OPENING, _POLITE):
+        if match := pattern.match(plain.text, start):
+            start = match.end() + (plain.text[match.end() :][:1] == " ")
+    rest = plain.after(start) if start else plain
+    return rest if stems(rest.text) else plain
+
+
+def _read_turn(turn: TalkTurn) -> list[Act]:
+    """The acts of one turn in order; a condition or hearsay colours the rest of its sentence."""
+    acts: list[Act] = []
+    supposed = quoted = -1
+    for clause in turn.clauses:
+        act = classify(clause, turn.speaker)
+        is_asked = act.kind in ("ask", "correct")
+        if not is_asked and _CONDITION.search(clause.text):
+            supposed = clause.sentence
+        if act.kind == "hearsay":
+            quoted = clause.sentence
+        if clause.sentence == supposed and _is_supposed(act):
+            act = _as_kind(act, "hypothetical")
+        elif clause.sentence == quoted and _is_quoted(act):
+            act = _as_kind(act, "hearsay")
+        acts.append(act)
+    return acts
+
+
+def _is_supposed(act: Act) -> bool:
+    """Whether an act in a sentence with "if" is only supposed."""
+    if act.kind in ("tell", "own"):
+        return not act.is_bare
+    is_would = " would " in f" {act.clause.text} "
+    is_order = act.matter.text == act.clause.text
+    return act.kind in _ASKING and (is_would or is_order)
+
+
+def _is_quoted(act: Act) -> bool:
+    """Whether an act in a sentence of hearsay is somebody else's."""
+    return act.kind in _ASKING and not _speaks_for_self(act.clause)
+
+
+def _speaks_for_self(clause: Clause) -> bool:
+    """ "My wife says hello and could you book …": the caller goes on in their own words."""
+    return bool(
+        re.match(r"(?:and |but |so )+(?:can|could|would|i|please|we) ", clause.text)
+    )
+
+
+def _as_kind(act: Act, kind: ActKind) -> Act:
+    return Act(kind, act.clause, act.clause.plain, act.speaker, 0.0, act.answer)
+
+
+def classify(clause: Clause, speaker: Speaker) -> Act:
+    """The act of one clause: an answer, or the first row of the table that fits."""
+    if speaker == "agent":
+        return _look_up(clause, clause.plain, speaker, _NO_ANSWER)
+    plain, answer = _read_answer(clause.plain)
+    given = _read_bare_answer(plain.text, answer)
+    if given or not plain.words:
+        return Act("tell", clause, plain, speaker, answer=given or answer, is_bare=True)
+    if (match := _DO_IT.match(plain.text)) is not None:
+        return Act("tell", clause, plain.after(match.end()), speaker, answer="yes")
+    return _look_up(clause, plain, speaker, answer)
+
+
+def _read_bare_answer(text: str, before: Answer) -> Answer:
+    """The answer of a clause that says nothing else."""
+    if before != "yes" and _DECLINES.fullmatch(text):
+        return "no"
+    pattern = _AFTER_NO if before == "no" else _ACCEPTS
+    return (before or "yes") if pattern.fullmatch(text) else _NO_ANSWER
+
+
+def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> Act:
+    for kind, confidence, pattern in load_table(speaker):
+        match = pattern.fullmatch(plain.text)
+        if match:
+            has_matter = "what" in pattern.groupindex and match["what"] is not None
+            matter = plain.between(*match.span("what")) if has_matter else plain
+            if kind == "ask":
+                kind = _check_ask(matter.text, plain.text)
+            return Act(kind, clause, matter, speaker, confidence, answer)
+    return Act("tell", clause, plain, speaker, answer=answer)
+
+
+def _check_ask(matter: str, clause: str) -> ActKind:
+    """A nickname ("call me Al") and what the caller will do for us are no requests."""
+    if _NICKNAME.match(matter):
+        return "ignore"
+    return "own" if matter == clause and _TO_YOU.search(matter) else "ask"
+
+
+def _read_answer(plain: Plain) -> tuple[Plain, Answer]:
+    """The clause without the small words it begins with, and the answer among them."""
+    answer: Answer = ""
+    at = 0
+    while (match := _LEAD.match(plain.text, at)) is not None:
+        word = match.group()
+        if word in _NO:
+            answer = "no"
+        elif word in _YES and answer != "no":
+            answer = "yes"
+        elif word in _OK and not answer:
+            answer = "ok"
+        at = match.end() + 1
+    return plain.after(at) if at else plain, answer
+
+
+def corrects(text: str) -> bool:
+    """Whether a caller's words change what was said before: "make it Sunday"."""
+    return _has_kind(text, "correct")
+
+
+def calls_off(text: str) -> bool:
+    """Whether a caller's words call something off: "never mind the cake"."""
+    return _has_kind(text, "withdraw")
+
+
+def denies_number(text: str) -> bool:
+    """ "Five, not three." """
+    return bool(re.search(r"\bnot \d", normalise(text).text))
+
+
+def _has_kind(text: str, kind: ActKind) -> bool:
+    talk = [TalkTurn.from_text("caller", 1, text)]
+    return any(act.kind == kind for act in read_acts(talk))

@@ -1,0 +1,190 @@
+"""A request, asked for or asked for again in other words."""
+
+import re
+
+from aftercall.english.stems import stem, stems
+from aftercall.english.words import load_patterns
+from aftercall.llm.rules.acts import Act
+from aftercall.llm.rules.due import claim_pending, day_of_ask
+from aftercall.llm.rules.state import (
+    EMPTY_VERBS,
+    PLAIN,
+    TO_PERSON,
+    UNKNOWN,
+    Item,
+    RequestState,
+    add,
+    close_named,
+    concerns_person,
+    context_of,
+    find_match,
+    is_pointing,
+    put,
+    touch,
+    with_detail,
+)
+from aftercall.llm.rules.titles import MAX_TITLE_CHARS, find_person, kind_of, title_of
+
+_CUES = load_patterns("aftercall.llm.rules", "state")
+_ALONE = frozenset(
+    ("cancel", "complain", "unsubscribe", "upgrade", "renew", "reschedule")
+)
+_OF_IT = re.compile(
+    r"\S+(?: \S+){0,4} (?:it|them)\b"
+    r"|\S+ (?:that|this|him|her|those)(?= (?:down|in|on|up|off|out|to|as|back|over|away)\b|$)"
+)
+_CALLS_OFF = re.compile(
+    r"(?:cancel|remove|delete|take) (?P<what>.+?)(?: (?:off|out)(?: .*)?| again| then)?"
+)
+DICTATES = re.compile(r"^say (?!that)\S|\bquote\b|\bword for word\b")
+
+
+def ask(state: RequestState, act: Act) -> RequestState:
+    """A new request, or more about one that is known; or "cancel it", which calls one off."""
+    off = _find_called_off(state, act) if act.kind == "ask" else -1
+    if off >= 0:
+        return close_named(state, off, act.matter.text, act)
+    known = _find_meant(state, act)
+    if known >= 0:
+        return restate(state._replace(current=known), act)
+    return _ask_anew(state, act)
+
+
+def _find_called_off(state: RequestState, act: Act) -> int:
+    """ "Cancel the cake", "take the cake off again": the request for it."""
+    match = _CALLS_OFF.fullmatch(act.matter.text)
+    if match is None or not stems(match["what"]) - EMPTY_VERBS:
+        return -1
+    known = find_match(state, match["what"], minimum=0.99)
+    is_new = known < 0 or state.items[known].title.lower().startswith("cancel")
+    return -1 if is_new else known
+
+
+def _find_meant(state: RequestState, act: Act) -> int:
+    """The known request that an ask goes on with or says again; -1 for none."""
+    item, text = state.open_item, act.matter.text
+    if act.kind == "ask" and TO_PERSON.match(text):
+        told = [at for at, other in enumerate(state.items) if concerns_person(other)]
+        if told:
+            return told[-1]
+    if item and (_is_taken_up(item, act) or _continues(state, item, act)):
+        return state.current
+    is_same_turn = item is not None and item.asked == act.seq
+    known = find_match(state, text, minimum=0.5 if is_same_turn else 0.75)
+    if known < 0 or act.kind != "ask":
+        return known
+    other = state.items[known]
+    return known if other.is_fault or other.kind == kind_of(text) else -1
+
+
+def _is_taken_up(item: Item, act: Act) -> bool:
+    """ "Yes please, give me the code": the offer that was just taken."""
+    is_now = bool(act.answer) and act.seq in item.turns
+    return is_now and bool(stems(act.matter.text) & item.topic)
+
+
+def _ask_anew(state: RequestState, act: Act) -> RequestState:
+    matter = act.matter
+    title = title_of(matter)
+    if not title or (len(matter.words) == 1 and matter.text not in _ALONE):
+        return state
+    names_nothing = is_pointing(matter) or _is_of_it(matter.text)
+    names_nothing = names_nothing or bool(TO_PERSON.match(matter.text))
+    is_open = names_nothing or act.kind == "unclear"
+    context = context_of(state, act.seq, 2 if is_open else 0)
+    is_vague = names_nothing and (not context or act.confidence < PLAIN)
+    if is_pointing(matter) and context:
+        title = f"{title}: {context[0]}"
+    item = Item(
+        title=title,
+        words=matter.cited,
+        turns=(act.seq,),
+        kind=kind_of(title.lower(), is_fault=act.kind == "fault"),
+        confidence=min(act.confidence, UNKNOWN if is_vague else 1),
+        topic=stems(title),
+        person=find_person(matter),
+        details=context,
+        asked=act.seq,
+        is_fault=act.kind == "fault",
+    )
+    if DICTATES.search(act.clause.text):
+        state = state._replace(dictated_seq=act.seq)
+    state, day = claim_pending(state, act, day_of_ask(state, act, item))
+    state = state._replace(offer=None, proposed=None)
+    return join_fault(state, item._replace(due=day))
+
+
+def _continues(state: RequestState, item: Item, act: Act) -> bool:
+    """Whether a new ask goes on with the current request: "and assign it to Ann"."""
+    text = act.matter.text
+    is_same_turn = max(item.asked, item.turns[0]) == act.seq
+    if item.turns[-1] < act.seq - 2 or text.startswith("remind"):
+        return False
+    if act.kind != "ask":
+        is_answer = state.proposed_seq == act.seq - 1 and item.due is None
+        return is_same_turn or is_answer or bool(stems(text) & item.about)
+    if is_pointing(act.matter) or _says_again(state, item, act):
+        return True
+    is_of_person = bool(_CUES["of_person"].search(act.clause.text))
+    if is_of_person and (item.kind == "message" or item.person):
+        return True
+    return _is_of_it(text)
+
+
+def _says_again(state: RequestState, item: Item, act: Act) -> bool:
+    """ "Can somebody call me?" in one breath with the request, or its verb once more later."""
+    text = act.matter.text
+    is_way = bool(re.match(r"(?:call|ring|phone|text|email) (?:me|us)\b", text))
+    if item.turns[-1] == act.seq and is_way and len(stems(text)) <= 1:
+        return True
+    is_again = stem(text.split()[0]) in item.topic and state.asks_detail
+    return is_again and len(stems(text) - item.about) <= 3
+
+
+def restate(state: RequestState, act: Act) -> RequestState:
+    """The same matter again: its words and its day are added to what is known."""
+    item = state.open_item
+    if item is None:
+        return state
+    days, said = state.days_of(act.clause.plain), act.clause.plain.said
+    updated = touch(item, act.seq)._replace(
+        asked=act.seq,
+        due=days[-1] if days else item.due,
+        confidence=max(item.confidence, act.confidence),
+    )
+    if stems(said) - item.about:
+        updated = with_detail(updated, said)
+    if item.is_fault and act.kind == "ask":
+        title = f"{title_of(act.matter)}: {item.title}"
+        updated = updated._replace(
+            title=title,
+            kind=kind_of(title.lower()),
+            words=act.matter.cited,
+            is_fault=False,
+        )
+    elif item.is_fault and item.turns == (act.seq,) and act.kind == "fault":
+        title = f"{item.title}, {title_of(act.matter)}"
+        if len(title) <= MAX_TITLE_CHARS:
+            updated = updated._replace(title=title)
+    return put(state, state.current, updated)
+
+
+def join_fault(state: RequestState, item: Item) -> RequestState:
+    """A fault told just before a plain request is what the request is about."""
+    last = state.open_item
+    if last is None or not last.is_fault or item.is_fault or len(last.turns) > 1:
+        return add(state, item)
+    if last.turns[-1] < item.turns[0] - 1:
+        return add(state, item)
+    joined = item._replace(
+        title=item.title if ": " in item.title else f"{item.title}: {last.title}",
+        turns=tuple(sorted({*last.turns, *item.turns})),
+        topic=item.topic | last.topic,
+        details=last.details,
+        due=item.due or last.due,
+    )
+    return put(state, state.current, joined)
+
+
+def _is_of_it(text: str) -> bool:
+    return bool(_OF_IT.match(text)) and kind_of(text) not in ("message", "reminder")

@@ -1,0 +1,287 @@
+"""Linear models that tell what each clause of a caller does: weights from files, no library.
+
+`acts.json`:
+
+| label | the caller … |
+|---|---|
+| R | asks for something |
+| D | says more about a request |
+| X | changes something of a request |
+| W | calls a request off |
+| Y, NO | takes or declines what the agent offers |
+| O | says anything else |
+
+`facts.json` tells whether a clause states a fact that lasts, `fact_kinds.json` which kind of fact.
+They look at the words of a clause, its place, and the talk around it. `tools/train_reader.py` makes
+the same features when it trains; their names are in the files of weights.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Literal
+
+from aftercall.english.clauses import Clause, split_clauses
+from aftercall.english.stems import stem, stems
+from aftercall.english.words import vocabulary, word_class
+from aftercall.model.turns import Speaker
+
+WEIGHTS_FOLDER = "weights"
+ModelName = Literal["acts", "facts", "fact_kinds"]
+SCALE = 50  # weights are kept as whole numbers
+Labels = dict[str, float]
+NOT_OF_A_REQUEST = "O"
+_OPENS = ("R", "Y")  # a request is made, an offer is taken
+_CONTINUES = ("D", "X")  # more about a request, or something of it changed
+_CLOSES = "W"
+_DAYS = vocabulary(
+    """
+    monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays
+    fridays saturdays sundays
+    """
+)
+_MONTHS = vocabulary(
+    """
+    january february march april june july august september october november december
+    """
+)
+_CLASSES = (
+    "deed", "kin", "people", "saying", "fault", "broken", "later", "yes", "agrees", "channel",
+    "feeling", "health", "names", "title",
+)  # fmt: skip
+_PROMISING = vocabulary("i_will we_will i_have we_have")
+_ORDINALS = ("st", "nd", "rd", "th")
+_FAR = 9  # turns since the last request, where there was none
+
+
+class ClauseModel:
+    """Multinomial logistic regression over names of features."""
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        bias: Sequence[float],
+        weights: Mapping[str, Sequence[float]],
+    ) -> None:
+        self.labels = labels
+        self.bias = bias
+        self.weights = weights
+
+    def weigh(self, features: Sequence[str]) -> Labels:
+        """The probability of each label."""
+        sums = list(self.bias)
+        for feature in set(features):
+            for index, weight in enumerate(self.weights.get(feature, ())):
+                sums[index] += weight
+        top = max(sums)
+        odds = [math.exp((each - top) / SCALE) for each in sums]
+        total = sum(odds)
+        return {
+            label: odd / total for label, odd in zip(self.labels, odds, strict=True)
+        }
+
+    def label_clauses(
+        self, talk: Sequence["TalkTurn"]
+    ) -> dict[tuple[int, int], Labels]:
+        """Of each clause of the caller, by turn and place; each decision bears on the next."""
+        history, found = LabelHistory(), {}
+        for at, turn in enumerate(talk):
+            if turn.speaker != "caller":
+                continue
+            for index, clause in enumerate(turn.clauses):
+                about = stems(clause.text)
+                features = list_features(talk, at, index)
+                features += history.list_features(at, about)
+                labels = self.weigh(features)
+                history.add(at, max(labels, key=labels.__getitem__), about)
+                found[at, index] = labels
+        return found
+
+
+@cache
+def load_clause_model(name: ModelName) -> ClauseModel:
+    text = (
+        files(__package__).joinpath(WEIGHTS_FOLDER, f"{name}.json").read_text("utf-8")
+    )
+    kept = json.loads(text)
+    return ClauseModel(kept["labels"], kept["bias"], kept["weights"])
+
+
+@dataclass(frozen=True)
+class TalkTurn:
+    """A turn with its clauses, and their words with days and numbers as classes."""
+
+    speaker: Speaker
+    clauses: list[Clause]
+    words: list[list[str]]
+    stems: frozenset[str]
+
+    @classmethod
+    def from_text(cls, speaker: Speaker, seq: int, text: str) -> "TalkTurn":
+        clauses = split_clauses(seq, text)
+        words = [
+            [_generalise(word.norm) for word in clause.plain.words]
+            for clause in clauses
+        ]
+        about = stems(" ".join(clause.text for clause in clauses))
+        return cls(speaker, clauses, words, about)
+
+
+def _generalise(word: str) -> str:
+    if word in _DAYS:
+        return "<day>"
+    if word in _MONTHS:
+        return "<month>"
+    if word[0].isdigit():
+        return "<ord>" if word.endswith(_ORDINALS) else "<num>"
+    return word
+
+
+@dataclass
+class LabelHistory:
+    """What the clauses before were taken for, as far as it tells something of the next one."""
+
+    turn: int = -1
+    last: str = "^"
+    """The label before, in the same turn."""
+    prior: str = "-"
+    """The last label that was of a request."""
+    open_requests: int = 0
+    last_turn: int = -_FAR
+    about: frozenset[str] = frozenset()
+    current: frozenset[str] = frozenset()
+
+    def list_features(self, turn: int, about: frozenset[str]) -> list[str]:
+        if turn != self.turn:
+            self.turn, self.last = turn, "^"
+        since = turn - self.last_turn if self.last_turn >= 0 else _FAR
+        return [
+            f"h:last:{self.last}",
+            f"h:prior:{self.prior}",
+            f"h:n:{min(self.open_requests, 3)}",
+            f"h:since:{min(since, 4)}",
+            f"h:shares:{min(len(about & self.about), 2)}",
+            f"h:shares_cur:{min(len(about & self.current), 2)}",
+            f"h:lastprior:{self.last}:{self.prior}",
+        ]
+
+    def add(self, turn: int, label: str, about: frozenset[str]) -> None:
+        self.last = label
+        if label in _OPENS:
+            self.open_requests += 1
+            self.current = about
+            self.about |= about
+        elif label in _CONTINUES:
+            self.current |= about
+            self.about |= about
+        elif label == _CLOSES:
+            self.open_requests = max(0, self.open_requests - 1)
+        if label != NOT_OF_A_REQUEST:
+            self.prior, self.last_turn = label, turn
+
+
+def list_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[str]:
+    """The features of one clause of the caller, without history."""
+    about = stems(turns[at].clauses[index].text)
+    return [
+        *list_fact_features(turns, at, index),
+        f"turn:{min(at, 4)}",
+        f"tleft:{min(len(turns) - at - 1, 3)}",
+        *_list_after(_find_agent(turns[at + 1 :]), about),
+    ]
+
+
+def list_fact_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[str]:
+    """Without what comes after: a fact is one whatever the agent answers."""
+    turn = turns[at]
+    clause, words = turn.clauses[index], turn.words[index]
+    agent = _find_agent(reversed(turns[:at]))
+    return [
+        *_list_own(clause, words),
+        f"pos:{min(index, 3)}",
+        f"left:{min(len(turn.clauses) - index - 1, 3)}",
+        *_list_neighbours(turn, index),
+        *_list_before(agent, words, index, stems(clause.text)),
+    ]
+
+
+def _list_own(clause: Clause, words: list[str]) -> list[str]:
+    features = ["bias", f"len:{_size(words)}", f"end:{clause.plain.ends_with or '-'}"]
+    features += [f"u:{word}" for word in words]
+    features += [f"b:{one}_{two}" for one, two in pairwise(("^", *words, "$"))]
+    features += [f"s:{cut}" for word in words if (cut := stem(word)) != word]
+    features += [f"first{n}:{'_'.join(words[:n])}" for n in (2, 3)]
+    features += [
+        f"c:{name}" for name in _CLASSES if not word_class(name).isdisjoint(words)
+    ]
+    if clause.is_question:
+        features.append("q")
+    return features
+
+
+def _size(words: list[str]) -> str:
+    number = len(words)
+    if number < 6:
+        return str(number)
+    return "6-9" if number < 10 else "10-16" if number < 17 else "17+"
+
+
+def _list_neighbours(turn: TalkTurn, index: int) -> list[str]:
+    """The clauses before and after in the same turn."""
+    features = [] if index else ["pc:-"]
+    if index:
+        before = turn.words[index - 1]
+        features += [f"pc:{word}" for word in before[:8]]
+        features.append(f"pcf:{'_'.join(before[:2])}")
+        if turn.clauses[index - 1].sentence == turn.clauses[index].sentence:
+            features.append("same_sentence")
+    if index + 1 < len(turn.clauses):
+        after = turn.words[index + 1]
+        features += [f"nc:{word}" for word in after[:6]]
+        features.append(f"ncf:{'_'.join(after[:2])}")
+    return features
+
+
+def _find_agent(turns: Iterable[TalkTurn]) -> TalkTurn | None:
+    return next((turn for turn in turns if turn.speaker == "agent"), None)
+
+
+def _list_before(
+    agent: TalkTurn | None, words: list[str], index: int, about: frozenset[str]
+) -> list[str]:
+    """What the agent said last before the caller's turn."""
+    if agent is None or not agent.words:
+        return []
+    said = agent.words[-1]
+    features = [f"pa:{word}" for word in said[:14]]
+    features += [f"paf:{'_'.join(said[:2])}", f"paf3:{'_'.join(said[:3])}"]
+    if agent.clauses[-1].is_question:
+        features += ["paq", f"paq_len:{_size(words)}", f"paq_{'_'.join(words[:1])}"]
+    if about & agent.stems:
+        features.append("shares_pa")
+    if index == 0:
+        features.append(f"first_pa:{'_'.join(said[:2])}")
+    return features
+
+
+def _list_after(agent: TalkTurn | None, about: frozenset[str]) -> list[str]:
+    """How the agent answered: it often shows what it took the caller's words for."""
+    if agent is None or not agent.words:
+        return []
+    shared = len(about & agent.stems)
+    features = [f"na:{word}" for words in agent.words[:2] for word in words[:10]]
+    features += [
+        f"naf:{'_'.join(agent.words[0][:2])}",
+        f"nal:{'_'.join(agent.words[-1][:3])}",
+        f"shares_na:{min(shared, 3)}",
+    ]
+    if agent.clauses[-1].is_question:
+        features.append("naq")
+    pairs = {f"{one}_{two}" for words in agent.words for one, two in pairwise(words)}
+    if not _PROMISING.isdisjoint(pairs):
+        features += ["na_promises", f"na_promises:{min(shared, 2)}"]
+    return features

@@ -1,0 +1,342 @@
+"""`apply(state, act) -> state`: how each act of a call changes what is asked for."""
+
+import re
+from collections.abc import Callable
+from datetime import date
+
+from aftercall.english.stems import stems
+from aftercall.english.text import Plain
+from aftercall.english.words import load_patterns
+from aftercall.llm.rules.acts import Act
+from aftercall.llm.rules.asking import DICTATES, ask
+from aftercall.llm.rules.calling_off import correct, stop, take_over, withdraw
+from aftercall.llm.rules.due import confirm_day, settle, take_day
+from aftercall.llm.rules.offers import answer_offer, decline
+from aftercall.llm.rules.state import (
+    ACTED_ON,
+    MAX_CONFIRMED,
+    MAX_DETAILS,
+    MAX_SLOTS,
+    MAX_TOLD,
+    NOTHING,
+    TAKEN_UP,
+    UNKNOWN,
+    Item,
+    Offer,
+    RequestState,
+    change_number,
+    close,
+    concerns_person,
+    find_match,
+    find_named,
+    put,
+    put_right,
+    touch,
+    with_detail,
+)
+from aftercall.llm.rules.titles import find_person, kind_of
+
+_CUES = load_patterns("aftercall.llm.rules", "state")
+LEFT_OUT_REACH = 7  # turns back in which an agent may say that something is left out
+_WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own", "question")
+_PROMISED = re.compile(
+    r"(?:and |so )*(?:i|we|they|he|she|it|the \S+) (?:will|am going to)\b"
+)
+
+
+def apply(state: RequestState, act: Act) -> RequestState:
+    """The state after one more clause."""
+    if act.speaker == "agent":
+        return _hear_agent(state, act)
+    if act.seq != state.last_seq and _goes_along(state, act):
+        state = settle(state, act, state.proposed)._replace(proposed=None)
+    is_new_turn = state.last_seq != act.seq
+    if is_new_turn and (act.answer == "no" or act.kind == "correct"):
+        state = _take_back(state, act)
+    after = _hear_caller(state, act)
+    days = after.days_of(act.clause.plain)
+    is_asking = act.clause.is_question and act.kind not in _CHANGES
+    is_asking = is_asking or act.kind == "question"
+    earlier_question = NOTHING if is_new_turn else state.question
+    earlier_day = None if is_new_turn else after.last_day
+    return after._replace(
+        told=_add_told(after, act),
+        last_clause=act.clause.plain,
+        last_seq=act.seq,
+        last_day=days[-1] if days else earlier_day,
+        question=act.clause.plain if is_asking else earlier_question,
+    )
+
+
+def _add_told(state: RequestState, act: Act) -> tuple[tuple[int, Plain], ...]:
+    """With the clause, if it says what the call is about."""
+    matter = act.matter
+    tells = act.kind in ("tell", "own") and not act.is_bare and len(matter.words) > 1
+    is_empty = not stems(matter.text) or _CUES["introduces"].fullmatch(matter.text)
+    return (
+        state.told
+        if is_empty or not tells
+        else (*state.told, (act.seq, matter))[-MAX_TOLD:]
+    )
+
+
+def _goes_along(state: RequestState, act: Act) -> bool:
+    """Whether a caller who is offered a day only picks the hour, and so takes the day."""
+    if state.proposed is None or state.open_item is None or act.kind != "tell":
+        return False
+    if act.answer or act.clause.is_question or len(act.clause.plain.words) > 5:
+        return False
+    is_pick = bool(_CUES["picks"].search(act.clause.text))
+    return is_pick and not state.days_of(act.clause.plain)
+
+
+def _hear_agent(state: RequestState, act: Act) -> RequestState:
+    text = act.clause.text
+    if act.seq != state.last_seq:
+        state = _begin_agent_turn(state, act)
+    days = state.days_of(act.clause.plain)
+    if not days and _OFFERS_HOUR.search(text) and not act.clause.is_question:
+        days = state.days_of(state.question)  # "Is she free on Saturday?" "At ten."
+    if _CUES["no_slot"].search(text):
+        state, days = (
+            state._replace(told_days=(*state.told_days, *days)[-MAX_SLOTS:]),
+            [],
+        )
+    state = _propose(state, act, days)
+    if act.kind == "refuse":
+        return _refuse(state, act)
+    if act.kind == "offer":
+        state = _take_up(state, act, has_day=bool(days))
+        is_need = text.startswith("do you need")
+        offer = Offer(act.matter, act.seq, " still " in f" {text} ", is_need)
+        about = find_match(state, act.matter.text, state.current)
+        return state._replace(offer=offer, current=about)
+    if match := _CUES["left_out"].match(text):
+        return _leave_out(state, act, match["what"])
+    state = state._replace(agent_said=(*state.agent_said, act.clause.plain))
+    state = _take_up(confirm_day(state, act, days), act, has_day=bool(days))
+    state = _say_back(state, act)
+    if _CUES["new_topic"].search(text):
+        return state._replace(current=-1, told=(), offer=None, proposed=None)
+    return _be_asked(state, act) if act.clause.is_question else state
+
+
+def _leave_out(state: RequestState, act: Act, what: str) -> RequestState:
+    """ "All right, no coach": the agent says back what the caller no longer wants."""
+    known = find_named(state, what, is_open=True)
+    if known < 0 and kind_of(what) == "message":
+        told = (at for at, item in enumerate(state.items) if concerns_person(item))
+        known = max(told, default=-1)
+    is_fresh = known >= 0 and state.items[known].turns[-1] >= act.seq - LEFT_OUT_REACH
+    return close(state, known, act) if is_fresh else state
+
+
+_OFFERS_HOUR = re.compile(
+    r"\b(?:has|have|got|at|is|can do) (?:got |at )?(?:\d|half|quarter|noon)"
+)
+
+
+def _begin_agent_turn(state: RequestState, act: Act) -> RequestState:
+    """An offer stands only while the caller asks back about it."""
+    return state._replace(
+        offer=state.offer if state.question.words else None,
+        proposed=None,
+        asks_day=False,
+        asks_detail=False,
+        agent_said=(),
+        last_seq=act.seq,
+    )
+
+
+def _propose(state: RequestState, act: Act, days: list[date]) -> RequestState:
+    """Days that an agent puts forward, not those it promises or tells when asked."""
+    is_question = act.clause.is_question or act.kind == "offer"
+    is_told = not is_question and _answers(state)
+    if not days or is_told or _PROMISED.match(act.clause.text):
+        return state
+    slots = (*(state.slots if state.proposed else ()), *days)
+    return state._replace(
+        proposed=days[-1], proposed_seq=act.seq, slots=slots[-MAX_SLOTS:]
+    )
+
+
+def _say_back(state: RequestState, act: Act) -> RequestState:
+    """Keeps how the agent said a request back: it often names what the caller only points to."""
+    about = stems(act.clause.text)
+    is_aside = act.clause.is_question or bool(_CUES["aside"].search(act.clause.text))
+    if not about or is_aside:
+        return state
+    fresh = [at for at, item in enumerate(state.items) if _was_just_said(item, act)]
+    named = [at for at in fresh if about & state.items[at].about]
+    meant = named or fresh
+    if len(meant) != 1:
+        return state
+    item = state.items[meant[0]]
+    confirmed = (*item.confirmed, act.clause.plain.said)[:MAX_CONFIRMED]
+    items = list(state.items)
+    items[meant[0]] = item._replace(confirmed=confirmed, confirmed_seq=act.seq)
+    return state._replace(items=tuple(items))
+
+
+def _take_back(state: RequestState, act: Act) -> RequestState:
+    """A caller who corrects the agent did not say what it said back."""
+    items = (
+        item._replace(confirmed=()) if item.confirmed_seq == act.seq - 1 else item
+        for item in state.items
+    )
+    return state._replace(items=tuple(items))
+
+
+def _was_just_said(item: Item, act: Act) -> bool:
+    return item.status == "open" and item.turns[-1] >= act.seq - 1
+
+
+def _be_asked(state: RequestState, act: Act) -> RequestState:
+    named = find_named(state, act.clause.text, is_open=True)
+    return state._replace(
+        asks_day=bool(_CUES["asks_day"].search(act.clause.text)),
+        asks_detail=_asks_detail(state, act),
+        current=named if named >= 0 else state.current,
+    )
+
+
+def _asks_detail(state: RequestState, act: Act) -> bool:
+    """Whether an agent asks for more about the request; not by the way about something else."""
+    text, item = act.clause.text, state.open_item
+    is_of_it = item is not None and bool(stems(text) & item.about)
+    is_open = bool(_CUES["asks_more"].match(text)) or len(act.clause.plain.words) <= 4
+    return (is_of_it or is_open) and not _CUES["asks_other"].search(text)
+
+
+def _answers(state: RequestState) -> bool:
+    """Whether the caller just asked something else than for a free day."""
+    asked = state.question
+    is_slot = bool(_CUES["asks_slot"].search(asked.text))
+    return bool(asked.words) and not is_slot and not state.days_of(asked)
+
+
+def _take_up(state: RequestState, act: Act, *, has_day: bool) -> RequestState:
+    """An agent that asks on, promises or proposes a day has understood a request as one."""
+    item = state.open_item
+    if item is None or item.confidence >= ACTED_ON:
+        return state
+    if item.confidence < UNKNOWN and not has_day:
+        return state
+    goes_on = has_day or _goes_on(item, act)
+    if not goes_on or item.turns[-1] != act.seq - 1:
+        return state
+    if not act.clause.is_question:
+        item = with_detail(item, act.clause.plain.said)
+    return put(state, state.current, item._replace(confidence=TAKEN_UP))
+
+
+def _goes_on(item: Item, act: Act) -> bool:
+    """Whether an agent asks on about a request, or promises something of it."""
+    text = act.clause.text
+    if _PROMISED.match(text) or _CUES["agrees"].match(text):
+        return True
+    is_of_it = bool(stems(text) & stems(item.title))
+    asks_on = act.clause.is_question and not _CUES["asks_other"].search(text)
+    return is_of_it or (asks_on and bool(_CUES["asks_on"].match(text)))
+
+
+_POINTED = ("do that", "that", "")
+
+
+def _refuse(state: RequestState, act: Act) -> RequestState:
+    """What the agent will not do is not asked for any more; a wrong number asks for nothing."""
+    about = stems(act.matter.text)
+    is_wrong_number = bool(_CUES["wrong_number"].search(act.clause.text))
+
+    def refuse(item: Item) -> Item:
+        is_last = item.turns[-1] == act.seq - 1 and item.status == "open"
+        is_meant = bool(about & item.topic) or act.matter.text in _POINTED
+        is_refused = is_wrong_number or (is_last and is_meant)
+        return item._replace(status="refused") if is_refused else item
+
+    return state._replace(items=tuple(map(refuse, state.items)))
+
+
+def _hear_caller(state: RequestState, act: Act) -> RequestState:
+    had_offer = state.offer is not None
+    state = answer_offer(state, act)
+    if _is_dictated(state, act):
+        return _add_detail(state._replace(dictated_seq=act.seq), act)
+    if state.offer and act.kind in ("withdraw", "dont"):
+        state = decline(state, act)._replace(offer=None, proposed=None)
+    if act.kind != "withdraw" and _is_content(state, act):
+        return _add_detail(state, act)
+    if act.kind in _CHANGES:
+        return _CHANGES[act.kind](state, act)
+    return state if act.kind in _SILENT else _hear_told(state, act, had_offer=had_offer)
+
+
+def _hear_told(state: RequestState, act: Act, *, had_offer: bool) -> RequestState:
+    """What the caller tells: a no to something, a number, a day, a detail."""
+    if act.answer == "no" and not act.is_bare and not had_offer:
+        known = _named_in(state, act)
+        if known >= 0:
+            return close(state, known, act)
+    item = state.open_item
+    if item and (changed := change_number(item, act.matter, is_contrast=True)):
+        return put(state, state.current, touch(changed, act.seq))
+    state = take_day(state, act)
+    return state if act.is_bare else _add_detail(state, act)
+
+
+_SILENT = ("hypothetical", "ignore", "hearsay", "question")
+_CHANGES: dict[str, Callable[[RequestState, Act], RequestState]] = {
+    "withdraw": withdraw,
+    "ask": ask,
+    "unclear": ask,
+    "fault": ask,
+    "correct": correct,
+    "dont": stop,
+    "own": take_over,
+}
+
+
+def _named_in(state: RequestState, act: Act) -> int:
+    """ "No taxi": the request that the few words name."""
+    is_short = len(act.matter.words) <= 3 and bool(stems(act.matter.text))
+    words = act.clause.plain.words
+    is_short = is_short and not any(word.stop for word in words if word.norm == "no")
+    return find_match(state, act.matter.text, minimum=0.99) if is_short else -1
+
+
+def _is_dictated(state: RequestState, act: Act) -> bool:
+    """ "Say, …", "word for word": the rest of the turn is what to write or say."""
+    if state.open_item is None:
+        return False
+    begins = bool(DICTATES.search(act.clause.text)) and act.kind != "ask"
+    goes_on = state.dictated_seq == act.seq
+    return begins or goes_on
+
+
+def _is_content(state: RequestState, act: Act) -> bool:
+    """What follows "file a note" or "tell her" in the same turn is what to write or say."""
+    item = state.open_item
+    if item is None or (item.delivers_words, item.asked) != (True, act.seq):
+        return False
+    is_order = act.kind == "ask" and act.matter.text == act.clause.text
+    is_new = bool(re.match(r"(?:remind|book|tell)\b", act.matter.text))
+    return act.kind in _WORDS_ONLY or (is_order and not is_new)
+
+
+def _add_detail(state: RequestState, act: Act) -> RequestState:
+    """What the caller says next of a request, or in answer to a question about it."""
+    item = state.open_item
+    if item is None or len(item.details) >= MAX_DETAILS:
+        return state
+    is_same_turn = max(item.asked, item.turns[0]) == act.seq
+    is_meant = is_same_turn or state.asks_detail or act.answer == "yes"
+    matter = put_right(act.matter)
+    about = stems(matter.text)
+    is_story = bool(_CUES["story"].match(matter.text))
+    if not is_meant or not about or is_story or about & state.refused:
+        return state
+    updated = touch(item, act.seq)._replace(
+        details=(*item.details, matter.said),
+        person=item.person or find_person(matter),
+    )
+    return put(state, state.current, updated)

@@ -1,0 +1,337 @@
+"""What has been asked for so far in a call: one frozen state, how it is read and changed."""
+
+import itertools
+import re
+from datetime import date
+from typing import Literal, NamedTuple
+
+from aftercall.english.dates import DateMention, find_dates
+from aftercall.english.stems import overlap_coefficient, stems
+from aftercall.english.text import Plain, Word, normalise
+from aftercall.llm.rules.acts import Act
+from aftercall.model.reading import RequestKind
+
+UNKNOWN = 0.45  # confidence of an ask that does not say for what
+TAKEN_UP = 0.65  # of what may be one and the agent went on with
+PLAIN = 0.9  # of an ask that is addressed to the agent: "can you", "I'd like you to"
+ACTED_ON = 0.6  # from here on it is a request
+MAX_DETAILS = 8
+MAX_CONFIRMED = 2
+MAX_TOLD = 8  # clauses kept as what the call is about
+MAX_SLOTS = 6
+MAX_RECENT = 12  # requests that later words may be about
+MIN_SAME_MATTER = 0.5
+NOTHING = Plain("", ())
+Status = Literal["open", "withdrawn", "refused", "own"]
+_POINTERS = frozenset(("it", "that", "this", "them", "those", "one", "all", "both"))
+# Verbs that say nothing of what they are done to.
+EMPTY_VERBS = stems(
+    "put add log send make do get fix open book order change move write file take note block "
+    "replace bug issue ticket down assign tell give call bring cancel forget leave scratch drop"
+)
+TO_PERSON = re.compile(
+    r"(?:tell|ask|let|text|ring|call|email|message|remind|say to) (?:him|her|them)\b"
+)
+_THINKS_AGAIN = frozenset(("wait", "hang", "hold", "sorry", "actually"))
+_BOTH = re.compile(
+    r"(?P<first>[\w'’-]+) and (?:an? |the |his |her |my |our |some )?(?P<second>[\w'’-]+)"
+)
+_BARE_WEEKDAY = re.compile(
+    r"(?:this |on |the )?\w+day(?: (?:morning|afternoon|evening|lunchtime))?"
+)
+_DELIVERS_WORDS = re.compile(
+    r"^(?:tell|let|inform|notify|say|pass|ask|note|write|log a note"
+    r"|(?:text|message|email|ring|call) (?!me\b|us\b)\w+"
+    r"|(?:put|file|make|leave|add|take|send|(?:give|drop) \S+) (?:a|another) (?:\w+ )?"
+    r"(?:note|message))\b"
+)
+
+
+class Item(NamedTuple):
+    """Something asked for, as far as it is known."""
+
+    title: str
+    words: str
+    turns: tuple[int, ...]
+    kind: RequestKind
+    confidence: float
+    topic: frozenset[str]
+    due: date | None = None
+    person: str | None = None
+    details: tuple[str, ...] = ()
+    status: Status = "open"
+    asked: int = 0
+    """The turn in which the caller last asked for it."""
+    is_fault: bool = False
+    confirmed: tuple[str, ...] = ()
+    """How the agent said it back, last in the turn `confirmed_seq`."""
+    confirmed_seq: int = 0
+
+    @property
+    def about(self) -> frozenset[str]:
+        """Stems of the title and of all that was said with it."""
+        return self.topic | stems(" ".join(self.details))
+
+    @property
+    def delivers_words(self) -> bool:
+        """Notes and messages hold words: days and deeds in them are not asked of us."""
+        is_wordy = self.kind in ("note", "message")
+        return is_wordy and bool(_DELIVERS_WORDS.match(self.title.lower()))
+
+
+class Offer(NamedTuple):
+    """What the agent offered to do, until the caller answers."""
+
+    matter: Plain
+    seq: int
+    is_still: bool = False
+    """ "Do you still want": a no calls the request off."""
+    is_need: bool = False
+    """ "Do you need": a yes that tells more is only an answer."""
+
+
+class PendingDay(NamedTuple):
+    """A day said alone: it may belong to what is asked next in the same sentence."""
+
+    seq: int
+    sentence: int
+    day: date
+    item_index: int
+    before: date | None
+
+
+class RequestState(NamedTuple):
+    today: date
+    items: tuple[Item, ...] = ()
+    current: int = -1
+    offer: Offer | None = None
+    proposed: date | None = None
+    proposed_seq: int = 0
+    told_days: tuple[date, ...] = ()
+    """Days that the agent only told: a deadline of the caller's, opening hours."""
+    slots: tuple[date, ...] = ()
+    """The days that the agent put forward last."""
+    asks_day: bool = False
+    asks_detail: bool = False
+    told: tuple[tuple[int, Plain], ...] = ()
+    """What the caller told since the last request, by turn."""
+    last_clause: Plain = NOTHING
+    last_seq: int = 0
+    last_day: date | None = None
+    question: Plain = NOTHING
+    """What the caller asked last."""
+    agent_said: tuple[Plain, ...] = ()
+    """The clauses of the agent's turn that are no offer."""
+    dictated_seq: int = 0
+    """The turn in which the caller dictates."""
+    declined_seq: int = 0
+    """The turn in which the caller last declined an offer."""
+    pending: PendingDay | None = None
+    refused: frozenset[str] = frozenset()
+
+    @property
+    def open_item(self) -> Item | None:
+        """The request that is talked of, unless it is settled otherwise."""
+        if not 0 <= self.current < len(self.items):
+            return None
+        item = self.items[self.current]
+        return item if item.status == "open" else None
+
+    @property
+    def anchor(self) -> date | None:
+        """The day talked of."""
+        item = self.open_item
+        if self.last_day or (item and item.due):
+            return self.last_day or (item.due if item else None)
+        dues = [
+            other.due for other in self.items if other.due and other.status == "open"
+        ]
+        return self.proposed or (dues[-1] if dues else None)
+
+    def mentions_of(self, plain: Plain) -> list[DateMention]:
+        """The days in a clause; a weekday is the one that the agent put forward."""
+        found = find_dates(plain, self.today, self.anchor)
+        return [self._as_offered(mention, plain.text) for mention in found]
+
+    def _as_offered(self, mention: DateMention, text: str) -> DateMention:
+        if not _BARE_WEEKDAY.fullmatch(text[mention.start : mention.end]):
+            return mention
+        same = (day for day in self.slots if day.weekday() == mention.day.weekday())
+        return mention._replace(day=next(same, mention.day))
+
+    def days_of(self, plain: Plain) -> list[date]:
+        return [mention.day for mention in self.mentions_of(plain)]
+
+
+def put(state: RequestState, index: int, item: Item) -> RequestState:
+    items = (*state.items[:index], item, *state.items[index + 1 :])
+    return state._replace(items=items, current=index)
+
+
+def add(state: RequestState, item: Item) -> RequestState:
+    """The state with one more request; what was told so far belongs to it."""
+    items = (*state.items, item)
+    return state._replace(items=items, current=len(items) - 1, told=())
+
+
+def touch(item: Item, *turns: int) -> Item:
+    return item._replace(turns=tuple(sorted({*item.turns, *turns})))
+
+
+def close(state: RequestState, index: int, act: Act) -> RequestState:
+    if not 0 <= index < len(state.items) or state.items[index].status == "withdrawn":
+        return state
+    closed = touch(state.items[index], act.seq)._replace(status="withdrawn")
+    return put(state, index, closed)._replace(offer=None)
+
+
+def close_named(state: RequestState, index: int, text: str, act: Act) -> RequestState:
+    """Without what a text names: the whole request, or one of two things it asks for."""
+    item = state.items[index]
+    rest = drop_part(item.title, stems(text))
+    if not rest:
+        return close(state, index, act)
+    kept = touch(item, act.seq)._replace(title=rest, topic=stems(rest))
+    return put(state, index, kept)
+
+
+def context_of(state: RequestState, seq: int, reach: int) -> tuple[str, ...]:
+    """What the caller told just before, for a request that names little itself."""
+    used = {detail for item in state.items for detail in item.details}
+    near = [plain.said for turn, plain in state.told if turn >= seq - reach]
+    return tuple(said for said in near if said not in used)[-3:]
+
+
+def find_match(
+    state: RequestState,
+    text: str,
+    otherwise: int = -1,
+    *,
+    minimum: float = MIN_SAME_MATTER,
+    is_any: bool = False,
+) -> int:
+    """The request that a text is about: the latest of those with the most in common."""
+    about = stems(text)
+    recent = [
+        (index, item)
+        for index, item in list(enumerate(state.items))[-MAX_RECENT:]
+        if item.status == "open" or is_any
+    ]
+    best, found = 0.0, -1
+    for index, item in recent:
+        shared = overlap_coefficient(about, item.topic)
+        if about & item.topic and shared >= max(minimum, best):
+            best, found = shared, index
+    if found < 0 and about:
+        found = max(
+            (index for index, item in recent if about <= item.about), default=-1
+        )
+    return found if found >= 0 else otherwise
+
+
+def find_named(state: RequestState, text: str, *, is_open: bool = False) -> int:
+    """The newest of the requests that share the most words with a text; -1 for none."""
+    about = stems(text)
+    best, found = 1, -1
+    wanted = ("open",) if is_open else ("open", "refused")
+    for index, item in list(enumerate(state.items))[-MAX_RECENT:]:
+        shared = len(about & item.topic) if item.status in wanted else 0
+        if shared >= best:
+            best, found = shared, index
+    return found
+
+
+def put_right(plain: Plain) -> Plain:
+    """ "Gary, no, Garth": the words after the last correction."""
+    start = 0
+    for at, (word, after) in enumerate(itertools.pairwise(plain.words)):
+        is_apart = at > 0 and bool(plain.words[at - 1].stop and word.stop)
+        is_again = at > 0 and after.norm in _THINKS_AGAIN
+        if word.norm == "no" and (is_apart or is_again):
+            start = at + 1 + is_again
+    return plain.slice(start) if start else plain
+
+
+def drop_part(title: str, named: frozenset[str]) -> str:
+    """ "Eggs and flour" without the flour; nothing where the named is not one of two."""
+    for match in _BOTH.finditer(title):
+        first, second = (stems(match[name]) for name in ("first", "second"))
+        if second & named and not first & named:
+            return f"{title[: match.end('first')]}{title[match.end() :]}"
+        if first & named and not second & named:
+            return f"{title[: match.start()]}{title[match.start('second') :]}"
+    return ""
+
+
+def drop_details(state: RequestState, text: str) -> RequestState:
+    """The requests without the details that name something in a text."""
+    about = stems(text)
+    items = (
+        item._replace(
+            details=tuple(
+                detail for detail in item.details if not stems(detail) & about
+            ),
+        )
+        for item in state.items
+    )
+    return state._replace(items=tuple(items))
+
+
+_NEW_NUMBER = re.compile(r"(?P<new>\d+)(?: (?P<noun>[a-z]+))?(?: instead| please)?")
+_CONTRAST = re.compile(r"(?P<new>\d+)(?: (?P<noun>[a-z]+))? not (?P<old>\d+).*")
+
+
+def change_number(item: Item, said: Plain, *, is_contrast: bool = False) -> Item | None:
+    """ "Make that twelve", "eight people, not six": the one number of the request it can mean."""
+    match = (_CONTRAST if is_contrast else _NEW_NUMBER).fullmatch(said.text)
+    word = _find_number(normalise(item.title), match) if match else None
+    if match is None or word is None:
+        return None
+    new = said.between(*match.span("new")).said
+    return item._replace(
+        confirmed=(),
+        title=item.title[: word.start] + new + item.title[word.end :],
+        details=tuple(text for text in item.details if not _counts(text, word.norm)),
+        words=_without(item.words, word.norm),
+    )
+
+
+def _find_number(title: Plain, match: re.Match[str]) -> Word | None:
+    """The only number of a title that a correction can be about."""
+    wanted = match.groupdict().get("old") or _number_of(title, match["noun"])
+    numbers = [word for word in title.words if word.norm.isdecimal()]
+    meant = [word for word in numbers if word.norm == (wanted or word.norm)]
+    return meant[0] if len(meant) == 1 else None
+
+
+def _number_of(title: Plain, noun: str | None) -> str:
+    pairs = itertools.pairwise(word.norm for word in title.words)
+    return next((number for number, other in pairs if other == noun), "")
+
+
+def _counts(text: str, number: str) -> bool:
+    return number in normalise(text).vocabulary
+
+
+def _without(words: str, number: str) -> str:
+    """The longest verbatim piece of the words that does not hold the number."""
+    plain = normalise(words)
+    cuts = [at for at, word in enumerate(plain.words) if word.norm == number]
+    bounds = [-1, *cuts, len(plain.words)]
+    pieces = [plain.slice(a + 1, b).cited for a, b in itertools.pairwise(bounds)]
+    return max(pieces, key=len) or words
+
+
+def concerns_person(item: Item) -> bool:
+    return item.status == "open" and (item.kind == "message" or bool(item.person))
+
+
+def with_detail(item: Item, said: str) -> Item:
+    is_full = len(item.details) >= MAX_DETAILS
+    return item if is_full else item._replace(details=(*item.details, said))
+
+
+def is_pointing(matter: Plain) -> bool:
+    """Whether only "it" or "that" says what is meant."""
+    points = not _POINTERS.isdisjoint(matter.vocabulary)
+    return points and not stems(matter.text) - EMPTY_VERBS

@@ -1,0 +1,306 @@
+"""What is a request, what may be one, and what is none. All on Tuesday, 3 March 2026."""
+
+import pytest
+
+from aftercall.llm.rules.reader import RulesReader
+from aftercall.model.reading import Reading
+from unit.llm.calls import call_of
+
+
+def _read(script: str) -> Reading:
+    return RulesReader().read(call_of(script.replace(" | ", "\n")))
+
+
+def _titles(script: str) -> list[str]:
+    return [request.title for request in _read(script).requests]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "title"),
+    [
+        (
+            "Can you open a bug about the login page?",
+            "issue",
+            "Open a bug about the login page",
+        ),
+        ("I'd like to pay a bill.", "task", "Pay a bill"),
+        (
+            "i would like to schedule an appointment",
+            "booking",
+            "Schedule an appointment",
+        ),
+        (
+            "Please tell Rosa the train is late.",
+            "message",
+            "Tell Rosa the train is late",
+        ),
+        ("Remind me to call the bank.", "reminder", "Remind me to call the bank"),
+        ("Cancel my membership.", "other", "Cancel my membership"),
+    ],
+)
+def test_what_is_plainly_asked_is_a_request(said: str, kind: str, title: str) -> None:
+    (request,) = _read(f"A: Hello? | C: {said} | A: Okay.").requests
+    assert (request.kind, request.title) == (kind, title)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My neighbour's fence fell over.",
+        "If I won the lottery I'd have you book me a box.",
+        "My sister says you should open on Sundays.",
+        "What are the branch hours?",
+        "I need to check my account balance.",
+        "I'll tell her myself.",
+        "Call me Will.",
+        "My sister Lucy lives in Porto.",
+    ],
+)
+def test_what_nobody_asks_for_is_none(said: str) -> None:
+    reading = _read(f"A: Hello? | C: {said} | A: I see.")
+    assert not reading.requests
+    assert not reading.unclear
+
+
+def test_what_is_not_said_plainly_is_unclear_and_not_a_request() -> None:
+    reading = _read("A: Hello? | C: My donkey needs new shoes. | A: Aha.")
+    assert not reading.requests
+    (unclear,) = reading.unclear
+    assert unclear.words == "My donkey needs new shoes"
+    assert "May be a request: My donkey needs new shoes." in reading.summary
+
+
+def test_an_agent_that_goes_on_with_it_makes_it_a_request() -> None:
+    reading = _read(
+        "A: Hi. | C: My donkey needs new shoes. | A: Can he come on Friday?"
+    )
+    assert len(reading.requests) == 1
+    assert not reading.unclear
+
+
+def test_two_requests_in_one_sentence_are_two() -> None:
+    titles = _titles(
+        "A: Hi. | C: Book me a table for Friday and remind me to call Ann."
+    )
+    assert titles == ["Book me a table for Friday", "Remind me to call Ann"]
+
+
+def test_a_lost_thing_and_its_replacement_are_one_request() -> None:
+    (title,) = _titles("A: Hi. | C: i lost my credit card can you send me a new one")
+    assert "credit card" in title
+
+
+@pytest.mark.parametrize(
+    ("answer", "count"), [("Yes please.", 1), ("No thanks.", 0), ("Not now.", 0)]
+)
+def test_an_offer_is_a_request_only_if_it_is_taken(answer: str, count: int) -> None:
+    script = f"A: Hi. | C: My dog is limping. | A: Shall I book a visit? | C: {answer}"
+    assert len(_titles(script)) == count
+
+
+@pytest.mark.parametrize(
+    ("change", "due"),
+    [
+        ("Actually, make it Thursday.", "2026-03-05"),
+        ("Can we change that to Wednesday?", "2026-03-04"),
+        ("No wait, Friday.", "2026-03-06"),
+    ],
+)
+def test_a_changed_day_is_no_new_request(change: str, due: str) -> None:
+    reading = _read(
+        f"A: Hi. | C: Please book me a table for Monday. | A: Monday. | C: {change}"
+    )
+    assert [str(request.due) for request in reading.requests] == [due]
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["Forget the taxi.", "No taxi, thanks.", "Cancel the taxi.", "Never mind."],
+)
+def test_what_is_called_off_is_not_done(change: str) -> None:
+    reading = _read(f"A: Hi. | C: Could you order me a taxi? | A: Sure. | C: {change}")
+    assert not reading.requests
+    assert len(reading.withdrawn) == 1
+
+
+def test_what_the_agent_refuses_is_no_request() -> None:
+    script = "A: Hi. | C: Can I get a large pizza? | A: You have the wrong number."
+    assert not _titles(script)
+
+
+def test_a_number_put_right_replaces_the_other() -> None:
+    (title,) = _titles("A: Hi. | C: Order ten chairs. | A: Ten. | C: Make that twelve.")
+    assert title == "Order twelve chairs"
+
+
+@pytest.mark.parametrize(
+    ("said", "day"),
+    [
+        ("We need it by the twentieth.", "2026-03-20"),
+        ("It has to be Thursday at the latest.", "2026-03-05"),
+        ("My sister flies in on the twentieth.", "None"),
+        ("I'm away on Thursday.", "None"),
+    ],
+)
+def test_a_day_is_due_only_where_it_is_meant(said: str, day: str) -> None:
+    reading = _read(f"A: Hi. | C: I need a cake. | A: How big? | C: Large. {said}")
+    assert [str(request.due) for request in reading.requests] == [day]
+
+
+def test_a_promise_has_a_deed_in_it() -> None:
+    script = (
+        "A: I'll be right with you. | C: Hi. | A: I'll send the form. I'll check that."
+    )
+    assert [promise.title for promise in _read(script).promises] == ["Send the form"]
+
+
+@pytest.mark.parametrize(
+    ("said", "category"),
+    [
+        ("We decided to keep the piano.", "decision"),
+        ("The board decided that we stay.", "decision"),
+        ("I prefer calls in the evening.", "preference"),
+        ("My sister Lucy lives in Porto.", "person"),
+        ("I swim every morning.", "routine"),
+        ("I'm allergic to peanuts.", "preference"),
+    ],
+)
+def test_what_is_told_plainly_is_a_fact(said: str, category: str) -> None:
+    facts = _read(f"A: Hi. | C: {said} | A: I see.").facts
+    assert [fact.category for fact in facts] == [category]
+
+
+def test_context_is_what_the_caller_does_and_cares_about() -> None:
+    reading = _read("A: Hi. | C: I'm a tomato grower. I'm working on a greenhouse.")
+    assert (
+        reading.profile.context == "I'm a tomato grower. I'm working on a greenhouse."
+    )
+
+
+@pytest.mark.parametrize(
+    "said", ["My API token is sk-4f9a7c.", "the api key is sk-live-12345"]
+)
+def test_a_key_is_a_secret(said: str) -> None:
+    reading = _read(f"A: Hi. | C: {said} | A: Thanks.")
+    assert {fact.visibility for fact in reading.facts} == {"secret"}
+    assert "sk-" not in reading.summary
+
+
+def test_a_request_holds_how_the_agent_said_it_back() -> None:
+    (request,) = _read(
+        "A: Hi. | C: I've a letter about my permit. Can you change it? | A: I'll move the permit."
+    ).requests
+    assert "I'll move the permit" in request.details
+
+
+def test_what_the_agent_misheard_is_no_detail() -> None:
+    (request,) = _read(
+        "A: Hi. | C: Please book a table. | A: A cable, then. | C: No, a table! | A: Okay."
+    ).requests
+    assert "cable" not in request.details
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Ring after six.",
+        "Call my mobile, not the landline.",
+        "Please write to me always in English.",
+        "Just come round the back.",
+    ],
+)
+def test_how_to_be_reached_is_no_request(said: str) -> None:
+    assert _titles(f"A: Hi. | C: {said} | A: Okay.") == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Forget the cake.",
+        "Actually, no cake.",
+        "On second thoughts, skip the cake.",
+        "No, not the cake.",
+        "I don't think we'll need the cake.",
+        "Don't bother with the cake, Dom has found one.",
+        "The cake can wait.",
+        "I'll get the cake myself.",
+    ],
+)
+def test_what_is_named_is_called_off(said: str) -> None:
+    script = (
+        "A: Hi. | C: Please order a cake. And could you ring Ann Lee? | A: Cake and Ann. "
+        f"| C: {said} | A: All right."
+    )
+    assert _titles(script) == ["Ring Ann Lee"]
+
+
+def test_one_of_two_things_can_be_called_off() -> None:
+    script = (
+        "A: Hi. | C: Put eggs and flour on the list. | A: Done. "
+        "| C: Take the flour off. | A: Off."
+    )
+    assert _titles(script) == ["Put eggs on the list"]
+
+
+def test_a_no_to_an_offer_calls_nothing_else_off() -> None:
+    script = (
+        "A: Hi. | C: Send a card to Ann. | A: A card. Shall I move your call on Monday? "
+        "| C: No, leave it, I'll sort them out myself. | A: Okay."
+    )
+    assert _titles(script) == ["Send a card to Ann"]
+
+
+@pytest.mark.parametrize(
+    ("said", "day"),
+    [
+        ("Friday would be better.", "2026-03-20"),
+        ("The Tuesday, please.", "2026-03-17"),
+        ("The twentieth.", "2026-03-20"),
+    ],
+)
+def test_a_weekday_is_the_one_that_was_offered(said: str, day: str) -> None:
+    (request,) = _read(
+        "A: Hi. | C: I'd like to move my appointment. Is there anything the week after next? "
+        f"| A: I've Tuesday the seventeenth or Friday the twentieth. | C: {said} | A: Done."
+    ).requests
+    assert str(request.due) == day
+
+
+def test_a_day_in_the_answer_to_a_request_is_its_day() -> None:
+    (request,) = _read(
+        "A: Hi. | C: Could you text me the day before? | A: I'll text you on Monday."
+    ).requests
+    assert str(request.due) == "2026-03-09"
+
+
+def test_not_monday_is_said_of_what_was_put_on_monday() -> None:
+    reading = _read(
+        "A: Hi. | C: Remind me on Monday to pay the rent. And please text Pete. | A: Okay. "
+        "| C: Wait, not Monday. Make it Tuesday. | A: Tuesday."
+    )
+    assert [str(request.due) for request in reading.requests] == ["2026-03-10", "None"]
+
+
+def test_a_prank_asks_for_nothing() -> None:
+    script = "A: Lanes. | C: I'd like to reserve all the lanes. | A: All? | C: We're just kidding."
+    assert _titles(script) == []
+
+
+@pytest.mark.parametrize(
+    "said", ["It's Geoff, and Pat's on the other extension.", "It's Ann and Bob Hale."]
+)
+def test_two_people_on_one_phone_have_no_name(said: str) -> None:
+    assert _read(f"A: Hi. | C: {said} | A: Hello both.").profile.name is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Quayle. Leonard Quayle.",
+        "It's Mr Quayle here, Leonard Quayle.",
+        "Leonard Quayle is my name.",
+        "I'm her son, Leonard Quayle.",
+    ],
+)
+def test_a_part_and_then_the_whole_is_the_callers_name(said: str) -> None:
+    assert _read(f"A: Hi. | C: {said} | A: Hello.").profile.name == "Leonard Quayle"

@@ -1,0 +1,393 @@
+"""Trains the models of clauses of the reader by rules, and writes their weights.
+
+    python tools/train_reader.py bench/clauses bench/calls
+
+takes folders of marked calls (`*.txt`, see bench/clauses/README.md; below `facts/` only facts are
+marked) and of labelled calls (`*.json`, see bench/calls/README.md). Labelled calls tell which turns
+a request rests on, not which clause: their clauses are labelled by a first model, within what the
+label allows. `--to FOLDER` writes the weights there.
+It needs scikit-learn, which nothing else here does: `pip install scikit-learn`.
+"""
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import LogisticRegression
+
+from aftercall.english.clauses import Clause
+from aftercall.english.stems import stems
+from aftercall.llm.rules import clause_model
+from aftercall.llm.rules.clause_model import (
+    SCALE,
+    ClauseModel,
+    LabelHistory,
+    Labels,
+    TalkTurn,
+    list_fact_features,
+    list_features,
+)
+
+WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
+STRENGTH = 0.3  # the inverse of regularisation
+MIN_CLAUSES = 2  # in which a feature must be
+MIN_WEIGHT = 3  # of SCALE; smaller ones are left out
+LABELLED_WEIGHT = 0.7  # of a clause that a first model labelled
+LIVE_WEIGHT = (
+    0.3  # of a clause once more without the agent's answer, as a live call has it
+)
+OTHER_WEIGHT = (
+    0.3  # of a clause without a fact, in calls that were not marked for facts
+)
+NO_FACT, FACT = "-", "F"
+_MARK = re.compile(r"\[(/|(?:R|D|X|W|Y|NO|O|P|Q|S|F)\d*(?: [^\]]*)?)\]")
+_HEAD = re.compile(r"#\s*\d{4}-\d\d-\d\d")
+Place = tuple[int, int]
+Span = tuple[str, int, int]
+
+
+@dataclass
+class Lesson:
+    """A call to learn from: the label of each clause, or the labels it may have."""
+
+    talk: list[TalkTurn]
+    labels: dict[Place, str]
+    allowed: dict[Place, set[str]]
+    requests: list[dict[str, Any]]
+    withdrawn: list[dict[str, Any]]
+    facts: dict[Place, str]
+    """The kind of fact in a clause, "F" where the kind is not marked; "" is not to be learnt."""
+    is_of_facts: bool = False
+    """Only its facts are marked, and all of them."""
+
+
+def read_marked(path: Path) -> Iterator[Lesson]:
+    lines = path.read_text("utf-8").splitlines()
+    starts = [at for at, line in enumerate(lines) if _HEAD.match(line)]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        said = [
+            line.strip() for line in lines[start + 1 : end] if line[:2] in ("A:", "C:")
+        ]
+        unmarked = [unmark(line[2:].strip()) for line in said]
+        talk = [
+            to_talk(seq, "agent" if line[0] == "A" else "caller", text)
+            for seq, (line, (text, _)) in enumerate(zip(said, unmarked, strict=True), 1)
+        ]
+        labels, facts = {}, {}
+        for at, (_, spans) in enumerate(unmarked):
+            for index, label in enumerate(label_clauses(talk[at], spans)):
+                labels[at, index] = label
+            for index, clause in enumerate(talk[at].clauses):
+                facts[at, index] = _find_fact(clause, spans)
+        yield Lesson(talk, labels, {}, [], [], facts, "facts" in path.parts)
+
+
+def _find_fact(clause: Clause, spans: list[Span]) -> str:
+    """The kind of fact that most of a clause lies in; secrets are found otherwise."""
+    first, last = clause.plain.words[0].start, clause.plain.words[-1].end
+    for name, start, end in spans:
+        if min(last, end) - max(first, start) > (last - first) / 2 and name[0] == FACT:
+            kind = name.split()[1] if " " in name else FACT
+            return "" if kind == "secret" else kind
+    return NO_FACT
+
+
+def to_talk(seq: int, speaker: Any, text: str) -> TalkTurn:
+    return TalkTurn.from_text(speaker, seq, text)
+
+
+def unmark(line: str) -> tuple[str, list[Span]]:
+    text, spans, at = "", [], 0
+    mark, start = "", 0
+    for match in _MARK.finditer(line):
+        text += line[at : match.start()]
+        at = match.end()
+        if mark:
+            spans.append((mark, start, len(text)))
+        mark, start = ("" if match[1] == "/" else match[1]), len(text)
+    text += line[at:]
+    return text, [*spans, (mark, start, len(text))] if mark else spans
+
+
+def label_clauses(turn: TalkTurn, spans: list[Span]) -> list[str]:
+    """A clause has the mark it lies in; only the first of a mark's clauses asks or accepts."""
+    labels, seen = [], set()
+    for clause in turn.clauses:
+        first, last = clause.plain.words[0].start, clause.plain.words[-1].end
+        shared = {span: min(last, span[2]) - max(first, span[1]) for span in spans}
+        span = max(spans, key=shared.__getitem__, default=None)
+        label = "O"
+        if span and shared[span] > 0:
+            name = re.match("NO|[A-Z]", span[0])
+            label = (
+                name[0] if name and name[0] in ("R", "D", "X", "W", "Y", "NO") else "O"
+            )
+            if span in seen and label in ("R", "Y"):
+                label = "D"
+            seen.add(span)
+        labels.append(label)
+    return labels
+
+
+def read_labelled(path: Path) -> Lesson:
+    document = json.loads(path.read_text("utf-8"))
+    turns, gold = document["call"]["turns"], document["gold"]
+    talk = [to_talk(turn["seq"], turn["speaker"], turn["text"]) for turn in turns]
+    at_seq = {turn["seq"]: at for at, turn in enumerate(turns)}
+    facts = _place_facts(talk, at_seq, gold["facts"])
+    lesson = Lesson(
+        talk, {}, {}, gold["requests"], gold.get("withdrawn", []), facts, True
+    )
+    for item in (*lesson.requests, *lesson.withdrawn):
+        item["turns"] = [at_seq[seq] for seq in item["turns"] if seq in at_seq]
+    for at, turn in enumerate(talk):
+        for index in range(len(turn.clauses)):
+            lesson.allowed[at, index] = {"O"}
+    for item in lesson.requests:
+        _allow(lesson, item, is_withdrawn=False)
+    for item in lesson.withdrawn:
+        _allow(lesson, item, is_withdrawn=True)
+    return lesson
+
+
+def _place_facts(
+    talk: list[TalkTurn], at_seq: dict[int, int], gold: list[dict[str, Any]]
+) -> dict[Place, str]:
+    """A fact is in the clauses of its turns that hold most of its words."""
+    facts = {
+        (at, index): NO_FACT
+        for at, turn in enumerate(talk)
+        for index in range(len(turn.clauses))
+    }
+    for fact in gold:
+        for at in {at_seq[seq] for seq in fact["turns"] if seq in at_seq}:
+            hits = [
+                sum(word.lower() in clause.text for word in fact["words"])
+                for clause in talk[at].clauses
+            ]
+            for index, number in enumerate(hits):
+                if number and number == max(hits):
+                    facts[at, index] = fact["category"]
+                elif facts[at, index] == NO_FACT:
+                    facts[at, index] = ""
+    return facts
+
+
+def _said_by(lesson: Lesson, item: dict[str, Any]) -> list[int]:
+    return [at for at in item["turns"] if lesson.talk[at].speaker == "caller"]
+
+
+def _allow(lesson: Lesson, item: dict[str, Any], *, is_withdrawn: bool) -> None:
+    cited = _said_by(lesson, item)
+    is_offered = bool(item["turns"]) and item["turns"][0] not in cited
+    for number, at in enumerate(cited):
+        if is_withdrawn and number == len(cited) - 1:
+            labels = {"W"} if number else {"R", "W"}
+        elif number == 0:
+            labels = {"Y", "R"} if is_offered else {"R"}
+        else:
+            labels = {"X", "R"}
+        for index in range(len(lesson.talk[at].clauses)):
+            lesson.allowed[at, index] |= labels | {"D"}
+
+
+def walk(lesson: Lesson, model: ClauseModel, *, is_bound: bool) -> dict[Place, Labels]:
+    history, found = LabelHistory(), {}
+    for place, features, about in _clauses(lesson):
+        labels = model.weigh([*features, *history.list_features(place[0], about)])
+        if is_bound:
+            allowed = lesson.allowed[place]
+            labels = {label: odds for label, odds in labels.items() if label in allowed}
+        found[place] = labels
+        history.add(place[0], max(labels, key=labels.__getitem__), about)
+    return found
+
+
+_FEATURES: dict[int, list[tuple[Place, list[str], frozenset[str]]]] = {}
+
+
+def _clauses(lesson: Lesson) -> list[tuple[Place, list[str], frozenset[str]]]:
+    if id(lesson) not in _FEATURES:
+        _FEATURES[id(lesson)] = [
+            ((at, index), list_features(lesson.talk, at, index), stems(clause.text))
+            for at, turn in enumerate(lesson.talk)
+            if turn.speaker == "caller"
+            for index, clause in enumerate(turn.clauses)
+        ]
+    return _FEATURES[id(lesson)]
+
+
+def relabel(lesson: Lesson, model: ClauseModel) -> None:
+    """The likeliest labels that are allowed; each request has a clause that asks for it."""
+    bound = walk(lesson, model, is_bound=True)
+    free = walk(lesson, model, is_bound=False)
+    lesson.labels = {
+        place: max(labels, key=labels.__getitem__) for place, labels in bound.items()
+    }
+    items = [*lesson.requests, *lesson.withdrawn]
+    for item in items:
+        cited = _said_by(lesson, item)
+        if not cited or not lesson.talk[cited[0]].clauses:
+            continue
+        places = [
+            (cited[0], index) for index in range(len(lesson.talk[cited[0]].clauses))
+        ]
+        is_asked = any(lesson.labels[place] in ("R", "Y") for place in places)
+        if (
+            is_asked
+            and sum(cited[:1] == _said_by(lesson, other)[:1] for other in items) == 1
+        ):
+            continue
+        best = max(places, key=lambda place: _fit(lesson, place, item, free[place]))
+        is_offered = item["turns"][0] != cited[0] and free[best]["Y"] > free[best]["R"]
+        lesson.labels[best] = "Y" if is_offered else "R"
+    for item in lesson.withdrawn:
+        cited = _said_by(lesson, item)
+        places = [
+            (cited[-1], index) for index in range(len(lesson.talk[cited[-1]].clauses))
+        ]
+        if len(cited) > 1 and places and all(lesson.labels[p] != "W" for p in places):
+            lesson.labels[max(places, key=lambda place: free[place]["W"])] = "W"
+
+
+def _fit(lesson: Lesson, place: Place, item: dict[str, Any], labels: Labels) -> float:
+    text = lesson.talk[place[0]].clauses[place[1]].text
+    return (
+        sum(word.lower() in text for word in item["words"]) + labels["R"] + labels["Y"]
+    )
+
+
+def train(lessons: Iterable[tuple[Lesson, float]]) -> ClauseModel:
+    rows: list[list[str]] = []
+    labels: list[str] = []
+    importance: list[float] = []
+    for lesson, weight in lessons:
+        history = LabelHistory()
+        for place, features, about in _clauses(lesson):
+            label = lesson.labels[place]
+            before = history.list_features(place[0], about)
+            live = [
+                name for name in features if not name.startswith(("na", "shares_na"))
+            ]
+            rows += [[*features, *before], [*live, *before]]
+            labels += [label, label]
+            importance += [weight, weight * LIVE_WEIGHT]
+            history.add(place[0], label, about)
+    return _fit_rows(rows, labels, importance)
+
+
+def train_facts(lessons: Iterable[Lesson]) -> tuple[ClauseModel, ClauseModel]:
+    """Whether a clause states a fact that lasts, and of which kind."""
+    rows: list[tuple[list[str], str, float]] = []
+    for lesson in lessons:
+        for (at, index), kind in lesson.facts.items():
+            if kind and lesson.talk[at].speaker == "caller":
+                features = list_fact_features(lesson.talk, at, index)
+                is_sure = lesson.is_of_facts or kind != NO_FACT
+                rows.append((features, kind, 1.0 if is_sure else OTHER_WEIGHT))
+    is_fact = [NO_FACT if kind == NO_FACT else FACT for _, kind, _ in rows]
+    kinds = [(row, kind) for row, kind, _ in rows if kind not in (NO_FACT, FACT)]
+    importance = [weight for _, _, weight in rows]
+    return (
+        _fit_rows([row for row, _, _ in rows], is_fact, importance),
+        _fit_rows(
+            [row for row, _ in kinds], [kind for _, kind in kinds], [1.0] * len(kinds)
+        ),
+    )
+
+
+def _fit_rows(
+    rows: list[list[str]], labels: list[str], importance: list[float]
+) -> ClauseModel:
+    counts = Counter(name for row in rows for name in set(row))
+    known = sorted(
+        name for name, count in counts.items() if count > 2 * MIN_CLAUSES - 1
+    )
+    columns = {name: column for column, name in enumerate(known)}
+    places = [
+        (number, columns[name])
+        for number, row in enumerate(rows)
+        for name in set(row)
+        if name in columns
+    ]
+    shape = (len(rows), len(columns))
+    ones = [1.0] * len(places)
+    matrix = csr_matrix((ones, tuple(zip(*places, strict=True))), shape=shape)
+    regression = LogisticRegression(C=STRENGTH, max_iter=120, tol=1e-3)
+    regression.fit(matrix, labels, sample_weight=importance)
+    is_binary = len(regression.classes_) == 2
+    weights = {
+        name: scaled
+        for name, column in columns.items()
+        if max(map(abs, scaled := _scale(regression.coef_[:, column], is_binary)))
+        >= MIN_WEIGHT
+    }
+    return ClauseModel(
+        [str(label) for label in regression.classes_],
+        _scale(regression.intercept_, is_binary),
+        weights,
+    )
+
+
+def _scale(values: Iterable[float], is_binary: bool) -> list[int]:
+    """Of two labels the library weighs only the second."""
+    scaled = [round(float(value) * SCALE) for value in values]
+    return [0, *scaled] if is_binary else scaled
+
+
+def save(model: ClauseModel, path: Path) -> None:
+    """One feature a line, so that a change of the weights can be looked through."""
+    weights = ",\n".join(
+        f"{json.dumps(name)}:{json.dumps(list(each), separators=(',', ':'))}"
+        for name, each in sorted(model.weights.items())
+    )
+    head = json.dumps({"labels": list(model.labels), "bias": list(model.bias)})
+    path.write_text(f'{head[:-1]}, "weights": {{\n{weights}\n}}}}\n', "utf-8")
+
+
+def read_lessons(paths: Iterable[Path]) -> tuple[list[Lesson], list[Lesson]]:
+    """Marked calls, and labelled ones that are not kept unread."""
+    marked, labelled = [], []
+    for path in paths:
+        for file in sorted(path.rglob("*.txt")):
+            marked += list(read_marked(file))
+        unread = {
+            name
+            for file in path.rglob("UNREAD")
+            for name in file.read_text("utf-8").split()
+        }
+        labelled += [
+            read_labelled(file)
+            for file in sorted(path.rglob("[A-Z]*[0-9].json"))
+            if file.stem not in unread
+        ]
+    return marked, labelled
+
+
+def main(paths: list[Path], target: Path) -> None:
+    marked, labelled = read_lessons(paths)
+    of_requests = [(lesson, 1.0) for lesson in marked if not lesson.is_of_facts]
+    acts = train(of_requests)
+    if labelled:
+        for lesson in labelled:
+            relabel(lesson, acts)
+        acts = train([*of_requests, *((one, LABELLED_WEIGHT) for one in labelled)])
+    facts, kinds = train_facts([*marked, *labelled])
+    for name, model in (("acts", acts), ("facts", facts), ("fact_kinds", kinds)):
+        save(model, target / f"{name}.json")
+        print(f"{name}: {len(model.weights)} features")
+    print(f"from {len(marked)} marked and {len(labelled)} labelled calls")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("--to", type=Path, default=WEIGHTS)
+    given = parser.parse_args()
+    main(given.paths, given.to)
