@@ -2,10 +2,11 @@
 `open_database` give.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
-from aftercall.app import App
+from aftercall.app import App, build
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.settings import Settings
@@ -30,3 +31,14 @@ class OpenApp(Protocol):
     ) -> App:
         """Builds an app. The test does not close it."""
         ...
+
+
+@contextmanager
+def crashed(app: App) -> Iterator[App]:
+    """A second process on the same home that dies without a word: its lock goes, nothing else
+    does.
+    """
+    other = build(app.settings, app.clock)
+    yield other
+    other.presence.release_lock()
+    other.database.close()

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from sqlalchemy import delete, select
 
 from aftercall.bridge.pending_calls import PendingCalls
+from aftercall.bridge.remote_call import RemoteCallParts, RemoteCalls
 from aftercall.bridge.turn_call import TurnCallParts
 from aftercall.bridge.voice_call import VoiceCallParts
 from aftercall.briefing.composer import Composer, brief_ring
@@ -188,12 +189,26 @@ class Phone:
         return TurnCallParts(
             self.journal,
             self.resume,
-            engine,
             self.brief,
             self.settings.receptionist.greeting,
             self.clock,
             self.reception.start_identity,
+            engine=engine,
         )
+
+    @cached_property
+    def remote_calls(self) -> RemoteCalls:
+        """Calls that agents elsewhere report, to this process, while they go on."""
+        parts = RemoteCallParts(
+            self.journal,
+            self.resume,
+            self.brief,
+            self.settings.receptionist.greeting,
+            self.clock,
+            self.reception.start_identity,
+            lease_s=self.settings.live.lease_s,
+        )
+        return RemoteCalls(parts)
 
     @cached_property
     def voice_parts(self) -> VoiceCallParts | None:

@@ -1,8 +1,4 @@
-"""Every error Aftercall raises on purpose.
-
-Each has a stable `code`; `retryable` is decided here, where the error is born.
-docs/reference/errors.md lists them all and is generated from this file.
-"""
+"""Every error Aftercall raises on purpose; docs/reference/errors.md is made from this file."""
 
 UNEXPECTED = (
     "failed for a reason that Aftercall did not foresee (unexpected); the log names it"
@@ -16,7 +12,6 @@ class AftercallError(Exception):
     retryable = False
     exit_code = 1
     http_status = 500
-    retry_after_s: float | None = None
 
     def __init__(self, message: str = "", retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -34,11 +29,8 @@ def error_code(error: BaseException) -> str:
 
 
 def describe_network_error(error: BaseException) -> str:
-    return (
-        "it took too long"
-        if "Timeout" in type(error).__name__
-        else "the connection failed"
-    )
+    is_late = "Timeout" in type(error).__name__
+    return "it took too long" if is_late else "the connection failed"
 
 
 class Unexpected(AftercallError):
@@ -77,6 +69,7 @@ class JournalError(AftercallError):
     """The record of a live call could not be written."""
 
     code = "journal"
+    http_status = 409
 
 
 class JournalGap(JournalError):
@@ -95,6 +88,19 @@ class CallNotLive(JournalError):
     """The call is not open in this journal; late words go into an addendum."""
 
     code = "journal.not_live"
+
+
+class CallTaken(JournalError):
+    """Another sender has a call with this source and sid; use a sid of your own."""
+
+    code = "live.taken"
+
+
+class CallElsewhere(JournalError):
+    """The call is live in another process of this server; try again, or reach that one."""
+
+    code = "live.elsewhere"
+    retryable = True
 
 
 class CallErased(JournalError):

@@ -76,6 +76,7 @@ POSTCALL_INTERVAL_S = 0.25  # least time between two runs of a job, however much
 DUE_WORK_INTERVAL_S = 0.5
 POSTCALL_JOB, WORK_JOB = "post-call work", "follow-up work"
 RECORDINGS_JOB, RECOVERY_JOB = "recordings", "recovery"
+LEASE_CHECK_INTERVAL_S = 1.0
 SWEEP_CHECK_INTERVAL_S = 10.0  # how often to check whether the hourly sweep is due
 
 
@@ -179,6 +180,7 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
         run("retention", retention.RETENTION_INTERVAL_S, retain),
         run("pins", board.SWEEP_INTERVAL_S, sweep_pins),
         run("corrections", RECOVERY_INTERVAL_S, write_corrections),
+        run("live calls", LEASE_CHECK_INTERVAL_S, app.phone.remote_calls.end_expired),
     ]
 
 

@@ -148,6 +148,9 @@ class FakeEngine:
         self._greeting = greeting
         self._answers = list(answers)
 
+    def add_answers(self, *answers: str | AgentReply | Exception | None) -> None:
+        self._answers += answers
+
     async def connect(self, briefing: Briefing) -> TurnSession:
         self.briefings.append(briefing)
         return self

@@ -1,12 +1,10 @@
 """What a crash left open is sealed at the next start, on both databases."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.errors import StorageFull
 from aftercall.journal.archive import ArchiveFolder
 from aftercall.journal.journal import recover
@@ -16,22 +14,11 @@ from aftercall.journal.replay import JournalEntry
 from aftercall.journal.verify import verify_archive
 from aftercall.model.turns import Event, Turn
 from aftercall.testing import START, VirtualClock, make_call, make_live_call
-from opened_apps import OpenApp
+from opened_apps import OpenApp, crashed
 
 
 def turn(seq: int, text: str = "hello") -> Turn:
     return Turn(seq=seq, speaker="caller", text=text, at=START + timedelta(seconds=seq))
-
-
-@contextmanager
-def crashed(app: App) -> Iterator[App]:
-    """A second process on the same home that dies without a word: its lock goes, nothing else
-    does.
-    """
-    other = build(app.settings, app.clock)
-    yield other
-    other.presence.release_lock()
-    other.database.close()
 
 
 async def test_a_call_a_crash_left_open_is_sealed_as_interrupted(app: App) -> None:

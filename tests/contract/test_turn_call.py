@@ -44,7 +44,7 @@ def parts_of(app: App, engine: FakeEngine) -> TurnCallParts:
         )
 
     return TurnCallParts(
-        app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock
+        app.journal, app.resume, brief, "Hello, stranger!", app.clock, engine=engine
     )
 
 
@@ -191,7 +191,7 @@ async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_
     for brief in (broken, slow):
         engine = FakeEngine()
         parts = TurnCallParts(
-            app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock
+            app.journal, app.resume, brief, "Hello, stranger!", app.clock, engine=engine
         )
         call = TurnCall(parts, make_live_call())
         beginning = asyncio.create_task(call.start())

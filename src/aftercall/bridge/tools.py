@@ -6,14 +6,13 @@ agent can use. A request is on disk before the agent is told so.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from aftercall.bridge.turn_log import TurnLog
 from aftercall.clock import Clock, attempt
 from aftercall.engine.voice import END_CALL, TAKE_REQUEST, TAKEN_DOWN, Tool
 from aftercall.errors import AftercallError
@@ -35,6 +34,8 @@ log = get_logger("tools")
 
 Recall = Callable[[LiveCall, str], Awaitable[Sequence[str]]]
 """Searches the memory for the agent: short texts that this caller may hear."""
+RecordEvent = Callable[[str, Mapping[str, Any]], Awaitable[None]]
+"""Returns when the event is on disk, and the words before it."""
 
 
 class _Arguments(BaseModel):
@@ -106,10 +107,14 @@ def list_tools() -> list[Tool]:
 
 class Toolbox:
     def __init__(
-        self, call: LiveCall, turn_log: TurnLog, recall: Recall, clock: Clock
+        self,
+        call: LiveCall,
+        record_event: RecordEvent,
+        recall: Recall,
+        clock: Clock,
     ) -> None:
         self._call = call
-        self._turn_log = turn_log
+        self._record_event = record_event
         self._recall = recall
         self._clock = clock
 
@@ -150,12 +155,10 @@ class Toolbox:
         return ToolResult(json.dumps(texts, ensure_ascii=False))
 
     async def _record_request(self, given: TakeRequest) -> ToolResult:
-        # the words of the request are written before it
-        await self._turn_log.flush_all()
         given_fields = given.model_dump(mode="json", exclude_none=True).items()
         data = {name: value for name, value in given_fields if value != ""}
         try:
-            await self._turn_log.add_event(REQUEST_EVENT, data)
+            await self._record_event(REQUEST_EVENT, data)
         except asyncio.CancelledError:
             return ToolResult(NOT_WRITTEN)
         fault_point("bridge.after_request")

@@ -9,8 +9,9 @@ middle of it) opens a new leg that continues the conversation.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from aftercall import telemetry
@@ -28,14 +29,14 @@ from aftercall.bridge.caller_tracker import (
 from aftercall.bridge.state import NOT_WRITTEN_GOODBYE
 from aftercall.clock import Clock, attempt
 from aftercall.engine.voice import AgentReply, TurnEngine, TurnSession
-from aftercall.errors import AftercallError, EngineLost
+from aftercall.errors import AftercallError, CallNotLive, EngineLost
 from aftercall.journal.journal import Journal
-from aftercall.journal.recorder import CallRecorder, ResumeStates
+from aftercall.journal.recorder import CallRecorder, ResumeState, ResumeStates
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.turns import REQUEST_EVENT, Event, Speaker, Turn
-from aftercall.who.identity import CallerIdentity
+from aftercall.who.identity import CallerIdentity, LearnedCaller, NoticedCaller
 
 ANSWER_TIMEOUT_S = 4.0
 MAX_ENGINE_FAILURES = 2
@@ -53,12 +54,11 @@ log = get_logger("bridge")
 
 
 @dataclass(frozen=True)
-class TurnCallParts:
-    """What all turn calls share."""
+class SessionParts:
+    """What the calls in finished turns share, whoever speaks for the agent."""
 
     journal: Journal
     resume: ResumeStates
-    engine: TurnEngine
     brief: Brief
     greeting: str
     clock: Clock
@@ -66,37 +66,130 @@ class TurnCallParts:
     """Identifies callers by their words. If unset, a call belongs to the owner of its number."""
 
 
+@dataclass(frozen=True)
+class TurnCallParts(SessionParts):
+    """What the calls of our own engines share."""
+
+    engine: TurnEngine = field(kw_only=True)
+
+
+class CallSession:
+    """A call in finished turns, whoever speaks for the agent: opened, briefed, identified, sealed.
+
+    Its methods raise an AftercallError; `seal` logs it and leaves the call to recovery.
+    """
+
+    def __init__(self, parts: SessionParts, call: LiveCall) -> None:
+        self._parts = parts
+        self._call = call
+        self._resumed: ResumeState | None = None
+        self._recorder: CallRecorder | None = None
+        self.identity: CallerIdentity | None = None
+
+    @property
+    def call(self) -> LiveCall:
+        return self._recorder.call if self._recorder else self._call
+
+    @property
+    def is_open(self) -> bool:
+        return self._recorder is not None
+
+    @property
+    def recorder(self) -> CallRecorder:
+        if self._recorder is None:
+            raise CallNotLive(f"call {self._call.id} was never opened")
+        return self._recorder
+
+    async def open(self) -> Briefing:
+        parts, clock = self._parts, self._parts.clock
+        opening = parts.journal.open(self._call)
+        self._recorder = await attempt(clock, WRITE_TIMEOUT_S, opening)
+        self._resumed, briefing = await fetch_briefing(
+            parts.brief, self._call, parts.greeting, clock
+        )
+        if parts.make_identity:
+            self.identity = parts.make_identity(self._call, briefing)
+        return briefing
+
+    async def join(self) -> None:
+        """The call is connected: it continues the one that its caller dropped, if any."""
+        if self._resumed is not None:
+            clock = self._parts.clock
+            await join_call(self._parts.resume, self._resumed, self.recorder, clock)
+
+    async def learn_caller(
+        self, noticed: NoticedCaller
+    ) -> tuple[LearnedCaller | None, Briefing | None]:
+        """What the words say about the caller, and the briefing of the person it is now.
+
+        The briefing is None unless the caller is another person or spoke the passcode.
+        """
+        identity, clock, call_id = self.identity, self._parts.clock, self.call.id
+        if identity is None:
+            return None, None
+        learned = await resolve_caller(identity, noticed, clock, call_id)
+        if learned is None or not (learned.has_new_party or learned.is_verified):
+            return learned, None
+        greeting = self._parts.greeting
+        return learned, await refresh_briefing(identity, clock, greeting, call_id)
+
+    async def append_turn(
+        self,
+        speaker: Speaker,
+        text: str,
+        at: datetime,
+        confidence: float | None = None,
+    ) -> None:
+        """Returns when the turn is on disk. Turns and events are appended one at a time."""
+        recorder = self.recorder
+        turn = Turn(
+            seq=recorder.next_turn_seq,
+            speaker=speaker,
+            text=text,
+            at=at,
+            confidence=confidence,
+        )
+        await recorder.append(turn)
+
+    async def append_event(
+        self, kind: str, data: Mapping[str, Any], at: datetime
+    ) -> None:
+        recorder = self.recorder
+        event = Event(seq=recorder.next_event_seq, kind=kind, at=at, data=dict(data))
+        await recorder.append(event)
+
+    async def seal(self, reason: str, ended_at: datetime | None = None) -> None:
+        journal = self._parts.journal
+        try:
+            await journal.seal(self.recorder, end_reason=reason, ended_at=ended_at)
+        except AftercallError as error:
+            log.error(
+                "could not seal the call yet", call=self.call.id, error=error.code
+            )
+
+
 class TurnCall:
     def __init__(self, parts: TurnCallParts, call: LiveCall) -> None:
         self._parts = parts
-        self._call = call
-        self._recorder: CallRecorder | None = None
+        self._record = CallSession(parts, call)
         self._session: TurnSession | None = None
-        self._identity: CallerIdentity | None = None
         self._failures = 0
         self._ending: asyncio.Task[None] | None = None
         self.end_reason: str | None = None
 
     @property
     def call(self) -> LiveCall:
-        return self._recorder.call if self._recorder else self._call
+        return self._record.call
 
     async def start(self) -> AgentReply:
         """The call is connected. Returns what the caller hears first."""
         parts, clock = self._parts, self._parts.clock
         try:
-            opening = parts.journal.open(self._call)
-            recorder = self._recorder = await attempt(clock, WRITE_TIMEOUT_S, opening)
+            briefing = await self._record.open()
         except AftercallError as error:
-            log.error("could not open the call", call=self._call.id, error=error.code)
+            log.error("could not open the call", call=self.call.id, error=error.code)
             self.end_reason = "not_written"
             return NOT_WRITTEN
-        state, briefing = await fetch_briefing(
-            parts.brief, self._call, parts.greeting, clock
-        )
-        self._identity = (
-            parts.make_identity(self._call, briefing) if parts.make_identity else None
-        )
         await self._record_briefed_facts(briefing)
         try:
             connecting = parts.engine.connect(briefing)
@@ -108,10 +201,9 @@ class TurnCall:
             )
         except AftercallError as error:
             reply = await self._on_engine_error(error)
-        if state is not None:  # only now is the call connected
-            await join_call(parts.resume, state, recorder, clock)
-        waited = clock.now() - self._call.started_at
-        telemetry.record("ring", waited.total_seconds(), self._call.id)
+        await self._record.join()  # only now is the call connected
+        waited = clock.now() - self.call.started_at
+        telemetry.record("ring", waited.total_seconds(), self.call.id)
         return await self.say(reply)
 
     async def answer(self, text: str, confidence: float | None = None) -> AgentReply:
@@ -132,8 +224,8 @@ class TurnCall:
     async def say(self, reply: AgentReply) -> AgentReply:
         """Log what the caller hears. After last words the call ends in the background."""
         await self._write("agent", reply.text)
-        if self._identity is not None:
-            self._identity.process_turn("agent", reply.text)
+        if self._record.identity is not None:
+            self._record.identity.process_turn("agent", reply.text)
         if reply.ends_call:
             self._start_ending(
                 "agent_hung_up" if self._failures == 0 else "engine_lost"
@@ -147,11 +239,11 @@ class TurnCall:
             await asyncio.shield(self._ending)
 
     def _start_ending(self, reason: str) -> None:
-        if self._recorder is not None and self.end_reason is None:
+        if self._record.is_open and self.end_reason is None:
             self.end_reason = reason
-            self._ending = asyncio.create_task(self._finish(self._recorder, reason))
+            self._ending = asyncio.create_task(self._finish(reason))
 
-    async def _finish(self, recorder: CallRecorder, reason: str) -> None:
+    async def _finish(self, reason: str) -> None:
         try:
             if self._session is not None:
                 await attempt(
@@ -162,29 +254,18 @@ class TurnCall:
                 )
         except AftercallError as error:
             log.warning("the engine did not close", call=self.call.id, error=error.code)
-        try:
-            await self._parts.journal.seal(recorder, end_reason=reason)
-        except AftercallError as error:
-            log.error(
-                "could not seal the call yet", call=self.call.id, error=error.code
-            )
+        await self._record.seal(reason)
 
     async def _identify_caller(self, text: str) -> None:
         """A caller who is another person, or speaks the passcode, gets that person's briefing."""
-        identity, clock = self._identity, self._parts.clock
+        identity = self._record.identity
         noticed = identity.process_turn("caller", text) if identity else None
-        if identity is None or noticed is None:
+        if noticed is None:
             return
-        learned = await resolve_caller(identity, noticed, clock, self.call.id)
+        learned, briefing = await self._record.learn_caller(noticed)
         for kind, data in learned.events if learned else ():
             await self._record_event(kind, data)
-        if (
-            learned
-            and self._session is not None
-            and (learned.has_new_party or learned.is_verified)
-        ):
-            greeting = self._parts.greeting
-            briefing = await refresh_briefing(identity, clock, greeting, self.call.id)
+        if learned and briefing is not None and self._session is not None:
             await self._record_briefed_facts(briefing)
             await self._session.update_briefing(
                 briefing, is_another=learned.has_new_party
@@ -227,31 +308,21 @@ class TurnCall:
     ) -> bool:
         at = self._parts.clock.now()
         return await self._append(
-            lambda recorder: Turn(
-                seq=recorder.next_turn_seq,
-                speaker=speaker,
-                text=text,
-                at=at,
-                confidence=confidence,
-            )
+            self._record.append_turn, speaker, text, at, confidence
         )
 
     async def _record_event(self, kind: str, data: Mapping[str, Any]) -> bool:
         at = self._parts.clock.now()
-        return await self._append(
-            lambda recorder: Event(
-                seq=recorder.next_event_seq, kind=kind, at=at, data=dict(data)
-            )
-        )
+        return await self._append(self._record.append_event, kind, data, at)
 
-    async def _append(self, make_item: Callable[[CallRecorder], Turn | Event]) -> bool:
+    async def _append(
+        self, append: Callable[..., Coroutine[Any, Any, None]], *item: object
+    ) -> bool:
         """False if it could not be written, or the caller has hung up meanwhile."""
-        recorder = self._recorder
-        if recorder is None or self.end_reason is not None:
+        if not self._record.is_open or self.end_reason is not None:
             return False
-        appending = recorder.append(make_item(recorder))
         try:
-            await attempt(self._parts.clock, WRITE_TIMEOUT_S, appending)
+            await attempt(self._parts.clock, WRITE_TIMEOUT_S, append(*item))
         except AftercallError as error:
             log.error(
                 "an entry could not be written", call=self.call.id, error=error.code

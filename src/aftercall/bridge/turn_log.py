@@ -163,6 +163,11 @@ class TurnLog:
             )
         )
 
+    async def write_event(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Returns when the event is on disk, after all words that are known."""
+        await self.flush_all()
+        await self.add_event(kind, data)
+
     def flush_ready(self) -> None:
         for draft in self._drafts.pop_ready(self._clock.monotonic()):
             self._enqueue_turn(draft)

@@ -131,7 +131,7 @@ class VoiceCall:
         self._caller = CallerTracker(
             call, turn_log, parts.recall, self._change_session, clock
         )
-        tools = Toolbox(call, turn_log, self._caller.recall, clock)
+        tools = Toolbox(call, turn_log.write_event, self._caller.recall, clock)
         self._conversation = EngineConversation(
             ConversationParts(
                 parts.engine,

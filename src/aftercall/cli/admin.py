@@ -426,7 +426,7 @@ def backup(
 ) -> None:
     """Back up database, archive, recordings, pages and key into one file, and read it again.
 
-    A running server is not disturbed. Exit 1 if files of the home were damaged before; the
+    Servers and workers may run meanwhile. Exit 1 if files of the home were damaged before; the
     backup then holds everything else.
     """
     from aftercall.backup import make_backup

@@ -278,7 +278,7 @@ def _read_calls(files: list[str]) -> Iterator[bytes]:
             yield raw
 
 
-def _print_reading(console: Console, reading: Reading) -> None:
+def _print_reading(console: Console, reading: "Reading") -> None:
     console.print(reading.summary)
     for label, text, detail in _reading_rows(reading):
         console.print(

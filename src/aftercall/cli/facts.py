@@ -277,9 +277,12 @@ def _list_cells(fact: "Fact", zone: tzinfo) -> dict[str, str]:
     from aftercall.memory.fact_store import HIDDEN
 
     until = fact.valid_until
-    marks: list[str] = [f"said {_times(fact.occurrence_count)}"]
-    marks += [fact.state] if fact.state in ("disputed", "doubtful", "wrong") else []
+    marks: list[str] = (
+        [fact.state] if fact.state in ("disputed", "doubtful", "wrong") else []
+    )
     marks += ["confirm by reading back"] if fact.needs_confirmation else []
+    text = HIDDEN if fact.is_secret else fact.summary
+    shown = "".join(f" [{mark}]" for mark in marks)
     return {
         "id": fact.id,
         "heard by": fact.key.agent_id,
@@ -287,7 +290,7 @@ def _list_cells(fact: "Fact", zone: tzinfo) -> dict[str, str]:
         "category": fact.category,
         "since": f"{fact.valid_from.astimezone(zone):%Y-%m-%d}",
         "until": f"{until.astimezone(zone):%Y-%m-%d}" if until else "",
-        "fact": f"{HIDDEN if fact.is_secret else fact.summary} [{', '.join(marks)}]",
+        "fact": f"{text}{shown} (said {_times(fact.occurrence_count)})",
     }
 
 

@@ -239,6 +239,10 @@ class CallRecorder:
     def entries(self) -> list[JournalEntry]:
         return [*self._written["turn"], *self._written["event"]]
 
+    def get_entry(self, kind: str, seq: int) -> JournalEntry:
+        """An entry that is on disk."""
+        return self._written[kind][seq - 1]
+
     async def append(self, item: Turn | Event) -> None:
         """Returns when the item is on disk.
 

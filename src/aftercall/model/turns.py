@@ -27,7 +27,7 @@ _SPEAKERS: dict[str, Speaker] = {
 }
 
 
-def _parse_speaker(value: Any) -> Any:
+def parse_speaker(value: Any) -> Any:
     if isinstance(value, str) and value.strip().lower() in _SPEAKERS:
         return _SPEAKERS[value.strip().lower()]
     raise ValueError(f"is not one of {', '.join(_SPEAKERS)}")
@@ -39,7 +39,7 @@ class Turn(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     seq: int = Field(ge=1)
-    speaker: Annotated[Speaker, BeforeValidator(_parse_speaker)]
+    speaker: Annotated[Speaker, BeforeValidator(parse_speaker)]
     text: Annotated[str, BeforeValidator(clean_json), Field(max_length=MAX_TURN_CHARS)]
     at: Instant
     confidence: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)

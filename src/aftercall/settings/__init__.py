@@ -33,6 +33,7 @@ from aftercall.settings.sections import (
     CallsSettings,
     DatabaseSettings,
     ExtractionSettings,
+    LiveSettings,
     MemorySettings,
     Networks,
     PagesSettings,
@@ -119,6 +120,7 @@ class Settings(Section):
     database: DatabaseSettings = DatabaseSettings()
     archive: ArchiveSettings = ArchiveSettings()
     calls: CallsSettings = CallsSettings()
+    live: LiveSettings = LiveSettings()
     briefing: BriefingSettings = BriefingSettings()
     memory: MemorySettings = MemorySettings()
     extraction: ExtractionSettings = ExtractionSettings()

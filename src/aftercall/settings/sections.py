@@ -135,6 +135,15 @@ class CallsSettings(Section):
     )
 
 
+class LiveSettings(Section):
+    lease_s: float = Field(
+        default=60,
+        ge=2,
+        le=3_600,
+        description="a live call by API whose sender is silent for so long is sealed",
+    )
+
+
 class BriefingSettings(Section):
     calls: int = Field(
         default=3,

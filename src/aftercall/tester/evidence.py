@@ -203,12 +203,14 @@ def _weigh_deed(
         shown = (detailed or done)[-1]
         turns = tuple(sorted({done[-1].turn, shown.turn}))
         return Weighed("met", "said so, and named it", turns, shown.text)
-    if refused and not done:
+    named = _answers_check(view, detailed) or _stated(view, criterion, statements)
+    # a refusal before it was of something else
+    is_last = bool(refused) and (named is None or refused[-1].turn >= named.turn)
+    if is_last and not done:
         return Weighed("missed", "the agent refused", (refused[-1].turn,))
     if other := _named_otherwise(view, criterion, done):
         return Weighed("missed", "named another day or time", (other.turn,), other.text)
-    named = _answers_check(view, detailed) or _stated(view, criterion, statements)
-    if named is not None and not refused:
+    if named is not None and not is_last:
         return Weighed("met", "named it", (named.turn,), named.text)
     return None
 

@@ -85,13 +85,13 @@ ANYTHING_ELSE = (
     r"/^\W*(?:else|more|next|further|yes|anything)\?$/",
     (
         r"/^\W*(?:and |so )?any (?:other|more|further) (?!.*\b(?:day|date|time|slot|number|doctor"
-        r"|name|allerg|insurance|medic|symptom|detail|way)\w*)(?:\W*\S+){1,5}\?$/"
+        r"|name|allerg|insurance|medic|symptom|detail|way)\w*)\S+(?: \S+){0,4}\?$/"
     ),
     (
         r"/^(?!.*\b(?:day|date|time|number|address|morning|afternoon|week|dose|doctor|about"
         r"|tell)s?\b)"
-        r"(?:\W*\S+){0,7}?\W*\b(?:more|next|another|further|else|additional(?:ly)?|besides"
-        r"|third|other (?:thing|matter|wish|question|request)s?)\b(?:\W*\S+){0,4}$/"
+        r"(?:\S+ ){0,7}?\W*\b(?:more|next|another|further|else|additional(?:ly)?|besides"
+        r"|third|other (?:thing|matter|wish|question|request)s?)\b\S*(?: \S+){0,4}$/"
     ),
 )
 

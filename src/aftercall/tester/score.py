@@ -11,7 +11,14 @@ from typing import Any, Literal
 from aftercall.tester.claims import is_denial, is_hollow
 from aftercall.tester.criterion import Criterion
 from aftercall.tester.evidence import agent_sentences, weigh_criterion
-from aftercall.tester.finding import DOUBTS, MIN_CONFIDENCE, CallView, Finding, Rule
+from aftercall.tester.finding import (
+    DOUBTS,
+    MIN_CONFIDENCE,
+    CallView,
+    Finding,
+    Rule,
+    Severity,
+)
 from aftercall.tester.findings import (
     consistency,
     outcome,
@@ -150,11 +157,18 @@ def score(
 def _without_gaps(
     findings: list[Finding], criteria: list[CheckedCriterion]
 ) -> list[Finding]:
-    """A question without an answer in the script does no harm where all criteria were met."""
+    """What did no harm, as all criteria were met: a question that the script has no answer to,
+    a refusal that was repeated, a wait that had an end.
+    """
     if not criteria or any(item.state != "met" for item in criteria):
         return findings
+    harmless: dict[str, Severity] = {
+        "not_in_script": "info",
+        "refusal_loop": "minor",
+        "stalls": "minor",
+    }
     return [
-        replace(item, severity="info") if item.kind == "not_in_script" else item
+        replace(item, severity=harmless.get(item.kind, item.severity))
         for item in findings
     ]
 

@@ -288,7 +288,8 @@ _ASKS_REASON = re.compile(
 )
 # a short question whether it may be so: "shall it be thus?", "agreed?"
 _SO = re.compile(
-    r"^\W*(?:and |so |then )?(?:shall|is|does|will|would|may) (?:it|that|this|we)\b(?:\W*\S+){0,4}$"
+    r"^\W*(?:and |so |then )?(?:shall|is|does|will|would|may) (?:it|that|this|we)\b"
+    r"\S*(?: \S+){0,4}$"
     r"|^\W*(?:agreed|settled|deal|fair|good|fine|shall we)\?$"
 )
 # a yes answers neither of these

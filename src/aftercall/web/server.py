@@ -21,7 +21,16 @@ from aftercall.model.calls import problem_to_refusal
 from aftercall.phone.telnyx import MAX_BODY_BYTES as MAX_TELNYX_BYTES
 from aftercall.phone.twilio import MAX_BODY_BYTES as MAX_TWILIO_BYTES
 from aftercall.running import read_gauges, running
-from aftercall.web import api, api_overview, documents, hosted, sockets, telnyx, twilio
+from aftercall.web import (
+    api,
+    api_overview,
+    documents,
+    hosted,
+    live,
+    sockets,
+    telnyx,
+    twilio,
+)
 from aftercall.web.api_models import RefusalAnswer
 from aftercall.web.auth import BrowserAuth, GuessLimit, LoginNeeded, SessionStore
 from aftercall.web.limits import (
@@ -61,9 +70,10 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
     sessions = SessionStore(app.database, app.settings, app.clock)
     auth = BrowserAuth(app.settings, sessions, GuessLimit(app.clock))
     needs_token = [Depends(auth.api), Depends(require_json)]
-    for part in (api, api_overview, documents):
+    for part in (api, api_overview, live, documents):
         server.include_router(part.make_router(app), dependencies=needs_token)
     server.include_router(sockets.make_router(app, auth))
+    server.include_router(live.make_socket_router(app, auth))
     server.include_router(sockets.make_carrier_router(app))
     for part in (twilio, telnyx, hosted):
         server.include_router(part.make_router(app))
@@ -88,6 +98,7 @@ def _add_limits(server: FastAPI, app: App, auth: BrowserAuth) -> None:
     ]
     rules = (
         BodyRule("/api/calls", api.MAX_BODY_BYTES, auth.api),
+        BodyRule("/api/live", live.MAX_BODY_BYTES, auth.api),
         BodyRule("/api/", MAX_PAGE_BYTES, auth.api),
         BodyRule("/v1/", documents.MAX_BODY_BYTES, auth.api),
         BodyRule("/twilio/", MAX_TWILIO_BYTES),

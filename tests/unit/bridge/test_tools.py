@@ -46,7 +46,7 @@ async def test_the_agent_promises_nothing_that_could_not_be_written_down() -> No
         return []
 
     turn_log = TurnLog(CallRecorder(call, write), clock)
-    tools = Toolbox(call, turn_log, recall, clock)
+    tools = Toolbox(call, turn_log.write_event, recall, clock)
     told = []
     for name, arguments in (
         ("take_request", '{"title": "Call the plumber"}'),

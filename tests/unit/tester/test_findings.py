@@ -6,6 +6,7 @@ import pytest
 
 from aftercall.speech.sound import FRAME_BYTES, SILENCE
 from aftercall.tester.line import AgentAnswer
+from aftercall.tester.phrases import ANYTHING_ELSE, find_any
 from aftercall.tester.score import score
 from unit.tester.calls import LineAgent, end_of, hold, kinds, scenario_of, try_agent
 
@@ -188,6 +189,50 @@ SOUND: dict[str, tuple[str, ...]] = {
     ),
     "tells one fee": (NAME, "A missed visit costs ten dollars. " + DONE, BYE),
     "refuses advice": (NAME, "I can't tell you to double a dose. " + DONE, BYE),
+    "tells when it opens and when it closes": (
+        NAME,
+        "We open at eight. We close at five. " + DONE,
+        BYE,
+    ),
+    "has other hours at the weekend": (
+        "On weekdays we are open from eight to five. " + NAME,
+        "On Saturday we are open from ten to two. " + DONE,
+        BYE,
+    ),
+    "is closed for an afternoon": (
+        "We are closed Tuesday afternoons. " + NAME,
+        "We are open Monday to Friday from eight. " + DONE,
+        BYE,
+    ),
+    "has taken no payment": (NAME, DONE, "I haven't taken any payment. Goodbye!"),
+    "asks whose name a card has": (
+        NAME,
+        "Is the name on your card the same?",
+        DONE,
+        BYE,
+    ),
+    "asks again after the day was full": (
+        "Which day and hour suit you best?",
+        "Tuesday at nine is full. Which day and hour suit you best?",
+        NAME,
+        DONE,
+        BYE,
+    ),
+    "spells an address": (
+        NAME,
+        "You are at lucas underscore r at post dot com. " + DONE,
+        BYE,
+    ),
+    "lists what to bring": (
+        NAME,
+        "Bring water, glasses, gloves, previous prescriptions, xrays. " + DONE,
+        BYE,
+    ),
+    "speaks of a day last year": (
+        NAME,
+        "Your last visit was on Sunday, March 3rd. " + DONE,
+        BYE,
+    ),
     "names the doctor": (NAME, "Thanks, Lucas. Dr. Lin is in at 10 a.m. " + DONE, BYE),
 }
 
@@ -236,6 +281,64 @@ REFILL = scenario_of("""
 caller_context: {opening: I need a refill of my pills., closing: That's all.}
 success: [{judged: The refill is ordered., deed: take, details: [refill]}]
 """)
+
+
+CANCEL = scenario_of("""
+caller_context:
+  opening: Please cancel my appointment on Thursday.
+  verification: {name: Owen Burke}
+success:
+  - judged: The appointment is cancelled.
+    deed: cancel
+    details: [thursday, appointment]
+    ask: Sorry, what exactly did you cancel?
+""")
+
+
+@pytest.mark.parametrize(
+    ("done", "bye", "is_taken_back"),
+    [
+        ("Thursday is cancelled.", "Stay dry, Owen, bye now!", False),
+        ("Thursday is cancelled. Your file stays with us.", "Goodbye, Owen!", False),
+        ("Nothing on Wednesday. Thursday, found: it's cancelled.", "Goodbye!", False),
+        ("Thursday is cancelled.", "We will see you on Thursday. Goodbye!", True),
+        ("Thursday is cancelled.", "It stays as it is on Thursday. Goodbye!", True),
+    ],
+)
+async def test_what_is_cancelled_and_stands_contradicts_itself(
+    done: str, bye: str, is_taken_back: bool
+) -> None:
+    scored = await try_agent(LineAgent(NAME, f"{done} Anything else?", bye), CANCEL)
+    assert [item.kind for item in scored.bugs] == ["contradiction"] * is_taken_back
+
+
+@pytest.mark.parametrize(
+    ("calls", "verdict"),
+    [
+        (["send_invoice {}", "set_reminder {about: Dana}"], "passed"),
+        (["send_bill {}", "set_reminder {about: Dana}"], "passed"),
+        (["set_reminder {about: Dana}"], "failed"),
+    ],
+)
+async def test_a_wish_without_a_tool_call_beside_one_with_was_not_carried_out(
+    calls: list[str], verdict: str
+) -> None:
+    said = "The invoice is on its way, and I will remind you to call Dana."
+    agent = LineAgent(AgentAnswer(said, tool_calls=tuple(calls), delay_s=0.5), BYE)
+    assert (await try_agent(agent, TWO_WISHES)).verdict == verdict
+
+
+TWO_WISHES = scenario_of("""
+caller_context: {opening: "Please send me the invoice, and remind me to call Dana."}
+success:
+  - {judged: It is sent., deed: take, details: [invoice], ask: "What will you send?"}
+  - {judged: It is noted., deed: take, details: [dana], ask: "And the reminder?"}
+""")
+
+
+def test_a_long_sentence_of_signs_is_judged_at_once() -> None:
+    signs = '{"name": "a", "b": {"c": "d-e"}} ' * 8
+    assert find_any(ANYTHING_ELSE, f"<tool>{signs}</tool> I have put it in.") is None
 
 
 @pytest.mark.parametrize(

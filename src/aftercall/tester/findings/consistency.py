@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Set
 from datetime import date
 
-from aftercall.tester.claims import says_done
+from aftercall.tester.claims import is_negated, says_done
 from aftercall.tester.criterion import Deed
 from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.phrases import (
@@ -23,6 +23,11 @@ _DENIED = re.compile(
     r"|a)?)\s+"
     r"([a-z][a-z ]{3,40}?) (?:on file|on record|in (?:the|our) system|listed|for you)\b"
 )
+# what can follow from there being nothing: a new one, a request to somebody, or a second look
+_REMEDY = re.compile(
+    r"\b(?:request\w*|asked|asking|new|created?|added|note|message|found|there (?:it|you)|ah"
+    r"|doctor|dr|instead|registered|another)\b"
+)
 _DONE = re.compile(
     r"\b(?:sending|sent|refilled|refilling|cancell?ed|rescheduled|moved|updated|processed"
     r"|submitted)\b(.{3,60})"
@@ -38,16 +43,24 @@ _ASIDE = re.compile(
 )
 _ASKS_SLOT = re.compile(r"\b(?:day|time|when|date)\b", re.IGNORECASE)
 _KEYS = re.compile(r"[{}\"\[\],:_]+|\b(?:date_?of_?birth|dob|birth)\b[^,}]*")
+# hours of one part of the week, of the day, or of something else than the office
+_SOMETIMES = re.compile(
+    r"\b(?:weekdays?|weekends?|during the week|rest of|other days|lunch|mornings?|afternoons?"
+    r"|evenings?|holidays?|phones?|lines?|lab|pharmacy|summer|winter|emergenc\w+|except|only"
+    r"|every day|daily|this|next|between|after|before)\b"
+)
 _HOURS = re.compile(r"\b(?:open|close|hours|closing|closed|shut)\b")
 _PRICE = re.compile(r"(?:[$€£] ?\d[\d.,]*|\b\d[\d.,]* (?:dollars|euros|pounds)\b)")
 _NOT = re.compile(
     r"\b(?:do not|does not|don't|doesn't|not|no|never|cannot|can't|isn't|aren't)\b"
 )
 _NOT_YET = re.compile(
-    r"\b(?:yet|until|unless|without|now|found|if|once|anything|only|worry|problem|hesitate)\b"
+    r"\b(?:yet|until|unless|without|now|found|if|once|anything|only|worry|problem|hesitate|but"
+    r"|before|first|after|online|usually|always|else|other|another)\b"
 )
 _CLOSED = re.compile(r"\b(?:closed|shut|not open|don't open|never open|aren't open)\b")
 _OPENED = re.compile(r"(?<!not )(?<!n't )(?<!never )\bopen\b")
+_BACK = re.compile(r"\b(?:was|were|last|since)\b")  # of a year that is not said
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|s)$")
 _FILLERS = word_set("""
     yes no sorry actually unfortunately afraid oh well please certainly still also even plan one
@@ -55,7 +68,11 @@ _FILLERS = word_set("""
 """)
 _OBJECTS = (
     re.compile(r"\bdr\.? ([a-z]{3,})"),
-    re.compile(r"\brefill (?:of|for) (?:your |the |my )?([a-z]{5,})"),
+    # medicines are known by their endings; any other word may be another word for the same
+    re.compile(
+        r"\b([a-z]{2,}(?:pril|statin|olol|cillin|azole|formin|sartan|dipine|xetine|mycin|profen"
+        r"|thiazide|semide|parin|goxin|nisone|azepam|zolam|codone))\b"
+    ),
 )
 _PAST = re.compile(
     r"\b(?:booked|scheduled|reserved|moved|rescheduled|cancell?ed|noted|written|taken|sent|saved"
@@ -69,16 +86,22 @@ _MORE = re.compile(
     r"|cost|wait|doubt)\b"
 )
 _STANDS = re.compile(
-    r"\b(?:see(?:ing)? you|expect(?:ing)? you|still (?:on|stands?|there|booked|have|down)|stays?"
-    r"|remains?|looking forward)\b"
+    r"\b(?:(?:see(?:ing)?|expect(?:ing)?) you (?:on|at|this|next|then|there|tomorrow)\b"
+    r"|(?:it|that|this|appointment|booking|slot|[a-z]+day)(?: is|'s)? (?:still (?:on|stands?"
+    r"|there|booked|down)|stays? (?:as|on|in|where|put)|remains?)"
+    r"|you(?:'re| are)? still (?:on|down|booked|have|in)|looking forward to (?:it|seeing))\b"
 )
-_RECORD = "(?:appointments?|bookings?|reminders?|messages?|records?|notes?|refills?|orders?|entry)"
+_RECORD = (
+    "(?:(?:appointments?|bookings?|reminders?|messages?|refills?|orders?)"
+    "|(?:records?|notes?|entry) (?:of|for|about) (?:that|this|it|you|your))"
+)
 _NO_RECORD = re.compile(
     rf"\b(?:(?:don't|do not|can't|cannot) (?:have|see|find) (?:any|an?) {_RECORD}\b"
     rf"|(?:have|see|find|there's|there is) (?:nothing (?:down|booked|noted|for you|here|on file|in"
     rf" the|under)|no {_RECORD})\b"
     r"|(?:didn't|did not|haven't|have not|never) (?:actually |really )?(?:write|written|wrote|taken"
-    r"|took|made|book|booked|note|noted|save|saved|send|sent|passed)\b"
+    r"|took|made|book|booked|note|noted|save|saved|send|sent|passed)"
+    rf"(?=\W*$| (?:it|that|this|anything|you|your|the|an?|any) ?(?:{_RECORD}|down|in|on|off)?\W*$)"
     r"|nothing (?:is|was|has been|got) (?:booked|noted|saved|written|sent|taken))"
 )
 _TODAY = re.compile(r"\btoday\b", re.IGNORECASE)  # mostly a courtesy
@@ -132,7 +155,8 @@ def _wrong_object(view: CallView) -> Iterator[Finding]:
 def _weekdays(view: CallView) -> Iterator[Finding]:
     today = view.record.started_at.date()
     for number, span in view.agent_turns():
-        for day, meant in find_dated_days(span.text, today):
+        ahead = [item for item in sentences_of(span.text) if not _BACK.search(item)]
+        for day, meant in find_dated_days(" ".join(ahead), today):
             true = DAYS[meant.weekday()]
             if true != day:
                 said = f"{MONTHS[meant.month - 1].capitalize()} {meant.day}"
@@ -145,7 +169,7 @@ def _contradictions(view: CallView) -> Iterator[Finding]:
     yield from _undone(view)
     for number, span in view.agent_turns():
         text = span.text.lower().replace("’", "'")
-        for rest in _DONE.findall(text):
+        for rest in () if _REMEDY.search(text) else _DONE.findall(text):
             for turn, things in denied:
                 if things & _stems(rest):
                     text = "does what it said there is nothing for"
@@ -211,7 +235,8 @@ def _turned_facts(view: CallView) -> Iterator[Finding]:
 def _clash(one: str, other: str, today: date) -> str:
     """What the two sentences disagree about; empty if both may be true."""
     first, second = one.lower().replace("’", "'"), other.lower().replace("’", "'")
-    if _HOURS.search(first) and _HOURS.search(second):
+    is_part = _SOMETIMES.search(first) or _SOMETIMES.search(second)
+    if _HOURS.search(first) and _HOURS.search(second) and not is_part:
         before, after = find_slots(first, today), find_slots(second, today)
         days = before.days & after.days
         if _has_other_hours(before, after) or _is_open_and_closed(first, second, days):
@@ -222,9 +247,9 @@ def _clash(one: str, other: str, today: date) -> str:
 
 
 def _has_other_hours(before: Slots, after: Slots) -> bool:
-    same_days = before.days == after.days or not before.days or not after.days
-    both = before.times and after.times
-    return bool(both) and same_days and not before.times & after.times
+    """Two times each, from and until: "we open at eight" and "we close at five" are one."""
+    both = len(before.times) == len(after.times) == 2
+    return both and before.days == after.days and not before.times & after.times
 
 
 def _is_denied(first: str, second: str) -> bool:
@@ -300,14 +325,13 @@ def _slots(view: CallView) -> Iterator[Finding]:
 def _last_word(view: CallView, agreed: Slots, said_at: int) -> Iterator[Finding]:
     """Names another day or time after the agreement, by voice or tool, and never the right one."""
     today = view.record.started_at.date()
+    said = list(_said_slots(view, said_at))
+    if any(_same(agreed, slots) for _, _, slots in said):
+        return
     told = [
         (number, slots)
-        for number, span in view.agent_turns()
-        if number > said_at
-        for sentence in sentences_of(span.text)
-        if not is_question(sentence)
-        and not _is_aside(view, sentence)
-        and (slots := find_slots(_TODAY.sub(" ", sentence), today))
+        for number, sentence, slots in said
+        if not _is_aside(view, sentence) and not is_negated(sentence.lower())
     ]
     last = max((number for number, _ in view.agent_turns()), default=0)
     for event in view.record.events:
@@ -321,6 +345,16 @@ def _last_word(view: CallView, agreed: Slots, said_at: int) -> Iterator[Finding]
         number, slots = other[0]
         text = f"came to {_speak(slots)}; the caller had agreed to {_speak(agreed)}"
         yield view.finding("slot_changed", text, said_at, number, detail="day")
+
+
+def _said_slots(view: CallView, since: int) -> Iterator[tuple[int, str, Slots]]:
+    """The agent's statements after a turn that name a day or a time."""
+    today = view.record.started_at.date()
+    for number, span in view.agent_turns():
+        for sentence in sentences_of(span.text) if number > since else ():
+            slots = find_slots(_TODAY.sub(" ", sentence), today)
+            if slots and not is_question(sentence):
+                yield number, sentence, slots
 
 
 def _same(agreed: Slots, said: Slots) -> bool:

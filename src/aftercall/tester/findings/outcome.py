@@ -29,6 +29,7 @@ from aftercall.tester.scenario import Who
 MAX_LOST_SHARE = 0.05
 UNSAID = "not said"
 _DEEDS = ("book", "move", "cancel", "take")
+_GIVES = ("answer:", "stage:", "turn:", "opening", "check", "filler:slot", "filler:yes")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _TRANSFERS = (
     (
@@ -88,8 +89,9 @@ def find_tool_call(views: list[CallView], criterion: Criterion) -> str:
         for event in view.record.events:
             if event.kind != "tool_call":
                 continue
-            name, _, arguments = event.detail.partition(" ")
-            has_details = names_all(criterion.details, arguments, today)
+            name = event.detail.partition(" ")[0]
+            told = event.detail.replace("_", " ")  # `send_invoice` names the invoice
+            has_details = names_all(criterion.details, told, today)
             if criterion.tool is not None:
                 if find_any((criterion.tool,), name) and has_details:
                     return f"called {name}"
@@ -101,7 +103,7 @@ def find_tool_call(views: list[CallView], criterion: Criterion) -> str:
 def find_other_deed(views: list[CallView], criterion: Criterion) -> str:
     """A tool call for another wish of the same call: an agent that reports its deeds.
 
-    Then a deed that it does not report was not done.
+    Then a deed that it does not report was not done, unless it reported one that no wish explains.
     """
     if criterion.deed not in _DEEDS:
         return ""
@@ -111,8 +113,12 @@ def find_other_deed(views: list[CallView], criterion: Criterion) -> str:
         for item in view.scenario.success
         if item is not criterion and item.deed in _DEEDS and item.call == criterion.call
     ]
-    found = (find_tool_call(views, item) for item in others)
-    return next((called for called in found if called), "")
+    found = [called for item in others if (called := find_tool_call(views, item))]
+    events = (event for view in views for event in view.record.events)
+    names = {
+        event.detail.partition(" ")[0] for event in events if event.kind == "tool_call"
+    }
+    return found[0] if found and len(names) <= len(found) else ""
 
 
 def _expectations(view: CallView) -> Iterator[Finding]:
@@ -261,11 +267,7 @@ def _criteria_of(view: CallView) -> list[Criterion]:
 
 def _goes_on(view: CallView) -> Iterator[Finding]:
     """Talks on after both have said goodbye."""
-    leaving = [
-        number
-        for number, span in view.caller_turns()
-        if span.why in ("closing", "goodbye")
-    ]
+    leaving = _leaving_turns(view)
     if not leaving:
         return
     said_bye, matters = 0, list[int]()
@@ -284,6 +286,17 @@ def _goes_on(view: CallView) -> Iterator[Finding]:
     if len(matters) > 1 and not said_bye:
         text = "did not let the caller go: talked on after the goodbye"
         yield view.finding("goes_on", text, leaving[0], *matters)
+
+
+def _leaving_turns(view: CallView) -> list[int]:
+    """The caller's goodbyes; none before it came back to the matter, as the agent asked."""
+    leaving: list[int] = []
+    for number, span in view.caller_turns():
+        if span.why in ("closing", "goodbye"):
+            leaving.append(number)
+        elif span.why.startswith(_GIVES):
+            leaving = []
+    return leaving
 
 
 def _parts(text: str) -> bool:

@@ -36,6 +36,7 @@ _POLITE = (
 )
 
 
+_MORE = ("anything else|something else|what else|anything more|anything further",)
 _CLARIFIES = (
     "spell|spelling|spelled|letter by letter|how do you write|last four|once more|one more time",
     (
@@ -46,6 +47,15 @@ _CLARIFIES = (
 )
 _ANOTHER = (
     "another|other|else|second|alternate|alternative|as well|backup|different|new one",
+)
+# the name on a card, the number of a pharmacy
+_NOT_THEIRS = (
+    "card|account|policy|insurance|emergency|contact|pharmacy|same|plan|account holder|on file",
+)
+# after this the question is open again
+_TAKEN = (
+    "taken|full|booked|unavailable|not available|closed|gone|nothing free|no openings",
+    "unfortunately",
 )
 _PARTS = (
     "first name|last name|family name|surname|middle name|given name|year|month|zip",
@@ -125,7 +135,7 @@ def _asks_anew(view: CallView, number: int, name: str, question: str) -> bool:
     earlier = (span.text for at, span in view.agent_turns() if at < number)
     if part and not any(find_any((part,), text) for text in earlier):
         return False
-    return find_any(_ANOTHER, question) is None
+    return find_any((*_ANOTHER, *_NOT_THEIRS), question) is None
 
 
 def _reads_back(text: str, answer: str) -> bool:
@@ -139,7 +149,9 @@ def _repeated_question(
 ) -> Iterator[Finding]:
     """Judged on what is asked for: the words that are not those of every question."""
     matter = _matter(question)
-    if find_any((*_POLITE, *_CLARIFIES, *_ANOTHER), question) or len(matter) < 2:
+    if find_any((*_POLITE, *_ANOTHER), question) or len(matter) < 2:
+        return
+    if find_any((*_CLARIFIES, *_TAKEN), view.spans[number - 1].text):
         return
     today = view.record.started_at.date()
     for earlier, turn, answer in asked:
@@ -186,7 +198,7 @@ def _loops(view: CallView) -> Iterator[Finding]:
         before = view.spans[number - 2].why if number > 1 else ""
         said = " ".join(words_of(span.text))
         is_in_script = number == 1 or before.startswith(_SCRIPT)
-        if len(said.split()) < 4 or not is_in_script:
+        if len(said.split()) < 4 or not is_in_script or find_any(_MORE, said):
             continue
         turns.setdefault(said, []).append(number)
     for found in turns.values():
@@ -222,7 +234,7 @@ def _asks_stage_again(view: CallView) -> Iterator[Finding]:
         if asked.who == "agent" and asked_fields(asked.text):
             continue  # beside the question: the agent may not have taken it in
         said[span.why] = number
-        if before is None or find_any(_CLARIFIES, asked.text):
+        if before is None or find_any((*_CLARIFIES, *_TAKEN), asked.text):
             continue
         question = " ".join(questions_of(asked.text)) if asked.who == "agent" else ""
         if find_any(_OPEN_QUESTION, question):

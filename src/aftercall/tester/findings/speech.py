@@ -25,7 +25,8 @@ _MARKUP = re.compile(
     r"|\{\{.*?\}\}|\$?\{[a-z_.]+\}|\b[a-z]+(?:_[a-z]+)+\b|\b\w+\(\s*(?:\w+\s*=|[\"'{])"
     r"|\[(?:[A-Z][A-Z_ ]{2,}|/?[a-z]+[_:= ][^\]]*|[a-z]{3,})\]|&(?:amp|lt|gt|nbsp|quot);"
     r"|\bundefined\b|\bNaN\b|\[object \w+\]|\b(?:tool|function) ?call\b:?"
-    r"|\b(?:asterisk|underscore|backslash|newline|curly|json|semicolon)s?\b|\bhashtag hashtag\b"
+    r"|\b(?:backslash|newline|curly|json)s?\b|\bhashtag hashtag\b"
+    r"|\b(?:asterisk|underscore|semicolon)s?\b(?=.*\b(?:asterisk|underscore|semicolon)s?\b)"
     r"|\b(?:open|close|left|right|square|angle) (?:bracket|brace|parenthes[ie]s|paren)s?\b"
     r"|\*\*|(?:^|\s)#{1,6} \w|\|.+\||\*[a-z][a-z ]{2,20}\*|\b\w+=[\w\"']|\\n"
     r"|\bTraceback\b|\b\w+(?:Error|Exception): "
@@ -82,7 +83,10 @@ def _language(view: CallView) -> Iterator[Finding]:
         spoken = _spoken_language(span.text)
         if spoken in ("", wanted):
             parts = (_spoken_language(part) for part in sentences_of(span.text))
-            spoken = next((part for part in parts if part not in ("", wanted)), spoken)
+            others = (part for part in parts if part not in ("", wanted))
+            spoken = next(
+                (part for part in others if part != "?" or not spoken), spoken
+            )
         if spoken and spoken != wanted and (wanted == "en" or spoken != "?"):
             name = LANGUAGES.get(spoken, "another language")
             text = f"answers in {name}; the call is in {LANGUAGES.get(wanted, wanted)}"

@@ -1,0 +1,163 @@
+"""`aftercall.client` against a real server that goes away and comes back."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aftercall.app import App, build
+from aftercall.client import CallInUse, CallRefused, Client, SyncClient
+from aftercall.model.calls import Call
+from aftercall.settings import Settings
+from server_process import serving_on
+from waiting import until
+
+TOKEN = "client-0123456789abcdefghijklmnop"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "live_call.py"
+HEAVY = ("fastapi", "sqlalchemy", "pydantic", "httpx2", "aftercall.app")
+
+
+class Box:
+    """A home, a port and a spool; the server runs within `serving`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.spool = folder / "home", folder / "spool"
+        self.home.mkdir(mode=0o700)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self._port}"
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        with serving_on(self._port, self.home, {"AFTERCALL_API_TOKEN": TOKEN}):
+            yield
+
+    def client(self) -> Client:
+        return Client(self.address, TOKEN, spool=self.spool)
+
+    def read_calls(self) -> list[Call]:
+        app: App = build(Settings(home=self.home))
+        try:
+            rows = sorted(app.store.list_page(limit=50), key=lambda row: row.live.id)
+            return [app.archive.read(str(row.archive_name))[0] for row in rows]
+        finally:
+            app.close()
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    return Box(tmp_path)
+
+
+def texts(call: Call) -> list[str]:
+    return [turn.text for turn in call.turns]
+
+
+MINE: dict[str, Any] = {"source": "mine", "sid": "1", "caller": "+15550100"}
+
+
+def test_the_client_imports_nothing_heavy() -> None:
+    code = (
+        f"import sys, aftercall.client; print([m for m in {HEAVY} if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+async def test_a_server_that_is_away_costs_no_word_and_repeats_none(box: Box) -> None:
+    async with box.client() as client:
+        call = client.call(**MINE)
+        with box.serving():
+            await call.__aenter__()
+            first = call.id
+            await call.turn("caller", "one")
+            with pytest.raises(CallInUse):
+                await box.client().call(**MINE).__aenter__()
+        await call.turn("caller", "two")
+        assert await call.search("anything") == (
+            "That did not work just now. Say so; you may offer to take it down instead."
+        )
+        assert (await call.take_request("Ring Jim")).startswith("Taken down.")
+        with box.serving():
+            await call.turn("agent", "three")
+            await call.end()
+            await until(
+                lambda: [path.name for path in box.spool.iterdir()] == ["sender"]
+            )
+            assert call.id != first
+    legs = await asyncio.to_thread(box.read_calls)
+    assert [texts(leg) for leg in legs] == [["one"], ["two", "three"]]
+    assert [leg.end_reason for leg in legs] == ["server_stopped", "completed"]
+    assert [event.data["title"] for event in legs[1].events] == ["Ring Jim"]
+    assert legs[1].resumes == legs[0].id
+
+
+async def test_what_a_dead_agent_left_is_sent_by_the_next_one(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aftercall.client.call.START_TIMEOUT_S", 0.1)
+    client = box.client()
+    async with client.call(**MINE) as call:
+        assert (call.id, call.briefing.text) == (None, "")
+        for text in ("one", "two"):
+            await call.turn("caller", text)
+    await client.close()
+    with box.serving():
+        async with box.client():
+            while len(list(box.spool.iterdir())) > 1:
+                await asyncio.sleep(0.02)
+    [sealed] = await asyncio.to_thread(box.read_calls)
+    assert (texts(sealed), sealed.end_reason) == (["one", "two"], "completed")
+
+
+def test_the_sync_client_and_what_is_refused(box: Box) -> None:
+    with box.serving(), SyncClient(box.address, TOKEN, spool=box.spool) as client:
+        with client.call(**MINE) as call:
+            for speaker, text in (("dog", "x"), ("caller", "x" * 100_001)):
+                with pytest.raises(ValueError, match=r"speaker|text"):
+                    call.turn(speaker, text)  # type: ignore[arg-type]
+            with pytest.raises(ValueError, match="kind"):
+                call.event("passcode.right")
+            call.turn("caller", "half a \ud83d character", confidence=0.5)
+            call.event("tool.used", {"name": "x"})
+            assert "Nothing was found" in call.search("plumber")
+        with pytest.raises(CallRefused, match="has ended"):
+            call.turn("caller", "late")
+        with pytest.raises(CallRefused, match="caller: is not a phone number"):
+            client.call(source="mine", sid="2", caller="Bob").__enter__()
+    [sealed] = box.read_calls()
+    assert texts(sealed) == ["half a ? character"]
+
+
+def test_the_example_knows_in_its_second_call_what_was_said_in_the_first(
+    box: Box,
+) -> None:
+    def ring(said: str) -> str:
+        environment = {
+            "AFTERCALL_URL": box.address,
+            "AFTERCALL_API_TOKEN": TOKEN,
+            "AFTERCALL_SPOOL": str(box.spool),
+            "PYTHONPATH": ":".join(sys.path),
+        }
+        done = subprocess.run(
+            [sys.executable, str(EXAMPLE), "+15550100"],
+            input=said,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    with box.serving():
+        first = ring("Please call the plumber.\n")
+        assert "I have written that down." in first
+        assert "plumber" in ring("").split("</briefing>")[0]
