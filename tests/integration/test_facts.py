@@ -212,7 +212,7 @@ def list_disputed(app: App) -> list[str]:
 
 def test_a_dispute_is_shown_and_settled_at_the_command_line(disputed: App) -> None:
     pink, green = list_disputed(disputed)
-    assert run("facts", "list").count("[disputed]") == 2
+    assert run("facts", "list").count("disputed]") == 2
     assert f"disputed with {pink}" in run("facts", "show", green)
     assert json.loads(run("facts", "show", green, "--json"))["disputed_with"] == [pink]
     assert "is believed" in run("facts", "settle", green)
