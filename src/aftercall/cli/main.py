@@ -51,7 +51,7 @@ COMMANDS = {
     "backup": ("admin:backup", "Back up everything into one file, while it runs."),
     "restore": ("admin:restore", "Restore a backup into an empty home."),
     "init": ("admin:init", "Write the settings file, and try the keys in it."),
-    "config": ("admin:config", "List every setting and where its value came from."),
+    "config": ("admin:config", "List the settings that are set; --all the rest."),
     "doctor": ("admin:doctor", "Check this machine, the settings and the services."),
     "password": ("admin:password", "Hash a password for the pages."),
     "calls": ("calls:group", "List, show and rerun calls."),
@@ -73,8 +73,18 @@ PANELS = {
     "Memory": ("briefing", "facts", "memory", "corrections", "eval", "rebuild"),
     "Work": ("followups", "health"),
     "Test": ("demo", "lab", "test"),
-    "Run": ("serve", "worker", "verify", "export", "erase", "retention", "db"),
-    "Set up": ("config", "doctor", "token", "password"),
+    "Run": (
+        "serve",
+        "worker",
+        "verify",
+        "backup",
+        "restore",
+        "export",
+        "erase",
+        "retention",
+        "db",
+    ),
+    "Set up": ("init", "config", "doctor", "token", "password"),
 }
 LOADING_GC_THRESHOLD = (
     1_000_000  # objects; `CliContext.open_app` puts the usual one back
