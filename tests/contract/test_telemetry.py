@@ -168,4 +168,4 @@ def test_without_its_packages_a_trace_endpoint_is_a_warning(
 ) -> None:
     monkeypatch.setattr("aftercall.telemetry.find_spec", lambda _: None)
     assert not telemetry.wants_traces({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"})
-    assert "aftercall[otel]" in capsys.readouterr().out
+    assert "aftercall[otel]" in "".join(capsys.readouterr())

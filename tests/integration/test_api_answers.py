@@ -124,8 +124,8 @@ def test_answers_hold_nothing_that_is_not_described(
         address = path
         for mark, value in filled.items():
             address = address.replace(mark, value)
-        if method != "GET" or "{" in address:
-            continue
+        if method != "GET" or "{" in address or path.startswith("/api/live"):
+            continue  # live calls: tests/integration/test_live_api.py
         query = queries.get(path, "").replace("+", "%2B")
         answer = client.get(f"{address}?{query}" if query else address)
         assert answer.status_code == 200, (address, answer.text)

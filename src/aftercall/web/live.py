@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Body, HTTPException, Response, WebSocket
+from fastapi import APIRouter, Body, Depends, HTTPException, Response, WebSocket
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.websockets import WebSocketDisconnect
 
@@ -52,8 +52,10 @@ from aftercall.phone.signature import (
     TelnyxSignature,
     TwilioSignature,
 )
+from aftercall.web.api_models import ApiAnswer, BriefingAnswer
 from aftercall.web.auth import BrowserAuth
 from aftercall.web.limits import CLOSE_REFUSED
+from aftercall.web.page_store import refuse_unknown_query
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_SID_CHARS = 190  # a later leg adds its number
@@ -130,6 +132,41 @@ class LiveToolUse(LiveMessage):
 class LiveEnd(LiveMessage):
     reason: str = Field(default="completed", pattern=r"^[a-z][a-z0-9_]{0,63}$")
     ended_at: Instant | None = None
+
+
+class LiveTurnsAnswer(ApiAnswer):
+    turns: int = Field(description="how many turns are stored")
+
+
+class LiveToolAnswer(ApiAnswer):
+    text: str = Field(description="what the tool says to the agent")
+
+
+class LiveEndAnswer(ApiAnswer):
+    call: str
+    reason: str | None
+    turns: int
+
+
+class LiveBriefingAnswer(BriefingAnswer):
+    first_words: str | None
+
+
+class LiveToolDescription(ApiAnswer):
+    name: str
+    description: str
+    parameters: dict[str, Any] = Field(description="a JSON schema")
+
+
+class LiveStartAnswer(ApiAnswer):
+    call: str
+    conversation: str | None
+    resumes: str | None
+    turns: int
+    lease_s: float
+    greeting: str | None
+    briefing: LiveBriefingAnswer
+    tools: list[LiveToolDescription]
 
 
 class LiveApi:
@@ -241,14 +278,19 @@ class LiveApi:
 
 
 def make_router(app: App) -> APIRouter:
-    router = APIRouter(prefix="/api/live", tags=["live calls"])
+    router = APIRouter(
+        prefix="/api/live",
+        tags=["live calls"],
+        dependencies=[Depends(refuse_unknown_query)],
+    )
     api = LiveApi(app)
 
     @router.post(
         "",
         status_code=201,
         summary="A call begins, or its sender comes back to it; answers with the briefing",
-        responses={200: {"description": "Known already"}},
+        responses={200: {"description": "Known already", "model": LiveStartAnswer}},
+        response_model=LiveStartAnswer,
     )
     async def post_live(
         start: Annotated[LiveStart, Body()], response: Response
@@ -260,6 +302,7 @@ def make_router(app: App) -> APIRouter:
     @router.post(
         "/{call_id}/turns",
         summary="Turns that were said; answered when they are stored, repeats change nothing",
+        response_model=LiveTurnsAnswer,
     )
     async def post_live_turns(
         call_id: str, sent: Annotated[LiveTurns, Body()]
@@ -269,6 +312,7 @@ def make_router(app: App) -> APIRouter:
     @router.post(
         "/{call_id}/events",
         summary="What happened besides: a tool used, an interruption (`barge_in`)",
+        response_model=LiveTurnsAnswer,
     )
     async def post_live_events(
         call_id: str, sent: Annotated[LiveEvents, Body()]
@@ -283,27 +327,37 @@ def _add_agent_routes(router: APIRouter, app: App, api: LiveApi) -> None:
     """What the agent asks for, and how it says that the call goes on or is over."""
 
     @router.get(
-        "/{call_id}/briefing", summary="The briefing of the person it is by now"
+        "/{call_id}/briefing",
+        summary="The briefing of the person it is by now",
+        response_model=LiveBriefingAnswer,
     )
     async def get_live_briefing(call_id: str, sender: str = "") -> dict[str, Any]:
         return await api.brief(await app.phone.remote_calls.get(call_id, sender))
 
     @router.post(
-        "/{call_id}/tools/{name}", summary="Search the memory, or take a request down"
+        "/{call_id}/tools/{name}",
+        summary="Search the memory, or take a request down",
+        response_model=LiveToolAnswer,
     )
     async def post_live_tool(
         call_id: str, name: ToolName, use: Annotated[LiveToolUse, Body()]
     ) -> dict[str, Any]:
         return await api.use_tool(await api.find(call_id, use), name, use)
 
-    @router.post("/{call_id}/heartbeat", summary="The call goes on; renews its lease")
+    @router.post(
+        "/{call_id}/heartbeat",
+        summary="The call goes on; renews its lease",
+        response_model=LiveTurnsAnswer,
+    )
     async def post_live_heartbeat(
         call_id: str, message: Annotated[LiveMessage, Body()]
     ) -> dict[str, Any]:
         return {"turns": (await api.find(call_id, message)).turns}
 
     @router.post(
-        "/{call_id}/end", summary="The call is over; answered when it is sealed"
+        "/{call_id}/end",
+        summary="The call is over; answered when it is sealed",
+        response_model=LiveEndAnswer,
     )
     async def post_live_end(
         call_id: str, end: Annotated[LiveEnd, Body()]
