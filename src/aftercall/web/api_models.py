@@ -238,6 +238,51 @@ class BriefingAnswer(ApiAnswer):
     text: str = Field(description="as the agent is told it")
 
 
+class CarrierWebhook(BaseModel):
+    """The carrier's signed request that announced the call to the agent, as it came."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    url: str = Field(max_length=2_000)
+    headers: dict[str, str] = Field(max_length=100)
+    body: str = Field(max_length=256 * 1024)
+
+
+class LiveTurnsAnswer(ApiAnswer):
+    turns: int = Field(description="how many turns are stored")
+
+
+class LiveToolAnswer(ApiAnswer):
+    text: str = Field(description="what the tool says to the agent")
+
+
+class LiveEndAnswer(ApiAnswer):
+    call: str
+    reason: str | None
+    turns: int
+
+
+class LiveBriefingAnswer(BriefingAnswer):
+    first_words: str | None
+
+
+class LiveToolDescription(ApiAnswer):
+    name: str
+    description: str
+    parameters: dict[str, Any] = Field(description="a JSON schema")
+
+
+class LiveStartAnswer(ApiAnswer):
+    call: str
+    conversation: str | None
+    resumes: str | None
+    turns: int
+    lease_s: float
+    greeting: str | None
+    briefing: LiveBriefingAnswer
+    tools: list[LiveToolDescription]
+
+
 class FactAnswer(ApiAnswer):
     id: str
     agent_id: str

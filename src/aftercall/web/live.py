@@ -52,7 +52,15 @@ from aftercall.phone.signature import (
     TelnyxSignature,
     TwilioSignature,
 )
-from aftercall.web.api_models import ApiAnswer, BriefingAnswer
+from aftercall.web.api_models import (
+    CarrierWebhook,
+    LiveBriefingAnswer,
+    LiveEndAnswer,
+    LiveStartAnswer,
+    LiveToolAnswer,
+    LiveToolDescription,
+    LiveTurnsAnswer,
+)
 from aftercall.web.auth import BrowserAuth
 from aftercall.web.limits import CLOSE_REFUSED
 from aftercall.web.page_store import refuse_unknown_query
@@ -77,16 +85,6 @@ class LiveMessage(BaseModel):
 
     def find_shift(self, app: App) -> timedelta:
         return find_clock_shift(self.sent_at, app.clock.now())
-
-
-class CarrierWebhook(BaseModel):
-    """The carrier's signed request that announced the call to the agent, as it came."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    url: str = Field(max_length=2_000)
-    headers: dict[str, str] = Field(max_length=100)
-    body: str = Field(max_length=256 * 1024)
 
 
 class LiveStart(LiveMessage):
@@ -132,41 +130,6 @@ class LiveToolUse(LiveMessage):
 class LiveEnd(LiveMessage):
     reason: str = Field(default="completed", pattern=r"^[a-z][a-z0-9_]{0,63}$")
     ended_at: Instant | None = None
-
-
-class LiveTurnsAnswer(ApiAnswer):
-    turns: int = Field(description="how many turns are stored")
-
-
-class LiveToolAnswer(ApiAnswer):
-    text: str = Field(description="what the tool says to the agent")
-
-
-class LiveEndAnswer(ApiAnswer):
-    call: str
-    reason: str | None
-    turns: int
-
-
-class LiveBriefingAnswer(BriefingAnswer):
-    first_words: str | None
-
-
-class LiveToolDescription(ApiAnswer):
-    name: str
-    description: str
-    parameters: dict[str, Any] = Field(description="a JSON schema")
-
-
-class LiveStartAnswer(ApiAnswer):
-    call: str
-    conversation: str | None
-    resumes: str | None
-    turns: int
-    lease_s: float
-    greeting: str | None
-    briefing: LiveBriefingAnswer
-    tools: list[LiveToolDescription]
 
 
 class LiveApi:
@@ -242,11 +205,7 @@ class LiveApi:
             "greeting": briefing["first_words"],
             "briefing": briefing,
             "tools": [
-                {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.parameters,
-                }
+                {name: getattr(tool, name) for name in LiveToolDescription.model_fields}
                 for tool in TOOLS
             ],
         }
