@@ -64,6 +64,7 @@ from aftercall.web.api_models import (
 from aftercall.web.auth import BrowserAuth
 from aftercall.web.limits import CLOSE_REFUSED
 from aftercall.web.page_store import refuse_unknown_query
+from aftercall.web.sockets import may_open
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_SID_CHARS = 190  # a later leg adds its number
@@ -330,11 +331,7 @@ def make_socket_router(app: App, auth: BrowserAuth) -> APIRouter:
     @router.websocket("/api/live")
     async def live_calls(socket: WebSocket) -> None:
         """Live calls of agents elsewhere, any number over one socket."""
-        try:
-            is_allowed = await auth.is_allowed(socket)
-        except HTTPException:  # too many wrong tokens; a socket has no status code
-            is_allowed = False
-        if not is_allowed:
+        if not await may_open(auth, socket):
             await socket.close(CLOSE_REFUSED)
             return
         await socket.accept()

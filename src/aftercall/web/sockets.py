@@ -47,7 +47,7 @@ def make_router(app: App, auth: BrowserAuth) -> APIRouter:
     @router.websocket("/browser/call")
     async def browser_call(socket: WebSocket, caller: str = "") -> None:
         """A call from a web page, in text."""
-        if not await _is_allowed(auth, socket):
+        if not await may_open(auth, socket):
             await socket.close(CLOSE_REFUSED)
             return
         await socket.accept()
@@ -61,7 +61,7 @@ def make_router(app: App, auth: BrowserAuth) -> APIRouter:
     return router
 
 
-async def _is_allowed(auth: BrowserAuth, socket: WebSocket) -> bool:
+async def may_open(auth: BrowserAuth, socket: WebSocket) -> bool:
     try:
         return await auth.is_allowed(socket)
     except HTTPException:  # too many wrong tokens; a socket has no status code
