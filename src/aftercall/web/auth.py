@@ -392,3 +392,10 @@ def _verify(hashed: str, secret: str) -> bool:
         return PasswordHasher().verify(hashed, secret)
     except (Argon2Error, InvalidHashError):
         return False
+
+
+async def may_open(auth: BrowserAuth, socket: HTTPConnection) -> bool:
+    try:
+        return await auth.is_allowed(socket)
+    except HTTPException:  # too many wrong tokens; a socket has no status code
+        return False

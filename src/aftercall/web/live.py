@@ -61,10 +61,9 @@ from aftercall.web.api_models import (
     LiveToolDescription,
     LiveTurnsAnswer,
 )
-from aftercall.web.auth import BrowserAuth
+from aftercall.web.auth import BrowserAuth, may_open
 from aftercall.web.limits import CLOSE_REFUSED
 from aftercall.web.page_store import refuse_unknown_query
-from aftercall.web.sockets import may_open
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_SID_CHARS = 190  # a later leg adds its number

@@ -16,7 +16,7 @@ import asyncio
 import json
 from typing import Any
 
-from fastapi import APIRouter, HTTPException, WebSocket, WebSocketDisconnect
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from aftercall.app import App
 from aftercall.bridge.agent_voice import MediaPump
@@ -36,7 +36,7 @@ from aftercall.phone.twilio import SOURCE as TWILIO
 from aftercall.phone.twilio import TwilioWire
 from aftercall.phone.wire import StreamStarted, StreamStopped, Wire
 from aftercall.sockets.server import AsgiMediaSocket, open_media_socket
-from aftercall.web.auth import BrowserAuth
+from aftercall.web.auth import BrowserAuth, may_open
 from aftercall.web.carrier import TELNYX_MEDIA, TWILIO_MEDIA
 from aftercall.web.limits import CLOSE_REFUSED
 
@@ -59,13 +59,6 @@ def make_router(app: App, auth: BrowserAuth) -> APIRouter:
             await socket.close(CLOSE_REFUSED)
 
     return router
-
-
-async def may_open(auth: BrowserAuth, socket: WebSocket) -> bool:
-    try:
-        return await auth.is_allowed(socket)
-    except HTTPException:  # too many wrong tokens; a socket has no status code
-        return False
 
 
 async def _run_call(socket: WebSocket, call: TurnCall) -> None:
