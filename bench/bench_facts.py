@@ -37,7 +37,14 @@ from fact_calls import KNOWN, Teller, Told
 from tables import met, print_table
 
 HERE = Path(__file__).parent
-PAIRS = ("tuned.json", "held_out.json", "strangers_seen.json", "strangers.json")
+PAIRS = (
+    "tuned.json",
+    "held_out.json",
+    "strangers_seen.json",
+    "strangers.json",
+    "N",
+    "O",
+)
 
 
 def tell_apart(

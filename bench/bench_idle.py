@@ -16,12 +16,13 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from aftercall.journal.archive import encode_call
+from aftercall.model.calls import encode_call
 from aftercall.testing import make_call
 from tables import met, percentile, print_table
 from worker_process import SAID, measured_load
@@ -43,7 +44,11 @@ uvicorn.run(app, port=0, log_level="error")
 
 
 @contextmanager
-def process(arguments: Sequence[str], home: Path) -> Iterator[tuple[int, str]]:
+def process(
+    arguments: Sequence[str],
+    home: Path,
+    options: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[tuple[int, str]]:
     """A process that says its address in its first line: its id, and that line."""
     clean = {
         name: value
@@ -55,6 +60,7 @@ def process(arguments: Sequence[str], home: Path) -> Iterator[tuple[int, str]]:
         "AFTERCALL_API_TOKEN": TOKEN,
         "PYTHONUNBUFFERED": "1",
         "COLUMNS": "200",
+        **options,
     }
     started = subprocess.Popen(
         [sys.executable, *arguments],

@@ -82,7 +82,7 @@ def bare_server(folder: Path) -> Iterator[tuple[str, int]]:
 def run_bare(port: int) -> None:
     """Answers at once, and stores nothing."""
     briefing = {"first_words": "", "text": "", "caller_name": None, "resumes": None}
-    started = {"turns": 0, "lease_s": 60, "briefing": briefing}
+    started = {"turns": 0, "lease_s": 60, "briefing": briefing, "tools": []}
 
     async def answer(link: ServerConnection) -> None:
         async for frame in link:

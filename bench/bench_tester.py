@@ -20,18 +20,17 @@ from pathlib import Path
 
 from aftercall.clock import SystemClock
 from aftercall.settings import Settings
-from aftercall.tester.calibrate import Calibration, calibrate
-from aftercall.tester.call import CallRig, run_call
+from aftercall.tester.calibrate import calibrate, measure_line
+from aftercall.tester.call import CallRig, ScriptedCall, run_call
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.text_agent import TextAgentConnection
-from aftercall.tester.findings.timing import percentile
-from aftercall.tester.known_agent import measure_line
 from aftercall.tester.library import list_scenarios
 from aftercall.tester.line import AgentAnswer, TickPace
-from aftercall.tester.practice_agent import FAULTS
+from aftercall.tester.practice_agent import FAULTS, practice_target
 from aftercall.tester.scenario_file import parse_scenarios
+from aftercall.tester.statistics import Calibration, percentile
 from aftercall.tester.suite import SuiteParts, run_once, run_suite
-from aftercall.tester.target import CallSetup, PracticeTarget
+from aftercall.tester.target import CallSetup
 from aftercall.tester.voice import ToneVoice
 from phone_carrier import measure_phone
 from strange_agents import judge_strangers
@@ -112,7 +111,7 @@ async def count_false_barge_ins(clock: SystemClock) -> tuple[str, str, str, str]
     turns = false = seed = 0
     while turns < 1000:
         seed += 1
-        for line in await calibrate(clock, turns=TURNS, seed=seed):
+        for line in await calibrate(CallSetup(clock), turns=TURNS, seed=seed):
             turns, false = turns + line.turns, false + line.false_barge_ins
     return f"false barge-ins in {turns} turns", str(false), "0", met(false == 0)
 
@@ -132,8 +131,7 @@ async def hold_short_call(clock: SystemClock, *, is_live: bool) -> tuple[float, 
     record = await run_call(
         CallRig(ToneVoice(), pace),
         end,
-        Caller(scenario, scenario.calls[0], 1),
-        scenario,
+        ScriptedCall(Caller(scenario, scenario.calls[0], 1), scenario),
     )
     return sum(span.seconds for span in record.spans) + 0.7, time.perf_counter() - began
 
@@ -164,7 +162,7 @@ async def find_planted(clock: SystemClock) -> Iterator[tuple[str, str, str, str]
     for planted in FAULTS:
         scored = await run_once(
             library[planted.scenario],
-            PracticeTarget(CallSetup(clock), (planted.name,)),
+            practice_target(CallSetup(clock), (planted.name,)),
             SuiteParts(clock),
         )
         seen = [finding for finding in scored.findings if finding.severity != "info"]
@@ -177,7 +175,7 @@ async def find_planted(clock: SystemClock) -> Iterator[tuple[str, str, str, str]
         alarms += len(
             (
                 await run_once(
-                    scenario, PracticeTarget(CallSetup(clock)), SuiteParts(clock)
+                    scenario, practice_target(CallSetup(clock)), SuiteParts(clock)
                 )
             ).bugs
         )
@@ -212,7 +210,7 @@ async def blame_everywhere(clock: SystemClock) -> tuple[str, str, str, str]:
         for scenario in list_scenarios():
             scored = await run_once(
                 scenario,
-                PracticeTarget(CallSetup(clock), (planted.name,)),
+                practice_target(CallSetup(clock), (planted.name,)),
                 SuiteParts(clock),
             )
             seen = [
@@ -234,7 +232,7 @@ async def run_library(clock: SystemClock) -> tuple[str, str, str, str]:
     began = time.perf_counter()
     scored = await run_suite(
         list_scenarios()[:SCENARIOS],
-        PracticeTarget(CallSetup(clock)),
+        practice_target(CallSetup(clock)),
         SuiteParts(clock),
         runs=RUNS,
     )
@@ -251,7 +249,7 @@ async def run_library(clock: SystemClock) -> tuple[str, str, str, str]:
 async def run_all(clock: SystemClock) -> tuple[str, str, str, str]:
     scenarios = list_scenarios()
     began = time.perf_counter()
-    await run_suite(scenarios, PracticeTarget(CallSetup(clock)), SuiteParts(clock))
+    await run_suite(scenarios, practice_target(CallSetup(clock)), SuiteParts(clock))
     took = time.perf_counter() - began
     what = f"`-s all`, {len(scenarios)} scenarios, lab pace"
     return what, f"{took:.1f} s", "≤ 15 s", met(took <= 15)
@@ -274,7 +272,7 @@ async def main() -> None:
             "Agents that strangers wrote", ("what", "measured", "aim", ""), strangers
         )
         return
-    rows = list(calibration_rows(await calibrate(clock, turns=TURNS)))
+    rows = list(calibration_rows(await calibrate(CallSetup(clock), turns=TURNS)))
     rows += await line_rows(clock)
     rows.append(await count_false_barge_ins(clock))
     for pace, limit in (("real", 8.0), ("lab", 1.0)):

@@ -2,13 +2,14 @@
 
 import random
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any
 
 from sqlalchemy import Connection, Table, insert
 
 from aftercall.db.connect import Database
+from aftercall.db.conversations import answer_delays
 from aftercall.db.tables import (
     calls,
     documents,
@@ -28,6 +29,7 @@ BATCH = 20_000
 AGENT = "main"
 CATEGORIES = ("preference", "decision", "person", "technical", "routine")
 STEPS = ("summary", "profile", "identity", "greeting", "index", "facts", "document")
+PAID_STEPS = ("summary", "profile", "facts")
 STATES = ("done",) * 90 + ("held",) * 3 + ("failed",) * 3 + ("open",) * 3 + ("broken",)
 
 
@@ -67,7 +69,10 @@ class Speech:
 
 
 class House:
-    def __init__(self, facts_in_all: int, seed: int = 1) -> None:
+    def __init__(
+        self, facts_in_all: int, seed: int = 1, newest: datetime = START
+    ) -> None:
+        self.newest = newest
         self.callers = max(1, facts_in_all // PER_CALLER)
         self.facts = facts_in_all
         self.calls = self.callers * CALLS_PER_CALLER
@@ -80,13 +85,17 @@ class House:
     def call_id(self, number: int) -> str:
         return f"C{number:025}"
 
-    def fill(self, database: Database) -> None:
+    def fill(self, database: Database, *, has_memory: bool = True) -> None:
+        """Without memory: calls, their steps and requests only, which is much faster."""
         with database.write() as connection:
-            for table, rows in self._tables():
+            for table, rows in self._call_tables():
                 _write(connection, table, rows)
-        self._index(database)
+            for table, rows in self._memory_tables() if has_memory else ():
+                _write(connection, table, rows)
+        if has_memory:
+            self._index(database)
 
-    def _tables(self) -> Iterator[tuple[Table, Iterator[dict[str, Any]]]]:
+    def _call_tables(self) -> Iterator[tuple[Table, Iterator[dict[str, Any]]]]:
         yield calls, (self._call(number) for number in range(self.calls))
         yield (
             steps,
@@ -96,8 +105,18 @@ class House:
                 for name in STEPS
             ),
         )
-        yield documents, (self._document(number) for number in range(self.calls))
         yield followups, (self._followup(number) for number in range(self.calls // 2))
+        yield (
+            answer_delays,
+            (
+                self._delay(number, ms)
+                for number in range(self.calls)
+                for ms in self.rng.sample(range(400, 2_000, 50), 6)
+            ),
+        )
+
+    def _memory_tables(self) -> Iterator[tuple[Table, Iterator[dict[str, Any]]]]:
+        yield documents, (self._document(number) for number in range(self.calls))
         yield facts, (self._fact(number) for number in range(self.facts))
         yield (
             fact_occurrences,
@@ -106,7 +125,7 @@ class House:
 
     def _at(self, number: int) -> Any:
         """The highest number is the newest; about a year in all."""
-        return START - timedelta(
+        return self.newest - timedelta(
             seconds=(self.calls - number) * 30_000_000 // self.calls
         )
 
@@ -149,6 +168,17 @@ class House:
             "result": result,
             "changed_at": self._at(number),
             "trace": None,
+            "reader": "openai:bench" if name in PAID_STEPS else None,
+            "cost": 0.001 if name in PAID_STEPS else None,
+        }
+
+    def _delay(self, number: int, ms: int) -> dict[str, Any]:
+        return {
+            "call_id": self.call_id(number),
+            "ms": ms,
+            "answers": 1,
+            "at": self._at(number),
+            "agent_id": AGENT,
         }
 
     def _document(self, number: int) -> dict[str, Any]:

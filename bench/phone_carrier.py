@@ -24,6 +24,7 @@ from aftercall.clock import SystemClock
 from aftercall.lab.media import TwilioSide
 from aftercall.phone.signature import TwilioSignature
 from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SILENCE, LoudnessMeter
+from aftercall.tester.call import ScriptedCall
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.dialer import TwilioDialer
 from aftercall.tester.drivers.phone import DialerWebhooks, Receive, Scope, Send
@@ -33,7 +34,7 @@ from aftercall.tester.finding import CallView
 from aftercall.tester.findings.timing import latencies
 from aftercall.tester.line import TickPace
 from aftercall.tester.scenario_file import parse_scenarios
-from aftercall.tester.target import CallSetup, ConnectionSession
+from aftercall.tester.target import CallSetup
 from aftercall.tester.voice import ToneVoice
 
 PUBLIC = "https://tester.example.org"
@@ -158,9 +159,9 @@ async def measure_phone(clock: SystemClock, parallel: int) -> list[float]:
                 made.append(MediaConnection(calls, pace, limit_s=120))
                 return made[0]
 
-            session = ConnectionSession(setup, connect_phone)
             caller = Caller(scenario, scenario.calls[0], 1)
-            record = await session.call(caller, scenario, 1, 1)
+            call = ScriptedCall(caller, scenario)
+            record = await setup.hold_call(connect_phone, call)
             truths = carrier.lines[made[0].call.id].truths_s
             found = latencies(CallView(record, scenario))
             return [

@@ -19,11 +19,11 @@ from types import ModuleType
 
 from aftercall.clock import Clock
 from aftercall.tester import statistics
-from aftercall.tester.drivers.python import CallableAgent
+from aftercall.tester.drivers.text_agent import CallableAgent
 from aftercall.tester.library import list_scenarios
 from aftercall.tester.score import ScenarioScore
 from aftercall.tester.suite import SuiteParts, run_once
-from aftercall.tester.target import CallSetup, ConnectionTarget
+from aftercall.tester.target import AgentTarget, CallSetup
 from tables import met
 
 Row = tuple[str, str, str, str]
@@ -94,7 +94,7 @@ async def judge_strangers(
 
 async def judge_stranger(clock: Clock, module: ModuleType) -> ScenarioScore:
     library = {scenario.name: scenario for scenario in list_scenarios()}
-    target = ConnectionTarget.of_agent(
+    target = AgentTarget.of_agent(
         module.__name__,
         CallSetup(clock),
         lambda: CallableAgent(module.make()),

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from aftercall.clock import SystemClock
 from aftercall.speech.sound import MULAW_TO_LINEAR
-from aftercall.tester.call import CallRig, run_call
+from aftercall.tester.call import CallRig, ScriptedCall, run_call
 from aftercall.tester.caller import Caller
-from aftercall.tester.drivers.python import AudioAgentConnection
+from aftercall.tester.drivers.text_agent import AudioAgentConnection
 from aftercall.tester.finding import CallView
 from aftercall.tester.findings.timing import latencies
 from aftercall.tester.line import TickPace
@@ -100,8 +100,7 @@ async def call_ours(lead_s: float, form: str) -> Told:
         record = await run_call(
             CallRig(ToneVoice(), pace, Path(folder)),
             AudioAgentConnection(answer, rate=RATE),
-            Caller(scenario, scenario.calls[0], 1),
-            scenario,
+            ScriptedCall(Caller(scenario, scenario.calls[0], 1), scenario),
         )
     found = latencies(CallView(record, scenario))
     return Told(agent.truth_s, found[0] if found else None, time.perf_counter() - began)

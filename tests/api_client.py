@@ -43,7 +43,7 @@ def make_stranger(
 
 
 def csrf_of(page: str) -> str:
-    found = re.search(r'X-CSRF-Token": "([0-9a-f]+)"', page)
+    found = re.search(r'name="csrf-token" content="([0-9a-f]+)"', page)
     assert found
     return found[1]
 

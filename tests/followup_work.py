@@ -101,6 +101,19 @@ def follow(desk: WorkContext, conversation: str) -> list[FollowUp]:
     return desk.followups.of_conversation(conversation)
 
 
+def hold_requests(app: App, *things: str, caller: str = "+15550142") -> list[FollowUp]:
+    """Requests that wait for approval, one call each."""
+    careful = app.settings.work.model_copy(update={"policy": {"unknown": "hold"}})
+    desk = replace(app.work, settings=app.settings.model_copy(update={"work": careful}))
+    for thing in things:
+        said = [("caller", f"Please call the {thing} by Friday.")]
+        call = hold_call(app, said, caller=caller, sid=thing.replace(" ", "-"))
+        follow(desk, call.conversation)
+    held = app.work.followups.page(limit=50, state="held")
+    assert len(held) == len(things)
+    return held[::-1]
+
+
 def attempt(desk: WorkContext, followup_id: str, tries: int = 3) -> None:
     for number in range(1, tries + 1):
         try:

@@ -61,7 +61,7 @@ class Rig:
 
     async def answer(self) -> None:
         given = await self.app.phone.pending_calls.register(self.live)
-        guest = self.app.phone.pending_calls.claim(
+        guest = await self.app.phone.pending_calls.claim(
             self.live.source, self.live.sid, given, self.side.stream_sid
         )
         assert guest is not None
@@ -69,9 +69,10 @@ class Rig:
         wire = TwilioWire() if self.live.source == "twilio" else TelnyxWire()
         wire.receive(self.side.connected())
         wire.receive(self.side.start({TOKEN_PARAMETER: given}))
+        self.parts = self._parts()
         self.guest, self.call = (
             guest,
-            VoiceCall(self._parts(), guest, MediaPump(self.line, wire, self.clock)),
+            VoiceCall(self.parts, guest, MediaPump(self.line, wire, self.clock)),
         )
         self.holding = asyncio.create_task(self.call.run())
         await self.pass_time(0)

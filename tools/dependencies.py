@@ -1,29 +1,18 @@
-"""The packages we ship with and build with: known vulnerabilities and licences, without a network.
+"""The licences of the packages we ship with and build with, held to what we allow.
 
-`python tools/dependencies.py` compares `requirements*.txt` with `tools/advisories.json` and the
-licences of the installed packages with what we allow. `--update FOLDER` makes that file anew from
-a checkout of github.com/pypa/advisory-database (`make advisories` does both).
+`python tools/dependencies.py` reads the names in `requirements*.txt` and what the installed
+packages say of themselves. Known vulnerabilities: `make advisories`, which needs the network.
 """
 
-import argparse
-import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
-from typing import Any
 
-import yaml
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 ROOT = Path(__file__).parent.parent
-ADVISORIES = Path(__file__).with_name("advisories.json")
-SOURCE = "github.com/pypa/advisory-database"
 ALLOWED = re.compile(
     r"Apache|BSD|MIT|ISC|MPL|Mozilla Public|PSF|Python Software|CNRI|Unlicense|0BSD|Zlib"
 )
@@ -34,41 +23,15 @@ BY_HAND = {
     "psycopg": "LGPL-3.0-only: used as a library, extra `postgres`",
     "psycopg-binary": "LGPL-3.0-only: used as a library, extra `postgres`",
 }
-# Advisories that do not concern us, each with its reason.
-ACCEPTED: dict[str, str] = {}
-_PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)", re.MULTILINE)
+_PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Advisory:
-    """`ranges` are pairs of the first affected version and the first one that is not."""
-
-    id: str
-    ranges: tuple[tuple[str, str | None], ...]
-
-    def affects(self, version: str) -> bool:
-        here = Version(version)
-        return any(
-            (start == "0" or Version(start) <= here)
-            and (end is None or here < Version(end))
-            for start, end in self.ranges
-        )
-
-
-def read_pins(folder: Path = ROOT) -> set[tuple[str, str]]:
-    """Name and version of each; one may have two versions, for two Pythons."""
-    files = folder.glob("requirements*.txt")
-    pins = (pin for file in files for pin in _PIN.findall(file.read_text()))
-    return {(canonicalize_name(name), version) for name, version in pins}
-
-
-def find_vulnerable(pins: set[tuple[str, str]], known: dict[str, Any]) -> Iterator[str]:
-    for name, version in sorted(pins):
-        for entry in known["packages"].get(name, ()):
-            ranges = tuple((start, end) for start, end in entry["ranges"])
-            advisory = Advisory(entry["id"], ranges)
-            if advisory.id not in ACCEPTED and advisory.affects(version):
-                yield f"{name} {version} has {advisory.id}: take a newer version"
+def read_names(folder: Path = ROOT) -> set[str]:
+    """Without those of .venv-frameworks: what agents run on is their owners' choice."""
+    files = set(folder.glob("requirements*.txt"))
+    files.discard(folder / "requirements-frameworks.txt")
+    names = (name for file in files for name in _PIN.findall(file.read_text()))
+    return {canonicalize_name(name) for name in names}
 
 
 def find_unlicensed(
@@ -102,85 +65,11 @@ def is_allowed(licence: str) -> bool:
     )
 
 
-def collect_advisories(folder: Path, names: Iterable[str]) -> dict[str, Any]:
-    """The file for these packages from a checkout of the database."""
-    packages = {}
-    for name in sorted(names):
-        found = [
-            {"id": entry["id"], "ranges": list(read_ranges(entry, name))}
-            for file in sorted((folder / "vulns" / name).glob("*.yaml"))
-            if "withdrawn" not in (entry := yaml.safe_load(file.read_text()))
-        ]
-        packages[name] = [entry for entry in found if entry["ranges"]]
-    return {"source": SOURCE, "as_of": read_age(folder), "packages": packages}
-
-
-def read_ranges(entry: dict[str, Any], name: str) -> Iterator[tuple[str, str | None]]:
-    for affected in entry["affected"]:
-        if canonicalize_name(affected["package"]["name"]) != name:
-            continue
-        kinds = [
-            item for item in affected.get("ranges", ()) if item["type"] == "ECOSYSTEM"
-        ]
-        for item in kinds:
-            yield from pair_events(item)
-        if not kinds:
-            for version in affected.get("versions", ()):
-                yield version, f"{version}.post0.dev0"
-
-
-def pair_events(item: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
-    start = None
-    for event in item["events"]:
-        if "introduced" in event:
-            start = str(event["introduced"])
-        elif start is not None and ("fixed" in event or "last_affected" in event):
-            last = event.get("last_affected")
-            end = event.get("fixed") or f"{last}.post0.dev0"
-            yield start, str(end)
-            start = None
-    if start is not None:
-        yield start, None
-
-
-def read_age(folder: Path) -> str:
-    """The day of the newest commit."""
-    shown = subprocess.run(
-        ["git", "-C", str(folder), "log", "-1", "--format=%cs"],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return shown.stdout.strip()
-
-
-def check(today: date) -> int:
-    known = json.loads(ADVISORIES.read_text())
-    pins = read_pins()
-    age = (today - date.fromisoformat(known["as_of"])).days
-    print(
-        f"advisories of {known['source']} as of {known['as_of']}, {age} days old; "
-        "`make advisories` brings newer ones"
-    )
-    names = {name for name, _ in pins}
-    missing = sorted(names - known["packages"].keys())
-    problems = [
-        *find_vulnerable(pins, known),
-        *find_unlicensed(distributions(), names),
-        *(f"{name}: not looked up yet; run `make advisories`" for name in missing),
-    ]
+def main() -> int:
+    names = read_names()
+    problems = list(find_unlicensed(distributions(), names))
     print(*problems, f"{len(names)} packages, {len(problems)} problems", sep="\n")
     return 1 if problems else 0
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--update", type=Path, metavar="FOLDER")
-    folder = parser.parse_args().update
-    if folder is not None:
-        found = collect_advisories(folder, {name for name, _ in read_pins()})
-        ADVISORIES.write_text(json.dumps(found, indent=1) + "\n")
-    return check(datetime.now(UTC).date())
 
 
 if __name__ == "__main__":

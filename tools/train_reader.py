@@ -5,7 +5,8 @@
 takes folders of marked calls (`*.txt`, see bench/clauses/README.md; below `facts/` only facts are
 marked) and of labelled calls (`*.json`, see bench/calls/README.md). Labelled calls tell which turns
 a request rests on, not which clause: their clauses are labelled by a first model, within what the
-label allows. `--to FOLDER` writes the weights there.
+label allows. The requests that the reader then finds teach the models of requests, parts and kinds;
+it finds them in the calls of one group of writers after another, trained on the others.
 It needs scikit-learn, which nothing else here does: `pip install scikit-learn`.
 """
 
@@ -13,8 +14,9 @@ import argparse
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +24,28 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
 from aftercall.english.clauses import Clause
-from aftercall.english.stems import stems
+from aftercall.english.words import clear_caches, stems
 from aftercall.llm.rules import clause_model
 from aftercall.llm.rules.clause_model import (
     SCALE,
     ClauseModel,
     LabelHistory,
     Labels,
+    ModelName,
     TalkTurn,
     list_fact_features,
     list_features,
 )
+from aftercall.llm.rules.judgement import (
+    YES,
+    RequestTalk,
+    find_whole,
+    list_kind_features,
+    list_part_features,
+    list_request_features,
+)
+from aftercall.llm.rules.reader import read_requests
+from aftercall.llm.rules.state import Item
 
 WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
 STRENGTH = 0.3  # the inverse of regularisation
@@ -45,6 +58,9 @@ LIVE_WEIGHT = (
 OTHER_WEIGHT = (
     0.3  # of a clause without a fact, in calls that were not marked for facts
 )
+GROUPS = 4  # of writers; each is read by a model of clauses trained on the others
+MARKED_WEIGHT = 0.5  # of a request in a call that the model of clauses was trained on
+NO = "no"
 NO_FACT, FACT = "-", "F"
 _MARK = re.compile(r"\[(/|(?:R|D|X|W|Y|NO|O|P|Q|S|F)\d*(?: [^\]]*)?)\]")
 _HEAD = re.compile(r"#\s*\d{4}-\d\d-\d\d")
@@ -341,6 +357,181 @@ def _scale(values: Iterable[float], is_binary: bool) -> list[int]:
     return [0, *scaled] if is_binary else scaled
 
 
+@dataclass
+class Wanted:
+    """A request as people marked or labelled it."""
+
+    kind: str
+    due: str | None
+    turns: set[int]
+    words: list[str]
+    """All of them must be in the request, or, of a marked call, the most of `about`."""
+    about: frozenset[str] = frozenset()
+    is_withdrawn: bool = False
+
+
+def read_wanted(path: Path) -> Iterator[tuple[datetime, list[TalkTurn], list[Wanted]]]:
+    """The calls of a file and what is asked for in them."""
+    if path.suffix == ".json":
+        document = json.loads(path.read_text("utf-8"))
+        gold = document["gold"]["requests"]
+        started = datetime.fromisoformat(document["call"]["started_at"])
+        turns = document["call"]["turns"]
+        yield (
+            started,
+            [to_talk(turn["seq"], turn["speaker"], turn["text"]) for turn in turns],
+            [
+                Wanted(item["kind"], item.get("due"), set(item["turns"]), item["words"])
+                for item in gold
+            ],
+        )
+        return
+    for started, lines in _cut_marked(path):
+        talk: list[TalkTurn] = []
+        wanted: dict[str, Wanted] = {}
+        offers: dict[str, str] = {}
+        for seq, line in enumerate(lines, 1):
+            text, spans = unmark(line[2:].strip())
+            speaker = "agent" if line[0] == "A" else "caller"
+            talk.append(to_talk(seq, speaker, text))
+            for mark, start, end in spans:
+                _take_mark(wanted, offers, seq, mark, text[start:end])
+        yield started, talk, list(wanted.values())
+
+
+def _cut_marked(path: Path) -> Iterator[tuple[datetime, list[str]]]:
+    lines = path.read_text("utf-8").splitlines()
+    starts = [at for at, line in enumerate(lines) if _HEAD.match(line)]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        said = [
+            line.strip() for line in lines[start + 1 : end] if line[:2] in ("A:", "C:")
+        ]
+        _, day, time, *_ = (lines[start] + " 12:00").replace("#", "# ").split()
+        hour = time if re.fullmatch(r"\d\d:\d\d", time) else "12:00"
+        yield datetime.fromisoformat(f"{day}T{hour}:00+00:00"), said
+
+
+def _take_mark(
+    wanted: dict[str, Wanted], offers: dict[str, str], seq: int, mark: str, text: str
+) -> None:
+    name, *more = mark.split()
+    number = name.lstrip("NORDXWYQSFP")
+    label = name.removesuffix(number)
+    due = next((word[4:] for word in more if word.startswith("due=")), None)
+    kind = next((word for word in more if "=" not in word), "")
+    if label == "O":
+        offers[number] = text
+    elif label in ("R", "Y"):
+        said = text if label == "R" else offers.get(number, text)
+        wanted.setdefault(number, Wanted(kind, due, {seq}, [], stems(said)))
+    elif number in wanted:
+        wanted[number].turns.add(seq)
+        wanted[number].due = due or wanted[number].due
+        wanted[number].is_withdrawn = wanted[number].is_withdrawn or label == "W"
+
+
+def pair_items(talk: RequestTalk, wanted: list[Wanted]) -> dict[int, Wanted]:
+    """Which request of a call is which of those that people found in it."""
+    pairs: dict[int, Wanted] = {}
+    for want in sorted(wanted, key=lambda one: -len(one.words)):
+        fits = []
+        for index, item in enumerate(talk.state.items):
+            if index in pairs or item.status != "open":
+                continue
+            shared = len(want.turns.intersection(item.turns))
+            about = len(want.about & (item.topic | stems(item.words)))
+            is_same = _count_words(item, want) == len(want.words)
+            is_same = is_same if want.words else bool(about and shared)
+            if is_same:
+                fits.append((about, shared, -index))
+        if fits:
+            pairs[-max(fits)[2]] = want
+    return pairs
+
+
+def _count_words(item: Item, want: Wanted) -> int:
+    parts = (item.title, *item.details, *item.confirmed, item.person or "", item.words)
+    text = " ".join(parts).lower()
+    return sum(word.lower() in text for word in want.words)
+
+
+def pair_turns(
+    talk: RequestTalk, wanted: list[Wanted], pairs: dict[int, Wanted]
+) -> dict[int, Wanted]:
+    """The requests that only share turns with one that people found, told in other words."""
+    found = {id(want) for want in pairs.values()}
+    near: dict[int, Wanted] = {}
+    for want in wanted:
+        if id(want) in found or want.is_withdrawn:
+            continue
+        fits = []
+        for index, item in enumerate(talk.state.items):
+            shared = len(want.turns.intersection(item.turns))
+            if shared and item.status == "open" and index not in (pairs | near):
+                about = len(want.about & item.about)
+                fits.append((_count_words(item, want), about, shared, -index))
+        if fits:
+            near[-max(fits)[3]] = want
+    return near
+
+
+Rows = list[tuple[list[str], str, float]]
+
+
+class JudgementRows:
+    """What the models of requests, of their parts and of their kinds learn from."""
+
+    def __init__(self) -> None:
+        self._rows: dict[ModelName, Rows] = {
+            "requests": [],
+            "request_parts": [],
+            "request_kinds": [],
+        }
+
+    def add(self, talk: RequestTalk, wanted: list[Wanted], weight: float) -> None:
+        pairs = pair_items(talk, wanted)
+        pairs |= pair_turns(talk, wanted, pairs)
+        for index, item in enumerate(talk.state.items):
+            if item.status != "open":
+                continue
+            want = pairs.get(index)
+            is_wanted = want is not None and not want.is_withdrawn
+            features = list_request_features(talk, index)
+            self._add("requests", features, YES if is_wanted else NO, weight)
+            if want and want.kind and is_wanted:
+                kinds = list_kind_features(talk, index)
+                self._add("request_kinds", kinds, want.kind, 1.0)
+            whole = find_whole(talk.state, index)
+            if whole >= 0:
+                is_part = want is None and self._is_part(talk, wanted, whole, index)
+                parts = list_part_features(talk, whole, index)
+                self._add("request_parts", parts, YES if is_part else NO, 1.0)
+
+    def _is_part(
+        self, talk: RequestTalk, wanted: list[Wanted], whole: int, index: int
+    ) -> bool:
+        first, second = (set(talk.state.items[at].turns) for at in (whole, index))
+        about = [one for one in wanted if one.turns & second and not one.is_withdrawn]
+        return bool(about and about[0].turns & first)
+
+    def _add(self, name: ModelName, row: list[str], label: str, weight: float) -> None:
+        self._rows[name].append((row, label, weight))
+
+    def fit(self) -> dict[ModelName, ClauseModel]:
+        return {
+            name: _fit_rows(*map(list, zip(*rows, strict=True)))
+            for name, rows in self._rows.items()
+        }
+
+
+def read_all(rows: JudgementRows, files: Iterable[Path], weight: float) -> None:
+    """Adds the requests that the reader finds with the models in the tree."""
+    for file in files:
+        for started, turns, wanted in read_wanted(file):
+            rows.add(read_requests(turns, started)[0], wanted, weight)
+            clear_caches()
+
+
 def save(model: ClauseModel, path: Path) -> None:
     """One feature a line, so that a change of the weights can be looked through."""
     weights = ",\n".join(
@@ -351,43 +542,45 @@ def save(model: ClauseModel, path: Path) -> None:
     path.write_text(f'{head[:-1]}, "weights": {{\n{weights}\n}}}}\n', "utf-8")
 
 
-def read_lessons(paths: Iterable[Path]) -> tuple[list[Lesson], list[Lesson]]:
-    """Marked calls, and labelled ones that are not kept unread."""
-    marked, labelled = [], []
-    for path in paths:
-        for file in sorted(path.rglob("*.txt")):
-            marked += list(read_marked(file))
-        unread = {
-            name
-            for file in path.rglob("UNREAD")
-            for name in file.read_text("utf-8").split()
-        }
-        labelled += [
-            read_labelled(file)
-            for file in sorted(path.rglob("[A-Z]*[0-9].json"))
-            if file.stem not in unread
-        ]
-    return marked, labelled
-
-
-def main(paths: list[Path], target: Path) -> None:
-    marked, labelled = read_lessons(paths)
-    of_requests = [(lesson, 1.0) for lesson in marked if not lesson.is_of_facts]
-    acts = train(of_requests)
-    if labelled:
-        for lesson in labelled:
-            relabel(lesson, acts)
-        acts = train([*of_requests, *((one, LABELLED_WEIGHT) for one in labelled)])
-    facts, kinds = train_facts([*marked, *labelled])
-    for name, model in (("acts", acts), ("facts", facts), ("fact_kinds", kinds)):
-        save(model, target / f"{name}.json")
+def save_all(models: Mapping[ModelName, ClauseModel]) -> None:
+    for name, model in models.items():
+        save(model, WEIGHTS / f"{name}.json")
         print(f"{name}: {len(model.weights)} features")
+
+
+def list_files(paths: Iterable[Path], pattern: str) -> list[Path]:
+    return [file for path in paths for file in sorted(path.rglob(pattern))]
+
+
+def main(paths: list[Path]) -> None:
+    of_marks = list_files(paths, "*.txt")
+    of_labels = list_files(paths, "[A-Z]*[0-9].json")
+    marked = [lesson for file in of_marks for lesson in read_marked(file)]
+    labelled = {file: read_labelled(file) for file in of_labels}
+    of_requests = [(lesson, 1.0) for lesson in marked if not lesson.is_of_facts]
+    first = train(of_requests)
+    for lesson in labelled.values():
+        relabel(lesson, first)
+
+    def train_acts(files: Iterable[Path]) -> None:
+        more = ((labelled[file], LABELLED_WEIGHT) for file in files)
+        save_all({"acts": train([*of_requests, *more])})
+        clause_model.load_clause_model.cache_clear()
+
+    rows = JudgementRows()
+    for group in range(GROUPS):
+        unseen = [file for file in of_labels if ord(file.stem[0]) % GROUPS == group]
+        train_acts(set(of_labels).difference(unseen))
+        read_all(rows, unseen, 1.0)
+    train_acts(of_labels)
+    of_requests_only = [file for file in of_marks if "facts" not in file.parts]
+    read_all(rows, of_requests_only, MARKED_WEIGHT)
+    facts, kinds = train_facts([*marked, *labelled.values()])
+    save_all({"facts": facts, "fact_kinds": kinds, **rows.fit()})
     print(f"from {len(marked)} marked and {len(labelled)} labelled calls")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("paths", nargs="+", type=Path)
-    parser.add_argument("--to", type=Path, default=WEIGHTS)
-    given = parser.parse_args()
-    main(given.paths, given.to)
+    main(parser.parse_args().paths)

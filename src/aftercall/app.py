@@ -6,6 +6,7 @@ from functools import cached_property, partial
 
 import httpx2
 
+from aftercall.bridge.hosted_calls import HostedCalls
 from aftercall.briefing.cache import BriefingCache
 from aftercall.briefing.composer import Composer
 from aftercall.clock import Clock, SystemClock
@@ -29,9 +30,9 @@ from aftercall.journal.presence import Presence
 from aftercall.journal.recorder import ResumeStates
 from aftercall.journal.recording_files import RecordingStore
 from aftercall.journal.store import CallStore
+from aftercall.llm.long_calls import ReadingProcess
 from aftercall.llm.model.client import ModelClient
 from aftercall.llm.reader import Reader
-from aftercall.llm.reading_process import ReadingProcess
 from aftercall.log import get_logger
 from aftercall.memory.documents import DocumentStore, RememClient
 from aftercall.memory.embedding import Embedder, load_embedder
@@ -40,6 +41,7 @@ from aftercall.memory.fact_store import FactStore
 from aftercall.memory.judge import CallJudge, load_judge
 from aftercall.memory.pins.board import PinBoard
 from aftercall.memory.search import FactRecall, MemorySearch, find_similar_facts
+from aftercall.overload import LoadLimits
 from aftercall.postcall.recordings import RecordingFetcher
 from aftercall.postcall.runner import StepRunner
 from aftercall.postcall.steps import StepContext
@@ -48,18 +50,18 @@ from aftercall.privacy.erase import Eraser
 from aftercall.privacy.export import Exporter
 from aftercall.privacy.rebuild import Rebuilder
 from aftercall.privacy.retention import Retention
+from aftercall.reconcile import Reconciler
 from aftercall.settings import Settings
 from aftercall.speech.kit import SpeechKit
 from aftercall.stores import Stores
 from aftercall.upkeep import Upkeep, format_failure, list_reported_failures
 from aftercall.who.register import CallerRegister
-from aftercall.who.trust import PasscodeTryLedger
 from aftercall.work.context import WorkContext
+from aftercall.work.events import EventView, Webhooks, make_webhooks
 from aftercall.work.health import HealthReport, HealthStore, report
 from aftercall.work.run_store import RunStore
 from aftercall.work.sinks.router import make_sinks
 from aftercall.work.store import DeliveryStore, FollowUpStore
-from aftercall.work.view import FollowUpNews
 
 log = get_logger("app")
 
@@ -85,28 +87,13 @@ class App:
     documents: DocumentStore
     register: CallerRegister
     pins: PinBoard
+    composer: Composer
     model_client: ModelClient | None = None
     remem: RememClient | None = None
     transport: httpx2.AsyncBaseTransport | None = None
     """How carriers are reached; tests put the lab here."""
     speech_kit: SpeechKit | None = None
     """The receptionist's own speech; None if it has none or another engine speaks."""
-
-    @cached_property
-    def composer(self) -> Composer:
-        return Composer(
-            self.settings,
-            self.store,
-            self.steps,
-            self.archive,
-            self.resume,
-            self.clock,
-            FollowUpNews(self.settings, FollowUpStore(self.database)),
-            self.facts,
-            self.pins,
-            self.briefings,
-            self.register,
-        )
 
     @cached_property
     def phone(self) -> Phone:
@@ -156,9 +143,16 @@ class App:
             RunStore(self.database),
             FollowUpStore(self.database),
             DeliveryStore(self.database, self.presence),
-            make_sinks(self.settings, self.clock),
+            make_sinks(self.settings, self.clock)
+            | {hook.name: hook for hook in self.webhooks.hooks},
             CorrectionStore(self.database),
+            self.webhooks,
         )
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        view = EventView(self.store, FollowUpStore(self.database), self.facts)
+        return make_webhooks(self.settings.events, self.database, view, self.clock)
 
     @cached_property
     def corrections(self) -> Corrections:
@@ -226,6 +220,21 @@ class App:
         return Rebuilder(self.database, self.step_runner)
 
     @cached_property
+    def hosted_calls(self) -> HostedCalls:
+        lease_s = self.settings.live.platform_lease_s
+        return HostedCalls(self.phone.remote_calls, self.journal, lease_s)
+
+    @cached_property
+    def reconciler(self) -> Reconciler:
+        return Reconciler(
+            self.settings,
+            self.database,
+            self.clock,
+            self.hosted_calls.take_report,
+            self.transport,
+        )
+
+    @cached_property
     def health(self) -> HealthStore:
         return HealthStore(self.database)
 
@@ -233,10 +242,24 @@ class App:
     def upkeep(self) -> Upkeep:
         return Upkeep(self.clock)
 
-    def report_health(self) -> HealthReport:
-        window_s = self.settings.reconnect_window_s
+    @cached_property
+    def load(self) -> LoadLimits:
+        return LoadLimits(
+            self.settings.limits,
+            self.clock,
+            lambda: {
+                (one.call.source, one.call.sid) for one in self.journal.live_recorders
+            },
+            self.steps.count_due,
+        )
+
+    def report_health(self, *, only_open: bool = False) -> HealthReport:
         return report(
-            self.health, self.clock.now(), window_s, self._list_upkeep_failures()
+            self.health,
+            self.clock.now(),
+            self.settings.reconnect_window_s,
+            self._list_upkeep_failures(),
+            only_open=only_open,
         )
 
     def _list_upkeep_failures(self) -> list[str]:
@@ -247,7 +270,8 @@ class App:
             if outage
             else []
         )
-        lines += [format_failure(failure) for failure in self.upkeep.failures]
+        own = (*self.upkeep.failures, *self.load.refusals)
+        lines += [format_failure(failure) for failure in own]
         return lines + list_reported_failures(self.presence, self.clock.now())
 
     def warm_up(self) -> None:
@@ -299,10 +323,7 @@ def build(
         database.close()
         raise
     presence = stores.presence
-    resume = ResumeStates(database, settings.reconnect_window_s)
     model_client = make_model_client(settings)
-    pins = PinBoard(settings, database, facts, clock)
-    tries = PasscodeTryLedger(settings, database, clock)
     process = ReadingProcess()
     app = App(
         settings=settings,
@@ -316,16 +337,17 @@ def build(
         journal=build_journal(
             settings, store, database, archive, presence, clock, database_timeout_s
         ),
-        resume=resume,
+        resume=stores.composer.resume,
         reader=make_reader(
             settings, model_client, database, clock, stores.vault, process
         ),
         reading_process=process,
-        briefings=BriefingCache(database),
+        briefings=stores.composer.cache,
         facts=facts,
         documents=DocumentStore(database),
-        register=CallerRegister(settings, store, tries),
-        pins=pins,
+        register=stores.register,
+        pins=stores.pins,
+        composer=stores.composer,
         model_client=model_client,
         remem=RememClient(settings.remem) if settings.remem.api_key else None,
         speech_kit=load_speech_kit(settings),

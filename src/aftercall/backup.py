@@ -15,17 +15,18 @@ import tarfile
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from aftercall import __version__
 from aftercall.clock import format_instant
+from aftercall.db.audit_log import archive_chain
 from aftercall.db.connect import Database
 from aftercall.db.dump import (
     OWN_DATABASE_FILE,
@@ -41,7 +42,12 @@ from aftercall.db.upgrade import (
     finish_restore,
     refuse_newer,
 )
-from aftercall.disk import open_locked, sync_folder, translated_errors, try_locked
+from aftercall.disk import (
+    create_from_blocks,
+    open_work_folder,
+    sync_folder,
+    translated_errors,
+)
 from aftercall.durable import (
     ENGINE_DATABASE_FILE,
     ENGINE_SCHEMA,
@@ -164,6 +170,7 @@ class _KnownFiles:
     sealed: frozenset[str]
     """Archive files of sealed calls, with their addenda."""
     recordings: tuple[str, ...]
+    tombstones: int  # in the chain of a bucket
 
     @classmethod
     def read(cls, connection: Connection) -> "_KnownFiles":
@@ -176,7 +183,9 @@ class _KnownFiles:
             names |= {make_addendum_name(name, n) for n in range(1, addenda + 1)}
         here = select(recordings.c.path).where(recordings.c.state == "here")
         paths = tuple(path for (path,) in connection.execute(here) if path)
-        return cls(len(rows), frozenset(names), paths)
+        erased = select(func.count()).where(archive_chain.c.is_erased)
+        tombstones = connection.execute(erased).scalar() or 0
+        return cls(len(rows), frozenset(names), paths, tombstones)
 
 
 def make_backup(
@@ -190,7 +199,7 @@ def make_backup(
     name = f"{_PREFIX}{now:%Y%m%dT%H%M%SZ}{_SUFFIX}"
     with (
         translated_errors(name, f"folder {to}", BackupFailed),
-        _work_folder(to) as work,
+        open_work_folder(to, _PREFIX) as work,
     ):
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
@@ -207,23 +216,6 @@ def make_backup(
         (work / name).rename(to / name)
         sync_folder(to)
     return report
-
-
-@contextmanager
-def _work_folder(to: Path) -> Iterator[Path]:
-    """A hidden folder beside the backup. What a crash left of others is removed."""
-    for left in to.glob(f".{_PREFIX}*"):
-        with try_locked(left / "lock") as is_ours:
-            if is_ours:
-                shutil.rmtree(left, ignore_errors=True)
-    work = to / f".{_PREFIX}{os.getpid()}"
-    work.mkdir(mode=0o700)
-    lock = open_locked(work / "lock")
-    try:
-        yield work
-    finally:
-        os.close(lock)
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def _write_backup(
@@ -245,16 +237,19 @@ def _write_backup(
             known = _KnownFiles.read(connection)
         for copied in sorted(dump.iterdir()):
             writer.add_file(f"database/{copied.name}", copied)
-        kept, faults = _add_archive(writer, home, lines_before, known)
+        kept, faults = _add_archive(writer, settings, lines_before, known)
         writer.add_folder("home", home, without=_ADDED_APART)
         pages = settings.workspace or home / "workspace"
         writer.add_folder("home/workspace", pages.resolve())
         faults += [
             f"{path}: the database lists this recording, but it is not there"
             for path in known.recordings
-            if f"home/{path}" not in writer.hashes
+            if f"home/{path}" not in writer.hashes and not settings.archive.url
         ]
-        if any(link and link.erased for link in _parse(_read_chain(home)[kept:])):
+        with database.read() as connection:
+            is_erasing = _KnownFiles.read(connection).tombstones != known.tombstones
+        newer = _parse(_read_chain(home)[kept:])
+        if is_erasing or any(link and link.erased for link in newer):
             raise _CallerErased
         files, has_key = len(writer.hashes), f"home/{KEY_FILE}" in writer.hashes
         writer.add_bytes(LIST_NAME, _to_json(writer.hashes))
@@ -301,12 +296,18 @@ def _parse(lines: list[bytes]) -> Iterator[ChainLink | None]:
 
 
 def _add_archive(
-    writer: _BackupWriter, home: Path, lines_before: int, known: _KnownFiles
+    writer: _BackupWriter, settings: Settings, lines_before: int, known: _KnownFiles
 ) -> tuple[int, list[str]]:
     """Adds the chain, cut behind the last line that the copied database needs, and the files of
     its lines; returns the number of lines, and the faults.
     """
+    home = settings.home
     lines = _read_chain(home)
+    if (
+        settings.archive.url
+    ):  # a bucket is no part of a home; this waits to be moved there
+        writer.add_folder("home/archive", home / "archive")
+        return len(lines), []
     links = list(_parse(lines))
     needed = (
         n for n, link in enumerate(links, 1) if link and link.name in known.sealed
@@ -418,7 +419,7 @@ def restore_backup(settings: Settings, file: Path, now: datetime) -> BackupHeade
             shutil.rmtree(stage, ignore_errors=True)
             (stage / "home").mkdir(mode=0o700, parents=True)
             for name, mtime, blocks in read_backup(file):
-                _write_file(stage / name, blocks, mtime)
+                create_from_blocks(stage / name, blocks, mtime)
                 fault_point("restore.after_file")
             _refuse_key(settings, header, stage / "home")
             if header.database == "sqlite":
@@ -460,16 +461,6 @@ def _refuse_key(settings: Settings, header: BackupHeader, home: Path) -> None:
         )
     if _fingerprint(settings.model_copy(update={"home": home})) != header.key:
         raise BackupRefused("AFTERCALL_SECRET_KEY is not the key of this backup")
-
-
-def _write_file(path: Path, blocks: Iterator[bytes], mtime: float) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-    ) as file:
-        for block in blocks:
-            file.write(block)
-    os.utime(path, (mtime, mtime))
 
 
 def _place_sqlite(stage: Path, home: Path) -> None:

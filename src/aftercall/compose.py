@@ -14,6 +14,7 @@ from sqlalchemy import delete, select
 
 from aftercall.bridge.pending_calls import PendingCalls
 from aftercall.bridge.remote_call import RemoteCallParts, RemoteCalls
+from aftercall.bridge.switchboard import CallIntake, Switchboard
 from aftercall.bridge.turn_call import TurnCallParts
 from aftercall.bridge.voice_call import VoiceCallParts
 from aftercall.briefing.composer import Composer, brief_ring
@@ -29,19 +30,27 @@ from aftercall.engine.openai_realtime import OpenAIRealtime
 from aftercall.engine.receptionist import ModelReceptionist, Receptionist
 from aftercall.engine.spoken_turns import SpokenTurnEngine
 from aftercall.engine.voice import VoiceEngine
-from aftercall.errors import ConfigError, SecretUnreadable
+from aftercall.errors import AftercallError, ConfigError, SecretUnreadable
 from aftercall.journal.archive import Archive
+from aftercall.journal.handover import Handovers
 from aftercall.journal.journal import Journal
 from aftercall.journal.presence import Presence
 from aftercall.journal.recorder import JournalInserter, ResumeState, ResumeStates
 from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore
-from aftercall.llm.model.client import ModelClient, choose_model
-from aftercall.llm.model.completion import CachedAnswer, Usage
+from aftercall.llm.checked_reader import CheckedReader
+from aftercall.llm.long_calls import ReadingProcess
+from aftercall.llm.model.client import (
+    AnswerCache,
+    CachedAnswer,
+    ModelClient,
+    Usage,
+    choose_model,
+)
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.reader import MaskedReader, Reader
-from aftercall.llm.reading_process import ReadingProcess
 from aftercall.llm.rules.reader import RulesReader
+from aftercall.log import get_logger
 from aftercall.memory.search import FactRecall
 from aftercall.memory.vault import Vault
 from aftercall.model.briefing import Briefing
@@ -52,6 +61,8 @@ from aftercall.speech.kit import SpeechKit, find_missing, make_speech_kit
 from aftercall.who.identity import CallerReception
 from aftercall.who.register import CallerRegister
 from aftercall.who.trust import PasscodeMask, TrustPolicy
+
+log = get_logger("phone")
 
 
 class AnswerStore:
@@ -102,6 +113,7 @@ def build_journal(
 ) -> Journal:
     return Journal(
         store,
+        Handovers(database, store, presence, clock),
         JournalInserter(database),
         archive,
         presence,
@@ -118,6 +130,16 @@ def make_model_client(settings: Settings) -> ModelClient | None:
     return ModelClient(choice) if choice else None
 
 
+def choose_reader(
+    client: ModelClient | None, rules: RulesReader, answers: AnswerCache | None = None
+) -> Reader:
+    if client is None:
+        return rules
+    if client.checks_rules:
+        return CheckedReader(rules, client, answers)
+    return ModelReader(client, answers)
+
+
 def make_reader(
     settings: Settings,
     client: ModelClient | None,
@@ -126,9 +148,9 @@ def make_reader(
     vault: Vault,
     process: ReadingProcess,
 ) -> Reader:
-    reader: Reader = RulesReader(process)
-    if client is not None:
-        reader = ModelReader(client, AnswerStore(database, clock, vault))
+    reader = choose_reader(
+        client, RulesReader(process), AnswerStore(database, clock, vault)
+    )
     passcode = settings.work.passcode
     return (
         MaskedReader(reader, PasscodeMask(passcode.get_secret_value()))
@@ -139,6 +161,8 @@ def make_reader(
 
 @dataclass(frozen=True)
 class Phone:
+    """Everything that answers calls, put together from the settings."""
+
     settings: Settings
     clock: Clock
     journal: Journal
@@ -165,6 +189,11 @@ class Phone:
             return None
         return TelnyxRest(self.settings.telnyx, self.clock, self.transport)
 
+    def is_audible(self, call_id: str) -> bool:
+        """Whether one can listen: the call is live, and its audio runs through this process."""
+        parts = self.voice_parts
+        return parts is not None and parts.taps.is_audible(call_id)
+
     async def close(self) -> None:
         for carrier in (self.twilio, self.telnyx):
             if carrier is not None:
@@ -182,7 +211,7 @@ class Phone:
         """What a call of texts uses."""
         receptionist = Receptionist(RulesReader(), self.clock, self.settings.zone)
         engine: Receptionist | ModelReceptionist = receptionist
-        if self.model_client:
+        if self.model_client and not self.model_client.checks_rules:
             engine = ModelReceptionist(
                 self.model_client, receptionist, self.settings.zone
             )
@@ -231,11 +260,56 @@ class Phone:
         )
 
     @cached_property
+    def intake(self) -> CallIntake:
+        return CallIntake(self.journal, self.clock, self.settings.bridge.finish_s)
+
+    @cached_property
     def pending_calls(self) -> PendingCalls:
-        """Calls that wait for their media socket, which comes to the same process."""
+        """Calls that wait for their media socket."""
         tokens = StreamTokens(SecretStr(load_key(self.settings).hex()), self.clock)
         greeting = self.settings.receptionist.greeting
         return PendingCalls(self.journal, self.brief, greeting, tokens, self.clock)
+
+    @cached_property
+    def switchboards(self) -> dict[str, Switchboard]:
+        """Of each carrier, the calls that it asks about turn by turn."""
+        return {
+            source: Switchboard(self.turn_parts, self.clock, source)
+            for source in ("twilio", "telnyx")
+        }
+
+    async def end_call(self, source: str, sid: str, reason: str) -> None:
+        """A carrier reports that a call is over, which may be live in another process."""
+        is_ended = await self.pending_calls.end(source, sid, reason)
+        if source in self.switchboards and not is_ended:
+            is_ended = await self.switchboards[source].end(sid, reason)
+        handovers = self.journal.handovers
+        if is_ended or not handovers.is_shared:
+            return
+        try:
+            row = await asyncio.to_thread(handovers.take_ended, source, sid, reason)
+            if row is not None:
+                await asyncio.to_thread(self.journal.seal_abandoned, row)
+        except AftercallError as error:
+            log.error("the end of a call could not be stored", error=error.code)
+
+    async def follow_handovers(self) -> None:
+        """Lets go of the calls that other processes took, ends those that others saw end."""
+        handovers = self.journal.handovers
+        recorders = {one.call.id: one for one in self.journal.live_recorders}
+        if not handovers.is_shared or not recorders:
+            return
+        changes = await asyncio.to_thread(handovers.list_changes, list(recorders))
+        for call_id, reason in changes:
+            call = recorders[call_id].call
+            sid = str(call.metadata.get("call_sid", call.sid))
+            if reason is not None:
+                await self.end_call(call.source, sid, reason)
+                continue
+            self.journal.release(recorders[call_id])
+            self.pending_calls.forget(call)
+            if call.source in self.switchboards:
+                self.switchboards[call.source].forget(sid)
 
     async def brief(self, call: LiveCall) -> tuple[ResumeState | None, Briefing]:
         """The briefing of a call that rings now. Uses up the greeting that was left."""

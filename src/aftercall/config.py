@@ -1,10 +1,14 @@
 """Reads the settings: one TOML file, overridden by the environment, once at start.
 
+What people change on the settings page is in `settings.toml` in the home: over the TOML file,
+below the environment.
+
 `[section] name` in the file is `AFTERCALL_<SECTION>_<NAME>` in the environment; settings of
 providers keep the names their users know.
 """
 
 import difflib
+import json
 import os
 import re
 import tomllib
@@ -16,13 +20,37 @@ from typing import Any
 from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
-from aftercall.errors import ConfigError
+from aftercall.errors import ConfigError, RefusedInput
 from aftercall.settings import Settings, find_zone
 from aftercall.settings.fields import Env, Section
 
 ENV_PREFIX = "AFTERCALL_"
 _HOST = re.compile(r"(https?://)(?:[^/@]*@)?([^/?#@]+)")
+_HIDDEN_PAIRS = ("_EVENTS_WEBHOOKS", "_EVENTS_SECRETS")
 COMMAND_SETTINGS = ("agent.command", "mcp.command")
+# Not settings of the server: its agents read two of them, our tests the others.
+OTHER_NAMES = ("AFTERCALL_URL", "AFTERCALL_SPOOL", "AFTERCALL_FAULT", "AFTERCALL_SOAK")
+PAGE_FILE = "settings.toml"
+PAGE_ORIGIN = "the settings page"
+PAGE_SETTINGS = (
+    "timezone",
+    "reconnect_window_s",
+    "receptionist.greeting",
+    "work.policy",
+    "work.daily_limit",
+    "work.hold_days",
+    "work.undo_s",
+    "work.dry_run",
+    "work.reminder_hour",
+    "briefing.calls",
+    "briefing.facts",
+    "memory.pin_after",
+    "memory.pin_stale_days",
+    "bridge.silence_prompt_s",
+    "bridge.silence_goodbye_s",
+    "bridge.max_duration_s",
+)
+"""Those that the page may change: none opens a door, runs a command or deletes anything."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +69,8 @@ class SettingValue:
             secret = self.value.get_secret_value()
             host = _HOST.match(secret) if self.key.endswith(".url") else None
             return f"{host[1]}{host[2]}/… (rest hidden)" if host else "(set, hidden)"
+        if isinstance(self.value, dict) and self.env.endswith(_HIDDEN_PAIRS):
+            return ", ".join(f"{name} (hidden)" for name in self.value)
         if self.value is None:
             return ""
         return re.sub(r"(://[^:/@]*:)[^@]*@", r"\1***@", str(self.value))
@@ -61,7 +91,10 @@ def load_config(
     path = file or Path("aftercall.toml")
     is_read = bool(file) or path.is_file()
     text = _read_text(path) if is_read else ""
-    loaded = parse_config(text, path, os.environ if environ is None else environ)
+    environ = os.environ if environ is None else environ
+    loaded = parse_config(text, path, environ)
+    if changed := read_page_settings(loaded.settings.home):
+        loaded = parse_config(text, path, environ, changed)
     named = [value.key for value in loaded.values if value.origin == str(path)]
     commands = [key for key in COMMAND_SETTINGS if key in named]
     warnings = loaded.warnings
@@ -70,8 +103,16 @@ def load_config(
     return replace(loaded, warnings=warnings, file=path if is_read else None)
 
 
-def parse_config(text: str, path: Path, environ: Mapping[str, str]) -> LoadedConfig:
-    """The settings in the text of a file. `path` is named in errors; nothing is read there."""
+def parse_config(
+    text: str,
+    path: Path,
+    environ: Mapping[str, str],
+    changed: Mapping[str, str] | None = None,
+) -> LoadedConfig:
+    """The settings in the text of a file. `path` is named in errors; nothing is read there.
+
+    `changed` is what people changed on the settings page.
+    """
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -81,15 +122,53 @@ def parse_config(text: str, path: Path, environ: Mapping[str, str]) -> LoadedCon
     for key, env, _ in list_settings():
         if _get(data, key) is not None:
             origins[key] = str(path)
+        if changed and key in changed:
+            _set(data, key, changed[key])
+            origins[key] = PAGE_ORIGIN
         if environ.get(env, "") != "":
             _set(data, key, environ[env])
             origins[key] = env
-    try:
-        settings = Settings.model_validate(data)
-    except ValidationError as error:
-        raise _to_config_error(error, origins) from None
+    settings = _validate(data, origins)
     warnings = tuple(_warnings(settings, environ))
     return LoadedConfig(settings, describe_settings(settings, origins), warnings)
+
+
+def read_page_settings(home: Path) -> dict[str, str]:
+    """What was changed on the settings page, as it was typed."""
+    path = home / PAGE_FILE
+    if not path.is_file():
+        return {}
+    try:
+        data = tomllib.loads(_read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: is not valid TOML ({error})") from None
+    return {key: str(data[key]) for key in PAGE_SETTINGS if key in data}
+
+
+def change_page_settings(settings: Settings, key: str, typed: str) -> str:
+    """The text of PAGE_FILE with one setting changed, or left out if nothing is typed."""
+    if key not in PAGE_SETTINGS:
+        raise RefusedInput("key", "is not a setting that the page changes")
+    changed = read_page_settings(settings.home) | {key: typed.strip()}
+    kept = {name: value for name, value in changed.items() if value}
+    data = settings.model_dump()
+    for name, value in kept.items():
+        _set(data, name, value)
+    try:
+        _validate(data, {})
+    except ConfigError as error:
+        raise RefusedInput("value", str(error).removeprefix("settings: ")) from None
+    if key == "timezone" and typed.strip() and find_zone(typed.strip()) is None:
+        raise RefusedInput("value", f"{typed.strip()} is not a known time zone")
+    lines = [f"{json.dumps(name)} = {json.dumps(text)}" for name, text in kept.items()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _validate(data: dict[str, Any], origins: Mapping[str, str]) -> Settings:
+    try:
+        return Settings.model_validate(data)
+    except ValidationError as error:
+        raise _to_config_error(error, origins) from None
 
 
 def describe_settings(
@@ -177,9 +256,8 @@ def _warnings(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     if find_zone(settings.timezone) is None:
         yield f"timezone: {settings.timezone!r} is not a known zone; UTC is used"
     known = [env for _, env, _ in list_settings()]
-    ignored = {*known, "AFTERCALL_FAULT", "AFTERCALL_SOAK"}
     for name in sorted(environ):
-        if name.startswith(ENV_PREFIX) and name not in ignored:
+        if name.startswith(ENV_PREFIX) and name not in (*known, *OTHER_NAMES):
             yield f"{name}: no such setting{_nearest(name, known)}"
 
 

@@ -7,7 +7,7 @@ that is killed in between leaves a pending correction, whose pages are written l
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime, time, tzinfo
 from functools import cached_property
 from typing import Any
 
@@ -40,6 +40,7 @@ from aftercall.memory.fact_corrections import (
     make_missed_draft,
     reopen_decision,
     restore_fact,
+    retire_fact,
     settle_fact,
     undo_correction,
 )
@@ -69,6 +70,8 @@ FIRST_DAY = date(2000, 1, 1)
 
 @dataclass(frozen=True)
 class Corrections:
+    """What people put right; it wins over every later reading and can be undone."""
+
     settings: Settings
     database: Database
     clock: Clock
@@ -222,6 +225,18 @@ class Corrections:
             who,
             "restored",
             lambda ledger, made: restore_fact(ledger, fact_id, made),
+        )
+
+    def retire(self, fact_id: str, who: str, since: str = "") -> Correction:
+        """A fact is no longer true: since the beginning of a day, or since now."""
+        now, at = self.clock.now(), _read_day_start(since, self.settings.zone)
+        if at and at > now:
+            raise RefusedInput("since", "lies in the future")
+        return self._change_fact(
+            fact_id,
+            who,
+            "retired",
+            lambda ledger, made: retire_fact(ledger, fact_id, at or now, made),
         )
 
     def _change_fact(
@@ -473,3 +488,12 @@ def _read_due(new: str | None) -> str | None:
     if problem:
         raise RefusedInput("new", "is not a day like 2026-02-17, nor an instant")
     return due
+
+
+def _read_day_start(text: str, zone: tzinfo) -> datetime | None:
+    if not text:
+        return None
+    try:
+        return datetime.combine(date.fromisoformat(text), time(), zone)
+    except ValueError:
+        raise RefusedInput("since", "is not a day like 2026-02-17") from None

@@ -4,8 +4,9 @@ import errno
 import fcntl
 import os
 import secrets
+import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -71,6 +72,17 @@ def replace_synced(path: Path, data: bytes, mode: int = 0o600) -> None:
         os.close(file)
     temporary.replace(path)
     sync_folder(path.parent)
+
+
+def create_from_blocks(path: Path, blocks: Iterable[bytes], mtime: float) -> None:
+    """Creates a file, and its folders, with this time; the caller syncs it."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+    ) as file:
+        for block in blocks:
+            file.write(block)
+    os.utime(path, (mtime, mtime))
 
 
 def append_synced(file: int, data: bytes) -> None:
@@ -145,3 +157,23 @@ def try_locked(path: Path) -> Iterator[bool]:
         yield lock_file(file, wait=False) and path.exists()
     finally:
         os.close(file)
+
+
+@contextmanager
+def open_work_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """A hidden folder that goes at the end. What a crash left of others is removed.
+
+    Its lock ends with the process, so that others see whether it is still in use.
+    """
+    for left in parent.glob(f".{prefix}*"):
+        with try_locked(left / "lock") as is_ours:
+            if is_ours:
+                shutil.rmtree(left, ignore_errors=True)
+    work = parent / f".{prefix}{os.getpid()}"
+    work.mkdir(mode=0o700)
+    lock = open_locked(work / "lock")
+    try:
+        yield work
+    finally:
+        os.close(lock)
+        shutil.rmtree(work, ignore_errors=True)

@@ -98,9 +98,11 @@ def _check_reader(settings: Settings) -> Check:
         choice = choose_model(settings)
     except AftercallError as error:
         return Check("reader", "fail", str(error))
-    return Check(
-        "reader", "ok", f"calls are read by {choice.name if choice else 'rules'}"
-    )
+    if choice and choice.checks_rules:
+        told = f"calls are read by rules, checked by {choice.name}"
+    else:
+        told = f"calls are read by {choice.name if choice else 'rules'}"
+    return Check("reader", "ok", told)
 
 
 def _check_speech() -> Check:

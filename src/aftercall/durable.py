@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
+from datetime import datetime
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
@@ -25,6 +26,7 @@ from dbos import (
     WorkflowHandleAsync,
 )
 from sqlalchemy import Engine, create_engine, event, inspect
+from sqlalchemy.exc import ProgrammingError
 
 from aftercall.errors import AftercallError, to_aftercall_error
 from aftercall.log import capture_library_logs, get_logger, get_place
@@ -38,6 +40,7 @@ RESULT_POLL_INTERVAL_S = 60.0
 ENGINE_DATABASE_FILE = "work.db"
 ENGINE_SCHEMA = "dbos"
 DELETE_BATCH_SIZE = 200
+MAX_DELETED_AT_ONCE = 10_000
 CLOSE_TIMEOUT_S = 5.0
 REQUEUE_TIMEOUT_S = 5.0
 MAX_THREADS = 32  # the engine makes its pool the default of the loop
@@ -210,6 +213,11 @@ async def launch(settings: Settings, process: str) -> None:
         await DBOS.register_queue_async(name, **options, on_conflict="always_update")
 
 
+def is_launched() -> bool:
+    """False in a process that serves pages only, as tests do."""
+    return _engine is not None
+
+
 def _update_queues(settings: Settings) -> None:
     """Store the queue options before the launch: the first poll reads stored options."""
     if not _has_engine_tables(settings):
@@ -220,8 +228,9 @@ def _update_queues(settings: Settings) -> None:
         application_name=APPLICATION_NAME,
     )
     try:
-        for name, options in _queue_options.items():
-            client.register_queue(name, **options, on_conflict="always_update")
+        with suppress(ProgrammingError):  # another process is making the tables
+            for name, options in _queue_options.items():
+                client.register_queue(name, **options, on_conflict="always_update")
     finally:
         client.destroy()
 
@@ -304,6 +313,11 @@ async def start_workflow(
     run.add_done_callback(direct_runs.discard)
 
 
+def count_free_places(queue: str, max_direct: int) -> int:
+    """How many workflows `start_workflow` would start without their queue."""
+    return max(0, max_direct - len(_direct_runs.get(queue, ())))
+
+
 async def _wait_for(handle: WorkflowHandleAsync[None]) -> None:
     with suppress(Exception):  # the edge of a workflow: its failure is on record
         await handle.get_result(polling_interval_sec=RESULT_POLL_INTERVAL_S)
@@ -345,6 +359,28 @@ async def delete_workflow(workflow_id: str) -> None:
     """Delete an ended workflow, so that it can be started again with the same id."""
     if await DBOS.get_workflow_status_async(workflow_id) is not None:
         await DBOS.delete_workflow_async(workflow_id)
+
+
+async def delete_finished(before: datetime) -> int:
+    """Delete workflows that ended before a time, oldest first; returns their number.
+
+    Our own tables say what was done. An ended workflow is kept for a while only because one
+    that is started twice then runs once.
+    """
+    deleted = 0
+    while deleted < MAX_DELETED_AT_ONCE:
+        ended = await DBOS.list_workflows_async(
+            status=["SUCCESS", "ERROR", "CANCELLED"],
+            completed_before=before.isoformat(),
+            limit=DELETE_BATCH_SIZE,
+            load_input=False,
+            load_output=False,
+        )
+        if not ended:
+            break
+        await DBOS.delete_workflows_async([status.workflow_id for status in ended])
+        deleted += len(ended)
+    return deleted
 
 
 def delete_workflows(settings: Settings, id_prefixes: Sequence[str]) -> int:

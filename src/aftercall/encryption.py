@@ -244,10 +244,14 @@ def open_cipher(settings: Settings) -> FileCipher:
 def read_decrypted(path: Path, cipher: FileCipher) -> Iterator[bytes]:
     """A file's clear bytes in blocks, encrypted or not."""
     with path.open("rb") as file:
-        start = file.read(len(MAGIC))
-        file.seek(0)
-        if is_encrypted(start):
-            yield from cipher.read(file)
-            return
-        while block := file.read(MAX_BLOCK_BYTES):
-            yield block
+        yield from decrypt_blocks(file, cipher)
+
+
+def decrypt_blocks(file: BinaryIO, cipher: FileCipher) -> Iterator[bytes]:
+    start = file.read(len(MAGIC))
+    file.seek(0)
+    if is_encrypted(start):
+        yield from cipher.read(file)
+        return
+    while block := file.read(MAX_BLOCK_BYTES):
+        yield block

@@ -157,6 +157,14 @@ class TooLate(AftercallError):
     http_status = 503
 
 
+class Overloaded(AftercallError):
+    """A limit of this process is reached (`[limits]`, `database.connections`); try later."""
+
+    code = "overload"
+    retryable = True
+    http_status = 503
+
+
 class EngineLost(AftercallError):
     """The voice engine failed or was late; the caller hears an apology, the call is kept."""
 
@@ -223,6 +231,13 @@ class StorageFull(ArchiveError):
     code = "storage.full"
     retryable = True
     http_status = 507
+
+
+class ObjectStoreUnreachable(ArchiveError):
+    """The object store did not answer; sealed calls wait in the database until it does."""
+
+    code = "archive.unreachable"
+    retryable = True
 
 
 class ChainBroken(ArchiveError):
@@ -337,19 +352,13 @@ class RecordingRefused(RecordingError):
     code = "recording.refused"
 
 
-class WireError(AftercallError):
-    """A command could not be sent over a carrier's media socket."""
-
-    code = "wire"
-
-
-class StreamNotOpen(WireError):
+class StreamNotOpen(AftercallError):
     """The media stream has not started, was refused or is over."""
 
     code = "wire.not_open"
 
 
-class AudioTooLong(WireError):
+class AudioTooLong(AftercallError):
     """More audio in one command than a carrier takes in one frame; split it."""
 
     code = "wire.too_long"
@@ -406,14 +415,6 @@ class ScenarioRefused(TesterError):
         self.line = line
         self.field = field
         self.reason = reason
-
-    def as_json(self) -> dict[str, str | int]:
-        return {
-            "file": self.source,
-            "line": self.line,
-            "field": self.field,
-            "reason": self.reason,
-        }
 
 
 class UnknownTestName(NotFound):

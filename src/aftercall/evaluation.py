@@ -14,7 +14,8 @@ from aftercall.errors import AftercallError, RefusedInput
 from aftercall.labels import LabelledCall
 from aftercall.llm.reader import Reader
 from aftercall.model.calls import Call
-from aftercall.model.reading import Reading, ReadingTrace
+from aftercall.model.reading import Reading
+from aftercall.model.steps import ReadingTrace
 from aftercall.tester.statistics import paired_difference, wilson
 
 FIGURES = {
@@ -241,7 +242,10 @@ class ReaderResult:
             self.cost += trace.cost or 0.0
 
 
-def evaluate_reader(reader: Reader, labelled: Iterable[LabelledCall]) -> ReaderResult:
+def evaluate_reader(
+    reader: Reader, labelled: Iterable[LabelledCall], *, must_read: bool = False
+) -> ReaderResult:
+    """With `must_read`, the error of a call that cannot be read is raised."""
     result, score = ReaderResult(reader.name), Score()
     seen: Counter[str] = Counter()
     for item in labelled:
@@ -249,6 +253,8 @@ def evaluate_reader(reader: Reader, labelled: Iterable[LabelledCall]) -> ReaderR
         try:
             reading = _read(reader, item.call, result)
         except AftercallError as error:
+            if must_read:
+                raise
             result.failed.append(f"{item.name}: {error.code}")
             continue
         finally:

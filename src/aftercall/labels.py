@@ -6,6 +6,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,10 +15,9 @@ from pydantic import Field as PydanticField
 
 from aftercall.db.corrections import DECISION, NAMES, Correction
 from aftercall.errors import NotFound, RefusedInput
-from aftercall.journal.archive import encode_call
 from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.memory.visibility import redact_turns
-from aftercall.model.calls import Call, parse_call, to_refused_input
+from aftercall.model.calls import Call, encode_call, parse_call, to_refused_input
 from aftercall.model.facts import Fact
 from aftercall.model.followups import FollowUp, TurnRef
 from aftercall.model.people import split_party
@@ -93,6 +93,12 @@ def read_labels(paths: Iterable[str]) -> Iterator[LabelledCall]:
             raise RefusedInput(
                 path, "has no labelled calls; they end in .json or .jsonl"
             )
+
+
+def load_sample() -> LabelledCall:
+    """A short call with its labels, to try a model with."""
+    text = (files("aftercall.llm") / "sample_call.json").read_text("utf-8")
+    return parse_label("the sample call", text)
 
 
 def _read_texts(path: str) -> Iterator[tuple[str, str]]:

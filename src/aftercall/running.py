@@ -9,7 +9,7 @@ missed.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from aftercall import __version__, durable, telemetry
@@ -20,6 +20,7 @@ from aftercall.db.connect import DatabaseChanges
 from aftercall.errors import AftercallError
 from aftercall.journal.journal import RECOVERY_INTERVAL_S, recover
 from aftercall.journal.presence import HEARTBEAT_INTERVAL_S
+from aftercall.journal.recording_files import RecordingFolder, move_recordings
 from aftercall.memory.pins import board
 from aftercall.postcall.recordings import open_recordings, start_due_recordings
 from aftercall.postcall.workflow import close_postcall, open_postcall, start_due
@@ -29,6 +30,8 @@ from aftercall.privacy.retention import (
     open_retention,
     start_retention,
 )
+from aftercall.reconcile import RECONCILE_JOB
+from aftercall.test_runs import close_test_runs, open_test_runs
 from aftercall.work import workflow as work
 from aftercall.work.workflow import sweep_if_due
 
@@ -37,6 +40,8 @@ Job = Callable[[], Awaitable[object]]
 
 
 class ChangeTrigger:
+    """Runs jobs when the database changed, instead of often."""
+
     def __init__(self, changes: DatabaseChanges, clock: Clock) -> None:
         self._changes = changes
         self._clock = clock
@@ -76,13 +81,16 @@ POSTCALL_INTERVAL_S = 0.25  # least time between two runs of a job, however much
 DUE_WORK_INTERVAL_S = 0.5
 POSTCALL_JOB, WORK_JOB = "post-call work", "follow-up work"
 RECORDINGS_JOB, RECOVERY_JOB = "recordings", "recovery"
+EVENTS_JOB = "events"
+UPLOAD_JOB = "object storage"
 LEASE_CHECK_INTERVAL_S = 1.0
+RECONCILE_CHECK_INTERVAL_S = 60.0
 SWEEP_CHECK_INTERVAL_S = 10.0  # how often to check whether the hourly sweep is due
 
 
 def read_gauges(app: App) -> list[telemetry.Gauge]:
     """What `/metrics` shows besides what was counted."""
-    health = app.report_health()
+    health = app.report_health(only_open=True)
     now, pending = app.clock.now(), health.oldest_pending
     gauges: dict[str, float] = {
         "live_calls": len(app.journal.live_recorders),
@@ -92,6 +100,7 @@ def read_gauges(app: App) -> list[telemetry.Gauge]:
         "unsent_notices": health.counts.dead,
         "database_away": app.journal.outage.is_active,
         "failing_jobs": len(app.upkeep.failures),
+        "waiting_uploads": app.archive.place.count_waiting(),
     }
     return [
         *((name, {}, value) for name, value in gauges.items()),
@@ -99,6 +108,7 @@ def read_gauges(app: App) -> list[telemetry.Gauge]:
             ("queue_depth", {"queue": queue}, depth)
             for queue, depth in health.counts.queues.items()
         ),
+        *(("limit", {"limit": name}, most) for name, most in app.load.limits.items()),
         ("info", {"version": __version__}, 1),
     ]
 
@@ -115,11 +125,13 @@ async def running(app: App) -> AsyncIterator[App]:
     work.open_work(app.work)
     open_recordings(app.recording_fetcher)
     open_retention(app.retention)
+    open_test_runs(app.settings)
     await durable.launch(app.settings, app.presence.process)
     # Awaited: a process that stops at once must leave no query behind.
     for job, look in (
         (POSTCALL_JOB, partial(start_due, app.step_runner)),
         (WORK_JOB, partial(work.start_due, app.work)),
+        (EVENTS_JOB, partial(work.start_due_events, app.webhooks)),
         (RECORDINGS_JOB, partial(start_due_recordings, app.recording_fetcher)),
         (RECOVERY_JOB, partial(_requeue_orphans, app)),
     ):
@@ -136,23 +148,37 @@ async def running(app: App) -> AsyncIterator[App]:
             task.cancel()
         await asyncio.gather(*upkeep, return_exceptions=True)
         changes.close()
-        for record in app.journal.live_recorders:
-            with suppress(AftercallError):  # recovery will seal it at the next start
-                await app.journal.seal(record, end_reason="server_stopped")
+        await _end_live_calls(app)
         await app.journal.close()
         await durable.close(_close_parts)
         await asyncio.to_thread(telemetry.stop)
+
+
+async def _end_live_calls(app: App) -> None:
+    """Seals them, except those that another process may go on with."""
+    live = {record.call.id: record for record in app.journal.live_recorders}
+    offered: set[str] = set()
+    with suppress(AftercallError):  # the database is away: recovery seals what is left
+        if app.journal.handovers.is_shared:
+            list_offered = app.journal.handovers.list_offered
+            offered = await asyncio.to_thread(list_offered, list(live))
+    for call_id, record in live.items():
+        if call_id not in offered:
+            with suppress(AftercallError):  # recovery will seal it at the next start
+                await app.journal.seal(record, end_reason="server_stopped")
 
 
 def _close_parts() -> None:
     close_postcall()
     work.close_work()
     close_retention()
+    close_test_runs()
 
 
 def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
     async def send_heartbeat() -> None:
-        await durable.run_in_thread(app.presence.send_heartbeat, app.upkeep.failures)
+        failures = [*app.upkeep.failures, *app.load.refusals]
+        await durable.run_in_thread(app.presence.send_heartbeat, failures)
 
     async def recover_calls() -> None:
         await durable.run_in_thread(recover, app.journal)
@@ -166,6 +192,10 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
     async def retain() -> None:
         await start_retention(app.retention)
 
+    async def delete_workflows() -> None:
+        kept = timedelta(hours=app.settings.retention.workflows_hours)
+        await durable.delete_finished(app.clock.now() - kept)
+
     async def sweep_pins() -> None:
         await durable.run_in_thread(app.pins.sweep)
 
@@ -178,8 +208,11 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
         run(RECOVERY_JOB, RECOVERY_INTERVAL_S, recover_calls),
         run("the hourly sweep", SWEEP_CHECK_INTERVAL_S, sweep),
         run("retention", retention.RETENTION_INTERVAL_S, retain),
+        run("finished workflows", RECOVERY_INTERVAL_S, delete_workflows),
         run("pins", board.SWEEP_INTERVAL_S, sweep_pins),
         run("corrections", RECOVERY_INTERVAL_S, write_corrections),
+        run(RECONCILE_JOB, RECONCILE_CHECK_INTERVAL_S, app.reconciler.run_if_due),
+        run("handovers", LEASE_CHECK_INTERVAL_S, app.phone.follow_handovers),
         run("live calls", LEASE_CHECK_INTERVAL_S, app.phone.remote_calls.end_expired),
     ]
 
@@ -189,28 +222,53 @@ def _triggered_jobs(
 ) -> list[Coroutine[None, None, None]]:
     trigger = ChangeTrigger(changes, app.clock)
 
+    async def start_calls() -> datetime | None:
+        """Calls that found no free place are looked at again at once: nothing else wakes it."""
+        await start_due(app.step_runner)
+        is_waiting = await durable.run_in_thread(app.steps.list_due, 1)
+        return app.clock.now() if is_waiting else None
+
     async def start_work() -> datetime | None:
         await work.start_due(app.work)
         return await work.next_due(app.work)
 
+    async def start_events() -> None:
+        await work.start_due_events(app.webhooks)
+
     async def start_recordings() -> None:
         await start_due_recordings(app.recording_fetcher)
+
+    is_first_upload = True
+
+    async def upload() -> datetime | None:
+        """Also what a process that died has left."""
+        nonlocal is_first_upload
+        takes_all = partial(app.archive.place.upload_waiting, takes_all=is_first_upload)
+        due_at = await durable.run_in_thread(takes_all)
+        is_first_upload = False
+        folder = RecordingFolder.from_settings(app.settings)
+        await durable.run_in_thread(move_recordings, folder, app.recordings)
+        return due_at
 
     async def prepare_briefings() -> None:
         await durable.run_in_thread(composer.fill_cache, app.composer)
 
     run = app.upkeep.run_repeatedly
-    return [
+    jobs = [
         run(
             POSTCALL_JOB,
             POSTCALL_INTERVAL_S,
-            trigger.wrap(partial(start_due, app.step_runner)),
+            trigger.wrap(start_calls),
         ),
         run(WORK_JOB, DUE_WORK_INTERVAL_S, trigger.wrap(start_work)),
+        run(EVENTS_JOB, DUE_WORK_INTERVAL_S, trigger.wrap(start_events)),
         run(RECORDINGS_JOB, DUE_WORK_INTERVAL_S, trigger.wrap(start_recordings)),
         run("briefings", composer.FILL_INTERVAL_S, trigger.wrap(prepare_briefings)),
         run("looking for changes", CHANGE_POLL_INTERVAL_S, trigger.poll),
     ]
+    if app.settings.archive.url:
+        jobs.append(run(UPLOAD_JOB, DUE_WORK_INTERVAL_S, trigger.wrap(upload)))
+    return jobs
 
 
 async def _requeue_orphans(app: App) -> None:

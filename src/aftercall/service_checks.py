@@ -21,10 +21,15 @@ from websockets.sync.client import connect
 from aftercall.clock import SystemClock
 from aftercall.doctor import Check
 from aftercall.errors import AftercallError, describe_network_error
+from aftercall.journal.recording_files import open_bucket
 from aftercall.llm.model.client import XAI_URL, ModelChoice, choose_model
 from aftercall.memory.documents import DEFAULT_URL
 from aftercall.settings import Settings
-from aftercall.settings.providers import EmailSettings, GitHubSettings
+from aftercall.settings.providers import (
+    ArchiveSettings,
+    EmailSettings,
+    GitHubSettings,
+)
 from aftercall.work.sinks.message import EmailSink
 
 MIN_CERTIFICATE_DAYS = 14
@@ -45,7 +50,16 @@ WEBHOOKS = (
     ("vapi", "Vapi: server URL", "/hosted/vapi"),
     ("retell", "Retell: webhook URL", "/hosted/retell"),
     ("bland", "Bland: webhook", "/hosted/bland"),
+    ("bland", "Bland: dynamic data", "/hosted/bland/start"),
 )
+# What `reconcile` asks of each platform, for one call at most.
+PLATFORM_LISTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "elevenlabs": ("/v1/convai/conversations?page_size=1", {}),
+    "vapi": ("/call?limit=1", {}),
+    "retell": ("/v3/list-calls", {"json": {"limit": 1}}),
+    "bland": ("/v1/calls?limit=1", {}),
+}
+KEY_HEADERS = {"elevenlabs": "xi-api-key", "bland": "authorization"}
 
 
 def list_webhooks(settings: Settings, only: str | None = None) -> list[tuple[str, str]]:
@@ -83,6 +97,12 @@ def _list_questions(settings: Settings) -> Iterator[Question]:
     if key := settings.deepgram.api_key:
         url = settings.deepgram.url
         yield "deepgram", url, partial(_check_deepgram, url, key)
+    for name in PLATFORM_LISTS:
+        platform = getattr(settings, name)
+        if key := platform.api_key:
+            yield name, platform.api_url, partial(_check_platform, settings, name, key)
+    if url := settings.archive.url:
+        yield "object storage", url, partial(_check_bucket, settings.archive)
     yield from _list_model_questions(settings)
     yield from _list_sink_questions(settings)
 
@@ -178,6 +198,7 @@ def _check_public_address(url: str) -> Iterator[Check]:
 
 
 def _check_certificate(url: str) -> Check:
+    """How long the certificate of the public address lasts."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme != "https":
@@ -202,6 +223,7 @@ def _check_certificate(url: str) -> Check:
 
 
 def _check_twilio(settings: Settings, token: SecretStr) -> Iterator[Check]:
+    """The account answers, the number is ours, and its webhook leads here."""
     sid = settings.twilio.account_sid or ""
     account = f"{settings.twilio.api_url.rstrip('/')}/2010-04-01/Accounts/{sid}"
     auth = (sid, token.get_secret_value())
@@ -223,6 +245,7 @@ def _check_twilio(settings: Settings, token: SecretStr) -> Iterator[Check]:
 
 
 def _check_telnyx(settings: Settings, key: SecretStr) -> Iterator[Check]:
+    """The key is accepted, and the webhook of the application leads here."""
     telnyx = settings.telnyx
     url = f"{telnyx.api_url.rstrip('/')}/v2/call_control_applications?page[size]=100"
     answer = _get(url, _bearer(key))
@@ -241,6 +264,38 @@ def _check_telnyx(settings: Settings, key: SecretStr) -> Iterator[Check]:
         yield _check_webhook(
             "telnyx", applications, settings.public_url, "/telnyx/events"
         )
+
+
+def _check_platform(settings: Settings, name: str, key: SecretStr) -> Iterator[Check]:
+    """The key is accepted. Where its webhooks lead, only the platform's own pages show."""
+    platform = getattr(settings, name)
+    path, body = PLATFORM_LISTS[name]
+    header = KEY_HEADERS.get(name)
+    headers = {header: key.get_secret_value()} if header else _bearer(key)
+    answer = _get(platform.api_url.rstrip("/") + path, headers, **body)
+    env = name.upper()
+    yield _refused(name, answer, f"{env}_API_KEY") or Check(name, "ok", "takes the key")
+    if (
+        name != "retell" and platform.webhook_secret is None
+    ):  # Retell signs with its key
+        detail = "webhooks cannot be checked, and are refused"
+        yield Check(name, "warn", detail, f"set {env}_WEBHOOK_SECRET")
+    for purpose, address in list_webhooks(settings, name):
+        yield Check(f"{name} webhook", "ok", f"set {address} there ({purpose})")
+
+
+def _check_bucket(archive: ArchiveSettings) -> Iterator[Check]:
+    """The bucket can be read with the key; nothing is written."""
+    name = "object storage"
+    try:
+        if bucket := open_bucket(archive):
+            bucket.check_access()
+    except AftercallError as error:
+        yield Check(
+            name, "fail", str(error), "check archive.url and the AWS_ variables"
+        )
+    else:
+        yield Check(name, "ok", f"{archive.url} can be read; nothing was written")
 
 
 def _check_webhook(name: str, found: dict[str, str], public: str, path: str) -> Check:
@@ -304,6 +359,7 @@ def _models_of(choice: ModelChoice | None, provider: str) -> tuple[str, ...]:
 def _check_models(
     name: str, url: str, headers: dict[str, str], models: tuple[str, ...]
 ) -> Iterator[Check]:
+    """The provider knows the model; nothing is generated."""
     for model in models or ("",):
         answer = _get(f"{url}/{quote(model, safe='')}" if model else url, headers)
         if model and answer.status_code == 404:
@@ -330,6 +386,7 @@ def _check_model_server(url: str, choice: ModelChoice) -> Iterator[Check]:
 
 
 def _check_github(github: GitHubSettings, token: SecretStr) -> Iterator[Check]:
+    """The token may write issues in the repository."""
     url = f"{github.api_url.rstrip('/')}/repos/{github.repository}"
     headers = _bearer(token) | {"User-Agent": "aftercall"}
     answer = _get(f"{url}/issues?per_page=1", headers)
@@ -352,6 +409,7 @@ def _check_remem(url: str, key: SecretStr) -> Iterator[Check]:
 
 
 def _check_email(email: EmailSettings) -> Iterator[Check]:
+    """The mail server takes the login; no mail is sent."""
     try:
         EmailSink(email, SystemClock()).check()
     except AftercallError as error:
@@ -374,6 +432,7 @@ def _check_address(name: str, url: str) -> Iterator[Check]:
 
 
 def _check_command(name: str, command: str) -> Iterator[Check]:
+    """The command exists and may be run; it is not run."""
     if shutil.which(command):
         yield Check(name, "ok", f"{command} is there")
     else:

@@ -14,24 +14,29 @@ from sqlalchemy import select
 
 from aftercall.clock import Clock, SystemClock
 from aftercall.db.connect import Database
-from aftercall.db.corrections import corrections
 from aftercall.db.tables import calls, facts, followups, pins
 from aftercall.db.upgrade import open_database
-from aftercall.errors import RefusedInput
+from aftercall.errors import ConfigError, RefusedInput
 from aftercall.settings import Settings
 
 if TYPE_CHECKING:
+    from aftercall.briefing.composer import Composer
     from aftercall.db.audit_log import AuditLog
     from aftercall.db.corrections import CorrectionStore
-    from aftercall.journal.archive import Archive
+    from aftercall.db.event_log import EventLog
+    from aftercall.journal.archive import Archive, ArchiveFolder
+    from aftercall.journal.archive_bucket import ArchiveBucket
     from aftercall.journal.presence import Presence
     from aftercall.journal.recording_files import RecordingStore
     from aftercall.journal.store import CallStore
     from aftercall.memory.embedding import Embedder
     from aftercall.memory.fact_store import FactStore
+    from aftercall.memory.pins.board import PinBoard
     from aftercall.memory.search import MemorySearch
     from aftercall.memory.vault import Vault
     from aftercall.postcall.store import StepStore
+    from aftercall.who.register import CallerRegister
+    from aftercall.work.events import EventView
     from aftercall.work.health import HealthStore
     from aftercall.work.run_store import RunStore
     from aftercall.work.store import DeliveryStore, FollowUpStore
@@ -39,13 +44,7 @@ if TYPE_CHECKING:
 MAX_NAMED_IDS = 3
 LAST = "last"
 Kind = Literal["call", "fact", "follow-up", "correction", "pin"]
-_TABLES = {
-    "call": calls,
-    "fact": facts,
-    "follow-up": followups,
-    "correction": corrections,
-    "pin": pins,
-}
+_TABLES = {"call": calls, "fact": facts, "follow-up": followups, "pin": pins}
 
 
 def find_id(database: Database, kind: Kind, given: str) -> str:
@@ -53,7 +52,12 @@ def find_id(database: Database, kind: Kind, given: str) -> str:
 
     What fits none is returned as it is: the store says that there is no such thing.
     """
-    column = _TABLES[kind].c.id
+    if kind == "correction":
+        from aftercall.db.corrections import corrections
+
+        column = corrections.c.id
+    else:
+        column = _TABLES[kind].c.id
     newest = (calls.c.started_at.desc(),) if kind == "call" else ()
     query = select(column).order_by(*newest, column.desc()).limit(MAX_NAMED_IDS)
     if given != LAST:
@@ -88,6 +92,11 @@ def open_stores(settings: Settings, *, claims_home: bool = True) -> Iterator["St
 
 @dataclass(frozen=True)
 class Stores:
+    """The database and what reads it, without server, engine or phone.
+
+    Commands that only read open this instead of the whole application.
+    """
+
     settings: Settings
     clock: Clock
     database: Database
@@ -123,7 +132,34 @@ class Stores:
         )
         folder.check_key()
         folder.remove_stale_files()
-        return Archive(folder)
+        return Archive(self._open_bucket(folder) or folder)
+
+    def _open_bucket(self, folder: "ArchiveFolder") -> "ArchiveBucket | None":
+        """None if calls are sealed into the folder.
+
+        With a bucket, the folder keeps the files that have not been moved there.
+        """
+        from aftercall.journal.recording_files import open_bucket
+
+        bucket = open_bucket(self.settings.archive)
+        if bucket is None:
+            self._refuse_bucket_chain()
+            return None
+        from aftercall.journal.archive_bucket import ArchiveBucket
+
+        place = ArchiveBucket(bucket, self.database, self.clock, folder)
+        place.open()
+        return place
+
+    def _refuse_bucket_chain(self) -> None:
+        """A second chain in the folder would belong to the same calls."""
+        from aftercall.db.audit_log import archive_chain
+
+        with self.database.read() as connection:
+            if connection.execute(select(archive_chain.c.n).limit(1)).first():
+                raise ConfigError(
+                    "calls of this database are in object storage; set archive.url to it"
+                )
 
     @cached_property
     def presence(self) -> "Presence":
@@ -143,7 +179,54 @@ class Stores:
         from aftercall.memory.fact_store import FactStore
 
         is_listed = self.settings.memory.list_others_in_group
-        return FactStore(self.database, self.vault, is_listed)
+        return FactStore(self.database, self.vault, is_listed, self.clock)
+
+    @cached_property
+    def pins(self) -> "PinBoard":
+        from aftercall.memory.pins.board import PinBoard
+
+        return PinBoard(self.settings, self.database, self.facts, self.clock)
+
+    @cached_property
+    def register(self) -> "CallerRegister":
+        from aftercall.who.register import CallerRegister
+        from aftercall.who.trust import PasscodeTryLedger
+
+        tries = PasscodeTryLedger(self.settings, self.database, self.clock)
+        return CallerRegister(self.settings, self.store, tries)
+
+    @cached_property
+    def composer(self) -> "Composer":
+        from aftercall.briefing.cache import BriefingCache
+        from aftercall.briefing.composer import Composer
+        from aftercall.journal.recorder import ResumeStates
+        from aftercall.work.news import FollowUpNews
+
+        return Composer(
+            self.settings,
+            self.store,
+            self.steps,
+            self.archive,
+            ResumeStates(self.database, self.settings.reconnect_window_s),
+            self.clock,
+            FollowUpNews(self.settings, self.followups),
+            self.facts,
+            self.pins,
+            BriefingCache(self.database),
+            self.register,
+        )
+
+    @cached_property
+    def events(self) -> "EventLog":
+        from aftercall.db.event_log import EventLog
+
+        return EventLog(self.database)
+
+    @cached_property
+    def event_view(self) -> "EventView":
+        from aftercall.work.events import EventView
+
+        return EventView(self.store, self.followups, self.facts)
 
     @cached_property
     def search(self) -> "MemorySearch":

@@ -69,6 +69,7 @@ TIMES = {
 }
 COUNTERS = {
     "calls_started": MetricForm("Calls that began in this process.", ("source",)),
+    "refused": MetricForm("Calls and requests beyond a limit.", ("limit",)),
     "model_tokens": MetricForm("Tokens of models.", ("model", "direction")),
     "model_cost_dollars": MetricForm(
         "Cost of models, as far as prices are known.", ("model",)
@@ -77,6 +78,7 @@ COUNTERS = {
 GAUGES = {
     "live_calls": MetricForm("Calls going on in this process."),
     "queue_depth": MetricForm("Work that waits, in all processes.", ("queue",)),
+    "limit": MetricForm("Limits of this process (`[limits]`).", ("limit",)),
     "oldest_pending_seconds": MetricForm(
         "Age of the oldest call with unfinished work."
     ),
@@ -85,6 +87,7 @@ GAUGES = {
     "unsent_notices": MetricForm("Notices and reminders that could not be sent."),
     "database_away": MetricForm("1 while calls are written to spill files."),
     "failing_jobs": MetricForm("Jobs of this process that fail at the moment."),
+    "waiting_uploads": MetricForm("Sealed files that wait for the object store."),
     "info": MetricForm("1, with the version.", ("version",)),
 }
 Gauge = tuple[str, dict[str, str], float]

@@ -20,8 +20,8 @@ from aftercall.engine.voice import (
     VoiceSession,
 )
 from aftercall.errors import EngineLost
-from aftercall.llm.cached_reader import CachedReader
-from aftercall.llm.model.completion import Completion, Prompt, Usage
+from aftercall.llm.model.client import Completion, Prompt, Usage
+from aftercall.llm.reader import CachedReader
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.reading import Reading

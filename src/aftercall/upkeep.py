@@ -43,6 +43,8 @@ class JobFailure:
 
 
 class Upkeep:
+    """Jobs that run again and again; a job that fails is shown in `health` and goes on."""
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._failures: dict[str, JobFailure] = {}

@@ -17,11 +17,10 @@ import pytest
 from aftercall.app import build
 from aftercall.cli.context import wait_for_steps
 from aftercall.config import load_config
-from aftercall.journal.archive import encode_call
 from aftercall.lab.models import answer_question, make_anthropic
 from aftercall.lab.rest import ModelScript, serve_on_loopback
 from aftercall.lab.services import EmulatedRemem, make_remem
-from aftercall.model.calls import Call
+from aftercall.model.calls import Call, encode_call
 from aftercall.postcall.store import steps_json
 from aftercall.running import running
 from aftercall.testing import START, make_call

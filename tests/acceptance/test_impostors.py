@@ -6,10 +6,10 @@ from itertools import cycle
 import pytest
 
 from aftercall.clock import SystemClock
-from aftercall.tester.drivers.python import CallableAgent
+from aftercall.tester.drivers.text_agent import CallableAgent
 from aftercall.tester.library import list_scenarios
 from aftercall.tester.suite import SuiteParts, run_suite
-from aftercall.tester.target import CallSetup, ConnectionTarget
+from aftercall.tester.target import AgentTarget, CallSetup
 
 Talk = Callable[[str], str]
 GREETING = "Hello, how can I help you?"
@@ -57,7 +57,7 @@ IMPOSTORS: dict[str, Callable[[], Talk]] = {
 @pytest.mark.parametrize("impostor", IMPOSTORS)
 async def test_an_impostor_fails_every_scenario_of_the_library(impostor: str) -> None:
     clock = SystemClock()
-    target = ConnectionTarget.of_agent(
+    target = AgentTarget.of_agent(
         impostor, CallSetup(clock), lambda: CallableAgent(IMPOSTORS[impostor]())
     )
     scored = await run_suite(
@@ -75,7 +75,7 @@ async def test_four_canned_sentences_pass_nothing() -> None:
         "Thank you. That's booked and confirmed, I've taken it down.",
         "Is there anything else I can do for you?",
     )
-    target = ConnectionTarget.of_agent(
+    target = AgentTarget.of_agent(
         "canned", CallSetup(clock), lambda: CallableAgent(say_in_turn(*lines))
     )
     scored = await run_suite(

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from aftercall.app import build
 from aftercall.cli.main import program
-from aftercall.journal.archive import encode_call
 from aftercall.log import configure_logs
+from aftercall.model.calls import encode_call
 from aftercall.model.steps import OPEN_STATES
 from aftercall.settings import Settings
 from aftercall.testing import make_call

@@ -62,6 +62,37 @@ def test_what_is_spoken_appears_on_a_page_that_looks_on(
     caller.context.close()
 
 
+def test_figures_and_lists_of_an_open_front_page_change_by_themselves(
+    page: Page, browser: Browser, address: str, login: StorageState
+) -> None:
+    caller = browser.new_context(base_url=address, storage_state=login).new_page()
+    ring(caller, "+15550160", "Hello.")
+    hang_up(caller)
+    page.goto("/?span=day")
+    calls = page.locator("figure", has_text="Calls").locator("figcaption b").first
+    before = int(calls.inner_text())
+    ring(caller, "+15550161", "Hello, this is Nora Lind.")
+    hang_up(caller)
+    expect(calls).to_have_text(str(before + 1), timeout=20_000)
+    expect(page.locator(".lines li").first).to_contain_text("15550161")
+    expect(page.locator("figure .uplot").first).to_be_visible()
+    caller.context.close()
+
+
+def test_a_call_is_read_with_the_keyboard_and_fills_itself(page: Page) -> None:
+    ring(page, "+15550162", "Hello.", "Please call the plumber tomorrow.")
+    hang_up(page)
+    page.get_by_text("Open the call").click()
+    expect(page.locator(".turn.caller").first).to_be_visible()
+    for _ in range(2):
+        page.keyboard.press("j")
+    expect(page.locator(".turn.now")).to_have_attribute("id", "turn-2")
+    page.keyboard.press("k")
+    expect(page.locator(".turn.now")).to_be_focused()
+    expect(page.locator(".turn.now")).to_have_attribute("id", "turn-1")
+    expect(page.locator("#summary-title")).to_be_visible(timeout=20_000)
+
+
 def test_words_from_the_phone_stay_words(page: Page) -> None:
     ring(page, "+15550144", EVIL)
     hang_up(page)
@@ -137,8 +168,8 @@ def test_a_held_request_is_approved_from_the_first_page(
         while not waiting.count():  # it waits once the reconnect window has passed
             page.goto("/")
         waiting.click()
-        page.goto("/followups")
-        while not page.get_by_role("heading", name="Done or noted 1").count():
+        page.goto("/followups?state=done")
+        while not page.locator(".item").count():
             page.reload()
         expect(page.locator("main")).to_contain_text("tasks/call-the-plumber")
         context.close()

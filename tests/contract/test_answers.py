@@ -5,7 +5,7 @@ from sqlalchemy import func, select
 from aftercall.app import App
 from aftercall.compose import AnswerStore
 from aftercall.db.tables import answers
-from aftercall.llm.model.completion import CachedAnswer, Usage
+from aftercall.llm.model.client import CachedAnswer, Usage
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.testing import make_call
 

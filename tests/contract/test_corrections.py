@@ -682,3 +682,42 @@ def test_a_decision_goes_with_the_fact_that_it_is_for(app: App) -> None:
     settings = app.settings.model_copy(update={"retention": retention})
     replace(app.retention, settings=settings).apply()
     assert app.corrections.store.page(limit=1) == []
+
+
+def test_a_retired_fact_held_until_its_day_and_stays_so_after_a_rebuild(
+    app: App,
+) -> None:
+    porto = "I live in Porto"
+    runner = learn(app, say(porto, "Yes", day=0), porto, category="person")
+    pass_time(app, days=9)
+    fact = find_fact(app, porto)
+    with pytest.raises(RefusedInput, match="future"):
+        app.corrections.retire(fact.id, ME, "2030-01-01")
+    day = (app.clock.now() - timedelta(days=3)).date()
+    made = app.corrections.retire(fact.id, ME, day.isoformat())
+    with pytest.raises(RefusedInput, match="retired already"):
+        app.corrections.retire(fact.id, ME)
+    for _ in range(2):
+        assert states(app) == {porto: "superseded"}
+        until = find_fact(app, porto).valid_until
+        assert until is not None
+        assert until.astimezone(app.settings.zone).date() == day
+        Rebuilder(app.database, runner).rebuild()
+    assert porto not in briefing_of(app)
+    shown = correction_json(app.corrections.store.page(limit=1)[0])
+    assert (shown["old"], shown["new"]) == (porto, f"no longer true since {day}")
+    app.corrections.undo(made.id, ME)
+    assert believed(app) == [porto]
+    Rebuilder(app.database, runner).rebuild()
+    assert believed(app) == [porto]
+
+
+def test_a_retired_fact_that_a_person_restores_holds_after_a_rebuild(app: App) -> None:
+    porto = "I live in Porto"
+    runner = learn(app, say(porto, "Yes", day=0), porto, category="person")
+    pass_time(app, days=3)
+    app.corrections.retire(find_fact(app, porto).id, ME)
+    app.corrections.restore(find_fact(app, porto).id, ME)
+    assert believed(app) == [porto]
+    Rebuilder(app.database, runner).rebuild()
+    assert believed(app) == [porto]

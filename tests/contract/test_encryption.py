@@ -11,13 +11,13 @@ from pydantic import SecretStr
 from aftercall.app import App, build
 from aftercall.encryption import KEY_FILE, is_encrypted
 from aftercall.errors import ConfigError, FileUnreadable
-from aftercall.journal.archive import KEY_CHECK_FILE, encode_call
+from aftercall.journal.archive import KEY_CHECK_FILE
 from aftercall.journal.verify import verify_archive
 from aftercall.memory.fact_store import FactFilter
-from aftercall.model.calls import Call
+from aftercall.model.calls import Call, encode_call
 from aftercall.model.turns import Turn
 from aftercall.settings import Settings
-from aftercall.settings.sections import ArchiveSettings
+from aftercall.settings.providers import ArchiveSettings
 from aftercall.testing import VirtualClock, make_call
 from opened_apps import OpenApp
 
@@ -92,7 +92,7 @@ def test_a_clear_file_in_the_place_of_an_encrypted_one_is_refused(
     locked.journal.ingest(call)
     name = str(locked.store.get(call.id).archive_name)
     forged = b"" if is_empty else encode_call(call).replace(b"Utrecht", b"Antwerp")
-    (locked.archive.place.path / name).write_bytes(forged)
+    (locked.settings.home / "archive" / name).write_bytes(forged)
     with pytest.raises(FileUnreadable, match="not the file that was sealed"):
         locked.archive.read(name)
 
@@ -101,7 +101,7 @@ def test_the_chain_proves_the_bytes_as_stored(locked: App) -> None:
     locked.journal.ingest(call_of(GOES))
     assert faults(locked) == ()
     (name,) = locked.archive.place.list_names()
-    file = locked.archive.place.path / name
+    file = locked.settings.home / "archive" / name
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
@@ -207,4 +207,4 @@ def test_another_key_is_refused_at_start_and_the_archive_stays(
     key.write_bytes(kept)
     app = open_app(encrypted(settings, is_on=False), clock)
     assert archive_files(app) == before
-    assert (app.archive.place.path / KEY_CHECK_FILE).exists()
+    assert (app.settings.home / "archive" / KEY_CHECK_FILE).exists()

@@ -428,7 +428,10 @@ def test_a_secret_is_sealed_matched_and_opened_only_by_name(app: App) -> None:
 
 def test_without_its_key_a_secret_stays_shut_and_learning_goes_on(app: App) -> None:
     learn(app, say("My PIN is 4821", "Yes"), reader_of(draft("My PIN is 4821")))
-    other = replace(app, facts=FactStore(app.database, Vault(b"another key")))
+    other = replace(
+        app,
+        facts=FactStore(app.database, Vault(b"another key"), lambda _: (), app.clock),
+    )
     with pytest.raises(SecretUnreadable):
         other.facts.reveal(only(other))
     assert (

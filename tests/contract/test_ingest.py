@@ -8,9 +8,9 @@ import pytest
 
 from aftercall.app import App
 from aftercall.errors import RefusedInput
-from aftercall.journal.archive import encode_call
 from aftercall.journal.journal import ingest_call, ingest_json
 from aftercall.journal.verify import verify_archive
+from aftercall.model.calls import encode_call
 from aftercall.testing import START, make_call
 
 

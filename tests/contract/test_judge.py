@@ -13,7 +13,7 @@ import pytest
 from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.errors import ConfigError, ModelUnavailable
-from aftercall.llm.model.completion import Completion, Prompt
+from aftercall.llm.model.client import Completion, Prompt
 from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.judge import (
     CallJudge,

@@ -3,7 +3,7 @@
 import multiprocessing
 
 from aftercall.app import App, build
-from aftercall.llm.reading_process import MIN_LONG_CALL_CHARS
+from aftercall.llm.long_calls import MIN_LONG_CALL_CHARS
 from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings

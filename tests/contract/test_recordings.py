@@ -17,15 +17,25 @@ from aftercall.errors import (
     RecordingRefused,
     TranscriberUnreachable,
 )
-from aftercall.journal.recording_files import hash_file, recordings_json
+from aftercall.journal.recording_files import (
+    RecordingFolder,
+    hash_file,
+    recordings_json,
+)
+from aftercall.journal.verify import verify_recordings
 from aftercall.lab.carrier import LabRecording, make_wav
 from aftercall.lab.server import Lab
 from aftercall.model.calls import Recording
 from aftercall.phone.notices import RecordingNotice, RecordingState
 from aftercall.postcall.recordings import RecordingFetcher, fetch_again
 from aftercall.settings import Settings
-from aftercall.settings.providers import OpenAISettings, TelnyxSettings, TwilioSettings
-from aftercall.settings.sections import ArchiveSettings, RecordingsSettings
+from aftercall.settings.providers import (
+    ArchiveSettings,
+    OpenAISettings,
+    TelnyxSettings,
+    TwilioSettings,
+)
+from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import make_call
 from aftercall.web.carrier import store_recording_notice
 from loopback_server import ACCOUNT, KEY, TOKEN, lab_box
@@ -246,6 +256,25 @@ def test_an_encrypted_recording_is_transcribed_and_its_transcript_encrypted(
     assert b"open a bug" not in beside.read_bytes()
     clear = b"".join(read_decrypted(beside, open_cipher(at.settings)))
     assert json.loads(clear)["segments"][1]["text"] == "Please open a bug."
+
+
+def test_a_recording_that_was_edited_or_removed_is_named_by_verify(
+    app: App, lab: Lab, call_id: str
+) -> None:
+    fetcher = desk(app, lab)
+    for sid in ("RE31", "RE32", "RE33"):
+        fetcher.download(twilio_recording(app, lab, sid)[1].id)
+    folder = RecordingFolder.from_settings(app.settings)
+    proof = verify_recordings(folder, app.recordings)
+    assert (proof.recordings, proof.faults) == (3, ())
+    edited, removed, _ = map(folder.locate, app.recordings.list_here())
+    edited.write_bytes(edited.read_bytes() + b"!")
+    removed.unlink()
+    faults = verify_recordings(folder, app.recordings).faults
+    assert {(fault.kind, fault.name) for fault in faults} == {
+        ("edited", edited.name),
+        ("missing", removed.name),
+    }
 
 
 def test_an_erasure_takes_recordings_and_unfinished_downloads(

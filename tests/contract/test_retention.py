@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select, text
+from sqlalchemy import insert, select, text, update
 
 from aftercall.app import App
 from aftercall.db.tables import (
@@ -19,6 +19,7 @@ from aftercall.db.tables import (
     facts,
     passages,
     recordings,
+    steps,
 )
 from aftercall.errors import NotFound
 from aftercall.journal.verify import verify_archive
@@ -271,3 +272,27 @@ def test_a_call_whose_work_is_not_done_stays(
             ).scalar()
             is not None
         )
+
+
+def test_answers_and_traces_go_after_their_time_and_what_they_cost_stays(
+    open_app: OpenApp, settings: Settings, clock: VirtualClock
+) -> None:
+    app = open_with(open_app, settings, clock, answers_days=30)
+    old = take_in(app, "mint", "S1")
+    clock.move(timedelta(days=20).total_seconds())
+    new = take_in(app, "rose", "S2")
+    with app.database.write() as connection:
+        connection.execute(update(steps).values(trace={"reader": "m"}, cost=0.5))
+    for call in (old, new):
+        record(app, call)
+    clock.move(timedelta(days=11).total_seconds())
+    assert app.retention.expire_answers() == 1
+    assert app.retention.expire_answers() == 0
+    with app.database.read() as connection:
+        kept = connection.execute(select(answers.c.call_id)).scalars().all()
+        traced = select(steps.c.call_id).where(steps.c.trace.is_not(None)).distinct()
+        assert connection.execute(traced).scalars().all() == [new.id]
+        paid = select(steps.c.call_id).where(steps.c.cost == 0.5).distinct()
+        assert set(connection.execute(paid).scalars()) == {old.id, new.id}
+    assert kept == [new.id]
+    assert all(step.trace is None for step in app.steps.of_call(old.id))

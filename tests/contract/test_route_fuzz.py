@@ -22,9 +22,9 @@ from pydantic import SecretStr
 
 from aftercall.app import App
 from aftercall.clock import SystemClock
-from aftercall.journal.archive import encode_call
 from aftercall.lab.telnyx import EmulatedTelnyx
 from aftercall.lab.twilio import EmulatedTwilio
+from aftercall.model.calls import encode_call
 from aftercall.settings import Settings
 from aftercall.settings.providers import (
     BlandSettings,
@@ -89,7 +89,7 @@ def whole(settings: Settings, open_app: OpenApp, telnyx: EmulatedTelnyx) -> App:
         "elevenlabs": ElevenLabsSettings(webhook_secret=secret, start_secret=secret),
         "vapi": VapiSettings(webhook_secret=secret),
         "retell": RetellSettings(api_key=secret),
-        "bland": BlandSettings(webhook_secret=secret),
+        "bland": BlandSettings(webhook_secret=secret, start_secret=secret),
     }
     app = open_app(settings.model_copy(update=update), SystemClock())
     app.journal.ingest(make_call([("caller", "I prefer mornings.")]))

@@ -20,6 +20,7 @@ from aftercall.memory.passage_store import (
     REDACTED_TEXT,
     add,
     make_passages,
+    make_summary_passage,
     record_mentions,
     remove_facts,
     replace_call,
@@ -56,7 +57,9 @@ def keep(app: App, *kept: Passage) -> None:
 def index_call(
     app: App, call: Call, summary: str = "", secrets: Sequence[str] = ()
 ) -> int:
-    fresh = make_passages(call, summary, secrets)
+    fresh = make_passages(call, secrets)
+    if summary:
+        fresh.append(make_summary_passage(call, summary, secrets))
     with app.database.write() as connection:
         replace_call(connection, call.id, fresh, ["turn", "summary"])
     return len(fresh)

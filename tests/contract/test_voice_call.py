@@ -429,7 +429,9 @@ async def test_a_call_whose_stream_never_comes_is_sealed_all_the_same(
     await clock.advance(121)
     await rigged.journal.close()  # waits for seals that are under way
     assert rigged.store.get(live.id).end_reason == "no_stream"
-    assert rigged.phone.pending_calls.claim("twilio", live.sid, given, "MZ1") is None
+    assert (
+        await rigged.phone.pending_calls.claim("twilio", live.sid, given, "MZ1") is None
+    )
 
 
 async def test_whatever_breaks_in_a_call_it_is_sealed(
@@ -457,9 +459,12 @@ async def test_a_webhook_that_comes_twice_at_once_announces_one_call(
         rigged.phone.pending_calls.register(live),
     )
     assert (
-        rigged.phone.pending_calls.claim("twilio", live.sid, second, "MZ1") is not None
+        await rigged.phone.pending_calls.claim("twilio", live.sid, second, "MZ1")
+        is not None
     )
-    assert rigged.phone.pending_calls.claim("twilio", live.sid, first, "MZ2") is None
+    assert (
+        await rigged.phone.pending_calls.claim("twilio", live.sid, first, "MZ2") is None
+    )
     assert len(rigged.journal.live_recorders) == 1
 
 
@@ -471,3 +476,51 @@ async def test_the_carrier_may_tell_the_end_by_webhook_alone(
     await rig.greet()
     await rigged.phone.pending_calls.end("twilio", rig.live.sid, "caller_hung_up")
     assert (await rig.sealed()).end_reason == "caller_hung_up"
+
+
+async def test_an_answer_knows_how_long_the_caller_waited_for_it(
+    rigged: App, clock: VirtualClock
+) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    rig.engine.session.add_events(CallerBegan("t1"), CallerSaid("t1", "Are you open?"))
+    await rig.pass_time(1.5)
+    rig.engine.session.add_events(
+        AgentText("s9", "Yes."), AgentAudio("s9", SECOND), AgentDone("s9")
+    )
+    await rig.pass_time(1)
+    rig.return_marks()
+    await rig.pass_time(1)
+    rig.line.add_frames(rig.side.stop())
+    call = await rig.sealed()
+    delays = {turn.text: turn.delay_ms for turn in call.turns}
+    assert 1_000 <= (delays["Yes."] or 0) <= 2_000
+    assert delays["Are you open?"] is None
+
+
+async def test_a_listener_hears_both_sides_and_when_the_agent_is_cut_off(
+    rigged: App, clock: VirtualClock
+) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    taps = rig.parts.taps
+    assert taps.is_audible(rig.live.id)
+    heard: list[bytes] = []
+
+    async def listen() -> None:
+        async for frame in taps.listen(rig.live.id):
+            heard.append(frame)
+
+    listening = asyncio.create_task(listen())
+    await rig.pass_time(0.1)
+    rig.engine.session.add_events(AgentAudio("s9", SECOND))
+    await rig.pass_time(0.2)
+    rig.engine.session.add_events(CallerBegan("t1"))
+    await rig.pass_time(0.2)
+    rig.line.add_frames(rig.side.media(b"\x01" * 160), rig.side.stop())
+    await rig.sealed()
+    await listening
+    assert [frame[:1] for frame in heard] == [b"\x01", b"\x02", b"\x00"]
+    assert not taps.is_audible(rig.live.id)

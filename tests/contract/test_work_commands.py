@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from aftercall.app import App, build
 from aftercall.cli.main import program
 from aftercall.config import load_config
-from aftercall.errors import NotFound, NotWaiting, RefusedInput
+from aftercall.errors import NotFound, NotWaiting, RefusedInput, SinkUnavailable
 from api_client import make_client, make_stranger
 from followup_work import follow, hold_call
 from webhook_receiver import Receiver
@@ -114,10 +114,15 @@ def test_a_notice_that_nobody_took_is_laid_aside_and_can_be_sent_again(
     assert dead.reason == "webhook: answered 410; check its address and its key"
     health = run("health", "--json")
     assert (health.exit_code, json.loads(health.output)["unsent"]) == (2, 1)
+    hook.answers.append(503)
+    assert isinstance(run("followups", "resend", dead.key).exception, SinkUnavailable)
+    assert [one["key"] for one in run_json("events", "undelivered")] == [dead.key]
+    assert dead.key in run("events", "undelivered").output
     assert run_json("followups", "resend", dead.key)["state"] == "done"
+    assert run("events", "undelivered").output == "Everything was delivered.\n"
     assert [posted.headers["webhook-id"] for posted in hook.posted] == [
         hook.posted[0].headers["webhook-id"]
-    ] * 2
+    ] * 3
     assert run("health").exit_code == 0
 
 
@@ -189,3 +194,14 @@ def test_the_api_tells_and_decides_the_same(home: App) -> None:
     stranger = make_stranger(home)
     assert stranger.get("/api/followups").status_code == 401
     assert stranger.post(f"/api/followups/{held['id']}/approve").status_code == 401
+
+
+def test_the_event_log_is_read_at_the_command_line(home: App) -> None:
+    assert run("events", "list").output == "No events yet.\n"
+    call = hold_call(home)
+    home.webhooks.publish()
+    (sealed,) = run_json("events", "list")
+    assert (sealed["type"], sealed["data"]["id"]) == ("call.sealed", call.id)
+    assert sealed["id"] in run("events", "list").output
+    assert run_json("events", "list", "--after", sealed["id"]) == []
+    assert run("events", "resend").output == "0 to be sent again\n"

@@ -71,6 +71,26 @@ def test_what_failed_shows_and_is_recovered_once_it_is_fine(app: App) -> None:
     assert look(app).exit_code == 0
 
 
+async def test_the_short_report_has_the_failed_and_pending_calls_of_the_whole_one(
+    app: App,
+) -> None:
+    await app.journal.open(make_live_call())
+    waiting, working, failed, fine = (hold_call(app) for _ in range(4))
+    app.steps.add_waiting([working.id], list(STEPS), app.clock.now())
+    for call in (failed, fine):
+        finish_steps(app, call.id)
+        follow(app.work, call.conversation)
+    app.steps.fail(failed.id, "summary", "no model", app.clock.now())
+    whole, short = look(app), app.report_health(only_open=True)
+    assert {call.id for call in short.calls} == {
+        call.id for call in whole.calls if call.state in ("failed", "pending")
+    }
+    assert {waiting.id, working.id, failed.id} < {call.id for call in short.calls}
+    assert fine.id not in {call.id for call in short.calls}
+    assert (short.status, short.reasons) == (whole.status, whole.reasons)
+    assert short.oldest_pending == whole.oldest_pending
+
+
 def test_a_failed_step_fails_its_call(app: App) -> None:
     call = hold_call(app)
     finish_steps(app, call.id)

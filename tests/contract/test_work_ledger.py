@@ -10,11 +10,12 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.app import App, build
+from aftercall.bridge.remote_call import RemoteStart, SentTurn
 from aftercall.errors import NotWaiting, OutcomeUnknown, SinkRefused, SinkUnavailable
 from aftercall.model.turns import Event
 from aftercall.settings import Settings
 from aftercall.settings.providers import AgentSettings
-from aftercall.testing import START, VirtualClock, make_call
+from aftercall.testing import START, VirtualClock, make_call, make_live_call
 from aftercall.work import deliver
 from aftercall.work.context import WorkContext
 from aftercall.work.sinks.command import AgentSink
@@ -196,10 +197,10 @@ def test_an_unknown_callers_request_stays_on_the_machine_until_it_is_approved(
     assert sink.effects == []
     held = next(row for row in rows if row.state == "held")
     assert deliver.approve(desk, held.id, "me").state == "open"
-    assert [row.id for row in desk.followups.queued()] == [held.id]
+    assert [row.id for row in desk.followups.queued(app.clock.now())] == [held.id]
     desk.followups.mark_queued_started(held.id, 1)
     attempt(desk, held.id)
-    assert desk.followups.queued() == []
+    assert desk.followups.queued(app.clock.now()) == []
     assert [work.title for work in sink.effects] == [BUG]
     done = desk.followups.get(held.id)
     assert (done.state, done.link) == ("done", "https://github.com/acme/site/issues/41")
@@ -800,3 +801,13 @@ def test_what_was_decided_about_somebody_stands_on_their_page(
     assert "Note what we decided about Carl: " in page
     assert page.count("We decided he will get the corner office in March") == 1
     assert str(row.link).startswith("people/carl")
+
+
+async def test_a_live_call_of_another_agent_breaks_no_promise_at_once(app: App) -> None:
+    call = make_live_call(source="pipecat", started_at=app.clock.now())
+    live = await app.phone.remote_calls.start(RemoteStart(call, "bot-1"))
+    turns = [{"speaker": speaker, "text": text} for speaker, text in INVOICE]
+    await live.write_turns([SentTurn.model_validate(turn) for turn in turns])
+    await live.end("completed")
+    rows = follow(app.work, live.call.conversation)
+    assert states(rows, "promise") == {"Email you the invoice": "unknown"}

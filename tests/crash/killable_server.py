@@ -59,5 +59,13 @@ class MortalServer:
 
     async def stop(self) -> None:
         if self._process is not None and self._process.returncode is None:
-            self._process.terminate()
-            await self._process.wait()
+            self.ask_to_stop()
+            await self.wait_stopped()
+
+    def ask_to_stop(self) -> None:
+        assert self._process is not None
+        self._process.terminate()
+
+    async def wait_stopped(self) -> int:
+        assert self._process is not None
+        return await self._process.wait()

@@ -21,6 +21,7 @@ from waiting import until
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 RUNS = 100 if SOAK else 3  # of each kind
 TURNS = 40
+MAX_LEGS = 100 * RUNS
 TOKEN = "live-0123456789abcdefghijklmnopqrs"
 
 
@@ -60,8 +61,9 @@ class Agent:
 def read_archived(app: App) -> dict[str, list[str]]:
     """Sid to its texts, over its legs."""
     texts: dict[str, list[str]] = defaultdict(list)
-    rows = sorted(app.store.list_page(limit=500), key=lambda row: row.live.id)
-    for row in rows:
+    rows = app.store.list_page(limit=MAX_LEGS)
+    assert len(rows) < MAX_LEGS
+    for row in sorted(rows, key=lambda row: row.live.id):
         sid = str(row.live.metadata.get("call_sid", row.live.sid))
         call = app.archive.read(str(row.archive_name))[0]
         texts[sid] += [turn.text for turn in call.turns]
@@ -94,10 +96,12 @@ async def test_acknowledged_turns_survive_the_death_of_agent_and_server(
     try:
         await until(lambda: app.store.list_unsealed() == [])
         archived = read_archived(app)
+        legs = len(app.store.list_page(limit=MAX_LEGS))
     finally:
         app.close()
         await server.stop()
     acknowledged = agent.read_notes()
+    print(f"{2 * RUNS} kills, {len(acknowledged)} turns acknowledged, {legs} legs")
     assert len(acknowledged) > RUNS * TURNS
     for sid, texts in archived.items():
         noted = [text for text in acknowledged if text.startswith(f"{sid} ")]

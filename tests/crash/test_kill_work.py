@@ -43,6 +43,12 @@ def hook() -> Iterator[Receiver]:
         yield hook
 
 
+@pytest.fixture
+def told() -> Iterator[Receiver]:
+    with Receiver() as told:
+        yield told
+
+
 def work(
     place: work_process.Place,
     fault: str,
@@ -72,14 +78,18 @@ def kill_at(run: int, luck: random.Random, dialect: str) -> tuple[str, float | N
 
 @pytest.mark.timeout(3600 if SOAK else 240)
 def test_each_effect_happens_exactly_once(
-    app: App, github: EmulatedGitHub, hook: Receiver
+    app: App, github: EmulatedGitHub, hook: Receiver, told: Receiver
 ) -> None:
     spawner.set_forkserver_preload(
         ["aftercall.running", "aftercall.testing", "psycopg"]
     )
     luck = random.Random(20260213)
     place = work_process.Place(
-        str(app.settings.home), app.settings.database_url, github.url, hook.url
+        str(app.settings.home),
+        app.settings.database_url,
+        github.url,
+        hook.url,
+        told.url,
     )
     dialect = app.database.dialect
     runs = 100 if SOAK else len(WORKING[::2] if dialect == "sqlite" else WORKING[1::2])
@@ -96,6 +106,7 @@ def test_each_effect_happens_exactly_once(
     ]
     assert len(conversations) == runs
     check(app, conversations, github, hook)
+    check_events(app, told)
 
 
 def check(
@@ -129,3 +140,15 @@ def check(
     # a notice and a reminder each; a repeat carries the id of what it repeats
     assert len(ids) == 2 * len(conversations)
     assert app.work.deliveries.dead() == []
+
+
+def check_events(app: App, told: Receiver) -> None:
+    """Each thing that happened is one event, and each event was posted."""
+    logged = app.webhooks.log.page(limit=10_000)
+    times = Counter((event.type, event.subject) for event in logged)
+    assert set(times.values()) == {1}
+    done = {subject for type_, subject in times if type_ == "request.done"}
+    rows = app.work.followups.page(limit=1000)
+    assert done == {row.id for row in rows if row.kind == "request"}
+    posted = [one.headers["webhook-id"] for one in told.posted]
+    assert set(posted) == {event.id for event in logged}

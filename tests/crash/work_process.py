@@ -7,18 +7,26 @@ from datetime import date
 from pathlib import Path
 
 from pydantic import SecretStr
+from sqlalchemy import select
 
 from aftercall import faults
 from aftercall.app import App, build
+from aftercall.db.event_log import events
+from aftercall.db.tables import deliveries
 from aftercall.model.reading import Promise, Reading, Request
 from aftercall.running import running
 from aftercall.settings import Settings
-from aftercall.settings.providers import GitHubSettings, WebhookSettings
+from aftercall.settings.providers import (
+    EventSettings,
+    GitHubSettings,
+    WebhookSettings,
+)
 from aftercall.settings.sections import DatabaseSettings, WorkSettings
 from aftercall.testing import FakeReader, make_call
 from aftercall.work import deliver
 
 TOKEN = "the-lab's-own-token"
+EVENTS_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 ASKED = Reading(
     language="en",
     summary="Bill asked for three things.",
@@ -64,6 +72,7 @@ class Place:
     database_url: str
     github_url: str
     hook_url: str
+    events_url: str = ""
 
     @property
     def settings(self) -> Settings:
@@ -75,12 +84,22 @@ class Place:
                 token=SecretStr(TOKEN), repository="acme/site", api_url=self.github_url
             ),
             webhook=WebhookSettings(url=SecretStr(self.hook_url)),
+            events=self._make_event_settings(),
             work=WorkSettings(
                 policy={"unknown": "do", "unknown.message": "hold"},
                 notice="webhook",
                 reminders="webhook",
                 daily_limit=10_000,
             ),
+        )
+
+    def _make_event_settings(self) -> EventSettings:
+        if not self.events_url:
+            return EventSettings()
+        return EventSettings(
+            webhooks={"log": SecretStr(self.events_url)},
+            secrets={"log": SecretStr(EVENTS_SECRET)},
+            allow_private=True,
         )
 
 
@@ -113,7 +132,20 @@ async def _work(place: Place, sids: list[str]) -> None:
             row, _ = app.journal.ingest(make_call(SAID, sid=sid))
             while not await asyncio.to_thread(_is_over, app, row.live.conversation):
                 await app.clock.sleep(0.05)
+        while not await asyncio.to_thread(_is_told, app):
+            await app.clock.sleep(0.05)
     app.close()
+
+
+def _is_told(app: App) -> bool:
+    """Whether every event so far is published and posted."""
+    with app.database.read() as connection:
+        is_new = select(events.c.n).where(events.c.id.is_(None)).limit(1)
+        is_open = deliveries.c.state.not_in(("done", "dead"))
+        unsent = select(deliveries.c.key).where(is_open).limit(1)
+        return all(
+            connection.execute(query).first() is None for query in (is_new, unsent)
+        )
 
 
 def _is_over(app: App, conversation: str) -> bool:

@@ -8,8 +8,9 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from aftercall.app import App
-from aftercall.journal.archive import encode_call
+from aftercall.model.calls import encode_call
 from aftercall.settings import Settings
+from aftercall.settings.sections import LimitSettings
 from aftercall.testing import VirtualClock, make_call
 from api_client import JSON, make_client, make_stranger
 from opened_apps import OpenApp
@@ -137,3 +138,18 @@ def test_with_a_token_nothing_else_opens(
         client.get("/api/calls", headers={"Authorization": "Bearer s3cret"}).status_code
         == 200
     )
+
+
+def test_a_call_handed_in_while_too_many_wait_is_told_when_to_try_again(
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
+) -> None:
+    limits = LimitSettings(queue=1)
+    app = open_app(settings.model_copy(update={"limits": limits}), clock)
+    client = make_client(app)  # not entered: nothing works off the queue
+    app.journal.ingest(make_call())
+    body = encode_call(make_call())
+    refused = client.post("/api/calls", content=body, headers=JSON)
+    assert refused.status_code == 503
+    assert refused.headers["Retry-After"] == "60"
+    assert refused.json()["error"]["code"] == "overload"
+    assert "limits.queue fails since" in client.get("/api/health").json()["reasons"][0]

@@ -5,20 +5,23 @@ import json
 import zipfile
 from collections.abc import Iterator
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from sqlalchemy import insert
 
 from aftercall.app import App
-from aftercall.journal.archive import encode_call
-from aftercall.model.calls import Call, Recording
+from aftercall.db.tables import deliveries
+from aftercall.model.calls import Call, Recording, encode_call
 from aftercall.testing import make_call
 from api_client import JSON, make_client
 from step_stages import take_call
 
 CALLER = "+15551234567"
+OPERATION_IDS = Path(__file__).with_name("operation_ids.txt")
 RUN = "01J00000000000000000000000"
 LINES = (
     "Hi, this is Bill Harker. I prefer to be called in the evening.",
@@ -97,9 +100,44 @@ def test_every_operation_has_an_id_of_its_own_and_typed_answers(
         for answer in answers.values():
             for kind, content in answer["content"].items():
                 assert kind != "application/json" or "$ref" in content["schema"], name
-        if name.startswith(("POST /v1", "PUT /v1", "POST /api/calls")):
-            body = operation["requestBody"]["content"]["application/json"]["schema"]
+        if given := operation.get("requestBody"):
+            body = given["content"]["application/json"]["schema"]
             assert "$ref" in body or body["properties"], name
+
+
+def test_operation_ids_stay_as_they_are(schema: dict[str, Any]) -> None:
+    """Generated clients name their functions after them. New ones are added to the file."""
+    operations = dict(list_operations(schema))
+    now = {f"{one['operationId']} {name}" for name, one in operations.items()}
+    assert now == set(OPERATION_IDS.read_text().splitlines())
+
+
+def test_events_are_read_page_by_page_and_sent_again(
+    app: App, client: TestClient, call: Call
+) -> None:
+    app.webhooks.publish()
+    first = client.get("/api/events", params={"limit": 1}).json()
+    assert [event["type"] for event in first["events"]] == ["call.sealed"]
+    assert first["events"][0]["data"]["id"] == call.id
+    rest = client.get("/api/events", params={"after": first["next"]}).json()
+    assert {"call.summarised", "request.held"} <= {
+        event["type"] for event in rest["events"]
+    }
+    end = client.get("/api/events", params={"after": rest["next"]}).json()
+    assert end == {"events": [], "next": rest["next"]}
+    refused = client.get("/api/events", params={"after": "yesterday"})
+    assert refused.json()["error"]["field"] == "after"
+    key = f"{first['next']}:events.crm"
+    with app.database.write() as connection:
+        row = {"key": key, "conversation": first["next"], "sink": "events.crm"}
+        row |= {"purpose": "event", "state": "dead", "reason": "answered 500"}
+        times = {"created_at": app.clock.now(), "changed_at": app.clock.now()}
+        connection.execute(insert(deliveries), row | times)
+    (dead,) = client.get("/api/deliveries").json()["deliveries"]
+    assert (dead["key"], dead["reason"]) == (key, "answered 500")
+    again = client.post(f"/api/deliveries/{key}/resend").json()
+    assert again["state"] == "due"
+    assert client.get("/api/deliveries").json() == {"deliveries": []}
 
 
 def test_answers_hold_nothing_that_is_not_described(
@@ -145,6 +183,18 @@ def test_unknown_query_parameters_are_refused_on_every_route_of_the_api(
         if path.startswith("/api/"):
             answer = client.request(method, f"{path}?colour=red", json={})
             assert answer.json()["error"]["code"] == "input.refused", name
+
+
+def test_a_body_that_does_not_fit_is_refused_in_one_shape_on_every_route(
+    client: TestClient, schema: dict[str, Any]
+) -> None:
+    for name, operation in list_operations(schema):
+        method, _, path = name.partition(" ")
+        if "requestBody" in operation:
+            answer = client.request(method, path, json=["no", "object"])
+            assert 400 <= answer.status_code < 500, name
+            assert set(answer.json()) == {"error"}, name
+            assert {"code", "message"} <= set(answer.json()["error"]), name
 
 
 def test_what_was_said_is_found_by_words(client: TestClient, call: Call) -> None:

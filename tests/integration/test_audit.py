@@ -48,12 +48,17 @@ def test_an_approval_is_recorded_once_it_happened_whoever_gave_it(
     app: App, client: TestClient
 ) -> None:
     request = hold_request(app)
-    csrf = {"csrf": csrf_of(client.get("/followups").text)}
-    assert client.post(f"/followups/{request.id}/retry", data=csrf).status_code == 409
-    assert client.post("/followups/none/approve", data=csrf).status_code == 404
+    csrf = csrf_of(client.get("/followups").text)
+
+    def decide(decision: str, of: str = request.id) -> int:
+        form = {"csrf": csrf, "decision": decision, "of": of}
+        return client.post("/followups/decide", data=form).status_code
+
+    assert decide("retry") == 409
+    assert decide("approve", "none") == 404
     assert deeds(app) == []
-    assert client.post(f"/followups/{request.id}/approve", data=csrf).status_code == 303
-    assert client.post(f"/followups/{request.id}/approve", data=csrf).status_code == 409
+    assert decide("approve") == 303
+    assert decide("approve") == 409
     assert client.post(f"/api/followups/{request.id}/reject").status_code == 200
     with pytest.raises(NotWaiting):
         deliver.reject(app.work, request.id, "me")

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 import aftercall.cli
 from aftercall.cli.main import COMMANDS, PANELS, load_command, program
-from aftercall.journal.archive import encode_call
 from aftercall.lab.services import EmulatedGitHub
+from aftercall.model.calls import encode_call
 from aftercall.settings import Settings
 from aftercall.testing import make_call
 from api_client import JSON, bearer
@@ -349,8 +349,9 @@ def test_serve_shows_the_token_once_and_a_login_link_each_time(shell: Shell) -> 
             assert link.startswith("http://127.0.0.1:")
             _, out, _ = shell.run("token", "--link", "--json")
             for address in (link, to_port_of(link, json.loads(out)["link"])):
-                with urllib.request.urlopen(address) as page:
-                    assert "Today" in page.read().decode()
+                cookies = urllib.request.HTTPCookieProcessor()
+                with urllib.request.build_opener(cookies).open(address) as page:
+                    assert "Log out" in page.read().decode()
             server.terminate()
             told.append([*lines, *server.stdout.read().splitlines()])
     token = shell.run("token")[1].strip()
@@ -578,7 +579,7 @@ def test_only_one_place_makes_a_console() -> None:
     for path in Path(aftercall.cli.__file__).parent.glob("*.py"):
         text = path.read_text()
         assert ("Console(" in text.replace("make_console(", "")) == (
-            path.name == "context.py"
+            path.name == "console.py"
         ), path.name
         assert "rich.markup" not in text, path.name
 

@@ -1,18 +1,28 @@
 """`aftercall.client` against a real server that goes away and comes back."""
 
 import asyncio
+import json
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
 
 from aftercall.app import App, build
-from aftercall.client import CallInUse, CallRefused, Client, SyncClient
+from aftercall.client import (
+    CallInUse,
+    CallRefused,
+    Client,
+    SyncClient,
+    check_framework,
+)
 from aftercall.model.calls import Call
 from aftercall.settings import Settings
 from server_process import serving_on
@@ -30,12 +40,14 @@ class Box:
         self.home, self.spool = folder / "home", folder / "spool"
         self.home.mkdir(mode=0o700)
         with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
-        self.address = f"http://127.0.0.1:{self._port}"
+            self.port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self.port}"
 
     @contextmanager
     def serving(self) -> Iterator[None]:
-        with serving_on(self._port, self.home, {"AFTERCALL_API_TOKEN": TOKEN}):
+        with serving_on(self.port, self.home, {"AFTERCALL_API_TOKEN": TOKEN}):
+            # so that the first call need not wait on a busy machine
+            httpx2.get(f"{self.address}/readyz", timeout=60, trust_env=False)
             yield
 
     def client(self) -> Client:
@@ -100,6 +112,34 @@ async def test_a_server_that_is_away_costs_no_word_and_repeats_none(box: Box) ->
     assert legs[1].resumes == legs[0].id
 
 
+async def test_what_dead_agents_left_is_sent_one_call_after_the_other(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a process that dies again leaves one leg without an end, not one a call."""
+    monkeypatch.setattr("aftercall.client.call.START_TIMEOUT_S", 0.1)
+    for number in range(5):
+        async with box.client() as client:
+            call = await client.call(**MINE | {"sid": str(number)}).__aenter__()
+            await call.turn("caller", "Hello?")
+    begun: list[list[str]] = []
+
+    async def hang_up_on_the_first(link: ServerConnection) -> None:
+        begun.append([json.loads(await link.recv())["op"]])
+        for _ in range(3):
+            await (await link.ping())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                begun[-1].append(json.loads(await link.recv())["op"])
+
+    async with serve(hang_up_on_the_first, "127.0.0.1", box.port), box.client():
+        await until(lambda: len(begun) > 1)
+    assert begun[0] == ["start"]
+    with box.serving():
+        async with box.client():
+            await until(lambda: not list(box.spool.glob("*.call")))
+    assert [texts(call) for call in box.read_calls()] == [["Hello?"]] * 5
+
+
 async def test_what_a_dead_agent_left_is_sent_by_the_next_one(
     box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +156,41 @@ async def test_what_a_dead_agent_left_is_sent_by_the_next_one(
                 await asyncio.sleep(0.02)
     [sealed] = await asyncio.to_thread(box.read_calls)
     assert (texts(sealed), sealed.end_reason) == (["one", "two"], "completed")
+
+
+async def test_a_briefing_that_comes_late_is_told_with_the_tools(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aftercall.client.call.START_TIMEOUT_S", 0.1)
+    late: list[str] = []
+    listen = lambda briefing: late.append(briefing.text)  # noqa: E731
+    async with box.client() as client, client.call(**MINE, on_briefing=listen) as call:
+        assert (call.tools, call.briefing.text, late) == ((), "", [])
+        with box.serving():
+            await until(lambda: bool(late))
+            assert late == [call.briefing.text]
+            assert [tool["name"] for tool in call.tools] == [
+                "search_memory",
+                "take_request",
+            ]
+            await call.turn("caller", "one")
+            odd = {"query": "half a \ud83d character"}
+            assert "Nothing" in await call.run_tool("search_memory", odd)
+            assert "did not work" in await call.run_tool("fly", {})
+
+
+@pytest.mark.parametrize("found", ["1.13.9", "2.0.0", ""])
+def test_a_framework_that_is_too_old_too_new_or_missing_is_named(
+    found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(package: str) -> str:
+        if not found:
+            raise PackageNotFoundError
+        return found
+
+    monkeypatch.setattr("aftercall.client.version", version)
+    with pytest.raises(ImportError, match=r"pipecat-ai >= 1.14, < 2 is needed"):
+        check_framework("pipecat-ai", (1, 14), 2)
 
 
 def test_the_sync_client_and_what_is_refused(box: Box) -> None:

@@ -90,7 +90,7 @@ def test_the_pages_put_right_what_they_show(desk: Desk, client: TestClient) -> N
     }
     for what, (page, of) in places.items():
         shown = client.get(page).text
-        assert f'name="what" value="{what}"' in shown
+        assert ("/edit" if what == "request" else f'value="{what}"') in shown
         form = {"csrf": csrf_of(shown), "what": what, "of": of, "new": EVIL}
         answer = client.post("/corrections", data=form | {"back": page})
         assert (answer.status_code, answer.headers["location"]) == (303, page)
@@ -98,10 +98,10 @@ def test_the_pages_put_right_what_they_show(desk: Desk, client: TestClient) -> N
     assert [desk.title, desk.content, desk.name] == [EVIL] * 3
     listed = client.get("/corrections", params={"caller": CALLER}).text
     assert EVIL not in listed
-    assert listed.count("/undo") == 3
+    assert listed.count("/corrections/undo") == 3
     for one in desk.app.corrections.store.page(limit=3):
-        form = {"csrf": csrf_of(listed), "back": "//elsewhere.example"}
-        answer = client.post(f"/corrections/{one.id}/undo", data=form)
+        form = {"csrf": csrf_of(listed), "back": "//elsewhere.example", "of": one.id}
+        answer = client.post("/corrections/undo", data=form)
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
     assert (desk.title, desk.content, desk.name) == (
         "Open a bug about the broken thumbnails",
@@ -130,12 +130,39 @@ def test_a_page_says_what_was_removed_and_offers_to_undo_it(
     assert client.post("/corrections", data={}).status_code in (403, 422)
 
 
+def test_a_fact_is_retired_from_pages_api_and_command_line(
+    desk: Desk, client: TestClient
+) -> None:
+    page, api = f"/memory/facts/{desk.fact}", f"/api/facts/{desk.fact}/retire"
+
+    def undo() -> None:
+        (made,) = desk.app.corrections.store.page(limit=1)
+        assert str(made.new).startswith("no longer true since")
+        desk.app.corrections.undo(made.id, "me")
+        assert desk.app.facts.get(desk.fact).is_active
+
+    form = {"csrf": csrf_of(client.get(page).text), "since": ""}
+    assert client.post(f"{page}/retire", data=form).status_code == 303
+    shown = client.get(page).text
+    assert "no longer true" in shown
+    assert "/restore" in shown
+    assert "/retire" not in shown
+    undo()
+    late = client.post(api, json={"since": "2999-01-01"})
+    assert late.status_code == 422
+    assert client.post(api, json={}).status_code == 201
+    undo()
+    assert "no longer believed" in run("facts", "retire", desk.fact)
+    undo()
+
+
 def test_a_missed_request_is_added_from_pages_api_and_command_line(
     desk: Desk, client: TestClient
 ) -> None:
     call = desk.app.work.followups.get(desk.request).call_id
     page = client.get(f"/calls/{call}").text
-    assert '<option value="2">This is Bill.' in page
+    missed = client.get(f"/calls/{call}/missed").text
+    assert '<option value="2">This is Bill.' in missed
     form = {"csrf": csrf_of(page), "kind": "task", "turn": "2", "title": "Order pens"}
     answer = client.post(f"/calls/{call}/requests", data=form)
     assert (answer.status_code, answer.headers["location"]) == (303, f"/calls/{call}")
@@ -173,7 +200,7 @@ def test_the_pages_ask_whether_an_unclear_request_is_one(
     assert [len(each) for each in answers.values()] == [2, 2]
     for form in (answers["Shoe the donkey"][0], answers["Water the plants"][1]):
         fields = dict(re.findall(r'name="(\w+)" value="(.*?)"', form))
-        assert client.post("/corrections", data=fields).status_code == 303
+        assert client.post("/followups/decide", data=fields).status_code == 303
     rows = app.work.followups.of_conversation(call.conversation)
     assert {row.title: row.state for row in rows} == {
         "Shoe the donkey": "held",

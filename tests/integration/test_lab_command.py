@@ -120,7 +120,7 @@ def test_an_agent_that_is_not_there_is_a_plain_failure(port: int) -> None:
 def test_wrong_use_is_said(port: int) -> None:
     assert run("--port", str(port), "--carrier", "pigeon") == (
         2,
-        "aftercall: lab: --carrier is twilio or telnyx\n",
+        "aftercall: lab: --carrier is one of twilio, telnyx, elevenlabs, vapi, retell, bland\n",
     )
     code, shown = run("--port", str(port), "--number", "+15550101=asleep")
     assert (code, shown.count("\n")) == (1, 1)

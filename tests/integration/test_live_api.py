@@ -2,25 +2,30 @@
 
 import base64
 import hmac
+import json
+import time
 from collections.abc import Iterator
 from hashlib import sha1
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 from starlette.websockets import WebSocketDisconnect
 
 from aftercall.app import App
 from aftercall.clock import SystemClock
+from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
-from aftercall.settings.providers import TwilioSettings
+from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 from api_client import make_client, make_stranger
 from opened_apps import OpenApp
 
 SID = "CA" + "1" * 32
 TWILIO_KEY = "twilio-token-0123456789abcdef0123"
+TELNYX_KEY = "A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg="  # of the bytes 0 to 31
 VOICE_URL = "https://agent.example/voice?x=1"
 RING = {
     "CallSid": SID,
@@ -38,8 +43,12 @@ def database_url(tmp_path: Any) -> str:
 
 @pytest.fixture
 def live(settings: Settings, open_app: OpenApp) -> App:
-    twilio = TwilioSettings(auth_token=SecretStr(TWILIO_KEY))
-    return open_app(settings.model_copy(update={"twilio": twilio}), SystemClock())
+    keys = {
+        "twilio": TwilioSettings(auth_token=SecretStr(TWILIO_KEY)),
+        "telnyx": TelnyxSettings(public_key=TELNYX_KEY),
+        "reconnect_window_s": 0,
+    }
+    return open_app(settings.model_copy(update=keys), SystemClock())
 
 
 @pytest.fixture
@@ -144,6 +153,33 @@ def test_many_calls_over_one_socket_are_answered_by_their_refs(
             assert ask("end", call=call)["turns"] == 1
 
 
+def test_the_socket_tells_the_briefing_of_who_turns_out_to_be_calling(
+    client: TestClient, live: App
+) -> None:
+    with client.websocket_connect("/api/live") as socket:
+
+        def ask(op: str, **fields: object) -> Any:
+            socket.send_json({"ref": op, "op": op, **fields})
+            answer = socket.receive_json()
+            assert answer["ref"] == op
+            return answer["result"]
+
+        def begin(sid: str) -> Any:
+            return ask("start", source="mine", sid=sid, caller="+15550100")["call"]
+
+        tom = begin("1")
+        ask("turns", call=tom, turns=[turn(1, "This is Tom. I live in Porto.")])
+        ask("end", call=tom)
+        for step in STEPS:
+            live.step_runner.run(tom, step)
+        anna = begin("2")
+        assert "Porto" in ask("briefing", call=anna)["text"]
+        ask("turns", call=anna, turns=[turn(1, "This is Anna, not Tom.")])
+        told = socket.receive_json()
+        assert (told["op"], told["call"]) == ("briefing", anna)
+        assert "Porto" not in told["briefing"]["text"]
+
+
 def test_strangers_get_neither_requests_nor_the_socket(live: App) -> None:
     stranger = make_stranger(live)
     assert stranger.post("/api/live", json={}).status_code == 401
@@ -187,3 +223,36 @@ def test_a_number_is_attested_by_the_carriers_own_signature_only(
         assert client.post("/api/live", json=body).status_code == status
     other = {"source": "mine", "sid": SID, "carrier": carrier}
     assert client.post("/api/live", json=other).status_code == 422
+
+
+def sign_telnyx(sid: str, number: str, signed_at: float) -> dict[str, object]:
+    payload = {
+        "call_control_id": sid,
+        "from": number,
+        "to": "+15550101",
+        "direction": "incoming",
+        "shaken_stir_attestation": "A",
+        "shaken_stir_validated": True,
+    }
+    event = {"id": "e1", "event_type": "call.initiated", "payload": payload}
+    body = json.dumps({"data": event})
+    key = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+    signature = key.sign(f"{signed_at:.0f}|{body}".encode())
+    headers = {
+        "telnyx-timestamp": f"{signed_at:.0f}",
+        "telnyx-signature-ed25519": base64.b64encode(signature).decode(),
+    }
+    return {"url": VOICE_URL, "headers": headers, "body": body}
+
+
+def test_telnyx_attests_a_number_by_its_signature_while_that_is_fresh(
+    client: TestClient, live: App
+) -> None:
+    for sid, age_s, is_verified in (("v3:fresh", 0, True), ("v3:stale", 3_600, False)):
+        carrier = sign_telnyx(sid, "+15550100", time.time() - age_s)
+        begun = start(client, source="telnyx", sid=sid, caller=None, carrier=carrier)
+        call = live.store.get(begun["call"]).live
+        assert (call.caller, call.verified) == ("+15550100", is_verified)
+    forged = carrier | {"body": str(carrier["body"]).replace("+15550100", "+15550142")}
+    body = {"source": "telnyx", "sid": "v3:stale", "carrier": forged}
+    assert client.post("/api/live", json=body).status_code == 403

@@ -4,11 +4,14 @@ wrong there.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from pydantic import SecretStr
+from typer.testing import CliRunner, Result
 
+from aftercall.cli.main import program
+from aftercall.compose import choose_reader
 from aftercall.errors import (
     AftercallError,
     ConfigError,
@@ -28,6 +31,7 @@ from aftercall.llm.model.client import (
     choose_model,
 )
 from aftercall.llm.model.reader import ModelReader
+from aftercall.llm.rules.reader import RulesReader
 from aftercall.settings import Settings
 from aftercall.settings.sections import ReadingSettings
 from aftercall.testing import make_call
@@ -199,6 +203,32 @@ def test_a_server_that_takes_no_schema_is_asked_in_words(lab: Lab) -> None:
     assert [asked.schema is None for asked in lab.script.questions] == [False, True]
 
 
+def test_a_model_that_checks_the_rules_is_asked_about_each_request(lab: Lab) -> None:
+    choice = replace(lab.choice("openai-compatible"), checks_rules=True)
+    client = ModelClient(choice)
+    try:
+        reading = choose_reader(client, RulesReader()).read(CALL)
+    finally:
+        client.close()
+    assert [item.kind for item in reading.requests] == ["issue"]
+    assert [(one.answer, one.by) for one in reading.decisions] == [
+        ("request", "openai-compatible:smollm2")
+    ]
+    (asked,) = lab.script.questions
+    assert asked.schema is not None
+    assert asked.token_count < 200
+
+
+def test_rules_are_checked_by_the_model_behind_a_plus() -> None:
+    given = {"base_url": "http://127.0.0.1:9"}
+    choice = choose_model(settings(model="rules+openai-compatible:x", openai=given))
+    assert choice is not None
+    assert (choice.name, choice.checks_rules) == ("openai-compatible:x", True)
+    alone = choose_model(settings(model="openai-compatible:x", openai=given))
+    assert alone is not None
+    assert not alone.checks_rules
+
+
 def test_a_server_that_is_not_there_may_come_back(lab: Lab) -> None:
     choice = ModelChoice(
         "anthropic",
@@ -207,7 +237,7 @@ def test_a_server_that_is_not_there_may_come_back(lab: Lab) -> None:
         "http://127.0.0.1:9",
         ReadingSettings(),
     )
-    with pytest.raises(ModelUnavailable, match="cannot be reached"):
+    with pytest.raises(ModelUnavailable, match="cannot be reached at http://127"):
         ask_for_greeting(choice)
 
 
@@ -255,3 +285,35 @@ def test_without_the_packages_a_key_alone_means_rules_and_a_named_model_is_refus
     assert choose_model(settings(anthropic={"api_key": "x"})) is None
     with pytest.raises(ConfigError, match=r"install aftercall\[models\]"):
         choose_model(settings(model="anthropic:claude", anthropic={"api_key": "x"}))
+
+
+def try_model(
+    lab: Lab, model: str, monkeypatch: pytest.MonkeyPatch, url: str = ""
+) -> Result:
+    monkeypatch.setenv("AFTERCALL_MODEL", model)
+    monkeypatch.setenv("OPENAI_BASE_URL", url or f"{lab.openai}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return CliRunner().invoke(program, ["models", "try"])
+
+
+def test_trying_a_model_tells_how_well_and_how_fast_it_reads(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The emulated model reads by rules: it reads the sample as well as they do."""
+    for model in ("openai-compatible:smollm2", "rules+openai-compatible:smollm2"):
+        told = try_model(lab, model, monkeypatch)
+        assert told.exit_code == 0, told.output
+        assert f"{model}: 18 of 18 right in a call of 12 turns" in told.output
+        assert "tokens in" in told.output
+        assert "a second" in told.output
+
+
+@pytest.mark.parametrize("prefix", ["", "rules+"])
+def test_trying_a_model_whose_server_is_away_is_an_error(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    """Also where the rules could decide alone: nothing would have been tried."""
+    away = "http://127.0.0.1:9/v1"
+    told = try_model(lab, f"{prefix}openai-compatible:x", monkeypatch, away)
+    assert isinstance(told.exception, ModelUnavailable)
+    assert f"cannot be reached at {away}" in str(told.exception)

@@ -15,6 +15,7 @@ from aftercall.service_checks import check_services
 from aftercall.settings import Settings
 from loopback_server import lab_box
 from mail_server import Postman
+from s3_server import S3Server
 
 PUBLIC = "https://calls.example.com"
 
@@ -54,6 +55,10 @@ def test_every_service_of_the_lab_takes_its_key(lab: Lab) -> None:
         "Anthropic",
         "Remem",
         "GitHub",
+        "ElevenLabs",
+        "Vapi",
+        "Retell",
+        "Bland",
     )
     seen = see(read(lab, *services, AFTERCALL_MODEL="anthropic:claude-sonnet-5-5"))
     assert {name for name, told in seen.items() if not told.startswith("ok")} == set()
@@ -73,6 +78,10 @@ def test_every_service_of_the_lab_takes_its_key(lab: Lab) -> None:
         ("Anthropic", "ANTHROPIC_API_KEY"),
         ("Remem", "REMEM_API_KEY"),
         ("GitHub", "GITHUB_TOKEN"),
+        ("ElevenLabs", "ELEVENLABS_API_KEY"),
+        ("Vapi", "VAPI_API_KEY"),
+        ("Retell", "RETELL_API_KEY"),
+        ("Bland", "BLAND_API_KEY"),
     ],
 )
 def test_a_wrong_key_is_named_with_the_setting_to_change(
@@ -81,6 +90,29 @@ def test_a_wrong_key_is_named_with_the_setting_to_change(
     (check,) = check_services(read(lab, service, **{env: "wrong"}))
     assert (check.state, check.detail) == ("fail", "refuses the key (401)")
     assert env in check.advice
+
+
+def test_the_addresses_to_set_at_a_platform_are_named(lab: Lab) -> None:
+    found = check_services(read(lab, "Bland", AFTERCALL_PUBLIC_URL=PUBLIC))
+    told = [check.detail for check in found if check.name == "bland webhook"]
+    assert [detail.split()[1] for detail in told] == [
+        f"{PUBLIC}/hosted/bland",
+        f"{PUBLIC}/hosted/bland/start",
+    ]
+
+
+def test_a_platform_whose_webhooks_would_be_refused_is_reported(lab: Lab) -> None:
+    settings = read(lab, "Vapi", VAPI_WEBHOOK_SECRET="")
+    assert "refused" in see(settings)["vapi"]
+
+
+def test_a_bucket_is_asked_with_its_key_and_one_that_is_not_there_fails(
+    s3: S3Server,
+) -> None:
+    archive = s3.make_bucket()
+    assert see(Settings(archive=archive))["object storage"].startswith("ok s3://")
+    away = archive.model_copy(update={"url": "s3://nothing-here/aftercall"})
+    assert see(Settings(archive=away))["object storage"].startswith("fail")
 
 
 def test_an_unknown_model_is_told_apart_from_a_wrong_key(lab: Lab) -> None:

@@ -18,11 +18,12 @@ from aftercall.errors import DatabaseUnreachable
 from aftercall.lab.carrier import DeliveryFaults
 from aftercall.lab.telnyx import TelnyxCall
 from aftercall.model.calls import LiveCall
+from aftercall.overload import BUSY
 from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.phone.telnyx import unpack_state
 from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings
-from aftercall.settings.sections import RecordingsSettings
+from aftercall.settings.sections import LimitSettings, RecordingsSettings
 from aftercall.testing import VirtualClock
 from aftercall.web.server import make_server
 from opened_apps import OpenApp
@@ -419,3 +420,18 @@ async def test_calls_that_we_dial_are_not_answered(town: TelnyxTown) -> None:
     await town.lab.hang_up(call)
     assert call.actions == []
     assert town.app.store.list_page(limit=5) == []
+
+
+async def test_a_call_too_many_hears_that_all_lines_are_busy_and_is_ended(
+    settings: Settings, line: Line, open_app: OpenApp
+) -> None:
+    limits = LimitSettings(live_calls=1)
+    few = telnyx_settings(settings).model_copy(update={"limits": limits})
+    app = reach(open_app(few, SystemClock()), line)
+    async with telnyx_town(app, line) as town:
+        first = await town.lab.ring(EVENTS, caller=CALLER)
+        second = await town.lab.ring(EVENTS, caller="+15550101")
+        assert (second.actions, second.heard) == (["answer", "speak", "hangup"], [BUSY])
+        await town.lab.say(first, "Please call the plumber.")
+        assert len(first.heard) == 2
+        assert len(app.journal.live_recorders) == 1

@@ -14,9 +14,11 @@ from twilio.request_validator import RequestValidator
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.memory.fact_store import FactFilter
+from aftercall.overload import BUSY
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings
+from aftercall.settings.sections import LimitSettings
 from aftercall.web.server import make_server
 from opened_apps import DISK_PATIENCE_S, OpenApp
 
@@ -200,9 +202,10 @@ def test_a_silent_caller_is_asked_twice_and_then_let_go(
     assert said(live)[-1][0] == "agent"
 
 
-def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
+def test_a_call_that_outlives_the_server_goes_on(
     phone_settings: Settings, open_app: OpenApp
 ) -> None:
+    """On SQLite as a new leg; on Postgres another process may go on with the call itself."""
     with serving_once(phone_settings) as twilio:
         twilio.say()
         twilio.say("Please call the plumber.")
@@ -211,7 +214,13 @@ def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
         twilio = twilio.go_on(client)
         assert "water the plants" in twilio.say("And remind me to water the plants.")
         twilio.post(f"{PUBLIC}/twilio/status", CallStatus="completed")
-        second, first = after.store.list_page(limit=5)
+        second, *before = after.store.list_page(limit=5)
+    assert second.state == "sealed"
+    if not before:
+        assert (after.database.dialect, second.live.sid) == ("postgresql", SID)
+        assert second.turn_count == 5
+        return
+    (first,) = before
     assert (second.live.resumes, second.live.conversation) == (
         first.live.id,
         first.live.id,
@@ -297,3 +306,19 @@ def test_without_a_token_and_an_address_the_route_says_what_is_missing(
     )
     assert answer.status_code == 503
     assert "TWILIO_AUTH_TOKEN" in answer.json()["error"]["message"]
+
+
+def test_a_call_too_many_hears_that_all_lines_are_busy_and_the_first_goes_on(
+    phone_settings: Settings, open_app: OpenApp
+) -> None:
+    limits = LimitSettings(live_calls=1)
+    app = open_app(phone_settings.model_copy(update={"limits": limits}), SystemClock())
+    with TestClient(make_server(app), base_url=INSIDE) as client:
+        first, second = Twilio(client), Twilio(client, sid=OTHER_SID)
+        assert first.say() == app.settings.receptionist.greeting
+        assert second.say() == BUSY
+        assert "call the plumber" in first.say("Please call the plumber.")
+        assert first.say("That's all, bye.").endswith("Goodbye!")
+        first.post(f"{PUBLIC}/twilio/status", CallStatus="completed")
+        again = Twilio(client, sid=OTHER_SID)
+        assert again.say().startswith("Welcome back")

@@ -132,6 +132,8 @@ def test_a_misspelt_variable_is_warned_about() -> None:
     assert load_config(environ={"AFTERCALL_HOEM": "x"}).warnings == (
         "AFTERCALL_HOEM: no such setting; did you mean 'AFTERCALL_HOME'?",
     )
+    of_an_agent = {"AFTERCALL_URL": "http://x", "AFTERCALL_SPOOL": "x"}
+    assert load_config(environ=of_an_agent).warnings == ()
 
 
 def test_settings_are_frozen_and_every_one_is_described() -> None:

@@ -19,7 +19,7 @@ from aftercall.encryption import (
 )
 from aftercall.errors import FileUnreadable
 from aftercall.settings import Settings
-from aftercall.settings.sections import ArchiveSettings
+from aftercall.settings.providers import ArchiveSettings
 
 CIPHER = FileCipher(b"k" * 32, is_on=True)
 WORDS = b"The heron flies at midnight."

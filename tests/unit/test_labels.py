@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from aftercall.errors import AftercallError, RefusedInput
-from aftercall.journal.archive import encode_call
 from aftercall.labels import choose_words, parse_label, read_labels
+from aftercall.model.calls import encode_call
 from aftercall.testing import make_call
 
 SAID = [("agent", "Hello"), ("caller", "hi my name is mary brown i need new checks")]

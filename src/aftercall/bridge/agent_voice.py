@@ -11,9 +11,11 @@ the other down, so memory stays bounded: audio for a slow carrier waits for `dra
 reading from the engine. The caller's voice never waits: an engine that cannot take it loses it.
 """
 
+import asyncio
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -45,12 +47,15 @@ OnWireEvent = Callable[[WireEvent], Coroutine[Any, Any, None]]
 
 
 class MediaPump:
+    """Moves frames between a carrier's socket and a call."""
+
     def __init__(self, socket: MediaSocket, wire: Wire, clock: Clock) -> None:
         self._socket = socket
         self._wire = wire
         self._clock = clock
         self._stuck_since_s: float | None = None
         self.oddities: Counter[Oddity] = Counter()
+        self.listeners: set[asyncio.Queue[bytes | None]] = set()
 
     async def run(
         self, on_audio: Callable[[bytes], None], on_event: OnWireEvent
@@ -60,6 +65,8 @@ class MediaPump:
         def handle_event(event: WireEvent) -> Work | None:
             if isinstance(event, AudioIn):
                 on_audio(event.payload)
+                if self.listeners:
+                    self._pass_on(CALLER_SOUND + event.payload)
                 return None
             if isinstance(event, OddMessage):
                 self.oddities[event.reason] += 1
@@ -77,6 +84,8 @@ class MediaPump:
             await rest
 
     def play(self, payload: bytes, mark: str | None = None) -> None:
+        if self.listeners:
+            self._pass_on(AGENT_SOUND + payload)
         for start in range(0, len(payload), MAX_AUDIO_BYTES):
             self._send(AudioOut(payload[start : start + MAX_AUDIO_BYTES]))
         if mark:
@@ -86,6 +95,7 @@ class MediaPump:
         self._send(Mark(name))
 
     def clear(self) -> None:
+        self._pass_on(AGENT_STOPPED)
         self._send(Clear())
 
     def wait_if_slow(self) -> Work | None:
@@ -107,10 +117,63 @@ class MediaPump:
         if self._wire.is_open:  # else the caller hung up a moment ago
             self._socket.write(self._wire.send(command))
 
+    def _pass_on(self, sound: bytes) -> None:
+        for queue in list(self.listeners):
+            if queue.full():
+                self.dismiss(queue)
+            else:
+                queue.put_nowait(sound)
+
+    def dismiss(self, queue: "asyncio.Queue[bytes | None]") -> None:
+        """The listener fell behind, or the call is over."""
+        self.listeners.discard(queue)
+        if queue.full():
+            queue.get_nowait()
+        queue.put_nowait(None)
+
     async def _drain(self) -> None:
         self._stuck_since_s = self._clock.monotonic()
         await self._socket.drain()
         self._stuck_since_s = None
+
+
+# A frame for a listener: one of these, then μ-law. The agent's sound comes ahead of its time.
+CALLER_SOUND, AGENT_SOUND, AGENT_STOPPED = b"\x00", b"\x01", b"\x02"
+MAX_UNHEARD_FRAMES = 500
+
+
+class CallTaps:
+    """Lets people listen to the live calls of this process."""
+
+    def __init__(self) -> None:
+        self._pumps: dict[str, MediaPump] = {}
+
+    @contextmanager
+    def open(self, call_id: str, pump: MediaPump) -> Iterator[None]:
+        """While the call goes on."""
+        self._pumps[call_id] = pump
+        try:
+            yield
+        finally:
+            del self._pumps[call_id]
+            for queue in list(pump.listeners):
+                pump.dismiss(queue)
+
+    def is_audible(self, call_id: str) -> bool:
+        return call_id in self._pumps
+
+    async def listen(self, call_id: str) -> AsyncIterator[bytes]:
+        """Both sides from now on, until the call ends or the listener falls behind."""
+        pump = self._pumps.get(call_id)
+        if pump is None:
+            return
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_UNHEARD_FRAMES)
+        pump.listeners.add(queue)
+        try:
+            while (frame := await queue.get()) is not None:
+                yield frame
+        finally:
+            pump.listeners.discard(queue)
 
 
 MARK_INTERVAL_BYTES = 200 * BYTES_PER_MS
@@ -166,6 +229,8 @@ class HeardSpeech:
 
 
 class Playback:
+    """What was sent to the caller, and how much of it was heard."""
+
     def __init__(self) -> None:
         self._speeches: deque[QueuedSpeech] = deque()
         self._marks: deque[tuple[str, int]] = deque()
@@ -272,6 +337,8 @@ def _cut(speech: QueuedSpeech, playhead: int) -> HeardSpeech:
 
 
 class AgentVoice:
+    """The agent's sound on its way to the caller."""
+
     def __init__(self, pump: MediaPump, turn_log: TurnLog, clock: Clock) -> None:
         self._pump = pump
         self._turn_log = turn_log

@@ -98,6 +98,8 @@ def briefed_facts(briefing: Briefing) -> tuple[str, Mapping[str, Any]] | None:
 
 
 class CallerTracker:
+    """Follows who is speaking as the call goes on: names given, passcodes tried."""
+
     def __init__(
         self,
         call: LiveCall,

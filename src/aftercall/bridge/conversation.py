@@ -53,6 +53,8 @@ class ConversationParts:
 
 
 class EngineConversation:
+    """Turns, tools and interruptions of one engine session, in the order they happened."""
+
     def __init__(
         self, parts: ConversationParts, signal: SendSignal, on_speech: OnSpeech
     ) -> None:
@@ -195,12 +197,14 @@ class EngineConversation:
     def _play(self, event: AgentAudio) -> Work | None:
         if self._open_turn:
             self._overtaken, self._open_turn = self._open_turn, ""
+        key = self._prefix + event.speech
         if self._asked_at_s is not None:
             seconds = self._clock.monotonic() - self._asked_at_s
             telemetry.record("answer", seconds, self._turn_log.call_id)
+            self._turn_log.start_turn("agent", key, round(seconds * 1_000))
             self._asked_at_s = None
         self._timers.on_agent_speaks()
-        self._voice.play(self._prefix + event.speech, event.payload)
+        self._voice.play(key, event.payload)
         return self._parts.pump.wait_if_slow()
 
     async def _on_caller_began(self, event: CallerBegan) -> None:

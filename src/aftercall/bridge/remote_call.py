@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any
@@ -30,7 +30,7 @@ from aftercall.errors import (
     JournalGap,
     RefusedInput,
 )
-from aftercall.journal.replay import INTERRUPTED
+from aftercall.journal.replay import INTERRUPTED, RESUMABLE_ENDS
 from aftercall.journal.store import CallRow
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
@@ -39,6 +39,7 @@ from aftercall.model.calls import (
     MAX_CLOCK_DRIFT,
     MAX_DURATION,
     MAX_TURNS,
+    SENDER,
     LiveCall,
 )
 from aftercall.model.plain_json import clean_json
@@ -49,9 +50,7 @@ ENDED_CALL_RETENTION_S = 600.0  # for repeats of a sender that missed the answer
 MAX_EVENT_BYTES = 65_536
 RESERVED_KINDS = ("briefing.", "caller.", "journal.", "passcode.", "request.")
 """Kinds of events that only we write: they say what we told, learned and took down."""
-RESUMABLE_ENDS = (INTERRUPTED, "server_stopped")
-SENDER, SENDER_SEQ = "sender", "sender_seq"
-"""In the metadata of a call: who sends it. In the data of an event: the sender's number of it."""
+SENDER_SEQ = "sender_seq"  # in the data of an event: the sender's number of it
 TURNS_BEFORE = (
     "turns_before"  # in the metadata of a later leg: turns of the legs before
 )
@@ -106,6 +105,8 @@ class PreviousLeg:
 
 
 class RemoteCall:
+    """A call whose agent runs elsewhere. Its turns are journaled as ours are, once each."""
+
     def __init__(
         self, parts: RemoteCallParts, call: LiveCall, previous: PreviousLeg | None
     ) -> None:
@@ -115,7 +116,7 @@ class RemoteCall:
         self._event_seqs = set(previous.event_seqs if previous else ())
         self._leg = previous.number + 1 if previous else 1
         self._chars = 0
-        self._last_at = call.started_at
+        self._last_at = {"turn": call.started_at, "event": call.started_at}
         self._lock = asyncio.Lock()
         self._identity_lock = asyncio.Lock()
         self._learning: set[asyncio.Task[None]] = set()
@@ -192,7 +193,7 @@ class RemoteCall:
 
     async def interrupt(self) -> None:
         """The sender is gone: the call ended when it was last heard of something."""
-        await self.end(INTERRUPTED, self._last_at)
+        await self.end(INTERRUPTED, max(self._last_at.values()))
         if self.notify is not None:
             self.notify("ended", {"reason": INTERRUPTED})
 
@@ -224,7 +225,7 @@ class RemoteCall:
                 "turns",
                 f"are more than {MAX_TURNS:,}, or {MAX_CALL_CHARS:,} characters",
             )
-        at = self._place_in_time(sent.at, shift)
+        at = self._place_in_time("turn", sent.at, shift)
         await self._session.append_turn(sent.speaker, sent.text, at, sent.confidence)
         return True
 
@@ -253,7 +254,7 @@ class RemoteCall:
             if recorder.next_event_seq > MAX_TURNS:
                 raise RefusedInput("events", f"are more than {MAX_TURNS:,}")
             numbered = data if seq is None else {**data, SENDER_SEQ: seq}
-            when = self._place_in_time(at, shift)
+            when = self._place_in_time("event", at, shift)
             await self._session.append_event(kind, numbered, when)
             if seq is not None:
                 self._event_seqs.add(seq)
@@ -262,11 +263,17 @@ class RemoteCall:
         if self.end_reason is not None:
             raise CallNotLive(f"call {self.call.id} has ended ({self.end_reason})")
 
-    def _place_in_time(self, at: datetime | None, shift: timedelta) -> datetime:
-        """In our time, not in the future, and never before the entry before."""
+    def _place_in_time(
+        self, kind: str, at: datetime | None, shift: timedelta
+    ) -> datetime:
+        """In our time, not in the future, and never before the entry of its kind before.
+
+        A platform reports all turns at the end, after the events of the call.
+        """
         now = self._parts.clock.now()
-        self._last_at = max(self._last_at, min(at + shift, now) if at else now)
-        return self._last_at
+        last_at = self._last_at[kind]
+        self._last_at[kind] = max(last_at, min(at + shift, now) if at else now)
+        return self._last_at[kind]
 
     def _follow_caller(self, sent: SentTurn) -> None:
         """Who is calling is found out beside the turns: nobody waits for it."""
@@ -313,7 +320,7 @@ class RemoteCall:
 
     async def _seal(self, reason: str, ended_at: datetime) -> None:
         await self._await_learning()
-        await self._session.seal(reason, max(ended_at, self._last_at))
+        await self._session.seal(reason, max(ended_at, *self._last_at.values()))
 
 
 @dataclass(frozen=True)
@@ -326,6 +333,8 @@ class RemoteStart:
     call: LiveCall
     sender: str = ""
     turns: int = 0
+    lease_s: float | None = None
+    """How long the sender may be silent; None for the setting."""
 
 
 class RemoteCalls:
@@ -346,6 +355,14 @@ class RemoteCalls:
             self._opening[key].add_done_callback(lambda _: self._opening.pop(key))
         found = await asyncio.shield(self._opening[key])
         _refuse_other_sender(found.call, start)
+        found.renew()
+        return found
+
+    def find_live(self, source: str, sid: str) -> RemoteCall | None:
+        """The call of this process that goes on; its sender was heard of."""
+        found = self._by_sid.get((source, sid))
+        if found is None or found.end_reason is not None:
+            return None
         found.renew()
         return found
 
@@ -385,7 +402,10 @@ class RemoteCalls:
             _refuse_other_sender(previous.call, start)
             if previous.end_reason not in RESUMABLE_ENDS:
                 raise CallNotLive(f"{' call '.join(key)} has ended")
-        opened = RemoteCall(self._parts, self._make_leg(start, previous), previous)
+        parts = self._parts
+        if start.lease_s is not None:
+            parts = replace(parts, lease_s=start.lease_s)
+        opened = RemoteCall(parts, self._make_leg(start, previous), previous)
         await opened.open()
         self._by_sid[key] = self._by_id[opened.call.id] = opened
         return opened
@@ -411,17 +431,15 @@ class RemoteCalls:
 
     def _find_previous(self, source: str, sid: str) -> PreviousLeg | None:
         """The last leg in the database. One that its process left behind is sealed first."""
-        store = self._journal.store
-        row, number = store.find(source, sid), 1
-        if row is None:
+        found = self._journal.handovers.find_last_leg(source, sid)
+        if found is None:
             return None
-        while later := store.find(source, f"{sid}.{number + 1}"):
-            row, number = later, number + 1
+        row, number = found
         if SENDER not in row.live.metadata:
             raise CallTaken(f"{source} call {sid} is known from elsewhere")
         if row.state != "sealed" and self._journal.is_abandoned(row):
             self._journal.seal_abandoned(row)
-            row = store.get(row.live.id)
+            row = self._journal.store.get(row.live.id)
         if row.state != "sealed":
             raise CallElsewhere(f"{source} call {sid} is live in another process")
         return self._read_previous(row, number)

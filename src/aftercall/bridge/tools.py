@@ -28,6 +28,7 @@ MAX_RESULTS = 5
 MAX_RESULT_CHARS = 500
 NOT_WRITTEN = "It could not be written down. Ask the caller to call again later."
 NOT_NOW = "That did not work just now. Say so; you may offer to take it down instead."
+NO_SUCH_TOOL = "There is no such tool."
 NOTHING_FOUND = "Nothing was found. Say so politely; do not guess."
 
 log = get_logger("tools")
@@ -106,6 +107,8 @@ def list_tools() -> list[Tool]:
 
 
 class Toolbox:
+    """The tools an agent may use during a call."""
+
     def __init__(
         self,
         call: LiveCall,
@@ -121,7 +124,7 @@ class Toolbox:
     async def run(self, name: str, arguments: str) -> ToolResult:
         """Never raises: a failure is an answer, too."""
         if name not in _FORMS:
-            return ToolResult("There is no such tool.")
+            return ToolResult(NO_SUCH_TOOL)
         try:
             given = _FORMS[name][0].model_validate(_parse(arguments))
         except ValidationError as error:

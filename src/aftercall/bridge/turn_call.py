@@ -2,20 +2,16 @@
 
 The caller always hears something, whatever fails. The caller's words are on disk before the
 engine is asked for an answer.
-
-Carriers that ask over HTTP ask one question a turn. Questions arrive twice and late; a repeated
-one gets the same answer. A question about an unknown call (the server was restarted in the
-middle of it) opens a new leg that continues the conversation.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from aftercall import telemetry
-from aftercall.bridge import state
 from aftercall.bridge.caller_tracker import (
     WRITE_TIMEOUT_S,
     Brief,
@@ -32,11 +28,13 @@ from aftercall.engine.voice import AgentReply, TurnEngine, TurnSession
 from aftercall.errors import AftercallError, CallNotLive, EngineLost
 from aftercall.journal.journal import Journal
 from aftercall.journal.recorder import CallRecorder, ResumeState, ResumeStates
+from aftercall.journal.replay import replay_entries
 from aftercall.log import get_logger
-from aftercall.model.briefing import Briefing
+from aftercall.model.briefing import Briefing, ResumedCall
 from aftercall.model.calls import LiveCall
 from aftercall.model.turns import REQUEST_EVENT, Event, Speaker, Turn
 from aftercall.who.identity import CallerIdentity, LearnedCaller, NoticedCaller
+from aftercall.who.register import RIGHT
 
 ANSWER_TIMEOUT_S = 4.0
 MAX_ENGINE_FAILURES = 2
@@ -49,6 +47,7 @@ SORRY_GOODBYE = AgentReply(
     ends_call=True,
 )
 NOT_WRITTEN = AgentReply(NOT_WRITTEN_GOODBYE, ends_call=True)
+NOT_WRITTEN_END = "not_written"
 
 log = get_logger("bridge")
 
@@ -104,12 +103,31 @@ class CallSession:
         parts, clock = self._parts, self._parts.clock
         opening = parts.journal.open(self._call)
         self._recorder = await attempt(clock, WRITE_TIMEOUT_S, opening)
-        self._resumed, briefing = await fetch_briefing(
-            parts.brief, self._call, parts.greeting, clock
+        self._resumed, briefing = await self._fetch_briefing()
+        return briefing
+
+    async def restore(self, recorder: CallRecorder, turns: Sequence[Turn]) -> Briefing:
+        """Goes on with a call of another process; its caller is who they said they are."""
+        self._recorder = recorder
+        _, briefing = await self._fetch_briefing()
+        if self.identity is None:
+            return briefing
+        events = replay_entries(recorder.entries).events
+        has_passcode = any(event.kind == RIGHT for event in events)
+        follow = partial(self.identity.restore, turns, has_passcode=has_passcode)
+        if not await asyncio.to_thread(follow):
+            return briefing
+        greeting, clock = self._parts.greeting, self._parts.clock
+        return await refresh_briefing(self.identity, clock, greeting, self.call.id)
+
+    async def _fetch_briefing(self) -> tuple[ResumeState | None, Briefing]:
+        parts = self._parts
+        resumed, briefing = await fetch_briefing(
+            parts.brief, self._call, parts.greeting, parts.clock
         )
         if parts.make_identity:
             self.identity = parts.make_identity(self._call, briefing)
-        return briefing
+        return resumed, briefing
 
     async def join(self) -> None:
         """The call is connected: it continues the one that its caller dropped, if any."""
@@ -139,6 +157,7 @@ class CallSession:
         text: str,
         at: datetime,
         confidence: float | None = None,
+        delay_ms: int | None = None,
     ) -> None:
         """Returns when the turn is on disk. Turns and events are appended one at a time."""
         recorder = self.recorder
@@ -148,6 +167,7 @@ class CallSession:
             text=text,
             at=at,
             confidence=confidence,
+            delay_ms=delay_ms,
         )
         await recorder.append(turn)
 
@@ -169,6 +189,8 @@ class CallSession:
 
 
 class TurnCall:
+    """One call held in turns of text: a question comes in, one reply goes out."""
+
     def __init__(self, parts: TurnCallParts, call: LiveCall) -> None:
         self._parts = parts
         self._record = CallSession(parts, call)
@@ -188,7 +210,7 @@ class TurnCall:
             briefing = await self._record.open()
         except AftercallError as error:
             log.error("could not open the call", call=self.call.id, error=error.code)
-            self.end_reason = "not_written"
+            self.end_reason = NOT_WRITTEN_END
             return NOT_WRITTEN
         await self._record_briefed_facts(briefing)
         try:
@@ -206,12 +228,28 @@ class TurnCall:
         telemetry.record("ring", waited.total_seconds(), self.call.id)
         return await self.say(reply)
 
+    async def restore(self, recorder: CallRecorder) -> tuple[Turn, ...]:
+        """The call goes on here with what was said so far in another process."""
+        turns = replay_entries(recorder.entries).turns
+        clock = self._parts.clock
+        try:
+            briefing = await self._record.restore(recorder, turns)
+            so_far = ResumedCall(self.call.id, clock.now(), turns)
+            connecting = self._parts.engine.connect(replace(briefing, pick_up=so_far))
+            self._session = await attempt(
+                clock, ANSWER_TIMEOUT_S, connecting, EngineLost
+            )
+        except AftercallError as error:  # the next words get an apology
+            log.warning("the engine failed", call=self.call.id, error=error.code)
+        return turns
+
     async def answer(self, text: str, confidence: float | None = None) -> AgentReply:
         """The caller said something. Returns what they hear in return."""
         with telemetry.timed("answer", self.call.id):
             return await self._answer(text, confidence)
 
     async def _answer(self, text: str, confidence: float | None) -> AgentReply:
+        asked_s = self._parts.clock.monotonic()
         if not await self._write("caller", text, confidence):
             return await self.say(NOT_WRITTEN)
         try:
@@ -219,11 +257,12 @@ class TurnCall:
             reply = await self._record_request(await self._ask(text))
         except AftercallError as error:
             reply = await self._on_engine_error(error)
-        return await self.say(reply)
+        delay_s = self._parts.clock.monotonic() - asked_s
+        return await self.say(reply, round(delay_s * 1_000))
 
-    async def say(self, reply: AgentReply) -> AgentReply:
+    async def say(self, reply: AgentReply, delay_ms: int | None = None) -> AgentReply:
         """Log what the caller hears. After last words the call ends in the background."""
-        await self._write("agent", reply.text)
+        await self._write("agent", reply.text, delay_ms=delay_ms)
         if self._record.identity is not None:
             self._record.identity.process_turn("agent", reply.text)
         if reply.ends_call:
@@ -304,11 +343,15 @@ class TurnCall:
         return SORRY_GOODBYE if is_lost else SORRY
 
     async def _write(
-        self, speaker: Speaker, text: str, confidence: float | None = None
+        self,
+        speaker: Speaker,
+        text: str,
+        confidence: float | None = None,
+        delay_ms: int | None = None,
     ) -> bool:
         at = self._parts.clock.now()
         return await self._append(
-            self._record.append_turn, speaker, text, at, confidence
+            self._record.append_turn, speaker, text, at, confidence, delay_ms
         )
 
     async def _record_event(self, kind: str, data: Mapping[str, Any]) -> bool:
@@ -329,122 +372,3 @@ class TurnCall:
             )
             return False
         return True
-
-
-IDLE_TIMEOUT_S = 600.0
-MAX_SILENT_TURNS = 3
-STILL_THERE = AgentReply(state.STILL_THERE)
-GOODBYE = AgentReply("Goodbye!", ends_call=True)
-SILENT_GOODBYE = AgentReply(state.SILENT_GOODBYE, ends_call=True)
-
-
-@dataclass
-class PhoneLine:
-    """One call. `turn` is the number of the question that is open."""
-
-    call: TurnCall
-    last_used_s: float
-    turn: int = 0
-    silences: int = 0
-    last_reply: AgentReply = STILL_THERE
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
-@dataclass(frozen=True)
-class SpokenReply:
-    """What the caller hears, and the number that their next words must carry."""
-
-    reply: AgentReply
-    turn: int
-
-
-MakeCall = Callable[[str], LiveCall]
-
-
-class Switchboard:
-    def __init__(self, parts: TurnCallParts, clock: Clock) -> None:
-        self._parts = parts
-        self._clock = clock
-        self._lines: dict[str, PhoneLine] = {}
-
-    async def ring(self, sid: str, make_call: MakeCall) -> SpokenReply:
-        """A call begins. A ring that comes twice is answered once."""
-        await self._sweep()
-        if line := self._lines.get(sid):
-            async with line.lock:
-                return SpokenReply(line.last_reply, line.turn)
-        line = self._add(sid, make_call(sid))
-        async with line.lock:
-            return self._record_reply(line, await line.call.start())
-
-    def current_turn(self, sid: str) -> int | None:
-        """The number of the open question; None for an unknown call."""
-        line = self._lines.get(sid)
-        return None if line is None else line.turn
-
-    async def answer_turn(
-        self,
-        sid: str,
-        turn: int | None,
-        text: str,
-        confidence: float | None,
-        make_call: MakeCall,
-    ) -> SpokenReply:
-        """The caller's answer to question `turn`, or to the open one. Silence is an answer."""
-        line = self._lines.get(sid)
-        if line is None:
-            return await self._resume(sid, text, confidence, make_call)
-        async with line.lock:
-            is_repeated = turn not in (None, line.turn)
-            if is_repeated or line.call.end_reason is not None:
-                return SpokenReply(line.last_reply, line.turn)
-            line.turn += 1
-            return self._record_reply(line, await self._answer(line, text, confidence))
-
-    async def end(self, sid: str, reason: str) -> None:
-        """The carrier reports that the call is over. A second report changes nothing."""
-        if line := self._lines.get(sid):
-            await line.call.end(reason)
-            line.last_reply = GOODBYE
-
-    async def _resume(
-        self, sid: str, text: str, confidence: float | None, make_call: MakeCall
-    ) -> SpokenReply:
-        log.warning("a call continues that this process does not know")
-        line = self._add(sid, make_call(f"{sid}.{int(self._clock.now().timestamp())}"))
-        async with line.lock:
-            reply = await line.call.start()
-            if line.call.end_reason is None and text.strip():
-                reply = await line.call.answer(text, confidence)
-            return self._record_reply(line, reply)
-
-    async def _answer(
-        self, line: PhoneLine, text: str, confidence: float | None
-    ) -> AgentReply:
-        if text.strip():
-            line.silences = 0
-            return await line.call.answer(text, confidence)
-        line.silences += 1
-        is_gone = line.silences >= MAX_SILENT_TURNS
-        return await line.call.say(SILENT_GOODBYE if is_gone else STILL_THERE)
-
-    def _add(self, sid: str, call: LiveCall) -> PhoneLine:
-        line = self._lines[sid] = PhoneLine(
-            TurnCall(self._parts, call), self._clock.monotonic()
-        )
-        return line
-
-    def _record_reply(self, line: PhoneLine, reply: AgentReply) -> SpokenReply:
-        line.last_reply, line.last_used_s = reply, self._clock.monotonic()
-        return SpokenReply(reply, line.turn)
-
-    async def _sweep(self) -> None:
-        """Ended calls stay for a while, for late repeats of their webhooks.
-
-        A call whose end was never reported is ended.
-        """
-        now_s = self._clock.monotonic()
-        for sid, line in list(self._lines.items()):
-            if now_s - line.last_used_s > IDLE_TIMEOUT_S:
-                await line.call.end("abandoned")
-                self._lines.pop(sid, None)

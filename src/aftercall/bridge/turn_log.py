@@ -38,6 +38,7 @@ class TurnDraft:
     text: str = field(default="", repr=False)
     confidence: float | None = None
     is_known: bool = False
+    delay_ms: int | None = None
 
     def add_text(self, text: str, confidence: float | None) -> None:
         self.text = f"{self.text} {text.strip()}".strip()[:MAX_TURN_CHARS]
@@ -52,6 +53,7 @@ class TurnDraft:
             text=self.text,
             at=at,
             confidence=self.confidence,
+            delay_ms=self.delay_ms,
         )
 
 
@@ -104,6 +106,7 @@ class TurnDrafts:
                 continue
             if ready and ready[-1].speaker == draft.speaker:
                 ready[-1].add_text(draft.text, draft.confidence)
+                ready[-1].delay_ms = ready[-1].delay_ms or draft.delay_ms
             else:
                 ready.append(draft)
         return ready
@@ -122,6 +125,8 @@ class TurnDrafts:
 
 
 class TurnLog:
+    """Writes the turns of a call to the journal in the order they were heard."""
+
     def __init__(self, recorder: CallRecorder, clock: Clock) -> None:
         self._recorder = recorder
         self.call_id = recorder.call.id
@@ -141,8 +146,12 @@ class TurnLog:
     def is_missing_words(self) -> bool:
         return self._drafts.is_missing_words
 
-    def start_turn(self, speaker: Speaker, key: str) -> None:
-        self._drafts.start(speaker, key, self._clock.now(), self._clock.monotonic())
+    def start_turn(
+        self, speaker: Speaker, key: str, delay_ms: int | None = None
+    ) -> None:
+        now, now_s = self._clock.now(), self._clock.monotonic()
+        draft = self._drafts.start(speaker, key, now, now_s)
+        draft.delay_ms = draft.delay_ms if delay_ms is None else delay_ms
 
     def set_text(
         self, speaker: Speaker, key: str, text: str, confidence: float | None = None

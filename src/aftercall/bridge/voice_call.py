@@ -6,10 +6,10 @@ turn log and the clock.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aftercall import telemetry
-from aftercall.bridge.agent_voice import AgentVoice, MediaPump, load_clip
+from aftercall.bridge.agent_voice import AgentVoice, CallTaps, MediaPump, load_clip
 from aftercall.bridge.caller_tracker import (
     WRITE_TIMEOUT_S,
     CallerTracker,
@@ -84,9 +84,15 @@ class VoiceCallParts:
     clock: Clock
     make_identity: MakeIdentity | None = None
     """Identifies callers by their words. If unset, a call belongs to the owner of its number."""
+    taps: CallTaps = field(default_factory=CallTaps)
 
 
 class VoiceCall:
+    """One call with audio: the carrier's stream on one side, the engine on the other.
+
+    It goes on when the engine is lost: a new one is told what was said so far.
+    """
+
     def __init__(
         self, parts: VoiceCallParts, pending: PendingCall, pump: MediaPump
     ) -> None:
@@ -113,7 +119,8 @@ class VoiceCall:
         ]
         conversing = asyncio.create_task(self._guard(self._run_conversation()))
         try:
-            await self._over.wait()
+            with self._parts.taps.open(self._pending.call.id, self._pump):
+                await self._over.wait()
         finally:
             for task in tasks:
                 task.cancel()

@@ -44,6 +44,8 @@ class StaleBriefing:
 
 
 class BriefingCache:
+    """Briefings made ahead of calls; a change of what they rest on makes them stale."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -48,7 +48,7 @@ from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
 from aftercall.who.register import CallerRegister
 from aftercall.who.trust import TrustPolicy
-from aftercall.work.view import FollowUpNews
+from aftercall.work.news import FollowUpNews
 from aftercall.workspace import files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Workspace, WorkspacePerson
 
@@ -85,6 +85,11 @@ class BriefingParts:
 
 @dataclass(frozen=True)
 class Composer:
+    """Puts together what an agent is told before a call.
+
+    Only what this caller may hear is in it: scope and trust are applied here.
+    """
+
     settings: Settings
     calls: CallStore
     steps: StepStore

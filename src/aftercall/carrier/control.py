@@ -38,6 +38,8 @@ class CarrierControl(Protocol):
 
 
 class CarrierClient:
+    """Requests to one carrier's REST API."""
+
     def __init__(
         self,
         name: str,
@@ -116,6 +118,8 @@ class CarrierClient:
 
 
 class TwilioRest:
+    """The few requests we make to Twilio's REST API."""
+
     def __init__(
         self,
         settings: TwilioSettings,
@@ -160,6 +164,8 @@ class TwilioRest:
 
 
 class TelnyxRest:
+    """Hangs up over Telnyx's REST API."""
+
     def __init__(
         self,
         settings: TelnyxSettings,

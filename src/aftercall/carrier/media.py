@@ -57,17 +57,19 @@ class MediaAddress:
 
 
 class MediaHosts:
+    """The hosts that a carrier serves recordings from."""
+
     def __init__(
         self, carrier: str, api_url: str, resolve: Resolve | None = None
     ) -> None:
         self._carrier = carrier
-        self._api = _origin(api_url)
-        self._resolve = resolve or _resolve
+        self._api = split_origin(api_url)
+        self._resolve = resolve or resolve_host
 
     def check(self, url: str) -> MediaAddress:
         """Raises RecordingRefused for an address that is not the carrier's, or not public."""
         try:
-            origin, parts = _origin(url), urlsplit(url)
+            origin, parts = split_origin(url), urlsplit(url)
         except ValueError:
             raise RecordingRefused("the recording's address cannot be read") from None
         scheme, host, port = origin
@@ -81,11 +83,7 @@ class MediaHosts:
                 f"the recording lies at {host}, which is not {carrier}'s"
             )
         address = self._pick(host, port, may_be_loopback=is_api and _is_loopback(host))
-        numeric = f"[{address}]" if ":" in address else address
-        query = f"?{parts.query}" if parts.query else ""
-        target = f"{scheme}://{numeric}:{port}{parts.path or '/'}{query}"
-        netloc = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
-        return MediaAddress(target, host, netloc, is_api)
+        return pin_address(url, address, is_api=is_api)
 
     def _is_known(self, host: str, path: str) -> bool:
         names = _HOSTS.get(self._carrier, ())
@@ -105,12 +103,13 @@ class MediaHosts:
         if not found:
             raise CarrierUnreachable(f"{host}: no such host, or no name service")
         for address in found:
-            if not (_is_public(address) or (may_be_loopback and _is_loopback(address))):
+            if not (is_public(address) or (may_be_loopback and _is_loopback(address))):
                 raise RecordingRefused(f"{host} leads to an address that is not public")
         return found[0]
 
 
-def _origin(url: str) -> tuple[str, str, int]:
+def split_origin(url: str) -> tuple[str, str, int]:
+    """Scheme, host and port. Raises ValueError."""
     parts = urlsplit(url)
     scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")
     if scheme not in _DEFAULT_PORTS or not host:
@@ -118,7 +117,18 @@ def _origin(url: str) -> tuple[str, str, int]:
     return scheme, host, parts.port or _DEFAULT_PORTS[scheme]
 
 
-def _resolve(host: str, port: int) -> list[str]:
+def pin_address(url: str, address: str, *, is_api: bool = False) -> MediaAddress:
+    """The URL with the address that was checked: its name may lead elsewhere a moment later."""
+    (scheme, host, port), parts = split_origin(url), urlsplit(url)
+    numeric = f"[{address}]" if ":" in address else address
+    query = f"?{parts.query}" if parts.query else ""
+    target = f"{scheme}://{numeric}:{port}{parts.path or '/'}{query}"
+    netloc = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
+    return MediaAddress(target, host, netloc, is_api)
+
+
+def resolve_host(host: str, port: int) -> list[str]:
+    """Its addresses; none if there is no such host."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
@@ -134,7 +144,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _is_public(address: str) -> bool:
+def is_public(address: str) -> bool:
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv4Address):
         return _is_public_ipv4(ip)
@@ -167,6 +177,8 @@ class AudioSink(Protocol):
 
 
 class MediaClient:
+    """Downloads recordings; follows no redirect to a host it does not know."""
+
     def __init__(
         self,
         hosts: MediaHosts,

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from pydantic import SecretStr
-from rich.console import Console
-from rich.text import Text
 
 from aftercall.cli.context import (
     JSON_OPTION,
     get_cli_context,
     get_operator_name,
-    make_table,
     print_json,
     print_rows,
 )
@@ -27,6 +24,8 @@ from aftercall.disk import create_once, replace_synced
 from aftercall.errors import ConfigError, DatabaseError, RefusedInput, StorageFull
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from aftercall.doctor import Check
 
 MIN_PASSWORD_CHARS = 10
@@ -147,6 +146,7 @@ class SetupForm:
     answers: dict[str, str] = field(default_factory=dict)
 
     def confirm_file(self, file: Path, *, is_forced: bool) -> None:
+        """A file that exists is replaced only if somebody says so."""
         if not file.exists() or is_forced:
             return
         if not self.is_asking:
@@ -157,6 +157,7 @@ class SetupForm:
     def choose(
         self, what: str, given: str, known: dict[str, Any], *, default: str
     ) -> str:
+        """Takes what was given if it is known; else asks."""
         name = given
         while name not in known:
             if name or not self.is_asking:
@@ -209,6 +210,7 @@ class SetupForm:
         self.answers["model"] = f"{provider}:{name}" if name else provider
 
     def set_all(self, given: list[str]) -> None:
+        """Settings given as `key=value`."""
         for pair in given:
             key, equals, value = pair.partition("=")
             if not equals:
@@ -256,7 +258,10 @@ def _to_toml(answers: dict[str, str]) -> Iterator[str]:
         yield f"{name} = {dumps(answers[key], ensure_ascii=False)}"
 
 
-def _show_setup(console: Console, file: Path, phone: str, *, is_offline: bool) -> None:
+def _show_setup(
+    console: "Console", file: Path, phone: str, *, is_offline: bool
+) -> None:
+    """What to paste where, what the services said, and what to do next."""
     from aftercall.service_checks import check_services, list_webhooks
 
     settings = load_config(file).settings
@@ -291,6 +296,8 @@ def config(
 
     Secrets are hidden.
     """
+    from rich.text import Text
+
     cli = get_cli_context(context)
     if json:
         print_json(
@@ -314,7 +321,7 @@ def config(
         if every or value.origin != DEFAULT
     ]
     if lines:
-        print_rows(cli.console, ("setting", "from", "value"), lines)
+        print_rows(("setting", "from", "value"), lines)
     else:
         cli.console.print("Nothing is set: every setting has its default.")
     if not every:
@@ -353,11 +360,15 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _print_checks(console: Console, checks: list["Check"]) -> None:
+def _print_checks(console: "Console", checks: list["Check"]) -> None:
+    from rich.text import Text
+
+    from aftercall.cli.console import make_table
+
     table = make_table("", "check", "what was seen", "what to do", texts=2)
     for check in checks:
-        state = Text(check.state, _COLOURS[check.state])
-        table.add_row(state, check.name, check.detail, check.advice)
+        row = (check.name, check.detail, check.advice)
+        table.add_row(Text(check.state, _COLOURS[check.state]), *row)
     console.print(table)
 
 
@@ -372,9 +383,10 @@ def health(
 
     Exit 0 all is well, 1 worth a look, 2 failing.
     """
+    from rich.text import Text
+
     from aftercall.upkeep import list_reported_failures
-    from aftercall.work.health import report as make_report
-    from aftercall.work.health import report_json
+    from aftercall.work import health as work_health
 
     cli = get_cli_context(context)
     try:
@@ -382,38 +394,38 @@ def health(
             now = stores.clock.now()
             failures = list_reported_failures(stores.presence, now)
             window_s = stores.settings.reconnect_window_s
-            report = make_report(stores.health, now, window_s, failures)
+            report = work_health.report(stores.health, now, window_s, failures)
     except (DatabaseError, StorageFull) as error:
         # Without the database the state of the calls is unknown: failing, not worth a look.
         cli.console.print(Text.assemble(("failing", _COLOURS["failing"]), f"  {error}"))
         raise typer.Exit(2) from None
     if json:
-        print_json(report_json(report))
+        print_json(work_health.report_json(report))
         raise typer.Exit(report.exit_code)
-    counts = [
+    states = [
         f"{count} {state.replace('_', ' ')}"
         for state, count in report.by_state.items()
         if count
     ]
     status = (report.status, _COLOURS[report.status])
-    cli.console.print(Text.assemble(status, f"  calls: {', '.join(counts) or 'none'}"))
+    cli.console.print(Text.assemble(status, f"  calls: {', '.join(states) or 'none'}"))
     for reason in report.reasons:
         cli.console.print(f"- {reason}")
-    shown = [
-        call for call in report.calls if every or call.state not in _HEALTHY_STATES
+    lines = [
+        (call.id, call.state, call.reason)
+        for call in report.calls
+        if every or call.state not in _HEALTHY_STATES
     ]
-    if shown:
-        lines = [(call.id, call.state, call.reason) for call in shown]
-        print_rows(cli.console, ("call", "state", "reason"), lines)
-    queued, held, swept_at = (
-        report.counts.queued,
-        report.counts.held,
-        report.counts.swept_at,
-    )
-    sweep = f"{swept_at:%Y-%m-%d %H:%M}" if swept_at else "never"
-    cli.console.print(
-        f"waiting in queues: {queued}; held: {held}; last sweep: {sweep}", style="dim"
-    )
+    if lines:
+        print_rows(("call", "state", "reason"), lines)
+    counts = report.counts
+    line = f"waiting in queues: {counts.queued}; held: {counts.held}; last sweep: "
+    line += f"{counts.swept_at:%Y-%m-%d %H:%M}" if counts.swept_at else "never"
+    if last := counts.reconciled:
+        brought = f"{last['listed']} calls listed, {last['brought']} brought"
+        ended = str(last["finished_at"] or "going on").replace("T", " ")[:16]
+        line += f"\nlast reconcile: {ended}; {brought}"
+    cli.console.print(line, style="dim")
     raise typer.Exit(report.exit_code)
 
 

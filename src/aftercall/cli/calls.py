@@ -1,4 +1,4 @@
-"""`aftercall calls`, `ingest`, `read` and `talk`."""
+"""`aftercall calls`, `ingest`, `reconcile`, `read` and `talk`."""
 
 import sys
 from collections.abc import Iterator
@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from aftercall.cli.context import (
     ID_ARGUMENT,
@@ -26,10 +24,14 @@ from aftercall.ids import new_id
 from aftercall.model.people import read_caller
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
     from aftercall.app import App
     from aftercall.journal.store import CallRow
     from aftercall.model.reading import Reading
     from aftercall.model.steps import Step
+    from aftercall.reconcile import ReconcileRun
 
 RECORDING = "recording"
 FOLLOWUP = "followup"
@@ -69,7 +71,7 @@ def list_calls(
     elif rows:
         zone = cli.config.settings.zone
         lines = [_list_cells(row, summaries, zone) for row in rows]
-        print_rows(cli.console, ("id", "when", "who", "long", "what"), lines)
+        print_rows(("id", "when", "who", "long", "what"), lines)
     else:
         cli.console.print("No calls yet. `aftercall ingest FILE` adds a finished one.")
 
@@ -245,8 +247,7 @@ def read(
 
     With `--json` one call is one JSON object; several calls are one reading a line, in order.
     """
-    from aftercall.compose import make_model_client
-    from aftercall.llm.model.reader import ModelReader
+    from aftercall.compose import choose_reader, make_model_client
     from aftercall.llm.rules.reader import RulesReader
     from aftercall.model.calls import parse_call_json
 
@@ -254,7 +255,7 @@ def read(
     client = make_model_client(cli.config.settings)
     is_single = len(files) == 1 and not files[0].endswith(".jsonl")
     try:
-        reader = ModelReader(client) if client else RulesReader()
+        reader = choose_reader(client, RulesReader())
         for raw in _read_calls(files):
             reading = reader.read(parse_call_json(raw))
             if not json:
@@ -278,7 +279,9 @@ def _read_calls(files: list[str]) -> Iterator[bytes]:
             yield raw
 
 
-def _print_reading(console: Console, reading: "Reading") -> None:
+def _print_reading(console: "Console", reading: "Reading") -> None:
+    from rich.text import Text
+
     console.print(reading.summary)
     for label, text, detail in _reading_rows(reading):
         console.print(
@@ -324,8 +327,10 @@ def _read_file(file: str) -> bytes:
         raise NotFound(f"{file}: {error.strerror or error}") from None
 
 
-async def _converse(app: "App", console: Console, number: str | None) -> None:
+async def _converse(app: "App", console: "Console", number: str | None) -> None:
     import asyncio
+
+    from rich.text import Text
 
     from aftercall.bridge.turn_call import TurnCall
     from aftercall.model.calls import LiveCall
@@ -348,6 +353,81 @@ async def _converse(app: "App", console: Console, number: str | None) -> None:
         console.print(Text.assemble(agent, f"   {(await call.answer(said)).text}"))
     console.print(f"call {call.call.id} ended: {call.end_reason}", style="dim")
     print_steps(console, await wait_for_steps(app, call.call.id))
+
+
+_ONLY = typer.Option(
+    [], "--only", metavar="NAME", help="Only this carrier or platform; may be repeated."
+)
+
+
+def reconcile(
+    context: typer.Context,
+    days: int = typer.Option(
+        0, min=0, max=60, help="How many days back; `reconcile.days` if unset."
+    ),
+    only: list[str] = _ONLY,
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Only count what is missing; bring nothing."
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Compare the lists of calls at carriers and platforms with ours, and bring what is missing.
+
+    A running server does it every hour. A run that was stopped goes on where it stood. Exit 1
+    if a list could not be read.
+    """
+    import asyncio
+
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    from aftercall.reconcile import ReconcileRun, SourceResult
+
+    cli = get_cli_context(context)
+    columns = (TextColumn("{task.description}"), BarColumn())
+    bar = Progress(*columns, console=cli.console, disable=json, transient=True)
+    tasks: dict[str, Any] = {}
+
+    def show(name: str, result: SourceResult) -> None:
+        said = f"{name}: {result.listed:,} listed, {result.brought:,} brought"
+        total = result.listed if result.cursor is None else None
+        if name not in tasks:
+            tasks[name] = bar.add_task(said, total=None)
+        bar.update(tasks[name], description=said, completed=result.listed, total=total)
+
+    async def run(app: "App") -> ReconcileRun:
+        try:
+            return await app.reconciler.run(
+                days=days or None, only=only, dry_run=dry_run, progress=show
+            )
+        finally:
+            await app.journal.close()
+
+    with cli.open_app() as app, bar:
+        made = asyncio.run(run(app))
+    if json:
+        print_json(made.to_json() | {"dry_run": dry_run})
+    else:
+        _print_reconciled(cli.console, made, dry_run)
+    if made.errors:
+        raise typer.Exit(1)
+
+
+def _print_reconciled(
+    console: "Console", made: "ReconcileRun", dry_run: bool = False
+) -> None:
+    from rich.text import Text
+
+    for name, result in made.sources.items():
+        line = f"{name}: {result.listed:,} listed, {result.missing:,} missing"
+        if not dry_run:
+            line += f", {result.brought:,} brought"
+        console.print(line, highlight=False)
+        if result.error:
+            console.print(Text(f"  {result.error}", style="red"))
+        for lost in result.lost:
+            console.print(Text(f"  {lost.sid}: {lost.reason}", style="yellow"))
+        if (unnamed := result.lost_count - len(result.lost)) > 0:
+            console.print(f"  and {unnamed:,} more")
 
 
 def _read_line() -> str:
@@ -374,10 +454,15 @@ def _reading_rows(reading: "Reading") -> list[tuple[str, str, str]]:
         rows.append(
             ("fact", text, f"{fact.category}, {fact.visibility}, turns {fact.turns}")
         )
+    for decision in reading.decisions:
+        told = decision.answer or "no answer of the model"
+        rows.append(("decided", f"{decision.title}: {told}", f"by {decision.by}"))
     return rows
 
 
-def _call_lines(call: dict[str, Any]) -> list[str | Text]:
+def _call_lines(call: dict[str, Any]) -> "list[str | Text]":
+    from rich.text import Text
+
     caller, callee = call["caller"] or "withheld", call["callee"] or "?"
     parties = f"  {caller} → {callee}  ({call['direction']})"
     times = f"{call['started_at']} to {call['ended_at'] or 'now'}"
@@ -401,7 +486,9 @@ def _recording_line(recording: dict[str, Any]) -> str:
     return line + (f": {recording['reason']}" if recording["reason"] else "")
 
 
-def _turn_line(turn: dict[str, Any], started_at: str) -> Text:
+def _turn_line(turn: dict[str, Any], started_at: str) -> "Text":
+    from rich.text import Text
+
     from aftercall.clock import parse_instant
 
     elapsed = parse_instant(turn["at"]) - parse_instant(started_at)

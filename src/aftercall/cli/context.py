@@ -3,9 +3,11 @@
 import gc
 import getpass
 import json
+import os
+import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, tzinfo
 from functools import cached_property
@@ -13,15 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
-from rich.table import Table
-from rich.text import Text
 
 from aftercall.errors import ScenarioRefused
 from aftercall.log import configure_logs, get_logger
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from aftercall.app import App
     from aftercall.config import LoadedConfig
     from aftercall.model.steps import Step
@@ -33,6 +33,11 @@ JSON_OPTION = typer.Option(False, "--json", help="Answer as JSON.")
 ID_ARGUMENT = typer.Argument(
     metavar="ID", help="An id, the beginning of one, or `last`."
 )
+UNLIMITED_WIDTH = 10_000  # of a pipe or a file
+# Speech and documents must not steer the terminal.
+_CONTROLS = {
+    code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"
+}
 MIN_TEXT_COLUMNS = 40  # with fewer beside an id, the text goes below it
 _STEP_COLOURS = {
     "done": "green",
@@ -46,9 +51,14 @@ _STEP_COLOURS = {
 class CliContext:
     def __init__(self, config: str) -> None:
         self._file = Path(config) if config else None
-        self.console = make_console()
         self._is_warned = False
         configure_logs(level="warning")
+
+    @cached_property
+    def console(self) -> "Console":
+        from aftercall.cli.console import make_console
+
+        return make_console()
 
     @cached_property
     def config(self) -> "LoadedConfig":
@@ -106,61 +116,11 @@ def get_cli_context(context: typer.Context) -> CliContext:
     return cli
 
 
-UNLIMITED_WIDTH = 10_000  # of a pipe or a file
+def hide_controls(text: str) -> str:
+    return text.translate(_CONTROLS)
 
 
-# Speech and documents must not steer the terminal.
-_CONTROLS = {
-    code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"
-}
-
-
-class SpeechConsole(Console):
-    """Shows control characters as replacement characters."""
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(text.translate(_CONTROLS), **options)
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        if isinstance(renderable, Text):
-            renderable = renderable.copy()
-            renderable.plain = renderable.plain.translate(_CONTROLS)
-        yield from super().render(renderable, options)
-
-
-def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """Prints text verbatim, since speech may look like markup or `:emoji:`; styles are Text
-    objects.
-    """
-    return SpeechConsole(
-        markup=False,
-        emoji=False,
-        highlight=False,
-        soft_wrap=True,
-        stderr=stderr,
-        quiet=quiet,
-        width=None if sys.stdout.isatty() else UNLIMITED_WIDTH,
-    )
-
-
-def make_table(*columns: str, texts: int = 1) -> Table:
-    """Never cuts a column: users copy ids from a table into the next command.
-
-    On a narrow terminal the last columns, which hold text, are wrapped.
-    """
-    table = Table(box=None, pad_edge=False)
-    for column in columns[:-texts]:
-        table.add_column(column, no_wrap=True, overflow="ignore")
-    for column in columns[-texts:]:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def print_rows(
-    console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]
-) -> None:
+def print_rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A list whose last column is text, wrapped beside the others or below them.
 
     Ids stay whole: users copy them into the next command.
@@ -168,16 +128,19 @@ def print_rows(
     *fixed, last = zip(heads, *rows, strict=True)
     widths = [max(map(len, column)) for column in fixed]
     indent = sum(widths) + 2 * len(widths)
-    is_beside = console.width - indent >= MIN_TEXT_COLUMNS
+    is_terminal = sys.stdout.isatty()
+    columns = shutil.get_terminal_size().columns if is_terminal else UNLIMITED_WIDTH
+    is_beside = columns - indent >= MIN_TEXT_COLUMNS
+    margin = indent if is_beside else 4
     for number, cells in enumerate(zip(*fixed, strict=True)):
         line = "  ".join(map(str.ljust, cells, widths)) + "  "
-        room = console.width - (indent if is_beside else 4)
-        texts = textwrap.wrap(" ".join(last[number].split()), room)
+        texts = textwrap.wrap(" ".join(last[number].split()), columns - margin)
         if is_beside and texts:
             line += texts.pop(0)
-        console.print(line.rstrip(), style="bold" if number == 0 else None)
-        for text in texts if number or is_beside else ():
-            console.print(" " * (indent if is_beside else 4) + text)
+        below = [" " * margin + text for text in texts if number or is_beside]
+        shown = hide_controls("\n".join((line.rstrip(), *below)))
+        has_style = number == 0 and is_terminal and "NO_COLOR" not in os.environ
+        typer.echo(typer.style(shown, bold=True) if has_style else shown)
 
 
 def format_time(instant: datetime, zone: tzinfo) -> str:
@@ -215,7 +178,9 @@ async def wait_for_steps(app: "App", call_id: str) -> list["Step"]:
         await app.clock.sleep(STEP_POLL_INTERVAL_S)
 
 
-def print_steps(console: Console, steps: list["Step"]) -> None:
+def print_steps(console: "Console", steps: list["Step"]) -> None:
+    from rich.text import Text
+
     for step in steps:
         detail = step.result if step.state == "done" else step.reason
         state = (f"{step.state:8}", _STEP_COLOURS[step.state])

@@ -1,4 +1,4 @@
-"""`aftercall corrections` and `aftercall eval`: what was read wrongly, and how much of it."""
+"""`aftercall corrections`, `eval` and `models`: what was read wrongly, and how much of it."""
 
 import json as json_text
 import sys
@@ -15,8 +15,6 @@ from aftercall.cli.context import (
     format_time,
     get_cli_context,
     get_operator_name,
-    make_console,
-    make_table,
     print_json,
     print_rows,
 )
@@ -34,11 +32,18 @@ if TYPE_CHECKING:
 
 NOTHING = "nothing"
 NOTHING_COUNTED = "–"
+GOOD_SHARE = 0.8  # of a sample call; below it a model should not read alone
 _CALLER = typer.Option("", help="Only this caller's.")
 _KIND = typer.Option("", help=f"One of {', '.join(REQUEST_KINDS)}.")
 
 group = typer.Typer(no_args_is_help=True, help="Put right what was read from calls.")
 eval_group = typer.Typer(no_args_is_help=True, help="Measure how well calls are read.")
+models_group = typer.Typer(no_args_is_help=True, help="Models that read calls.")
+
+
+@models_group.callback()
+def models() -> None:
+    """Models that read calls."""
 
 
 @group.command("list")
@@ -72,7 +77,7 @@ def list_corrections(
         )
         for one, correction in zip(shown, made, strict=True)
     ]
-    print_rows(cli.console, ("id", "when", "caller", "what"), lines)
+    print_rows(("id", "when", "caller", "what"), lines)
 
 
 @group.command("request")
@@ -290,6 +295,51 @@ def evaluate_reading(
         raise typer.Exit(1)
 
 
+@models_group.command("try")
+def try_model(
+    context: typer.Context,
+    model: str = typer.Argument(
+        "",
+        metavar="[MODEL]",
+        help="As in AFTERCALL_MODEL, which is tried if none is given.",
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Let a model read a sample call: how well it reads, and how fast.
+
+    Exit 1 if it got less than half of the call right.
+    """
+    from aftercall.cli.console import make_table
+    from aftercall.evaluation import FIGURES
+    from aftercall.labels import load_sample
+
+    cli = get_cli_context(context)
+    sample = load_sample()
+    result = _evaluate(cli, model, [sample], must_read=True)
+    counted = [figure for figure in result.figures if figure.items]
+    right = sum(figure.right for figure in counted)
+    told = sum(len(figure.items) for figure in counted)
+    if json:
+        print_json(result.to_json() | {"right": right, "of": told})
+    else:
+        table = make_table("", "right", "")
+        for figure in counted:
+            share = f"{figure.right} of {len(figure.items)}"
+            table.add_row(figure.name, share, FIGURES[figure.name])
+        cli.console.print(table)
+        turns = len(sample.call.turns)
+        cli.console.print(
+            f"{result.reader}: {right} of {told} right in a call of {turns} turns, "
+            f"{_describe_speed(result)}."
+        )
+        if right < GOOD_SHARE * told and not result.reader.startswith("rules"):
+            cli.console.print(
+                f"Alone it reads poorly. Let it check the rules: rules+{result.reader}"
+            )
+    if right < told / 2:
+        raise typer.Exit(1)
+
+
 @eval_group.command("compare")
 def compare(
     context: typer.Context,
@@ -300,6 +350,7 @@ def compare(
     json: bool = JSON_OPTION,
 ) -> None:
     """Compare two readers on the same calls, the first with the second."""
+    from aftercall.cli.console import make_table
     from aftercall.evaluation import compare_readers
 
     cli = get_cli_context(context)
@@ -318,12 +369,28 @@ def compare(
     cli.console.print(table)
 
 
+def _describe_speed(result: "ReaderResult") -> str:
+    tokens = result.input_tokens + result.output_tokens
+    if not tokens:
+        return f"{result.seconds:.1f} s, no model asked"
+    return (
+        f"{result.seconds:.1f} s, {result.input_tokens:,} tokens in and "
+        f"{result.output_tokens:,} out, {tokens / result.seconds:.0f} a second"
+    )
+
+
 def _evaluate(
-    cli: CliContext, name: str, labelled: "list[LabelledCall]"
+    cli: CliContext,
+    name: str,
+    labelled: "list[LabelledCall]",
+    *,
+    must_read: bool = False,
 ) -> "ReaderResult":
-    from aftercall.compose import make_model_client
+    """With `must_read`, an error is raised, and so is a model's that only checks."""
+    from aftercall.compose import choose_reader, make_model_client
     from aftercall.evaluation import evaluate_reader
-    from aftercall.llm.model.reader import ModelReader
+    from aftercall.llm.model.client import Prompt
+    from aftercall.llm.model.questions import SAID
     from aftercall.llm.rules.reader import RulesReader
 
     settings = cli.config.settings
@@ -331,8 +398,11 @@ def _evaluate(
         settings = settings.model_copy(update={"model": name})
     client = make_model_client(settings)
     try:
-        reader = ModelReader(client) if client else RulesReader()
-        return evaluate_reader(reader, _show_progress(labelled, reader.name))
+        reader = choose_reader(client, RulesReader())
+        if client and must_read:
+            client.ask(Prompt("Answer.", "Are you there?", SAID.schema, SAID.name))
+        calls = _show_progress(labelled, reader.name)
+        return evaluate_reader(reader, calls, must_read=must_read)
     finally:
         if client:
             client.close()
@@ -344,11 +414,14 @@ def _show_progress(
     """A bar on a terminal: a model takes seconds a call."""
     from rich.progress import track
 
+    from aftercall.cli.console import make_console
+
     console, is_seen = make_console(stderr=True), sys.stderr.isatty()
     return track(labelled, name, console=console, transient=True, disable=not is_seen)
 
 
 def _print_results(cli: CliContext, results: "list[ReaderResult]") -> None:
+    from aftercall.cli.console import make_table
     from aftercall.evaluation import FIGURES
 
     table = make_table("", *(result.reader for result in results), "")

@@ -5,7 +5,6 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.text import Text
 
 from aftercall.cli.context import (
     ID_ARGUMENT,
@@ -113,6 +112,8 @@ def show_fact(
     json: bool = JSON_OPTION,
 ) -> None:
     """One fact, and each time it was said."""
+    from rich.text import Text
+
     from aftercall.memory.fact_store import whole_fact_json
 
     cli = get_cli_context(context)
@@ -172,6 +173,27 @@ def restore_fact(
         print_json(fact_json(fact))
     else:
         typer.echo(f"{fact.id} is believed again")
+
+
+@group.command("retire")
+def retire_fact(
+    context: typer.Context,
+    fact_id: str = ID_ARGUMENT,
+    since: str = typer.Option("", help="Since this day, like 2026-02-17; else now."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """A fact is no longer true; `corrections fact --remove` is for one that never was."""
+    from aftercall.memory.fact_store import fact_json
+    from aftercall.stores import find_id
+
+    with get_cli_context(context).open_app() as app:
+        fact_id = find_id(app.database, "fact", fact_id)
+        app.corrections.retire(fact_id, get_operator_name(), since)
+        fact = app.facts.get(fact_id)
+    if json:
+        print_json(fact_json(fact))
+    else:
+        typer.echo(f"{fact.id} is no longer believed")
 
 
 @group.command("settle")
@@ -270,7 +292,7 @@ def _print_facts(cli: CliContext, facts: "list[Fact]", json: bool) -> None:
     for fact in facts:
         cells = _list_cells(fact, cli.config.settings.zone)
         lines.append([cells[head] for head in heads])
-    print_rows(cli.console, heads, lines)
+    print_rows(heads, lines)
 
 
 def _list_cells(fact: "Fact", zone: tzinfo) -> dict[str, str]:
@@ -300,7 +322,7 @@ def _describe_state(fact: dict[str, Any]) -> str:
         "active": "believed",
         "disputed": "believed, but disputed",
         "doubtful": f"doubtful since {fact['doubt']} was retired",
-        "superseded": f"retired by {by}",
+        "superseded": f"retired by {by or 'a person'}",
         "wrong": f"never true, corrected by {by}",
     }[fact["state"]]
 

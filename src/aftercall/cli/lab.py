@@ -56,7 +56,8 @@ _SAY = typer.Option(
     "--say",
     help="With --ring: what the caller says, line by line; without it you type.",
 )
-_CARRIER = typer.Option("twilio", help="With --ring: twilio or telnyx.")
+_CARRIERS = ("twilio", "telnyx", "elevenlabs", "vapi", "retell", "bland")
+_CARRIER = typer.Option("twilio", help=f"With --ring: {', '.join(_CARRIERS)}.")
 _VOICE = typer.Option(
     "words",
     help="With --ring, on streamed calls: words (for the lab's engines), espeak or tones.",
@@ -113,8 +114,8 @@ def lab(
     """A phone network in a box: carriers, voice engines, models and sinks, emulated on this
     machine, for your agent to talk to.
     """
-    if carrier not in ("twilio", "telnyx"):
-        raise ConfigError("lab: --carrier is twilio or telnyx")
+    if carrier not in _CARRIERS:
+        raise ConfigError(f"lab: --carrier is one of {', '.join(_CARRIERS)}")
     if voice not in ("words", "espeak", "tones"):
         raise ConfigError("lab: --voice is words, espeak or tones")
     console = get_cli_context(context).console

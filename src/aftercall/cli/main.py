@@ -35,6 +35,7 @@ COMMANDS = {
     "lab": ("lab:lab", "A phone network in a box, emulated on this machine."),
     "talk": ("calls:talk", "Call your agent from this terminal, in text."),
     "ingest": ("calls:ingest", "Seal a call that finished elsewhere."),
+    "reconcile": ("calls:reconcile", "Bring calls whose webhook never came."),
     "read": ("calls:read", "Show what the reader finds in a call; nothing is stored."),
     "search": ("search:search", "Search turns, summaries and facts."),
     "health": ("admin:health", "Check that every recent call was processed."),
@@ -46,7 +47,7 @@ COMMANDS = {
     "archive": ("privacy:archive_group", "Print sealed calls, encrypted or not."),
     "verify": (
         "privacy:verify",
-        "Check that every sealed file is present and unchanged.",
+        "Check that sealed calls and recordings are there, unchanged.",
     ),
     "backup": ("admin:backup", "Back up everything into one file, while it runs."),
     "restore": ("admin:restore", "Restore a backup into an empty home."),
@@ -57,9 +58,15 @@ COMMANDS = {
     "calls": ("calls:group", "List, show and rerun calls."),
     "facts": ("facts:group", "Facts, with the words they rest on."),
     "memory": ("memory:group", "Imported notes and pinned topics."),
-    "followups": ("followups:group", "What callers asked for and what became of it."),
+    "followups": (
+        "work:followups_group",
+        "What callers asked for and what became of it.",
+    ),
+    "events": ("work:events_group", "What other programs are told."),
+    "mcp": ("work:mcp", "Serve memory and follow-ups to an MCP client."),
     "corrections": ("corrections:group", "Put right what was read from calls."),
     "eval": ("corrections:eval_group", "Measure how well calls are read."),
+    "models": ("corrections:models_group", "Try a model on a sample call."),
     "test": (
         "test:group",
         "Call an agent with scripted callers, and see what goes wrong.",
@@ -69,9 +76,9 @@ COMMANDS = {
 
 # The order of `aftercall --help`.
 PANELS = {
-    "Calls": ("calls", "talk", "ingest", "read", "search", "archive"),
+    "Calls": ("calls", "talk", "ingest", "reconcile", "read", "search", "archive"),
     "Memory": ("briefing", "facts", "memory", "corrections", "eval", "rebuild"),
-    "Work": ("followups", "health"),
+    "Work": ("followups", "health", "events", "mcp"),
     "Test": ("demo", "lab", "test"),
     "Run": (
         "serve",
@@ -84,7 +91,7 @@ PANELS = {
         "retention",
         "db",
     ),
-    "Set up": ("init", "config", "doctor", "token", "password"),
+    "Set up": ("init", "config", "doctor", "models", "token", "password"),
 }
 LOADING_GC_THRESHOLD = (
     1_000_000  # objects; `CliContext.open_app` puts the usual one back

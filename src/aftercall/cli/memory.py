@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from aftercall.cli.context import (
     ID_ARGUMENT,
@@ -14,7 +12,6 @@ from aftercall.cli.context import (
     CliContext,
     get_cli_context,
     get_operator_name,
-    make_console,
     print_json,
     wait_for_steps,
 )
@@ -23,6 +20,8 @@ from aftercall.errors import RefusedInput
 from aftercall.model.people import read_caller, read_party
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from aftercall.app import App
     from aftercall.memory.importer import NoteOwner
     from aftercall.model.facts import MemoryKey, PinPage
@@ -53,8 +52,8 @@ def briefing(
 
     cli = get_cli_context(context)
     party = read_party(caller, "CALLER")
-    with cli.open_app() as app:
-        preview = app.composer.preview(party, is_verified=verified)
+    with cli.open_stores() as stores:
+        preview = stores.composer.preview(party, is_verified=verified)
     if json:
         print_json(briefing_json(preview, cli.config.settings.zone))
     else:
@@ -85,6 +84,7 @@ def import_notes(
     """
     import asyncio
 
+    from aftercall.cli.console import make_console
     from aftercall.memory.importer import find_note_files, resolve_note_owner
 
     cli = get_cli_context(context)
@@ -207,7 +207,7 @@ def edit_pin(
 
 
 def _import_files(
-    app: "App", paths: list[Path], owner: "NoteOwner", console: Console
+    app: "App", paths: list[Path], owner: "NoteOwner", console: "Console"
 ) -> tuple[list[str], list[str]]:
     """The ids of the calls that are new, and of all."""
     from rich.progress import Progress
@@ -227,7 +227,7 @@ def _import_files(
     return new, calls
 
 
-async def _find_facts(app: "App", calls: list[str], console: Console) -> None:
+async def _find_facts(app: "App", calls: list[str], console: "Console") -> None:
     from rich.progress import Progress
 
     from aftercall.running import running
@@ -273,6 +273,8 @@ def _print_change(page: "PinPage", what: str, json: bool) -> None:
 
 
 def _print_pin(cli: CliContext, page: "PinPage") -> None:
+    from rich.text import Text
+
     pin, show = page.pin, cli.console.print
     state = (pin.state, "green" if pin.state == "pinned" else "dim")
     show(Text.assemble((pin.title, "bold"), "  ", state, f" ({pin.reason})  {pin.id}"))

@@ -3,11 +3,11 @@
 import json as json_format
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.text import Text
 
 from aftercall.cli.context import (
     JSON_OPTION,
@@ -19,9 +19,11 @@ from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.people import read_caller
 
 if TYPE_CHECKING:
+    from aftercall.journal.recording_files import RecordingFolder
     from aftercall.privacy.erase import ErasureReceipt
     from aftercall.stores import Stores
 
+_MOVED = ("calls", "recordings")
 archive_group = typer.Typer(no_args_is_help=True)
 _CALLER = typer.Argument(metavar="CALLER", help="The number, with its country code.")
 
@@ -45,7 +47,10 @@ def export(
     number = _read_number(caller)
     with get_cli_context(context).open_app() as app:
         made = app.exporter.export(
-            number, Path(to or make_folder_name(number)), reveal=reveal
+            number,
+            Path(to or make_folder_name(number)),
+            reveal=reveal,
+            who=get_operator_name(),
         )
     if json:
         print_json(asdict(made) | {"folder": str(made.folder)})
@@ -70,7 +75,7 @@ def erase(
             "This erases everything about this caller for good. Continue?", abort=True
         )
     with get_cli_context(context).open_app() as app:
-        receipt = app.eraser.erase(number)
+        receipt = app.eraser.erase(number, get_operator_name())
     if json:
         print_json(receipt.to_json())
     else:
@@ -135,24 +140,38 @@ def rebuild(context: typer.Context, json: bool = JSON_OPTION) -> None:
 
 
 def verify(context: typer.Context, json: bool = JSON_OPTION) -> None:
-    """Check that every sealed file is present and unchanged; exit 1 and name each that is not."""
-    from aftercall.journal.verify import verify_archive
+    """Check that every sealed call and every recording is present and unchanged.
+
+    Exits with 1 and names each file that is not.
+    """
+    from rich.text import Text
+
+    from aftercall.journal.recording_files import RecordingFolder
+    from aftercall.journal.verify import verify_archive, verify_recordings
 
     cli = get_cli_context(context)
     with cli.open_stores() as stores:
         proof = verify_archive(stores.archive.place, stores.store)
+        folder = RecordingFolder.from_settings(stores.settings)
+        heard = verify_recordings(folder, stores.recordings)
+    faults, waiting = proof.faults + heard.faults, proof.waiting + heard.waiting
     if json:
-        print_json(asdict(proof))
+        both = {"faults": [asdict(fault) for fault in faults], "waiting": waiting}
+        print_json(asdict(proof) | {"recordings": heard.recordings} | both)
     else:
-        for fault in proof.faults:
+        for fault in faults:
             kind = (fault.kind, "red")
             cli.console.print(Text.assemble(kind, f"  {fault.name}: {fault.reason}"))
         verdict = ("all proven", "green")
-        if proof.faults:
-            verdict = (f"{len(proof.faults)} faults", "red")
+        if faults:
+            verdict = (f"{len(faults)} faults", "red")
         counts = f"{proof.calls} sealed calls, {proof.files} files, {proof.links} chain links"
+        if heard.recordings:
+            counts += f", {heard.recordings} recordings"
+        if waiting:
+            counts += f"; {waiting} files wait for the object store"
         cli.console.print(Text.assemble(verdict, f": {counts}"))
-    if proof.faults:
+    if faults:
         raise typer.Exit(1)
 
 
@@ -174,26 +193,76 @@ def print_archived(
 
     A recording or its transcript is written to standard output as it was before it was encrypted.
     """
-    from aftercall.encryption import read_decrypted
+    from aftercall.journal.archive import read_clear
+    from aftercall.journal.recording_files import RecordingFolder
 
     with get_cli_context(context).open_stores() as stores:
         place = stores.archive.place
         names = _find_archive_files(stores, call)
-        recording = None if names else _find_recording(stores.settings.home, call)
+        folder = RecordingFolder.from_settings(stores.settings)
+        recording = (
+            None if names else _find_recording(folder, stores.settings.home, call)
+        )
         subject = names[0] if names else "a recording"
         stores.audit.record(get_operator_name(), "revealed", subject)
         if recording:
-            for block in read_decrypted(recording, place.cipher):
+            for block in folder.read_blocks(recording):
                 sys.stdout.buffer.write(block)
             sys.stdout.flush()
             return
-        files = [place.read_clear(name) for name in names]  # all, before one is printed
+        # all, before one is printed
+        files = [read_clear(place, name) for name in names]
         if json:
             call_json, *addenda = map(json_format.loads, files)
             print_json(call_json | {"addenda": addenda})
             return
         sys.stdout.buffer.write(b"".join(files))
         sys.stdout.flush()
+
+
+@archive_group.command("move")
+def move(context: typer.Context, json: bool = JSON_OPTION) -> None:
+    """Move the archive and the recordings of this home into `archive.url`.
+
+    Goes on where it was cut off. A file leaves the home once it is in the bucket.
+    """
+    from rich.progress import Progress
+
+    from aftercall.journal.archive_bucket import ArchiveBucket
+    from aftercall.journal.recording_files import RecordingFolder, move_recordings
+
+    cli = get_cli_context(context)
+    if not cli.config.settings.archive.url:
+        raise RefusedInput("archive.url", "is not set; it says where to move to")
+    progress = Progress(console=cli.console, disable=json, transient=True)
+    with cli.open_stores() as stores, progress:
+        place = stores.archive.place
+        assert isinstance(place, ArchiveBucket)  # noqa: S101 - by archive.url
+        bars = {name: progress.add_task(name, total=None) for name in _MOVED}
+        moved = {"calls": 0, "recordings": 0}
+
+        def show(name: str, done: int, total: int) -> None:
+            moved[name] = done
+            progress.update(bars[name], completed=done, total=total)
+
+        place.upload_waiting(takes_all=True)
+        wrong = place.move_folder(partial(show, "calls"))
+        folder = RecordingFolder.from_settings(stores.settings)
+        move_recordings(folder, stores.recordings, partial(show, "recordings"))
+    moved["calls"] -= len(wrong)
+    if json:
+        print_json(moved | {"left": wrong, "url": place.bucket.url})
+    else:
+        typer.echo(
+            f"{moved['calls']} archive files and {moved['recordings']} files of recordings "
+            f"moved to {place.bucket.url}"
+        )
+        for name in wrong:
+            typer.echo(
+                f"  {name}: not as it was sealed, or gone; run `aftercall verify`"
+            )
+    if wrong:
+        raise typer.Exit(1)
 
 
 def _find_archive_files(stores: "Stores", call: str) -> list[str]:
@@ -205,13 +274,13 @@ def _find_archive_files(stores: "Stores", call: str) -> list[str]:
     return stores.archive.list_files(name) if name else []
 
 
-def _find_recording(home: Path, name: str) -> Path:
+def _find_recording(recordings: "RecordingFolder", home: Path, name: str) -> Path:
     """A file among the recordings; links lead nowhere else. Raises NotFound."""
     from aftercall.journal.recording_files import RECORDINGS_FOLDER
 
     folder = (home / RECORDINGS_FOLDER).resolve()
     path = (home / name).resolve()
-    if not (path.is_relative_to(folder) and path.is_file()):
+    if not (path.is_relative_to(folder) and recordings.has(path)):
         raise NotFound(f"there is no call, archive file or recording {name!r}")
     return path
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from aftercall.app import App, build
@@ -19,12 +20,11 @@ from aftercall.ids import new_id
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
-from aftercall.tester.caller import Caller
+from aftercall.tester.call import ScriptedCall
 from aftercall.tester.drivers.text_agent import TextAgentConnection
-from aftercall.tester.line import AgentAnswer, DialedCall
-from aftercall.tester.record import CallLog, CallRecord
-from aftercall.tester.scenario import Scenario
-from aftercall.tester.target import CallSetup, ConnectionSession, TargetSession
+from aftercall.tester.line import AgentAnswer, DialedCall, TextAgent
+from aftercall.tester.record import CallRecord
+from aftercall.tester.target import AgentTarget, CallSetup, TargetSession
 
 DATABASE_TIMEOUT_S = (
     60.0  # nobody is on the phone: a busy machine changes no test's result
@@ -45,14 +45,13 @@ class SkippingClock(SystemClock):
 
 
 @contextmanager
-def open_receptionist(
-    setup: CallSetup, settings: Settings
-) -> Iterator["ReceptionistTarget"]:
+def open_receptionist(setup: CallSetup, settings: Settings) -> Iterator[AgentTarget]:
     """Each run copies one prepared home: making a home takes longer than a call."""
     with tempfile.TemporaryDirectory(prefix="aftercall-test-") as template:
         build(_settings(settings, Path(template))).close()
         shutil.rmtree(Path(template) / "run", ignore_errors=True)
-        yield ReceptionistTarget(setup, settings, Path(template))
+        home, is_live = ReceptionistHome(setup, settings, Path(template)), setup.is_live
+        yield AgentTarget("receptionist", is_live, home.open, keeps_time=is_live)
 
 
 def _settings(settings: Settings, home: Path) -> Settings:
@@ -63,22 +62,12 @@ def _settings(settings: Settings, home: Path) -> Settings:
 
 
 @dataclass(frozen=True)
-class ReceptionistTarget:
+class ReceptionistHome:
+    """A prepared home, and the settings of the receptionist in it."""
+
     setup: CallSetup
     settings: Settings
     template: Path
-
-    @property
-    def name(self) -> str:
-        return "receptionist"
-
-    @property
-    def is_live(self) -> bool:
-        return self.setup.is_live
-
-    @property
-    def keeps_time(self) -> bool:
-        return self.setup.is_live
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TargetSession]:
@@ -92,45 +81,32 @@ class ReceptionistTarget:
                 database_timeout_s=DATABASE_TIMEOUT_S,
             )
             try:
-                yield _ReceptionistSession(self.setup, app, clock)
+                yield partial(self._call, app, clock)
             finally:
                 await app.journal.close()
                 app.close()
 
-
-@dataclass(frozen=True)
-class _ReceptionistSession:
-    setup: CallSetup
-    app: App
-    clock: SkippingClock
-
-    async def call(
-        self,
-        caller: Caller,
-        scenario: Scenario,
-        number: int,
-        run: int,
-        log: CallLog | None = None,
+    async def _call(
+        self, app: App, clock: SkippingClock, call: ScriptedCall
     ) -> CallRecord:
         if not self.setup.is_live:
-            self.clock.skip(scenario.calls[number - 1].pause_s)
-        agent = ReceptionistAgent(self.app)
-        line = ConnectionSession(
-            self.setup,
-            lambda pace: TextAgentConnection(agent, self.setup.agent_voice, pace),
+            clock.skip(call.plan.pause_s)
+        agent = ReceptionistAgent(app)
+        record = await self.setup.hold_call(
+            lambda pace: TextAgentConnection(agent, self.setup.agent_voice, pace), call
         )
-        record = await line.call(caller, scenario, number, run, log)
-        if number < len(scenario.calls) and agent.call_id:
-            await asyncio.to_thread(self._run_steps, agent.call_id)
+        if call.number < len(call.scenario.calls) and agent.call_id:
+            await asyncio.to_thread(_run_steps, app, agent.call_id)
         return record
 
-    def _run_steps(self, call_id: str) -> None:
-        """Runs the post-call steps at once, so that the next call knows of this one."""
-        for name in STEPS:
-            self.app.step_runner.run(call_id, name)
+
+def _run_steps(app: App, call_id: str) -> None:
+    """Runs the post-call steps at once, so that the next call knows of this one."""
+    for name in STEPS:
+        app.step_runner.run(call_id, name)
 
 
-class ReceptionistAgent:
+class ReceptionistAgent(TextAgent):
     def __init__(self, app: App) -> None:
         self._app = app
         self._call: TurnCall | None = None
@@ -155,12 +131,6 @@ class ReceptionistAgent:
         if self._call is None or self._call.end_reason is not None:
             return ()
         return self._spoken(await self._call.answer(text))
-
-    async def press(self, digits: str) -> Sequence[AgentAnswer]:
-        return await self.respond(f"[keys {digits}]")
-
-    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
-        return ()
 
     async def hang_up(self) -> None:
         if self._call is not None:

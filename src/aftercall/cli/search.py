@@ -12,20 +12,20 @@ from datetime import datetime, time
 from enum import StrEnum
 from pathlib import Path
 from statistics import fmean, quantiles
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from rich.console import Console
-from rich.text import Text
 
 from aftercall.cli.context import JSON_OPTION, get_cli_context, print_json
 from aftercall.errors import RefusedInput
 from aftercall.model.people import read_party
 
 if TYPE_CHECKING:
-    from aftercall.model.passages import Passage, SearchHit, SearchScope
-    from aftercall.settings import Settings
+    from rich.console import Console
+
+    from aftercall.model.passages import Passage, SearchHit
+    from aftercall.stores import Stores
 
 
 class PassageKind(StrEnum):
@@ -58,14 +58,9 @@ def search(
     zone = cli.config.settings.zone
     number = _read_searched_caller(caller, "--caller")
     until = datetime.combine(as_of.date(), time.max, zone) if as_of else None
+    kinds = tuple(one.value for one in kind)
     with cli.open_stores(reads_rows_only=True) as stores:
-        where = replace(
-            _make_scope(stores.settings, number),
-            kinds=tuple(one.value for one in kind),
-            as_of=until,
-        )
-        names = _map_names(stores.settings, number)
-        hits = stores.search.find(query, where, limit=limit, speaker_names=names)
+        hits = _find(stores, query, number, limit, kinds=kinds, as_of=until)
     if json:
         print_json([hit_json(hit) for hit in hits])
         return
@@ -96,13 +91,7 @@ def evaluate(
 
         def find(question: EvalQuestion) -> "list[SearchHit]":
             number = _read_searched_caller(question.caller or "", "caller")
-            scope, names = (
-                _make_scope(stores.settings, number),
-                _map_names(stores.settings, number),
-            )
-            return stores.search.find(
-                question.question, scope, limit=limit, speaker_names=names
-            )
+            return _find(stores, question.question, number, limit)
 
         report = evaluate_search(questions, find).to_json()
     if json:
@@ -239,33 +228,20 @@ def _read_searched_caller(caller: str, field: str) -> str | None:
     return number
 
 
-def _make_scope(settings: "Settings", party: str | None) -> "SearchScope":
-    from aftercall.memory.search import make_key_scope, make_party_scope
-    from aftercall.model.passages import SearchScope
+def _find(
+    stores: "Stores", query: str, number: str | None, limit: int, **only: Any
+) -> "list[SearchHit]":
+    from aftercall.memory.search import make_search_scope
+    from aftercall.workspace.identity_md import map_speaker_names
 
-    agent_id = settings.agent_id
-    if party is None:
-        return make_key_scope(settings, agent_id, None)
-    # With memory.scope `none` there is no memory, but the calls themselves can be searched.
-    return make_party_scope(settings, agent_id, party) or SearchScope(agent_id, party)
-
-
-def _map_names(settings: "Settings", caller: str | None) -> dict[str, str]:
-    """Maps names to speakers: "what did Bill say" prefers the turns of the caller named Bill."""
-    from aftercall.workspace import files, identity_md, user_md
-    from aftercall.workspace.paths import Workspace
-
-    workspace = Workspace.from_settings(settings, settings.agent_id)
-    person = workspace.find_person(caller)
-    profile = (
-        user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
-    )
-    agent = identity_md.parse(files.read(workspace.identity))
-    names = {profile.name: "caller", profile.call_name: "caller", agent.name: "agent"}
-    return {name: speaker for name, speaker in names.items() if name}
+    scope = replace(make_search_scope(stores.settings, number), **only)
+    names = map_speaker_names(stores.settings, number)
+    return stores.search.find(query, scope, limit=limit, speaker_names=names)
 
 
-def _print_hit(console: Console, hit: "SearchHit", at: str) -> None:
+def _print_hit(console: "Console", hit: "SearchHit", at: str) -> None:
+    from rich.text import Text
+
     found = hit.passage
     what = " ".join(filter(None, (found.category, found.kind)))
     if found.kind == "turn":

@@ -1,9 +1,11 @@
 """`aftercall serve`, `worker` and `token`."""
 
 import asyncio
+import ctypes
 import gc
 import signal
 import sys
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 # A tenth of Python's default: worker threads yield to the audio sooner.
 THREAD_SWITCH_INTERVAL_S = 0.0005
+M_ARENA_MAX = -8  # of glibc's malloc.h
+MAX_MALLOC_ARENAS = 2
 _LOG_JSON = typer.Option(False, "--log-json", help="Logs as JSON lines.")
 
 
@@ -36,6 +40,7 @@ def serve(
     log_json: bool = _LOG_JSON,
 ) -> None:
     """Answer calls, do the work after them, and serve API and pages."""
+    from aftercall.encryption import find_api_token
     from aftercall.speech.kit import find_missing
 
     # Only `serve` needs the web server: `worker` starts without it.
@@ -45,6 +50,7 @@ def serve(
     cli = get_cli_context(context)
     cli.configure_service_logs(as_json=log_json)
     sys.setswitchinterval(THREAD_SWITCH_INTERVAL_S)
+    limit_malloc_arenas()
     with open_listening_socket(host, port) as listening, cli.open_app() as app:
         if app.settings.receptionist.speech and (missing := find_missing()):
             get_logger("serve").warning(
@@ -52,32 +58,43 @@ def serve(
                 reason=missing,
             )
         address = f"http://{host}:{listening.getsockname()[1]}"
-        cli.console.print(
-            f"Aftercall listens on {address}  (home {app.settings.home}; stop with Ctrl-C)"
-        )
-        _print_access(cli.console, app, address)
+        is_token_new = find_api_token(app.settings) is None
+
+        def announce() -> None:
+            """Not before calls can be answered: a program that reads this line may ring."""
+            freeze_loaded_objects()
+            cli.console.print(
+                f"Aftercall listens on {address}  (home {app.settings.home}; stop with Ctrl-C)"
+            )
+            _print_access(cli.console, app, address, shows_token=is_token_new)
+
         server = make_uvicorn_server(
-            make_server(app, cli.config),
-            freeze_loaded_objects,
-            app.settings.trusted_proxies,
+            make_server(app, cli.config), announce, app.settings.trusted_proxies
         )
         server.run(sockets=[listening])
 
 
-def _print_access(console: Console, app: "App", address: str) -> None:
-    """A link to log in with, and the token if it is made now.
+def limit_malloc_arenas() -> None:
+    """glibc gives every thread a heap of its own, and each keeps what it once needed."""
+    with suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, MAX_MALLOC_ARENAS)
+
+
+def _print_access(
+    console: Console, app: "App", address: str, *, shows_token: bool
+) -> None:
+    """A link to log in with, and the token if it was made now.
 
     Where the operator sets the token, output goes into logs that others may read.
     """
-    from aftercall.encryption import find_api_token, load_api_token
+    from aftercall.encryption import load_api_token
 
     if app.settings.api_token and not console.is_terminal:
         console.print("Log in: `aftercall token --link` prints a link")
         return
-    is_new = find_api_token(app.settings) is None
     token = load_api_token(app.settings)
     console.print(f"Log in, once: {make_login_link(app, address)}")
-    if is_new:
+    if shows_token:
         console.print(
             f"API token, made now: {token.get_secret_value()}  (`aftercall token` shows it)"
         )
@@ -111,7 +128,7 @@ def token(
 
 def make_login_link(app: "App", address: str) -> str:
     """Over https if there is a public address: only there a browser keeps the cookie."""
-    from aftercall.web.auth import SessionStore
+    from aftercall.web.users import SessionStore
 
     public = app.settings.public_url or ""
     parts = urlsplit(public if public.startswith("https:") else address)
@@ -135,6 +152,7 @@ def worker(
 
     cli = get_cli_context(context)
     cli.configure_service_logs(as_json=log_json)
+    limit_malloc_arenas()
 
     async def work() -> None:
         stopped = asyncio.Event()

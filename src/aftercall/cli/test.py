@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from aftercall.cli.console import make_table
 from aftercall.cli.context import (
     CliContext,
     get_cli_context,
-    make_table,
     print_json,
     report_refused,
 )
@@ -118,6 +118,7 @@ def run(
         metavar="RUN",
         help="Go on with a run that was cut short: its id, or `last`. It keeps its options.",
     ),
+    run_id: str = typer.Option("", "--id", help="Id of the run; a new one if unset."),
     json: bool = _JSON,
 ) -> None:
     """Run scenarios against an agent.
@@ -130,7 +131,7 @@ def run(
     names, folder = tuple(scenario or ()), str(scenario_folder(cli))
     options = (agent, runs or None, parallel, live, voice, shrink, folder, max_pause)
     plan = RunPlan(names, *options)
-    saved = asyncio.run(run_tests(cli, plan, resume=resume, quiet=json))
+    saved = asyncio.run(run_tests(cli, plan, resume=resume, run_id=run_id, quiet=json))
     if json:
         _print_report(saved)
     raise typer.Exit(_exit_code(saved, strict=strict))
@@ -146,7 +147,7 @@ def _exit_code(saved: "SavedRun", *, strict: bool) -> int:
 def _print_report(saved: "SavedRun") -> None:
     report = json_text.loads((saved.folder / "report.json").read_text("utf-8"))
     report["folder"] = str(saved.folder)
-    report["refused"] = [refusal.as_json() for refusal in saved.refused]
+    report["refused"] = saved.list_refused()
     print_json(report)
 
 
@@ -421,14 +422,14 @@ def calibrate(
     """Call an agent whose delays, overlaps and words are known; print the tester's error."""
     from aftercall.clock import SystemClock
     from aftercall.tester.calibrate import calibrate as measure_tester
+    from aftercall.tester.target import CallSetup
     from aftercall.tester.voice import choose_voice
 
     cli = get_cli_context(context)
     wanted = cli.config.settings.tester.voice or "tones"
     voices = (choose_voice(wanted), choose_voice(wanted, for_agent=True))
-    found = asyncio.run(
-        measure_tester(SystemClock(), turns=turns, is_live=live, voices=voices)
-    )
+    setup = CallSetup(SystemClock(), *voices, is_live=live)
+    found = asyncio.run(measure_tester(setup, turns=turns))
     if json:
         print_json([item.as_json() for item in found])
         return

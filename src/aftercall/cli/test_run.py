@@ -14,7 +14,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from aftercall.cli.context import CliContext, make_console, make_table, report_refused
+from aftercall.cli.console import make_console, make_table
+from aftercall.cli.context import CliContext, report_refused
 from aftercall.cli.receptionist_target import open_receptionist
 from aftercall.clock import SystemClock
 from aftercall.errors import ConfigError, NotFound, ScenarioRefused, UnknownTestName
@@ -23,23 +24,22 @@ from aftercall.ids import new_id
 from aftercall.lab.speech import utter
 from aftercall.settings import Settings
 from aftercall.tester.agents import LOOPBACK_NAMES, open_target
-from aftercall.tester.calibrate import Calibration, calibrate
+from aftercall.tester.calibrate import calibrate, measure_line
 from aftercall.tester.drivers.phone import INBOUND
-from aftercall.tester.known_agent import measure_line
 from aftercall.tester.library import FoundScenarios, find_scenarios
-from aftercall.tester.openai_client import OPENAI_URL, ChatModel
+from aftercall.tester.models import OPENAI_URL, ChatModel
 from aftercall.tester.redact import Redactor
-from aftercall.tester.report.run import (
+from aftercall.tester.results import RunLog, RunResults, StartedRun
+from aftercall.tester.run_report import (
     RunReport,
     github_annotations,
     rates_of,
     speak_calibration,
     speak_latency,
 )
-from aftercall.tester.results import RunLog, RunResults, StartedRun
 from aftercall.tester.scenario import SpeakingManner
 from aftercall.tester.score import ScenarioScore
-from aftercall.tester.statistics import Comparison
+from aftercall.tester.statistics import Calibration, Comparison
 from aftercall.tester.suite import (
     LoadStep,
     SuiteParts,
@@ -83,9 +83,20 @@ class SavedRun:
     folder: Path
     refused: list[ScenarioRefused]
 
+    def list_refused(self) -> list[dict[str, str | int]]:
+        return [
+            {
+                "file": each.source,
+                "line": each.line,
+                "field": each.field,
+                "reason": each.reason,
+            }
+            for each in self.refused
+        ]
+
 
 async def run_tests(
-    cli: CliContext, plan: RunPlan, *, resume: str, quiet: bool
+    cli: CliContext, plan: RunPlan, *, resume: str, run_id: str, quiet: bool
 ) -> SavedRun:
     """Starts a run, or finishes one that was cut short with the options it was started with."""
     settings, clock = cli.config.settings, SystemClock()
@@ -108,8 +119,9 @@ async def run_tests(
         if started is None:
             calibration = await _measure_own_error(settings, plan, clock)
             scenarios = tuple(found.scenarios)
+            options = (calibration, asdict(plan))
             started = StartedRun(
-                new_id(), target.name, started_at, scenarios, calibration, asdict(plan)
+                run_id or new_id(), target.name, started_at, scenarios, *options
             )
             results.start_run(started)
         with results.open_log(started.id) as log:
@@ -125,7 +137,7 @@ async def _measure_own_error(
     settings: Settings, plan: RunPlan, clock: SystemClock
 ) -> tuple[Calibration, ...]:
     """In a call to itself, and to a known agent that is reached as the agent is."""
-    simulated = await calibrate(clock, turns=CALIBRATION_TURNS)
+    simulated = await calibrate(CallSetup(clock), turns=CALIBRATION_TURNS)
     own = await measure_line(
         settings,
         plan.agent,

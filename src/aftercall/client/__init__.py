@@ -17,6 +17,7 @@ import random
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
@@ -39,6 +40,7 @@ __all__ = [
     "CallBriefing",
     "CallInUse",
     "CallRefused",
+    "CallWriter",
     "Client",
     "ClientCall",
     "SpoolFull",
@@ -49,6 +51,7 @@ __all__ = [
 DEFAULT_URL = "http://127.0.0.1:8080"
 CLOSE_TIMEOUT_S = 5.0
 PING_S = 5.0
+LEFTOVER_TIMEOUT_S = 10.0  # then the next one is tried as well
 RETRY_S = (0.1, 5.0)  # first and longest pause between two tries to connect
 
 log = logging.getLogger("aftercall.client")
@@ -223,19 +226,32 @@ class Client:
     async def _use(self, link: ClientConnection) -> None:
         self._link = link
         beating = asyncio.create_task(self._beat())
+        catching_up = asyncio.create_task(self._deliver_leftovers())
         try:
             for call in list(self._calls.values()):
-                call.deliver()
+                if not call.is_leftover:
+                    call.deliver()
             async for message in link:
                 self._receive(json.loads(message))
         finally:
             beating.cancel()
+            catching_up.cancel()
             self._link = None
             for call in self._calls.values():
                 call.on_link_lost()
             for answer in self._answers.values():
                 if not answer.done():
                     answer.set_exception(LinkLost())
+
+    async def _deliver_leftovers(self) -> None:
+        """One after the other: a process that dies too leaves one leg without an end, not many."""
+        for call in [call for call in self._calls.values() if call.is_leftover]:
+            if call not in self._calls.values():
+                continue  # its agent has come back to it
+            call.deliver()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LEFTOVER_TIMEOUT_S):
+                    await call.drained.wait()
 
     async def _beat(self) -> None:
         while True:
@@ -259,6 +275,66 @@ class Client:
             key = (file.info["source"], file.info["sid"])
             if key not in self._calls:
                 self._calls[key] = ClientCall(self, file.info, None, file)
+
+
+class CallWriter:
+    """Stores what an agent framework reports, in its order, while the agent goes on."""
+
+    def __init__(self, call: ClientCall) -> None:
+        self._call = call
+        self._writing: set[asyncio.Task[None]] = set()
+
+    def add_turn(
+        self,
+        speaker: SpeakerName,
+        text: str,
+        at: float,
+        *,
+        confidence: float | None = None,
+        is_interrupted: bool = False,
+    ) -> None:
+        """`text` is what was heard, also of an agent that was interrupted."""
+        if text := text.strip():
+            self._start(self._call.turn(speaker, text, at=at, confidence=confidence))
+            if is_interrupted:
+                self._start(self._call.event("barge_in", {"heard": text}))
+
+    def add_tool_use(self, name: str, ms: float, arguments: object) -> None:
+        """Our own tools leave their traces at the server."""
+        if name not in [tool["name"] for tool in self._call.tools]:
+            used = {"tool": name, "ms": round(ms), "arguments": arguments}
+            self._start(self._call.event("tool.used", used))
+
+    async def end(self, reason: str) -> None:
+        """Returns when everything is on disk, the end too."""
+        await asyncio.gather(*self._writing)
+        with suppress(CallRefused):  # it is logged
+            await self._call.end(reason)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        writing = asyncio.create_task(self._write(work))
+        self._writing.add(writing)
+        writing.add_done_callback(self._writing.discard)
+
+    async def _write(self, work: Coroutine[Any, Any, None]) -> None:
+        """The agent goes on talking, whatever becomes of its notes."""
+        try:
+            await work
+        except (CallRefused, SpoolFull, TypeError, ValueError) as error:
+            name = type(error).__name__
+            log.error("not stored: %s", getattr(error, "code", name))
+
+
+def check_framework(package: str, lowest: tuple[int, int], below: int) -> None:
+    """Raises ImportError unless `package` is there in a version from `lowest` to `below`."""
+    wanted = f"{package} >= {lowest[0]}.{lowest[1]}, < {below}"
+    try:
+        found = version(package)
+    except PackageNotFoundError:
+        raise ImportError(f"{wanted} is needed, and it is not installed") from None
+    major, minor = (int(part) for part in found.split(".")[:2])
+    if not lowest <= (major, minor) < (below, 0):
+        raise ImportError(f"{wanted} is needed; {found} is installed")
 
 
 class SyncClient:

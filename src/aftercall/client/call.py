@@ -11,13 +11,13 @@ import logging
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from aftercall.client.spool import SpoolFile, UnsentItem
+from aftercall.client.spool import SpoolFile, SpoolFull, UnsentItem
 
 if TYPE_CHECKING:
     from aftercall.client import Client
@@ -34,6 +34,7 @@ NOT_NOW = "That did not work just now. Say so; you may offer to take it down ins
 TAKEN_DOWN = (
     "Taken down. It will be worked on after the call; do not say that it is done."
 )
+TAKE_REQUEST = "take_request"
 RESERVED_KINDS = ("briefing.", "caller.", "journal.", "passcode.", "request.")
 ENDED = "journal.not_live"  # the server's code for a call that is sealed
 _KIND = re.compile(r"[a-z][a-z0-9_.]{0,63}")
@@ -77,6 +78,11 @@ class CallBriefing:
 
 
 class ClientCall:
+    """A call that an agent elsewhere reports.
+
+    What the server has not acknowledged waits in the spool and is sent again, in order.
+    """
+
     def __init__(
         self,
         client: "Client",
@@ -86,7 +92,7 @@ class ClientCall:
     ) -> None:
         """`leftover` is the file of a process that died: it is sent, and nothing is added."""
         self._client = client
-        self._on_briefing = on_briefing
+        self._is_entered = False
         self._file = leftover
         self._items: deque[UnsentItem] = deque(leftover.items if leftover else ())
         self._turns = self._events = 0
@@ -103,6 +109,10 @@ class ClientCall:
         self.id: str | None = None
         """The server's id of the call, once it has answered."""
         self.briefing = CallBriefing()
+        self.briefing_listeners = [on_briefing] if on_briefing else []
+        """Called when the briefing changes during the call, or comes late."""
+        self.tools: Sequence[Mapping[str, Any]] = ()
+        """Name, description and parameters of what `run_tool` does, as models take them."""
 
     async def __aenter__(self) -> Self:
         self._file = self._client.attach(self)
@@ -119,6 +129,7 @@ class ClientCall:
             log.warning("the server is away; the call begins without a briefing")
         if self._failure is not None:
             raise self._failure
+        self._is_entered = True
         return self
 
     async def __aexit__(
@@ -160,8 +171,7 @@ class ClientCall:
         """Something besides speech: a tool used, or `barge_in` with the words `heard`."""
         if not _KIND.fullmatch(kind) or kind.startswith(RESERVED_KINDS):
             raise ValueError("kind: is not a name like tool.used, or is Aftercall's")
-        plain = json.loads(_clean(json.dumps(dict(data or {}), allow_nan=False)))
-        fields = {"kind": kind, "data": plain, "at": at or time.time()}
+        fields = {"kind": kind, "data": _to_plain(data or {}), "at": at or time.time()}
         await self._store("events", fields)
 
     async def take_request(
@@ -176,21 +186,23 @@ class ClientCall:
         """Takes down what the caller wants done. Returns the sentence for the agent."""
         if not title.strip():
             raise ValueError("title: is empty")
-        fields = {"kind": kind, "title": _clean(title), "details": _clean(details)}
-        fields |= {"person": _clean(person)} | ({"due": due} if due else {})
-        return await self._store("tool", fields, TOOL_TIMEOUT_S) or TAKEN_DOWN
+        fields = {"kind": kind, "title": title, "details": details, "person": person}
+        plain = _to_plain(fields | ({"due": due} if due else {}))
+        return await self._store("tool", plain, TOOL_TIMEOUT_S) or TAKEN_DOWN
 
     async def search(self, query: str) -> str:
         """What is known from earlier calls, for the agent. Not while the server is away."""
-        asking = self._client.ask(
-            "tool",
-            call=self.id,
-            name="search_memory",
-            arguments={"query": _clean(query)},
-        )
+        return await self.run_tool("search_memory", {"query": query})
+
+    async def run_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Does what the agent's model asks for, by a name in `tools`. Returns its answer."""
         try:
+            plain = _to_plain(arguments)
+            if name == TAKE_REQUEST:
+                return await self._store("tool", plain, TOOL_TIMEOUT_S) or TAKEN_DOWN
+            asking = self._client.ask("tool", call=self.id, name=name, arguments=plain)
             answer = await asyncio.wait_for(asking, TOOL_TIMEOUT_S)
-        except (LinkLost, CallRefused, TimeoutError):
+        except (LinkLost, CallRefused, SpoolFull, TimeoutError, ValueError):
             return NOT_NOW
         return str(answer["text"])
 
@@ -229,11 +241,13 @@ class ClientCall:
         return file
 
     def receive(self, message: Mapping[str, Any]) -> None:
-        """Something that was not asked for: another person is calling."""
+        """What was not asked for, such as the briefing of another person who is calling."""
         if message["op"] == "briefing":
+            before = self.briefing.text
             self.briefing = CallBriefing.from_json(message["briefing"])
-            if self._on_briefing is not None:
-                self._on_briefing(self.briefing)
+            if self._is_entered and self.briefing.text != before:
+                for listener in self.briefing_listeners:
+                    listener(self.briefing)
 
     async def _store(
         self, op: str, fields: dict[str, Any], timeout_s: float = ANSWER_TIMEOUT_S
@@ -307,7 +321,8 @@ class ClientCall:
         answer = await self._client.ask("start", **info, turns=stored)
         self.id = answer["call"]
         self._client.heartbeat_s = answer["lease_s"] / 3
-        self.briefing = CallBriefing.from_json(answer["briefing"])
+        self.tools = answer["tools"]
+        self.receive({"op": "briefing", "briefing": answer["briefing"]})
         self._turns = max(self._turns, answer["turns"])
         while self._items and self._items[0].op == "turns":
             if self._items[0].seq > answer["turns"]:
@@ -407,9 +422,16 @@ def _describe(batch: list[UnsentItem]) -> tuple[str, dict[str, Any]]:
     if first.op == "end":
         return "end", first.fields
     if first.op == "tool":
-        use = {"name": "take_request", "arguments": first.fields, "seq": first.seq}
+        use = {"name": TAKE_REQUEST, "arguments": first.fields, "seq": first.seq}
         return "tool", use
     return first.op, {first.op: [{"seq": item.seq, **item.fields} for item in batch]}
+
+
+def _to_plain(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises ValueError or TypeError for what is not JSON."""
+    text = json.dumps(dict(data), allow_nan=False, ensure_ascii=False)
+    plain: dict[str, Any] = json.loads(_clean(text))
+    return plain
 
 
 def _clean(text: str) -> str:

@@ -21,17 +21,22 @@ from sqlalchemy.exc import (
     DisconnectionError,
     NoSuchModuleError,
 )
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from aftercall.errors import (
     AftercallError,
     ConfigError,
     DatabaseDamaged,
     DatabaseUnreachable,
+    Overloaded,
     RefusedInput,
     StorageFull,
 )
 
 BUSY_TIMEOUT_MS = 30_000
+DEFAULT_CONNECTIONS = 15
+MAX_IDLE_CONNECTIONS = 5
+CONNECTION_WAIT_S = 10.0
 WRITE_LOCK_TIMEOUT_S = (
     1.0  # then SQLite decides: the holder may wait for another process
 )
@@ -60,8 +65,13 @@ def before_commit(
 
 
 class Database:
-    def __init__(self, url: str) -> None:
-        self.engine = _create_engine(url)
+    """Connections to SQLite or Postgres: many readers, writers in turn.
+
+    Errors of the driver become ours, so that callers can tell an outage from a fault.
+    """
+
+    def __init__(self, url: str, connections: int = DEFAULT_CONNECTIONS) -> None:
+        self.engine = _create_engine(url, connections)
         self.dialect = self.engine.dialect.name
         # saves Postgres the begin and the end of a transaction for each query
         self._readers = (
@@ -168,6 +178,12 @@ def translated_errors(driver_error: type[Exception] = sqlite3.Error) -> Iterator
     """Translates errors that an operator can act on; raises the others as they are."""
     try:
         yield
+    except PoolTimeout as error:
+        raise Overloaded(
+            f"all connections to the database are busy for {CONNECTION_WAIT_S:g} s; "
+            "see database.connections",
+            CONNECTION_WAIT_S,
+        ) from error
     except (DBAPIError, driver_error, OSError) as error:
         ours = translate_error(error)
         if ours is None:
@@ -215,13 +231,20 @@ def _is_connection_lost(cause: BaseException | None) -> bool:
     )
 
 
-def _create_engine(url: str) -> Engine:
+def _create_engine(url: str, connections: int) -> Engine:
+    # Five stay open; the others are closed when they are not needed.
+    kept = min(connections, MAX_IDLE_CONNECTIONS)
+    pool = {
+        "pool_size": kept,
+        "max_overflow": connections - kept,
+        "pool_timeout": CONNECTION_WAIT_S,
+    }
     try:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
-            return _create_sqlite(url, parsed.database)
+            return _create_sqlite(url, parsed.database, pool)
         if parsed.get_backend_name() == "postgresql":
-            return _create_postgres(parsed)
+            return _create_postgres(parsed, pool)
     except (ArgumentError, NoSuchModuleError):
         raise ConfigError(
             "database.url: is not a database address (sqlite:///FILE or postgresql+psycopg://…)"
@@ -235,7 +258,7 @@ def _create_engine(url: str) -> Engine:
     )
 
 
-def _create_postgres(parsed: URL) -> Engine:
+def _create_postgres(parsed: URL, pool: dict[str, Any]) -> Engine:
     timeouts = {
         name: value
         for name, value in POSTGRES_TIMEOUTS.items()
@@ -245,6 +268,7 @@ def _create_postgres(parsed: URL) -> Engine:
         parsed.set(drivername="postgresql+psycopg"),
         connect_args=timeouts,
         hide_parameters=True,  # an error's text must not hold what was said
+        **pool,
     )
 
     @event.listens_for(engine, "checkout")
@@ -261,7 +285,7 @@ def _create_postgres(parsed: URL) -> Engine:
     return engine
 
 
-def _create_sqlite(url: str, file: str | None) -> Engine:
+def _create_sqlite(url: str, file: str | None, pool: dict[str, Any]) -> Engine:
     if not file or file == ":memory:":
         raise ConfigError(
             "database.url: an in-memory database forgets every call; name a file"
@@ -276,6 +300,7 @@ def _create_sqlite(url: str, file: str | None) -> Engine:
         url,
         connect_args={"timeout": BUSY_TIMEOUT_MS / 1000},
         hide_parameters=True,
+        **pool,
     )
 
     @event.listens_for(engine, "connect")

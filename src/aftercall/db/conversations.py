@@ -1,22 +1,36 @@
-"""Whose a call is, and which conversation it belongs to."""
+"""Whose a call is, which conversation it belongs to, and how fast its answers came."""
 
+from collections import Counter
 from datetime import datetime, timedelta
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
+    ForeignKey,
+    Integer,
     Select,
+    Table,
+    Text,
     and_,
     delete,
     func,
+    insert,
     or_,
     select,
     true,
     update,
 )
 
+from aftercall.db.columns import InstantColumn
 from aftercall.db.statements import lock_name
-from aftercall.db.tables import call_topics, calls, followup_runs, resume_states
+from aftercall.db.tables import (
+    call_topics,
+    calls,
+    followup_runs,
+    metadata,
+    resume_states,
+)
 from aftercall.model.calls import IMPORTED, Call
 
 
@@ -111,3 +125,31 @@ def _merge_conversation(connection: Connection, old: str, new: str) -> None:
 def _lock_caller(connection: Connection, agent_id: str, caller: str) -> None:
     """Two legs that arrive at once must see each other."""
     lock_name(connection, "conversation", agent_id, caller)
+
+
+DELAY_STEP_MS = 50
+# How fast a call's answers came: one row for each delay, rounded to DELAY_STEP_MS.
+answer_delays = Table(
+    "answer_delays",
+    metadata,
+    Column("call_id", Text, ForeignKey("calls.id"), primary_key=True),
+    Column("ms", Integer, primary_key=True),
+    Column("answers", Integer, nullable=False),
+    Column("at", InstantColumn, nullable=False),  # the call's start
+    Column("agent_id", Text, nullable=False),
+)
+
+
+def write_answer_delays(connection: Connection, call: Call) -> None:
+    """Rounded, so that many answers are few rows; a seal that is repeated writes the same."""
+    delays = Counter(
+        round(turn.delay_ms / DELAY_STEP_MS) * DELAY_STEP_MS
+        for turn in call.turns
+        if turn.delay_ms is not None
+    )
+    shared = {"call_id": call.id, "at": call.started_at, "agent_id": call.agent_id}
+    if rows := [shared | {"ms": ms, "answers": times} for ms, times in delays.items()]:
+        connection.execute(
+            delete(answer_delays).where(answer_delays.c.call_id == call.id)
+        )
+        connection.execute(insert(answer_delays), rows)

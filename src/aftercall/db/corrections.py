@@ -14,10 +14,10 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    Index,
     Table,
     Text,
     and_,
+    bindparam,
     delete,
     insert,
     or_,
@@ -25,8 +25,9 @@ from sqlalchemy import (
     update,
 )
 
-from aftercall.db.columns import InstantColumn, only_where
+from aftercall.db.columns import InstantColumn
 from aftercall.db.connect import Database
+from aftercall.db.statements import PreparedStatement
 from aftercall.db.tables import metadata
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.ids import new_id
@@ -52,10 +53,6 @@ corrections = Table(
     Column("at", InstantColumn, nullable=False),
     # due while a page is to be written, applied, undone while a page is to be written back
     Column("state", Text, nullable=False),
-    Index("ix_corrections_thing", "agent_id", "what", "key", "id"),
-    Index("ix_corrections_caller", "caller"),
-    Index("ix_corrections_call", "call_id"),
-    Index("ix_corrections_due", "id", **only_where("state <> 'applied'")),
 )
 
 CorrectedThing = Literal[
@@ -70,7 +67,7 @@ FOLLOWUPS: dict[str, str] = {
 }
 """The column of a follow-up that each thing is."""
 DECISION: Final = "settled"
-"""What a decision between facts is: a dispute that was settled, or a fact that was restored."""
+"""A decision about facts: a dispute that was settled, a fact that was restored or retired."""
 CorrectionState = Literal["due", "applied", "undone"]
 
 
@@ -98,6 +95,11 @@ class Correction:
     @property
     def is_removal(self) -> bool:
         return self.new is None and self.what in ("request", "fact")
+
+    @property
+    def until(self) -> str:
+        """Of a decision that a fact is no longer true: since when."""
+        return str((self.details or {}).get("until", ""))
 
     @property
     def is_for_both(self) -> bool:
@@ -173,7 +175,6 @@ def list_chains(
     agent_id: str,
     whats: Iterable[str],
     *,
-    caller: str | None = None,
     keys: Iterable[str] | None = None,
 ) -> list[list[Correction]]:
     """The corrections of each thing, oldest first: the last one counts."""
@@ -182,13 +183,37 @@ def list_chains(
         corrections.c.what.in_(list(whats)),
         corrections.c.state != "undone",
     ]
-    if caller is not None:
-        is_wanted.append(corrections.c.caller == caller)
     if keys is not None:
         is_wanted.append(corrections.c.key.in_(list(keys)))
     query = select(corrections).where(*is_wanted).order_by(corrections.c.id)
+    return _group_chains(_fetch(connection, query))
+
+
+_OF_MEMORY = PreparedStatement(  # asked for with every call
+    select(corrections)
+    .where(
+        corrections.c.agent_id == bindparam("agent"),
+        corrections.c.caller == bindparam("caller"),
+        or_(corrections.c.what == "fact", corrections.c.what == DECISION),
+        corrections.c.state != "undone",
+    )
+    .order_by(corrections.c.id)
+)
+
+
+def list_memory_chains(
+    connection: Connection, agent_id: str, caller: str
+) -> list[list[Correction]]:
+    """Those of the facts of one memory, and what was decided between them."""
+    rows = _OF_MEMORY.fetch(connection, {"agent": agent_id, "caller": caller})
+    return _group_chains(
+        Correction(**dict(zip(corrections.c.keys(), row, strict=True))) for row in rows
+    )
+
+
+def _group_chains(found: Iterable[Correction]) -> list[list[Correction]]:
     chains: dict[tuple[str, str], list[Correction]] = {}
-    for one in _fetch(connection, query):
+    for one in found:
         chains.setdefault((one.what, one.key), []).append(one)
     return list(chains.values())
 
@@ -198,6 +223,8 @@ def _fetch(connection: Connection, query: Any) -> list[Correction]:
 
 
 class CorrectionStore:
+    """The rows of corrections and of decisions about facts."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from sqlalchemy import (
     ARRAY,
@@ -22,11 +22,13 @@ from sqlalchemy import (
     bindparam,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import TypeDecorator, TypeEngine
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 Convert = Callable[[Any], Any]
 Statement = Select[Any] | Insert | Update | Delete
@@ -50,9 +52,15 @@ def lock_name(connection: Connection, *parts: str) -> None:
         connection.execute(_LOCK, {"key": "\n".join(parts)})
 
 
-def insert_into(table: Table, dialect: str) -> sqlite.Insert | postgresql.Insert:
-    """An INSERT that takes ON CONFLICT."""
-    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+def insert_into(table: Table, dialect: str) -> "sqlite.Insert | postgresql.Insert":
+    """An INSERT that takes ON CONFLICT. The other database's dialect is not loaded."""
+    if dialect == "postgresql":
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.insert(table)
 
 
 def upsert(

@@ -1,4 +1,7 @@
-"""Every table; `corrections.py` has its own. The migration builds exactly these, says a test."""
+"""The tables; some modules beside this one have their own.
+
+The migration builds exactly these, and their indexes, which nothing here needs to know.
+"""
 
 from sqlalchemy import (
     JSON,
@@ -6,7 +9,6 @@ from sqlalchemy import (
     Column,
     Float,
     ForeignKey,
-    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -16,11 +18,10 @@ from sqlalchemy import (
     false,
 )
 
-from aftercall.db.columns import InstantColumn, Number, attach_full_text, only_where
+from aftercall.db.columns import InstantColumn, Number
 
 metadata = MetaData(
     naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
         "uq": "uq_%(table_name)s_%(column_0_N_name)s",
         "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
         "pk": "pk_%(table_name)s",
@@ -56,18 +57,10 @@ calls = Table(
     Column("whose", Text),
     Column("is_silent", Boolean, nullable=False, server_default=false()),
     Column("is_handed_in", Boolean, nullable=False, server_default=false()),
-    Index("ix_calls_source_sid", "source", "sid", unique=True),
-    Index("ix_calls_started", "started_at", "id"),
-    Index("ix_calls_caller", "caller", "started_at"),
-    Index("ix_calls_whose", "whose", "started_at"),
-    Index("ix_calls_conversation", "conversation"),
-    Index("ix_calls_due", "postcall", **only_where("postcall = 'due'")),
-    Index("ix_calls_unsealed", "state", **only_where("state <> 'sealed'")),
 )
 
 # Entries of live calls only, in order of writing; sealing deletes them, so scans are short.
-# There is no index by call: with one, every live call would dirty a page of its own in each
-# commit, which is six times slower at two hundred calls.
+# No index by call: each live call would dirty a page of its own, six times slower at 200 calls.
 journal = Table(
     "journal",
     metadata,
@@ -76,6 +69,15 @@ journal = Table(
     Column("kind", Text, nullable=False),  # turn, event
     Column("seq", Integer, nullable=False),
     Column("body", Text, nullable=False),
+)
+
+handovers = Table(
+    "handovers",  # calls that any process may take over (journal/handover.py)
+    metadata,
+    Column("call_id", Text, primary_key=True),
+    Column("until", InstantColumn, nullable=False),
+    Column("notice", Text, nullable=False),
+    Column("briefing", Text),
 )
 
 resume_states = Table(
@@ -99,7 +101,8 @@ steps = Table(
     Column("result", Text),
     Column("changed_at", InstantColumn, nullable=False),
     Column("trace", JSON),  # who answered, to which prompt, at what cost
-    Index("ix_steps_failed", "changed_at", **only_where("state = 'failed'")),
+    Column("reader", Text),  # of the trace
+    Column("cost", Float),  # of the trace
 )
 
 # Erased calls must not come back. A tombstone holds no number, no name and no speech.
@@ -122,7 +125,6 @@ answers = Table(
     Column("output_tokens", Integer, nullable=False),
     Column("cost", Float),
     Column("kept_at", InstantColumn, nullable=False),
-    Index("ix_answers_call", "call_id"),
 )
 
 documents = Table(
@@ -140,28 +142,6 @@ documents = Table(
     Column("metadata", JSON, nullable=False),
     Column("made_at", InstantColumn, nullable=False),
     Column("changed_at", InstantColumn, nullable=False),
-    Index("ix_documents_made", "made_at", "id"),
-    Index("ix_documents_caller", "caller", "made_at"),
-    Index("ix_documents_call", "call_id"),
-)
-
-audit = Table(
-    "audit",
-    metadata,
-    Column("n", Number, primary_key=True, autoincrement=True),
-    Column("at", InstantColumn, nullable=False),
-    Column("who", Text, nullable=False),
-    Column("deed", Text, nullable=False),  # see Deed in db/audit_log.py
-    Column("subject", Text, nullable=False),  # an id; no number, name or speech
-)
-
-browser_sessions = Table(
-    "browser_sessions",
-    metadata,
-    Column("key", Text, primary_key=True),  # hash of a cookie, or of a link's code
-    Column("kind", Text, nullable=False),  # session, link
-    Column("credentials", Text, nullable=False),  # hash of token and password
-    Column("ends_at", InstantColumn, nullable=False),
 )
 
 recordings = Table(
@@ -181,9 +161,7 @@ recordings = Table(
     # or waiting, here, failed
     Column("transcript", Text, nullable=False, server_default="none"),
     Column("changed_at", InstantColumn, nullable=False),
-    Index("ix_recordings_carrier_sid", "carrier", "sid", unique=True),
-    Index("ix_recordings_call", "call_id"),
-    Index("ix_recordings_due", "state", **only_where("state = 'waiting'")),
+    Column("etag", Text),  # of the object in the bucket, as it was last found right
 )
 
 processes = Table(
@@ -232,20 +210,9 @@ passages = Table(
     Column("text", Text, nullable=False),
     Column("terms", Text, nullable=False),
     Column("around", Text, nullable=False),
-    Index(
-        "ix_passages_place",
-        "call_id",
-        "kind",
-        "seq",
-        unique=True,
-        **only_where("ref IS NULL"),
-    ),
-    Index("ix_passages_ref", "ref", unique=True, **only_where("ref IS NOT NULL")),
-    Index("ix_passages_scope", "scope"),
 )
 # Postgres only: SQLite has one writer, which counts.
 passage_pages = Sequence("passage_pages", metadata=metadata)
-attach_full_text(passages)
 
 passage_vectors = Table(
     "passage_vectors",
@@ -261,8 +228,7 @@ passage_vectors = Table(
     Column("vector", LargeBinary, nullable=False),  # 32-bit floats of length one
 )
 
-# Content and summary of a secret are encrypted; `identity` and `matching` are keyed hashes: see
-# memory/vault.py.
+# A secret's content and summary are encrypted, `identity` and `matching` hashed (memory/vault.py).
 facts = Table(
     "facts",
     metadata,
@@ -291,19 +257,6 @@ facts = Table(
     Column("reader", Text, nullable=False),
     Column("prompt_hash", Text),
     Column("metadata", JSON, nullable=False),
-    Index("ix_facts_memory", "agent_id", "caller", "is_active", "last_seen_at"),
-    Index("ix_facts_category", "category", "id"),
-    Index("ix_facts_caller", "caller"),
-    Index("ix_facts_visibility", "visibility", "id"),
-    Index("ix_facts_is_active", "is_active", "id"),
-    Index(
-        "ix_facts_twins",
-        "agent_id",
-        "caller",
-        "identity",
-        unique=True,
-        **only_where("is_active"),
-    ),
 )
 
 fact_occurrences = Table(
@@ -321,8 +274,6 @@ fact_occurrences = Table(
     Column("confidence", Float, nullable=False),
     Column("reader", Text, nullable=False),
     Column("prompt_hash", Text),
-    Index("ix_fact_occurrences_once", "fact_id", "call_id", "first_turn", unique=True),
-    Index("ix_fact_occurrences_call", "call_id"),
 )
 
 extraction_log = Table(
@@ -361,8 +312,6 @@ briefings = Table(
     Column("form", Text),  # hash of the settings it was composed with
     Column("body", Text),  # JSON; null when stale
     Column("prepared_at", InstantColumn),
-    Index("ix_briefings_due", "agent_id", **only_where("body IS NULL")),
-    Index("ix_briefings_shared", "agent_id", "rests_on_all"),
 )
 
 # The topics of one call. Recurring topics are found here without reading the archive.
@@ -378,8 +327,6 @@ call_topics = Table(
     Column("central", Text, nullable=False),  # the terms that the call was about
     Column("settled", Text, nullable=False),  # the terms that the caller called settled
     Column("said", JSON, nullable=False),
-    Index("ix_call_topics_memory", "agent_id", "caller", "at"),
-    Index("ix_call_topics_newest", "agent_id", "at"),
 )
 
 pins = Table(
@@ -396,14 +343,11 @@ pins = Table(
     Column("reason", Text, nullable=False),  # why it is in this state
     Column("is_decided_by_hand", Boolean, nullable=False),  # by a person: stays so
     Column("note", Text),  # a person's text, unchanged
-    # calls, oldest first: call, conversation, at, words
+    # calls, oldest first: call_id, conversation, at, words
     Column("history", JSON, nullable=False),
     Column("since", InstantColumn, nullable=False),
     Column("last_at", InstantColumn, nullable=False),  # last mention
     Column("changed_at", InstantColumn, nullable=False),
-    Index("ix_pins_anchor", "agent_id", "caller", "anchor", unique=True),
-    Index("ix_pins_caller", "caller"),
-    Index("ix_pins_state", "state", "last_at"),
 )
 
 # Outbox and timer of follow-up work: sealing writes a row, which is run after the reconnect window.
@@ -421,8 +365,6 @@ followup_runs = Table(
     Column("wrong_passcodes", Integer, nullable=False, server_default="0"),
     Column("legs", JSON),  # call id to number of caller turns
     Column("changed_at", InstantColumn, nullable=False),
-    Index("ix_followup_runs_open", "state", **only_where("state <> 'done'")),
-    Index("ix_followup_runs_caller", "caller", "ended_at"),
 )
 
 followups = Table(
@@ -451,18 +393,12 @@ followups = Table(
     Column("sink", Text, nullable=False),  # names of the sinks, joined by +
     Column("fulfilled_by", Text),  # the follow-up that keeps this promise
     Column("round", Integer, nullable=False, server_default="0"),
-    # due, then started: delivery outside its conversation's run
+    # soon while an approval can be undone, due, then started: delivered outside a run
     Column("queued", Text),
     Column("remind_at", InstantColumn),
     Column("reminder", Text),  # due, then started
     Column("created_at", InstantColumn, nullable=False),
     Column("changed_at", InstantColumn, nullable=False),
-    Index("ix_followups_key", "key", unique=True),
-    Index("ix_followups_conversation", "conversation"),
-    Index("ix_followups_caller", "caller", "created_at"),
-    Index("ix_followups_state", "state", "id"),
-    Index("ix_followups_queued", "queued", **only_where("queued = 'due'")),
-    Index("ix_followups_reminder", "remind_at", **only_where("reminder = 'due'")),
 )
 
 followup_history = Table(
@@ -474,7 +410,6 @@ followup_history = Table(
     Column("who", Text, nullable=False),
     Column("what", Text, nullable=False),
     Column("note", Text, nullable=False),
-    Index("ix_followup_history_followup", "followup_id", "n"),
 )
 
 deliveries = Table(
@@ -482,10 +417,11 @@ deliveries = Table(
     metadata,
     Column("key", Text, primary_key=True),  # the idempotency key sent to the sink
     Column("followup_id", Text, ForeignKey("followups.id")),
-    Column("conversation", Text, nullable=False),
+    Column("conversation", Text, nullable=False),  # or the id of an event
     Column("sink", Text, nullable=False),
-    Column("purpose", Text, nullable=False),  # request, reminder, notice, journal
-    Column("state", Text, nullable=False),  # sending, waiting, done, rehearsed, dead
+    # request, reminder, notice, journal, event
+    Column("purpose", Text, nullable=False),
+    Column("state", Text, nullable=False),  # due, sending, waiting, done, dead
     # the process that claimed it; the only one to act while it is alive
     Column("owner", Text),
     Column("attempts", Integer, nullable=False, server_default="0"),
@@ -494,7 +430,4 @@ deliveries = Table(
     Column("response", Text),  # the sink's answer
     Column("created_at", InstantColumn, nullable=False),
     Column("changed_at", InstantColumn, nullable=False),
-    Index("ix_deliveries_followup", "followup_id"),
-    Index("ix_deliveries_conversation", "conversation"),
-    Index("ix_deliveries_state", "state"),
 )

@@ -47,7 +47,7 @@ def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Dat
             "AFTERCALL_HOME"
         ) from None
     _close_home(settings.home)
-    database = Database(settings.database_url)
+    database = Database(settings.database_url, settings.database.connections)
     try:
         prepare_database(database)
         if claims_home:

@@ -61,6 +61,8 @@ class DeepgramAgent:
 
 
 class DeepgramSession:
+    """One call with Deepgram's voice agent."""
+
     def __init__(self, socket: EngineSocket) -> None:
         self._socket = socket
         self._speeches = 0

@@ -40,6 +40,8 @@ log = get_logger("openai")
 
 
 class OpenAIRealtime:
+    """Opens sessions with OpenAI Realtime."""
+
     def __init__(self, settings: OpenAISettings) -> None:
         self._settings = settings
 
@@ -66,6 +68,8 @@ class OpenAIRealtime:
 
 
 class RealtimeSession:
+    """One call with OpenAI Realtime."""
+
     def __init__(self, socket: EngineSocket) -> None:
         self._socket = socket
         self._sent: dict[str, int] = {}

@@ -19,7 +19,7 @@ from aftercall.clock import Clock
 from aftercall.engine.voice import AgentReply, TurnSession
 from aftercall.english.text import cut_text
 from aftercall.errors import ModelError
-from aftercall.llm.model.completion import (
+from aftercall.llm.model.client import (
     Completion,
     InvalidAnswer,
     Prompt,
@@ -72,6 +72,8 @@ log = get_logger("engine")
 
 
 class Receptionist:
+    """The receptionist whose words are chosen by rules."""
+
     def __init__(self, reader: Reader, clock: Clock, zone: tzinfo = UTC) -> None:
         self._reader = reader
         self._clock = clock
@@ -84,6 +86,8 @@ class Receptionist:
 
 
 class ReceptionistSession:
+    """One call of the built-in receptionist: greets, takes requests, says what it knows."""
+
     def __init__(
         self, briefing: Briefing, reader: Reader, clock: Clock, zone: tzinfo
     ) -> None:
@@ -143,9 +147,10 @@ class ReceptionistSession:
         ]
 
     async def pick_up(self) -> None:
-        """Reads the dropped call that this one continues."""
+        """Reads the dropped call that this one continues, or what was said of this one."""
         for turn in self._briefing.pick_up.turns if self._briefing.pick_up else ():
             self._add(turn.speaker, turn.text)
+            self._asked_more += turn.speaker == "agent" and turn.text.endswith(_MORE)
         if self._turns:
             self._known = await asyncio.to_thread(self._read)
 
@@ -319,6 +324,8 @@ class ModelVoice(Protocol):
 
 @dataclass(frozen=True)
 class ModelReceptionist:
+    """The receptionist whose words are chosen by a model."""
+
     model: ModelVoice
     fallback: Receptionist
     zone: tzinfo

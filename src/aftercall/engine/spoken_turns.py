@@ -46,6 +46,8 @@ NOT_TAKEN = AgentReply(
 
 
 class SpokenTurnEngine:
+    """A turn engine with ears and a voice."""
+
     def __init__(self, engine: TurnEngine, speech: SpeechKit, clock: Clock) -> None:
         self._engine = engine
         self._speech = speech
@@ -64,6 +66,8 @@ class SpokenTurnEngine:
 
 
 class SpokenTurnSession:
+    """One call: recogniser, turn engine and synthesiser in a row."""
+
     def __init__(
         self,
         session: TurnSession,

@@ -111,7 +111,8 @@ def _resolve(
     text: str, match: re.Match[str], resolve: Resolve, today: date
 ) -> DateMention | None:
     before = text[: match.start()]
-    not_meant = _NOT_MEANT.search(before) or (
+    is_kept = bool(_KEPT_TILL.search(before))
+    not_meant = (_NOT_MEANT.search(before) and not is_kept) or (
         _RANGE.search(before) and not _MOVES.search(before)
     )
     if not_meant or _REFUSED_AFTER.match(text[match.end() :]):
@@ -366,7 +367,11 @@ _MAY_NAME = re.compile(
 _NOT_MEANT = re.compile(
     r"(?:^| )(?:last|since|until|till|through|easter|bank holiday|mean|except|instead of"
     r"|rather than|can not (?:do|make)|every(?: other| second| single)?|each|after|a|was|been"
-    r"|(?<!later )than|good)(?: (?:this|the|on|for|past))? $"
+    r"|(?<!later )than|(?<!no )good)(?: (?:this|the|on|for|past))? $"
+)
+# "Keep it till Friday" is to be done until then.
+_KEPT_TILL = re.compile(
+    r"\b(?:keep|hold|renew|extend|save|prolong|pause|freeze|stay)\b.* (?:until|till)(?: the)? $"
 )
 # "From the third to the tenth" begins on the third; moved from one to the other, it is the other.
 _RANGE = re.compile(r"(?:^| )from (?:\S+ ){1,4}to (?:the )?$")
@@ -385,7 +390,7 @@ _SHIFTED = re.compile(
 _OFF = compile_pattern(
     rf"(?:the (?:very )?|{_COUNT} )(?P<unit>day|week|fortnight)s?"
     r" (?P<which>before|ahead|after|later)(?! (?:tomorrow|next|yesterday))"
-    r"|(?P<same>the same day|that same day|same day)"
+    r"|(?P<same>the same day|that same day|same day|that day|by then)"
     rf"|the (?P<weekday>{_W}) (?P<side>before|after)|(?:the|that) (?P<near>{_W})"
 )
 

@@ -8,10 +8,8 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from aftercall.english.numbers import TEENS, TENS, UNITS
-from aftercall.english.stems import stems
-from aftercall.english.text import MASK
-from aftercall.english.words import remember
+from aftercall.english.text import MASK, TEENS, TENS, UNITS
+from aftercall.english.words import remember, stems
 
 _NUMBER_WORD = (
     f"(?:zero|oh|{'|'.join((*UNITS, *TEENS, *TENS))}|hundred|thousand|double|triple)"

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from aftercall.english.clauses import Clause, split_clauses, split_plain_sentences
 from aftercall.english.masking import ValueMask
-from aftercall.english.stems import stems
 from aftercall.english.text import Plain, Word, cut_text, normalise
 from aftercall.english.words import (
     compile_pattern,
     load_patterns,
     remember,
+    stems,
     vocabulary,
 )
 from aftercall.model.reading import Category, FactDraft

@@ -1,29 +1,32 @@
 """The webhooks of Bland, ElevenLabs, Retell and Vapi."""
 
+import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr
 
 from aftercall.clock import parse_instant
+from aftercall.errors import ConfigError
 from aftercall.hosted.platform import (
     Json,
     Platform,
     PlatformReport,
+    PlatformToolCall,
     PlatformTurn,
-    WebhookKey,
     from_milliseconds,
     get_object,
     get_objects,
+    make_live_call,
     offset,
-    parse_number,
     parse_time,
+    read_own_tool_call,
     sid_of,
     speaker_of,
     text_of,
 )
-from aftercall.model.calls import Call, LiveCall, to_refused_input
+from aftercall.model.calls import Call, LiveCall, is_sid
 from aftercall.model.turns import Speaker
 
 _BLAND_SPEAKERS: dict[str, Speaker] = {
@@ -33,14 +36,37 @@ _BLAND_SPEAKERS: dict[str, Speaker] = {
 }
 
 
+_BLAND_CONTEXT = ("call_id", "from", "to", "inbound")
+
+
 class Bland(Platform):
     """One post after the call. No time is signed, so only the call's id reveals a repeat."""
 
     name = "bland"
     setting = "BLAND_WEBHOOK_SECRET"
+    start_setting = "BLAND_START_SECRET"
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
         return self._key.matches(headers.get("x-webhook-signature", ""), raw)
+
+    def is_running(self, event: Json) -> bool:
+        return event.get("completed") is False and is_sid(event.get("call_id"))
+
+    def read_running(self, event: Json, agent_id: str, now: datetime) -> LiveCall:
+        """Of dynamic data and of tools: fields that the how-to tells to send."""
+        parties = (event.get("from"), event.get("to"))
+        is_inbound = event.get("inbound") in (None, True, "true", "True", "")
+        return make_live_call(
+            self.name,
+            event.get("call_id"),
+            agent_id,
+            parties if is_inbound else parties[::-1],
+            now,
+            is_inbound=is_inbound,
+        )
+
+    def read_tool_calls(self, event: Json, name: str) -> list[PlatformToolCall]:
+        return read_own_tool_call(event, name, _BLAND_CONTEXT)
 
     def read_call(self, event: Json, agent_id: str) -> Call | None:
         if event.get("completed") is False:
@@ -93,10 +119,20 @@ ELEVENLABS_SIGNATURE_MAX_AGE_S = 1800
 _TIME, _DIGEST = re.compile(r"\d{1,12}"), re.compile(r"[0-9a-fA-F]{64}")
 
 
+_ELEVENLABS_CONTEXT = (
+    "conversation_id",
+    "caller_id",
+    "called_number",
+    "agent_id",
+    "call_sid",
+)
+
+
 class ElevenLabs(Platform):
+    """ElevenLabs' webhooks, read and answered."""
+
     name = "elevenlabs"
     setting = "ELEVENLABS_WEBHOOK_SECRET"
-
     start_setting = "ELEVENLABS_START_SECRET"
 
     def __init__(
@@ -106,13 +142,8 @@ class ElevenLabs(Platform):
         start_secret: SecretStr | None = None,
     ) -> None:
         """One webhook serves all agents of an account; `agents` selects some, empty means all."""
-        super().__init__(secret)
-        self._start_key = WebhookKey(start_secret)
+        super().__init__(secret, start_secret)
         self._agents = frozenset(agents)
-
-    @property
-    def has_start_key(self) -> bool:
-        return bool(self._start_key)
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
         """Takes the parts in any order, with unknown schemes among them, as ElevenLabs does."""
@@ -125,34 +156,23 @@ class ElevenLabs(Platform):
             return False
         return self._key.matches(signature, at.encode() + b"." + raw)
 
-    def is_start_genuine(self, headers: Mapping[str, str]) -> bool:
-        """The start of a conversation is not signed: a secret of its own comes as bearer token.
-
-        The secret that signs webhooks never travels.
-        """
-        return self._start_key.matches_bearer(headers)
-
     def is_ours(self, data: Json) -> bool:
         return not self._agents or text_of(data.get("agent_id")) in self._agents
 
-    def read_start(self, event: Json, agent_id: str, now: datetime) -> LiveCall:
-        """The call that is about to begin; an invalid number counts as withheld."""
-        sid = (
-            text_of(event.get("call_sid"))
-            or text_of(event.get("conversation_id"))
-            or "unknown"
-        )
-        caller = parse_number(event.get("caller_id"), "caller", {})
-        try:
-            return LiveCall(
-                source=self.name,
-                sid=sid[:200],
-                agent_id=agent_id,
-                caller=caller,
-                started_at=now,
-            )
-        except ValidationError as error:
-            raise to_refused_input(error) from None
+    def read_running(self, event: Json, agent_id: str, now: datetime) -> LiveCall:
+        """The report names a call by its conversation, so that id alone makes it a call."""
+        parties = (event.get("caller_id"), event.get("called_number"))
+        sid = event.get("conversation_id")
+        return make_live_call(self.name, sid, agent_id, parties, now)
+
+    def read_tool_calls(self, event: Json, name: str) -> list[PlatformToolCall]:
+        return read_own_tool_call(event, name, _ELEVENLABS_CONTEXT)
+
+    def answer_start(self, variables: Mapping[str, str | bool]) -> Json:
+        return {
+            "type": "conversation_initiation_client_data",
+            "dynamic_variables": dict(variables),
+        }
 
     def read_call(self, event: Json, agent_id: str) -> Call | None:
         """Ignores other events: audio, and calls that never began."""
@@ -202,6 +222,8 @@ _RETELL_SPEAKERS: dict[str, Speaker] = {"agent": "agent", "user": "caller"}
 
 
 class Retell(Platform):
+    """Retell's webhooks, read and answered."""
+
     name = "retell"
     setting = "RETELL_API_KEY"
 
@@ -214,6 +236,47 @@ class Retell(Platform):
         if abs(now.timestamp() - int(header[1]) / 1000) > RETELL_SIGNATURE_MAX_AGE_S:
             return False
         return self._key.matches(header[2], raw + header[1].encode())
+
+    def is_start(self, event: Json) -> bool:
+        return event.get("event") == "call_inbound"
+
+    def is_running(self, event: Json) -> bool:
+        """Words so far are left to the report: they are corrected until then."""
+        is_sign = event.get("event") in ("call_started", "transcript_updated")
+        return is_sign and bool(get_object(event, "call"))
+
+    def read_running(self, event: Json, agent_id: str, now: datetime) -> LiveCall:
+        """At its start a call has no id yet."""
+        call = get_object(event, "call_inbound") or get_object(event, "call")
+        started = call.get("start_timestamp")
+        is_inbound = call.get("direction") != "outbound"
+        parties = (call.get("from_number"), call.get("to_number"))
+        return make_live_call(
+            self.name,
+            call.get("call_id"),
+            agent_id,
+            parties if is_inbound else parties[::-1],
+            min(from_milliseconds(started, "call.start_timestamp"), now)
+            if started
+            else now,
+            is_inbound=is_inbound,
+        )
+
+    def read_tool_calls(self, event: Json, name: str) -> list[PlatformToolCall]:
+        """A custom function; Retell gives a use no id, so the same words are the same use."""
+        tool, arguments = event.get("name"), event.get("args")
+        if not isinstance(tool, str) or not isinstance(arguments, dict):
+            return []
+        text = json.dumps(arguments, sort_keys=True)
+        return [PlatformToolCall(f"{tool} {text}", tool, text)]
+
+    def answer_start(self, variables: Mapping[str, str | bool]) -> Json:
+        """Retell's variables are text."""
+        texts = {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in variables.items()
+        }
+        return {"call_inbound": {"dynamic_variables": texts}}
 
     def read_call(self, event: Json, agent_id: str) -> Call | None:
         if event.get("event") not in ("call_ended", "call_analyzed"):
@@ -266,9 +329,20 @@ _VAPI_SPEAKERS: dict[str, Speaker] = {
 }
 
 
+_VAPI_RUNNING = ("ringing", "in-progress", "forwarding")
+_VAPI_SIGNS = ("transcript", "conversation-update", "speech-update", "user-interrupted")
+
+
 class Vapi(Platform):
+    """Vapi's webhooks, read and answered."""
+
     name = "vapi"
     setting = "VAPI_WEBHOOK_SECRET"
+
+    def __init__(self, secret: SecretStr | None, assistant: str | None = None) -> None:
+        """`assistant` takes the calls of numbers that have none of their own."""
+        super().__init__(secret)
+        self._assistant = assistant
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
         if "x-vapi-secret" in headers:
@@ -280,6 +354,60 @@ class Vapi(Platform):
                 headers["x-signature"], signed
             )
         return self._key.matches_bearer(headers)
+
+    def is_start(self, event: Json) -> bool:
+        return get_object(event, "message").get("type") == "assistant-request"
+
+    def is_running(self, event: Json) -> bool:
+        """Words so far are left to the report: Vapi cuts them into turns only there."""
+        message = get_object(event, "message")
+        if not is_sid(get_object(message, "call").get("id")):
+            return False  # a chat
+        if message.get("type") == "status-update":
+            return message.get("status") in _VAPI_RUNNING
+        return text_of(message.get("type")).partition("[")[0] in _VAPI_SIGNS
+
+    def read_running(self, event: Json, agent_id: str, now: datetime) -> LiveCall:
+        message = get_object(event, "message")
+        call = get_object(message, "call")
+        customer = get_object(message, "customer") or get_object(call, "customer")
+        line = get_object(message, "phoneNumber") or get_object(call, "phoneNumber")
+        started = call.get("startedAt") or call.get("createdAt")
+        return make_live_call(
+            self.name,
+            call.get("id"),
+            agent_id,
+            (customer.get("number"), line.get("number")),
+            min(parse_time(started, "call.startedAt"), now) if started else now,
+            is_inbound=call.get("type") != "outboundPhoneCall",
+        )
+
+    def read_tool_calls(self, event: Json, name: str) -> list[PlatformToolCall]:
+        message = get_object(event, "message")
+        if message.get("type") != "tool-calls":
+            return []
+        return [_vapi_tool_call(item) for item in get_objects(message, "toolCallList")]
+
+    def answer_start(self, variables: Mapping[str, str | bool]) -> Json:
+        overrides: Json = {"variableValues": dict(variables)}
+        if variables.get("first_words"):
+            overrides["firstMessage"] = variables["first_words"]
+        if self._assistant is None:
+            raise ConfigError("vapi: set VAPI_ASSISTANT_ID, the assistant that answers")
+        return {"assistantId": self._assistant, "assistantOverrides": overrides}
+
+    def answer_tools(self, answers: Sequence[tuple[PlatformToolCall, str]]) -> Json:
+        """One line each: Vapi takes no line breaks in a result."""
+        return {
+            "results": [
+                {
+                    "name": used.name,
+                    "toolCallId": used.id,
+                    "result": " ".join(text.split()),
+                }
+                for used, text in answers
+            ]
+        }
 
     def read_call(self, event: Json, agent_id: str) -> Call | None:
         message = get_object(event, "message")
@@ -312,6 +440,16 @@ class Vapi(Platform):
                 "platform_summary": get_object(message, "analysis").get("summary"),
             },
         ).to_call(agent_id)
+
+
+def _vapi_tool_call(item: Json) -> PlatformToolCall:
+    """Arguments are an object in the docs and JSON text in the SDK's types; take both."""
+    function = get_object(item, "function") or item
+    given = function.get("arguments")
+    arguments = given if isinstance(given, str) else json.dumps(given or {})
+    return PlatformToolCall(
+        sid_of(item, "id"), text_of(function.get("name")), arguments
+    )
 
 
 def _is_recent(timestamp: str, now: datetime) -> bool:

@@ -1,26 +1,39 @@
-"""The base of all adapters: verifies a webhook, and turns its report into a finished call."""
+"""The base of all adapters: verifies a webhook, and reads the call it tells of.
+
+A platform asks for a briefing when a call begins and for tools while it goes on, tells that it
+goes on, and reports it whole when it is over.
+"""
 
 import hmac
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, ClassVar
 
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from aftercall.clock import parse_instant
 from aftercall.errors import RefusedInput
-from aftercall.model.calls import MAX_METADATA_BYTES, Call, parse_call
+from aftercall.model.calls import (
+    MAX_METADATA_BYTES,
+    Call,
+    LiveCall,
+    is_sid,
+    parse_call,
+    to_refused_input,
+)
 from aftercall.model.people import normalise_caller
 from aftercall.model.plain_json import parse_json
 from aftercall.model.turns import MAX_TURN_CHARS, Speaker
 
 Json = dict[str, Any]
 _MAX_DETAILS_CHARS = MAX_METADATA_BYTES // 2
+UNKNOWN_SID = "unknown"
+"""Of a call that begins and has no id yet: it is briefed, and shown when it has one."""
 
 
 class WebhookKey:
@@ -42,18 +55,89 @@ class WebhookKey:
         return scheme.lower() == "bearer" and self.matches_secret(token.strip())
 
 
+@dataclass(frozen=True)
+class PlatformToolCall:
+    """One use of a tool. `id` is the same when the platform asks again."""
+
+    id: str
+    name: str
+    arguments: str
+
+    @property
+    def seq(self) -> int:
+        """Its number among the events of the call."""
+        return 1 + int.from_bytes(sha256(self.id.encode()).digest()[:6])
+
+
 class Platform(ABC):
-    """One platform's webhooks and the secret it shares with us."""
+    """One platform's webhooks and the secrets it shares with us.
+
+    An event is one of four: the start of a call (`is_start`), the use of tools
+    (`read_tool_calls`), a sign that a call goes on (`is_running`), or the report of a finished
+    call (`read_call`). Whoever receives it asks in the order report, start, tools, sign, because
+    a report may look like any of the others. An event that is none of these is left alone.
+
+    A platform that signs everything has one address for all of them. One that signs only the
+    report has addresses of their own for starts and tools, and there the address says what it is.
+    """
 
     name: ClassVar[str]
     setting: ClassVar[str]
+    start_setting: ClassVar[str] = ""
+    """Of a platform that signs only the report: starts and tools bring a bearer token."""
 
-    def __init__(self, secret: SecretStr | None) -> None:
+    def __init__(
+        self, secret: SecretStr | None, start_secret: SecretStr | None = None
+    ) -> None:
         self._key = WebhookKey(secret)
+        self._start_key = WebhookKey(start_secret)
 
     @property
     def has_key(self) -> bool:
         return bool(self._key)
+
+    @property
+    def has_start_key(self) -> bool:
+        return bool(self._start_key)
+
+    def is_start_genuine(self, headers: Mapping[str, str]) -> bool:
+        """The secret that signs webhooks never travels, so this one is another."""
+        return self._start_key.matches_bearer(headers)
+
+    def is_ours(self, event: Json) -> bool:
+        """Whether the agent of a call is one of ours."""
+        return True
+
+    def is_start(self, event: Json) -> bool:
+        """Whether the platform waits for a briefing."""
+        return False
+
+    @abstractmethod
+    def read_running(self, event: Json, agent_id: str, now: datetime) -> LiveCall:
+        """The call that begins or goes on. Raises RefusedInput."""
+
+    def is_running(self, event: Json) -> bool:
+        """Whether the event says that its call goes on, and names it."""
+        return False
+
+    def read_tool_calls(self, event: Json, name: str) -> list[PlatformToolCall]:
+        """`name` is the address's, for platforms whose body is the arguments alone."""
+        return []
+
+    def answer_start(self, variables: Mapping[str, str | bool]) -> Json:
+        """The briefing in the platform's form.
+
+        `variables` are all of them or, for a call of another agent, none. Raises ConfigError if
+        the platform needs a setting for its answer.
+        """
+        return dict(variables)
+
+    def answer_tools(self, answers: Sequence[tuple[PlatformToolCall, str]]) -> Json:
+        """What our tools said, in the platform's form.
+
+        Never an error status: the agent would tell the caller of it, or fall silent.
+        """
+        return {"result": "\n".join(text for _, text in answers)}
 
     @abstractmethod
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
@@ -119,6 +203,46 @@ class PlatformReport:
                 "text": said.text[:MAX_TURN_CHARS],
                 "at": last,
             }
+
+
+def make_live_call(
+    source: str,
+    sid: object,
+    agent_id: str,
+    parties: tuple[object, object],
+    started_at: datetime,
+    *,
+    is_inbound: bool = True,
+) -> LiveCall:
+    """`parties` are the customer's number and the agent's. An invalid number is a withheld one."""
+    metadata: Json = {}
+    customer = parse_number(parties[0], "customer", metadata)
+    line = parse_number(parties[1], "line", metadata)
+    caller, callee = (customer, line) if is_inbound else (line, customer)
+    try:
+        return LiveCall(
+            source=source,
+            sid=sid if is_sid(sid) else UNKNOWN_SID,  # type: ignore[arg-type]
+            agent_id=agent_id,
+            direction="inbound" if is_inbound else "outbound",
+            caller=caller,
+            callee=callee,
+            started_at=started_at,
+            metadata=metadata,
+        )
+    except ValidationError as error:
+        raise to_refused_input(error) from None
+
+
+def read_own_tool_call(
+    event: Json, name: str, context: Sequence[str]
+) -> list[PlatformToolCall]:
+    """A tool whose body we describe: the call in `context`, all else are the arguments."""
+    if not name:
+        return []
+    arguments = {key: value for key, value in event.items() if key not in context}
+    text = json.dumps(arguments, sort_keys=True)
+    return [PlatformToolCall(f"{name} {text}", name, text)]
 
 
 def parse_event(raw: bytes) -> Json:

@@ -2,12 +2,12 @@
 
 Words that arrive after the seal go into addenda beside the file. A hash chain links all files,
 over their bytes as stored. New files are encrypted if `archive.encrypt` is set; an archive may
-hold both kinds.
+hold both kinds. The files lie in a folder of the home, or in a bucket (`archive_bucket.py`).
 """
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from time import time
-from typing import Any
+from typing import Any, Protocol
 
 from aftercall.clock import format_instant
 from aftercall.disk import (
@@ -35,29 +35,78 @@ from aftercall.errors import (
     NotFound,
 )
 from aftercall.faults import fault_point
-from aftercall.model.calls import Call
+from aftercall.model.calls import Call, dump_items, encode_call, format_json
 from aftercall.model.turns import Event, Turn
 
 KEY_CHECK_FILE = "key.check"
 GENESIS_HASH = "0" * 64
-_LEADING_FIELDS = (
-    "schema",
-    "id",
-    "source",
-    "sid",
-    "agent_id",
-    "direction",
-    "caller",
-    "callee",
-    "verified",
-)
 _MAX_SID_CHARS = 100
 _MAX_FILES_PER_NAME = 1_000
 _STALE_FILE_AGE_S = 3600
 
 
+class ArchivePlace(Protocol):
+    """Where the files of the archive lie, and the lines of its chain.
+
+    Names are the same in every place, and so are lines: a file keeps its proof when it is moved.
+    """
+
+    @property
+    def cipher(self) -> FileCipher: ...
+
+    def add(self, name: str, stored: bytes, call_id: str) -> bool:
+        """Creates a file and its line; returns False if the name is taken."""
+        ...
+
+    def link_once(self, name: str, file_hash: str, call_id: str) -> None:
+        """Adds the line of a file whose writer crashed before it could."""
+        ...
+
+    def bury(self, link: "ChainLink") -> None:
+        """Adds a tombstone."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """The bytes as stored. Raises NotFound."""
+        ...
+
+    def find_hash(self, name: str) -> str | None:
+        """The hash that a file was sealed with; None if the chain has no such file."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Removes a file; one that is gone is no error."""
+        ...
+
+    def list_names(self, prefix: str = "") -> list[str]:
+        """The sealed files, sorted."""
+        ...
+
+    def hash_files(self) -> dict[str, str]:
+        """The hash of every file that is really there."""
+        ...
+
+    def read_chain(self) -> list[bytes]: ...
+
+    def find_copy_faults(self) -> list[tuple[str, str]]:
+        """What is wrong with the copy of the chain, and where; none without a copy."""
+        ...
+
+    def list_out_of_reach(self) -> tuple[str, ...]:
+        """What an erasure could not remove."""
+        ...
+
+    def count_waiting(self) -> int:
+        """Files that have not been uploaded."""
+        ...
+
+    def upload_waiting(self, *, takes_all: bool = False) -> datetime | None:
+        """Uploads what waits; returns when more is due."""
+        ...
+
+
 class ArchiveFolder:
-    """The files of the archive, and the lines of its chain."""
+    """The archive in a folder of the home."""
 
     def __init__(self, path: Path, cipher: FileCipher) -> None:
         self.path = path
@@ -89,40 +138,62 @@ class ArchiveFolder:
         with _disk_errors(name):
             return create_once(self.path / name, stored)
 
+    def add(self, name: str, stored: bytes, call_id: str) -> bool:
+        if not self.create(name, stored):
+            return False
+        fault_point("archive.after_file")
+        self._link(name, hash_bytes(stored), call_id)
+        return True
+
+    def link_once(self, name: str, file_hash: str, call_id: str) -> None:
+        if not any(parse_link(line).name == name for line in self.read_chain()):
+            self._link(name, file_hash, call_id)
+
+    def bury(self, link: "ChainLink") -> None:
+        self._link(link.name, link.sha256, link.call, erased=True)
+
     def read(self, name: str) -> bytes:
-        """The bytes as stored. Raises NotFound."""
         try:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
             raise NotFound(f"the archive has no file {name}") from None
 
-    def read_clear(self, name: str) -> bytes:
-        """The JSON of a file, encrypted or not. Raises NotFound, FileUnreadable.
-
-        Where files are encrypted, a clear one must be the one that was sealed.
-        """
-        stored = self.read(name)
-        if self.cipher.is_on and not is_encrypted(stored):
-            sealed = self._seals.get(name)
-            if sealed not in (None, hash_bytes(stored)):
-                raise FileUnreadable(
-                    f"{name} is not the file that was sealed; `aftercall verify` looks"
-                )
-        return self.cipher.decode(stored)
+    def find_hash(self, name: str) -> str | None:
+        return self._seals.get(name)
 
     def remove(self, name: str) -> None:
-        """Removes a file; one that is gone is no error."""
         with _disk_errors(name):
             (self.path / name).unlink(missing_ok=True)
             sync_folder(self.path)
 
-    def list_names(self) -> list[str]:
-        """The sealed files, sorted."""
+    def list_names(self, prefix: str = "") -> list[str]:
+        names = (entry.name for entry in os.scandir(self.path))
         return sorted(
-            entry.name
-            for entry in os.scandir(self.path)
-            if entry.name.endswith(".json") and not entry.name.startswith(".")
+            name
+            for name in names
+            if name.endswith(".json")
+            and not name.startswith(".")
+            and name.startswith(prefix)
         )
+
+    def hash_files(self) -> dict[str, str]:
+        hashes = {}
+        for name in self.list_names():
+            with suppress(NotFound):  # erased meanwhile
+                hashes[name] = hash_bytes(self.read(name))
+        return hashes
+
+    def find_copy_faults(self) -> list[tuple[str, str]]:
+        return []
+
+    def list_out_of_reach(self) -> tuple[str, ...]:
+        return ()
+
+    def count_waiting(self) -> int:
+        return 0
+
+    def upload_waiting(self, *, takes_all: bool = False) -> None:
+        """A folder has everything."""
 
     def append_link(self, make_line: Callable[[bytes], bytes]) -> None:
         """Appends a line to the chain; `make_line` gets the last one (empty at first)."""
@@ -148,6 +219,19 @@ class ArchiveFolder:
         except FileNotFoundError:
             return []
         return whole.split(b"\n") if whole else []
+
+    def _link(
+        self, name: str, file_hash: str, call_id: str, *, erased: bool = False
+    ) -> None:
+        self.append_link(
+            partial(
+                make_next_line,
+                name=name,
+                file_hash=file_hash,
+                call=call_id,
+                erased=erased,
+            )
+        )
 
     def remove_stale_files(self) -> None:
         """Removes temporary files that crashed writers left."""
@@ -275,8 +359,24 @@ class SealedFile:
     sha256: str
 
 
+def read_clear(place: ArchivePlace, name: str) -> bytes:
+    """The JSON of a file, encrypted or not. Raises NotFound, FileUnreadable.
+
+    Where files are encrypted, a clear one must be the one that was sealed.
+    """
+    stored = place.read(name)
+    is_odd = place.cipher.is_on and not is_encrypted(stored)
+    if is_odd and place.find_hash(name) not in (None, hash_bytes(stored)):
+        raise FileUnreadable(
+            f"{name} is not the file that was sealed; `aftercall verify` looks"
+        )
+    return place.cipher.decode(stored)
+
+
 class Archive:
-    def __init__(self, place: ArchiveFolder) -> None:
+    """Sealed calls, each linked to the one before by its hash. Nothing is overwritten."""
+
+    def __init__(self, place: ArchivePlace) -> None:
         self.place = place
 
     def seal(self, call: Call) -> SealedFile:
@@ -296,29 +396,29 @@ class Archive:
     ) -> int:
         """Writes what came after the seal; returns the number of addenda of the call."""
         new = {
-            "turns": _dump(item for item in late if isinstance(item, Turn)),
-            "events": _dump(item for item in late if isinstance(item, Event)),
+            "turns": dump_items(item for item in late if isinstance(item, Turn)),
+            "events": dump_items(item for item in late if isinstance(item, Event)),
         }
         header = {
             "schema": 1,
             "addendum_to": call_id,
             "added_at": format_instant(added_at),
         }
-        stored = self.place.cipher.encode(_to_json(header | new))
+        stored = self.place.cipher.encode(format_json(header | new))
         for number in range(1, _MAX_FILES_PER_NAME):
             name = make_addendum_name(archive_name, number)
-            is_new = self.place.create(name, stored)
-            if is_new or new.items() <= json.loads(self.place.read_clear(name)).items():
-                self._link_once(
-                    SealedFile(name, hash_bytes(self.place.read(name))), call_id
-                )
+            if self.place.add(name, stored, call_id):
+                return number
+            if new.items() <= json.loads(read_clear(self.place, name)).items():
+                file_hash = hash_bytes(self.place.read(name))
+                self.place.link_once(name, file_hash, call_id)
                 return number
         raise ArchiveError(f"{archive_name} has too many addenda")
 
     def read(self, name: str) -> tuple[Call, tuple[Turn, ...]]:
         """A sealed call, and the turns of its addenda. Raises FileUnreadable."""
         call = Call.model_validate(
-            json.loads(self.place.read_clear(name)), context={"sealed": True}
+            json.loads(read_clear(self.place, name)), context={"sealed": True}
         )
         if not name.startswith(make_base_name(call)):
             raise FileUnreadable(f"{name} holds another call; `aftercall verify` looks")
@@ -328,9 +428,12 @@ class Archive:
 
     def list_files(self, name: str) -> list[str]:
         """The file of a sealed call and its addenda in order, as far as they exist."""
-        prefix = f"{name.removesuffix('.json')}.addendum-"
-        names = self.place.list_names()
-        found = [other for other in names if other == name or other.startswith(prefix)]
+        stem = name.removesuffix(".json")
+        found = [
+            other
+            for other in self.place.list_names(stem)
+            if other == name or other.startswith(f"{stem}.addendum-")
+        ]
         return sorted(found, key=lambda other: (other != name, len(other), other))
 
     def erase(self, call_id: str) -> list[str]:
@@ -348,9 +451,7 @@ class Archive:
         theirs = [link for link in links if link.call in erased_calls]
         for link in theirs:
             if link.name not in buried:
-                self._append_link(
-                    SealedFile(link.name, link.sha256), link.call, erased=True
-                )
+                self.place.bury(link)
                 fault_point("erase.after_tombstone")
         names = [link.name for link in theirs if not link.erased]
         for name in names:
@@ -360,7 +461,7 @@ class Archive:
     def _addenda(self, name: str) -> Iterator[list[Turn]]:
         for number in range(1, _MAX_FILES_PER_NAME):
             try:
-                late = self.place.read_clear(make_addendum_name(name, number))
+                late = read_clear(self.place, make_addendum_name(name, number))
             except NotFound:
                 return
             yield [Turn.model_validate(turn) for turn in json.loads(late)["turns"]]
@@ -368,37 +469,15 @@ class Archive:
     def _create(self, base: str, stored: bytes, *, owner: str) -> SealedFile:
         for twin in range(1, _MAX_FILES_PER_NAME):
             name = f"{base}.json" if twin == 1 else f"{base}-{twin}.json"
-            if self.place.create(name, stored):
-                fault_point("archive.after_file")
-                sealed = SealedFile(name, hash_bytes(stored))
-                self._append_link(sealed, owner)
-                return sealed
+            if self.place.add(name, stored, owner):
+                return SealedFile(name, hash_bytes(stored))
             existing = self.place.read(name)
             if json.loads(self.place.cipher.decode(existing)).get("id") == owner:
                 # sealed before, by a process that crashed
                 sealed = SealedFile(name, hash_bytes(existing))
-                self._link_once(sealed, owner)
+                self.place.link_once(name, sealed.sha256, owner)
                 return sealed
         raise ArchiveError(f"too many files are called {base}")
-
-    def _link_once(self, sealed: SealedFile, call_id: str) -> None:
-        if not any(
-            parse_link(line).name == sealed.name for line in self.place.read_chain()
-        ):
-            self._append_link(sealed, call_id)
-
-    def _append_link(
-        self, sealed: SealedFile, call_id: str, *, erased: bool = False
-    ) -> None:
-        self.place.append_link(
-            lambda last: make_next_line(
-                last,
-                name=sealed.name,
-                file_hash=sealed.sha256,
-                call=call_id,
-                erased=erased,
-            )
-        )
 
 
 def make_addendum_name(archive_name: str, number: int) -> str:
@@ -417,37 +496,3 @@ def make_base_name(call: Call) -> str:
             f"{sid[: _MAX_SID_CHARS - 17]}~{sha256(call.sid.encode()).hexdigest()[:16]}"
         )
     return f"{start:%Y%m%dT%H%M%SZ}-{start.microsecond // 1000:03}-{call.source}-{sid}"
-
-
-def encode_call(call: Call) -> bytes:
-    """Field order of the file format: what the call is, what was said, metadata."""
-    data = call.model_dump(
-        mode="json", by_alias=True, exclude={"turns", "events", "metadata"}
-    )
-    ordered = {key: data.pop(key) for key in _LEADING_FIELDS} | data
-    ordered["turns"] = _dump(call.turns)
-    if call.events:
-        ordered["events"] = _dump(call.events)
-    return _to_json(ordered | {"metadata": call.metadata})
-
-
-def _dump(items: Iterable[Turn | Event]) -> list[dict[str, Any]]:
-    return [item.model_dump(mode="json", exclude_none=True) for item in items]
-
-
-def _to_json(data: dict[str, Any]) -> bytes:
-    """One field a line and one turn a line, for people and for line-based tools."""
-    fields = ",\n".join(
-        f" {_quote(name)}: {_format_value(value)}" for name, value in data.items()
-    )
-    return f"{{\n{fields}\n}}\n".encode()
-
-
-def _format_value(value: Any) -> str:
-    if isinstance(value, list) and value:
-        return "[\n  " + ",\n  ".join(_quote(item) for item in value) + "\n ]"
-    return _quote(value)
-
-
-def _quote(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -28,6 +28,7 @@ from aftercall.errors import (
 )
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive, SealedFile
+from aftercall.journal.handover import Handovers
 from aftercall.journal.presence import Presence
 from aftercall.journal.recorder import (
     CallRecorder,
@@ -69,6 +70,7 @@ class Journal:
     def __init__(
         self,
         store: CallStore,
+        handovers: Handovers,
         inserter: JournalInserter,
         archive: Archive,
         presence: Presence,
@@ -79,6 +81,7 @@ class Journal:
     ) -> None:
         """After `database_timeout_s` the database counts as away."""
         self.store = store
+        self.handovers = handovers
         self.reconnect_window = reconnect_window
         self.spill = spill
         self.outage = DatabaseOutage(inserter.is_ready, self._on_database_back, clock)
@@ -107,6 +110,20 @@ class Journal:
             self._opening[key] = asyncio.create_task(self._open(call))
             self._opening[key].add_done_callback(lambda _: self._opening.pop(key))
         return await asyncio.shield(self._opening[key])
+
+    def adopt(self, call: LiveCall) -> CallRecorder:
+        """Goes on with a call that another process recorded until now."""
+        recorder = CallRecorder(call, self._write)
+        recorder.restore(self.store.list_entries(call.id))
+        self._recorders[call.source, call.sid] = recorder
+        return recorder
+
+    def release(self, recorder: CallRecorder) -> None:
+        """The call is sealed, or left to another process."""
+        recorder.is_open = False
+        key = (recorder.call.source, recorder.call.sid)
+        if self._recorders.get(key) is recorder:
+            del self._recorders[key]
 
     async def seal(
         self,
@@ -160,7 +177,9 @@ class Journal:
         """Whether its process died, or its sealing failed here."""
         if row.owner == self.presence.process:
             return row.state == "sealing" and row.live.id not in self._sealing
-        return not self.presence.is_alive(row.owner, self.clock.now())
+        if self.presence.is_alive(row.owner, self.clock.now()):
+            return False
+        return not self.handovers.list_offered([row.live.id])
 
     def seal_abandoned(self, row: CallRow) -> SealedFile | None:
         """Seals an abandoned call; returns None if another process did it first."""
@@ -291,15 +310,12 @@ class Journal:
         except DatabaseUnreachable as error:
             await self._spill_end(recorder, end_reason, ended_at, error)
             raise
-        except StorageFull:
-            # in the archive; recovery seals the call when there is room
-            self._remove_recorder(recorder)
+        except (StorageFull, CallNotLive):
+            # no room in the archive: recovery seals the call; or another process has it
+            self.release(recorder)
             raise
-        self._remove_recorder(recorder)
+        self.release(recorder)
         return sealed
-
-    def _remove_recorder(self, recorder: CallRecorder) -> None:
-        self._recorders.pop((recorder.call.source, recorder.call.sid), None)
 
     async def _spill_end(
         self,
@@ -311,7 +327,7 @@ class Journal:
         """Writes the end of the call to its file, which is imported when the database is back."""
         await self._spill_entry(call_entry(recorder.call))
         await self._spill_entry(end_entry(recorder.call.id, ended_at, end_reason))
-        self._remove_recorder(recorder)
+        self.release(recorder)
         self.outage.start(error)
 
     def _seal_record(

@@ -32,6 +32,8 @@ class ProcessRow:
 
 
 class ProcessStore:
+    """The rows of processes and their last heartbeats."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -59,6 +61,8 @@ class ProcessStore:
 
 
 class Presence:
+    """Which processes are alive, by their heartbeats."""
+
     def __init__(self, folder: Path, store: ProcessStore, clock: Clock) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.process = new_id()

@@ -261,6 +261,12 @@ class CallRecorder:
                 await self._write(self, entry)
             fault_point("journal.after_append")
 
+    def restore(self, entries: Sequence[JournalEntry]) -> None:
+        """What another process wrote before. An entry may be there twice."""
+        for entry in sorted(entries, key=lambda entry: entry.seq):
+            if entry.seq == len(self._written[entry.kind]) + 1:
+                self.mark_written(entry)
+
     def mark_written(self, entry: JournalEntry) -> None:
         """The entry is on disk."""
         self._written[entry.kind].append(entry)
@@ -308,6 +314,8 @@ class ResumeState:
 
 
 class ResumeStates:
+    """What a caller who rings again soon is resumed with."""
+
     def __init__(self, database: Database, window_s: float) -> None:
         self._database = database
         self._window = timedelta(seconds=window_s)

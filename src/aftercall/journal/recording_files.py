@@ -1,17 +1,19 @@
 """Recordings: their files in `<home>/recordings/`, and their rows in the database.
 
 A download goes into a `.part` file, which gets its name when it is complete. With
-`archive.encrypt` every piece is encrypted before it touches the disk.
+`archive.encrypt` every piece is encrypted before it touches the disk. With `archive.url` a whole
+file moves into the bucket as soon as that answers.
 """
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, and_, select, update
 
@@ -25,19 +27,40 @@ from aftercall.encryption import (
     MAX_BLOCK_BYTES,
     BlockEnd,
     FileCipher,
+    decrypt_blocks,
     is_encrypted,
     make_header,
-    read_decrypted,
+    open_cipher,
 )
-from aftercall.errors import NotFound, RecordingError
+from aftercall.errors import ConfigError, NotFound, RecordingError
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.model.calls import Recording, RecordingState, TranscriptState
+from aftercall.settings import Settings
+from aftercall.settings.providers import ArchiveSettings
+
+if TYPE_CHECKING:
+    from aftercall.journal.bucket import Bucket
 
 RECORDINGS_FOLDER = "recordings"
+TRANSCRIPT_SUFFIX = ".transcript.json"
 _disk_errors = partial(
     translated_errors, folder="recordings", error_type=RecordingError
 )
+
+
+@cache
+def open_bucket(settings: ArchiveSettings) -> "Bucket | None":
+    """The bucket of the settings; one store, and its connections, for the whole process."""
+    if not settings.url:
+        return None
+    try:
+        from aftercall.journal.bucket import Bucket  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise ConfigError(
+            "archive.url needs obstore; run `pip install 'aftercall[s3]'`"
+        ) from None
+    return Bucket(settings)
 
 
 class PartialRecording:
@@ -129,10 +152,24 @@ class EncryptedPartialRecording:
 
 
 class RecordingFolder:
-    def __init__(self, home: Path, cipher: FileCipher) -> None:
+    """The files of recordings. A path in the home names a recording, wherever its file is.
+
+    With a bucket the folder holds downloads, and what waits for the store; everything else is
+    read from the bucket.
+    """
+
+    def __init__(
+        self, home: Path, cipher: FileCipher, bucket: "Bucket | None" = None
+    ) -> None:
         self._home = home
         self._folder = home / RECORDINGS_FOLDER
         self._cipher = cipher
+        self._bucket = bucket
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> "RecordingFolder":
+        bucket = open_bucket(settings.archive)
+        return cls(settings.home, open_cipher(settings), bucket)
 
     def open_part(self, name: str) -> PartialRecording | EncryptedPartialRecording:
         with _disk_errors(name):
@@ -144,6 +181,9 @@ class RecordingFolder:
         if part.is_encrypted():
             part.restart()  # begun before the setting was turned off
         return part
+
+    def locate(self, recording: Recording) -> Path:
+        return self._home / (recording.path or "")
 
     def find(self, name: str) -> Path | None:
         path = self._folder / name
@@ -166,23 +206,130 @@ class RecordingFolder:
 
     def write_transcript(self, path: Path, data: Mapping[str, Any]) -> Path:
         """Writes the transcript of a recording beside it."""
-        beside = path.with_name(f"{path.name}.transcript.json")
+        beside = path.with_name(f"{path.name}{TRANSCRIPT_SUFFIX}")
         text = json.dumps(data, ensure_ascii=False, indent=1)
         with _disk_errors(beside.name):
             replace_synced(beside, self._cipher.encode(text.encode()))
         return beside
 
+    def has(self, path: Path) -> bool:
+        return path.is_file() or bool(self._bucket and self._bucket.has(_key(path)))
+
     def read(self, path: Path) -> bytes:
-        """The clear bytes of a recording. Raises FileUnreadable."""
-        return b"".join(read_decrypted(path, self._cipher))
+        """The clear bytes of a recording. Raises NotFound, FileUnreadable."""
+        return b"".join(self.read_blocks(path))
+
+    def read_blocks(self, path: Path) -> Iterator[bytes]:
+        """The same, block by block, from the folder or the bucket."""
+        try:
+            file = path.open("rb")
+        except FileNotFoundError:
+            if self._bucket is None:
+                raise NotFound(f"there is no recording {path.name}") from None
+            file = self._bucket.open_object(_key(path))  # type: ignore[assignment]
+        with closing(file):
+            yield from decrypt_blocks(file, self._cipher)
+
+    def hash_stored(self, path: Path) -> str | None:
+        """Of the bytes as stored, in the folder or the bucket; None if they are in neither."""
+        try:
+            return hash_file(path)
+        except FileNotFoundError:
+            return self._bucket.hash_object(_key(path)) if self._bucket else None
+
+    def list_tags(self) -> dict[str, str] | None:
+        """Names and tags of the files in the bucket; None without a bucket."""
+        if self._bucket is None:
+            return None
+        found = self._bucket.list_tags(RECORDINGS_FOLDER)
+        return {key.rpartition("/")[2]: tag for key, tag in found.items()}
+
+    def list_stored(self, path: Path) -> Iterator[tuple[str, bytes]]:
+        """The files of a recording, with an unfinished download: names, and bytes as stored."""
+        for file in self._list_local(path):
+            yield file.name, file.read_bytes()
+        for beside in self._list_whole(path):
+            if self._bucket is not None and not beside.exists():
+                with suppress(NotFound):
+                    yield beside.name, self._bucket.read(_key(beside))
+
+    def remove(self, path: Path) -> bool:
+        """Deletes a recording with its transcript and any unfinished download of it."""
+        found = self._list_local(path)
+        for file in found:
+            file.unlink(missing_ok=True)
+        removed = bool(found)
+        if self._bucket is not None:
+            removed |= self._bucket.has(_key(path))
+            for whole in self._list_whole(path):
+                self._bucket.remove(_key(whole))
+        return removed
+
+    def list_unmoved(self) -> list[Path]:
+        """Whole files that are not in the bucket yet."""
+        if self._bucket is None or not self._folder.is_dir():
+            return []
+        files = (path for path in self._folder.iterdir() if path.suffix != ".part")
+        return sorted(path for path in files if not path.name.startswith("."))
+
+    def move(self, path: Path, store: "RecordingStore") -> None:
+        """Moves a file into the bucket, once its row says that it is here.
+
+        A crash in between repeats it. A row that is not there any more was erased, perhaps by
+        another machine: then the file goes, and so does an object that was just created.
+        """
+        audio = path.with_name(path.name.removesuffix(TRANSCRIPT_SUFFIX))
+        recording_id = audio.stem.rpartition("-")[2]
+        state = store.find_state(recording_id)
+        if self._bucket is not None and state == "here":
+            with suppress(FileNotFoundError):  # moved by another process
+                data = path.read_bytes()
+                if path == audio:
+                    tag = self._bucket.create_same(_key(path), data)
+                    store.set_tag(recording_id, tag)
+                else:
+                    self._bucket.replace(_key(path), data)  # may be written again
+                fault_point("upload.after_recording")
+                path.unlink()
+            state = store.find_state(recording_id)
+        if state in (None, "absent"):
+            self.remove(audio)
+
+    def _list_local(self, path: Path) -> list[Path]:
+        if not self._folder.is_dir():
+            return []
+        return [file for file in self._folder.glob(f"{path.stem}*") if file.is_file()]
+
+    def _list_whole(self, path: Path) -> tuple[Path, Path]:
+        return path, path.with_name(f"{path.name}{TRANSCRIPT_SUFFIX}")
 
     def to_relative_path(self, path: Path) -> str:
         return str(path.relative_to(self._home))
 
 
+def move_recordings(
+    folder: RecordingFolder,
+    store: "RecordingStore",
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> int:
+    """Moves what is not in the bucket yet; returns how many files.
+
+    Without a bucket there is nothing to move.
+    """
+    unmoved = folder.list_unmoved()
+    for number, path in enumerate(unmoved, 1):
+        folder.move(path, store)
+        on_progress(number, len(unmoved))
+    return len(unmoved)
+
+
 def make_file_name(call_id: str, recording_id: str) -> str:
     """Our own name: nothing that a carrier sent becomes part of a path."""
     return f"{call_id}-{recording_id}.wav"
+
+
+def _key(path: Path) -> str:
+    return f"{RECORDINGS_FOLDER}/{path.name}"
 
 
 def hash_file(path: Path) -> str:
@@ -192,6 +339,11 @@ def hash_file(path: Path) -> str:
 
 
 class RecordingStore:
+    """The rows of recordings: what a carrier announced, and how far each is.
+
+    A row is written before its file is fetched, and says `here` once the file is whole.
+    """
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -242,8 +394,19 @@ class RecordingStore:
             raise NotFound(f"there is no recording {recording_id!r}")
         return found[0]
 
+    def find_state(self, recording_id: str) -> str | None:
+        found = self._fetch(recordings.c.id == recording_id)
+        return found[0].state if found else None
+
     def list_for_call(self, call_id: str) -> list[Recording]:
         return self._fetch(recordings.c.call_id == call_id)
+
+    def list_here(self) -> list[Recording]:
+        return self._fetch(recordings.c.state == "here")
+
+    def set_tag(self, recording_id: str, etag: str) -> None:
+        """The object in the bucket is right, and is not fetched again while it has this tag."""
+        self._update(recording_id, {"etag": etag})
 
     def mark_started(self, recording_id: str, now: datetime) -> None:
         self._update(

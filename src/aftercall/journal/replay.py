@@ -10,6 +10,8 @@ from aftercall.model.calls import Call, LiveCall
 from aftercall.model.turns import Event, Turn
 
 INTERRUPTED = "interrupted"
+RESUMABLE_ENDS = (INTERRUPTED, "server_stopped")
+"""Ends that are ours, not the caller's: another leg may go on."""
 
 _quote = json.encoder.encode_basestring_ascii
 
@@ -52,9 +54,10 @@ def to_entry(call_id: str, item: Turn | Event) -> JournalEntry:
 def _encode_turn(turn: Turn) -> str:
     """Encodes by hand, with epoch seconds: half the time of pydantic, for every live turn."""
     confidence = "" if turn.confidence is None else f',"confidence":{turn.confidence!r}'
+    delay = "" if turn.delay_ms is None else f',"delay_ms":{turn.delay_ms}'
     return (
         f'{{"seq":{turn.seq},"speaker":"{turn.speaker}","text":{_quote(turn.text)},'
-        f'"at":{turn.at.timestamp()!r}{confidence}}}'
+        f'"at":{turn.at.timestamp()!r}{confidence}{delay}}}'
     )
 
 

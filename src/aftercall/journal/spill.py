@@ -43,6 +43,8 @@ log = get_logger("spill")
 
 @dataclass(frozen=True)
 class SpilledCall:
+    """A call as its file tells it."""
+
     call: LiveCall
     entries: tuple[JournalEntry, ...]
     ended: tuple[datetime, str] | None
@@ -67,6 +69,8 @@ def retry_entry() -> JournalEntry:
 
 
 class SpillFolder:
+    """Files that hold calls while the database is away."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._locked_files: dict[str, int] = {}

@@ -27,12 +27,14 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.db.connect import Database
-from aftercall.db.conversations import join_conversation
+from aftercall.db.conversations import join_conversation, write_answer_delays
+from aftercall.db.event_log import LoggedEvent, write_events
 from aftercall.db.stale_briefings import invalidate_briefing, request_briefing
 from aftercall.db.statements import PreparedStatement, upsert
 from aftercall.db.tables import (
     calls,
     followup_runs,
+    handovers,
     journal,
     resume_states,
     steps,
@@ -41,10 +43,9 @@ from aftercall.db.tables import (
 from aftercall.errors import CallErased, NotFound
 from aftercall.ids import hash_caller
 from aftercall.journal.replay import JournalEntry
-from aftercall.model.calls import IMPORTED, Call, LiveCall
+from aftercall.model.calls import IMPORTED, SENDER, Call, LiveCall
 
-CallEnd = tuple[datetime, str]
-"""When a call ended, and why."""
+CallEnd = tuple[datetime, str]  # when a call ended, and why
 
 _SELECT_PARTY = PreparedStatement(
     select(calls.c.whose).where(calls.c.id == bindparam("call"))
@@ -189,9 +190,14 @@ class CallStore:
                 update(calls).where(calls.c.id == call.id).values(sealed)
             )
             connection.execute(delete(journal).where(journal.c.call_id == call.id))
+            connection.execute(delete(handovers).where(handovers.c.call_id == call.id))
+            write_answer_delays(connection, call)
             _save_resume_state(connection, call)
             _set_followup_timer(connection, call, sealed_at)
             _refresh_briefing(connection, call)
+            if call.source != IMPORTED:
+                of = (sealed_at, call.agent_id, call.caller, call.id)
+                write_events(connection, [LoggedEvent("call.sealed", call.id, *of)])
 
     def set_addenda_count(
         self, call_id: str, addenda: int, *, has_caller_words: bool = False
@@ -310,16 +316,17 @@ class CallStore:
             select(calls).where(calls.c.state != "sealed").order_by(calls.c.id)
         )
 
-    def list_sealed_files(self) -> dict[str, tuple[str, str, int]]:
+    def list_sealed_files(
+        self, since: datetime | None = None
+    ) -> dict[str, tuple[str, str, int]]:
         """Call id to archive name, hash and number of addenda; expired calls have no file."""
         query = select(
             calls.c.id, calls.c.archive_name, calls.c.archive_sha256, calls.c.addenda
         ).where(calls.c.state == "sealed", calls.c.archive_name.is_not(None))
+        query = query.where(calls.c.started_at >= since) if since else query
         with self._database.read() as connection:
-            return {
-                call_id: (name, hashed, addenda)
-                for call_id, name, hashed, addenda in connection.execute(query)
-            }
+            rows = connection.execute(query).all()
+        return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
     def list_entries(self, call_id: str) -> list[JournalEntry]:
         columns = [journal.c[name] for name in JournalEntry._fields]
@@ -475,7 +482,9 @@ def _set_followup_timer(connection: Connection, call: Call, now: datetime) -> No
 
 
 def to_columns(call: LiveCall) -> dict[str, Any]:
-    return {name: getattr(call, name) for name in LiveCall.model_fields}
+    """Another agent answers a call that has a sender."""
+    columns = {name: getattr(call, name) for name in LiveCall.model_fields}
+    return columns | {"is_handed_in": SENDER in call.metadata}
 
 
 def to_call_row(row: Row[Any]) -> CallRow:

@@ -1,4 +1,4 @@
-"""Verifies the archive: every file, every line of the chain, every sealed call."""
+"""Verifies the archive and the recordings: every file, every line of the chain, every call."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from aftercall.encryption import CHAIN_FILE
 from aftercall.errors import FileUnreadable, NotFound
 from aftercall.journal.archive import (
-    ArchiveFolder,
+    ArchivePlace,
     ChainLink,
     check_chain,
-    hash_bytes,
+    read_clear,
 )
+from aftercall.journal.recording_files import RecordingFolder, RecordingStore
 from aftercall.journal.store import CallStore
 
 NOT_ERASED = (
@@ -26,23 +27,43 @@ NOT_IN_CHAIN = (
 
 @dataclass(frozen=True)
 class ArchiveFault:
+    """What is wrong: `edited`, `missing`, `unchained`, `unerased`, `unknown`, or the `chain`.
+
+    `name` is that of a file, of a line of the chain, or of one of its segments in a bucket.
+    """
+
     kind: str
     name: str
     reason: str
 
 
 @dataclass(frozen=True)
+class RecordingsProof:
+    """How many recordings were looked at, and which are not as they were fetched."""
+
+    recordings: int
+    faults: tuple[ArchiveFault, ...]
+    waiting: int
+    """Those that another machine has not moved into the bucket yet."""
+
+
+@dataclass(frozen=True)
 class ArchiveProof:
+    """How much was looked at, and what was wrong. No faults: every sealed call is as it was."""
+
     files: int
     links: int
     calls: int
     faults: tuple[ArchiveFault, ...]
+    waiting: int = 0
+    """Files that are not in the object store yet."""
 
 
-def verify_archive(place: ArchiveFolder, store: CallStore) -> ArchiveProof:
+def verify_archive(place: ArchivePlace, store: CallStore) -> ArchiveProof:
     """Reads everything and lists the faults; changes nothing.
 
-    Calls may be sealed meanwhile, so that only what is wrong twice is a fault.
+    Calls may be sealed meanwhile, so that only what is wrong twice is a fault. Of a bucket, only
+    objects are fetched that have changed since they were last found right.
     """
     proof = _check_archive(place, store)
     if not proof.faults:
@@ -53,12 +74,49 @@ def verify_archive(place: ArchiveFolder, store: CallStore) -> ArchiveProof:
     )
 
 
-def _check_archive(place: ArchiveFolder, store: CallStore) -> ArchiveProof:
+def verify_recordings(
+    folder: RecordingFolder, store: RecordingStore
+) -> RecordingsProof:
+    """The same for recordings: one that is moved or erased meanwhile is no fault."""
+    proof = _check_recordings(folder, store)
+    if not proof.faults:
+        return proof
+    again = _check_recordings(folder, store)
+    return replace(
+        again, faults=tuple(fault for fault in again.faults if fault in proof.faults)
+    )
+
+
+def _check_recordings(
+    folder: RecordingFolder, store: RecordingStore
+) -> RecordingsProof:
+    tags = folder.list_tags()
+    found, faults, waiting = store.list_here(), [], 0
+    for recording in found:
+        path = folder.locate(recording)
+        tag = (tags or {}).get(path.name)
+        if tag and tag == recording.etag:
+            continue
+        digest = folder.hash_stored(path)
+        if digest is None and tags is not None and recording.etag is None:
+            waiting += 1
+        elif digest is None:
+            reason = f"call {recording.call_id} has it, but the file is gone"
+            faults.append(ArchiveFault("missing", path.name, reason))
+        elif digest != recording.sha256:
+            reason = "its contents are not those that were fetched"
+            faults.append(ArchiveFault("edited", path.name, reason))
+        elif tag:
+            store.set_tag(recording.id, tag)
+    return RecordingsProof(len(found), tuple(faults), waiting)
+
+
+def _check_archive(place: ArchivePlace, store: CallStore) -> ArchiveProof:
     being_sealed = {row.live.id for row in store.list_unsealed()}
     sealed = store.list_sealed_files()
-    names = place.list_names()
+    hashes = place.hash_files()
     links: dict[str, ChainLink] = {}
-    faults: list[ArchiveFault] = []
+    faults = [ArchiveFault("chain", *fault) for fault in place.find_copy_faults()]
     lines = place.read_chain()
     for number, link, wrong in check_chain(lines):
         if wrong:
@@ -67,8 +125,8 @@ def _check_archive(place: ArchiveFolder, store: CallStore) -> ArchiveProof:
             links[link.name] = link  # a tombstone replaces the line of its file
     erased = {name for name, link in links.items() if link.erased}
     kept = {name: link for name, link in links.items() if name not in erased}
-    faults += _check_links(place, kept)
-    for name in names:
+    faults += _check_links(hashes, kept)
+    for name in sorted(hashes):
         if name in erased:
             faults.append(ArchiveFault("unerased", name, NOT_ERASED))
         elif name not in kept and not _is_being_sealed(place, name, being_sealed):
@@ -78,20 +136,18 @@ def _check_archive(place: ArchiveFolder, store: CallStore) -> ArchiveProof:
         if link.call not in sealed and link.call not in being_sealed:
             reason = f"the database does not know its call {link.call}"
             faults.append(ArchiveFault("unknown", link.name, reason))
-    return ArchiveProof(len(names), len(lines), len(sealed), tuple(faults))
+    waiting = place.count_waiting()
+    return ArchiveProof(len(hashes), len(lines), len(sealed), tuple(faults), waiting)
 
 
 def _check_links(
-    place: ArchiveFolder, links: dict[str, ChainLink]
+    hashes: dict[str, str], links: dict[str, ChainLink]
 ) -> Iterator[ArchiveFault]:
     for link in links.values():
-        try:
-            data = place.read(link.name)
-        except NotFound:
+        if link.name not in hashes:
             reason = "the chain says it was sealed, but the file is gone"
             yield ArchiveFault("missing", link.name, reason)
-            continue
-        if hash_bytes(data) != link.sha256:
+        elif hashes[link.name] != link.sha256:
             yield ArchiveFault(
                 "edited", link.name, "its contents are not those that were sealed"
             )
@@ -117,10 +173,10 @@ def _check_calls(
             yield ArchiveFault("missing", name, reason)
 
 
-def _is_being_sealed(place: ArchiveFolder, name: str, being_sealed: set[str]) -> bool:
+def _is_being_sealed(place: ArchivePlace, name: str, being_sealed: set[str]) -> bool:
     """Whether the file belongs to a call that is being sealed, or that recovery will seal."""
     try:
-        data = place.read_clear(name)
-    except FileUnreadable:
+        data = read_clear(place, name)
+    except (FileUnreadable, NotFound):
         return False
     return any(f'"{call_id}"'.encode() in data for call_id in being_sealed)

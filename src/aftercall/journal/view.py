@@ -25,16 +25,24 @@ def row_json(row: CallRow) -> dict[str, Any]:
 
 def call_json(store: CallStore, archive: Archive, row: CallRow) -> dict[str, Any]:
     """One call with its turns, late ones marked, and its events."""
-    late: tuple[Turn, ...] = ()
-    call: Call | ReplayedCall
-    if row.archive_name is None:
-        call = replay_entries(store.list_entries(row.live.id))
-    else:
-        call, late = archive.read(row.archive_name)
+    row, call, late = read_words(store, archive, row)
     turns = [_turn_json(turn) for turn in call.turns]
     turns += [_turn_json(turn) | {"late": True} for turn in late]
     events = [event.model_dump(mode="json") for event in call.events]
     return row_json(row) | {"turns": turns, "events": events}
+
+
+def read_words(
+    store: CallStore, archive: Archive, row: CallRow
+) -> tuple[CallRow, Call | ReplayedCall, tuple[Turn, ...]]:
+    """The call and its late turns; the row anew if the call was sealed since it was read."""
+    if row.archive_name is None:
+        if entries := store.list_entries(row.live.id):
+            return row, replay_entries(entries), ()
+        row = store.get(row.live.id)  # sealing has taken the entries away
+    if row.archive_name is None:
+        return row, replay_entries([]), ()
+    return row, *archive.read(row.archive_name)
 
 
 def read_live_turns(store: CallStore, row: CallRow) -> tuple[Turn, ...]:
@@ -42,14 +50,14 @@ def read_live_turns(store: CallStore, row: CallRow) -> tuple[Turn, ...]:
     return replay_entries(store.list_entries(row.live.id)).turns
 
 
-def find_interrupted_turns(
+def find_interruptions(
     turns: Sequence[Turn], events: Iterable[Event]
-) -> frozenset[int]:
-    """The numbers of the agent's turns that the caller interrupted.
+) -> dict[int, tuple[str, str]]:
+    """The agent's turns that the caller interrupted, by number: what was said, what was heard.
 
     For each interruption, the last turn that had begun and ends with the words heard.
     """
-    found = set()
+    found = {}
     for event in events:
         if event.kind == BARGE_IN and (heard := str(event.data.get("heard", ""))):
             cut = [
@@ -59,8 +67,9 @@ def find_interrupted_turns(
                 and turn.at <= event.at
                 and turn.text.endswith(heard)
             ]
-            found.update(cut[-1:])
-    return frozenset(found)
+            if cut:
+                found[cut[-1]] = (str(event.data.get("said", heard)), heard)
+    return found
 
 
 def _turn_json(turn: Turn) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import math
 import re
 import wave
 from array import array
+from collections import deque
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -20,9 +21,10 @@ from typing import Any, Self
 
 import httpx2
 from fastapi import Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from aftercall.clock import Clock, SystemClock
+from aftercall.lab.rest import Refusal
 
 WEBHOOK_TIMEOUT_S = 15.0
 RATE_HZ = 8000
@@ -57,6 +59,8 @@ NO_DELIVERY_FAULTS = DeliveryFaults()
 
 
 class WebhookSender:
+    """Posts webhooks; late or twice, as the faults say."""
+
     def __init__(self, clock: Clock, delivery_faults: DeliveryFaults) -> None:
         self.delivery_faults = delivery_faults
         self._clock = clock
@@ -96,6 +100,8 @@ class WebhookSender:
 
 @dataclass
 class LabRecording:
+    """An audio file that a carrier offers for download."""
+
     sid: str
     call: str
     audio: bytes
@@ -200,6 +206,8 @@ def _hum(hertz: int, spans: Spans, length: int) -> "array[int]":
 
 
 class EmulatedCarrier:
+    """What the emulated carriers share."""
+
     def __init__(
         self,
         address: str,
@@ -215,6 +223,7 @@ class EmulatedCarrier:
         self.webhook_sender = WebhookSender(self.clock, delivery_faults)
         self.recordings = LabRecordings(self.clock)
         self.messages: list[dict[str, Any]] = []
+        self.faults: deque[str] = deque()
         self.http = httpx2.AsyncClient(
             timeout=WEBHOOK_TIMEOUT_S, trust_env=False, transport=transport
         )
@@ -230,3 +239,14 @@ class EmulatedCarrier:
     ) -> None:
         await self.webhook_sender.close()
         await self.http.aclose()
+
+
+LISTING_FAULTS = {"rate_limit": 429, "server_error": 500}
+
+
+def refuse_by_fault(carrier: EmulatedCarrier) -> None:
+    """Called by routes that list calls: spoils this request if the next fault says so."""
+    if carrier.faults and carrier.faults[0] in LISTING_FAULTS:
+        status = LISTING_FAULTS[carrier.faults.popleft()]
+        pause = {"retry-after": "1"} if status == 429 else None
+        raise Refusal(JSONResponse({"message": "as ordered"}, status, pause))

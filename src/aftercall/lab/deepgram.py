@@ -180,6 +180,8 @@ class _Refusal(Exception):
 
 
 class DeepgramConnection(EngineConnection):
+    """One session of the emulated Deepgram agent."""
+
     def __init__(
         self, peer: Peer, call: EngineCall, behaviour: EngineBehaviour, script: Script
     ) -> None:

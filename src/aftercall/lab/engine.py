@@ -233,6 +233,8 @@ class EngineConnection(ABC):
 
 
 class EmulatedEngine:
+    """Serves the clients of one emulated voice engine, each by its script."""
+
     path: str
     scheme: str
     connection_type: type[EngineConnection]

@@ -87,6 +87,8 @@ class LabDial:
 
 
 class PhoneNetwork(TwilioCarrier):
+    """Connects the two legs of every emulated call."""
+
     def __init__(
         self,
         auth_token: str,

@@ -1,6 +1,4 @@
-"""A caller's handset, the same on both emulated carriers: rings an agent, speaks, listens,
-hangs up.
-"""
+"""A caller's handset, the same on all emulated carriers and platforms."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -8,6 +6,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from aftercall.lab.exchange import LabNumber, PhoneNetwork
+from aftercall.lab.hosted import EmulatedPlatform, LabHostedCall
 from aftercall.lab.leg import Leg
 from aftercall.lab.line import HungUp, LineEnd
 from aftercall.lab.media import MediaPhone
@@ -40,6 +39,8 @@ class Handset(Protocol):
 
 
 class TwilioHandset:
+    """A caller's phone on emulated Twilio."""
+
     def __init__(
         self, leg: Leg, end: LineEnd, agent_side: "asyncio.Task[None]"
     ) -> None:
@@ -85,6 +86,8 @@ class TwilioHandset:
 
 
 class TelnyxHandset:
+    """A caller's phone on emulated Telnyx."""
+
     def __init__(self, telnyx: EmulatedTelnyx, call: TelnyxCall) -> None:
         self._telnyx = telnyx
         self._call = call
@@ -111,6 +114,36 @@ class TelnyxHandset:
 
     async def hang_up(self) -> None:
         await self._telnyx.hang_up(self._call)
+
+
+class HostedHandset:
+    """A caller of an emulated platform."""
+
+    def __init__(self, platform: EmulatedPlatform, call: LabHostedCall) -> None:
+        self._platform = platform
+        self._call = call
+        self._heard_count = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._call.ended_at is not None
+
+    @property
+    def trouble(self) -> str:
+        if not self._call.refused:
+            return ""
+        return f"the webhook answered {self._call.refused[-1] or 'nothing'}"
+
+    def pop_heard(self) -> list[str]:
+        said = [text for who, text, _ in self._call.turns if who == "agent"]
+        fresh, self._heard_count = said[self._heard_count :], len(said)
+        return fresh
+
+    async def say(self, text: str) -> None:
+        await self._platform.say(self._call, text)
+
+    async def hang_up(self) -> None:
+        await self._platform.hang_up(self._call)
 
 
 class StreamedHandset:

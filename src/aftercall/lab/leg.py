@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from email.utils import format_datetime
 from urllib.parse import urljoin
 
@@ -93,6 +94,8 @@ class LegRedirected(Exception):
 
 @dataclass
 class Leg:
+    """One side's connection within an emulated call."""
+
     carrier: TwilioCarrier
     end: LineEnd
     caller: str
@@ -114,7 +117,11 @@ class Leg:
     """The other leg of a call between two agents."""
     phone: MediaPhone | None = None
     stream_opened: asyncio.Event = field(default_factory=asyncio.Event)
+    ended_at: datetime | None = None
     _answered_s: float | None = None
+
+    def __post_init__(self) -> None:
+        self.created_at = self.carrier.clock.now()
 
     @property
     def is_over(self) -> bool:
@@ -130,6 +137,8 @@ class Leg:
         self.state = _STATUSES.get(event, event)
         if event == "answered":
             self._answered_s = self.end.timeline.now_s()
+        if self.is_over:
+            self.ended_at = self.carrier.clock.now()
         subscribed = "completed" if self.is_over else event
         if self.status_url and subscribed in self.events:
             fields["SequenceNumber"] = str(_SEQUENCE_NUMBERS.get(event, 3))

@@ -43,6 +43,8 @@ class Timeline(Protocol):
 
 
 class VirtualTimeline:
+    """Time that jumps to the next event."""
+
     def __init__(self) -> None:
         self._now_s = 0.0
         self._active_count = 0
@@ -89,6 +91,8 @@ class VirtualTimeline:
 
 
 class RealTimeline:
+    """The clock on the wall."""
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
@@ -143,6 +147,8 @@ class LineUtterance:
 
 @dataclass
 class LineEnd:
+    """One end of an emulated line: speaks, listens, presses keys."""
+
     timeline: Timeline
     said: list[LineUtterance] = field(default_factory=list)
     is_open: bool = True

@@ -77,6 +77,8 @@ class Side(ABC):
 
 
 class TwilioSide(Side):
+    """Frames as Twilio documents them."""
+
     sequence_field = "sequenceNumber"
     stream_field = "streamSid"
 
@@ -114,6 +116,8 @@ class TwilioSide(Side):
 
 
 class TelnyxSide(Side):
+    """Frames as Telnyx documents them."""
+
     sequence_field = "sequence_number"
     stream_field = "stream_id"
 
@@ -158,6 +162,8 @@ class TelnyxSide(Side):
 
 
 class MediaPhone:
+    """The carrier's end of a media stream: sends a caller's sound, plays what comes back."""
+
     def __init__(
         self,
         connection: ClientConnection,

@@ -27,7 +27,7 @@ from aftercall.lab.rest import (
     Refusal,
     ScriptedQuestion,
 )
-from aftercall.llm.cached_reader import compose_greeting, to_summary
+from aftercall.llm.reader import compose_greeting, to_summary
 from aftercall.model.calls import Call
 from aftercall.model.reading import Reading
 from aftercall.model.turns import Turn
@@ -43,7 +43,7 @@ def answer_question(asked: ScriptedQuestion) -> str:
     from aftercall.llm.rules.reader import RulesReader  # noqa: PLC0415 - slow to load
 
     fields = set((asked.schema or {}).get("properties", {}))
-    fields = fields or set(re.findall(r'"(\w+)": \{', asked.system))
+    fields = fields or set(re.findall(r'"(\w+)": ', asked.system))
     reading = RulesReader().read(parse_call(asked.data))
     for field, respond in _BY_FIELD.items():
         if field in fields:
@@ -109,6 +109,18 @@ def _reply(reading: Reading, asked: ScriptedQuestion) -> dict[str, Any]:
     return {"say": f"Certainly: {heard}", "ends_call": "bye" in heard.lower()}
 
 
+def _answer(reading: Reading, asked: ScriptedQuestion) -> dict[str, Any]:
+    """What some words are, or what became of a request: as the rules see it."""
+    about = asked.data.rpartition("\n")[2]
+    if about.startswith("What became of"):
+        gone = any(item.title in about for item in reading.withdrawn)
+        return {"answer": "called off" if gone else "still wanted"}
+    words = [item.words for item in reading.requests]
+    words += [item.words for item in reading.unclear]
+    is_asked = any(said in about for said in words)
+    return {"answer": "request" if is_asked else "information"}
+
+
 _BY_FIELD: dict[str, Callable[[Reading, ScriptedQuestion], dict[str, Any]]] = {
     "topics": _summary,
     "call_name": _profile,
@@ -117,6 +129,8 @@ _BY_FIELD: dict[str, Callable[[Reading, ScriptedQuestion], dict[str, Any]]] = {
     "requests": _requests,
     "say": _reply,
     "facts": _facts,
+    "answer": _answer,
+    "kind": lambda reading, asked: {"kind": "task"},
 }
 
 EMBEDDING_SIZE = 64

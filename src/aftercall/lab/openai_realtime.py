@@ -171,6 +171,8 @@ CLIENT_EVENTS: dict[str, type[BaseModel]] = {
 
 
 class RealtimeConnection(EngineConnection):
+    """One session of the emulated OpenAI Realtime; it refuses what the real one refuses."""
+
     def __init__(
         self, peer: Peer, call: EngineCall, behaviour: EngineBehaviour, script: Script
     ) -> None:

@@ -4,7 +4,7 @@ Its own routes let a terminal, or a script in any language, play the caller.
 """
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal, get_args
@@ -15,11 +15,25 @@ from pydantic import BaseModel, Field
 
 from aftercall.errors import RefusedInput
 from aftercall.lab import rest, services, speech, telnyx_rest, twilio_rest
-from aftercall.lab.carrier import DeliveryFaults
+from aftercall.lab.carrier import LISTING_FAULTS, DeliveryFaults
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine, EngineBehaviour, Script, reply_in_order
 from aftercall.lab.exchange import PhoneNetwork
-from aftercall.lab.handset import Handset, ring_by_telnyx, ring_by_twilio
+from aftercall.lab.handset import (
+    Handset,
+    HostedHandset,
+    ring_by_telnyx,
+    ring_by_twilio,
+)
+from aftercall.lab.hosted import (
+    LAB_ASSISTANT,
+    EmulatedBland,
+    EmulatedElevenLabs,
+    EmulatedPlatform,
+    EmulatedRetell,
+    EmulatedVapi,
+    HostedFault,
+)
 from aftercall.lab.models import (
     answer_question,
     make_anthropic,
@@ -43,8 +57,11 @@ MODELS = (
 )
 DEFAULT_REPLY = "I have written that down. Anything else?"
 
+HOSTED_SECRET = "lab-hosted-0123456789abcdef"  # noqa: S105 - opens nothing but the lab
+
 _BEHAVIOURS = {"mute": EngineBehaviour.MUTE, "deaf": EngineBehaviour.DEAF}
 _MODEL_FAULTS = {name: name for name in get_args(rest.Fault)}
+_HOSTED_FAULTS = {name: name for name in get_args(HostedFault)}
 FAULTS: dict[str, dict[str, Any]] = {
     "anthropic": _MODEL_FAULTS,
     "openai": _MODEL_FAULTS,
@@ -53,6 +70,12 @@ FAULTS: dict[str, dict[str, Any]] = {
     "realtime": _BEHAVIOURS,
     "remem": {name: name for name in get_args(services.Fault)},
     "github": {name: name for name in get_args(services.GitHubFault)},
+    "elevenlabs": _HOSTED_FAULTS,
+    "vapi": _HOSTED_FAULTS,
+    "retell": _HOSTED_FAULTS,
+    "bland": _HOSTED_FAULTS,
+    "twilio": {name: name for name in LISTING_FAULTS},
+    "telnyx": {name: name for name in LISTING_FAULTS},
 }
 """Server → fault by name → what goes into that server's queue."""
 
@@ -73,9 +96,32 @@ class Lab:
     remem: EmulatedRemem = field(default_factory=lambda: EmulatedRemem(REMEM_KEY))
     github: EmulatedGitHub = field(default_factory=lambda: EmulatedGitHub(GITHUB_TOKEN))
     transcriber: SoundTranscriber = field(default_factory=SoundTranscriber)
+    elevenlabs: EmulatedElevenLabs = field(
+        default_factory=lambda: EmulatedElevenLabs(
+            "lab-elevenlabs", HOSTED_SECRET, HOSTED_SECRET
+        )
+    )
+    vapi: EmulatedVapi = field(
+        default_factory=lambda: EmulatedVapi("lab-vapi", HOSTED_SECRET)
+    )
+    retell: EmulatedRetell = field(
+        default_factory=lambda: EmulatedRetell("lab-retell", "lab-retell")
+    )
+    bland: EmulatedBland = field(
+        default_factory=lambda: EmulatedBland("lab-bland", HOSTED_SECRET, HOSTED_SECRET)
+    )
+
+    @property
+    def twilio(self) -> PhoneNetwork:
+        return self.exchange
+
+    @property
+    def platforms(self) -> dict[str, EmulatedPlatform]:
+        found = (self.elevenlabs, self.vapi, self.retell, self.bland)
+        return {platform.name: platform for platform in found}
 
     def set_delivery_faults(self, delivery_faults: DeliveryFaults) -> None:
-        for carrier in (self.exchange, self.telnyx):
+        for carrier in (self.exchange, self.telnyx, *self.platforms.values()):
             carrier.webhook_sender.delivery_faults = delivery_faults
 
     def queue_fault(self, spec: str) -> None:
@@ -122,7 +168,9 @@ def make_lab(
 def make_server(lab: Lab) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with lab.exchange, lab.telnyx:
+        async with AsyncExitStack() as stack:
+            for service in (lab.exchange, lab.telnyx, *lab.platforms.values()):
+                await stack.enter_async_context(service)
             yield
         lab.transcriber.close()
 
@@ -140,6 +188,8 @@ def make_server(lab: Lab) -> FastAPI:
     server.include_router(telnyx_rest.make_router(lab.telnyx, outcomes))
     server.include_router(speech.make_router(lab.audio))
     server.include_router(services.make_github(lab.github))
+    for platform in lab.platforms.values():
+        server.include_router(platform.make_router())
     server.router.routes += [lab.deepgram.make_route(), lab.realtime.make_route()]
     server.router.routes += make_anthropic(
         lab.anthropic, ANTHROPIC_KEY, lab.models
@@ -152,6 +202,9 @@ def make_server(lab: Lab) -> FastAPI:
     return server
 
 
+CarrierName = Literal["twilio", "telnyx", "elevenlabs", "vapi", "retell", "bland"]
+
+
 class RingOrder(BaseModel):
     agent: str | None = Field(
         default=None,
@@ -160,7 +213,7 @@ class RingOrder(BaseModel):
     )
     caller: str = "+15550100"
     callee: str = "+15550101"
-    carrier: Literal["twilio", "telnyx"] = "twilio"
+    carrier: CarrierName = "twilio"
     voice: VoiceName = "words"
 
 
@@ -216,6 +269,10 @@ async def _ring(lab: Lab, order: RingOrder) -> Handset:
         speak,
         lab.transcriber.transcribe,
     )
+    if order.carrier in lab.platforms:
+        platform = lab.platforms[order.carrier]
+        parties = {"caller": order.caller, "callee": order.callee}
+        return HostedHandset(platform, await platform.ring(party[0], **parties))
     if order.carrier == "twilio":
         return await ring_by_twilio(lab.exchange, *party)
     return await ring_by_telnyx(lab.telnyx, *party)
@@ -278,6 +335,28 @@ def make_exports(lab: Lab, number: str) -> dict[str, dict[str, str]]:
         "Anthropic": {
             "ANTHROPIC_API_KEY": ANTHROPIC_KEY,
             "ANTHROPIC_BASE_URL": address,
+        },
+        "ElevenLabs": {
+            "ELEVENLABS_API_KEY": lab.elevenlabs.key,
+            "ELEVENLABS_WEBHOOK_SECRET": lab.elevenlabs.webhook_secret,
+            "ELEVENLABS_START_SECRET": lab.elevenlabs.start_secret,
+            "AFTERCALL_ELEVENLABS_API_URL": address,
+        },
+        "Vapi": {
+            "VAPI_API_KEY": lab.vapi.key,
+            "VAPI_WEBHOOK_SECRET": lab.vapi.webhook_secret,
+            "VAPI_ASSISTANT_ID": LAB_ASSISTANT,
+            "AFTERCALL_VAPI_API_URL": address,
+        },
+        "Retell": {
+            "RETELL_API_KEY": lab.retell.key,
+            "AFTERCALL_RETELL_API_URL": address,
+        },
+        "Bland": {
+            "BLAND_API_KEY": lab.bland.key,
+            "BLAND_WEBHOOK_SECRET": lab.bland.webhook_secret,
+            "BLAND_START_SECRET": lab.bland.start_secret,
+            "AFTERCALL_BLAND_API_URL": address,
         },
         "Remem": {"REMEM_API_KEY": REMEM_KEY, "REMEM_API_URL": address},
         "GitHub": {

@@ -36,6 +36,8 @@ _STATUSES: dict[Fault, int] = {
 
 @dataclass
 class EmulatedRemem:
+    """A Remem server in memory."""
+
     key: str
     clock: Clock = field(default_factory=SystemClock)
     indexing_s: float = 0.0

@@ -65,6 +65,8 @@ class TelnyxCall:
 
 
 class EmulatedTelnyx(EmulatedCarrier):
+    """Telnyx as our server meets it: signed events, commands, media streams."""
+
     def __init__(
         self,
         api_key: str = "KEY0123456789",
@@ -80,6 +82,7 @@ class EmulatedTelnyx(EmulatedCarrier):
         super().__init__(address, delivery_faults, clock, transport)
         self.api_key = api_key
         self.calls: dict[str, TelnyxCall] = {}
+        self.call_events: list[dict[str, Any]] = []
         self._key = Ed25519PrivateKey.from_private_bytes(
             signing_key or secrets.token_bytes(32)
         )
@@ -271,4 +274,15 @@ class EmulatedTelnyx(EmulatedCarrier):
             "occurred_at": format_instant(self.clock.now()),
             "payload": whole,
         }
+        self.call_events.append(
+            {
+                "record_type": "call_event",
+                "type": "webhook",
+                "name": kind,
+                "call_leg_id": call.leg_id,
+                "call_session_id": call.session_id,
+                "event_timestamp": data["occurred_at"],
+                "metadata": {"event": data},
+            }
+        )
         return {"data": data}

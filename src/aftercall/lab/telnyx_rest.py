@@ -7,12 +7,15 @@ import base64
 import binascii
 import hmac
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from aftercall.clock import format_instant
+from aftercall.lab.carrier import refuse_by_fault
 from aftercall.lab.rest import Refusal
 from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
 
@@ -86,6 +89,12 @@ def _add_reading_routes(router: APIRouter, telnyx: EmulatedTelnyx) -> None:
         await _read(request, telnyx)
         return JSONResponse({"data": [], "meta": {"total_results": 0}})
 
+    @router.get("/v2/call_events")
+    async def list_events(request: Request) -> Response:
+        await _read(request, telnyx)
+        refuse_by_fault(telnyx)
+        return JSONResponse(_list_events(telnyx, dict(request.query_params)))
+
     @router.get("/v2/recordings/{sid}")
     async def get_recording(sid: str, request: Request) -> Response:
         await _read(request, telnyx)
@@ -100,6 +109,30 @@ def _add_reading_routes(router: APIRouter, telnyx: EmulatedTelnyx) -> None:
     @router.get("/telephony-recorder-lab/{name}")
     async def get_audio(name: str, request: Request) -> Response:
         return telnyx.recordings.serve(name.rpartition(".")[0], request)
+
+
+def _list_events(telnyx: EmulatedTelnyx, query: dict[str, str]) -> Body:
+    """Without a leg only events of the last 24 hours."""
+    leg = query.get("filter[leg_id]")
+    since = query.get("filter[occurred_at][gte]", "")
+    day_ago = format_instant(telnyx.clock.now() - timedelta(hours=24))
+    found = [
+        event
+        for event in telnyx.call_events
+        if (event["call_leg_id"] == leg if leg else event["event_timestamp"] >= day_ago)
+        and event["event_timestamp"] >= since
+    ]
+    size, number = (
+        int(query.get("page[size]", "20")),
+        int(query.get("page[number]", "1")),
+    )
+    meta = {
+        "page_number": number,
+        "page_size": size,
+        "total_pages": max(1, -(-len(found) // size)),
+        "total_results": len(found),
+    }
+    return {"data": found[(number - 1) * size : number * size], "meta": meta}
 
 
 def _refuse(status: int, code: str, title: str, detail: str) -> Refusal:

@@ -139,6 +139,8 @@ class LabCall:
 
 
 class EmulatedTwilio(TwilioCarrier):
+    """Twilio as our server meets it: signed webhooks, TwiML, media streams."""
+
     def __init__(
         self,
         auth_token: str,

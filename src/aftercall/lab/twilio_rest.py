@@ -8,10 +8,13 @@ import secrets
 from base64 import b64encode
 from email.utils import format_datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from aftercall.clock import format_instant
+from aftercall.lab.carrier import refuse_by_fault
 from aftercall.lab.exchange import LabDial, PhoneNetwork
 from aftercall.lab.leg import Leg
 from aftercall.lab.rest import Refusal
@@ -30,6 +33,12 @@ def make_router(exchange: PhoneNetwork) -> APIRouter:
     async def create_call(account: str, request: Request) -> Response:
         form = await _read(request, account, exchange)
         return JSONResponse(_describe(exchange, exchange.dial(_read_dial(form))), 201)
+
+    @router.get("/Calls.json")
+    async def list_calls(account: str, request: Request) -> Response:
+        await _read(request, account, exchange)
+        refuse_by_fault(exchange)
+        return JSONResponse(_list_calls(exchange, request))
 
     @router.get("/Calls/{sid}.json")
     async def get_call(account: str, sid: str, request: Request) -> Response:
@@ -167,6 +176,34 @@ def _update(leg: Leg, form: dict[str, str]) -> None:
         raise _refuse(400, 20001, "Status or Twiml is needed")
 
 
+def _list_calls(exchange: PhoneNetwork, request: Request) -> dict[str, Any]:
+    """Newest first. The next page's address has the same filters."""
+    query = dict(request.query_params)
+    size, page = int(query.get("PageSize", "50")), int(query.get("Page", "0"))
+    since = query.get("StartTime>", "")
+    legs = sorted(
+        (
+            leg
+            for leg in exchange.legs.values()
+            if format_instant(leg.created_at) >= since
+        ),
+        key=lambda leg: leg.created_at,
+        reverse=True,
+    )
+    following = None
+    if (page + 1) * size < len(legs):
+        again = query | {"Page": str(page + 1), "PageToken": f"PA{legs[0].sid}"}
+        following = f"{request.url.path}?{urlencode(again)}"
+    shown = legs[page * size : (page + 1) * size]
+    return {
+        "calls": [_describe(exchange, leg) for leg in shown],
+        "page": page,
+        "page_size": size,
+        "next_page_uri": following,
+        "uri": str(request.url.path),
+    }
+
+
 def _describe(exchange: PhoneNetwork, leg: Leg) -> dict[str, Any]:
     uri = f"{ACCOUNT.format(account=exchange.account_sid)}/Calls/{leg.sid}"
     return {
@@ -178,7 +215,10 @@ def _describe(exchange: PhoneNetwork, leg: Leg) -> dict[str, Any]:
         "direction": leg.direction,
         "status": leg.state,
         "answered_by": leg.answered_by,
-        "date_created": format_datetime(exchange.clock.now()),
+        "parent_call_sid": None,
+        "date_created": format_datetime(leg.created_at),
+        "start_time": format_datetime(leg.created_at),
+        "end_time": format_datetime(leg.ended_at) if leg.ended_at else None,
         "uri": f"{uri}.json",
         "subresource_uris": {"recordings": f"{uri}/Recordings.json"},
     }

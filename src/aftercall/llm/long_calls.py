@@ -1,15 +1,22 @@
-"""Long calls in sizes that rules can read: turns cut into pieces, calls read in windows.
+"""Long calls: turns cut into pieces, calls read in windows and in a process of their own.
 
 The time that a pattern takes may grow with the square of the text it looks at, and Python's
 `re` lets no other thread run meanwhile. Bounded pieces make the time of a reading grow with the
 length of the call, and keep each match short.
 """
 
+import multiprocessing
+import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from threading import Lock, Thread
 from typing import TypeVar
 
 from aftercall.english.text import cut_text
+from aftercall.log import get_logger
 from aftercall.model.calls import Call
 from aftercall.model.reading import (
     FactDraft,
@@ -235,3 +242,67 @@ def merge_facts(parts: Iterable[Sequence[FactDraft]]) -> tuple[FactDraft, ...]:
 
 def _fold(title: str) -> str:
     return " ".join(title.casefold().split()).rstrip(".!?")
+
+
+MIN_LONG_CALL_CHARS = 20_000
+NICENESS = 5  # the process with the audio of live calls goes first
+
+log = get_logger("reading")
+
+
+class ReadingProcess:
+    """Reads long calls in a process of its own, so that audio is not disturbed."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+        self._lock = Lock()
+        self._one_at_a_time = (
+            Lock()
+        )  # readings side by side would only slow the audio down
+
+    def read(self, job: Callable[[Call], Reading], call: Call) -> Reading:
+        """Reads a long call in the process, a short one in this thread.
+
+        A call whose process dies is read in this thread; the next one gets a new process.
+        """
+        if sum(len(turn.text) for turn in call.turns) >= MIN_LONG_CALL_CHARS:
+            try:
+                return self._submit(job, call).result()
+            except BrokenProcessPool:
+                log.warning("the process that reads long calls has died")
+                self.close()
+        with self._one_at_a_time:
+            return job(call)
+
+    def close(self) -> None:
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown()
+
+    def _submit(self, job: Callable[[Call], Reading], call: Call) -> Future[Reading]:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(
+                    max_workers=1,
+                    # a fork would copy the locks of our threads
+                    mp_context=multiprocessing.get_context("spawn"),
+                    initializer=_prepare_process,
+                )
+            return self._pool.submit(job, call)
+
+
+def _prepare_process() -> None:
+    os.nice(NICENESS)
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C hits the group; the app ends us
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """An executor's process would wait for ever for work from a parent that was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,12 +1,12 @@
 """The facts that a memory knows: their outlines, and which of them a claim is compared with.
 
 Most facts of a memory need not be taken apart for a call, however many there are: only those with
-the claim's attribute, and those that share most words with it.
+the claim's attribute, and those that share most words with it. Their words are the terms that are
+indexed for search.
 """
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from aftercall.english.words import vocabulary
@@ -16,110 +16,89 @@ from aftercall.memory.claims import (
     EMPTY_WORDS,
     SAME_WORD,
     Claim,
-    look_up_again,
     read_claim,
     read_secret_claim,
 )
 from aftercall.memory.subject import CALLER
-from aftercall.memory.wording import COUNTED, SPEAKERS
+from aftercall.memory.words import COUNTED, SPEAKERS, make_term, to_terms
 from aftercall.model.facts import Fact
 
 MAX_COMPARED = 100  # facts that share words with a claim, the likest first
 SHARED = 0.7  # of the words of the shorter one
-START_LETTERS = 3  # of a word; they stay when it is stemmed
-_DISLIKES = vocabulary(
-    "hate hates dislike dislikes loathe loathes detest detests stand bear"
+_DISLIKES = frozenset(
+    map(make_term, ("hate", "dislike", "loathe", "detest", "stand", "bear"))
 )
-_ENDINGS = vocabulary("s m d ll re ve t")
-_NO_WORDS = EMPTY_WORDS | DAY_WORDS | COUNTED | SPEAKERS | _ENDINGS
-_WORD = re.compile(r"[^\W\d_][^\W_]*")
-_PIECE = re.compile(r"[^\W_]+")
-_NOT = re.compile(
-    r"n['’]t\b|\b(?:do|does|did|is|are|was|ca|wo|would|could|should|have|has)nt\b"
-)
+_ENDINGS = vocabulary("s m d ll re ve t don doesn didn isn aren wasn haven hasn shan")
+_NO_TERMS = frozenset(
+    map(make_term, EMPTY_WORDS | DAY_WORDS | COUNTED | SPEAKERS | _ENDINGS)
+) - {make_term("use")}  # "used" says nothing, "use" does
+_SAME_TERM = {make_term(form): make_term(word) for form, word in SAME_WORD.items()}
 
 
 class FactOutline(NamedTuple):
-    """The columns of a known fact that tell whether it must be compared."""
+    """What of a known fact tells whether it must be compared. A secret has no `terms`."""
 
     id: str
-    content: str
-    visibility: str
     is_active: bool
     identity: str
     matching: str | None
     dispute: str | None
+    terms: str | None
+
+
+def outline_fact(fact: Fact) -> FactOutline:
+    return FactOutline(
+        id=fact.id,
+        is_active=fact.is_active,
+        identity=fact.identity,
+        matching=fact.matching,
+        dispute=fact.dispute,
+        terms=None if fact.is_secret else to_terms(fact.content),
+    )
 
 
 class CandidateIndex:
-    """What says the same in the very same words is found by its identity, not here.
-
-    Words are indexed by their beginnings: to stem every word of a memory takes longer than the rest
-    of a comparison.
-    """
+    """What says the same in the very same words is found by its identity, not here."""
 
     def __init__(self) -> None:
-        self._by_start: dict[str, list[str]] = defaultdict(list)
+        self._by_term: dict[str, list[str]] = defaultdict(list)
         self._by_attribute: dict[str, list[str]] = defaultdict(list)
-        self._pieces: dict[str, set[str]] = {}
-        self._stems: dict[str, set[str]] = {}
+        self._lengths: dict[str, int] = {}
         self._always: list[str] = []
 
     def add(self, known: FactOutline) -> None:
-        if known.visibility == "secret":
-            # Its words are not kept: it is compared with everything.
+        terms = _read_terms(known.terms or "")
+        self._lengths[known.id] = len(terms)
+        if not terms:
             self._always.append(known.id)
-            return
-        text = known.content.lower()
-        if "n" in text:
-            text = _NOT.sub("", text)
-        pieces = set(_WORD.findall(text)) - _NO_WORDS
-        if not _DISLIKES.isdisjoint(pieces):
-            pieces.add("like")
-        self._pieces[known.id] = pieces
-        if not pieces:
-            self._always.append(known.id)
-        for start in {_find_start(piece) for piece in pieces}:
-            self._by_start[start].append(known.id)
-        if known.matching:
+        for term in terms:
+            self._by_term[term].append(known.id)
+        if known.matching and known.terms is not None:
             self._by_attribute[_find_handle(known.matching)].append(known.id)
 
     def find(self, claim: Claim) -> set[str]:
-        if not any(map(_has_letter, claim.words)):
-            # Figures alone: they may be known in words.
-            return {*self._pieces, *self._always}
-        told = claim.words | claim.names | claim.denied
-        words = set(filter(_has_letter, _split(told)))
+        if not _split(claim.words):  # figures alone: they may be known in words
+            return set(self._lengths)
+        terms = _split(claim.words | claim.names | claim.denied)
         # What hints at a change may name only the value that is known.
         share = 0.0 if claim.hints else SHARED
-        found = set(self._list_likest(words, share))
+        found = {
+            fact_id
+            for fact_id, count in self._count(terms).most_common(MAX_COMPARED)
+            if count >= share * min(len(terms), self._lengths[fact_id])
+        }
         if claim.matching:
             found.update(self._by_attribute.get(_find_handle(claim.matching), ()))
         return found.union(self._always)
 
-    def _list_likest(self, words: set[str], share: float) -> Iterator[str]:
-        for fact_id, count in self.count_shared(words).most_common(MAX_COMPARED):
-            least = share * min(len(words), len(self._pieces[fact_id]))
-            # Few share the beginnings of the words: only those are asked for the words themselves.
-            if count >= least and len(words & self._get_stems(fact_id)) >= least:
-                yield fact_id
+    def list_holding(self, words: Collection[str]) -> list[str]:
+        """The facts that hold all of these words."""
+        shared = self._count(_split(words)).items()
+        return [fact_id for fact_id, count in shared if count == len(words)]
 
-    def count_shared(self, words: Iterable[str]) -> Counter[str]:
-        """How many words with the beginning of one of these each fact holds."""
-        starts = {_find_start(word) for word in words}
-        return Counter(
-            fact_id for start in starts for fact_id in self._by_start.get(start, ())
-        )
-
-    def holds(self, fact_id: str, words: Collection[str]) -> bool:
-        """Whether a fact holds all of these words; they are stems."""
-        return self._get_stems(fact_id).issuperset(words)
-
-    def _get_stems(self, fact_id: str) -> set[str]:
-        if fact_id not in self._stems:
-            pieces = self._pieces[fact_id]
-            self._stems[fact_id] = {look_up_again(piece).stem for piece in pieces}
-        return self._stems[fact_id]
+    def _count(self, terms: Iterable[str]) -> Counter[str]:
+        """How many of these terms each fact holds."""
+        return Counter(one for term in terms for one in self._by_term.get(term, ()))
 
 
 class KnownFacts:
@@ -140,21 +119,16 @@ class KnownFacts:
         self._open_secret = open_secret
         self._ids: set[str] = set()
         self._claims: dict[str, Claim | None] = {}
-        # Facts of this call have a separate index, so that a claim is looked up only once among
-        # the known ones.
         self._index = CandidateIndex()
-        self._new_index = CandidateIndex()
-        self._found: dict[int, tuple[Claim, set[str]]] = {}
         for outline in outlines:
-            self._add_outline(outline, self._index)
+            self._add_outline(outline)
 
     def add(self, fact: Fact, claim: Claim) -> None:
         self.facts[fact.id] = fact
         self._claims[fact.id] = claim
-        outline = FactOutline(*(getattr(fact, name) for name in FactOutline._fields))
-        self._add_outline(outline, self._new_index)
+        self._add_outline(outline_fact(fact))
 
-    def _add_outline(self, known: FactOutline, index: CandidateIndex) -> None:
+    def _add_outline(self, known: FactOutline) -> None:
         self._ids.add(known.id)
         if known.dispute:
             self.disputes[known.dispute].add(known.id)
@@ -162,7 +136,7 @@ class KnownFacts:
             self.by_identity[known.identity] = known.id
         else:
             self.retired_by_identity[known.identity].add(known.id)
-        index.add(known)
+        self._index.add(known)
 
     def find(self, fact_id: str | None) -> Fact | None:
         return (
@@ -196,29 +170,20 @@ class KnownFacts:
             self.facts.update((fact.id, fact) for fact in self._fetch_facts(wanted))
 
     def find_candidates(self, claim: Claim) -> set[str]:
-        """Among the facts that were known before this call."""
-        if id(claim) not in self._found:
-            self._found[id(claim)] = claim, self._index.find(claim)
-        return self._found[id(claim)][1]
+        return self._index.find(claim)
 
     def list_near(self, claim: Claim, identity: str) -> list[tuple[str, Claim]]:
         """Facts that may be the same or replaced, retired ones of the same identity too."""
-        ids = self.find_candidates(claim) | self._new_index.find(claim)
-        ids |= self.retired_by_identity.get(identity, set())
-        self.fetch(ids)
-        claims = [(fact_id, self.get_claim(fact_id)) for fact_id in sorted(ids)]
-        return [(fact_id, claim) for fact_id, claim in claims if claim is not None]
+        near = self.find_candidates(claim)
+        return self._list_claims(near | self.retired_by_identity.get(identity, set()))
 
     def list_mentions(self, words: Collection[str]) -> list[tuple[str, Claim]]:
         """Facts that hold all of these words."""
-        ids = [
-            fact_id
-            for index in (self._index, self._new_index)
-            for fact_id in index.count_shared(words)
-            if index.holds(fact_id, words)
-        ][:MAX_COMPARED]
-        self.fetch(ids)
-        claims = [(fact_id, self.get_claim(fact_id)) for fact_id in ids]
+        return self._list_claims(self._index.list_holding(words)[:MAX_COMPARED])
+
+    def _list_claims(self, fact_ids: Collection[str]) -> list[tuple[str, Claim]]:
+        self.fetch(fact_ids)
+        claims = ((fact_id, self.get_claim(fact_id)) for fact_id in sorted(fact_ids))
         return [(fact_id, claim) for fact_id, claim in claims if claim is not None]
 
     def get_claim(self, fact_id: str) -> Claim | None:
@@ -236,24 +201,18 @@ class KnownFacts:
             return None
 
 
-def _has_letter(word: str) -> bool:
-    return any(map(str.isalpha, word))
+def _read_terms(terms: str) -> set[str]:
+    """The terms of a fact that carry meaning, as a claim would name them."""
+    found = {_SAME_TERM.get(term, term) for term in terms.split()} - _NO_TERMS
+    if not _DISLIKES.isdisjoint(found):
+        found.add("like")
+    return {term for term in found if not term[0].isdecimal()}
 
 
-def _split(words: Iterable[str]) -> Iterator[str]:
-    """The stems of what may be written apart: "jean-luc", "bill@example.com"."""
-    for word in words:
-        if word.isalnum():
-            yield word
-        else:
-            yield from (look_up_again(part).stem for part in _PIECE.findall(word))
-
-
-def _find_start(word: str) -> str:
-    word = SAME_WORD.get(word, word)
-    if len(word) <= START_LETTERS + 1:  # its end may be an ending: "bus"
-        word = look_up_again(word).stem
-    return word[:START_LETTERS]
+def _split(words: Iterable[str]) -> set[str]:
+    """Of words that may be written apart: "jean-luc", "bill@example.com"."""
+    parts = " ".join(words).split()
+    return {part for part in parts if not part[0].isdecimal()}
 
 
 def _find_handle(matching: str) -> str:

@@ -12,8 +12,7 @@ from typing import NamedTuple
 from aftercall.english.words import by_form, vocabulary
 from aftercall.memory.attributes import AttributeReader, Statement
 from aftercall.memory.subject import Subject, find_role
-from aftercall.memory.wording import fold, plain, tokens
-from aftercall.memory.words import stem
+from aftercall.memory.words import fold, make_term, plain, split_words, tokens
 
 SAME_WORD = by_form(
     {
@@ -221,13 +220,12 @@ Lookup = Callable[[str], ClaimWord]
 
 def look_up(word: str) -> ClaimWord:
     same = canonical(word)
-    number = _NUMBER.fullmatch(word)
-    return ClaimWord(
-        stem(same),
-        _DAYS.get(word),
-        _shorten_number(word) if number else None,
-        word in EMPTY_WORDS or same in EMPTY_WORDS,
-    )
+    number = _shorten_number(word) if _NUMBER.fullmatch(word) else None
+    is_empty = word in EMPTY_WORDS or same in EMPTY_WORDS
+    term = same
+    if not is_empty and number is None:
+        term = " ".join(map(make_term, split_words(same))) or same
+    return ClaimWord(term, _DAYS.get(word), number, is_empty)
 
 
 look_up_again = lru_cache(maxsize=32_768)(look_up)

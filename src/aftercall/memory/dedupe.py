@@ -27,6 +27,8 @@ from aftercall.model.reading import Category
 Verdict = Literal["same", "update", "disputed", "different"]
 SubjectMatch = Literal["same", "unclear", "other"]
 
+_REPEATED: tuple[Verdict, ...] = ("same",)
+_BEST_FIRST: tuple[Verdict, ...] = ("same", "update", "disputed")
 ALIKE = 0.75  # share of all words that two wordings of one thing have in common
 ALIKE_BUT_FOR_A_VALUE = 0.8
 RELATED = 0.2
@@ -34,7 +36,9 @@ DISPUTABLE = 0.5  # share of the shorter sentence's words that the other one rep
 MAX_OPENING_WORDS = 5  # of a subject; more are not one
 MIN_SHARED_WORDS = 2  # in a dispute about a value or a denial
 _IT = re.compile(r"(?:(?:no|sorry|and|but) )*(?:it|that) is\b")
-_HABITS = frozenset({"drink", "eat", "take", "have", "us", "plai"})
+_HABITS = frozenset(
+    look_up(word).stem for word in ("drink", "eat", "take", "have", "use", "play")
+)
 _WISHES = ("best time", "contact")  # told by one word of many
 _BOUNDS = frozenset({"at", "until", "till", "before", "after", "from", "since", "by"})
 # each stands for itself: a second one is another one
@@ -65,24 +69,21 @@ def find_best(
 ) -> tuple[Verdict, str | None]:
     """The known fact that `new` repeats, else replaces, else disputes; the likest of several."""
     known = tuple(known)
-    found: dict[Verdict, list[tuple[float, str, Claim]]] = {}
+    found: dict[Verdict, list[tuple[float, str]]] = {}
+    meant = set[str]()
     for fact_id, claim in known:
         verdict = compare(new, claim, category)
         if verdict == "update" and not _is_told_apart(new, claim, known):
             verdict = "disputed"
+        if verdict == "update" and claim.matching:
+            meant.add(claim.matching)
         score = _likeness(new.everything, claim.everything)
-        found.setdefault(verdict, []).append((score, fact_id, claim))
-    if "same" in found:
-        return "same", max(found["same"])[1]
-    updated = found.get("update", [])
-    meant = {claim.statement.key for _, _, claim in updated if claim.statement}
+        found.setdefault(verdict, []).append((score, fact_id))
     # "It's Lisbon now, not Porto", where two are known to live in Porto.
     is_unclear = not new.statement and _IT.match(new.text) and len(meant) > 1
-    if updated and not is_unclear:
-        return "update", max(updated, key=lambda one: one[:2])[1]
-    disputed = [*updated, *found.get("disputed", [])]
-    if disputed and not is_unclear:
-        return "disputed", max(disputed, key=lambda one: one[:2])[1]
+    for best in _REPEATED if is_unclear else _BEST_FIRST:
+        if best in found:
+            return best, max(found[best])[1]
     return "different", None
 
 
@@ -123,8 +124,6 @@ def match_subjects(
 def _has_other_subject(new: Claim, known: Claim, *, is_named: bool) -> bool:
     """Other persons, another attribute, another case, or something that comes in addition."""
     if new.kin and known.kin and new.kin.isdisjoint(known.kin):
-        return True
-    if new.kin == known.kin and _speak_of_two(new, known):
         return True
     if not new.hints and (new.adds or _differ(new.days, known.days)):
         return True

@@ -130,6 +130,8 @@ def _local(instant: datetime, zone: tzinfo) -> str:
 
 
 class DocumentStore:
+    """The pages of calls and the documents of clients."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -242,6 +244,8 @@ _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 
 
 class RememClient:
+    """Sends documents to a Remem server."""
+
     def __init__(
         self, settings: RememSettings, transport: httpx2.BaseTransport | None = None
     ) -> None:

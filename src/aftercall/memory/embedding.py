@@ -60,6 +60,8 @@ class _Answer(BaseModel):
 
 
 class OpenAIEmbedder:
+    """Vectors from an OpenAI-style server."""
+
     def __init__(
         self,
         provider: str,

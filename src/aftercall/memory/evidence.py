@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cache
 
 from aftercall.memory.claims import Claim, content_words, look_up, read_plain
-from aftercall.memory.wording import plain
+from aftercall.memory.words import plain
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Visibility
 

@@ -32,7 +32,8 @@ from aftercall.memory.visibility import (
 )
 from aftercall.model.calls import Call
 from aftercall.model.facts import Extraction, MemoryKey
-from aftercall.model.reading import FactDraft, ReadingTrace
+from aftercall.model.reading import FactDraft
+from aftercall.model.steps import ReadingTrace
 from aftercall.model.turns import BRIEFED_EVENT
 from aftercall.settings import Settings
 
@@ -41,6 +42,8 @@ NO_MEMORY_REASON = "this caller has no memory"
 
 @dataclass(frozen=True)
 class FilteredDrafts:
+    """The drafts that are kept, and how many are not."""
+
     accepted: tuple[AcceptedDraft, ...]
     refused: int
     dropped: int
@@ -48,6 +51,8 @@ class FilteredDrafts:
 
 @dataclass(frozen=True)
 class Extractor:
+    """Reads the facts out of a sealed call and writes them to memory."""
+
     settings: Settings
     store: FactStore
     clock: Clock

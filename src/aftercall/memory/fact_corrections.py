@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from aftercall.clock import format_instant, parse_instant
 from aftercall.db.corrections import DECISION, Correction
 from aftercall.errors import RefusedInput, SecretUnreadable
 from aftercall.memory.claims import Claim, read_claim, read_secret_claim
@@ -21,7 +22,8 @@ from aftercall.memory.ledger import (
 )
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Fact
-from aftercall.model.reading import Category, FactDraft, ReadingTrace
+from aftercall.model.reading import Category, FactDraft
+from aftercall.model.steps import ReadingTrace
 
 BY_A_PERSON = ReadingTrace("a person")
 MAX_FACT_CHARS = 1000
@@ -182,8 +184,32 @@ def restore_fact(
     return _to_decision(fact, others, replace(correction, old="retired"), both=True)
 
 
+def retire_fact(
+    ledger: FactLedger, fact_id: str, at: datetime, correction: Correction
+) -> Correction:
+    """It was true until then. What the caller says after this decision is new."""
+    fact = ledger.known.require(fact_id)
+    if not fact.is_active:
+        raise RefusedInput("fact", f"{fact_id} is retired already")
+    if fact.dispute:
+        raise RefusedInput("fact", f"{fact_id} is disputed: settle that first")
+    ledger.retire(fact_id, None, at)
+    ledger.reindexed.add(fact_id)
+    decided = _to_decision(fact, [], correction, both=False)
+    until = {"until": format_instant(at)}
+    said = f"no longer true since {at:%Y-%m-%d}"
+    return replace(
+        decided, old=fact.content, new=said, details=(decided.details or {}) | until
+    )
+
+
 def apply_decisions(ledger: FactLedger) -> None:
-    """What a person decided between facts counts again when their calls are read again."""
+    """What a person decided about facts counts again when their calls are read again."""
+    newest = {decision.key: decision for decision in ledger.decisions}
+    for decision in newest.values():
+        fact = decision.until and _find_said(ledger, decision.key, decision.at)
+        if fact and fact.is_active and not fact.dispute:
+            ledger.retire(fact.id, None, parse_instant(decision.until))
     for decision in ledger.decisions:
         for other in (decision.details or {})["others"]:
             first = _find_said(ledger, decision.key, decision.at)
@@ -223,8 +249,14 @@ def is_decided(ledger: FactLedger, one: Fact, other: Fact) -> bool:
 
 
 def reopen_decision(ledger: FactLedger, decision: Correction) -> None:
-    """The facts are disputed again."""
+    """The facts are disputed again, or the fact holds again."""
     first = ledger.known.by_identity.get(decision.key)
+    if decision.until and not first:
+        for fact_id in sorted(ledger.known.retired_by_identity.get(decision.key, ())):
+            fact = ledger.known.get(fact_id)
+            if fact.superseded_by is None and not fact.never_true:
+                ledger.restore(fact_id)
+                return
     for identity in (decision.details or {})["others"]:
         retired = ledger.known.retired_by_identity.get(identity, set())
         for fact_id in sorted(retired):

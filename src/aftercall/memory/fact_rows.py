@@ -7,20 +7,20 @@ search finds what memory holds.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from aftercall.db.corrections import DECISION, list_chains
+from aftercall.db.corrections import DECISION, list_memory_chains
 from aftercall.db.statements import InValues, PreparedStatement, insert_into, lock_name
-from aftercall.db.tables import fact_occurrences, facts
+from aftercall.db.tables import fact_occurrences, facts, passages
 from aftercall.faults import fault_point
-from aftercall.memory import passage_store
-from aftercall.memory.candidates import FactOutline
-from aftercall.memory.ledger import FactLedger
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Fact, MemoryKey, Occurrence
 from aftercall.model.passages import Passage
+
+if TYPE_CHECKING:  # loaded by who writes: to list facts takes no reading of English
+    from aftercall.memory.ledger import FactLedger
 
 # the count is always taken from the occurrences
 _NOT_UPDATED = ("id", "occurrence_count")
@@ -36,13 +36,6 @@ _UPDATE = PreparedStatement(
     )
 )
 _INSERT = PreparedStatement(insert(facts))
-_OUTLINES = PreparedStatement(
-    select(*(facts.c[name] for name in FactOutline._fields))
-    .where(
-        facts.c.agent_id == bindparam("agent_id"), facts.c.caller == bindparam("caller")
-    )
-    .order_by(facts.c.id)
-)
 _BY_ID = PreparedStatement(select(facts).where(InValues(facts.c.id, "ids")))
 _KNOWN_OCCURRENCES = PreparedStatement(
     select(
@@ -70,6 +63,17 @@ def _insert_occurrences(dialect: str) -> PreparedStatement:
     )
 
 
+@cache
+def _select_outlines(names: tuple[str, ...]) -> PreparedStatement:
+    is_key = facts.c.agent_id == bindparam("agent_id")
+    is_key &= facts.c.caller == bindparam("caller")
+    columns = (facts.c[name] for name in names)
+    with_terms = select(*columns, passages.c.terms).outerjoin(
+        passages, passages.c.ref == facts.c.id
+    )
+    return PreparedStatement(with_terms.where(is_key).order_by(facts.c.id))
+
+
 def to_fact(row: Sequence[Any]) -> Fact:
     values = dict(zip(facts.c.keys(), row, strict=True))
     key = MemoryKey(values.pop("agent_id"), values.pop("caller"))
@@ -90,23 +94,25 @@ def list_occurrences(connection: Connection, fact_id: str) -> list[Occurrence]:
     return [Occurrence(**row._mapping) for row in connection.execute(query)]
 
 
-def open_ledger(connection: Connection, key: MemoryKey, vault: Vault) -> FactLedger:
+def open_ledger(connection: Connection, key: MemoryKey, vault: Vault) -> "FactLedger":
     """Locks the memory until the transaction ends."""
+    from aftercall.memory.candidates import FactOutline
+    from aftercall.memory.ledger import FactLedger
+
     lock_name(connection, *key)
-    outlines = map(FactOutline._make, _OUTLINES.fetch(connection, key._asdict()))
+    rows = _select_outlines(FactOutline._fields[:-1]).fetch(connection, key._asdict())
+    outlines = map(FactOutline._make, rows)
     ledger = FactLedger(
         key, outlines, lambda fact_ids: fetch_facts(connection, fact_ids), vault
     )
-    agent_id, caller = key
-    things = ("fact", DECISION)
-    chains = list_chains(connection, agent_id, things, caller=caller)
+    chains = list_memory_chains(connection, *key)
     ledger.corrections = [chain for chain in chains if chain[0].what == "fact"]
     decided = [one for chain in chains for one in chain if one.what == DECISION]
     ledger.decisions = sorted(decided, key=lambda one: one.id)
     return ledger
 
 
-def save_ledger(connection: Connection, ledger: FactLedger, vault: Vault) -> None:
+def save_ledger(connection: Connection, ledger: "FactLedger", vault: Vault) -> None:
     created = set(ledger.created)
     changed = [ledger.facts[fact_id] for fact_id in sorted(ledger.changed - created)]
     if changed:
@@ -142,6 +148,8 @@ def update_facts(connection: Connection, changed: Iterable[Fact], vault: Vault) 
 
 def reindex_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
     """After some occurrences were deleted: count and index these facts by the others."""
+    from aftercall.memory import passage_store
+
     if not fact_ids:
         return
     _COUNT_OCCURRENCES.execute(connection, {"ids": fact_ids})
@@ -161,7 +169,7 @@ def reindex_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
 
 def _add_occurrences(
     connection: Connection,
-    ledger: FactLedger,
+    ledger: "FactLedger",
     said: Mapping[OccurrenceKey, Occurrence],
     vault: Vault,
 ) -> list[Occurrence]:
@@ -199,24 +207,28 @@ def _seal_occurrences(
 
 
 def _add_passages(
-    connection: Connection, ledger: FactLedger, added: Iterable[Occurrence]
+    connection: Connection, ledger: "FactLedger", added: Iterable[Occurrence]
 ) -> None:
-    passages = []
+    from aftercall.memory import passage_store
+
+    said = []
     retired = dict.fromkeys(ledger.retired)
     for item in added:
         fact = ledger.facts[item.fact_id]
         if not fact.is_secret:
-            passages.append(_to_passage(fact, item))
+            said.append(_to_passage(fact, item))
         if not fact.is_active:
             retired[fact.id] = None
-    if passages:
-        passage_store.record_mentions(connection, passages)
+    if said:
+        passage_store.record_mentions(connection, said)
     open_ids = [one for one in retired if not ledger.facts[one].is_secret]
     if open_ids:
         passage_store.retire_facts(connection, open_ids)
 
 
 def _delete_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
+    from aftercall.memory import passage_store
+
     passage_store.remove_facts(connection, fact_ids)
     for column in (fact_occurrences.c.fact_id, facts.c.id):
         connection.execute(delete(column.table).where(column.in_(fact_ids)))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta, tzinfo
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -22,9 +22,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from aftercall.clock import format_instant, parse_instant
+from aftercall.clock import Clock, format_instant, parse_instant
 from aftercall.db.connect import Database
 from aftercall.db.corrections import Correction
+from aftercall.db.event_log import LoggedEvent, write_events
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import InValues, PreparedStatement, insert_into
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
@@ -36,11 +37,13 @@ from aftercall.memory.fact_rows import (
     save_ledger,
     to_fact,
 )
-from aftercall.memory.ledger import FactLedger
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Extraction, Fact, Gist, MemoryKey, Occurrence
 from aftercall.model.passages import Passage, SearchHit
 from aftercall.model.reading import Category, KnownFact, Visibility
+
+if TYPE_CHECKING:
+    from aftercall.memory.ledger import FactLedger
 
 T = TypeVar("T")
 Write = Callable[[Connection], None]
@@ -86,24 +89,29 @@ class FactFilter:
     limit: int = 100
     after: str = ""
     include_group: bool = False
+    is_newest_first: bool = False
 
 
 class FactStore:
+    """Facts as other parts ask for them: lists, one fact with its history, changes by people."""
+
     def __init__(
         self,
         database: Database,
         vault: Vault,
-        list_others: Callable[[str], Sequence[str]] = lambda _: (),
+        list_others: Callable[[str], Sequence[str]],
+        clock: Clock,
     ) -> None:
         """`list_others` gives the other agents of an agent's group."""
         self._database = database
         self._list_others = list_others
+        self._clock = clock
         self.vault = vault
 
     def update(
         self,
         key: MemoryKey,
-        work: Callable[[FactLedger], T],
+        work: "Callable[[FactLedger], T]",
         also: Callable[[Connection, T], None] = lambda connection, done: None,
     ) -> T:
         """Run `work` on one memory as its only writer; `also` writes in the same transaction."""
@@ -119,7 +127,7 @@ class FactStore:
     def _update_once(
         self,
         key: MemoryKey,
-        work: Callable[[FactLedger], T],
+        work: "Callable[[FactLedger], T]",
         also: Callable[[Connection, T], None],
     ) -> T:
         with self._database.write() as connection:
@@ -128,10 +136,24 @@ class FactStore:
             save_ledger(connection, ledger, self.vault)
             for agent_id in (key.agent_id, *self._list_others(key.agent_id)):
                 invalidate_briefing(connection, agent_id, key.caller)
+            self._write_events(connection, ledger)
             also(connection, done)
             fault_point("facts.before_commit")
         fault_point("facts.after_commit")
         return done
+
+    def _write_events(self, connection: Connection, ledger: "FactLedger") -> None:
+        """Tells new, changed and dropped facts; not one that was only said again."""
+        call_ids = {said.fact_id: said.call_id for said in ledger.occurrences}
+        now, key = self._clock.now(), ledger.key
+        told = sorted({*ledger.created, *ledger.told, *ledger.dropped})
+        write_events(
+            connection,
+            [
+                LoggedEvent("fact.changed", fact_id, now, *key, call_ids.get(fact_id))
+                for fact_id in told
+            ],
+        )
 
     def list_dispute(self, fact: Fact) -> list[Fact]:
         """The facts of its dispute, newest first; empty if there is none."""
@@ -183,7 +205,12 @@ class FactStore:
         return kept
 
     def page(self, wanted: FactFilter) -> list[Fact]:
-        query = select(facts).where(facts.c.id > wanted.after).order_by(facts.c.id)
+        is_newest_first, fact_id = wanted.is_newest_first, facts.c.id
+        order = fact_id.desc() if is_newest_first else fact_id.asc()
+        query = select(facts).order_by(order)
+        if wanted.after:
+            is_older, is_later = fact_id < wanted.after, fact_id > wanted.after
+            query = query.where(is_older if is_newest_first else is_later)
         if wanted.key and wanted.include_group:
             query = query.where(self._is_in_memory_or_group(wanted.key))
         elif wanted.key:

@@ -14,7 +14,7 @@ from pathlib import Path
 from aftercall.clock import EARLIEST
 from aftercall.db.statements import chunked
 from aftercall.errors import ConfigError, NotFound, RefusedInput
-from aftercall.memory.wording import tokens
+from aftercall.memory.words import tokens
 from aftercall.model.calls import IMPORTED, Call, parse_call
 from aftercall.settings import Settings
 

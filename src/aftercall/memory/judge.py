@@ -14,8 +14,12 @@ from threading import Lock, Thread
 from typing import Literal, Protocol, cast, get_args
 
 from aftercall.errors import ModelUnavailable
-from aftercall.llm.model.client import ModelClient, choose_model
-from aftercall.llm.model.completion import CompletionClient, ask_question
+from aftercall.llm.model.client import (
+    CompletionClient,
+    ModelClient,
+    ask_question,
+    choose_model,
+)
 from aftercall.llm.model.questions import JUDGE, fence
 from aftercall.log import get_logger
 from aftercall.memory.claims import read_claim

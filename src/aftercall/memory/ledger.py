@@ -28,16 +28,25 @@ from aftercall.memory.evidence import AcceptedDraft
 from aftercall.memory.vault import Vault
 from aftercall.memory.visibility import LEVELS
 from aftercall.model.facts import Fact, MemoryKey, Occurrence
-from aftercall.model.reading import FactDraft, ReadingTrace, Visibility
+from aftercall.model.reading import FactDraft, Visibility
+from aftercall.model.steps import ReadingTrace
 
 if TYPE_CHECKING:
     from aftercall.db.corrections import Correction
 
 RecordOutcome = Literal["new", "update", "again"]
+# a change of these is told to programs elsewhere
+TOLD_FIELDS = ("content", "visibility", "is_active", "superseded_by", "dispute")
 CORRECTED_BY_KEY = "corrected_by"  # in metadata: the correction that counts
 
 
 class FactLedger:
+    """One caller's facts while one call is read into them.
+
+    Every draft ends as new, said again, an update or a dispute. Nothing is written here:
+    `fact_rows.py` writes what changed, in one transaction.
+    """
+
     def __init__(
         self,
         key: MemoryKey,
@@ -54,6 +63,7 @@ class FactLedger:
         self.changed: set[str] = set()
         self.retired: list[str] = []
         self.reindexed: set[str] = set()
+        self.told: set[str] = set()
         self.dropped: list[str] = []
         self.occurrences: list[Occurrence] = []
         self.vault = vault
@@ -119,7 +129,7 @@ class FactLedger:
                 one for one in others if self.facts[one].valid_from <= fact.valid_from
             ]
             for one in others.difference(earlier):
-                self._retire(one, fact_id, fact.valid_from, never_true=True)
+                self.retire(one, fact_id, fact.valid_from, never_true=True)
             self._join_chains(earlier, fact_id)
         return self.facts[fact_id]
 
@@ -276,7 +286,7 @@ class FactLedger:
         past = {one.id: one for one in self._list_chain(self.facts[holds].supersedes)}
         for fact_id in earlier:
             past |= {one.id: one for one in self._list_chain(fact_id)}
-            self._retire(fact_id, holds, self.facts[holds].valid_from)
+            self.retire(fact_id, holds, self.facts[holds].valid_from)
         ordered = sorted(past.values(), key=lambda one: (one.valid_from, one.id))
         for before, after in pairwise([*(one.id for one in ordered), holds]):
             until = self.facts[after].valid_from
@@ -313,10 +323,10 @@ class FactLedger:
         elif found.claim.is_correction:
             # It never was as it had been said: what is said now held from the beginning.
             new = self._add(found, manner, supersedes=known, valid_from=old.valid_from)
-            self._retire(known, new, old.valid_from, never_true=True)
+            self.retire(known, new, old.valid_from, never_true=True)
         else:
             new = self._add(found, manner, supersedes=known)
-            self._retire(known, new, at)
+            self.retire(known, new, at)
 
     def _insert_before(self, later: Fact, found: AcceptedDraft, manner: str) -> None:
         """Insert a fact that was said before the present one into the past of its chain."""
@@ -340,13 +350,14 @@ class FactLedger:
         if self.known.find(earlier) is not None:
             self.change(str(earlier), superseded_by=new, valid_until=found.evidence.at)
 
-    def _retire(
-        self, fact_id: str, by: str, at: datetime, *, never_true: bool = False
+    def retire(
+        self, fact_id: str, by: str | None, at: datetime, *, never_true: bool = False
     ) -> None:
+        """It held until then; without `by`, nothing replaces it."""
         fact = self.facts[fact_id]
         self.known.by_identity.pop(fact.identity, None)
         self.known.retired_by_identity[fact.identity].add(fact_id)
-        if fact.dispute:
+        if fact.dispute and by:
             self._pass_dispute(fact, by)
         self.change(
             fact_id,
@@ -430,8 +441,11 @@ class FactLedger:
         )
 
     def change(self, fact_id: str, **values: object) -> None:
-        self.facts[fact_id] = replace(self.known.get(fact_id), **values)  # type: ignore[arg-type]
+        before = self.known.get(fact_id)
+        after = self.facts[fact_id] = replace(before, **values)  # type: ignore[arg-type]
         self.changed.add(fact_id)
+        if any(getattr(before, name) != getattr(after, name) for name in TOLD_FIELDS):
+            self.told.add(fact_id)
 
 
 def hash_identity(claim: Claim, vault: Vault) -> str:

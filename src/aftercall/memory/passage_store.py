@@ -6,7 +6,6 @@ Every function writes inside the transaction it is given, so a fact and its pass
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
@@ -20,7 +19,7 @@ from aftercall.english.masking import ValueMask
 from aftercall.english.secrets import find_secrets
 from aftercall.english.text import MASK
 from aftercall.memory.ranking import compute_marks
-from aftercall.memory.visibility import to_secrets
+from aftercall.memory.visibility import match_words, to_secrets
 from aftercall.memory.words import to_terms
 from aftercall.model.calls import Call
 from aftercall.model.passages import PAGE_BITS, Kind, Passage
@@ -77,20 +76,16 @@ _NEXT_PAGES = select(passage_pages.next_value()).select_from(
 
 
 def make_passages(
-    call: Call,
-    summary: str = "",
-    secrets: Iterable[str] = (),
-    confided: Iterable[str] = (),
+    call: Call, secrets: Iterable[str] = (), confided: Iterable[str] = ()
 ) -> list[Passage]:
-    """One passage for each turn, and one for the summary if there is one; secrets are masked.
+    """One passage for each turn; secrets are masked.
 
     `secrets` are words from the settings, `confided` words of facts that are kept secret. What the
     rules find to be secret is masked anyway.
     """
     clean = _make_cleaner(call, secrets, confided)
-    made = []
-    for turn in call.turns:
-        passage = Passage(
+    return [
+        Passage(
             kind="turn",
             agent_id=call.agent_id,
             caller=call.caller,
@@ -100,22 +95,15 @@ def make_passages(
             seq=turn.seq,
             speaker=turn.speaker,
         )
-        made.append(passage)
-    if summary:
-        made.append(_to_summary_passage(call, clean(summary)))
-    return made
+        for turn in call.turns
+    ]
 
 
 def make_summary_passage(
     call: Call, summary: str, secrets: Iterable[str] = (), confided: Iterable[str] = ()
 ) -> Passage:
-    return _to_summary_passage(call, _make_cleaner(call, secrets, confided)(summary))
-
-
-def _to_summary_passage(call: Call, summary: str) -> Passage:
-    return Passage(
-        "summary", call.agent_id, call.caller, call.id, summary, call.ended_at
-    )
+    text = _make_cleaner(call, secrets, confided)(summary)
+    return Passage("summary", call.agent_id, call.caller, call.id, text, call.ended_at)
 
 
 def _make_cleaner(
@@ -123,7 +111,7 @@ def _make_cleaner(
 ) -> Callable[[str], str]:
     found = [*find_secrets(call.turns), *to_secrets(confided)]
     mask = ValueMask(secret.value for secret in found)
-    named = _make_pattern(secrets)
+    named = match_words(secrets)
 
     def clean(text: str) -> str:
         masked = mask.apply(text)
@@ -132,16 +120,6 @@ def _make_cleaner(
         return _MASKED.sub(REDACTED_TEXT, masked)
 
     return clean
-
-
-def _make_pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
-    """Matches the words of a secret with anything but letters and figures between them."""
-    patterns = []
-    for secret in secrets:
-        if words := re.findall(r"\w+", secret):
-            phrase = r"\W+".join(map(re.escape, words))
-            patterns.append(rf"(?<!\w){phrase}(?!\w)")
-    return re.compile("|".join(patterns), re.I) if patterns else None
 
 
 def add(connection: Connection, fresh: Iterable[Passage]) -> None:
@@ -215,64 +193,40 @@ def redact_passages(
     return len(changed)
 
 
-@dataclass(frozen=True)
-class _Mentions:
-    """The columns of a fact's passage that change each time the fact is said."""
-
-    n: int
-    mentions: int
-    day: int
-    around: str
-
-    @classmethod
-    def from_passage(cls, n: int, passage: Passage) -> "_Mentions":
-        return cls(
-            n, passage.mentions, passage.at.toordinal(), to_terms(passage.around)
-        )
-
-    def with_mention(self, passage: Passage) -> "_Mentions":
-        words = dict.fromkeys(f"{to_terms(passage.around)} {self.around}".split())
-        around = " ".join(list(words)[:MAX_AROUND_WORDS])
-        day = max(self.day, passage.at.toordinal())
-        return _Mentions(self.n, self.mentions + 1, day, around)
-
-    def to_values(self) -> dict[str, Any]:
-        return {
-            "at_n": self.n,
-            "new_mentions": self.mentions,
-            "new_day": self.day,
-            "new_around": self.around,
-        }
-
-
 def record_mentions(connection: Connection, said: Sequence[Passage]) -> None:
     """Facts as they were said: a fact is one passage, and each mention adds the words around it."""
     refs = dict.fromkeys(str(passage.ref) for passage in said)
-    known = {
-        ref: _Mentions(*rest)
-        for ref, *rest in _MENTIONS.fetch(connection, {"refs": refs})
+    names = ("at_n", "new_mentions", "new_day", "new_around")
+    rows = {
+        ref: dict(zip(names, values, strict=True))
+        for ref, *values in _MENTIONS.fetch(connection, {"refs": refs})
     }
     first: dict[str, Passage] = {}
     later = []
     for passage in said:
         ref = str(passage.ref)
-        if ref in known or ref in first:
+        if ref in rows or first.setdefault(ref, passage) is not passage:
             later.append(passage)
-        else:
-            first[ref] = passage
     numbers = _allocate_pages(connection, len(first))
     if first:
         _insert(connection, zip(numbers, first.values(), strict=True))
     for n, (ref, passage) in zip(numbers, first.items(), strict=True):
-        known[ref] = _Mentions.from_passage(n, passage)
-    changed: dict[str, _Mentions] = {}
+        rows[ref] = {
+            "at_n": n,
+            "new_mentions": passage.mentions,
+            "new_day": passage.at.toordinal(),
+            "new_around": to_terms(passage.around),
+        }
+    changed = {}
     for passage in later:
         ref = str(passage.ref)
-        changed[ref] = changed.get(ref, known[ref]).with_mention(passage)
+        row = changed[ref] = rows[ref]
+        words = f"{to_terms(passage.around)} {row['new_around']}".split()
+        row["new_mentions"] += 1
+        row["new_day"] = max(row["new_day"], passage.at.toordinal())
+        row["new_around"] = " ".join(list(dict.fromkeys(words))[:MAX_AROUND_WORDS])
     if changed:
-        _UPDATE_MENTIONS.execute_many(
-            connection, [each.to_values() for each in changed.values()]
-        )
+        _UPDATE_MENTIONS.execute_many(connection, list(changed.values()))
 
 
 def retire_facts(connection: Connection, fact_ids: Sequence[str]) -> None:

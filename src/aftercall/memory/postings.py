@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 from aftercall.clock import format_instant
-from aftercall.db.columns import LEXEMES
 from aftercall.db.connect import Database, translated_errors
 from aftercall.memory.passage_store import make_scope_token, make_shelf
 from aftercall.model.passages import MatchSigns, Passage, SearchScope
@@ -29,10 +28,15 @@ _POSTINGS_SQLITE = (
     "(SELECT p.n, p.marks FROM passages_fts CROSS JOIN passages p ON p.n = passages_fts.rowid "
     "WHERE passages_fts MATCH ?{}{})"
 )
+# As in the index that the migration makes.
+_LEXEMES = (
+    "array_to_tsvector(array_remove("
+    "string_to_array(shelf || ' ' || terms || ' ' || around, ' '), ''))"
+)
 _POSTINGS_POSTGRES = (
     "SELECT string_agg(CAST(n AS text), ','), "  # noqa: S608 - our own names
     "string_agg(CAST(marks AS text), ',') FROM "
-    f"(SELECT n, marks FROM passages p WHERE {LEXEMES} @@ CAST(%s AS tsquery){{}}{{}}) AS found"
+    f"(SELECT n, marks FROM passages p WHERE {_LEXEMES} @@ CAST(%s AS tsquery){{}}{{}}) AS found"
 )
 
 
@@ -55,6 +59,8 @@ def open_passages(database: Database) -> Iterator["PassageReader"]:
 
 @dataclass(frozen=True)
 class PassageReader:
+    """Reads passages for search from the index of either database."""
+
     run: Callable[[str, tuple[Any, ...]], list[Any]]
     is_postgres: bool
 

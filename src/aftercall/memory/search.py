@@ -30,6 +30,8 @@ MAX_SIMILAR = 20
 
 
 class MemorySearch:
+    """Search over what was said and what is known, within what a caller may hear."""
+
     def __init__(
         self,
         database: Database,

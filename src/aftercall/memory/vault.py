@@ -22,6 +22,8 @@ _NONCE_BYTES = 12
 
 
 class Vault:
+    """Seals secrets before they are written."""
+
     def __init__(self, key: bytes) -> None:
         self._key = key
 

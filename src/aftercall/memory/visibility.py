@@ -10,6 +10,7 @@ from typing import Any
 from aftercall.english.masking import ValueMask
 from aftercall.english.secrets import Secret, find_secrets, make_mask, mask
 from aftercall.english.text import MASK
+from aftercall.english.words import remember
 from aftercall.errors import RefusedInput
 from aftercall.memory.words import to_terms
 from aftercall.model.calls import Call
@@ -17,7 +18,7 @@ from aftercall.model.facts import SHARED_CALLER, MemoryKey
 from aftercall.model.followups import Trust
 from aftercall.model.people import normalise_party
 from aftercall.model.reading import FactDraft, Visibility
-from aftercall.model.turns import Turn
+from aftercall.model.turns import Speaker, Turn
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
 
@@ -117,7 +118,8 @@ def classify(
     levels = [draft.visibility, *(get_level(name, settings) for name in names)]
     if any(has_secret(text, secrets) for text in texts):
         levels.append("secret")
-    if _has_secret_word(draft, settings.secret_words):
+    named = match_words(settings.secret_words)
+    if named and any(map(named.search, texts)):
         levels.append("secret")
     return max(levels, key=LEVELS.index)
 
@@ -174,11 +176,11 @@ def gives_away(text: str, fact: str) -> bool:
     return bool(terms) and len(shared) >= MIN_SHARED_TERM_RATIO * len(terms)
 
 
-def _has_secret_word(draft: FactDraft, words: tuple[str, ...]) -> bool:
-    said = f"{draft.text} {draft.words}".casefold()
-    return any(
-        re.search(rf"\b{re.escape(word.casefold())}\b", said) for word in words if word
-    )
+def match_words(phrases: Iterable[str]) -> re.Pattern[str] | None:
+    """Matches any of the phrases, with anything but letters and figures between their words."""
+    split = [re.findall(r"\w+", phrase) for phrase in phrases]
+    found = [r"\W+".join(map(re.escape, words)) for words in split if words]
+    return re.compile(rf"(?<!\w)(?:{'|'.join(found)})(?!\w)", re.I) if found else None
 
 
 def _is_card(number: str) -> bool:
@@ -194,11 +196,8 @@ def _has_card_number(text: str) -> bool:
 
 def redact_call(call: dict[str, Any], confided: Sequence[str] = ()) -> dict[str, Any]:
     """Mask the secrets in `call_json`; `confided` are words of it that memory holds as secrets."""
-    turns = tuple(
-        Turn.model_construct(seq=seq, speaker=turn["speaker"], text=turn["text"])
-        for seq, turn in enumerate(call["turns"], 1)
-    )
-    mask = _make_mask(turns, confided)
+    said = [(turn["speaker"], turn["text"]) for turn in call["turns"]]
+    mask = _find_mask(tuple(said), tuple(confided))
     masked = [turn | {"text": _redact(turn["text"], mask)} for turn in call["turns"]]
     return call | {"turns": masked, "events": _redact_values(call["events"], mask)}
 
@@ -206,15 +205,28 @@ def redact_call(call: dict[str, Any], confided: Sequence[str] = ()) -> dict[str,
 def redact_turns(
     turns: tuple[Turn, ...], confided: Sequence[str] = ()
 ) -> tuple[Turn, ...]:
-    mask = _make_mask(turns, confided)
+    said = [(turn.speaker, turn.text) for turn in turns]
+    mask = _find_mask(tuple(said), tuple(confided))
+    shown = [(turn, _redact(turn.text, mask)) for turn in turns]
     return tuple(
-        turn.model_copy(update={"text": _redact(turn.text, mask)}) for turn in turns
+        turn if text == turn.text else turn.model_copy(update={"text": text})
+        for turn, text in shown
     )
 
 
-def _make_mask(turns: tuple[Turn, ...], confided: Sequence[str]) -> ValueMask:
+def _find_mask_of(
+    said: tuple[tuple[Speaker, str], ...], confided: tuple[str, ...]
+) -> ValueMask:
+    turns = [
+        Turn.model_construct(seq=seq, speaker=speaker, text=text)
+        for seq, (speaker, text) in enumerate(said, 1)
+    ]
     secrets = (*find_secrets(turns), *to_secrets(confided))
     return ValueMask(secret.value for secret in secrets)
+
+
+# An open page shows the same call every second.
+_find_mask = remember(_find_mask_of, max_answers=8)
 
 
 def _redact_values(value: Any, mask: ValueMask) -> Any:

@@ -1,14 +1,17 @@
-"""Text as terms: the one form in which passages are indexed and queries asked, on both databases.
+"""Words of memory: terms that are indexed and asked for, and wordings in one plain form.
 
-A term is plain ASCII without punctuation, so neither database's own tokeniser has anything left
-to decide. The stemmer is ours for the same reason: SQLite's and Postgres' stemmers differ.
+A term is the one form in which passages are indexed and queries asked, on both databases: plain
+ASCII without punctuation, so neither database's own tokeniser has anything left to decide.
+Stems are made here for the same reason: SQLite's and Postgres' stemmers differ.
 """
 
 import re
 import unicodedata
 from functools import lru_cache
-from itertools import groupby
 
+import snowballstemmer
+
+from aftercall.english.text import ORDINAL_WORDS, TEENS, TENS, UNITS
 from aftercall.english.words import vocabulary
 
 LONGEST_WORD = 40
@@ -16,7 +19,10 @@ LONGEST_WORD = 40
 _PLAIN = re.compile(r"[a-z0-9]+")
 # Scripts written without spaces are indexed letter by letter: there a run of letters is a
 # sentence, not a word.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
 _ANY = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 
 STOP_WORDS = vocabulary(
@@ -34,16 +40,19 @@ STOP_WORDS = vocabulary(
 
 # Forms that no rule leads back, each line ending in the word they belong to.
 _IRREGULAR = """
-went gone go/made make/took taken take/bought buy/saw seen see/got gotten get/gave given give/found find/told tell/said say
-thought think/knew known know/came come/became become/began begun begin/felt feel/left leave/met meet/ran run/kept keep
-held hold/brought bring/taught teach/caught catch/wrote written write/spoke spoken speak/drove driven drive/rode ridden ride
-flew flown fly/ate eaten eat/drank drunk drink/won win/lost lose/sold sell/sent send/spent spend/built build
-broke broken break/chose chosen choose/grew grown grow/drew drawn draw/wore worn wear/sang sung sing/swam swum swim
-slept sleep/fell fallen fall/heard hear/paid pay/understood understand/forgot forgotten forget/woke woken wake
-hid hidden hide/threw thrown throw/stood stand/led lead/fought fight/lent lend/meant mean/dealt deal/shot shoot
-stole stolen steal/struck strike/swore sworn swear/tore torn tear/bitten bite/blew blown blow/froze frozen freeze
-sat sit/hung hang/dug dig/fed feed/fled flee/laid lay/shook shaken shake/shone shine/sank sunk sink/slid slide/stuck stick
-swept sweep/children child/men man/women woman/people person/wives wife/feet foot/teeth tooth/mice mouse
+went gone go/made make/took taken take/bought buy/saw seen see/got gotten get/gave given give
+found find/told tell/said say/thought think/knew known know/came come/became become
+began begun begin/felt feel/left leave/met meet/ran run/kept keep/held hold/brought bring
+taught teach/caught catch/wrote written write/spoke spoken speak/drove driven drive
+rode ridden ride/flew flown fly/ate eaten eat/drank drunk drink/won win/lost lose/sold sell
+sent send/spent spend/built build/broke broken break/chose chosen choose/grew grown grow
+drew drawn draw/wore worn wear/sang sung sing/swam swum swim/slept sleep/fell fallen fall
+heard hear/paid pay/understood understand/forgot forgotten forget/woke woken wake
+hid hidden hide/threw thrown throw/stood stand/led lead/fought fight/lent lend/meant mean
+dealt deal/shot shoot/stole stolen steal/struck strike/swore sworn swear/tore torn tear
+bitten bite/blew blown blow/froze frozen freeze/sat sit/hung hang/dug dig/fed feed/fled flee
+laid lay/shook shaken shake/shone shine/sank sunk sink/slid slide/stuck stick/swept sweep
+children child/men man/women woman/people person/wives wife/feet foot/teeth tooth/mice mouse
 knives knife/better best good/worse worst bad
 """
 _LEMMAS = {
@@ -64,8 +73,7 @@ def split_words(text: str) -> list[str]:
     )
 
 
-@lru_cache(maxsize=65_536)
-def to_term(word: str) -> str:
+def make_term(word: str) -> str:
     """One word as it is indexed: its stem; in another alphabet, its code."""
     word = word[:LONGEST_WORD]
     return (
@@ -73,112 +81,195 @@ def to_term(word: str) -> str:
     )
 
 
+to_term = lru_cache(maxsize=65_536)(make_term)
+"""For texts without secrets: their words are kept."""
+
+
 def to_terms(text: str) -> str:
     """A whole text as it is indexed, in the order of its words."""
     return " ".join(map(to_term, split_words(text)))
 
 
-_VOWELS = frozenset("aeiou")
-
-
-def _read_endings(text: str) -> dict[str, str]:
-    """ "icate>ic": an ending, and the one that takes its place."""
-    return {old: new for old, _, new in (one.partition(">") for one in text.split())}
-
-
-_SECOND = _read_endings(
-    """
-    ational>ate ization>ize iveness>ive fulness>ful ousness>ous tional>tion biliti>ble entli>ent
-    ousli>ous ation>ate alism>al aliti>al iviti>ive enci>ence anci>ance izer>ize alli>al ator>ate
-    logi>log bli>ble eli>e
-    """
-)
-_THIRD = _read_endings(
-    """
-    icate>ic ative> alize>al iciti>ic ical>ic ness> ful>
-    """
-)
-_FOURTH = (
-    *("ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ion", "ism"),
-    *("ate", "iti", "ous", "ive", "ize", "al", "er", "ic", "ou"),
-)
-_DOUBLED = re.compile(r"([^aeiou])\1$")
+_stem = snowballstemmer.stemmer("english").stemWord
 
 
 def stem(word: str) -> str:
-    """The stem of a lower-case English word, after M. F. Porter's algorithm of 1980; words of one or two letters, and other alphabets,
-    stay as they are.
+    """The stem of a lower-case English word; other alphabets stay as they are."""
+    return str(_stem(word)) if word.isascii() else word
+
+
+def _written(*forms: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(pattern), written) for pattern, written in forms)
+
+
+_CONTRACTIONS = _written(
+    (r"\bwon't\b", "will not"),
+    (r"\bcan't\b", "can not"),
+    (r"\bain't\b", "is not"),
+    (r"n't\b", " not"),
+    (r"\b(d(?:o|oes|id)|is|are|was|ca|wo|would|could|should|have|has)nt\b", r"\1 not"),
+    (r"\bcann(?:ot|ae)\b", "can not"),
+    (r"\blet's\b", "let us"),
+    (r"'re\b", " are"),
+    (r"'ve\b", " have"),
+    (r"'ll\b", " will"),
+    (r"'m\b", " am"),
+    (r"'d\b", " would"),
+    (r"\b(it|that|he|she|there|here|what|who|where|everything|which)'s\b", r"\1 is"),
+    (r"(\w)'s(?= (?:on|at|in|off|no|not|now|a|an|the|my|our)\b)", r"\1 is"),
+)
+# "The client", or "client" first thing; "my client" is somebody else.
+_SPEAKER = re.compile(
+    r"\b(?:(?:the |(?<![^\W_] ))(?:caller|user|customer|client)(?P<own>'s)?"
+    r"|(?P<ours>ours?|mine)|we|us|me|myself)\b"
+)
+SPEAKERS = vocabulary("caller user customer client our ours mine we us me myself")
+_HAS_SIDES = (
+    "ear|eye|side|hand|arm|leg|knee|foot|shoulder|hip|ankle|wrist|lung|breast|thumb|elbow|wing|door"
+    "|tyre|tire|wheel|bank|lane"
+)
+_FILLER = re.compile(
+    r"\b(?:um+|uh+|er+m?|ah+|hmm|eh|oh(?! \d)|well(?! done)|you know|i mean|i guess|i think"
+    r"|i believe|basically|honestly|really|actually|just|so|anyway|please|okay|ok|yes|yeah|yep"
+    rf"|right(?! (?:{_HAS_SIDES}))|listen|look|by the way|as i said|like i said|to be honest"
+    r"|of course|definitely|absolutely|quite|very|currently|these days|nowadays|at the moment"
+    r"|still(?! water)|also|too|already|simply|always|usually|normally|generally|typically"
+    r"|mostly)\b"
+)
+_CLOCK = re.compile(r"\b(\d{1,2})(?:[:. ](\d\d))? ?(a ?\.?m|p ?\.?m)\b\.?")
+_HALF = re.compile(r"\b(half|quarter) (past|to) (\d{1,2})\b")
+_IN_THE = re.compile(
+    r"\b(\d{1,2})(?: o'?clock)? (?:in the (morning|afternoon|evening)|at night)\b"
+)
+_EMAIL_SPOKEN = re.compile(r"\b([\w.+-]+) at ([\w-]+) dot (\w+)\b")
+_DIGITS_APART = re.compile(r"\b\d(?:[ -]\d)+\b")
+_GROUPS = re.compile(r"(?<![\d:])\+?\d{2,}(?:[ -]\d{2,})+\b")
+_PIECE = re.compile(r"[^\W_]+")
+_FIGURE = re.compile(r"\d")
+_ODD = re.compile(r"[^\w\s@+:'.-]|(?<!\w)['.-]|['.-](?!\w)")
+_TOKEN = re.compile(r"[^\W_]+(?:[.@+:'-][^\W_]+)*")
+_SMALL = {word: number for number, word in enumerate(("zero", *UNITS, *TEENS))}
+_TENS = {word: 10 * number for number, word in enumerate(TENS, 2)}
+_SCALES = {"thousand": 1_000, "grand": 1_000, "million": 1_000_000}
+_PLACES = {
+    word: number for number, word in enumerate(ORDINAL_WORDS, 1) if "-" not in word
+}
+COUNTED = frozenset((*_SMALL, *_TENS, *_SCALES, *_PLACES, "oh", "hundred"))
+"""A text without any of these has no number to be written otherwise."""
+_ANY_UNIT, _ANY_TEEN, _ANY_TEN = "|".join(UNITS), "|".join(TEENS), "|".join(TENS)
+_ANY_SCALE = "|".join(_SCALES)
+_BELOW_HUNDRED = (
+    rf"(?:(?:{_ANY_TEN})(?:[ -](?:{_ANY_UNIT})\b)?|(?:{'|'.join(_SMALL)})\b)"
+)
+_BELOW_THOUSAND = (
+    rf"(?:{_BELOW_HUNDRED}|[1-9]\d{{0,8}}(?=[ -](?:hundred|{_ANY_SCALE})\b))"
+    rf"(?:[ -]hundred\b(?:[ -](?:and )?{_BELOW_HUNDRED}(?![ -]hundred))?)?"
+)
+_NUMBER = re.compile(
+    rf"\b{_BELOW_THOUSAND}"
+    rf"(?:[ -](?:{_ANY_SCALE})\b(?:[ -](?:and )?{_BELOW_THOUSAND}(?![ -]hundred))?)*\b"
+)
+_YEAR = re.compile(
+    rf"\b(?P<century>nineteen|twenty)[ -]"
+    rf"(?P<year>(?:{_ANY_TEN})(?:[ -](?:{_ANY_UNIT}))?|{_ANY_TEEN})\b"
+)
+# "Third", "twenty-fourth", "the second of May": else a second one is another one.
+_PLACE = re.compile(
+    rf"\b(?:(?P<ten>twenty|thirty)[ -](?P<unit>{'|'.join(list(_PLACES)[:9])})"
+    rf"|(?P<alone>{'|'.join(list(_PLACES)[2:])}|(?:first|second)(?= of \w)))\b"
+)
+_OH = re.compile(r"\boh\b(?=[ -]\d)|(?<=\d[ -])oh\b")
+
+
+def plain(text: str) -> str:
+    """Lower case, contractions written out, the caller as `i`, number words as figures, no
+    filler.
     """
-    if len(word) < 3 or not word.isascii():
-        return word
-    word = _without_tense(_without_plural(word))
-    if word[-1] == "y" and "v" in _shape(word[:-1]):
-        word = word[:-1] + "i"
-    word = _exchange(_exchange(word, _SECOND), _THIRD)
-    return _without_last_e(_without_suffix(word))
+    words = fold(text)
+    if "'" in words or "nt" in words or "cann" in words:
+        for pattern, written in _CONTRACTIONS:
+            words = pattern.sub(written, words)
+    said = set(_PIECE.findall(words))
+    if not SPEAKERS.isdisjoint(said):
+        words = _SPEAKER.sub(
+            lambda who: "my" if who["own"] or who["ours"] else "i", words
+        )
+    if not COUNTED.isdisjoint(said):
+        words = write_figures(words)
+    if " dot " in words:
+        words = _EMAIL_SPOKEN.sub(r"\1@\2.\3", words)
+    if _FIGURE.search(words):
+        words = _hours(words)
+        words = _DIGITS_APART.sub(lambda run: re.sub(r"[ -]", "", run.group()), words)
+        words = _GROUPS.sub(lambda run: _joined(run.group()), words)
+    words = _FILLER.sub(" ", words)
+    return " ".join(_ODD.sub(" ", words).split())
 
 
-def _shape(word: str) -> str:
-    """A letter `v` or `c` for each letter: a vowel or a consonant; y is a vowel after a
-    consonant.
-    """
-    shape = ""
-    for letter in word:
-        is_vowel = letter in _VOWELS or (letter == "y" and shape[-1:] == "c")
-        shape += "v" if is_vowel else "c"
-    return shape
+def fold(text: str) -> str:
+    return (
+        unicodedata.normalize("NFKC", text)
+        .casefold()
+        .replace("’", "'")
+        .replace("‘", "'")
+    )
 
 
-def _measure(word: str) -> int:
-    """How often a run of vowels is followed by consonants."""
-    runs = "".join(kind for kind, _ in groupby(_shape(word)))
-    return runs.count("vc")
+def tokens(text: str) -> list[str]:
+    return _TOKEN.findall(text)
 
 
-def _ends_short(word: str) -> bool:
-    return _shape(word)[-3:] == "cvc" and word[-1] not in "wxy"
+def _hours(words: str) -> str:
+    words = _HALF.sub(lambda half: _half(half[1], half[2], int(half[3])), words)
+    words = _CLOCK.sub(
+        lambda clock: _clock(int(clock[1]), clock[2], "p" in clock[3]), words
+    )
+    return _IN_THE.sub(
+        lambda hour: _clock(int(hour[1]), None, hour[2] != "morning"), words
+    )
 
 
-def _without_plural(word: str) -> str:
-    if word.endswith(("sses", "ies")):
-        return word[:-2]
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+def _half(part: str, side: str, hour: int) -> str:
+    if side == "to":
+        return f"{hour - 1 or 12}:45"
+    return f"{hour}:{'30' if part == 'half' else '15'}"
 
 
-def _without_tense(word: str) -> str:
-    if word.endswith("eed"):
-        return word[:-1] if _measure(word[:-3]) else word
-    ending = next((ending for ending in ("ed", "ing") if word.endswith(ending)), "")
-    rest = word.removesuffix(ending)
-    if not ending or "v" not in _shape(rest):
-        return word
-    if rest.endswith(("at", "bl", "iz")):
-        return rest + "e"
-    if _DOUBLED.search(rest) and rest[-1] not in "lsz":
-        return rest[:-1]
-    return rest + "e" if _measure(rest) == 1 and _ends_short(rest) else rest
+def _clock(hour: int, minutes: str | None, is_late: bool) -> str:
+    hour = hour % 12 + 12 if is_late and hour <= 12 else hour
+    return f"{hour}:{minutes or '00'}"
 
 
-def _exchange(word: str, endings: dict[str, str]) -> str:
-    if not word.endswith(tuple(endings)):
-        return word
-    ending = next(ending for ending in endings if word.endswith(ending))
-    rest = word.removesuffix(ending)
-    return rest + endings[ending] if _measure(rest) else word
+def _joined(run: str) -> str:
+    """Groups of one long number belong together; two quantities side by side do not."""
+    figures = re.sub(r"[ -]", "", run)
+    return figures if len(figures) >= 6 else run
 
 
-def _without_suffix(word: str) -> str:
-    if not word.endswith(_FOURTH):
-        return word
-    suffix = next(suffix for suffix in _FOURTH if word.endswith(suffix))
-    rest = word.removesuffix(suffix)
-    is_cut = suffix != "ion" or rest.endswith(("s", "t"))
-    return rest if is_cut and _measure(rest) > 1 else word
+def write_figures(words: str) -> str:
+    """Spoken numbers in figures: "twenty two" is 22, "nineteen seventy-one" 1971."""
+    words = _PLACE.sub(lambda place: _ordinal(_count(place.group())), words)
+    words = _YEAR.sub(
+        lambda said: str(100 * _count(said["century"]) + _count(said["year"])), words
+    )
+    return _OH.sub("0", _NUMBER.sub(lambda said: str(_count(said.group())), words))
 
 
-def _without_last_e(word: str) -> str:
-    if word.endswith("e"):
-        measure = _measure(word[:-1])
-        if measure > 1 or (measure == 1 and not _ends_short(word[:-1])):
-            word = word[:-1]
-    return word[:-1] if word.endswith("ll") and _measure(word) > 1 else word
+def _count(said: str) -> int:
+    """ "Two hundred thousand five hundred and one": hundreds belong to the scale behind them."""
+    total = group = 0
+    for word in re.split("[ -]", said):
+        if word in _SCALES:
+            total, group = total + group * _SCALES[word], 0
+        elif word == "hundred":
+            group *= 100
+        elif word != "and":
+            known = _SMALL.get(word, _TENS.get(word, _PLACES.get(word)))
+            group += int(word) if known is None else known
+    return total + group
+
+
+def _ordinal(number: int) -> str:
+    is_teen = 10 < number % 100 < 20
+    ending = "th" if is_teen else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

@@ -27,6 +27,7 @@ from aftercall.model.plain_json import clean_json, refuse_many_values
 from aftercall.model.turns import Event, Turn
 
 IMPORTED = "import"  # the source of imported notes; there was no phone call
+SENDER = "sender"  # in the metadata of a call that an agent elsewhere reports: who
 MAX_TURNS = 20_000
 MAX_CALL_CHARS = 5_000_000
 MAX_METADATA_BYTES = 65_536
@@ -85,6 +86,8 @@ Id = Annotated[str, AfterValidator(_check_id)]
 Sid = Annotated[str, AfterValidator(_check_sid)]
 PhoneNumber = Annotated[str | None, BeforeValidator(_check_number)]
 Direction = Literal["inbound", "outbound"]
+SENDER = "sender"
+"""In the metadata of a call that another agent answers: who sends it to us."""
 
 
 class LiveCall(BaseModel):
@@ -280,3 +283,51 @@ class Recording:
     reason: str
     transcript: TranscriptState
     changed_at: datetime
+    etag: str | None = None
+
+
+_LEADING_FIELDS = (
+    "schema",
+    "id",
+    "source",
+    "sid",
+    "agent_id",
+    "direction",
+    "caller",
+    "callee",
+    "verified",
+)
+
+
+def encode_call(call: Call) -> bytes:
+    """Field order of the file format: what the call is, what was said, metadata."""
+    data = call.model_dump(
+        mode="json", by_alias=True, exclude={"turns", "events", "metadata"}
+    )
+    ordered = {key: data.pop(key) for key in _LEADING_FIELDS} | data
+    ordered["turns"] = dump_items(call.turns)
+    if call.events:
+        ordered["events"] = dump_items(call.events)
+    return format_json(ordered | {"metadata": call.metadata})
+
+
+def dump_items(items: Iterable[Turn | Event]) -> list[dict[str, Any]]:
+    return [item.model_dump(mode="json", exclude_none=True) for item in items]
+
+
+def format_json(data: dict[str, Any]) -> bytes:
+    """One field a line and one turn a line, for people and for line-based tools."""
+    fields = ",\n".join(
+        f" {_quote(name)}: {_format_value(value)}" for name, value in data.items()
+    )
+    return f"{{\n{fields}\n}}\n".encode()
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, list) and value:
+        return "[\n  " + ",\n  ".join(_quote(item) for item in value) + "\n ]"
+    return _quote(value)
+
+
+def _quote(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,10 +1,11 @@
-"""Requests and promises as rows of the ledger, and the work that sinks get for them."""
+"""Requests and promises as rows of the ledger and as JSON, and the work that sinks get."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from aftercall.clock import format_instant
 from aftercall.model.reading import RequestKind
 
 FollowUpKind = Literal["request", "promise"]
@@ -21,8 +22,18 @@ FollowUpState = Literal[
     "unknown",
     "broken",
 ]
+OPEN_STATES: tuple[FollowUpState, ...] = (
+    "held",
+    "unclear",
+    "failed",
+    "broken",
+    "open",
+    "doing",
+    "unknown",
+)
+"""Those in which something is still to be done or decided."""
 Trust = Literal["verified", "known", "unknown"]
-Purpose = Literal["request", "reminder", "notice", "journal"]
+Purpose = Literal["request", "reminder", "notice", "journal", "event"]
 Effect = Literal["done", "passed on", "noted"]
 """What `done` means: the thing itself, someone was told to do it, or it is written down."""
 EFFECTS: Mapping[str, Effect] = {
@@ -204,7 +215,7 @@ class Delivery:
     conversation: str
     sink: str
     purpose: Purpose
-    state: Literal["sending", "waiting", "done", "dead"]
+    state: Literal["due", "sending", "waiting", "done", "dead"]
     attempts: int
     reason: str
     link: str | None
@@ -227,3 +238,54 @@ class FollowUpRun:
     finished_run: int
     legs: Mapping[str, Any]
     changed_at: datetime
+
+
+def followup_json(row: FollowUp) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "kind": row.kind,
+        "request_kind": row.request_kind,
+        "title": row.title,
+        "details": row.details,
+        "person": row.person,
+        "due": row.due,
+        "state": row.state,
+        "standing": row.standing,
+        "reason": row.reason,
+        "link": row.link,
+        "trust": row.trust,
+        "sinks": list(row.sinks),
+        "conversation": row.conversation,
+        "call": row.call_id,
+        "agent_id": row.agent_id,
+        "caller": row.caller,
+        "turns": [{"call": call, "seq": seq} for call, seq in row.turns],
+        "words": row.words,
+        "fulfilled_by": row.fulfilled_by,
+        "remind_at": row.remind_at and format_instant(row.remind_at),
+        "created_at": format_instant(row.created_at),
+        "changed_at": format_instant(row.changed_at),
+    }
+
+
+def delivery_json(delivery: Delivery) -> dict[str, Any]:
+    return {
+        "key": delivery.key,
+        "sink": delivery.sink,
+        "purpose": delivery.purpose,
+        "state": delivery.state,
+        "attempts": delivery.attempts,
+        "reason": delivery.reason,
+        "link": delivery.link,
+        "response": delivery.response,
+        "changed_at": format_instant(delivery.changed_at),
+    }
+
+
+def change_json(change: FollowUpChange) -> dict[str, Any]:
+    return {
+        "at": format_instant(change.at),
+        "who": change.who,
+        "what": change.what,
+        "note": change.note,
+    }

@@ -8,6 +8,7 @@ from typing import Annotated, Generic, Literal, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from aftercall.model.people import spoken_name
+from aftercall.model.steps import ReadingTrace
 
 RequestKind = Literal[
     "issue", "task", "reminder", "note", "message", "booking", "other"
@@ -94,6 +95,15 @@ class Promise(_FrozenModel):
     words: str
 
 
+class ItemDecision(_FrozenModel):
+    """Who decided one question about an item: a model, or the rules where it had no answer."""
+
+    title: str
+    about: str
+    answer: str | None
+    by: str
+
+
 class RequestsReading(_FrozenModel):
     """What one call asks for and promises."""
 
@@ -152,17 +162,7 @@ class Reading(_FrozenModel):
     withdrawn: tuple[WithdrawnRequest, ...] = ()
     promises: tuple[Promise, ...] = ()
     facts: tuple[FactDraft, ...] = ()
-
-
-@dataclass(frozen=True)
-class ReadingTrace:
-    """Who answered which question at what cost. `prompt` is the hash of the question."""
-
-    reader: str
-    prompt: str | None = None
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = None
+    decisions: tuple[ItemDecision, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from aftercall.model.reading import ReadingTrace
-
 StepState = Literal["waiting", "running", "done", "failed", "skipped"]
 OPEN_STATES: tuple[StepState, ...] = ("waiting", "running")
 OUTBOUND_REASON = "an outbound call: the callee is not the user"
+
+
+@dataclass(frozen=True)
+class ReadingTrace:
+    """Who answered which question at what cost. `prompt` is the hash of the question."""
+
+    reader: str
+    prompt: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
 
 
 @dataclass(frozen=True)

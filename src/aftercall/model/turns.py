@@ -43,6 +43,8 @@ class Turn(BaseModel):
     text: Annotated[str, BeforeValidator(clean_json), Field(max_length=MAX_TURN_CHARS)]
     at: Instant
     confidence: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
+    delay_ms: int | None = Field(default=None, ge=0)
+    """Of an answer: how long after the caller's words were known it was heard."""
 
 
 class Event(BaseModel):

@@ -95,13 +95,12 @@ class TelnyxSignature:
         raw = _decode(signature)
         if len(raw) != 64 or not _TIMESTAMP.fullmatch(timestamp):
             return SignatureFlaw.MALFORMED
-        if abs(self._clock.now().timestamp() - int(timestamp)) > MAX_AGE_S:
-            return SignatureFlaw.STALE
         try:
             self._key.verify(raw, timestamp.encode() + b"|" + request.body)
         except InvalidSignature:
             return SignatureFlaw.WRONG
-        return None
+        is_old = abs(self._clock.now().timestamp() - int(timestamp)) > MAX_AGE_S
+        return SignatureFlaw.STALE if is_old else None
 
 
 def _read_key(public_key: str) -> "Ed25519PublicKey | None":

@@ -1,4 +1,5 @@
-"""What all media sockets share: JSON frames around base64 audio, one stream to a socket.
+"""What all media sockets share: JSON frames around base64 audio, one stream to a socket; and the
+wire of our own softphone, whose audio is plain bytes.
 
 The file of a carrier names its fields; states, order and refusals are here. The code for an
 audio frame is written for speed: fifty a second arrive for every call.
@@ -33,7 +34,7 @@ from aftercall.phone.wire import (
     WireEvent,
     WireRefusal,
 )
-from aftercall.speech.sound import SAMPLE_RATE_HZ
+from aftercall.speech.sound import BYTES_PER_MS, SAMPLE_RATE_HZ
 
 MAX_HELD_FRAMES = 5  # 100 ms: longer than a network reorders, too short to be noticed
 RESTART_AFTER_FRAMES = (
@@ -57,6 +58,8 @@ _REPEATED = (OddMessage(Oddity.REPEATED),)
 
 
 class AudioOrder:
+    """Puts frames back in order; goes on without one that does not come."""
+
     def __init__(self) -> None:
         self._next = 1
         self._held: dict[int, AudioIn] = {}
@@ -106,6 +109,8 @@ class AudioOrder:
 
 
 class PlayedMarks:
+    """The marks that were sent and have not come back."""
+
     def __init__(self) -> None:
         self._waiting: deque[str] = deque(maxlen=MAX_OUTSTANDING_MARKS)
         self._cleared: deque[str] = deque(maxlen=MAX_OUTSTANDING_MARKS)
@@ -141,6 +146,8 @@ class StreamOpening:
 
 
 class MediaStream(ABC):
+    """A media stream as values: frames in order, marks, and what was heard of what was sent."""
+
     stream_key: ClassVar[str]
     sequence_key: ClassVar[str]
     encodings: ClassVar[Mapping[str, bytes | None]]
@@ -328,6 +335,66 @@ class MediaStream(ABC):
                 "one frame carries at most 30 seconds of audio; cut it into pieces"
             )
         return b2a_base64(self._pad(payload), newline=False).decode("ascii")
+
+
+class BrowserWire:
+    """The socket of a page: bytes are μ-law, texts are JSON.
+
+    From the page: `{"type": "played", "mark": …}`, `{"type": "key", "digit": …}` and
+    `{"type": "hang_up"}`. To the page: `{"type": "mark", "name": …}` and `{"type": "clear"}`.
+    """
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self._marks = PlayedMarks()
+        self._received_bytes = 0
+        self._frames = 0
+
+    def receive(self, frame: str | bytes) -> Events:
+        if not self.is_open:
+            return _ODD[Oddity.AFTER_STOP]
+        if isinstance(frame, str):
+            return self._read_text(frame)
+        if not frame or len(frame) > MAX_FRAME_CHARS:
+            return _ODD[Oddity.TOO_LARGE if frame else Oddity.NO_AUDIO]
+        at_ms = self._received_bytes // BYTES_PER_MS
+        self._received_bytes += len(frame)
+        self._frames += 1
+        return (AudioIn(frame, at_ms, self._frames),)
+
+    def close(self) -> Events:
+        return self._stop(StopReason.LOST)
+
+    def send(self, command: WireCommand) -> str | bytes:
+        if not self.is_open:
+            raise StreamNotOpen("the page has hung up")
+        if isinstance(command, AudioOut):
+            return command.payload
+        if isinstance(command, Mark):
+            self._marks.add(command.name)
+            return json.dumps({"type": "mark", "name": command.name})
+        self._marks.clear()
+        return '{"type": "clear"}'
+
+    def _read_text(self, frame: str) -> Events:
+        message = _parse(frame)
+        if isinstance(message, Oddity):
+            return _ODD[message]
+        kind = message.get("type")
+        if kind == "hang_up":
+            return self._stop(StopReason.ENDED)
+        value = message.get({"played": "mark", "key": "digit"}.get(str(kind), ""))
+        if kind == "played" and isinstance(value, str):
+            return (self._marks.on_mark_returned(value),)
+        if kind == "key" and isinstance(value, str) and value in DTMF_KEYS:
+            return (Digit(value, self._frames),)
+        return _ODD[Oddity.SHAPE]
+
+    def _stop(self, reason: StopReason) -> Events:
+        if not self.is_open:
+            return ()
+        self.is_open = False
+        return (StreamStopped(reason),)
 
 
 def _parse(frame: str | bytes) -> Message | Oddity:

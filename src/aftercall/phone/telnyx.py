@@ -69,6 +69,8 @@ _STREAM = {
 
 
 class TelnyxWire(MediaStream):
+    """Telnyx's media messages as values."""
+
     stream_key = "stream_id"
     sequence_key = "sequence_number"
     encodings: ClassVar[Mapping[str, bytes | None]] = {

@@ -91,6 +91,13 @@ def say_and_hang_up(text: str) -> str:
     return _write(response)
 
 
+def reject_call() -> str:
+    """The caller hears that the line is busy. Costs nothing."""
+    response = Element("Response")
+    SubElement(response, "Reject", reason="busy")
+    return _write(response)
+
+
 def _begin(recording_callback: str | None) -> Element:
     """With a callback the call is recorded. Silence stays in: audio and turns share one clock."""
     response = Element("Response")

@@ -24,7 +24,6 @@ from aftercall.durable import (
     start_workflow,
     workflow,
 )
-from aftercall.encryption import open_cipher
 from aftercall.errors import (
     AftercallError,
     RecordingError,
@@ -61,6 +60,8 @@ log = get_logger("recordings")
 
 @dataclass(frozen=True)
 class RecordingFetcher:
+    """Fetches recordings from carriers, each once, and only from their own hosts."""
+
     settings: Settings
     store: RecordingStore
     clock: Clock
@@ -98,7 +99,9 @@ class RecordingFetcher:
         if recording.path is None:
             return
         path = self.settings.home / recording.path
-        answer = self._ask_transcriber(_make_upload(self._folder(), path))
+        answer = self._ask_transcriber(
+            _make_upload(self._folder(), path, recording.bytes)
+        )
         about = {
             "schema": 1,
             "recording": recording.id,
@@ -127,7 +130,7 @@ class RecordingFetcher:
         )
 
     def _folder(self) -> RecordingFolder:
-        return RecordingFolder(self.settings.home, open_cipher(self.settings))
+        return RecordingFolder.from_settings(self.settings)
 
     def _client(self, recording: Recording) -> MediaClient:
         hosts = MediaHosts(recording.carrier, self._api_url(recording))
@@ -222,9 +225,11 @@ def fetch_again(fetcher: RecordingFetcher, call_id: str) -> list[Recording]:
     return fetcher.store.list_for_call(call_id)
 
 
-def _make_upload(folder: RecordingFolder, path: Path) -> tuple[str, bytes, str]:
+def _make_upload(
+    folder: RecordingFolder, path: Path, size: int | None
+) -> tuple[str, bytes, str]:
     """The file as it is sent. Checked twice: a μ-law file doubles in size when converted."""
-    if path.stat().st_size <= MAX_TRANSCRIBE_BYTES:
+    if (size or 0) <= MAX_TRANSCRIBE_BYTES:
         upload = make_upload(folder.read(path))
         if len(upload[1]) <= MAX_TRANSCRIBE_BYTES:
             return upload

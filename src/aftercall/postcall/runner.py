@@ -40,6 +40,11 @@ log = get_logger("postcall")
 
 @dataclass(frozen=True)
 class StepRunner:
+    """Claims a step, runs it, records what it made.
+
+    Workflow, batch and rerun all go through here.
+    """
+
     context: StepContext
     archive: Archive
     _calls: dict[str, Call] = field(default_factory=dict, init=False, repr=False)

@@ -29,9 +29,9 @@ from aftercall.model.calls import IMPORTED, Call
 from aftercall.model.facts import Extraction
 from aftercall.model.passages import Document
 from aftercall.model.people import is_generic_name
-from aftercall.model.reading import ReadingTrace
 from aftercall.model.steps import (
     OUTBOUND_REASON,
+    ReadingTrace,
     StepOutcome,
     awaiting,
     done,
@@ -200,7 +200,7 @@ def index_turns(context: StepContext, call: Call) -> StepOutcome:
     if context.workspace(call).find_person(call.caller) is None:
         return skipped(NO_MEMORY)
     confided = context.confided_words(call.id)
-    fresh = make_passages(call, "", context.settings.memory.secret_words, confided)
+    fresh = make_passages(call, context.settings.memory.secret_words, confided)
     result = f"{len(fresh)} passages"
 
     def write(connection: Connection) -> None:
@@ -326,7 +326,7 @@ def keep_pins(context: StepContext, call: Call) -> StepOutcome:
     )
     topics = ReaderTopics(
         answer.value.topics if answer else (),
-        context.reader.name != RULES,
+        not context.reader.name.startswith(RULES),
         tuple(name for name in own if name),
     )
     changed = context.pins.record_call(key, call, topics)

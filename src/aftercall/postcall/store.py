@@ -10,20 +10,22 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Insert,
     Row,
     Update,
     and_,
+    func,
     or_,
     select,
     text,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import ReturningInsert
 
 from aftercall.clock import format_instant
 from aftercall.db.connect import Database
 from aftercall.db.conversations import belongs_to
+from aftercall.db.event_log import write_call_event
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import insert_into, upsert
 from aftercall.db.tables import calls, documents, steps
@@ -31,8 +33,13 @@ from aftercall.memory.documents import parse_next_call_context
 from aftercall.model.briefing import RecentCall
 from aftercall.model.calls import Call
 from aftercall.model.people import find_greeted_name
-from aftercall.model.reading import ReadingTrace
-from aftercall.model.steps import OPEN_STATES, Step, StepOutcome, StepState
+from aftercall.model.steps import (
+    OPEN_STATES,
+    ReadingTrace,
+    Step,
+    StepOutcome,
+    StepState,
+)
 
 KEY = ["call_id", "name"]
 START_LOCK_TIMEOUT_S = 30
@@ -41,6 +48,8 @@ SUMMARY = "summary"  # the next call is briefed with its result
 
 
 class StepStore:
+    """Which steps of a call wait, run, are done or have failed, and what they made."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -54,6 +63,11 @@ class StepStore:
         )
         with self._database.read() as connection:
             return [str(row.id) for row in connection.execute(query)]
+
+    def count_due(self) -> int:
+        query = select(func.count()).where(calls.c.postcall == "due")
+        with self._database.read() as connection:
+            return int(connection.execute(query).scalar_one())
 
     @contextmanager
     def start_lock(self) -> Iterator[bool]:
@@ -154,6 +168,8 @@ class StepStore:
                 "reason": outcome.reason,
                 "result": outcome.result,
                 "trace": asdict(outcome.trace) if outcome.trace else None,
+                "reader": outcome.trace.reader if outcome.trace else None,
+                "cost": outcome.trace.cost if outcome.trace else None,
                 "changed_at": now,
             }
             for name, outcome in outcomes.items()
@@ -163,8 +179,10 @@ class StepStore:
                 if outcome.write:
                     outcome.write(connection)
             connection.execute(_finish_statement(connection.dialect.name), rows)
-            if SUMMARY in outcomes:
+            if summary := outcomes.get(SUMMARY):
                 _invalidate_briefing(connection, call_id)
+                if summary.state == "done":
+                    write_call_event(connection, "call.summarised", call_id, now)
 
     def put_off(
         self,
@@ -355,9 +373,9 @@ def _claim_statement(dialect: str, again: bool) -> ReturningInsert[Any]:
 
 
 @cache
-def _finish_statement(dialect: str) -> sqlite.Insert | postgresql.Insert:
+def _finish_statement(dialect: str) -> Insert:
     fresh = insert_into(steps, dialect)
-    names = ("state", "reason", "result", "trace", "changed_at")
+    names = ("state", "reason", "result", "trace", "reader", "cost", "changed_at")
     changes = {name: fresh.excluded[name] for name in names}
     return fresh.on_conflict_do_update(index_elements=KEY, set_=changes)
 

@@ -15,6 +15,7 @@ from typing import TypeVar
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
 from aftercall.durable import (
+    count_free_places,
     register_queue,
     run_in_thread,
     start_workflow,
@@ -31,6 +32,7 @@ from aftercall.postcall.steps import (
     WAITING_STEPS,
     list_steps,
 )
+from aftercall.postcall.store import START_BATCH_SIZE
 
 QUEUE = "aftercall.post_call"
 RATIONED_QUEUE = "aftercall.rationed"
@@ -167,21 +169,26 @@ def close_postcall() -> None:
 
 
 async def start_due(runner: StepRunner) -> list[str]:
-    """Start the workflow of every sealed call that has none. A crash in between repeats it."""
+    """Start the workflows of sealed calls that have none, as many as there are free places.
+
+    The others stay due: the oldest comes next, in whichever process has a place. A crash in
+    between repeats it.
+    """
     steps = runner.context.steps
-    if not await run_in_thread(steps.list_due):
+    is_shared = runner.context.database.dialect != "sqlite"
+    max_direct = MAX_DIRECT_SHARED_CALLS if is_shared else MAX_CALLS
+    free = min(count_free_places(QUEUE, max_direct), START_BATCH_SIZE)
+    if not free or not await run_in_thread(steps.list_due, 1):
         return []
     with ExitStack() as stack:
         if not await run_in_thread(stack.enter_context, steps.start_lock()):
             return []
-        due = await run_in_thread(steps.list_due)
+        due = await run_in_thread(steps.list_due, free)
         names = list_steps(runner.context)
         is_rationed = limit_per_minute(runner.context.settings, runner.context.reader)
         rationed = [name for name in RATIONED if name in names and is_rationed]
         await run_in_thread(steps.add_waiting, due, names, runner.context.clock.now())
         at_once = [name for name in names if name not in rationed]
-        is_shared = runner.context.database.dialect != "sqlite"
-        max_direct = MAX_DIRECT_SHARED_CALLS if is_shared else MAX_CALLS
         for call_id in due:
             with SetWorkflowID(call_id):
                 await start_workflow(

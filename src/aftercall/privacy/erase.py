@@ -21,9 +21,13 @@ from aftercall.errors import ConfigError, RefusedInput
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.journal.archive import Archive
-from aftercall.journal.recording_files import RECORDINGS_FOLDER, make_file_name
+from aftercall.journal.recording_files import (
+    RECORDINGS_FOLDER,
+    RecordingFolder,
+    make_file_name,
+)
 from aftercall.journal.spill import SpillFolder
-from aftercall.privacy.retention import RetiredFolder, remove_recording
+from aftercall.privacy.retention import RetiredFolder
 from aftercall.privacy.scan import TraceScan, scan_for_traces
 from aftercall.privacy.store import (
     DataSubject,
@@ -31,6 +35,7 @@ from aftercall.privacy.store import (
     erase_rows,
     list_agents,
     list_delivery_keys,
+    list_event_ids,
     list_followup_ids,
     list_recordings,
     load_subject,
@@ -83,6 +88,11 @@ class ErasureReceipt:
 
 @dataclass(frozen=True)
 class Eraser:
+    """Erases a person everywhere.
+
+    A tombstone is written first, so that a crash cannot bring anything back.
+    """
+
     settings: Settings
     database: Database
     archive: Archive
@@ -90,7 +100,7 @@ class Eraser:
     clock: Clock
     has_remote: bool = False
 
-    def erase(self, number: str) -> ErasureReceipt:
+    def erase(self, number: str, who: str = "erasure") -> ErasureReceipt:
         subject = load_subject(self.database, number)
         self._refuse_live_calls(subject)
         receipt_id = new_id()
@@ -104,7 +114,8 @@ class Eraser:
         )
         names = needles | {path.stem for path in _list_tasks(workspaces, subject)}
         workflows = self._erase_workflows(subject)
-        recordings = self._erase_recordings(subject)
+        recordings = list_recordings(self.database, subject)
+        recorded = self._erase_recordings(recordings)
         retired_folder = RetiredFolder(self.settings.home)
         retired = retired_folder.erase(number) + retired_folder.erase_shared(
             subject.call_ids
@@ -118,8 +129,10 @@ class Eraser:
         with self.database.write() as connection:
             add_tombstones(connection, subject, self.clock.now())
             rows = erase_rows(connection, subject)
-            self.audit.make_writer("erasure", "erased", receipt_id)(connection)
+            self.audit.make_writer(who, "erased", receipt_id)(connection)
         fault_point("erase.after_rows")
+        # again: another machine may have moved one into the bucket meanwhile
+        self._erase_recordings(recordings)
         vacuum(self.database)
         durable.vacuum(self.settings)
         return ErasureReceipt(
@@ -127,7 +140,7 @@ class Eraser:
             erased_at=self.clock.now(),
             calls=len(subject.rows),
             archive_files=archived,
-            recordings=recordings,
+            recordings=recorded,
             retired=retired,
             pages=pages,
             workflows=workflows,
@@ -153,15 +166,17 @@ class Eraser:
             f"followup:{conversation}" for conversation in subject.conversations
         ]
         prefixes += [f"reminder:{followup_id}" for followup_id in followup_ids]
+        event_ids = list_event_ids(self.database, subject)
+        prefixes += [f"event:{event_id}" for event_id in event_ids]
         return durable.delete_workflows(self.settings, prefixes)
 
-    def _erase_recordings(self, subject: DataSubject) -> int:
+    def _erase_recordings(self, found: Sequence[tuple[str, str]]) -> int:
         """With unfinished downloads, whose rows name no file yet."""
-        found = list_recordings(self.database, subject)
         ids = [recording_id for _, recording_id in found]
         durable.delete_workflows(self.settings, ids)
-        paths = [f"{RECORDINGS_FOLDER}/{make_file_name(*names)}" for names in found]
-        return sum(remove_recording(self.settings.home, path) for path in paths)
+        folder = RecordingFolder.from_settings(self.settings)
+        place = self.settings.home / RECORDINGS_FOLDER
+        return sum(folder.remove(place / make_file_name(*names)) for names in found)
 
     def _erase_agent_files(self, subject: DataSubject) -> None:
         """The input and output of the owner's agent command."""
@@ -209,7 +224,8 @@ class Eraser:
     def _list_out_of_reach(self) -> tuple[str, ...]:
         postgres = (POSTGRES_OUT_OF_REACH,) if self.database.dialect != "sqlite" else ()
         remem = (REMEM_OUT_OF_REACH,) if self.has_remote else ()
-        return (*OUT_OF_REACH, *postgres, *remem)
+        bucket = self.archive.place.list_out_of_reach()
+        return (*OUT_OF_REACH, *postgres, *remem, *bucket)
 
 
 def make_needles(

@@ -14,7 +14,7 @@ from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
 from aftercall.db.corrections import CorrectionStore
 from aftercall.errors import ConfigError, RefusedInput
-from aftercall.journal.archive import Archive
+from aftercall.journal.archive import Archive, read_clear
 from aftercall.memory.fact_store import (
     FactFilter,
     FactStore,
@@ -25,6 +25,7 @@ from aftercall.memory.pins.board import PinBoard
 from aftercall.memory.pins.store import pin_json
 from aftercall.memory.visibility import memory_key, redact_call
 from aftercall.model.facts import MemoryKey
+from aftercall.model.followups import followup_json
 from aftercall.model.people import join_party, split_party
 from aftercall.privacy.store import (
     list_agents,
@@ -34,7 +35,6 @@ from aftercall.privacy.store import (
 )
 from aftercall.settings import Settings
 from aftercall.work.store import FollowUpStore
-from aftercall.work.view import followup_json
 from aftercall.workspace.paths import Workspace
 
 MAX_FOLLOWUPS = 100_000
@@ -68,6 +68,8 @@ class ExportResult:
 
 @dataclass(frozen=True)
 class Exporter:
+    """Everything stored about one person, as files."""
+
     settings: Settings
     database: Database
     archive: Archive
@@ -78,7 +80,12 @@ class Exporter:
     board: PinBoard
 
     def export(
-        self, number: str, folder: Path, *, reveal: bool = False
+        self,
+        number: str,
+        folder: Path,
+        *,
+        reveal: bool = False,
+        who: str = "export",
     ) -> ExportResult:
         """Write the folder, which must be new or empty. `reveal` opens secrets."""
         _make_folder(folder)
@@ -101,13 +108,13 @@ class Exporter:
         _write_json(folder / "corrections.json", put_right)
         self._copy_pages(number, folder / "pages")
         what = "a caller, secrets opened" if reveal else "a caller"
-        self.audit.record("export", "exported", what)
+        self.audit.record(who, "exported", what)
         return ExportResult(folder, len(names), facts, len(rows), len(documents))
 
-    def pack(self, number: str, *, reveal: bool = False) -> bytes:
+    def pack(self, number: str, *, reveal: bool = False, who: str = "export") -> bytes:
         """The same as a zip file."""
         with tempfile.TemporaryDirectory() as folder:
-            made = self.export(number, Path(folder) / "caller", reveal=reveal)
+            made = self.export(number, Path(folder) / "caller", reveal=reveal, who=who)
             packed = shutil.make_archive(f"{folder}/packed", "zip", made.folder)
             return Path(packed).read_bytes()
 
@@ -132,7 +139,7 @@ class Exporter:
 
     def _copy_call(self, name: str, folder: Path) -> None:
         for each in self.archive.list_files(name):
-            _write(folder / each, self.archive.place.read_clear(each))
+            _write(folder / each, read_clear(self.archive.place, each))
 
     def _write_facts(self, number: str, file: Path, reveal: bool) -> int:
         """Facts of every person at the number; each line names its person."""

@@ -58,6 +58,8 @@ class RebuildResult:
 
 @dataclass(frozen=True)
 class Rebuilder:
+    """Makes the database anew from the archive."""
+
     database: Database
     runner: StepRunner
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dbos import DBOS, SetWorkflowID
-from sqlalchemy import Row, Select, and_, delete, exists, func, select, update
+from sqlalchemy import Row, Select, and_, delete, exists, func, null, select, update
 
 from aftercall.clock import Clock, format_instant
 from aftercall.db.connect import Database
 from aftercall.db.corrections import delete_chains, delete_decisions
 from aftercall.db.stale_briefings import invalidate_briefing
-from aftercall.db.statements import chunked
+from aftercall.db.statements import chunked, upsert
 from aftercall.db.tables import (
     answers,
     calls,
@@ -33,6 +33,7 @@ from aftercall.db.tables import (
     passages,
     recordings,
     steps,
+    upkeep,
 )
 from aftercall.disk import replace_synced
 from aftercall.durable import register_queue, run_in_thread, step, workflow
@@ -40,6 +41,7 @@ from aftercall.errors import error_code
 from aftercall.faults import fault_point
 from aftercall.ids import hash_caller
 from aftercall.journal.archive import Archive
+from aftercall.journal.recording_files import RecordingFolder
 from aftercall.log import get_logger
 from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.model.facts import SHARED_CALLER
@@ -53,6 +55,7 @@ BATCH_SIZE = 100
 KINDS: tuple[RetentionKind, ...] = get_args(RetentionKind)
 EXPIRED_RECORDING_REASON = "older than retention.recordings_days"
 NO_CALLER_FOLDER = "nobody"
+ANSWERS_MARK = "answers"
 
 log = get_logger("retention")
 
@@ -68,6 +71,8 @@ class ExpiredItem:
 
 @dataclass(frozen=True)
 class Retention:
+    """Lets go of what is past its time, as the settings say."""
+
     settings: Settings
     database: Database
     archive: Archive
@@ -110,8 +115,10 @@ class Retention:
         retired = RetiredFolder(self.settings.home)
         match kind:
             case "recordings":
-                for file in _list_recording_files(self.settings.home / item.name):
-                    retired.save(kind, item.party, file.name, file.read_bytes())
+                folder = RecordingFolder.from_settings(self.settings)
+                path = self.settings.home / item.name
+                for name, stored in folder.list_stored(path):
+                    retired.save(kind, item.party, name, stored)
             case "transcripts":
                 for name in self.archive.list_files(item.name):
                     retired.save(kind, item.party, name, self.archive.place.read(name))
@@ -128,8 +135,9 @@ class Retention:
         cutoff = self._cutoff(kind) or self.clock.now()
         match kind:
             case "recordings":
+                folder = RecordingFolder.from_settings(self.settings)
                 for item in batch:
-                    remove_recording(self.settings.home, item.name)
+                    folder.remove(self.settings.home / item.name)
                     _forget_recording(self.database, item.id, self.clock.now())
             case "transcripts":
                 self.archive.erase_all(ids)
@@ -140,24 +148,46 @@ class Retention:
             case "documents":
                 _forget_documents(self.database, ids, cutoff)
 
+    def expire_answers(self) -> int:
+        """Delete the model's answers and the traces of old calls; returns how many calls.
+
+        A mark says up to which call this is done, so that old calls are not read each time.
+        """
+        days, done = self.settings.retention.answers_days, 0
+        if not days:
+            return done
+        cutoff = self.clock.now() - timedelta(days=days)
+        while last := self._expire_some_answers(cutoff):
+            done += last
+        return done
+
+    def _expire_some_answers(self, cutoff: datetime) -> int:
+        mark = select(upkeep.c.at).where(upkeep.c.name == ANSWERS_MARK)
+        query = (
+            select(calls.c.id, calls.c.started_at)
+            .where(calls.c.started_at < cutoff)
+            .order_by(calls.c.started_at)
+        )
+        with self.database.write() as connection:
+            if (since := connection.execute(mark).scalar()) is not None:
+                query = query.where(calls.c.started_at > since)
+            rows = connection.execute(query.limit(BATCH_SIZE)).all()
+            if not rows:
+                return 0
+            # Calls that began in the same instant must not be divided by the mark.
+            last = rows[-1].started_at
+            same = select(calls.c.id).where(calls.c.started_at == last)
+            ids = {row.id for row in rows} | set(connection.execute(same).scalars())
+            connection.execute(delete(answers).where(answers.c.call_id.in_(ids)))
+            is_traced = and_(steps.c.call_id.in_(ids), steps.c.trace.is_not(None))
+            connection.execute(update(steps).where(is_traced).values(trace=null()))
+            upsert(connection, upkeep, {"name": ANSWERS_MARK}, {"at": last})
+        return len(ids)
+
     def _cutoff(self, kind: RetentionKind) -> datetime | None:
         """None where this kind is kept for good."""
         days: int = getattr(self.settings.retention, f"{kind}_days")
         return self.clock.now() - timedelta(days=days) if days else None
-
-
-def remove_recording(home: Path, path: str) -> bool:
-    """Delete a recording with its transcript and any unfinished download of it."""
-    files = _list_recording_files(home / path)
-    for file in files:
-        file.unlink(missing_ok=True)
-    return bool(files)
-
-
-def _list_recording_files(file: Path) -> list[Path]:
-    if not file.parent.is_dir():
-        return []
-    return [other for other in file.parent.glob(f"{file.stem}*") if other.is_file()]
 
 
 def _select_expired(kind: RetentionKind, cutoff: datetime) -> Select[Any]:
@@ -389,7 +419,11 @@ def close_retention() -> None:
 
 
 async def start_retention(retention: Retention) -> bool:
-    """Start this hour's run if something has expired; several processes start the same run."""
+    """Start this hour's run if something has expired; several processes start the same run.
+
+    Answers and ended workflows need no run of their own: one that is cut off goes on later.
+    """
+    await run_in_thread(retention.expire_answers)
     found = await run_in_thread(retention.find_expired)
     if not any(found.values()):
         return False

@@ -7,11 +7,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import Column, Connection, Table, delete, or_, select, text, update
+from sqlalchemy import (
+    Column,
+    Connection,
+    Table,
+    and_,
+    delete,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.sql.elements import ColumnElement
 
 from aftercall.db.connect import Database
+from aftercall.db.conversations import answer_delays
 from aftercall.db.corrections import corrections
+from aftercall.db.event_log import events, format_event_id
 from aftercall.db.statements import chunked
 from aftercall.db.tables import (
     answers,
@@ -26,6 +38,7 @@ from aftercall.db.tables import (
     followup_history,
     followup_runs,
     followups,
+    handovers,
     journal,
     passage_vectors,
     passages,
@@ -43,12 +56,14 @@ from aftercall.model.calls import Call
 from aftercall.model.people import PERSON_SEPARATOR
 
 IMPERSONAL_TABLES = (
+    "archive_chain",  # its files are removed with their tombstones
     "audit",
     "browser_sessions",
     "home_claim",
     "processes",
     "tombstones",
     "upkeep",
+    "users",
 )
 """Tables that hold no number, no name and no words of a caller."""
 ERASED_TABLES: tuple[Table, ...] = (
@@ -60,20 +75,32 @@ ERASED_TABLES: tuple[Table, ...] = (
     facts,
     extraction_log,
     answers,
+    answer_delays,
     documents,
     followup_history,
+    events,
     deliveries,
     followups,
     followup_runs,
     recordings,
     steps,
     journal,
+    handovers,
     resume_states,
     pins,
     call_topics,
     calls,
 )
 """In an order that the foreign keys allow."""
+_BY_CALL = (
+    extraction_log,
+    answers,
+    answer_delays,
+    recordings,
+    steps,
+    journal,
+    handovers,
+)
 
 Condition = ColumnElement[bool]
 
@@ -150,9 +177,8 @@ def _make_conditions(
     ]
     passage_ids = _select_ids(connection, passages.c.n, passages_of)
     pin_ids = strip_calls(connection, call_ids)
-    by_call = (extraction_log, answers, recordings, steps, journal)
     return {
-        **{table: _in(table.c.call_id, call_ids) for table in by_call},
+        **{table: _in(table.c.call_id, call_ids) for table in _BY_CALL},
         **{
             table: [
                 _is_at_number(table.c.caller, number),
@@ -172,8 +198,10 @@ def _make_conditions(
         ],
         facts: _in(facts.c.id, fact_ids),
         followup_history: _in(followup_history.c.followup_id, followup_ids),
+        events: _events_of(subject),
         deliveries: [
             *_in(deliveries.c.conversation, conversations),
+            *_in(deliveries.c.conversation, _list_events(connection, subject)),
             *_in(deliveries.c.followup_id, followup_ids),
         ],
         followups: _in(followups.c.id, followup_ids),
@@ -244,6 +272,27 @@ def list_delivery_keys(database: Database, subject: DataSubject) -> list[str]:
     theirs = _in(deliveries.c.conversation, subject.conversations)
     with database.read() as connection:
         return _select_ids(connection, deliveries.c.key, theirs)
+
+
+def list_event_ids(database: Database, subject: DataSubject) -> list[str]:
+    with database.read() as connection:
+        return _list_events(connection, subject)
+
+
+def _list_events(connection: Connection, subject: DataSubject) -> list[str]:
+    found: set[str] = set()
+    for part in _events_of(subject):
+        is_theirs = and_(part, events.c.id.is_not(None))
+        query = select(events.c.id).where(is_theirs)
+        found.update(map(format_event_id, connection.execute(query).scalars()))
+    return sorted(found)
+
+
+def _events_of(subject: DataSubject) -> list[Condition]:
+    return [
+        _is_at_number(events.c.caller, subject.number),
+        *_in(events.c.call_id, subject.call_ids),
+    ]
 
 
 def list_followup_ids(database: Database, subject: DataSubject) -> list[str]:

@@ -6,33 +6,37 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field
 
-from aftercall.settings.fields import Key, Section, Token
+from aftercall.settings.fields import Key, Lazy, Section, Token
 from aftercall.settings.providers import (
     AgentSettings,
     AnthropicSettings,
+    ArchiveSettings,
     BlandSettings,
     DeepgramSettings,
     ElevenLabsSettings,
     EmailSettings,
+    EventSettings,
     GitHubSettings,
     McpSettings,
     MessageSettings,
     OpenAISettings,
+    ReconcileSettings,
     RememSettings,
     RetellSettings,
     TelnyxSettings,
+    TesterSettings,
     TwilioSettings,
     VapiSettings,
     WebhookSettings,
     XaiSettings,
 )
 from aftercall.settings.sections import (
-    ArchiveSettings,
     BridgeSettings,
     BriefingSettings,
     CallsSettings,
     DatabaseSettings,
     ExtractionSettings,
+    LimitSettings,
     LiveSettings,
     MemorySettings,
     Networks,
@@ -41,7 +45,6 @@ from aftercall.settings.sections import (
     ReceptionistSettings,
     RecordingsSettings,
     RetentionSettings,
-    TesterSettings,
     WebSettings,
     WorkSettings,
 )
@@ -79,10 +82,11 @@ class Settings(Section):
     )
     model: str | None = Field(
         default=None,
-        pattern=r"^(rules|(anthropic|openai|xai|openai-compatible):\S+)$",
+        pattern=r"^(rules|(rules\+)?(anthropic|openai|xai|openai-compatible):\S+)$",
         description=(
             "reader of calls: `rules`, `anthropic:NAME`, `openai:NAME`, `xai:NAME`, "
-            "`openai-compatible:NAME`; by the keys present if unset"
+            "`openai-compatible:NAME`, or `rules+` one of them: the rules read and the model "
+            "checks; by the keys present if unset"
         ),
     )
     timezone: str = Field(
@@ -117,39 +121,42 @@ class Settings(Section):
         ),
     )
 
-    database: DatabaseSettings = DatabaseSettings()
-    archive: ArchiveSettings = ArchiveSettings()
-    calls: CallsSettings = CallsSettings()
-    live: LiveSettings = LiveSettings()
-    briefing: BriefingSettings = BriefingSettings()
-    memory: MemorySettings = MemorySettings()
-    extraction: ExtractionSettings = ExtractionSettings()
-    reading: ReadingSettings = ReadingSettings()
-    receptionist: ReceptionistSettings = ReceptionistSettings()
-    pages: PagesSettings = PagesSettings()
-    web: WebSettings = WebSettings()
-    retention: RetentionSettings = RetentionSettings()
-    anthropic: AnthropicSettings = AnthropicSettings()
-    openai: OpenAISettings = OpenAISettings()
-    xai: XaiSettings = XaiSettings()
-    deepgram: DeepgramSettings = DeepgramSettings()
-    bridge: BridgeSettings = BridgeSettings()
-    twilio: TwilioSettings = TwilioSettings()
-    telnyx: TelnyxSettings = TelnyxSettings()
-    recordings: RecordingsSettings = RecordingsSettings()
-    elevenlabs: ElevenLabsSettings = ElevenLabsSettings()
-    vapi: VapiSettings = VapiSettings()
-    retell: RetellSettings = RetellSettings()
-    bland: BlandSettings = BlandSettings()
-    remem: RememSettings = RememSettings()
-    work: WorkSettings = WorkSettings()
-    github: GitHubSettings = GitHubSettings()
-    webhook: WebhookSettings = WebhookSettings()
-    email: EmailSettings = EmailSettings()
-    message: MessageSettings = MessageSettings()
-    mcp: McpSettings = McpSettings()
-    agent: AgentSettings = AgentSettings()
-    tester: TesterSettings = TesterSettings()
+    database: Lazy[DatabaseSettings] = DatabaseSettings.model_construct()
+    archive: Lazy[ArchiveSettings] = ArchiveSettings.model_construct()
+    calls: Lazy[CallsSettings] = CallsSettings.model_construct()
+    live: Lazy[LiveSettings] = LiveSettings.model_construct()
+    limits: Lazy[LimitSettings] = LimitSettings.model_construct()
+    briefing: Lazy[BriefingSettings] = BriefingSettings.model_construct()
+    memory: Lazy[MemorySettings] = MemorySettings.model_construct()
+    extraction: Lazy[ExtractionSettings] = ExtractionSettings.model_construct()
+    reading: Lazy[ReadingSettings] = ReadingSettings.model_construct()
+    receptionist: Lazy[ReceptionistSettings] = ReceptionistSettings.model_construct()
+    pages: Lazy[PagesSettings] = PagesSettings.model_construct()
+    web: Lazy[WebSettings] = WebSettings.model_construct()
+    retention: Lazy[RetentionSettings] = RetentionSettings.model_construct()
+    anthropic: Lazy[AnthropicSettings] = AnthropicSettings.model_construct()
+    openai: Lazy[OpenAISettings] = OpenAISettings.model_construct()
+    xai: Lazy[XaiSettings] = XaiSettings.model_construct()
+    deepgram: Lazy[DeepgramSettings] = DeepgramSettings.model_construct()
+    bridge: Lazy[BridgeSettings] = BridgeSettings.model_construct()
+    twilio: Lazy[TwilioSettings] = TwilioSettings.model_construct()
+    telnyx: Lazy[TelnyxSettings] = TelnyxSettings.model_construct()
+    recordings: Lazy[RecordingsSettings] = RecordingsSettings.model_construct()
+    elevenlabs: Lazy[ElevenLabsSettings] = ElevenLabsSettings.model_construct()
+    vapi: Lazy[VapiSettings] = VapiSettings.model_construct()
+    retell: Lazy[RetellSettings] = RetellSettings.model_construct()
+    bland: Lazy[BlandSettings] = BlandSettings.model_construct()
+    reconcile: Lazy[ReconcileSettings] = ReconcileSettings.model_construct()
+    remem: Lazy[RememSettings] = RememSettings.model_construct()
+    work: Lazy[WorkSettings] = WorkSettings.model_construct()
+    github: Lazy[GitHubSettings] = GitHubSettings.model_construct()
+    webhook: Lazy[WebhookSettings] = WebhookSettings.model_construct()
+    events: Lazy[EventSettings] = EventSettings.model_construct()
+    email: Lazy[EmailSettings] = EmailSettings.model_construct()
+    message: Lazy[MessageSettings] = MessageSettings.model_construct()
+    mcp: Lazy[McpSettings] = McpSettings.model_construct()
+    agent: Lazy[AgentSettings] = AgentSettings.model_construct()
+    tester: Lazy[TesterSettings] = TesterSettings.model_construct()
 
     @property
     def database_url(self) -> str:

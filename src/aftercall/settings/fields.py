@@ -3,15 +3,17 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    GetCoreSchemaHandler,
     SecretStr,
 )
+from pydantic_core import core_schema
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,33 @@ class Env:
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class _BuiltWhenSet:
+    """Builds the checks of a section when something in it is set.
+
+    Those of all sections take longer than a command that lists calls, and most are not used.
+    """
+
+    def __get_pydantic_core_schema__(
+        self, section: type[Section], _handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        def check(value: Any) -> Section:
+            return (
+                value if isinstance(value, section) else section.model_validate(value)
+            )
+
+        return core_schema.no_info_plain_validator_function(
+            check,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                section.model_dump
+            ),
+        )
+
+
+S = TypeVar("S", bound=Section)
+Lazy = Annotated[S, _BuiltWhenSet()]
 
 
 def parse_list(value: Any) -> Any:
@@ -30,6 +58,14 @@ def parse_list(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     return [item.strip() for item in value.split(",") if item.strip()]
+
+
+def parse_pairs(value: Any) -> Any:
+    """The environment writes pairs as `name=value`, separated by commas."""
+    if not isinstance(value, str):
+        return value
+    pairs = [item.partition("=") for item in parse_list(value)]
+    return {key.strip(): text.strip() for key, _, text in pairs}
 
 
 Words = Annotated[tuple[str, ...], BeforeValidator(parse_list)]

@@ -1,12 +1,26 @@
-"""Settings of outside services: models, carriers, hosted platforms and sinks."""
+"""Settings of outside services: object storage, models, carriers, platforms, sinks, tests."""
 
+import re
 import shlex
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, SecretStr
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    model_validator,
+)
 
-from aftercall.settings.fields import Env, SecretUrl, Section, Token, Words
+from aftercall.settings.fields import (
+    Env,
+    SecretUrl,
+    Section,
+    Token,
+    Words,
+    parse_pairs,
+)
 
 
 def _split_command(value: Any) -> Any:
@@ -14,6 +28,41 @@ def _split_command(value: Any) -> Any:
 
 
 Command = Annotated[tuple[str, ...], BeforeValidator(_split_command)]
+
+
+class ArchiveSettings(Section):
+    url: str = Field(
+        default="",
+        pattern=r"^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.=-]+)*/?)?$",
+        description=(
+            "where sealed calls and recordings lie: `s3://bucket/prefix`; folders of the "
+            "home if empty"
+        ),
+    )
+    endpoint: Annotated[str | None, Env("AWS_ENDPOINT_URL")] = Field(
+        default=None,
+        pattern=r"^https?://[^\s/]+/?$",
+        description="address of an S3-compatible service; Amazon's if unset",
+    )
+    region: Annotated[str, Env("AWS_REGION")] = Field(
+        default="us-east-1", min_length=1, description="region of the bucket"
+    )
+    access_key_id: Annotated[str | None, Env("AWS_ACCESS_KEY_ID")] = Field(
+        default=None, description="key of the bucket; the machine's role if unset"
+    )
+    secret_access_key: Annotated[SecretStr | None, Env("AWS_SECRET_ACCESS_KEY")] = (
+        Field(default=None, description="secret of that key")
+    )
+    session_token: Annotated[SecretStr | None, Env("AWS_SESSION_TOKEN")] = Field(
+        default=None, description="token of a key that expires"
+    )
+    encrypt: bool = Field(
+        default=False,
+        description=(
+            "encrypt new archive files and recordings with the secret key; "
+            "`aftercall archive cat` prints them"
+        ),
+    )
 
 
 class AnthropicSettings(Section):
@@ -135,12 +184,18 @@ class TelnyxSettings(Section):
 
 
 class ElevenLabsSettings(Section):
+    api_key: Annotated[SecretStr | None, Env("ELEVENLABS_API_KEY")] = Field(
+        default=None, description="key; `reconcile` lists calls with it"
+    )
+    api_url: str = Field(
+        default="https://api.elevenlabs.io", description="REST address"
+    )
     webhook_secret: Annotated[SecretStr | None, Env("ELEVENLABS_WEBHOOK_SECRET")] = (
         Field(default=None, description="checks webhook signatures")
     )
     start_secret: Annotated[Token | None, Env("ELEVENLABS_START_SECRET")] = Field(
         default=None,
-        description="bearer token of the request at the start of a conversation",
+        description="bearer token of the start of a conversation and of tools",
     )
     agents: Words = Field(
         default=(),
@@ -152,17 +207,44 @@ class VapiSettings(Section):
     webhook_secret: Annotated[Token | None, Env("VAPI_WEBHOOK_SECRET")] = Field(
         default=None, description="checks webhooks"
     )
+    assistant_id: Annotated[str | None, Env("VAPI_ASSISTANT_ID")] = Field(
+        default=None, description="assistant that takes a call that asks for one"
+    )
+    api_key: Annotated[SecretStr | None, Env("VAPI_API_KEY")] = Field(
+        default=None, description="private key; `reconcile` lists calls with it"
+    )
+    api_url: str = Field(default="https://api.vapi.ai", description="REST address")
 
 
 class RetellSettings(Section):
     api_key: Annotated[SecretStr | None, Env("RETELL_API_KEY")] = Field(
-        default=None, description="checks webhook signatures"
+        default=None, description="checks webhook signatures; lists calls"
     )
+    api_url: str = Field(default="https://api.retellai.com", description="REST address")
 
 
 class BlandSettings(Section):
     webhook_secret: Annotated[SecretStr | None, Env("BLAND_WEBHOOK_SECRET")] = Field(
         default=None, description="checks webhook signatures"
+    )
+    start_secret: Annotated[Token | None, Env("BLAND_START_SECRET")] = Field(
+        default=None, description="bearer token of dynamic data and of tools"
+    )
+    api_key: Annotated[SecretStr | None, Env("BLAND_API_KEY")] = Field(
+        default=None, description="key; `reconcile` lists calls with it"
+    )
+    api_url: str = Field(default="https://api.bland.ai", description="REST address")
+
+
+class ReconcileSettings(Section):
+    every_minutes: int = Field(
+        default=60,
+        ge=0,
+        le=10_080,
+        description="how often a server compares the services' lists of calls; 0 is never",
+    )
+    days: int = Field(
+        default=3, ge=1, le=60, description="how many days back the lists are compared"
     )
 
 
@@ -186,6 +268,71 @@ class WebhookSettings(Section):
     secret: SecretStr | None = Field(
         default=None, description="signs the posts (Standard Webhooks, `whsec_…`)"
     )
+
+
+EventType = Literal[
+    "call.sealed",
+    "call.summarised",
+    "request.created",
+    "request.held",
+    "request.done",
+    "promise.broken",
+    "fact.changed",
+]
+EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
+
+
+def _check_names(hooks: dict[str, SecretUrl]) -> dict[str, SecretUrl]:
+    for name in hooks:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", name):
+            raise ValueError(f"{name!r} is not a short name in small letters")
+    return hooks
+
+
+def _check_types(only: dict[str, str]) -> dict[str, str]:
+    for types in only.values():
+        for type_ in types.split("+"):
+            if type_ not in EVENT_TYPES:
+                raise ValueError(f"{type_!r} is not one of {', '.join(EVENT_TYPES)}")
+    return only
+
+
+class EventSettings(Section):
+    keep_days: int = Field(
+        default=30, ge=1, le=3650, description="days that the event log is kept"
+    )
+    webhooks: Annotated[
+        dict[str, SecretUrl], BeforeValidator(parse_pairs), AfterValidator(_check_names)
+    ] = Field(
+        default={},
+        description="where events are posted, by a name of yours: `crm=https://…`",
+    )
+    secrets: Annotated[dict[str, SecretStr], BeforeValidator(parse_pairs)] = Field(
+        default={},
+        description="signs the posts to each name (Standard Webhooks): `crm=whsec_…`",
+    )
+    only: Annotated[
+        dict[str, str], BeforeValidator(parse_pairs), AfterValidator(_check_types)
+    ] = Field(
+        default={},
+        description="events of a name, if not all: `crm=call.sealed+request.done`",
+    )
+    allow_private: bool = Field(
+        default=False,
+        description="post events to addresses in your own network and on this machine too",
+    )
+
+    @model_validator(mode="after")
+    def _check_secrets(self) -> Self:
+        for name in (*self.secrets, *self.only):
+            if name not in self.webhooks:
+                raise ValueError(f"has no webhook {name!r}, which secrets or only name")
+        for name in self.webhooks:
+            if name not in self.secrets:
+                raise ValueError(
+                    f"needs a secret for {name!r}; `openssl rand -base64 32` prints one"
+                )
+        return self
 
 
 class EmailSettings(Section):
@@ -247,4 +394,58 @@ class AgentSettings(Section):
     environment: Words = Field(
         default=(),
         description="environment variables it gets besides PATH, HOME and LANG",
+    )
+
+
+class TesterSettings(Section):
+    scenarios: str = Field(
+        default="", description="folder of your scenarios; `<home>/scenarios` if unset"
+    )
+    agents: str = Field(
+        default="",
+        description="agents that the Tests page may call besides its own, separated by commas",
+    )
+    allow_numbers: str = Field(
+        default="", description="numbers that `test run` may dial, separated by commas"
+    )
+    spend_limit: float = Field(
+        default=5.0, ge=0, description="most that test calls by phone may cost in a day"
+    )
+    price_per_minute: float = Field(
+        default=0.05,
+        ge=0,
+        description="assumed price of a minute of a test call by phone",
+    )
+    parallel: int = Field(default=4, ge=1, le=200, description="test calls at a time")
+    voice: Literal["", "espeak", "tones", "words"] = Field(
+        default="",
+        description="the caller's voice; the best installed one if unset; `words` is the lab's",
+    )
+    redact: bool = Field(
+        default=True,
+        description="leave names, numbers and dates of birth out of reports",
+    )
+    port: int = Field(
+        default=8089,
+        ge=1,
+        le=65_535,
+        description="port for the carrier's webhooks in `test run`; `public_url` must lead there",
+    )
+    model: str | None = Field(
+        default=None,
+        description=(
+            "model for played callers and judged criteria, at `openai.base_url`; scripts "
+            "and rules if unset"
+        ),
+    )
+    phone_mode: Literal["gather", "media"] = Field(
+        default="gather",
+        description=(
+            "who listens and speaks on phones: `gather` Twilio, `media` the tester "
+            "(needs the OpenAI audio API)"
+        ),
+    )
+    whisper: bool = Field(
+        default=False,
+        description="make a second transcript of phone calls with the OpenAI audio API",
     )

@@ -12,14 +12,13 @@ from pydantic import (
     field_validator,
 )
 
-from aftercall.settings.fields import Passcode, Section, Words, parse_list
-
-
-def parse_pairs(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    pairs = [item.partition("=") for item in parse_list(value)]
-    return {key.strip(): level.strip() for key, _, level in pairs}
+from aftercall.settings.fields import (
+    Passcode,
+    Section,
+    Words,
+    parse_list,
+    parse_pairs,
+)
 
 
 def parse_groups(value: Any) -> Any:
@@ -51,6 +50,28 @@ class DatabaseSettings(Section):
             "the home if empty"
         ),
     )
+    connections: int = Field(
+        default=15,
+        ge=3,
+        le=500,
+        description="most connections of a process; the durable engine has four more",
+    )
+
+
+class LimitSettings(Section):
+    live_calls: int = Field(
+        default=1_000,
+        ge=1,
+        description="calls that a process takes at once; more hear that all lines are busy",
+    )
+    ingest: int = Field(
+        default=256, ge=1, description="finished calls that a process stores at once"
+    )
+    queue: int = Field(
+        default=20_000,
+        ge=1,
+        description="calls that may wait to be read before no more are taken by `POST /api/calls`",
+    )
 
 
 class PagesSettings(Section):
@@ -75,56 +96,6 @@ class WebSettings(Section):
     )
 
 
-class TesterSettings(Section):
-    scenarios: str = Field(
-        default="", description="folder of your scenarios; `<home>/scenarios` if unset"
-    )
-    allow_numbers: str = Field(
-        default="", description="numbers that `test run` may dial, separated by commas"
-    )
-    spend_limit: float = Field(
-        default=5.0, ge=0, description="most that test calls by phone may cost in a day"
-    )
-    price_per_minute: float = Field(
-        default=0.05,
-        ge=0,
-        description="assumed price of a minute of a test call by phone",
-    )
-    parallel: int = Field(default=4, ge=1, le=200, description="test calls at a time")
-    voice: Literal["", "espeak", "tones", "words"] = Field(
-        default="",
-        description="the caller's voice; the best installed one if unset; `words` is the lab's",
-    )
-    redact: bool = Field(
-        default=True,
-        description="leave names, numbers and dates of birth out of reports",
-    )
-    port: int = Field(
-        default=8089,
-        ge=1,
-        le=65_535,
-        description="port for the carrier's webhooks in `test run`; `public_url` must lead there",
-    )
-    model: str | None = Field(
-        default=None,
-        description=(
-            "model for played callers and judged criteria, at `openai.base_url`; scripts "
-            "and rules if unset"
-        ),
-    )
-    phone_mode: Literal["gather", "media"] = Field(
-        default="gather",
-        description=(
-            "who listens and speaks on phones: `gather` Twilio, `media` the tester "
-            "(needs the OpenAI audio API)"
-        ),
-    )
-    whisper: bool = Field(
-        default=False,
-        description="make a second transcript of phone calls with the OpenAI audio API",
-    )
-
-
 class CallsSettings(Section):
     max_entries: int = Field(default=50, ge=0, description="entries kept in CALLS.md")
     believe_posted: bool = Field(
@@ -141,6 +112,12 @@ class LiveSettings(Section):
         ge=2,
         le=3_600,
         description="a live call by API whose sender is silent for so long is sealed",
+    )
+    platform_lease_s: float = Field(
+        default=7_200,
+        ge=60,
+        le=172_800,
+        description="the same for a hosted platform's call, of which few events come",
     )
 
 
@@ -261,6 +238,19 @@ class RetentionSettings(Section):
     documents_days: int = Field(
         default=0, ge=0, description="days until documents are removed; 0 keeps them"
     )
+    answers_days: int = Field(
+        default=90,
+        ge=0,
+        description=(
+            "days until a model's answers and what is noted of each are removed; a call that "
+            "is read again after that is paid again; 0 keeps them"
+        ),
+    )
+    workflows_hours: float = Field(
+        default=24,
+        gt=0,
+        description="hours until the durable engine's rows of finished work are removed",
+    )
     action: Actions = Field(
         default={},
         description=(
@@ -357,15 +347,11 @@ class BridgeSettings(Section):
         le=30,
         description="seconds to wait for late words after hang-up; later ones become an addendum",
     )
-
-
-class ArchiveSettings(Section):
-    encrypt: bool = Field(
-        default=False,
-        description=(
-            "encrypt new archive files and recordings with the secret key; "
-            "`aftercall archive cat` prints them"
-        ),
+    finish_s: float = Field(
+        default=20,
+        ge=0,
+        le=86_400,
+        description="seconds that live calls may go on after SIGTERM, which ends new ones",
     )
 
 
@@ -463,6 +449,12 @@ class WorkSettings(Section):
         default=30,
         ge=1,
         description="days a request waits for approval before it expires",
+    )
+    undo_s: float = Field(
+        default=8,
+        ge=0,
+        le=300,
+        description="seconds in which an approval on the pages can be undone; then it is done",
     )
     notice: SinkNames = Field(
         default="", description="sink that tells the owner about each conversation"

@@ -101,6 +101,8 @@ class EngineWebSocket(ClientConnection):
 
 
 class EngineSocket:
+    """A websocket to an engine."""
+
     def __init__(self, connection: EngineWebSocket, name: str) -> None:
         self._connection = connection
         self._name = name

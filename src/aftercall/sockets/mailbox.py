@@ -47,6 +47,8 @@ class MediaSocket(Protocol):
 
 
 class Mailbox(Generic[Item]):
+    """The messages of one socket; a full mailbox stops the socket from reading."""
+
     def __init__(self) -> None:
         self._messages: deque[Item] = deque()
         self._waiter: asyncio.Future[None] | None = None

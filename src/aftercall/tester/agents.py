@@ -11,11 +11,6 @@ from aftercall.encryption import find_api_token
 from aftercall.errors import UnknownTestName
 from aftercall.settings import Settings
 from aftercall.tester.drivers.phone import INBOUND, make_recogniser, open_phone
-from aftercall.tester.drivers.python import (
-    AudioAgentConnection,
-    CallableAgent,
-    load_function,
-)
 from aftercall.tester.drivers.remote import (
     HttpAgent,
     SocketThreadAgent,
@@ -23,20 +18,22 @@ from aftercall.tester.drivers.remote import (
     open_socket_thread,
     run_in_loop,
 )
+from aftercall.tester.drivers.text_agent import (
+    AudioAgentConnection,
+    CallableAgent,
+    LiveKitAgent,
+    load_function,
+)
 from aftercall.tester.drivers.twilio_stream import SCHEME as STREAM_SCHEME
 from aftercall.tester.drivers.twilio_stream import StreamConnection
-from aftercall.tester.practice_agent import BY_NAME
-from aftercall.tester.target import (
-    AgentTarget,
-    CallSetup,
-    ConnectionTarget,
-    PracticeTarget,
-)
+from aftercall.tester.practice_agent import BY_NAME, practice_target
+from aftercall.tester.target import AgentTarget, CallSetup
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 AGENTS = (
     "receptionist, practice[:fault,…], http://…, ws://…, twilio:wss://…, "
-    "python:module:function, python-audio:module:function, a phone number, or "
+    "python:module:function, python-audio:module:function, livekit:module:function, "
+    "a phone number, or "
     "inbound:number or inbound:https://… for an agent that calls"
 )
 
@@ -61,7 +58,7 @@ async def open_target(
 async def _open_practice(
     settings: Settings, name: str, faults: str, setup: CallSetup
 ) -> AsyncIterator[AgentTarget]:
-    yield PracticeTarget(setup, _read_faults(faults))
+    yield practice_target(setup, _read_faults(faults))
 
 
 @asynccontextmanager
@@ -70,7 +67,7 @@ async def _open_socket(
 ) -> AsyncIterator[AgentTarget]:
     token = _find_own_token(settings, url)
     async with open_socket_thread() as loop:
-        yield ConnectionTarget.of_agent(
+        yield AgentTarget.of_agent(
             url,
             setup,
             lambda: SocketThreadAgent(WebSocketAgent(url, token=token), loop),
@@ -84,7 +81,7 @@ async def _open_http(
     async with open_socket_thread() as loop:
         http = httpx2.AsyncClient(timeout=30.0, trust_env=False)
         try:
-            yield ConnectionTarget.of_agent(
+            yield AgentTarget.of_agent(
                 url, setup, lambda: SocketThreadAgent(HttpAgent(url, http), loop)
             )
         finally:
@@ -96,7 +93,15 @@ async def _open_function(
     settings: Settings, name: str, address: str, setup: CallSetup
 ) -> AsyncIterator[AgentTarget]:
     function = load_function(address)
-    yield ConnectionTarget.of_agent(name, setup, lambda: CallableAgent(function))
+    yield AgentTarget.of_agent(name, setup, lambda: CallableAgent(function))
+
+
+@asynccontextmanager
+async def _open_livekit(
+    settings: Settings, name: str, address: str, setup: CallSetup
+) -> AsyncIterator[AgentTarget]:
+    make = load_function(address)
+    yield AgentTarget.of_agent(name, setup, lambda: LiveKitAgent(make))
 
 
 @asynccontextmanager
@@ -109,7 +114,7 @@ async def _open_audio_function(
         int(getattr(function, "channels", 1)),
     )
     async with _open_recogniser(settings, setup) as hearing:
-        yield ConnectionTarget(
+        yield AgentTarget.of_connection(
             name,
             hearing,
             lambda _: AudioAgentConnection(function, rate=rate, channels=channels),
@@ -128,7 +133,7 @@ async def _open_stream(
         _open_recogniser(settings, replace(setup, is_live=True)) as hearing,
         open_socket_thread() as loop,
     ):
-        yield ConnectionTarget(
+        yield AgentTarget.of_connection(
             name, hearing, lambda pace: StreamConnection(url, pace, loop, token)
         )
 
@@ -154,6 +159,7 @@ _OPENERS = {
     STREAM_SCHEME: _open_stream,
     "python": _open_function,
     "python-audio": _open_audio_function,
+    "livekit": _open_livekit,
 }
 
 

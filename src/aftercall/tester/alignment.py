@@ -82,6 +82,7 @@ def _sharpen(sound: bytes, start: int, end: int, threshold: float) -> Segment:
 
 
 def _merge(found: list[Segment], merge_s: float) -> list[Segment]:
+    """Speakers pause inside a turn."""
     merged: list[Segment] = []
     for segment in found:
         if merged and segment.start_s - merged[-1].end_s <= merge_s:
@@ -154,6 +155,7 @@ def _walk_back(
     step: list[list[tuple[int, int]]],
     cost_s: float,
 ) -> Alignment:
+    """Follows the cheapest path from its end to its beginning."""
     found: list[Segment | None] = [None] * len(spans)
     wordless: list[Heard] = []
     i, j = len(spans), len(heard)

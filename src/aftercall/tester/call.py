@@ -27,13 +27,7 @@ from aftercall.tester.line import (
     TickPace,
 )
 from aftercall.tester.record import CallLog, CallRecord, EndedBy, LineEvent, Span
-from aftercall.tester.scenario import (
-    After,
-    CallerHabits,
-    CallLimits,
-    PlannedCall,
-    Scenario,
-)
+from aftercall.tester.scenario import After, CallerHabits, PlannedCall, Scenario
 from aftercall.tester.voice import (
     CallerVoice,
     LineQualityFilter,
@@ -59,27 +53,40 @@ class CallRig:
     recognise: Recognise | None = None
 
 
-async def run_call(
-    rig: CallRig,
-    connection: AgentConnection,
-    caller: Caller,
-    scenario: Scenario,
-    *,
-    number: int = 1,
-    run: int = 1,
-    log: CallLog | None = None,
-) -> CallRecord:
-    """Dials, talks and hangs up; every failure becomes part of the record.
+@dataclass(frozen=True)
+class ScriptedCall:
+    """One call of a run: who calls, and the scenario it belongs to.
 
     Each turn is in the log before the call goes on.
     """
-    plan = scenario.calls[number - 1]
-    seed = scenario.seed + run
-    voice = rig.voice.adapt(plan.caller_context.manner, scenario.language)
-    side = _CallerSide(rig, caller, plan, scenario.limits, seed, voice)
-    quality = LineQualityFilter(scenario.line, scenario.noise, seed)
+
+    caller: Caller
+    scenario: Scenario
+    number: int = 1
+    run: int = 1
+    log: CallLog | None = None
+
+    @property
+    def plan(self) -> PlannedCall:
+        return self.scenario.calls[self.number - 1]
+
+    @property
+    def seed(self) -> int:
+        return self.scenario.seed + self.run
+
+    def new_id(self) -> str:
+        return self.log.call_id if self.log else new_id()
+
+
+async def run_call(
+    rig: CallRig, connection: AgentConnection, call: ScriptedCall
+) -> CallRecord:
+    """Dials, talks and hangs up; every failure becomes part of the record."""
+    scenario, number, log = call.scenario, call.number, call.log
+    side = _CallerSide(rig, call)
+    quality = LineQualityFilter(scenario.line, scenario.noise, call.seed)
     started_at = rig.pace.clock.now()
-    caller_number = plan.caller_context.number
+    caller_number = call.plan.caller_context.number
     dial = DialedCall(caller_number, scenario.name, number, scenario.limits.ring_s)
     outcome = await _dial(side, connection, dial)
     rig.pace.start()
@@ -91,10 +98,10 @@ async def run_call(
         await _talk(rig, side, connection, quality, log)
     lost = [LineEvent(at_s, "frame_lost") for at_s in quality.lost_s]
     return CallRecord(
-        id=log.call_id if log else new_id(),
+        id=call.new_id(),
         scenario=scenario.name,
         number=number,
-        run=run,
+        run=call.run,
         line=connection.kind,
         caller=caller_number,
         started_at=started_at,
@@ -197,23 +204,16 @@ class _HabitDraws:
 class _CallerSide:
     """The caller's side of a call: listens, speaks, and decides what to say next and when."""
 
-    def __init__(
-        self,
-        rig: CallRig,
-        caller: Caller,
-        plan: PlannedCall,
-        limits: CallLimits,
-        seed: int,
-        voice: CallerVoice,
-    ) -> None:
-        self._voice = voice
-        self._habits = _HabitDraws(plan.caller_context.habits, seed)
+    def __init__(self, rig: CallRig, call: ScriptedCall) -> None:
+        context = call.plan.caller_context
+        self._voice = rig.voice.adapt(context.manner, call.scenario.language)
+        self._habits = _HabitDraws(context.habits, call.seed)
         self._rig = rig
-        self._caller = caller
-        self._plan = plan
-        self._limits = limits
-        self._patience_s = plan.caller_context.patience_ms / 1000
-        self._think_s = plan.caller_context.think_ms / 1000
+        self._caller = call.caller
+        self._plan = call.plan
+        self._limits = call.scenario.limits
+        self._patience_s = context.patience_ms / 1000
+        self._think_s = context.think_ms / 1000
         self._listener = AgentListener()
         self._speech = CallerSpeech()
         self._next: CallerMove | None = None

@@ -104,6 +104,7 @@ class AgentListener:
         return at_s - self.last_s if self.last_s is not None else float("inf")
 
     def _hear_voice(self, at_s: float) -> None:
+        """A short gap inside a turn does not begin a new one."""
         goes_on = self.has_turn and self._silent_s(at_s) < AGENT_GAP_S
         if not self.is_speaking and not goes_on:
             self.started_at_s = at_s
@@ -210,6 +211,7 @@ class AgentTranscriber:
             task.cancel()
 
     def _collect(self, at_s: float, frame: bytes) -> None:
+        """A piece begins with the first loud frame and ends after a pause."""
         is_loud = self._meter.is_loud(frame)
         if not self._sound:
             if not is_loud:
@@ -249,6 +251,7 @@ class CallAudio:
         return len(self.agent) / SAMPLE_RATE_HZ
 
     def add(self, at_s: float, near: CallerTick, far: AgentTick) -> None:
+        """Sound that came late is put over the silence that stood in its place."""
         self.caller += near.frame
         self.agent += far.frame.ljust(FRAME_BYTES, b"\xff")
         if far.late:
@@ -292,6 +295,7 @@ class CallAudio:
         return tuple(sorted(spans, key=lambda span: (span.start_s, span.who)))
 
     def _agent_spans(self) -> list[Span]:
+        """Turns by what is audible; the line's words are given to them."""
         segments = find_segments(bytes(self.agent), AGENT_GAP_S)
         texts, ideals = (
             _assign_words(self._words, segments),

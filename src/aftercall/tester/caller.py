@@ -138,6 +138,8 @@ class CallGoals:
 
 
 class Caller:
+    """The scripted caller: what to say next, and whether the agent's words were understood."""
+
     def __init__(
         self,
         scenario: Scenario,

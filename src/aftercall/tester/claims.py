@@ -11,6 +11,7 @@ from aftercall.tester.criterion import Criterion, Deed
 from aftercall.tester.phrases import (
     find_any,
     is_question,
+    plain_text,
     sentences_of,
     word_set,
     words_of,
@@ -161,7 +162,7 @@ def says_done(deed: Deed, text: str) -> bool:
 
 
 def states_all(details: tuple[str, ...], text: str, today: date) -> bool:
-    plain = text.lower().replace("’", "'")
+    plain = plain_text(text)
     is_open = _OPEN.search(plain) or _RESTATED.search(plain) or _NEGATED.search(plain)
     return len(details) > 1 and not is_open and names_all(details, plain, today)
 
@@ -173,7 +174,7 @@ def is_said_done(criterion: Criterion, text: str, today: date) -> bool:
         return is_settled(criterion, text, today)
     details = criterion.details or criterion.said
     told = (item for item in sentences_of(text) if not is_question(item))
-    done = any(says_done(deed, item.lower().replace("’", "'")) for item in told)
+    done = any(says_done(deed, plain_text(item)) for item in told)
     return done and names_detail(details, text, today)
 
 
@@ -185,7 +186,7 @@ def is_settled(criterion: Criterion, text: str, today: date) -> bool:
     deed = criterion.deed or guess_deed(criterion.said)
     if deed is None or deed == "answer":
         return True
-    sentences = [item.lower().replace("’", "'") for item in sentences_of(text)]
+    sentences = [plain_text(item) for item in sentences_of(text)]
     return any(
         says_done(deed, item) or states_all(details, item, today) for item in sentences
     )
@@ -196,9 +197,7 @@ def is_negated(text: str) -> bool:
 
 
 def is_refusal(text: str) -> bool:
-    return (
-        _REFUSED.search(_HARMLESS.sub(" ", text.lower().replace("’", "'"))) is not None
-    )
+    return _REFUSED.search(_HARMLESS.sub(" ", plain_text(text))) is not None
 
 
 def is_denial(text: str) -> bool:
@@ -207,7 +206,7 @@ def is_denial(text: str) -> bool:
 
 
 def promises_answer(text: str) -> bool:
-    return _PROMISE.search(text.lower().replace("’", "'")) is not None
+    return _PROMISE.search(plain_text(text)) is not None
 
 
 def names_detail(details: tuple[str, ...], text: str, today: date) -> bool:

@@ -30,6 +30,7 @@ from aftercall.tester.phrases import (
     find_any,
     is_question,
     likeness,
+    plain_text,
     sentences_of,
     words_of,
 )
@@ -74,7 +75,7 @@ def agent_sentences(view: CallView) -> Iterator[AgentSentence]:
             heard = span.text
             continue
         for sentence in sentences_of(span.text):
-            plain = sentence.lower().replace("’", "'")
+            plain = plain_text(sentence)
             asks = is_question(sentence) and not _TAG.search(plain)
             echo = _is_echo(sentence, heard)
             yield AgentSentence(number, plain, asks, echo)
@@ -106,13 +107,12 @@ def weigh_criterion(view: CallView, criterion: Criterion) -> Weighed:
 def _weigh_said(view: CallView, criterion: Criterion) -> Weighed:
     """The words, or other words for the same deed; the caller's words said back are no evidence."""
     sentences = list(agent_sentences(view))
-    today = view.record.started_at.date()
     for item in sentences:
-        if not item.is_echo and names_detail(criterion.said, item.text, today):
+        if not item.is_echo and names_detail(criterion.said, item.text, view.today):
             return Weighed("met", "was said", (item.turn,), item.text)
     deed = guess_deed(criterion.said)
     if deed is None:
-        turns = tuple(sorted({item.turn for item in sentences}))[-2:]
+        turns = _last_turns(sentences)
         return Weighed("missed", "was never said", turns)
     found = weigh(view, Criterion(judged="the deed", deed=deed))
     if found.state == "met" and not _is_engaged(view, sentences):
@@ -122,11 +122,11 @@ def _weigh_said(view: CallView, criterion: Criterion) -> Weighed:
 
 def says(view: CallView, pattern: str, heard: str) -> bool:
     """Whether these words say what the pattern asks for, also in other words for a deed."""
-    if names_detail((pattern,), heard, view.record.started_at.date()):
+    if names_detail((pattern,), heard, view.today):
         return True
     deed = guess_deed((pattern,))
     return deed is not None and any(
-        says_done(deed, sentence.lower().replace("’", "'"))
+        says_done(deed, plain_text(sentence))
         for sentence in sentences_of(heard)
         if not is_question(sentence)
     )
@@ -153,23 +153,21 @@ def weigh(view: CallView, criterion: Criterion) -> Weighed:
 
 def is_about_another(view: CallView, criterion: Criterion, text: str) -> bool:
     """Whether a sentence names details of another wish of the caller, and none of this one."""
-    today = view.record.started_at.date()
     others = (item for item in view.scenario.success if item is not criterion)
-    return not names_detail(criterion.details, text, today) and any(
-        names_detail(item.details, text, today) for item in others
+    return not names_detail(criterion.details, text, view.today) and any(
+        names_detail(item.details, text, view.today) for item in others
     )
 
 
 def _weigh_checks(view: CallView, criterion: Criterion) -> Weighed | None:
     """Missed if the caller asked openly, and the agent answered something else."""
-    today = view.record.started_at.date()
     checks = [
         item.agent[0]
         for item in view.exchanges
         if item.agent and criterion.ask and _asks(view, item.caller, criterion.ask)
     ]
     told = [item for item in agent_sentences(view) if item.turn in checks]
-    if any(names_detail(criterion.details, item.text, today) for item in told):
+    if any(names_detail(criterion.details, item.text, view.today) for item in told):
         return None
     other = [item for item in told if item.is_statement and _names_something(item.text)]
     if not other or any(promises_answer(item.text) for item in told):
@@ -219,10 +217,9 @@ def _named_otherwise(
     view: CallView, criterion: Criterion, done: list[AgentSentence]
 ) -> AgentSentence | None:
     """The last word on the day and time, if it is not the wanted one."""
-    today = view.record.started_at.date()
-    about = [item for item in done if find_slots(item.text, today)]
+    about = [item for item in done if find_slots(item.text, view.today)]
     last = about[-1] if about else None
-    if last is None or not names_other_slot(criterion.details, last.text, today):
+    if last is None or not names_other_slot(criterion.details, last.text, view.today):
         return None
     return last
 
@@ -238,11 +235,10 @@ def _sentences_about(view: CallView, deed: Deed) -> list[AgentSentence]:
 def _detailed(
     view: CallView, criterion: Criterion, sentences: list[AgentSentence]
 ) -> list[AgentSentence]:
-    today = view.record.started_at.date()
     return [
         item
         for item in sentences
-        if not item.is_echo and names_detail(criterion.details, item.text, today)
+        if not item.is_echo and names_detail(criterion.details, item.text, view.today)
     ]
 
 
@@ -253,7 +249,6 @@ def _stated(
 
     What it said before the caller's last answer was on the way to it.
     """
-    today = view.record.started_at.date()
     given = [
         number
         for number, span in view.caller_turns()
@@ -263,7 +258,7 @@ def _stated(
         item
         for item in sentences
         if item.turn > max(given, default=0)
-        and states_all(criterion.details, item.text, today)
+        and states_all(criterion.details, item.text, view.today)
     )
     return next(found, None)
 
@@ -282,7 +277,7 @@ def _weigh_rest(
     view: CallView, sentences: list[AgentSentence], says_so: bool
 ) -> Weighed:
     """No detail was named. Silence about it is a no; words that might mean it are open."""
-    turns = tuple(sorted({item.turn for item in sentences}))[-2:]
+    turns = _last_turns(sentences)
     is_engaged = _is_engaged(view, sentences)
     if not is_engaged and not says_so:
         reason = "never came to it: no question, no detail, no result"
@@ -310,7 +305,7 @@ def _weigh_answer(
     promised = [
         item for item in sentences if item.is_statement and promises_answer(item.text)
     ]
-    turns = tuple(sorted({item.turn for item in sentences}))[-2:]
+    turns = _last_turns(sentences)
     if promised:
         quote = promised[0].text
         return Weighed("met", "promised an answer", (promised[0].turn,), quote)
@@ -320,6 +315,10 @@ def _weigh_answer(
     if not _is_engaged(view, sentences) and not _has_substance(statements):
         return Weighed("missed", "never answered", turns)
     return Weighed("unknown", "the agent's words do not tell; a probe could", turns)
+
+
+def _last_turns(sentences: list[AgentSentence]) -> tuple[int, ...]:
+    return tuple(sorted({item.turn for item in sentences}))[-2:]
 
 
 def _says_nothing(text: str) -> bool:

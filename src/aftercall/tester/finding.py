@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
+from hashlib import sha256
 from typing import Literal
 
 from aftercall.speech.sound import FRAME_S
-from aftercall.tester.phrases import find_any
+from aftercall.tester.phrases import find_any, is_question, sentences_of
 from aftercall.tester.record import CallRecord, Side, Span
 from aftercall.tester.scenario import PlannedCall, Scenario, Who
 
@@ -152,6 +154,8 @@ DOUBTS_OF: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Finding:
+    """One thing that went wrong: who is to blame, the evidence, what would refute it."""
+
     kind: str
     severity: Severity
     who: Who
@@ -170,6 +174,11 @@ class Finding:
     def expected(self) -> str:
         """What a good agent does instead."""
         return EXPECTED.get(self.kind, "")
+
+    def fingerprint(self, target: str) -> str:
+        """Made of the agent, the kind and the detail: the same in every call and scenario."""
+        text = f"{target.partition(':')[0]}|{self.kind}|{self.detail}"
+        return sha256(text.encode()).hexdigest()[:12]
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -214,6 +223,35 @@ class CallView:
     @property
     def spans(self) -> tuple[Span, ...]:
         return self.record.spans
+
+    @property
+    def today(self) -> date:
+        return self.record.started_at.date()
+
+    @cached_property
+    def caller_text(self) -> str:
+        """All that the caller said."""
+        return " ".join(span.text for span in self.record.caller_spans)
+
+    @cached_property
+    def statements(self) -> tuple[tuple[int, str], ...]:
+        """What the agent says and does not ask: the turn, and the sentence as it stands."""
+        return tuple(
+            (number, sentence)
+            for number, span in self.agent_turns()
+            for sentence in sentences_of(span.text)
+            if not is_question(sentence)
+        )
+
+    @property
+    def unsaid_stages(self) -> list[str]:
+        """Needed stages of the script that the caller never came to."""
+        said = {span.why for span in self.record.caller_spans}
+        stages = self.plan.caller_context.response_stages
+        names = [
+            stage.name or str(at) for at, stage in enumerate(stages, 1) if stage.needed
+        ]
+        return [name for name in names if f"stage:{name}" not in said]
 
     @property
     def is_wordless(self) -> bool:

@@ -22,9 +22,9 @@ from aftercall.clock import Clock
 from aftercall.errors import LineFailed
 from aftercall.tester.criterion import ScenarioProbe
 from aftercall.tester.finding import MIN_CONFIDENCE
-from aftercall.tester.openai_client import ChatMessage, Complete
+from aftercall.tester.models import ChatMessage, Complete
 from aftercall.tester.phrases import words_of
-from aftercall.tester.record import CallRecord
+from aftercall.tester.record import CallRecord, Span
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.score import CriterionState, JudgedExpectation, is_confirmed
 
@@ -92,6 +92,7 @@ async def _probe_one(
 
 
 async def _ask(item: ScenarioProbe) -> ProbeAnswer:
+    """By whichever way the scenario names: an address, a program, a file or a table."""
     if item.http:
         status, text = await _ask_http(item)
     elif item.command:
@@ -121,6 +122,7 @@ async def _ask_http(item: ScenarioProbe) -> tuple[int, str]:
 
 
 def _fill_in(value: str) -> str:
+    """Secrets stay out of the file: `${NAME}` is read from the environment."""
     missing = [
         name for name in _VARIABLE.findall(value) if os.environ.get(name) is None
     ]
@@ -179,6 +181,7 @@ def _ask_sqlite(item: ScenarioProbe) -> str:
 
 
 def _narrow(item: ScenarioProbe, status: int, text: str) -> ProbeAnswer:
+    """What `path` names, and how many items that is."""
     try:
         data = json.loads(text)
     except ValueError:
@@ -247,6 +250,7 @@ _TASK = (
 async def judge(
     scenario: Scenario, records: Sequence[CallRecord], complete: Complete
 ) -> list[JudgedExpectation]:
+    """Criteria of the run first, then the turns of each call."""
     found = []
     for criterion in scenario.success:
         if criterion.judged is not None:
@@ -281,32 +285,32 @@ async def _judge_one(
 
 
 def _read_verdict(sentence: str, answer: str, record: CallRecord) -> JudgedExpectation:
-    number = record.number
+    """A verdict without words that show it leaves the person to listen again."""
     try:
         data = json.loads(found.group(0)) if (found := _OBJECT.search(answer)) else {}
     except ValueError:
         data = {}
     if not isinstance(data, dict) or not isinstance(data.get("met"), bool):
         reason = "the judge gave no answer that can be read"
-        return JudgedExpectation(sentence, "unknown", reason, number)
+        return JudgedExpectation(sentence, "unknown", reason, record.number)
     turn, quote = data.get("turn"), str(data.get("quote", ""))
     if not isinstance(turn, int) or not 1 <= turn <= len(record.spans):
-        return JudgedExpectation(
-            sentence, "re-listen", "the judge named no turn", number
-        )
-    span = record.spans[turn - 1]
-    if not words_of(quote) or " ".join(words_of(quote)) not in " ".join(
-        words_of(span.text)
-    ):
-        reason = "the judge's quote is not in the turn it named"
-        return JudgedExpectation(sentence, "re-listen", reason, number, (turn,))
-    if span.confidence is not None and span.confidence < MIN_CONFIDENCE:
-        reason = "rests on words that were hard to hear"
-        return JudgedExpectation(sentence, "re-listen", reason, number, (turn,), quote)
-    if record.whisper is not None and not is_confirmed(quote, record.whisper.text):
-        reason = "the second transcript has other words there"
-        return JudgedExpectation(sentence, "re-listen", reason, number, (turn,), quote)
+        reason = "the judge named no turn"
+        return JudgedExpectation(sentence, "re-listen", reason, record.number)
+    state: CriterionState = "met" if data["met"] else "missed"
     reason = str(data.get("reason", ""))[:200]
-    if not data["met"]:
-        return JudgedExpectation(sentence, "missed", reason, number, (turn,), quote)
-    return JudgedExpectation(sentence, "met", reason, number, (turn,), quote)
+    if doubt := _doubt_quote(quote, record, record.spans[turn - 1]):
+        state, reason = "re-listen", doubt
+    return JudgedExpectation(sentence, state, reason, record.number, (turn,), quote)
+
+
+def _doubt_quote(quote: str, record: CallRecord, span: Span) -> str:
+    """Why these words of the turn show nothing; empty if they do."""
+    said, whisper = " ".join(words_of(quote)), record.whisper
+    if not said or said not in " ".join(words_of(span.text)):
+        return "the judge's quote is not in the turn it named"
+    if span.confidence is not None and span.confidence < MIN_CONFIDENCE:
+        return "rests on words that were hard to hear"
+    if whisper is not None and not is_confirmed(quote, whisper.text):
+        return "the second transcript has other words there"
+    return ""

@@ -114,13 +114,16 @@ class TextAgent(Protocol):
 
     async def respond(self, text: str) -> Sequence[AgentAnswer]: ...
 
-    async def press(self, digits: str) -> Sequence[AgentAnswer]: ...
+    async def press(self, digits: str) -> Sequence[AgentAnswer]:
+        """Keys reach most agents as words."""
+        return await self.respond(f"[keys {digits}]")
 
     async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
         """Both sides have been silent for this many whole seconds."""
-        ...
+        return ()
 
-    async def hang_up(self) -> None: ...
+    async def hang_up(self) -> None:
+        return
 
 
 class TickPace:

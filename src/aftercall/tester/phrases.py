@@ -114,6 +114,11 @@ _STOP_WORDS = word_set("""
 """)
 
 
+def plain_text(text: str) -> str:
+    """In lower case, with straight apostrophes and single spaces."""
+    return " ".join(text.lower().replace("’", "'").split())
+
+
 def words_of(text: str) -> list[str]:
     return _WORD.findall(text.lower().replace("’", "'"))
 
@@ -159,7 +164,7 @@ def sentences_of(text: str) -> list[str]:
 
 
 def is_question(sentence: str) -> bool:
-    plain = " ".join(sentence.lower().replace("’", "'").split())
+    plain = plain_text(sentence)
     if plain.endswith("?") or _ASKING.match(plain) or _BARE_FIELD.match(plain):
         return True
     within = _REQUEST_WITHIN.search(plain)
@@ -189,7 +194,7 @@ def asked_fields(
 
 def field_patterns(text: str) -> list[str]:
     """The patterns of the fields that these words name, for example `your date of birth`."""
-    plain = text.lower().replace("’", "'")
+    plain = plain_text(text)
     return [pattern for pattern in _FIELDS.values() if re.search(pattern, plain)]
 
 

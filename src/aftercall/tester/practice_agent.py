@@ -5,13 +5,18 @@ It can be broken on purpose: each fault names the finding it must lead to, and w
 
 import re
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from aftercall.errors import LineFailed
+from aftercall.tester.call import ScriptedCall
 from aftercall.tester.caller import Caller, CallerMove
-from aftercall.tester.drivers.text_agent import Interruption
-from aftercall.tester.line import AgentAnswer, DialedCall
-from aftercall.tester.scenario import LineQuality, PlannedCall, Scenario, Who
+from aftercall.tester.drivers.text_agent import Interruption, TextAgentConnection
+from aftercall.tester.line import AgentAnswer, DialedCall, TextAgent
+from aftercall.tester.record import CallRecord
+from aftercall.tester.scenario import LineQuality, Who
+from aftercall.tester.target import AgentTarget, CallSetup, TargetSession
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,9 @@ class PracticeClinic:
     last: tuple[str, str] | None = None
 
 
-class PracticeAgent:
+class PracticeAgent(TextAgent):
+    """An agent with known faults to switch on; the tester is measured against it."""
+
     def __init__(self, clinic: PracticeClinic, *faults: str) -> None:
         self._clinic = clinic
         self._faults = faults
@@ -348,13 +355,47 @@ def _prefix(words: str, answers: Sequence[AgentAnswer]) -> Sequence[AgentAnswer]
     return [replace(answer, text=f"{words} {answer.text}") for answer in answers]
 
 
+def practice_target(setup: CallSetup, faults: tuple[str, ...] = ()) -> AgentTarget:
+    """The practice clinic with the given faults; it answers without thinking time."""
+
+    def open_session() -> AbstractAsyncContextManager[TargetSession]:
+        return nullcontext(partial(_hold_call, setup, faults, PracticeClinic()))
+
+    name = "practice" + (":" + ",".join(faults) if faults else "")
+    return AgentTarget(name, setup.is_live, open_session, keeps_time=False)
+
+
+async def _hold_call(
+    setup: CallSetup,
+    faults: tuple[str, ...],
+    clinic: PracticeClinic,
+    call: ScriptedCall,
+) -> CallRecord:
+    for fault in (BY_NAME[name] for name in faults):
+        if fault.line is not None:
+            bad_line = call.scenario.model_copy(update={"line": fault.line})
+            call = replace(call, scenario=bad_line)
+        if fault.who == "tester":
+            call = replace(call, caller=FaultyCaller(fault.name, call))
+    interruption = INTERRUPTION if "talks_over" in faults else None
+    return await setup.hold_call(
+        lambda pace: TextAgentConnection(
+            PracticeAgent(clinic, *faults),
+            setup.agent_voice,
+            pace,
+            kind="audio",
+            counts_work=False,
+            interruption=interruption,
+        ),
+        call,
+    )
+
+
 class FaultyCaller(Caller):
     """Does not keep to the script: shows that the tester's mistakes are named as such."""
 
-    def __init__(
-        self, fault: str, scenario: Scenario, plan: PlannedCall, seed: int
-    ) -> None:
-        super().__init__(scenario, plan, seed)
+    def __init__(self, fault: str, call: ScriptedCall) -> None:
+        super().__init__(call.scenario, call.plan, call.seed)
         self._fault = fault
 
     async def respond(self, text: str) -> CallerMove:

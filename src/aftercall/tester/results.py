@@ -23,8 +23,7 @@ from aftercall.errors import NotFound, TesterError
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.speech.sound import read_wav, write_wav
-from aftercall.tester.bug_ledger import BugLedger
-from aftercall.tester.calibrate import Calibration
+from aftercall.tester.bugs import BugLedger, bug_report
 from aftercall.tester.finding import Finding
 from aftercall.tester.record import (
     CallLog,
@@ -36,11 +35,11 @@ from aftercall.tester.record import (
     whole_lines,
 )
 from aftercall.tester.redact import Redactor
-from aftercall.tester.report.bugs import bug_report
-from aftercall.tester.report.page import html_page
-from aftercall.tester.report.run import RunReport, RunSummary, junit_xml, run_json
+from aftercall.tester.report_page import html_page
+from aftercall.tester.run_report import RunReport, RunSummary, junit_xml, run_json
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.score import JudgedExpectation, ScenarioScore, score
+from aftercall.tester.statistics import Calibration
 
 PROGRESS = "progress.jsonl"
 TREND_RUNS = 9
@@ -185,6 +184,8 @@ def read_finished(path: Path) -> list[FinishedRun]:
 
 
 class RunResults:
+    """The results of a test run, written as they come: a killed run is resumed."""
+
     def __init__(self, home: Path) -> None:
         self._folder = home / "tests"
 
@@ -211,12 +212,13 @@ class RunResults:
         tested = {item.scenario.name: item.scenario for item in run.scored}.values()
         raw = data | {"scenarios": [item.model_dump(mode="json") for item in tested]}
         _write(folder / "raw.json", json.dumps(raw, ensure_ascii=False), private=True)
-        redacted = json.dumps(redactor.clean_data(data), ensure_ascii=False, indent=1)
-        _write(folder / "report.json", redacted)
         trend = [*self.read_earlier(run.target, run.id), RunSummary.from_json(data)]
         _write(folder / "BUG_REPORT.md", bug_report(run, ledger.bugs, redactor, trend))
         _write(folder / "junit.xml", junit_xml(run, redactor))
         _write(folder / "report.html", html_page(run, ledger.bugs, redactor))
+        # last: where it is, the others are
+        redacted = json.dumps(redactor.clean_data(data), ensure_ascii=False, indent=1)
+        _write(folder / "report.json", redacted)
         sync_folder(folder)
         return folder
 

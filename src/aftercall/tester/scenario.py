@@ -326,6 +326,8 @@ class PlannedCall(TurnPart):
 
 
 class Scenario(TurnPart):
+    """Who calls, what they want, and how it is known whether they got it."""
+
     name: str = Field(pattern=_NAME, description="the name for the command line")
     description: str = Field(default="", description="one sentence for lists")
     goal: str = Field(

@@ -245,6 +245,7 @@ class _ScenarioForm:
         self._moved: list[tuple[FieldPath, FieldPath]] = []
 
     def unfold(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Notes in prose are collected from wherever older files have them."""
         data = self._move_inside(data)
         outer = (*_CALL_KEYS, *_PROSE_KEYS)
         whole = {key: value for key, value in data.items() if key not in outer}
@@ -285,6 +286,7 @@ class _ScenarioForm:
     def _unfold_call(
         self, call: dict[str, Any], at: FieldPath, notes: list[str]
     ) -> dict[str, Any]:
+        """`patient_context` is another name of `caller_context`."""
         call = dict(call)
         given = [key for key in _CONTEXTS if key in call]
         if len(given) == 2:
@@ -301,6 +303,7 @@ class _ScenarioForm:
     def _unfold_context(
         self, context: dict[str, Any], notes: list[str]
     ) -> dict[str, Any]:
+        """Stages, rules and answers in the forms in which people write them."""
         notes += _prose(context)
         context = {
             key: value for key, value in context.items() if key not in _PROSE_KEYS

@@ -6,6 +6,7 @@ holds moves it from the agent to whoever caused it.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from aftercall.tester.claims import is_denial, is_hollow
@@ -381,22 +382,11 @@ def _is_broken(view: CallView, finding: Finding) -> bool:
     return view.record.ended_by == "line" and not is_planned
 
 
-def _was_late(view: CallView, finding: Finding) -> bool:
-    """The tester's own clock fell behind between these turns."""
-    return _has_event(view, finding, "tester_late")
-
-
-def _was_stalled(view: CallView, finding: Finding) -> bool:
-    return _has_event(view, finding, "line_stalled")
-
-
-def _has_event(view: CallView, finding: Finding, kind: str) -> bool:
+def _has_event(kind: str, view: CallView, finding: Finding) -> bool:
     """Whether this happened on the line during the turns of the finding."""
     spans = [view.spans[turn - 1] for turn in finding.turns]
-    if not spans:
-        return False
-    start_s = min(span.start_s for span in spans)
-    end_s = max(span.end_s for span in spans)
+    start_s = min((span.start_s for span in spans), default=0.0)
+    end_s = max((span.end_s for span in spans), default=-1.0)
     return any(
         event.kind == kind and start_s <= event.at_s <= end_s
         for event in view.record.events
@@ -446,8 +436,8 @@ _CHECKS: dict[str, Callable[[CallView, Finding], bool]] = {
     "misheard": _is_misheard,
     "unheard": _is_unheard,
     "broken": _is_broken,
-    "late": _was_late,
-    "stalled": _was_stalled,
+    "late": partial(_has_event, "tester_late"),
+    "stalled": partial(_has_event, "line_stalled"),
     "off_script": _left_script,
     "unanswered": _has_no_answer,
     "left": _left_early,

@@ -10,23 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from aftercall.tester.phrases import find_any, questions_of
+from aftercall.tester.phrases import find_any, plain_text, questions_of
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
-HOUR_WORDS = {
-    word: number
-    for number, word in enumerate(
-        (
-            *("one", "two", "three", "four", "five", "six"),
-            *("seven", "eight", "nine", "ten", "eleven", "twelve"),
-        ),
-        1,
-    )
-}
+_HOURS = "one two three four five six seven eight nine ten eleven twelve"
+HOUR_WORDS = {word: number for number, word in enumerate(_HOURS.split(), 1)}
 _MINUTES = {
     "fifteen": 15,
     "thirty": 30,
@@ -43,21 +35,13 @@ _SHORT_DAYS = {"mon": 0, "tue": 1, "tues": 1, "wed": 2, "weds": 2, "thu": 3} | {
     "thurs": 3,
     "fri": 4,
 }
-ORDINALS = {
-    word: number
-    for number, word in enumerate(
-        (
-            *("first", "second", "third", "fourth", "fifth", "sixth", "seventh"),
-            *("eighth", "ninth", "tenth", "eleventh", "twelfth", "thirteenth"),
-            *("fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth"),
-            *("nineteenth", "twentieth", "twenty-first", "twenty-second"),
-            *("twenty-third", "twenty-fourth", "twenty-fifth", "twenty-sixth"),
-            *("twenty-seventh", "twenty-eighth", "twenty-ninth", "thirtieth"),
-            "thirty-first",
-        ),
-        1,
-    )
-}
+_NUMBERED = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
+    "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth "
+    "twenty-first twenty-second twenty-third twenty-fourth twenty-fifth twenty-sixth "
+    "twenty-seventh twenty-eighth twenty-ninth thirtieth thirty-first"
+)
+ORDINALS = {word: number for number, word in enumerate(_NUMBERED.split(), 1)}
 _NUMBER = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(sorted(ORDINALS, key=len, reverse=True))})"
 _HOUR = rf"(?:{'|'.join(HOUR_WORDS)}|\d{{1,2}})"
 _DAY = re.compile(rf"\b({'|'.join((*DAYS, *_SHORT_DAYS))})(?:'s|s)?\b(?!-)")
@@ -95,8 +79,8 @@ class Slots:
 
 
 def find_slots(text: str, today: date) -> Slots:
-    plain = " ".join(text.lower().replace("’", "'").split())
-    return Slots(_find_days(plain, today), _find_times(plain))
+    plain = plain_text(text)
+    return Slots(_find_days(plain, today), frozenset(list_times(plain)))
 
 
 def _find_days(text: str, today: date) -> frozenset[int]:
@@ -117,7 +101,7 @@ def _find_days(text: str, today: date) -> frozenset[int]:
 
 def find_dated_days(text: str, today: date) -> list[tuple[str, date]]:
     """Weekdays that are said together with a date: the weekday's name, and the date."""
-    plain = " ".join(text.lower().replace("’", "'").split())
+    plain = plain_text(text)
     found = []
     for match in _DATE.finditer(plain):
         before = plain[: match.start()].rstrip(", ").removesuffix(" the")
@@ -130,7 +114,7 @@ def find_dated_days(text: str, today: date) -> list[tuple[str, date]]:
 
 def find_dates(text: str) -> set[date]:
     """Dates that are said with their year."""
-    plain = " ".join(text.lower().replace("’", "'").split())
+    plain = plain_text(text)
     found = (
         read_date(match, date.min)
         for match in _DATE.finditer(plain)
@@ -154,17 +138,16 @@ def read_date(match: re.Match[str], today: date) -> date | None:
         return None
 
 
-def _find_times(text: str) -> frozenset[str]:
+def list_times(text: str) -> list[str]:
+    """The times of a text in lower case, in its order."""
     if _BIRTH.search(text):
-        return frozenset()
-    found = set()
-    for match in _TIME.finditer(text):
-        if _NOT_A_TIME.match(text[match.end() :]):
-            continue
-        time = _read_time(match)
-        if time is not None:
-            found.add(time)
-    return frozenset(found)
+        return []
+    found = (
+        _read_time(match)
+        for match in _TIME.finditer(text)
+        if not _NOT_A_TIME.match(text[match.end() :])
+    )
+    return [time for time in found if time is not None]
 
 
 def _read_time(match: re.Match[str]) -> str | None:
@@ -210,6 +193,7 @@ _ASKS_SLOT = (
     r"/^\W*(?:and )?when\?$/",
     r"/\bwhen (?:would|do|should|shall|can|could|may|are|were|is|will|did|might)\b/",
     r"/\b(?:which|what|at what|on what) (?:hour|o'clock|morning|afternoon|weekday)\b/",
+    r"/\b(?:the|your) (?:day|date|time|hour|slot|weekday)\b(?! of birth)/",
     r"/\b(?:morning|afternoon|evening)s? or (?:\w+ )?(?:morning|afternoon|evening)/",
     (
         r"/\b(?:prefer|works? (?:best )?for you|suits? you|convenient|what time|day and time"
@@ -315,7 +299,7 @@ def answer_usual(
 
     `asked` is the day and time that the agent named, `reasons` what the caller rang up for.
     """
-    questions = " ".join(questions_of(text)).lower().replace("’", "'")
+    questions = plain_text(" ".join(questions_of(text)))
     if find_any(STILL_THERE, questions):
         return "here", "Yes, I'm here."
     if wanted is not None and (slot := _answer_slot(text, questions, asked, wanted)):

@@ -12,10 +12,10 @@ import json
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Any, Literal
 
 DRAWS = 2000
 TWO_SIDED_Z = 1.959964  # 95 % between two bounds
@@ -60,6 +60,14 @@ def speak_rate(passed: int, runs: int) -> str:
     low, high = wilson(passed, runs)
     share = f"{100 * passed / runs:.0f} %" if runs else "unknown"
     return f"{share} (95 %: {100 * low:.0f} to {100 * high:.0f} %)"
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The nearest rank, which is always a measured value."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def paired_difference(
@@ -210,6 +218,49 @@ def _more_pairs(count: int, worse: int, better: int, alpha: float) -> int | None
         if e_value(high * times, low * times) >= 1 / alpha:
             return count * (times - 1)
     return None
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The tester's error in milliseconds, and the interruptions and words it invented.
+
+    `is_of_run`: measured in the run itself, on its line.
+    """
+
+    line: str
+    turns: int
+    latency_p50_ms: float
+    latency_p95_ms: float
+    latency_max_ms: float
+    overlap_ms: float = 0.0
+    silence_ms: float = 0.0
+    false_barge_ins: int = 0
+    word_error_rate: float = 0.0
+    words: int = 0
+    is_of_run: bool = False
+
+    @classmethod
+    def of_errors(cls, line: str, errors_ms: Sequence[float]) -> "Calibration":
+        """From the error of each latency; the other figures are not measured."""
+        p50, p95 = percentile(errors_ms, 0.5) or 0.0, percentile(errors_ms, 0.95) or 0.0
+        worst = round(max(errors_ms, default=0.0), 2)
+        return cls(line, len(errors_ms), round(p50, 2), round(p95, 2), worst)
+
+    @property
+    def false_barge_in_interval(self) -> tuple[float, float]:
+        return wilson(min(self.false_barge_ins, self.turns), self.turns)
+
+    @property
+    def word_error_interval(self) -> tuple[float, float]:
+        return wilson(
+            min(round(self.word_error_rate * self.words), self.words), self.words
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {
+            "false_barge_in_interval": self.false_barge_in_interval,
+            "word_error_interval": self.word_error_interval,
+        }
 
 
 @dataclass(frozen=True)

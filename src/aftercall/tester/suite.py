@@ -7,18 +7,17 @@ from typing import Any
 
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
-from aftercall.tester.bug_ledger import BugLedger, fingerprint
+from aftercall.tester.bugs import BugLedger
+from aftercall.tester.call import ScriptedCall
 from aftercall.tester.caller import Caller
-from aftercall.tester.findings.timing import percentile
 from aftercall.tester.judge import count_before, judge, probe
-from aftercall.tester.model_caller import ModelCaller
-from aftercall.tester.openai_client import Complete
+from aftercall.tester.models import Complete, ModelCaller
 from aftercall.tester.phrases import MAILBOX, find_any
 from aftercall.tester.record import CallRecord, LineEvent
 from aftercall.tester.results import RunLog
 from aftercall.tester.scenario import PlannedCall, Scenario
 from aftercall.tester.score import ScenarioScore, score
-from aftercall.tester.statistics import Comparison, compare
+from aftercall.tester.statistics import Comparison, compare, percentile
 from aftercall.tester.target import AgentTarget
 
 VOICEMAIL_TURNS = 2
@@ -75,7 +74,7 @@ async def run_once(
             if log is not None:
                 call_log = await log.open_call(scenario, number, run, parts.clock.now())
             record = mark_voicemail(
-                await session.call(caller, scenario, number, run, call_log)
+                await session(ScriptedCall(caller, scenario, number, run, call_log))
             )
             if is_skipped:
                 event = LineEvent(0.0, "pause_skipped", f"{plan.pause_s:g}")
@@ -213,7 +212,7 @@ async def shrink_bugs(
     seen: set[str] = set()
     for item in scored:
         for finding in item.bugs:
-            mark = fingerprint(target.name, finding)
+            mark = finding.fingerprint(target.name)
             known = ledger.get(mark)
             if (
                 mark in seen
@@ -229,7 +228,7 @@ async def shrink_bugs(
             ) -> bool:
                 again = await run_once(smaller, target, parts, run)
                 return any(
-                    fingerprint(target.name, other) == wanted for other in again.bugs
+                    other.fingerprint(target.name) == wanted for other in again.bugs
                 )
 
             ledger.set_steps(mark, await shrink(item.scenario, shows))
@@ -246,6 +245,7 @@ class ShrinkStep:
 
 
 def steps_of(scenario: Scenario) -> list[ShrinkStep]:
+    """In the order in which the caller could take them."""
     found = []
     for number, call in enumerate(scenario.calls):
         prefix = f"call {number + 1}, " if len(scenario.calls) > 1 else ""
@@ -261,6 +261,7 @@ def steps_of(scenario: Scenario) -> list[ShrinkStep]:
 
 
 def keep_only(scenario: Scenario, steps: list[ShrinkStep]) -> Scenario:
+    """The scenario without the other steps; what it checks stays."""
     calls = []
     for number, call in enumerate(scenario.calls):
         kept = {(step.kind, step.place) for step in steps if step.call == number}

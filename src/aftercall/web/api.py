@@ -14,10 +14,9 @@ from starlette.concurrency import run_in_threadpool
 from aftercall.app import App
 from aftercall.briefing.render import briefing_json
 from aftercall.db.corrections import NAMES
-from aftercall.encryption import read_decrypted
 from aftercall.errors import RefusedInput
 from aftercall.journal.journal import ingest_call
-from aftercall.journal.recording_files import recordings_json
+from aftercall.journal.recording_files import RecordingFolder, recordings_json
 from aftercall.journal.store import CallRow
 from aftercall.journal.view import call_json, row_json
 from aftercall.memory.fact_store import (
@@ -33,7 +32,12 @@ from aftercall.memory.search import find_facts, make_key_scope
 from aftercall.memory.visibility import memory_key, redact_call
 from aftercall.model.calls import Call, parse_call_json
 from aftercall.model.facts import MemoryKey, PinState
-from aftercall.model.followups import FollowUpState
+from aftercall.model.followups import (
+    FollowUpState,
+    change_json,
+    delivery_json,
+    followup_json,
+)
 from aftercall.model.reading import Category
 from aftercall.postcall.store import steps_json
 from aftercall.web import api_models as models
@@ -49,7 +53,6 @@ from aftercall.web.page_store import (
 )
 from aftercall.who.register import remove_claims
 from aftercall.work import deliver
-from aftercall.work.view import change_json, delivery_json, followup_json
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 WHO = "the API"
@@ -79,7 +82,8 @@ def _make_calls_router(app: App) -> APIRouter:
     async def add_call(request: Request, response: Response) -> dict[str, str]:
         """Hand in a finished call; `verified` and passcode events are not believed."""
         body = await request.body()
-        row, is_new = await run_in_threadpool(_seal_posted_call, app, body)
+        with app.load.ingesting():
+            row, is_new = await run_in_threadpool(_seal_posted_call, app, body)
         response.status_code = 201 if is_new else 200
         return {"id": row.live.id}
 
@@ -120,6 +124,7 @@ def _make_calls_router(app: App) -> APIRouter:
 
 
 def _seal_posted_call(app: App, raw: bytes) -> tuple[CallRow, bool]:
+    app.load.check_queue()
     call = parse_call_json(raw)
     if not app.settings.calls.believe_posted:
         call = remove_claims(call)
@@ -168,6 +173,18 @@ def _make_facts_router(app: App) -> APIRouter:
     def get_fact(fact_id: str) -> dict[str, Any]:
         """One fact, each time it was said, and its chain."""
         return whole_fact_json(app.facts, fact_id)
+
+    @router.post(
+        "/facts/{fact_id}/retire",
+        response_model=models.CorrectionAnswer,
+        status_code=201,
+    )
+    def retire_fact(
+        fact_id: str, retired: Annotated[models.RetiredFact, Body()]
+    ) -> dict[str, Any]:
+        """It is no longer true; undo it as a correction."""
+        made = app.corrections.retire(fact_id, WHO, retired.since)
+        return correction_json(made)
 
     return router
 
@@ -349,7 +366,7 @@ def _make_recordings_router(app: App) -> APIRouter:
         file = find_recording_file(app, call_id, recording_id)
         app.audit.record(WHO, "revealed", recording_id)
         kind = guess_type(file.name)[0] or "application/octet-stream"
-        blocks = read_decrypted(file, app.archive.place.cipher)
+        blocks = RecordingFolder.from_settings(app.settings).read_blocks(file)
         return StreamingResponse(blocks, media_type=kind)
 
     return router

@@ -16,13 +16,8 @@ from aftercall.memory.pins.board import MAX_NOTE_CHARS, MAX_TITLE_CHARS
 from aftercall.model.calls import Direction, RecordingState, TranscriptState
 from aftercall.model.facts import FactState, PinState
 from aftercall.model.followups import FollowUpKind, FollowUpState, Purpose, Trust
-from aftercall.model.reading import (
-    Category,
-    ReadingTrace,
-    RequestKind,
-    Visibility,
-)
-from aftercall.model.steps import StepState
+from aftercall.model.reading import Category, RequestKind, Visibility
+from aftercall.model.steps import ReadingTrace, StepState
 from aftercall.model.turns import Speaker
 
 Time: TypeAlias = Annotated[
@@ -76,6 +71,10 @@ class NewCorrection(ApiBody):
     new: str | None = Field(
         max_length=MAX_FACT_CHARS, description="null: there is no such thing"
     )
+
+
+class RetiredFact(ApiBody):
+    since: str = Field(default="", description="a day like 2026-02-17; else now")
 
 
 class ApiAnswer(BaseModel):
@@ -421,7 +420,7 @@ class DeliveryAnswer(ApiAnswer):
     key: str
     sink: str
     purpose: Purpose
-    state: Literal["sending", "waiting", "done", "dead"]
+    state: Literal["due", "sending", "waiting", "done", "dead"]
     attempts: int
     reason: str
     link: str | None
@@ -462,6 +461,9 @@ def describe_body(model: type[BaseModel]) -> dict[str, Any]:
             return part
         if name := part.get("$ref"):
             return write_out(parts[name.rpartition("/")[2]])
+        if "const" in part:  # a list of one means the same, and more generators know it
+            part = {**part, "enum": [part["const"]]}
+            del part["const"]
         return {key: write_out(value) for key, value in part.items()}
 
     content = {"application/json": {"schema": write_out(schema)}}

@@ -13,10 +13,19 @@ from aftercall.clock import format_instant
 from aftercall.errors import RefusedInput
 from aftercall.memory.fact_store import hit_json, parse_as_of
 from aftercall.memory.search import make_search_scope
+from aftercall.model.followups import delivery_json
 from aftercall.model.people import split_party
 from aftercall.model.reading import Visibility
 from aftercall.privacy.scan import TraceScan
-from aftercall.web.api_models import ApiAnswer, ApiBody, ApiRoute, Time
+from aftercall.settings.providers import EventType
+from aftercall.test_runs import REPORT_FILE
+from aftercall.web.api_models import (
+    ApiAnswer,
+    ApiBody,
+    ApiRoute,
+    DeliveryAnswer,
+    Time,
+)
 from aftercall.web.page_store import (
     PageStore,
     PersonRow,
@@ -26,6 +35,7 @@ from aftercall.web.page_store import (
     require_party,
 )
 from aftercall.web.pages.tests import list_run_ids, read_run
+from aftercall.work import deliver
 from aftercall.work.health import CallHealth, HealthStatus, report_json
 from aftercall.workspace import files
 from aftercall.workspace.identity_md import find_call_name, map_speaker_names
@@ -40,6 +50,8 @@ class ErasureOrder(ApiBody):
 
 
 class PassageAnswer(ApiAnswer):
+    """A piece of a call that a search found."""
+
     kind: str = Field(description="`turn`, `summary` or `fact`")
     call: str | None
     turn: int | None
@@ -72,7 +84,18 @@ class CallHealthAnswer(ApiAnswer):
     started_at: Time
 
 
+class LastReconcileAnswer(ApiAnswer):
+    finished_at: Time | None
+    listed: int
+    missing: int
+    brought: int
+    lost: int = Field(description="calls whose words can no longer be had")
+    errors: list[str]
+
+
 class HealthAnswer(ApiAnswer):
+    """Whether every call was worked on."""
+
     status: HealthStatus
     reasons: list[str]
     counts: dict[str, int] = Field(description="calls by state")
@@ -83,6 +106,7 @@ class HealthAnswer(ApiAnswer):
     unsent: int
     queue_depth: int
     last_sweep: Time | None
+    last_reconcile: LastReconcileAnswer | None
     calls: list[CallHealthAnswer]
 
 
@@ -123,6 +147,8 @@ class ErasureAnswer(ApiAnswer):
 
 
 class RunAnswer(ApiAnswer):
+    """A run of the tester."""
+
     id: str
     target: str
     started_at: Time
@@ -143,6 +169,8 @@ class WholeRunAnswer(RunAnswer):
 
 
 class StatisticsAnswer(ApiAnswer):
+    """Calls and follow-ups of a span, counted."""
+
     since: Time
     calls: int
     callers: int
@@ -153,14 +181,36 @@ class StatisticsAnswer(ApiAnswer):
     followups: dict[str, int] = Field(description="by state")
 
 
+class LoggedEventAnswer(ApiAnswer):
+    """What happened, with its subject as it is now."""
+
+    id: str = Field(description="`evt_…`; ids sort by the order of the log")
+    type: EventType
+    timestamp: Time
+    data: dict[str, Any] = Field(
+        description="a call, a follow-up or a fact; `is_deleted` if it is gone"
+    )
+
+
+class EventListAnswer(ApiAnswer):
+    events: list[LoggedEventAnswer]
+    next: str = Field(description="`after` of the next request, also at the end")
+
+
+class DeliveryListAnswer(ApiAnswer):
+    deliveries: list[DeliveryAnswer]
+
+
 def make_router(app: App) -> APIRouter:
     router = APIRouter(prefix="/api", dependencies=[Depends(refuse_unknown_query)])
     router.include_router(_make_people_router(app))
     router.include_router(_make_reports_router(app))
+    router.include_router(_make_events_router(app))
     return router
 
 
 def _make_people_router(app: App) -> APIRouter:
+    """Callers, their export and their erasure."""
     router = APIRouter(route_class=ApiRoute, prefix="/people", tags=["people"])
     pages = PageStore(app.database)
 
@@ -211,6 +261,7 @@ def _make_people_router(app: App) -> APIRouter:
 
 
 def _person_json(app: App, person: PersonRow) -> dict[str, Any]:
+    """A caller as the API shows them."""
     return {
         "caller": person.caller,
         "name": find_call_name(app.settings, person.caller),
@@ -220,6 +271,7 @@ def _person_json(app: App, person: PersonRow) -> dict[str, Any]:
 
 
 def _make_reports_router(app: App) -> APIRouter:
+    """Statistics, health and runs of the tester."""
     router = APIRouter(route_class=ApiRoute, tags=["reports"])
     folder = app.settings.home / "tests"
 
@@ -251,7 +303,8 @@ def _make_reports_router(app: App) -> APIRouter:
     @router.get("/tests", response_model=RunListAnswer)
     def list_tests(limit: PageLimit = 50) -> dict[str, Any]:
         """Test runs, newest first."""
-        runs = [read_run(folder, run_id) for run_id in list_run_ids(folder)[:limit]]
+        newest = list_run_ids(folder, REPORT_FILE)[:limit]
+        runs = [read_run(folder, run_id) for run_id in newest]
         shown = RunAnswer.model_fields
         return {"tests": [{name: run[name] for name in shown} for run in runs]}
 
@@ -264,5 +317,36 @@ def _make_reports_router(app: App) -> APIRouter:
     def get_health() -> dict[str, Any]:
         """Whether every call of the last three days was processed."""
         return report_json(app.report_health())
+
+    return router
+
+
+def _make_events_router(app: App) -> APIRouter:
+    """What other programs are told, and what a sink did not take."""
+    router = APIRouter(route_class=ApiRoute, tags=["events"])
+
+    @router.get("/events", response_model=EventListAnswer)
+    def list_events(
+        limit: PageLimit = 100,
+        after: Annotated[str, Query(description="the last id you have seen")] = "",
+    ) -> dict[str, Any]:
+        """What happened, oldest first. Ask again with `next`: nothing is skipped."""
+        found = app.webhooks.log.page(after=after, limit=limit)
+        following = found[-1].id if found else after
+        told = [app.webhooks.view.to_json(event) for event in found]
+        return {"events": told, "next": following}
+
+    @router.get("/deliveries", response_model=DeliveryListAnswer)
+    def list_undelivered() -> dict[str, Any]:
+        """Events, notices and requests that were given up, oldest first."""
+        dead = app.work.deliveries.dead()
+        return {"deliveries": [delivery_json(delivery) for delivery in dead]}
+
+    @router.post("/deliveries/{key}/resend", response_model=DeliveryAnswer)
+    def resend_delivery(key: str) -> dict[str, Any]:
+        """Send it again, under the same key."""
+        sent = deliver.resend(app.work, key)
+        app.audit.record("the API", "resent", key)
+        return delivery_json(sent)
 
     return router

@@ -2,10 +2,7 @@
 
 The API takes the bearer token. A browser logs in with the token, the password or a link that
 works once; its cookie names a session in the database. Every change from a page carries a CSRF
-token. `origin.py` refuses what other sites' pages send.
-
-Of logins and of links that log a browser in once, the database holds hashes only: who reads it
-cannot log in. A row counts while the token and the password are the ones it was made with.
+token. `limits.py` refuses what other sites' pages send.
 """
 
 import hmac
@@ -14,24 +11,20 @@ import re
 import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from hashlib import blake2b
 from threading import Lock
-from typing import Literal
+from typing import Annotated
 
 from anyio import CapacityLimiter, to_thread
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
-from fastapi import HTTPException, Request, Response
+from fastapi import Depends, HTTPException, Request, Response
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from pydantic import SecretStr
-from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
 from aftercall.clock import Clock
-from aftercall.db.connect import Database
-from aftercall.db.tables import browser_sessions as table
 from aftercall.encryption import (
     MIN_UNGUESSABLE_CHARS,
     derive_key,
@@ -39,92 +32,14 @@ from aftercall.encryption import (
     load_key,
 )
 from aftercall.settings import Settings
-
-LINK_LIFETIME = timedelta(minutes=15)
-
-
-class SessionStore:
-    def __init__(self, database: Database, settings: Settings, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
-        self._max_age = timedelta(hours=settings.pages.session_hours)
-        self._credentials = _hash_credentials(settings)
-
-    def start(self) -> str:
-        """Begins a session; returns the secret for its cookie."""
-        with self._database.write() as connection:
-            return self._add(connection, "session", self._max_age)
-
-    def is_active(self, secret: str) -> bool:
-        query = select(table.c.key).where(
-            table.c.key == _hash(secret),
-            table.c.kind == "session",
-            table.c.credentials == self._credentials,
-            table.c.ends_at > self._clock.now(),
-        )
-        with self._database.read() as connection:
-            return connection.execute(query).first() is not None
-
-    def end(self, secret: str) -> None:
-        with self._database.write() as connection:
-            connection.execute(delete(table).where(table.c.key == _hash(secret)))
-
-    def end_all(self) -> None:
-        """Ends every session and every unused link."""
-        with self._database.write() as connection:
-            connection.execute(delete(table))
-
-    def make_link(self) -> str:
-        """The code of a link that logs in one browser, once."""
-        with self._database.write() as connection:
-            return self._add(connection, "link", LINK_LIFETIME)
-
-    def use_link(self, code: str) -> str | None:
-        """Begins a session; None if the link was used, is too old or was never made."""
-        used = delete(table).where(
-            table.c.key == _hash(code),
-            table.c.kind == "link",
-            table.c.credentials == self._credentials,
-            table.c.ends_at > self._clock.now(),
-        )
-        with self._database.write() as connection:
-            if connection.execute(used).rowcount != 1:
-                return None
-            return self._add(connection, "session", self._max_age)
-
-    def _add(
-        self, connection: Connection, kind: Literal["session", "link"], age: timedelta
-    ) -> str:
-        """Also deletes what has ended, so that the table stays small."""
-        now = self._clock.now()
-        secret = secrets.token_urlsafe(32)
-        row = {
-            "key": _hash(secret),
-            "kind": kind,
-            "credentials": self._credentials,
-            "ends_at": now + age,
-        }
-        connection.execute(delete(table).where(self._has_ended(now)))
-        connection.execute(insert(table), row)
-        return secret
-
-    def _has_ended(self, now: datetime) -> ColumnElement[bool]:
-        return or_(table.c.ends_at <= now, table.c.credentials != self._credentials)
-
-
-def _hash_credentials(settings: Settings) -> str:
-    password = settings.pages.password_hash
-    parts = (
-        load_api_token(settings).get_secret_value(),
-        password.get_secret_value() if password else "",
-    )
-    key = derive_key(load_key(settings), "sessions")
-    return blake2b("\0".join(parts).encode(), key=key, digest_size=16).hexdigest()
-
-
-def _hash(secret: str) -> str:
-    return blake2b(secret.encode(), digest_size=32).hexdigest()
-
+from aftercall.web.users import (
+    API,
+    Login,
+    Role,
+    SessionStore,
+    UserStore,
+    is_enough,
+)
 
 GUESS_WINDOW_S = 60
 MAX_TRACKED_KEYS = 10_000
@@ -195,6 +110,11 @@ CSRF_HEADER = "x-csrf-token"
 MAX_LOGIN_FAILURES = 5  # of one client, in GUESS_WINDOW_S
 MAX_PASSWORD_FAILURES = 30  # of all unknown clients together
 _ALL_PASSWORDS = "passwords"
+# Of no user: an unknown name takes as long to refuse as a wrong password.
+_UNUSED_HASH = (
+    "$argon2id$v=19$m=65536,t=3,p=4$J9buDWUyTmhgMwwouKQBgA"
+    "$1a71Q6Doh7PFKv2Q9HSsiUQPv+zjXm37coTdAyLF8d0"
+)
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{32,64}")
 
 
@@ -235,27 +155,65 @@ class ApiAuth:
 
 @dataclass(frozen=True)
 class BrowserSession:
+    """A login of a browser, with the token that its forms carry."""
+
     id: str
-    is_logged_in: bool = False
+    login: Login | None = None
     is_new: bool = False
+
+    @property
+    def is_logged_in(self) -> bool:
+        return self.login is not None
 
 
 class LoginNeeded(Exception):
     """The page needs a login; the server redirects to the login page."""
 
 
+class RoleCheck:
+    """A dependency that lets a request through or refuses it.
+
+    A stranger is led to the login. Somebody with a lower role is refused. A change also needs
+    the CSRF token of the session.
+
+    The role is an attribute, so that a test can walk all routes and compare what each asks for
+    with what it should.
+    """
+
+    def __init__(self, auth: "BrowserAuth", role: Role) -> None:
+        self.role = role
+        self._auth = auth
+
+    async def __call__(self, request: Request) -> None:
+        login = await self._auth.find_login(request)
+        if login is None:
+            raise LoginNeeded
+        if not is_enough(login.role, self.role):
+            raise HTTPException(
+                403, f"this needs the role {self.role}; you are {login.role}"
+            )
+        request.state.login = login
+        if request.method not in ("GET", "HEAD"):
+            await self._auth.check_csrf(request)
+
+
 class BrowserAuth:
     """Sessions, CSRF tokens and logins of the pages."""
 
     def __init__(
-        self, settings: Settings, sessions: SessionStore, guesses: GuessLimit
+        self,
+        settings: Settings,
+        sessions: SessionStore,
+        users: UserStore,
+        guesses: GuessLimit,
     ) -> None:
         key = load_key(settings)
         self.api = ApiAuth(load_api_token(settings), guesses)
         self.sessions = sessions
+        self.users = users
         self._password_hash = settings.pages.password_hash
         self._max_age_s = int(settings.pages.session_hours * 3600)
-        self._is_public_https = (settings.public_url or "").startswith("https:")
+        self.is_public_https = (settings.public_url or "").startswith("https:")
         self._guesses = guesses
         self._csrf_key = derive_key(key, "forms")
         self._browsers = URLSafeTimedSerializer(
@@ -273,33 +231,37 @@ class BrowserAuth:
             return found
         cookie = connection.cookies.get(SESSION_COOKIE, "")
         if _SESSION_ID.fullmatch(cookie):
-            is_active = await run_in_threadpool(self.sessions.is_active, cookie)
-            session = BrowserSession(cookie, is_logged_in=is_active)
+            login = await run_in_threadpool(self.sessions.find_login, cookie)
+            session = BrowserSession(cookie, login)
         else:
             session = BrowserSession(secrets.token_urlsafe(32), is_new=True)
         connection.state.session = session
         return session
 
-    async def is_allowed(self, connection: HTTPConnection) -> bool:
+    async def find_login(self, connection: HTTPConnection) -> Login | None:
+        """Who asks, by the cookie or the token; None is a stranger."""
         session = await self.load_session(connection)
-        return session.is_logged_in or self.api.is_allowed(connection)
+        if session.login:
+            return session.login
+        return Login(API) if self.api.is_allowed(connection) else None
+
+    async def is_allowed(
+        self, connection: HTTPConnection, role: Role = "viewer"
+    ) -> bool:
+        login = await self.find_login(connection)
+        return login is not None and is_enough(login.role, role)
 
     async def is_still_allowed(self, connection: HTTPConnection) -> bool:
         """For streams: a logout ends them, too."""
         connection.state.session = None
         return await self.is_allowed(connection)
 
-    async def require_access(self, request: Request) -> None:
-        """A dependency of pages."""
-        if not await self.is_allowed(request):
-            raise LoginNeeded
-
-    async def require_change_access(self, request: Request) -> None:
-        """A dependency of everything a page changes."""
-        await self.require_access(request)
-        await self.check_csrf(request)
+    def require(self, role: Role) -> "RoleCheck":
+        """A dependency of every route of the pages: the role that it needs."""
+        return RoleCheck(self, role)
 
     async def check_csrf(self, request: Request) -> None:
+        """Refuses a form that another page could have sent."""
         given = request.headers.get(CSRF_HEADER) or str(
             (await request.form()).get(CSRF_FIELD, "")
         )
@@ -329,31 +291,42 @@ class BrowserAuth:
             request, response, BROWSER_COOKIE, str(mark), BROWSER_COOKIE_AGE_S
         )
 
-    async def log_in(self, request: Request, secret: str) -> str | None:
-        """Begins a session if the secret is the token or the password; returns its id.
+    async def log_in(self, request: Request, secret: str, name: str = "") -> str | None:
+        """Begins a session if the secret is right; returns its id. Without a name, it is the
+        owner's token or password.
 
         Guesses of others do not lock a browser out that has logged in before, nor the token:
         strangers share a limit for passwords only.
         """
         browser = self._find_browser(request)
         client = f"browser:{browser}" if browser else f"login:{get_client_key(request)}"
-        if not self.api.accepts(secret, client) and not await self._is_password(
-            secret, is_stranger=browser is None
-        ):
+        user_id: str | None = None
+        if name.strip():
+            self._guesses.count(client, MAX_LOGIN_FAILURES)
+            found = await run_in_threadpool(self.users.find_password_hash, name)
+            user_id, hashed = found or (None, _UNUSED_HASH)
+            is_right = await self._is_password(hashed, secret, browser)
+            is_right = is_right and user_id is not None
+        else:
+            password = self._password_hash
+            is_right = self.api.accepts(secret, client) or (
+                password is not None
+                and await self._is_password(
+                    password.get_secret_value(), secret, browser
+                )
+            )
+        if not is_right:
             return None
         self._guesses.forget(client)
-        return await run_in_threadpool(self.sessions.start)
+        return await run_in_threadpool(self.sessions.start, user_id)
 
-    async def _is_password(self, secret: str, *, is_stranger: bool) -> bool:
-        if self._password_hash is None:
-            return False
+    async def _is_password(self, hashed: str, secret: str, browser: str | None) -> bool:
+        """Slow on purpose, so it runs in a thread."""
+        is_stranger = browser is None
         if is_stranger:
             self._guesses.count(_ALL_PASSWORDS, MAX_PASSWORD_FAILURES)
         is_right = await to_thread.run_sync(
-            _verify,
-            self._password_hash.get_secret_value(),
-            secret,
-            limiter=self._one_at_a_time,
+            _verify, hashed, secret, limiter=self._one_at_a_time
         )
         if is_right and is_stranger:
             self._guesses.take_back(_ALL_PASSWORDS)
@@ -370,13 +343,14 @@ class BrowserAuth:
     def _set_cookie(
         self, request: Request, response: Response, name: str, value: str, age_s: int
     ) -> None:
+        """For this site only, out of reach of scripts."""
         response.set_cookie(
             name,
             value,
             max_age=age_s,
             httponly=True,
             samesite="lax",
-            secure=self._is_public_https or request.url.scheme == "https",
+            secure=self.is_public_https or request.url.scheme == "https",
         )
 
 
@@ -387,6 +361,16 @@ def get_session(request: Request) -> BrowserSession:
     return session
 
 
+def get_who(request: Request) -> str:
+    """Who asks, as the audit log names them."""
+    login = request.state.login
+    assert isinstance(login, Login)  # noqa: S101 - RoleCheck is a dependency of every page
+    return login.name
+
+
+Who = Annotated[str, Depends(get_who)]
+
+
 def _verify(hashed: str, secret: str) -> bool:
     try:
         return PasswordHasher().verify(hashed, secret)
@@ -395,7 +379,8 @@ def _verify(hashed: str, secret: str) -> bool:
 
 
 async def may_open(auth: BrowserAuth, socket: HTTPConnection) -> bool:
+    """Whether somebody may speak or listen over a socket: an operator."""
     try:
-        return await auth.is_allowed(socket)
+        return await auth.is_allowed(socket, "operator")
     except HTTPException:  # too many wrong tokens; a socket has no status code
         return False

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import HTTPException, Request
 
+from aftercall.errors import Overloaded
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 from aftercall.model.calls import RecordingState as StoredState
@@ -60,6 +61,15 @@ def _raw_target(request: Request) -> str:
     path: bytes = request.scope.get("raw_path") or request.url.path.encode()
     query: bytes = request.scope.get("query_string", b"")
     return (path + b"?" + query if query else path).decode("latin-1")
+
+
+def is_refused(app: "App", source: str, sid: str) -> bool:
+    """Whether a call that rings is one too many."""
+    try:
+        app.load.check_live_call(source, sid)
+    except Overloaded:
+        return True
+    return False
 
 
 def make_call_factory(app: "App", ring: RingNotice) -> Callable[[str], LiveCall]:

@@ -1,23 +1,29 @@
-"""`POST /hosted/…`: finished calls from platforms that ran them.
+"""`POST /hosted/…`: calls of platforms that run them, from the start to the report.
 
-An error on our side gets a status code that makes the platform deliver again.
+Vapi and Retell send everything to one signed address. ElevenLabs and Bland sign only the report:
+their starts and tools have addresses of their own and bring a bearer token. An error on our side
+gets a status code that makes the platform deliver again.
 """
 
 from collections.abc import Mapping
+from typing import Any, Literal
 
 from fastapi import APIRouter, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
+from aftercall.bridge.hosted_calls import HostedCalls
 from aftercall.briefing.render import briefing_variables
+from aftercall.errors import CallElsewhere, ConfigError
 from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
-from aftercall.hosted.platform import Platform, parse_event
-from aftercall.journal.journal import ingest_call
-from aftercall.journal.store import CallRow
+from aftercall.hosted.platform import Json, Platform, parse_event
 from aftercall.log import get_logger
+from aftercall.model.calls import Call, LiveCall
 
 MAX_START_BYTES = 64 * 1024
 MAX_BODY_BYTES = 64 * 1024 * 1024  # a webhook may carry a recording
+
+ToolName = Literal["search_memory", "take_request"]
 
 log = get_logger("hosted")
 
@@ -30,65 +36,140 @@ def make_router(app: App) -> APIRouter:
         settings.elevenlabs.agents,
         settings.elevenlabs.start_secret,
     )
+    bland = Bland(settings.bland.webhook_secret, settings.bland.start_secret)
+    vapi = Vapi(settings.vapi.webhook_secret, settings.vapi.assistant_id)
     platforms: list[Platform] = [
         elevenlabs,
-        Vapi(settings.vapi.webhook_secret),
+        vapi,
         Retell(settings.retell.api_key),
-        Bland(settings.bland.webhook_secret),
+        bland,
     ]
     for platform in platforms:
-        _add_webhook_route(router, app, platform)
-    _add_start(router, app, elevenlabs)
+        _add_webhook_route(router, HostedWebhook(app, platform))
+    for platform in (elevenlabs, bland):
+        _add_token_routes(router, HostedWebhook(app, platform))
     return router
 
 
-def _add_start(router: APIRouter, app: App, platform: ElevenLabs) -> None:
-    @router.post(
-        "/elevenlabs/start",
-        summary="The briefing for a new call at elevenlabs, as dynamic variables",
-    )
-    async def post_start(request: Request) -> dict[str, object]:
+class HostedWebhook:
+    """What one platform may send, once it is verified.
+
+    The secrets are checked before anything is read. A missing setting is 503 and not 404, so that
+    a platform with retries delivers again when the setting is there.
+    """
+
+    def __init__(self, app: App, platform: Platform) -> None:
+        self._app = app
+        self._calls: HostedCalls = app.hosted_calls
+        self.platform = platform
+
+    async def answer(self, headers: Mapping[str, str], raw: bytes) -> Json:
+        """What the platform waits for, or the id of the call.
+
+        A report may be megabytes, so it is not read on the event loop. Events that say nothing of
+        a call, or that a later version of the platform adds, get 200: any other status would
+        be sent again, or would count against the webhook.
+        """
+        event, report = await run_in_threadpool(self._read, headers, raw)
+        if report is not None:
+            return {"id": await self._take_report(report)}
+        if self.platform.is_start(event):
+            return await self.brief(event)
+        if self.platform.read_tool_calls(event, ""):
+            return await self.use_tools(event, "")
+        if self.platform.is_running(event):
+            live = await self._calls.show(self._read_running(event))
+            return {"id": live.call.id if live else None}
+        return {"id": None}
+
+    async def brief(self, event: Json) -> Json:
+        """The briefing, in the platform's form. A call of another agent gets none of ours.
+
+        A call that has its id is opened with it, and briefed once however often it is asked for.
+        """
+        variables: dict[str, str | bool] = {}
+        if self.platform.is_ours(event):
+            call = self._read_running(event)
+            live = await self._calls.show(call)
+            if live is not None:
+                briefing = await live.get_briefing()
+            else:
+                _, briefing = await self._app.phone.brief(call)
+            variables |= briefing_variables(briefing, self._app.settings.zone)
+        try:
+            return self.platform.answer_start(variables)
+        except ConfigError as error:
+            raise HTTPException(503, str(error)) from None
+
+    async def use_tools(self, event: Json, name: str) -> Json:
+        call = self._read_running(event)
+        if not self.platform.is_ours(event):
+            raise HTTPException(403, "the call is of another agent")
+        used = self.platform.read_tool_calls(event, name)
+        return self.platform.answer_tools(await self._calls.use_tools(call, used))
+
+    def check_token(self, headers: Mapping[str, str]) -> None:
+        platform = self.platform
         if not platform.has_start_key:
             raise HTTPException(
                 503, f"{platform.name} is not set up here: set {platform.start_setting}"
             )
-        if not platform.is_start_genuine(request.headers):
+        if not platform.is_start_genuine(headers):
             log.warning("webhook refused", platform=platform.name)
             raise HTTPException(403, f"the secret is not {platform.name}'s")
-        event = parse_event(await request.body())
-        variables: dict[str, object] = {}
-        if platform.is_ours(event):  # a call of another agent gets no briefing of ours
-            call = platform.read_start(event, app.settings.agent_id, app.clock.now())
-            _, briefing = await app.phone.brief(call)
-            variables |= briefing_variables(briefing, app.settings.zone)
-        return {
-            "type": "conversation_initiation_client_data",
-            "dynamic_variables": variables,
-        }
 
-
-def _add_webhook_route(router: APIRouter, app: App, platform: Platform) -> None:
-    @router.post(
-        f"/{platform.name}",
-        summary=f"A finished call from {platform.name}",
-        name=f"post_{platform.name}",
-    )
-    async def post_event(request: Request) -> dict[str, str | None]:
+    def _read(self, headers: Mapping[str, str], raw: bytes) -> tuple[Json, Call | None]:
+        platform, app = self.platform, self._app
         if not platform.has_key:
             raise HTTPException(
                 503, f"{platform.name} is not set up here: set {platform.setting}"
             )
-        raw = await request.body()
-        row = await run_in_threadpool(_take_in, app, platform, request.headers, raw)
-        return {"id": row.live.id if row else None}
+        if not platform.is_genuine(headers, raw, app.clock.now()):
+            log.warning("webhook refused", platform=platform.name)
+            raise HTTPException(403, f"the signature is not {platform.name}'s")
+        event = parse_event(raw)
+        return event, platform.read_call(event, app.settings.agent_id)
+
+    def _read_running(self, event: Json) -> LiveCall:
+        now = self._app.clock.now()
+        return self.platform.read_running(event, self._app.settings.agent_id, now)
+
+    async def _take_report(self, report: Call) -> str:
+        try:
+            return (await self._calls.take_report(report))[0]
+        except CallElsewhere as error:  # `reconcile` brings it if nobody sends it again
+            raise HTTPException(503, str(error)) from None
 
 
-def _take_in(
-    app: App, platform: Platform, headers: Mapping[str, str], raw: bytes
-) -> CallRow | None:
-    """Verifies, parses and seals a finished call: megabytes, so not on the event loop."""
-    if not platform.is_genuine(headers, raw, app.clock.now()):
-        log.warning("webhook refused", platform=platform.name)
-        raise HTTPException(403, f"the signature is not {platform.name}'s")
-    call = platform.read_call(parse_event(raw), app.settings.agent_id)
-    return ingest_call(app.journal, call)[0] if call else None
+def _add_webhook_route(router: APIRouter, webhook: HostedWebhook) -> None:
+    name = webhook.platform.name
+
+    @router.post(
+        f"/{name}",
+        summary=f"A call at {name}, while it goes on and when it is over",
+        name=f"post_{name}",
+    )
+    async def post_event(request: Request) -> dict[str, Any]:
+        return await webhook.answer(request.headers, await request.body())
+
+
+def _add_token_routes(router: APIRouter, webhook: HostedWebhook) -> None:
+    name = webhook.platform.name
+
+    @router.post(
+        f"/{name}/start",
+        summary=f"The briefing for a new call at {name}, as variables",
+        name=f"post_{name}_start",
+    )
+    async def post_start(request: Request) -> dict[str, Any]:
+        webhook.check_token(request.headers)
+        return await webhook.brief(parse_event(await request.body()))
+
+    @router.post(
+        f"/{name}/tools/{{tool}}",
+        summary=f"The agent at {name} uses one of our tools",
+        name=f"post_{name}_tool",
+    )
+    async def post_tool(tool: ToolName, request: Request) -> dict[str, Any]:
+        webhook.check_token(request.headers)
+        return await webhook.use_tools(parse_event(await request.body()), tool)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
@@ -152,8 +153,10 @@ class RequestLimits:
         is_known: Callable[[HTTPConnection], Awaitable[bool]],
         *,
         is_https: bool,
+        show_error: Callable[[Request, int, str], Response],
     ) -> None:
         self._app = app
+        self._show_error = show_error
         self._rules = tuple(rules)
         self._pages = BodyRule("/", MAX_PAGE_BYTES)
         self._strangers = BodyRule("/", MAX_ANONYMOUS_BYTES)
@@ -185,16 +188,24 @@ class RequestLimits:
                 body = _LimitedBody(scope, receive, rule, head.length)
             await self._app(scope, body.receive if body else receive, answer.send)
         except HTTPException as error:
-            await answer_http_error(scope, error)(scope, receive, answer.send)
+            shown = answer_http_error(scope, error, self._show_error)
+            await shown(scope, receive, answer.send)
         except ClientDisconnect:
             pass  # logged when it was noticed
         except Exception as error:  # noqa: BLE001 - the edge of a request
             _log_failure(scope, error)
             if not answer.is_started:
-                await answer_unexpected()(scope, receive, answer.send)
+                shown = self._answer_unexpected(scope)
+                await shown(scope, receive, answer.send)
         finally:
             if body is not None:
                 body.close()
+
+    def _answer_unexpected(self, scope: Scope) -> Response:
+        if wants_page(scope):
+            return self._show_error(Request(scope), 500, UNEXPECTED)
+        problem = {"code": "unexpected", "message": UNEXPECTED}
+        return JSONResponse({"error": problem}, 500)
 
     async def _run_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -323,14 +334,25 @@ def get_route(scope: Scope) -> str:
     return "/".join(parts)
 
 
-def answer_http_error(scope: Scope, error: HTTPException) -> Response:
+def answer_http_error(
+    scope: Scope,
+    error: HTTPException,
+    show_error: Callable[[Request, int, str], Response],
+) -> Response:
     problem = {"code": f"http.{error.status_code}", "message": error.detail}
     log.info("request refused", route=get_route(scope), code=problem["code"])
-    return JSONResponse({"error": problem}, error.status_code, error.headers)
+    if not wants_page(scope):
+        return JSONResponse({"error": problem}, error.status_code, error.headers)
+    shown = show_error(Request(scope), error.status_code, error.detail)
+    shown.headers.update(error.headers or {})
+    return shown
 
 
-def answer_unexpected() -> Response:
-    return JSONResponse({"error": {"code": "unexpected", "message": UNEXPECTED}}, 500)
+def wants_page(scope: Scope) -> bool:
+    """Whether a person reads the answer: a browser asks for a page, a program for JSON."""
+    accepted = Headers(scope=scope).get("accept", "")
+    is_program = scope["path"].startswith(("/api/", "/v1/", *SIGNED_PATHS))
+    return "text/html" in accepted and not is_program
 
 
 def _log_failure(scope: Scope, error: Exception) -> None:

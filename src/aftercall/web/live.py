@@ -88,7 +88,7 @@ class LiveMessage(BaseModel):
 
 
 class LiveStart(LiveMessage):
-    version: Literal[1] = 1
+    version: int = Field(default=1, ge=1, le=1)
     source: str = Field(
         description="names the sender's system; `twilio` or `telnyx` with `carrier`"
     )
@@ -140,6 +140,7 @@ class LiveApi:
         self._calls = app.phone.remote_calls
 
     async def start(self, start: LiveStart) -> RemoteCall:
+        self._app.load.check_live_call(start.source, start.sid)
         now = self._app.clock.now()
         started_at = min((start.started_at or now) + start.find_shift(self._app), now)
         if now - started_at > MAX_DURATION:

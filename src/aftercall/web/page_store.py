@@ -1,31 +1,35 @@
-"""What the pages read: query parameters, calls by filter, callers, live calls, the live feed.
+"""What the pages read: query parameters, calls by filter, callers, live calls."""
 
-One poll of the journal serves all viewers of the live page in this process; without viewers there
-is none. The journal is shared, so calls of other processes appear, too. A viewer that falls behind
-is disconnected, which bounds the memory of the server.
-"""
-
-import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from sqlalchemy import Select, and_, exists, func, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    exists,
+    func,
+    or_,
+    select,
+    text,
+    tuple_,
+)
 from starlette.requests import Request
 
 from aftercall.clock import format_instant, parse_instant
 from aftercall.db.connect import Database
 from aftercall.db.conversations import belongs_to
-from aftercall.db.tables import calls, followups, journal, steps
-from aftercall.errors import AftercallError, NotFound, RefusedInput
+from aftercall.db.tables import calls, facts, followups, journal, steps
+from aftercall.errors import NotFound, RefusedInput
+from aftercall.journal.recording_files import RecordingFolder
 from aftercall.journal.store import CallRow, to_call_row
+from aftercall.model.followups import OPEN_STATES
 from aftercall.model.people import read_caller, read_party, split_party
 from aftercall.model.steps import Step
-from aftercall.model.turns import Turn
 from aftercall.postcall.store import to_step
 
 if TYPE_CHECKING:
@@ -37,6 +41,7 @@ def to_cursor(row: CallRow) -> str:
 
 
 def parse_cursor(cursor: str | None) -> tuple[datetime, str] | None:
+    """Where a list goes on; refuses what this server did not make."""
     if cursor is None:
         return None
     instant, separator, call_id = cursor.partition("~")
@@ -92,10 +97,11 @@ def require_number(caller: str) -> str:
 
 
 def find_recording_file(app: "App", call_id: str, recording_id: str) -> Path:
+    """Of this call only; a recording that was never fetched has no file."""
     for recording in app.recordings.list_for_call(call_id):
         if recording.id == recording_id and recording.path:
             file = app.settings.home / recording.path
-            if file.is_file():
+            if RecordingFolder.from_settings(app.settings).has(file):
                 return file
     raise NotFound("there is no such recording; `aftercall calls show` shows its state")
 
@@ -106,6 +112,34 @@ def _restore_plus(given: str) -> str:
 
 
 S = TypeVar("S", bound=Select[Any])
+WAITING_STATES = ("held", "unclear", "broken", "failed")
+"""Of follow-ups that wait for a person."""
+MAX_WATCHED_ROWS = 12
+_NEWEST_STEPS = text(
+    f"""
+    SELECT calls.id, calls.state, calls.whose, steps.name, steps.state
+    FROM (
+        SELECT id, state, whose, started_at FROM calls
+        ORDER BY started_at DESC, id DESC
+        LIMIT {MAX_WATCHED_ROWS}
+    ) AS calls
+    LEFT JOIN steps ON steps.call_id = calls.id
+    ORDER BY calls.id, steps.name
+    """  # noqa: S608 - a number of ours
+)
+_NEWEST_FOLLOWUPS = text(
+    f"""
+    SELECT id, state, changed_at FROM followups ORDER BY id DESC LIMIT {MAX_WATCHED_ROWS}
+    """  # noqa: S608
+)
+_WAITING_FOLLOWUPS = text(
+    f"""
+    SELECT id, changed_at FROM followups
+    WHERE state = :state
+    ORDER BY id DESC
+    LIMIT {MAX_WATCHED_ROWS}
+    """  # noqa: S608
+)
 
 
 @dataclass(frozen=True)
@@ -126,6 +160,7 @@ class PersonRow:
     caller: str
     calls: int
     last_at: datetime
+    last_call: str
 
 
 class NumberedEntry(NamedTuple):
@@ -136,6 +171,8 @@ class NumberedEntry(NamedTuple):
 
 
 class PageStore:
+    """What the pages read of the database; it changes nothing."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -158,6 +195,7 @@ class PageStore:
             return [to_call_row(row) for row in connection.execute(query)]
 
     def list_steps(self, call_ids: list[str]) -> dict[str, list[Step]]:
+        """The steps of some calls, by call."""
         query = (
             select(steps).where(steps.c.call_id.in_(call_ids)).order_by(steps.c.name)
         )
@@ -168,6 +206,7 @@ class PageStore:
         return found
 
     def list_failed_steps(self, limit: int) -> list[tuple[str, Step]]:
+        """The newest steps that failed, with their calls."""
         query = (
             select(steps)
             .where(steps.c.state == "failed")
@@ -179,14 +218,55 @@ class PageStore:
                 (str(row.call_id), to_step(row)) for row in connection.execute(query)
             ]
 
+    def list_call_times(self, call_ids: Iterable[str]) -> dict[str, datetime]:
+        """When each call began."""
+        query = select(calls.c.id, calls.c.started_at).where(calls.c.id.in_(call_ids))
+        with self._database.read() as connection:
+            return {str(row.id): row.started_at for row in connection.execute(query)}
+
+    def count_followups(
+        self, caller: str | None = None, states: Sequence[str] = ()
+    ) -> dict[str, int]:
+        """How many follow-ups are in each state, for the tabs. States without one are left out."""
+        query = select(followups.c.state, func.count()).group_by(followups.c.state)
+        if caller:
+            query = query.where(followups.c.caller == caller)
+        if states:
+            query = query.where(followups.c.state.in_(states))
+        with self._database.read() as connection:
+            return {str(state): int(n) for state, n in connection.execute(query)}
+
+    def count_open_followups(self, callers: Sequence[str]) -> dict[str, dict[str, int]]:
+        """Of each caller: how many requests are open and how many promises are owed."""
+        is_open = followups.c.state.in_(OPEN_STATES)
+        query = (
+            select(followups.c.caller, followups.c.kind, func.count())
+            .where(followups.c.caller.in_(callers), is_open)
+            .group_by(followups.c.caller, followups.c.kind)
+        )
+        found: dict[str, dict[str, int]] = {caller: {} for caller in callers}
+        with self._database.read() as connection:
+            for caller, kind, count in connection.execute(query):
+                found[caller][kind] = int(count)
+        return found
+
     def list_legs(self, conversation: str) -> list[CallRow]:
         legs = select(calls).where(calls.c.conversation == conversation)
         query = legs.order_by(calls.c.started_at)
         with self._database.read() as connection:
             return [to_call_row(row) for row in connection.execute(query)]
 
-    def list_people(self, *, limit: int, offset: int = 0) -> list[PersonRow]:
+    def list_people(
+        self,
+        *,
+        limit: int,
+        offset: int = 0,
+        only: Collection[str] | None = None,
+        digits: str = "",
+    ) -> list[PersonRow]:
         """Callers by their last call, newest first; a silent call counts only if all are silent.
+
+        `only` and `digits` narrow it to these numbers and to those that hold the digits.
 
         The query finds last calls instead of grouping all calls, so the cost of a page does not
         grow with the number of callers.
@@ -201,7 +281,7 @@ class PageStore:
             ),
         )
         last = (
-            select(calls.c.caller, calls.c.started_at)
+            select(calls.c.caller, calls.c.started_at, calls.c.id)
             .where(
                 calls.c.caller.is_not(None),
                 ~exists().where(newer.c.caller == calls.c.caller, is_newer),
@@ -210,10 +290,13 @@ class PageStore:
             .limit(limit)
             .offset(offset)
         )
+        if only is not None:
+            is_wanted: list[ColumnElement[bool]] = [calls.c.caller.in_(only)]
+            if digits:
+                is_wanted.append(calls.c.caller.contains(digits, autoescape=True))
+            last = last.where(or_(*is_wanted))
         with self._database.read() as connection:
-            found = {
-                str(row.caller): row.started_at for row in connection.execute(last)
-            }
+            found = {str(row.caller): row for row in connection.execute(last)}
             counting = (
                 select(calls.c.caller, func.count().label("calls"))
                 .where(calls.c.caller.in_(found))
@@ -222,7 +305,10 @@ class PageStore:
             counts = {
                 row.caller: int(row.calls) for row in connection.execute(counting)
             }
-        return [PersonRow(caller, counts[caller], at) for caller, at in found.items()]
+        return [
+            PersonRow(caller, counts[caller], row.started_at, row.id)
+            for caller, row in found.items()
+        ]
 
     def list_sources(self) -> list[str]:
         """One index lookup per source: each finds the source after the previous one."""
@@ -237,6 +323,21 @@ class PageStore:
                 if source is None:
                     return found
                 found.append(source)
+
+    def has_call_from_outside(self) -> bool:
+        """Whether a call has come that was not made here, in a browser or a terminal."""
+        outside = select(calls.c.id).where(
+            calls.c.source.not_in(("browser", "terminal"))
+        )
+        with self._database.read() as connection:
+            return connection.execute(outside.limit(1)).first() is not None
+
+    def get_first_fact_at(self) -> datetime | None:
+        with self._database.read() as connection:
+            first: datetime | None = connection.execute(
+                select(func.min(facts.c.valid_from))
+            ).scalar()
+        return first
 
     def count_since(self, since: datetime, zone: tzinfo) -> dict[str, Any]:
         """Reads each call of the span once; the follow-ups are those that were made in it."""
@@ -274,6 +375,7 @@ class PageStore:
             return [str(row.id) for row in connection.execute(query)]
 
     def list_entries_after(self, n: int, limit: int) -> list[NumberedEntry]:
+        """Entries of the journal of live calls, oldest first."""
         query = (
             select(journal.c.n, journal.c.call_id, journal.c.kind, journal.c.body)
             .where(journal.c.n > n)
@@ -283,6 +385,17 @@ class PageStore:
         with self._database.read() as connection:
             return [NumberedEntry(*row) for row in connection.execute(query)]
 
+    def read_list_state(self) -> object:
+        """A value that changes with the lists and figures of the front page."""
+        with self._database.read() as connection:
+            newest = connection.execute(_NEWEST_STEPS).all()
+            asked = connection.execute(_NEWEST_FOLLOWUPS).all()
+            waiting = [
+                connection.execute(_WAITING_FOLLOWUPS, {"state": state}).all()
+                for state in WAITING_STATES
+            ]
+        return newest, asked, waiting
+
     def get_newest_entry_number(self) -> int:
         with self._database.read() as connection:
             return connection.execute(select(func.max(journal.c.n))).scalar() or 0
@@ -291,6 +404,7 @@ class PageStore:
 def _apply_filter(
     query: Select[tuple[object, ...]], call_filter: CallFilter
 ) -> Select[tuple[object, ...]]:
+    """Narrows a query to the calls that a filter names."""
     if call_filter.caller is not None:
         query = query.where(calls.c.caller == call_filter.caller)
     if call_filter.party is not None:
@@ -312,120 +426,3 @@ def _in_state(query: S, state: str) -> S:
     """The second condition lets SQLite use the partial index of calls that are not sealed."""
     query = query.where(calls.c.state == state)
     return query if state == "sealed" else query.where(calls.c.state != "sealed")
-
-
-POLL_INTERVAL_S = 0.1
-# Postgres assigns numbers before a row is visible: a late row has a number below the newest.
-LOOK_BACK_ENTRIES = 256
-MAX_BACKLOG_EVENTS = 1_000
-
-
-@dataclass(frozen=True)
-class TurnSaid:
-    call_id: str
-    turn: Turn
-
-
-@dataclass(frozen=True)
-class LiveCallsChanged:
-    """A call began or ended."""
-
-    live_ids: frozenset[str]
-
-
-LiveEvent = TurnSaid | LiveCallsChanged
-
-
-class LiveFeed:
-    def __init__(self, store: PageStore) -> None:
-        self._store = store
-        self._viewers: set[asyncio.Queue[LiveEvent | None]] = set()
-        self._poll_task: asyncio.Task[None] | None = None
-        self._live: frozenset[str] = frozenset()
-        self._seen: dict[int, None] = {}
-
-    async def subscribe(self) -> AsyncGenerator[LiveEvent]:
-        """First the live calls, then every event, until the feed is closed or the viewer falls
-        behind.
-        """
-        queue: asyncio.Queue[LiveEvent | None] = asyncio.Queue(MAX_BACKLOG_EVENTS)
-        if self._poll_task is None:
-            await self._start_polling()
-        self._viewers.add(queue)
-        queue.put_nowait(LiveCallsChanged(self._live))
-        try:
-            while (event := await queue.get()) is not None:
-                yield event
-        finally:
-            self._viewers.discard(queue)
-            if not self._viewers:
-                self._stop_polling()
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether there are no viewers, so the journal is not polled."""
-        return not self._viewers
-
-    def close(self) -> None:
-        """Disconnects every viewer, because the server stops."""
-        for queue in list(self._viewers):
-            self._drop_viewer(queue)
-
-    async def _start_polling(self) -> None:
-        self._live = frozenset(await asyncio.to_thread(self._store.list_live_ids))
-        newest = await asyncio.to_thread(self._store.get_newest_entry_number)
-        known = await asyncio.to_thread(
-            self._store.list_entries_after,
-            newest - LOOK_BACK_ENTRIES,
-            MAX_BACKLOG_EVENTS,
-        )
-        self._seen = dict.fromkeys(entry.n for entry in known)
-        if self._poll_task is None:
-            self._poll_task = asyncio.create_task(self._poll())
-
-    def _stop_polling(self) -> None:
-        if self._poll_task is not None:
-            self._poll_task.cancel()
-            self._poll_task = None
-
-    async def _poll(self) -> None:
-        while True:
-            await asyncio.sleep(POLL_INTERVAL_S)
-            with suppress(AftercallError):
-                # after a database outage the next poll catches up
-                await self._poll_once()
-
-    async def _poll_once(self) -> None:
-        newest = max(self._seen, default=0)
-        entries = await asyncio.to_thread(
-            self._store.list_entries_after,
-            newest - LOOK_BACK_ENTRIES,
-            MAX_BACKLOG_EVENTS,
-        )
-        fresh = [entry for entry in entries if entry.n not in self._seen]
-        live = frozenset(await asyncio.to_thread(self._store.list_live_ids))
-        if live != self._live:
-            self._live = live
-            self.publish(LiveCallsChanged(live))
-        for entry in fresh:
-            self._note(entry)
-        while len(self._seen) > 4 * LOOK_BACK_ENTRIES:
-            self._seen.pop(next(iter(self._seen)))
-
-    def _note(self, entry: NumberedEntry) -> None:
-        self._seen[entry.n] = None
-        if entry.kind == "turn":
-            self.publish(TurnSaid(entry.call_id, Turn.model_validate_json(entry.body)))
-
-    def publish(self, event: LiveEvent) -> None:
-        for queue in list(self._viewers):
-            try:
-                queue.put_nowait(event)
-            except asyncio.QueueFull:
-                self._drop_viewer(queue)
-
-    def _drop_viewer(self, queue: asyncio.Queue[LiveEvent | None]) -> None:
-        self._viewers.discard(queue)
-        while queue.full():
-            queue.get_nowait()
-        queue.put_nowait(None)

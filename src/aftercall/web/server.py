@@ -1,5 +1,6 @@
 """The web server: one process for webhooks, media, API and pages."""
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -10,6 +11,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from aftercall import __version__, telemetry
 from aftercall.app import App
@@ -32,7 +34,7 @@ from aftercall.web import (
     twilio,
 )
 from aftercall.web.api_models import RefusalAnswer
-from aftercall.web.auth import BrowserAuth, GuessLimit, LoginNeeded, SessionStore
+from aftercall.web.auth import BrowserAuth, GuessLimit, LoginNeeded
 from aftercall.web.limits import (
     MAX_PAGE_BYTES,
     BodyRule,
@@ -41,15 +43,32 @@ from aftercall.web.limits import (
     answer_http_error,
     get_route,
     require_json,
+    wants_page,
 )
-from aftercall.web.page_store import LiveFeed, PageStore
-from aftercall.web.pages import calls, memory, people, site, tests, today, work
+from aftercall.web.live_feed import LiveFeed
+from aftercall.web.page_store import PageStore
+from aftercall.web.pages import (
+    calls,
+    memory,
+    people,
+    search,
+    site,
+    tests,
+    today,
+    work,
+)
 from aftercall.web.pages.context import PageContext, TemplateRenderer
+from aftercall.web.users import SessionStore, UserStore
+
+RETRY_AFTER_S = 5.0
+STOPPING = "the process is about to stop and takes no new calls"
 
 log = get_logger("web")
 
 
 def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
+    """All routes, in front of them the limits."""
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with running(app):
@@ -66,9 +85,11 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         responses={"default": {"model": RefusalAnswer, "description": "A refusal"}},
     )
+    server.state.intake = app.phone.intake
     server.add_middleware(OriginFilter, public_url=app.settings.public_url)
     sessions = SessionStore(app.database, app.settings, app.clock)
-    auth = BrowserAuth(app.settings, sessions, GuessLimit(app.clock))
+    users = UserStore(app.database, app.clock)
+    auth = BrowserAuth(app.settings, sessions, users, GuessLimit(app.clock))
     needs_token = [Depends(auth.api), Depends(require_json)]
     for part in (api, api_overview, live, documents):
         server.include_router(part.make_router(app), dependencies=needs_token)
@@ -77,16 +98,17 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
     server.include_router(sockets.make_carrier_router(app))
     for part in (twilio, telnyx, hosted):
         server.include_router(part.make_router(app))
-    _add_pages(server, app, auth, loaded)
-    server.add_exception_handler(AftercallError, _answer_error)
-    server.add_exception_handler(HTTPException, _answer_http_error)
-    server.add_exception_handler(RequestValidationError, _answer_invalid)
+    view = TemplateRenderer(auth, app.settings.zone, partial(work.describe_done, app))
+    _add_pages(server, app, view, loaded)
+    _add_error_answers(server, view)
     _add_probes(server, app)
-    _add_limits(server, app, auth)
+    _add_limits(server, app, auth, view)
     return server
 
 
-def _add_limits(server: FastAPI, app: App, auth: BrowserAuth) -> None:
+def _add_limits(
+    server: FastAPI, app: App, auth: BrowserAuth, view: TemplateRenderer
+) -> None:
     async def check_known(request: Request) -> None:
         if not await auth.is_allowed(request):
             await auth.api(request)
@@ -103,28 +125,44 @@ def _add_limits(server: FastAPI, app: App, auth: BrowserAuth) -> None:
         BodyRule("/v1/", documents.MAX_BODY_BYTES, auth.api),
         BodyRule("/twilio/", MAX_TWILIO_BYTES),
         BodyRule("/telnyx/", MAX_TELNYX_BYTES),
-        BodyRule("/hosted/elevenlabs/start", hosted.MAX_START_BYTES),
+        BodyRule("/hosted/elevenlabs/", hosted.MAX_START_BYTES),
+        BodyRule("/hosted/bland/", hosted.MAX_START_BYTES),
         BodyRule("/hosted/", hosted.MAX_BODY_BYTES),
         *(BodyRule(path, 0, check_known) for path in private),
     )
     is_https = (app.settings.public_url or "").startswith("https:")
     server.add_middleware(
-        RequestLimits, rules=rules, is_known=auth.is_allowed, is_https=is_https
+        RequestLimits,
+        rules=rules,
+        is_known=auth.is_allowed,
+        is_https=is_https,
+        show_error=view.render_error,
     )
 
 
 def _add_pages(
-    server: FastAPI, app: App, auth: BrowserAuth, loaded: LoadedConfig | None
+    server: FastAPI, app: App, view: TemplateRenderer, loaded: LoadedConfig | None
 ) -> None:
     store = PageStore(app.database)
-    server.state.feed = LiveFeed(store)
-    view = TemplateRenderer(auth, app.settings.zone)
+    server.state.feed = LiveFeed(store, app.phone.is_audible)
     context = PageContext(app, view, store, server.state.feed, loaded)
-    for page in (today, calls, people, memory, work, tests):
+    view.add_global("first_steps", partial(site.list_first_steps, context))
+    view.add_global("called", context.find_title)
+    for page in (today, calls, people, memory, work, tests, search):
         server.include_router(page.make_router(context))
     server.include_router(site.make_router(context, server))
-    server.mount("/static", StaticFiles(packages=[("aftercall.web", "static")]))
+    server.mount("/static", HashedFiles(packages=[("aftercall.web", "static")]))
     server.add_exception_handler(LoginNeeded, site.redirect_to_login)
+
+
+class HashedFiles(StaticFiles):
+    """Files that a browser may keep when their address holds their hash."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        if scope["query_string"].startswith(b"v=") and response.status_code == 200:
+            response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        return response
 
 
 def _add_probes(server: FastAPI, app: App) -> None:
@@ -148,6 +186,9 @@ def _add_probes(server: FastAPI, app: App) -> None:
 
 
 def _check_ready(app: App) -> None:
+    """Raises unless the process goes on, and the database answers and has this revision."""
+    if not app.phone.intake.is_open:
+        raise HTTPException(503, STOPPING)
     with app.database.read() as connection:
         current = current_revision(connection)
     if current != NEWEST_REVISION:
@@ -156,24 +197,34 @@ def _check_ready(app: App) -> None:
         )
 
 
-async def _answer_error(request: Request, error: Exception) -> Response:
-    """Turns an error of ours into its status code and one line of JSON."""
-    assert isinstance(error, AftercallError)  # noqa: S101 - what it is registered for
-    problem = {"code": error.code, "message": str(error)}
-    if isinstance(error, RefusedInput):
-        problem["field"] = error.field
-    log.info("request refused", route=get_route(request.scope), code=error.code)
-    return JSONResponse({"error": problem}, status_code=error.http_status)
+def _add_error_answers(server: FastAPI, view: TemplateRenderer) -> None:
+    """Errors are pages for people and one line of JSON for programs."""
 
+    async def answer_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, AftercallError)  # noqa: S101 - what it is registered for
+        problem = {"code": error.code, "message": str(error)}
+        if isinstance(error, RefusedInput):
+            problem["field"] = error.field
+        log.info("request refused", route=get_route(request.scope), code=error.code)
+        if wants_page(request.scope):
+            return view.render_error(request, error.http_status, str(error))
+        headers = {}
+        if error.http_status == 503 and error.retryable:
+            wait_s = error.retry_after_s or RETRY_AFTER_S
+            headers["Retry-After"] = str(math.ceil(wait_s))
+        return JSONResponse({"error": problem}, error.http_status, headers)
 
-async def _answer_invalid(request: Request, error: Exception) -> Response:
-    """Names the first field that does not fit; what was sent is not repeated."""
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - what it is registered for
-    first = error.errors()[0]
-    place = first["loc"][1:] or first["loc"]  # without `query` or `body`
-    return await _answer_error(request, problem_to_refusal(first | {"loc": place}))
+    async def answer_invalid(request: Request, error: Exception) -> Response:
+        """Names the first field that does not fit; what was sent is not repeated."""
+        assert isinstance(error, RequestValidationError)  # noqa: S101 - what it is registered for
+        first = error.errors()[0]
+        place = first["loc"][1:] or first["loc"]  # without `query` or `body`
+        return await answer_error(request, problem_to_refusal(first | {"loc": place}))
 
+    async def answer_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101 - what it is registered for
+        return answer_http_error(request.scope, error, view.render_error)
 
-async def _answer_http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - what it is registered for
-    return answer_http_error(request.scope, error)
+    server.add_exception_handler(AftercallError, answer_error)
+    server.add_exception_handler(HTTPException, answer_http)
+    server.add_exception_handler(RequestValidationError, answer_invalid)

@@ -1,6 +1,10 @@
-"""The sockets of calls: the audio that carriers stream, and calls from a web page, in text.
+"""The sockets of calls: audio that carriers stream, live calls to listen to, and calls from a web
+page, spoken or in text.
 
-`WS /browser/call`: the browser recognises and speaks.
+`WS /browser/audio`: the page sends its microphone and plays the agent. `BrowserWire` says how;
+first comes `{"type": "call", "call": …}` or `{"type": "refused", "reason": …}`.
+
+`WS /browser/call`: a call in text.
 
 From the page: `{"type": "say", "text": …, "confidence": …}`, `{"type": "hang_up"}`.
 To the page: `{"type": "agent", "text": …}`, `{"type": "ended", "reason": …, "call": …}`,
@@ -14,15 +18,17 @@ trusted.
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
 from aftercall.bridge.agent_voice import MediaPump
 from aftercall.bridge.pending_calls import PendingCall
 from aftercall.bridge.turn_call import TurnCall
-from aftercall.bridge.voice_call import VoiceCall
+from aftercall.bridge.voice_call import VoiceCall, VoiceCallParts
 from aftercall.errors import AftercallError, RefusedInput
 from aftercall.ids import new_id
 from aftercall.log import get_logger
@@ -30,6 +36,7 @@ from aftercall.model.calls import LiveCall
 from aftercall.model.people import normalise_caller
 from aftercall.model.turns import MAX_TURN_CHARS
 from aftercall.phone.signature import TOKEN_PARAMETER, SignedRequest, TwilioSignature
+from aftercall.phone.stream import BrowserWire
 from aftercall.phone.telnyx import SOURCE as TELNYX
 from aftercall.phone.telnyx import TelnyxWire
 from aftercall.phone.twilio import SOURCE as TWILIO
@@ -39,6 +46,8 @@ from aftercall.sockets.server import AsgiMediaSocket, open_media_socket
 from aftercall.web.auth import BrowserAuth, may_open
 from aftercall.web.carrier import TELNYX_MEDIA, TWILIO_MEDIA
 from aftercall.web.limits import CLOSE_REFUSED
+
+FRAMES_BETWEEN_CHECKS = 750  # a logout ends the listening, after a quarter of a minute
 
 
 def make_router(app: App, auth: BrowserAuth) -> APIRouter:
@@ -52,13 +61,70 @@ def make_router(app: App, auth: BrowserAuth) -> APIRouter:
             return
         await socket.accept()
         try:
-            call = TurnCall(app.phone.turn_parts, _make_call(app, caller))
+            live = _make_call(app, caller)
+            app.load.check_live_call(live.source, live.sid)
+            call = TurnCall(app.phone.turn_parts, live)
             await _run_call(socket, call)
         except AftercallError as error:
             await socket.send_json({"type": "refused", "reason": str(error)})
             await socket.close(CLOSE_REFUSED)
 
+    @router.websocket("/browser/audio")
+    async def browser_audio(socket: WebSocket, caller: str = "") -> None:
+        """A call from a web page, spoken."""
+        parts = app.phone.voice_parts
+        if parts is None or not await may_open(auth, socket):
+            await socket.close(CLOSE_REFUSED)
+            return
+        await socket.accept()
+        await _run_spoken_call(app, parts, open_media_socket(socket), caller)
+
+    @router.websocket("/calls/{call_id}/listen")
+    async def listen_in(socket: WebSocket, call_id: str) -> None:
+        """A live call to listen to: each message is a byte (0 caller, 1 agent, 2 the agent
+        was cut off) and μ-law.
+        """
+        parts = app.phone.voice_parts
+        is_allowed = await may_open(auth, socket)
+        if not is_allowed or parts is None or not parts.taps.is_audible(call_id):
+            await socket.close(CLOSE_REFUSED)
+            return
+        await socket.accept()
+        login = await auth.find_login(socket)
+        who = login.name if login else "nobody"
+        await run_in_threadpool(app.audit.record, who, "listened", call_id)
+        with suppress(WebSocketDisconnect):
+            sent = 0
+            async for frame in parts.taps.listen(call_id):
+                await socket.send_bytes(frame)
+                sent += 1
+                if sent % FRAMES_BETWEEN_CHECKS == 0 and not (
+                    await auth.is_still_allowed(socket)
+                ):
+                    break
+            await socket.close()
+
     return router
+
+
+async def _run_spoken_call(
+    app: App, parts: VoiceCallParts, media: AsgiMediaSocket, caller: str
+) -> None:
+    calls = app.phone.pending_calls
+    try:
+        live = _make_call(app, caller)
+        app.load.check_live_call(live.source, live.sid)
+        token = await calls.register(live)
+    except AftercallError as error:
+        media.write(json.dumps({"type": "refused", "reason": str(error)}))
+        await media.drain()
+        await media.close(CLOSE_REFUSED)
+        return
+    pending = await calls.claim(live.source, live.sid, token, live.sid)
+    assert pending is not None  # noqa: S101 - registered with this token a moment ago
+    media.write(json.dumps({"type": "call", "call": live.id}))
+    pump = MediaPump(media, BrowserWire(), parts.clock)
+    await VoiceCall(parts, pending, pump).run()
 
 
 async def _run_call(socket: WebSocket, call: TurnCall) -> None:
@@ -186,7 +252,7 @@ async def _claim_call(
                 for event in wire.receive(frame) if frame is not None else wire.close():
                     if isinstance(event, StreamStarted):
                         token = event.parameters.get(TOKEN_PARAMETER)
-                        return app.phone.pending_calls.claim(
+                        return await app.phone.pending_calls.claim(
                             carrier, event.call_sid, token, event.stream_sid
                         )
                     if isinstance(event, StreamStopped):

@@ -17,12 +17,15 @@ from fastapi import APIRouter, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
-from aftercall.bridge.turn_call import SORRY_GOODBYE, SpokenReply, Switchboard
+from aftercall.bridge.switchboard import SpokenReply
+from aftercall.bridge.turn_call import SORRY_GOODBYE
 from aftercall.carrier.control import TelnyxRest
 from aftercall.clock import Clock, parse_instant
+from aftercall.engine.voice import AgentReply
 from aftercall.errors import AftercallError, CallOver, CarrierError, CarrierUnreachable
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
+from aftercall.overload import BUSY
 from aftercall.phone.notices import (
     CallProgress,
     CarrierCallState,
@@ -46,11 +49,13 @@ from aftercall.phone.telnyx import (
 from aftercall.web.carrier import (
     TELNYX_MEDIA,
     get_stream_url,
+    is_refused,
     make_call_factory,
     read_signed_body,
     store_recording_notice,
 )
 
+STOPPING = "no new calls here: the process is about to stop"
 NOT_SET_UP = "Telnyx is not set up here: set TELNYX_API_KEY and TELNYX_PUBLIC_KEY"
 MAX_REMEMBERED_CALLS = 5_000
 MAX_REMEMBERED_WEBHOOKS = 20_000
@@ -59,6 +64,7 @@ SPOKEN_WORDS_PER_S = 2.0
 # Keys of the state that Telnyx sends back with each event of a call.
 STREAM_KEY, THEN_KEY = "stream", "then"
 HANG_UP = "hang_up"
+BUSY_KEY = "busy"
 T = TypeVar("T")
 
 log = get_logger("carrier")
@@ -87,6 +93,10 @@ def make_router(app: App) -> APIRouter:
             not_set_up=NOT_SET_UP,
         )
         notice = read_event(body)
+        if isinstance(notice, RingNotice) and not app.phone.intake.is_open:
+            raise HTTPException(
+                503, STOPPING
+            )  # Telnyx asks again, and finds another process
         if notice is not None:
             await calls.process_notice(notice)
         return {"result": "ok"}
@@ -112,7 +122,7 @@ class TelnyxCalls:
 
     def __init__(self, app: App, rest: TelnyxRest) -> None:
         self._app = app
-        self._switchboard = Switchboard(app.phone.turn_parts, app.clock)
+        self._switchboard = app.phone.switchboards[SOURCE]
         self._rest = rest
         self._control = TelnyxControl()
         self._dedupe = WebhookDedupe()
@@ -157,6 +167,9 @@ class TelnyxCalls:
         sid = ring.sid
         if ring.direction != "inbound" or sid in self._ended_sids:
             return []
+        if is_refused(self._app, SOURCE, sid):
+            busy = self._control.answer(sid, cause=ring.key, state={BUSY_KEY: "1"})
+            return [Command(sid, busy)]
         _remember(self._rings, sid, ring)
         state, stream_url = {CALL_STATE_KEY: sid}, None
         if ring.is_number_refused:
@@ -184,6 +197,9 @@ class TelnyxCalls:
 
     async def _on_answered(self, notice: CallProgress) -> list[Command]:
         sid = notice.sid
+        if BUSY_KEY in notice.client_state:
+            busy = SpokenReply(AgentReply(BUSY, ends_call=True), 0)
+            return [self._speak(sid, busy, notice.key)]
         is_ours = sid in self._rings or notice.client_state.get(CALL_STATE_KEY) == sid
         if not is_ours or sid in self._ended_sids:
             return []
@@ -194,13 +210,7 @@ class TelnyxCalls:
         if STREAM_KEY in notice.client_state:
             return commands
         make_call = await self._call_factory(sid, notice.ring)
-        if (
-            self._switchboard.current_turn(sid) is None
-            and await self._find_call(sid) is not None
-        ):
-            answer = await self._switchboard.answer_turn(sid, None, "", None, make_call)
-        else:
-            answer = await self._switchboard.ring(sid, make_call)
+        answer = await self._switchboard.ring(sid, make_call)
         language = self._app.settings.telnyx.language.partition("-")[0]
         listen = self._control.start_transcription(
             sid, cause=notice.key, language=language
@@ -221,7 +231,7 @@ class TelnyxCalls:
             return []
         make_call = await self._call_factory(sid)
         answer = await self._switchboard.answer_turn(
-            sid, None, notice.text, notice.confidence, make_call
+            sid, None, notice.text, notice.confidence, make_call, notice.key
         )
         return [self._speak(sid, answer, notice.key)]
 
@@ -233,7 +243,7 @@ class TelnyxCalls:
         return [self._hang_up(notice.sid, notice.key)]
 
     async def _apologise(self, notice: StreamFailed) -> list[Command]:
-        await self._app.phone.pending_calls.end(SOURCE, notice.sid, "stream_failed")
+        await self._app.phone.end_call(SOURCE, notice.sid, "stream_failed")
         return [self._speak(notice.sid, SpokenReply(SORRY_GOODBYE, 0), notice.key)]
 
     async def _end(self, notice: CallProgress) -> None:
@@ -241,8 +251,7 @@ class TelnyxCalls:
         _remember(self._ended_sids, sid, None)
         self._silence.stop(sid)
         is_known = self._switchboard.current_turn(sid) is not None
-        await self._switchboard.end(sid, reason)
-        await self._app.phone.pending_calls.end(SOURCE, sid, reason)
+        await self._app.phone.end_call(SOURCE, sid, reason)
         ring = self._rings.pop(sid, None)
         if ring is None and notice.client_state.get(CALL_STATE_KEY) == sid:
             ring = notice.ring
@@ -284,6 +293,8 @@ class TelnyxCalls:
         elif self._switchboard.current_turn(sid) == turn:
             make_call = await self._call_factory(sid)
             answer = await self._switchboard.answer_turn(sid, turn, "", None, make_call)
+            if answer.turn != turn + 1:  # the caller spoke, to another process
+                return
             command = self._speak(sid, answer, cause)
         else:
             return

@@ -11,10 +11,12 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
-from aftercall.bridge.turn_call import NOT_WRITTEN, SpokenReply, Switchboard
+from aftercall.bridge.switchboard import SpokenReply
+from aftercall.bridge.turn_call import NOT_WRITTEN
 from aftercall.errors import AftercallError
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
+from aftercall.overload import BUSY
 from aftercall.phone import twilio
 from aftercall.phone.notices import RingNotice
 from aftercall.phone.signature import TOKEN_PARAMETER, TwilioSignature
@@ -22,6 +24,7 @@ from aftercall.phone.twilio import SOURCE, Fields, read_form
 from aftercall.web.carrier import (
     TWILIO_MEDIA,
     get_stream_url,
+    is_refused,
     make_call_factory,
     read_signed_body,
     store_recording_notice,
@@ -37,7 +40,7 @@ log = get_logger("carrier")
 def make_router(app: App) -> APIRouter:
     router = APIRouter(prefix="/twilio", tags=["carriers"])
     signature = TwilioSignature(app.settings.twilio.auth_token, app.settings.public_url)
-    switchboard = Switchboard(app.phone.turn_parts, app.clock)
+    switchboard = app.phone.switchboards[SOURCE]
 
     async def read_signed(request: Request) -> Fields:
         body = await read_signed_body(
@@ -60,7 +63,12 @@ def make_router(app: App) -> APIRouter:
         ring = twilio.read_ring(form)
         if number == REFUSED:
             ring = ring.refuse_number()
+        if turn is None and not app.phone.intake.is_open:
+            return Response(twilio.reject_call(), media_type=twilio.CONTENT_TYPE)
         make_call = make_call_factory(app, ring)
+        if turn is None and is_refused(app, SOURCE, ring.sid):
+            busy = twilio.say_and_hang_up(BUSY)
+            return Response(busy, media_type=twilio.CONTENT_TYPE)
         if turn is None and app.phone.voice_parts is not None:
             return await _connect_stream(app, make_call(ring.sid))
         if turn is None:
@@ -77,8 +85,7 @@ def make_router(app: App) -> APIRouter:
         progress = twilio.read_progress(await read_signed(request))
         if progress.state.is_final:
             reason = progress.state.end_reason
-            await switchboard.end(progress.sid, reason)
-            await app.phone.pending_calls.end(SOURCE, progress.sid, reason)
+            await app.phone.end_call(SOURCE, progress.sid, reason)
 
     @router.post(
         "/recording", summary="Twilio: the state of a recording", status_code=204

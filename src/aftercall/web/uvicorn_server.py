@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
+from types import FrameType
 from typing import Any, cast
 
 import uvicorn
@@ -272,22 +273,43 @@ class AftercallUvicorn(uvicorn.Server):
         super().__init__(config)
         self._connections = connections
         self._on_started = on_started
+        self._is_stopping = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._on_started()
+        if not self.should_exit:  # as after a start that failed
+            self._on_started()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """SIGTERM lets live calls finish first. A second one stops at once, and so does Ctrl-C.
+
+        Only a note is made here: a handler runs between any two instructions, and what it
+        interrupted may hold the lock that it would wait for.
+        """
+        if sig == signal.SIGTERM and not self._is_stopping and self._find("intake"):
+            self._is_stopping = True
+        else:
+            super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
+        if self._is_stopping and (intake := self._find("intake")):
+            if intake.is_open:
+                intake.close()
+            self.should_exit = self.should_exit or intake.is_finished()
         if counter % 10 == 0:  # every second
             self._connections.drop_late()
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Closes the live feed first: pages that watch it would keep the server from stopping."""
-        if feed := getattr(getattr(self.config.app, "state", None), "feed", None):
+        if feed := self._find("feed"):
             feed.close()
         self._connections.drop_waiting()
         await super().shutdown(sockets)
+
+    def _find(self, name: str) -> Any:
+        """A part of the app that runs here; None for another app."""
+        return getattr(getattr(self.config.app, "state", None), name, None)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

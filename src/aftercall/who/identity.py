@@ -13,6 +13,7 @@ from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.followups import Trust
 from aftercall.model.people import join_party, split_party
+from aftercall.model.turns import Turn
 from aftercall.who.introduction import resolve_names
 from aftercall.who.register import NAMED, RIGHT, WRONG, CallerRegister
 from aftercall.who.trust import TrustPolicy, asks_passcode, find_passcode
@@ -49,6 +50,8 @@ class CallerReception:
 
 
 class CallerIdentity:
+    """What is known of who is calling, and how surely."""
+
     def __init__(
         self, reception: CallerReception, call: LiveCall, briefing: Briefing
     ) -> None:
@@ -96,6 +99,19 @@ class CallerIdentity:
         if not events and not is_another:
             return None
         return LearnedCaller(tuple(events), is_another, bool(is_right))
+
+    def restore(self, turns: Sequence[Turn], *, has_passcode: bool) -> bool:
+        """Follows what was said before this process took the call.
+
+        Returns whether the briefing of the number is not the caller's. Passcodes are not tried
+        again.
+        """
+        before, self._has_passcode = self.party, has_passcode
+        noticed = [self.process_turn(turn.speaker, turn.text) for turn in turns]
+        self._given += [one.introduction for one in noticed if one and one.introduction]
+        if self._given or has_passcode:
+            self.party = self._find_party()
+        return self.party != before or has_passcode
 
     def clear_party(self) -> LearnedCaller:
         """The caller is unknown: the call opens no memory from here on."""

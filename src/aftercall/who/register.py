@@ -29,6 +29,8 @@ OWNER = "owner"  # the number's owner, in the name of a party of two
 
 @dataclass(frozen=True)
 class CallerRegister:
+    """Decides once which party a call belongs to."""
+
     settings: Settings
     calls: CallStore
     tries: PasscodeTryLedger

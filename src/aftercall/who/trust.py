@@ -37,11 +37,15 @@ _ORDER: tuple[Trust, ...] = ("unknown", "known", "verified")
 
 @dataclass(frozen=True)
 class PolicyRuling:
+    """Whether a request may be done, and why not."""
+
     verdict: Verdict
     reason: str = ""
 
 
 class TrustPolicy:
+    """What a caller may have done and hear, by how surely they are known."""
+
     def __init__(self, settings: Settings) -> None:
         self._work = settings.work
         self._has_own_memory = settings.memory.scope == "per_caller"
@@ -208,6 +212,8 @@ def _either(part: str) -> str:
 
 @dataclass(frozen=True)
 class PasscodeTryLedger:
+    """Wrong passcodes of live calls, counted before follow-up work has noted them."""
+
     settings: Settings
     database: Database
     clock: Clock

@@ -26,6 +26,7 @@ from aftercall.who.trust import (
     find_tries,
     lowest_trust,
 )
+from aftercall.work.events import Webhooks
 from aftercall.work.plan import (
     FOLLOWUP_ACTOR,
     CorrectedFollowUp,
@@ -63,6 +64,8 @@ IMPORTED_REASON = "imported: what it asks for was asked long ago"
 
 @dataclass(frozen=True)
 class WorkContext:
+    """What the steps of follow-up work share, and the steps themselves."""
+
     settings: Settings
     reader: Reader
     clock: Clock
@@ -72,6 +75,7 @@ class WorkContext:
     deliveries: DeliveryStore
     sinks: Mapping[str, Sink]
     corrections: CorrectionStore
+    webhooks: Webhooks
 
     @cached_property
     def policy(self) -> TrustPolicy:
@@ -163,9 +167,10 @@ class WorkContext:
         return is_overdue(promise, self.clock.now().astimezone(zone).date(), zone)
 
     def archive_paths(self, conversation: str) -> tuple[str, ...]:
-        folder = self.settings.home / "archive"
+        url = self.settings.archive.url.rstrip("/")
+        folder = f"{url or self.settings.home}/archive"
         return tuple(
-            str(folder / name) for name in self.runs.archives(conversation).values()
+            f"{folder}/{name}" for name in self.runs.archives(conversation).values()
         )
 
     def _skip_reason(self, conversation: JoinedConversation) -> str:

@@ -18,10 +18,12 @@ from aftercall.model.followups import (
     Delivery,
     FollowUp,
     FollowUpRun,
+    FollowUpState,
     SinkReceipt,
     SinkWork,
 )
 from aftercall.work.context import WorkContext
+from aftercall.work.events import event_work, next_attempt_s
 from aftercall.work.plan import FOLLOWUP_ACTOR
 from aftercall.work.sinks.command import AgentSink
 from aftercall.work.sinks.router import split_names
@@ -33,6 +35,14 @@ CUT_OFF = (
 )
 log = get_logger("work")
 
+REJECTED, UNDONE = "rejected", "a decision was undone"
+_RESTORED_STATES: dict[str, FollowUpState] = {
+    "held": "held",
+    "failed": "failed",
+    "unknown": "unknown",
+    "broken": "broken",
+    "expired": "expired",
+}
 IN_PROGRESS_REASON = "another process is sending it just now"
 _COUNTED = {
     "done": "done",
@@ -54,7 +64,8 @@ def deliver_request(context: WorkContext, followup_id: str) -> None:
         _move(context, row, FollowUpTransition("held", FOLLOWUP_ACTOR, reason))
         return
     if row.state == "open":
-        _move(context, row, FollowUpTransition("doing", FOLLOWUP_ACTOR))
+        if not _move(context, row, FollowUpTransition("doing", FOLLOWUP_ACTOR)):
+            return  # a person has just taken it back
     elif refused := _find_refused(context, row):
         raise SinkRefused(refused.reason)
     fault_point("work.before_delivery")
@@ -172,6 +183,21 @@ def notify(context: WorkContext, conversation: str, run: int) -> None:
         deliver_once(context, sink, notice_work(state, rows, key))
 
 
+def send_event(context: WorkContext, key: str, attempt: int) -> float | None:
+    """Posts an event to one webhook; the pause before the next attempt, if there is one."""
+    delivery = context.deliveries.find(key)
+    if delivery is None or delivery.state in ("done", "dead"):
+        return None  # erased, too old, or settled
+    try:
+        deliver_once(context, delivery.sink, event_work(key, delivery.conversation))
+    except AftercallError as error:
+        pause_s = next_attempt_s(error, attempt)
+        if pause_s is None:
+            _fail_delivery(context, key, str(error), is_final=True)
+        return pause_s
+    return None
+
+
 def remind(context: WorkContext, followup_id: str) -> None:
     if context.settings.work.dry_run:
         return
@@ -180,21 +206,26 @@ def remind(context: WorkContext, followup_id: str) -> None:
         deliver_once(context, sink, reminder_work(row, sink), row.id)
 
 
-def approve(context: WorkContext, followup_id: str, who: str) -> FollowUp:
-    """Queues a held request; a running server or worker delivers it within a second."""
+def approve(
+    context: WorkContext, followup_id: str, who: str, *, can_undo: bool = False
+) -> FollowUp:
+    """Queues a held request; a running server or worker delivers it within a second, or after
+    the time in which it can be undone.
+    """
     row = context.followups.get(followup_id)
     if row.kind != "request" or row.state != "held":
         raise NotWaiting(
             f"follow-up {followup_id} is a {row.kind} that is {row.state}; only a held "
             "request can be approved"
         )
-    return _queue(context, row, "approved", who, "approved")
+    return _queue(context, row, "approved", who, "approved", can_undo=can_undo)
 
 
 def reject(context: WorkContext, followup_id: str, who: str) -> FollowUp:
+    """It is not to be done. The next call is told so; promises that rest on it are settled."""
     row = context.followups.get(followup_id)
     transition = FollowUpTransition(
-        "refused", who, "rejected", values=(("queued", None),), deed="rejected"
+        "refused", who, REJECTED, values=(("queued", None),), deed="rejected"
     )
     if not context.followups.change_state(
         row.id,
@@ -204,6 +235,35 @@ def reject(context: WorkContext, followup_id: str, who: str) -> FollowUp:
     ):
         raise NotWaiting(
             f"follow-up {followup_id} is {row.state}; there is nothing to reject"
+        )
+    context.settle_promises(row.conversation)
+    return context.followups.get(followup_id)
+
+
+def undo(context: WorkContext, followup_id: str, who: str) -> FollowUp:
+    """Takes an approval back that was not carried out yet, or a rejection."""
+    row, history = (
+        context.followups.get(followup_id),
+        context.followups.history(followup_id),
+    )
+    before = history[-2] if len(history) > 1 else None
+    is_rejected = row.state == "refused" and row.reason == REJECTED
+    is_undone = False
+    if before and (row.state == "open" or is_rejected):
+        state = _RESTORED_STATES.get(before.what, "held")
+        transition = FollowUpTransition(
+            state, who, before.note, UNDONE, (("queued", None),), "undone"
+        )
+        is_undone = context.followups.change_state(
+            row.id,
+            transition,
+            context.clock.now(),
+            only_from=(row.state,),
+            only_soon=row.state == "open",
+        )
+    if not is_undone:
+        raise NotWaiting(
+            f"follow-up {followup_id} is {row.standing}; what was done stays done"
         )
     context.settle_promises(row.conversation)
     return context.followups.get(followup_id)
@@ -232,10 +292,26 @@ def retry_run(context: WorkContext, conversation: str) -> bool:
 
 
 def resend(context: WorkContext, key: str) -> Delivery:
-    """Sends one delivery again now, under its old key and whatever its state."""
+    """Sends one delivery again now, under its old key and whatever its state.
+
+    An event is left to the engine, which tries it as often as a new one.
+    """
     delivery = context.deliveries.get(key)
     if not _fail_delivery(context, key, "to be sent again", is_final=False):
         raise NotWaiting(f"delivery {key}: {IN_PROGRESS_REASON}")
+    if delivery.purpose == "event":
+        context.webhooks.send_again(key)
+        return context.deliveries.get(key)
+    try:
+        return _resend(context, delivery)
+    except AftercallError as error:
+        if delivery.state == "dead":  # it has no workflow: it stays in the list
+            _fail_delivery(context, key, str(error), is_final=True)
+        raise
+
+
+def _resend(context: WorkContext, delivery: Delivery) -> Delivery:
+    key = delivery.key
     row = context.followups.get(delivery.followup_id) if delivery.followup_id else None
     if row is None:
         run = context.runs.get(delivery.conversation)
@@ -330,9 +406,15 @@ def _fail_delivery(
 
 
 def _queue(
-    context: WorkContext, row: FollowUp, note: str, who: str, deed: Deed
+    context: WorkContext,
+    row: FollowUp,
+    note: str,
+    who: str,
+    deed: Deed,
+    *,
+    can_undo: bool = False,
 ) -> FollowUp:
-    values = (("queued", "due"), ("round", row.round + 1))
+    values = (("queued", "soon" if can_undo else "due"), ("round", row.round + 1))
     transition = FollowUpTransition("open", who, "", note, values, deed)
     now = context.clock.now()
     if not context.followups.change_state(
@@ -342,7 +424,7 @@ def _queue(
     return context.followups.get(row.id)
 
 
-def _move(context: WorkContext, row: FollowUp, transition: FollowUpTransition) -> None:
-    context.followups.change_state(
+def _move(context: WorkContext, row: FollowUp, transition: FollowUpTransition) -> bool:
+    return context.followups.change_state(
         row.id, transition, context.clock.now(), only_from=("open", "doing", "failed")
     )

@@ -7,14 +7,19 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
 from sqlalchemy import (
+    BindParameter,
     Column,
     ColumnElement,
     Connection,
+    Select,
     and_,
+    bindparam,
+    case,
     exists,
     func,
     or_,
     select,
+    union,
     update,
 )
 
@@ -29,6 +34,7 @@ from aftercall.db.tables import (
     steps,
     upkeep,
 )
+from aftercall.model.steps import OPEN_STATES
 
 CallHealth = Literal[
     "ok", "pending", "failed", "recovered", "superseded", "nothing_said", "held"
@@ -49,6 +55,17 @@ _CALL_COLUMNS = (
     "end_reason",
     "resumes",
 )
+# Only of a failed step does the name count, so the others of a call are mostly one row.
+_STEP_COLUMNS = (
+    case((steps.c.state == "failed", steps.c.name), else_="").label("name"),
+    steps.c.state,
+    steps.c.attempts,
+)
+# Written into the query: SQLite uses a partial index only if it sees the values.
+_OPEN_LITERALS: BindParameter[Any] = bindparam(
+    "open_states", OPEN_STATES, expanding=True, literal_execute=True
+)
+_REQUEST_COLUMNS = (followups.c.call_id, followups.c.kind, followups.c.state)
 
 
 @dataclass(frozen=True)
@@ -85,6 +102,7 @@ class HealthCounts:
     queues: dict[str, int]
     oldest_held: datetime | None
     swept_at: datetime | None
+    reconciled: dict[str, Any] | None
 
     @property
     def queued(self) -> int:
@@ -123,8 +141,12 @@ def report(
     now: datetime,
     window_s: float,
     upkeep_failures: Sequence[str] = (),
+    *,
+    only_open: bool = False,
 ) -> HealthReport:
-    found = store.calls_since(now - timedelta(hours=REPORT_HOURS))
+    """With `only_open` of failed and pending calls only: its cost does not grow with the others."""
+    since = now - timedelta(hours=REPORT_HOURS)
+    found = store.open_calls_since(since) if only_open else store.calls_since(since)
     rows = tuple(
         CallHealthRow(call.id, *judge_call(call), call.started_at) for call in found
     )
@@ -137,9 +159,8 @@ def report(
     oldest = min(ends, default=None)
     counts = store.counts()
     failing = [*upkeep_failures, *_failing(rows, counts)]
-    warnings = _warnings(
-        counts, oldest, now, timedelta(seconds=window_s), has_calls=bool(rows)
-    )
+    window, has_calls = timedelta(seconds=window_s), store.count_calls(since) > 0
+    warnings = _warnings(counts, oldest, now, window, has_calls=has_calls)
     status: HealthStatus = "warn" if warnings else "ok"
     if failing:
         status = "failing"
@@ -206,8 +227,8 @@ def _failing(rows: tuple[CallHealthRow, ...], counts: HealthCounts) -> list[str]
         )
     if counts.dead:
         reasons.append(
-            f"{counts.dead} notices or reminders could not be sent; "
-            "`aftercall followups resend KEY`"
+            f"{counts.dead} notices, reminders or events could not be sent; "
+            "see `aftercall events undelivered`"
         )
     return reasons
 
@@ -262,6 +283,7 @@ def report_json(made: HealthReport) -> dict[str, Any]:
         "unsent": made.counts.dead,
         "queue_depth": made.counts.queued,
         "last_sweep": made.counts.swept_at and format_instant(made.counts.swept_at),
+        "last_reconcile": made.counts.reconciled,
         "calls": rows,
     }
 
@@ -274,63 +296,57 @@ class HealthStore:
 
     def calls_since(self, since: datetime) -> list[CallOutcome]:
         """Newest first."""
-        query = (
-            select(
-                *(calls.c[name] for name in _CALL_COLUMNS),
-                followup_runs.c.state.label("run_state"),
-                followup_runs.c.reason.label("run_reason"),
-                followup_runs.c.legs,
-            )
-            .outerjoin(
-                followup_runs, followup_runs.c.conversation == calls.c.conversation
-            )
-            .where(calls.c.started_at >= since)
-            .order_by(calls.c.started_at.desc(), calls.c.id.desc())
+        newest_first = (calls.c.started_at.desc(), calls.c.id.desc())
+        query = _select_calls(calls.c.started_at >= since).order_by(*newest_first)
+        with self._database.read() as connection:
+            return _read_outcomes(connection, connection.execute(query).all())
+
+    def open_calls_since(self, since: datetime) -> list[CallOutcome]:
+        """Calls with work that failed or is not over, found by indexes of such work alone."""
+        is_undone = followups.c.state.in_(("open", "doing", "failed"))
+        runs = followup_runs.c
+        open_runs = select(runs.conversation).where(runs.state != "done")
+        unfinished = union(
+            select(calls.c.id).where(calls.c.state != "sealed"),
+            select(calls.c.id).where(calls.c.postcall == "due"),
+            select(steps.c.call_id).where(steps.c.state.in_(_OPEN_LITERALS)),
+            select(steps.c.call_id).where(
+                steps.c.state == "failed", steps.c.changed_at >= since
+            ),
+            select(followups.c.call_id).where(is_undone, followups.c.kind == "request"),
+            select(calls.c.id).where(calls.c.conversation.in_(open_runs)),
         )
         with self._database.read() as connection:
-            rows = connection.execute(query).all()
-            ids = {row.id for row in rows}
-            conversations = {row.conversation for row in rows}
-            taken = _by_key(
-                connection, steps.c.call_id, ("name", "state", "attempts"), ids
-            )
-            asked = _by_key(
-                connection,
-                followups.c.conversation,
-                ("call_id", "kind", "state"),
-                conversations,
-            )
-            sent = _by_key(
-                connection, deliveries.c.conversation, ("attempts",), conversations
-            )
-        resumed = {row.resumes for row in rows}
-        return [
-            _to_outcome(
-                row,
-                row.id in resumed,
-                taken[row.id],
-                asked[row.conversation],
-                sent[row.conversation],
-            )
-            for row in rows
-        ]
+            ids = sorted(connection.execute(unfinished).scalars())
+            rows: list[Any] = []
+            for chunk in chunked(ids):
+                query = _select_calls(calls.c.id.in_(chunk))
+                rows += connection.execute(query.where(calls.c.started_at >= since))
+            found = _read_outcomes(connection, rows)
+        return [call for call in found if judge_call(call)[0] in ("failed", "pending")]
+
+    def count_calls(self, since: datetime) -> int:
+        query = select(func.count()).where(calls.c.started_at >= since)
+        with self._database.read() as connection:
+            return int(connection.execute(query).scalar_one())
 
     def counts(self) -> HealthCounts:
         with self._database.read() as connection:
 
             def count(*wanted: ColumnElement[bool]) -> int:
-                return int(
-                    connection.execute(select(func.count()).where(*wanted)).scalar_one()
-                )
+                query = select(func.count()).where(*wanted)
+                return int(connection.execute(query).scalar_one())
 
             oldest_held = select(func.min(followups.c.changed_at)).where(
                 followups.c.state == "held"
             )
             swept_at = select(upkeep.c.at).where(upkeep.c.name == "sweep")
+            compared = select(upkeep.c.found).where(upkeep.c.name == "reconcile")
             is_over = followup_runs.c.state.in_(("done", "failed"))
             queues = {
                 "calls": count(calls.c.postcall == "due"),
-                "conversations": count(~is_over),
+                # the first condition is that of the partial index
+                "conversations": count(followup_runs.c.state != "done", ~is_over),
                 "requests": count(followups.c.queued == "due"),
             }
             return HealthCounts(
@@ -342,24 +358,23 @@ class HealthStore:
                 queues=queues,
                 oldest_held=connection.execute(oldest_held).scalar(),
                 swept_at=connection.execute(swept_at).scalar(),
+                reconciled=(connection.execute(compared).scalar() or {}).get("summary"),
             )
 
     def claim_sweep(self, now: datetime, not_since: datetime) -> bool:
         """One process sweeps at a time; False if the last sweep is newer than `not_since`."""
         with self._database.write() as connection:
-            last = connection.execute(
-                select(upkeep.c.at).where(upkeep.c.name == "sweep")
-            ).scalar()
+            query = select(upkeep.c.at).where(upkeep.c.name == "sweep")
+            last = connection.execute(query).scalar()
             if last is not None and last > not_since:
                 return False
             upsert(connection, upkeep, {"name": "sweep"}, {"at": now})
         return True
 
     def note_sweep(self, found: dict[str, int]) -> None:
+        noted = update(upkeep).where(upkeep.c.name == "sweep").values(found=found)
         with self._database.write() as connection:
-            connection.execute(
-                update(upkeep).where(upkeep.c.name == "sweep").values(found=found)
-            )
+            connection.execute(noted)
 
     def requeue_unstarted_calls(self, since: datetime) -> int:
         """Makes sealed calls due again that never got a workflow."""
@@ -374,33 +389,6 @@ class HealthStore:
                 update(calls).where(lost, ~has_steps).values(postcall="due")
             ).rowcount
 
-    def add_missing_runs(self, since: datetime, now: datetime) -> int:
-        """Adds a run to conversations that have none."""
-        has_run = exists().where(followup_runs.c.conversation == calls.c.conversation)
-        query = (
-            select(calls)
-            .where(calls.c.state == "sealed", calls.c.started_at >= since, ~has_run)
-            .order_by(calls.c.ended_at)
-        )
-        with self._database.write() as connection:
-            lost = connection.execute(query).all()
-            for call in lost:
-                timer = {
-                    "agent_id": call.agent_id,
-                    "caller": call.caller,
-                    "state": "due",
-                    "reason": "",
-                    "changed_at": now,
-                    "ended_at": call.ended_at,
-                }
-                upsert(
-                    connection,
-                    followup_runs,
-                    {"conversation": call.conversation},
-                    timer,
-                )
-        return len({call.conversation for call in lost})
-
     def stuck_calls(self, since: datetime, before: datetime) -> list[str]:
         """Calls with a step that has been unfinished since `before`."""
         is_open = exists().where(
@@ -413,26 +401,9 @@ class HealthStore:
             return [str(row.id) for row in connection.execute(query)]
 
     def restart(self, call_id: str) -> None:
+        due = update(calls).where(calls.c.id == call_id).values(postcall="due")
         with self._database.write() as connection:
-            connection.execute(
-                update(calls).where(calls.c.id == call_id).values(postcall="due")
-            )
-
-    def stuck_runs(
-        self, since: datetime, before: datetime
-    ) -> list[tuple[str, int, str]]:
-        """Failed runs, and those unfinished since `before`: conversation, number, state."""
-        query = select(followup_runs).where(
-            followup_runs.c.ended_at >= since,
-            followup_runs.c.changed_at < before,
-            followup_runs.c.state != "done",
-            followup_runs.c.state != "due",
-        )
-        with self._database.read() as connection:
-            return [
-                (row.conversation, row.run, row.state)
-                for row in connection.execute(query)
-            ]
+            connection.execute(due)
 
     def requeue_stranded_requests(self, before: datetime) -> int:
         """Queues requests that are still open although the run of their conversation is over."""
@@ -453,18 +424,56 @@ class HealthStore:
             ).rowcount
 
 
+def _select_calls(wanted: ColumnElement[bool]) -> Select[Any]:
+    return (
+        select(
+            *(calls.c[name] for name in _CALL_COLUMNS),
+            followup_runs.c.state.label("run_state"),
+            followup_runs.c.reason.label("run_reason"),
+            followup_runs.c.legs,
+        )
+        .outerjoin(followup_runs, followup_runs.c.conversation == calls.c.conversation)
+        .where(wanted)
+    )
+
+
+def _read_outcomes(connection: Connection, rows: Sequence[Any]) -> list[CallOutcome]:
+    """The calls of these rows with what became of them."""
+    ids = {row.id for row in rows}
+    conversations = {row.conversation for row in rows}
+    taken = _by_key(connection, steps.c.call_id, _STEP_COLUMNS, ids, is_distinct=True)
+    asked = _by_key(
+        connection, followups.c.conversation, _REQUEST_COLUMNS, conversations
+    )
+    sent = _by_key(
+        connection, deliveries.c.conversation, (deliveries.c.attempts,), conversations
+    )
+    resumed = {row.resumes for row in rows}
+    return [
+        _to_outcome(
+            row,
+            row.id in resumed,
+            taken[row.id],
+            asked[row.conversation],
+            sent[row.conversation],
+        )
+        for row in rows
+    ]
+
+
 def _by_key(
     connection: Connection,
     key: Column[Any],
-    names: Sequence[str],
+    columns: Sequence[ColumnElement[Any]],
     wanted: Iterable[str],
+    *,
+    is_distinct: bool = False,
 ) -> dict[str, list[Any]]:
-    """Rows of the key's table. Reads only the named columns: dates and JSON are slow to parse."""
+    """Rows of the key's table. Reads only these columns: dates and JSON are slow to parse."""
     found: dict[str, list[Any]] = defaultdict(list)
-    columns = [key.table.c[name] for name in names]
     for chunk in chunked(sorted(wanted)):
         query = select(key.label("key"), *columns).where(key.in_(chunk))
-        for row in connection.execute(query):
+        for row in connection.execute(query.distinct() if is_distinct else query):
             found[row.key].append(row)
     return found
 

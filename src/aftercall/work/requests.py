@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from aftercall.clock import format_instant, parse_instant
 from aftercall.english.dates import latest_day
-from aftercall.english.stems import jaccard_similarity, overlap_coefficient, stems
+from aftercall.english.words import jaccard_similarity, overlap_coefficient, stems
 from aftercall.model.calls import MAX_TURNS, Call
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, TurnRef
 from aftercall.model.reading import (

@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 
 from aftercall.db.connect import Database
+from aftercall.db.statements import upsert
 from aftercall.db.tables import calls, followup_runs
 from aftercall.errors import NotFound
 from aftercall.model.followups import FollowUpRun
@@ -30,6 +31,8 @@ is_waiting = and_(runs.c.state == "due", is_open, runs.c.run == runs.c.finished_
 
 
 class RunStore:
+    """One row a conversation and run of its follow-up work, so that a run happens once."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -54,6 +57,49 @@ class RunStore:
         )
         with self._database.read() as connection:
             return [_to_run(row) for row in connection.execute(query)]
+
+    def add_missing(self, since: datetime, now: datetime) -> int:
+        """Adds a run to conversations that have none."""
+        has_run = exists().where(runs.c.conversation == calls.c.conversation)
+        query = (
+            select(calls)
+            .where(calls.c.state == "sealed", calls.c.started_at >= since, ~has_run)
+            .order_by(calls.c.ended_at)
+        )
+        with self._database.write() as connection:
+            lost = connection.execute(query).all()
+            for call in lost:
+                timer = {
+                    "agent_id": call.agent_id,
+                    "caller": call.caller,
+                    "state": "due",
+                    "reason": "",
+                    "changed_at": now,
+                    "ended_at": call.ended_at,
+                }
+                upsert(
+                    connection,
+                    runs,
+                    {"conversation": call.conversation},
+                    timer,
+                )
+        return len({call.conversation for call in lost})
+
+    def list_stuck(
+        self, since: datetime, before: datetime
+    ) -> list[tuple[str, int, str]]:
+        """Failed runs, and those unfinished since `before`: conversation, number, state."""
+        query = select(runs).where(
+            runs.c.ended_at >= since,
+            runs.c.changed_at < before,
+            runs.c.state != "done",
+            runs.c.state != "due",
+        )
+        with self._database.read() as connection:
+            return [
+                (row.conversation, row.run, row.state)
+                for row in connection.execute(query)
+            ]
 
     def next_due(self, window_s: float) -> datetime | None:
         """When the next window closes; in the past if a live call holds one open."""
@@ -137,6 +183,12 @@ class RunStore:
         if row is None:
             raise NotFound(f"there is no conversation {conversation!r}")
         return _to_run(row)
+
+    def is_pending(self, conversation: str) -> bool:
+        """Whether its follow-up waits or runs; False for a conversation without one."""
+        query = select(runs.c.state).where(runs.c.conversation == conversation)
+        with self._database.read() as connection:
+            return connection.execute(query).scalar() in ("due", "running")
 
     def note_legs(self, conversation: str, legs: dict[str, int]) -> None:
         self._note(conversation, {"legs": legs})

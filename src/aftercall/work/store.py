@@ -22,6 +22,7 @@ from aftercall.db.audit_log import Deed, write_audit
 from aftercall.db.connect import Database
 from aftercall.db.conversations import may_belong_to, select_last_end
 from aftercall.db.corrections import FOLLOWUPS
+from aftercall.db.event_log import write_followup_events
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
 from aftercall.db.tables import calls, deliveries, followup_history, followups
@@ -50,6 +51,8 @@ class FollowUpTransition:
 
 
 class FollowUpStore:
+    """The rows of follow-ups: what was asked for, what it waits for, what became of it."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -80,6 +83,7 @@ class FollowUpStore:
                 connection.execute(insert(followups), _columns(row) | reminder)
                 invalidate_briefing(connection, row.agent_id, row.caller)
                 _write_history(connection, row.id, now, who, row.state, row.reason)
+                write_followup_events(connection, row, now, is_new=True)
             for followup_id, transition in changes:
                 _apply(connection, followup_id, transition, now)
             write(connection)
@@ -92,21 +96,25 @@ class FollowUpStore:
         now: datetime,
         *,
         only_from: tuple[FollowUpState, ...],
+        only_soon: bool = False,
     ) -> bool:
-        """Changes the state if it is one of `only_from`; returns whether it was."""
+        """Changes the state if it is one of `only_from`; returns whether it was.
+
+        `only_soon`: only while an approval can still be undone.
+        """
+        is_allowed: list[ColumnElement[bool]] = [followups.c.state.in_(only_from)]
+        if only_soon:
+            is_allowed.append(followups.c.queued == "soon")
         with self._database.write() as connection:
-            return _apply(connection, followup_id, transition, now, only_from)
+            return _apply(connection, followup_id, transition, now, and_(*is_allowed))
 
     def get(self, followup_id: str) -> FollowUp:
-        with self._database.read() as connection:
-            row = connection.execute(
-                select(followups).where(followups.c.id == followup_id)
-            ).first()
-        if row is None:
+        found = self._select(followups.c.id == followup_id)
+        if not found:
             raise NotFound(
                 f"there is no follow-up {followup_id!r}; `aftercall followups list` shows all"
             )
-        return _to_followup(row)
+        return found[0]
 
     def find(self, key: str) -> FollowUp | None:
         return next(iter(self._select(followups.c.key == key)), None)
@@ -120,15 +128,22 @@ class FollowUpStore:
         self,
         *,
         limit: int,
-        state: str | None = None,
+        state: str | Sequence[str] | None = None,
         caller: str | None = None,
         party: str | None = None,
         before: str | None = None,
+        due_before: date | None = None,
+        title: str = "",
     ) -> list[FollowUp]:
         """Newest first: ids sort by time. `caller` is a number, `party` one person behind it."""
         wanted: list[ColumnElement[bool]] = []
         if state:
-            wanted.append(followups.c.state == state)
+            states = (state,) if isinstance(state, str) else tuple(state)
+            wanted.append(followups.c.state.in_(states))
+        if due_before:
+            wanted.append(followups.c.due < due_before.isoformat())
+        if title:
+            wanted.append(followups.c.title.icontains(title, autoescape=True))
         if caller:
             wanted.append(followups.c.caller == caller)
         if party:
@@ -165,11 +180,18 @@ class FollowUpStore:
         with self._database.read() as connection:
             return int(connection.execute(query).scalar_one())
 
-    def queued(self, limit: int = 50) -> list[FollowUp]:
-        """Requests that were approved or are to be tried again."""
-        return self._select(
+    def queued(self, approved_before: datetime, limit: int = 50) -> list[FollowUp]:
+        """Requests that are to be tried again, or were approved and not undone in time."""
+        due = self._select(
             followups.c.queued == "due", order=followups.c.id, limit=limit
         )
+        is_over = and_(_is_soon(), followups.c.changed_at <= approved_before)
+        return due + self._select(is_over, order=followups.c.id, limit=limit)
+
+    def next_approved(self) -> datetime | None:
+        """When the first approval that can still be undone was made."""
+        first = self._select(_is_soon(), order=followups.c.changed_at, limit=1)
+        return first[0].changed_at if first else None
 
     def mark_queued_started(self, followup_id: str, round_: int) -> None:
         with self._database.write() as connection:
@@ -181,11 +203,8 @@ class FollowUpStore:
         return self._select(is_due, order=followups.c.remind_at, limit=limit)
 
     def next_reminder(self) -> datetime | None:
-        with self._database.read() as connection:
-            first: datetime | None = connection.execute(
-                select(func.min(followups.c.remind_at)).where(_is_to_remind())
-            ).scalar()
-        return first
+        first = self._select(_is_to_remind(), order=followups.c.remind_at, limit=1)
+        return first[0].remind_at if first else None
 
     def mark_reminder_started(self, followup_id: str) -> None:
         with self._database.write() as connection:
@@ -248,6 +267,11 @@ class FollowUpStore:
             return [_to_followup(row) for row in connection.execute(query)]
 
 
+def _is_soon() -> ColumnElement[bool]:
+    """Approved, and to be done when it was not undone in time."""
+    return and_(followups.c.state == "open", followups.c.queued == "soon")
+
+
 def _is_to_remind() -> ColumnElement[bool]:
     """Held and failed requests are reminded of once they are settled, withdrawn ones never."""
     # coalesce keeps the planner off the index by state, a value that nearly all rows share.
@@ -276,19 +300,17 @@ def _apply(
     followup_id: str,
     transition: FollowUpTransition,
     now: datetime,
-    only_from: tuple[FollowUpState, ...] | None = None,
+    is_allowed: ColumnElement[bool] | None = None,
 ) -> bool:
     is_row = followups.c.id == followup_id
-    where = (
-        is_row if only_from is None else and_(is_row, followups.c.state.in_(only_from))
-    )
+    where = is_row if is_allowed is None else and_(is_row, is_allowed)
     values = {"state": transition.state, "reason": transition.reason, "changed_at": now}
     values |= dict(transition.values)
     if connection.execute(update(followups).where(where).values(values)).rowcount != 1:
         return False
-    owner = select(followups.c.agent_id, followups.c.caller).where(is_row)
-    row = connection.execute(owner).one()
+    row = connection.execute(select(followups).where(is_row)).one()
     invalidate_briefing(connection, row.agent_id, row.caller)
+    write_followup_events(connection, row, now)
     note = transition.note or transition.reason
     _write_history(connection, followup_id, now, transition.who, transition.state, note)
     if transition.deed:
@@ -332,11 +354,7 @@ class DeliveryStore:
         self._presence = presence
 
     def find(self, key: str) -> Delivery | None:
-        with self._database.read() as connection:
-            row = connection.execute(
-                select(deliveries).where(deliveries.c.key == key)
-            ).first()
-        return None if row is None else _to_delivery(row)
+        return next(iter(self._select(deliveries.c.key == key)), None)
 
     def get(self, key: str) -> Delivery:
         delivery = self.find(key)
@@ -452,14 +470,15 @@ class DeliveryStore:
     def of_conversation(self, conversation: str) -> list[Delivery]:
         return self._select(deliveries.c.conversation == conversation)
 
-    def dead(self) -> list[Delivery]:
-        return self._select(deliveries.c.state == "dead")
+    def dead(self, limit: int = 100) -> list[Delivery]:
+        return self._select(deliveries.c.state == "dead", limit)
 
-    def _select(self, wanted: Any) -> list[Delivery]:
+    def _select(self, wanted: Any, limit: int | None = None) -> list[Delivery]:
         query = (
             select(deliveries)
             .where(wanted)
             .order_by(deliveries.c.created_at, deliveries.c.key)
+            .limit(limit)
         )
         with self._database.read() as connection:
             return [_to_delivery(row) for row in connection.execute(query)]

@@ -10,9 +10,11 @@ The hourly sweep finds lost work of the last three days and starts it again. It 
 import asyncio
 from datetime import datetime, timedelta
 
-from dbos import SetWorkflowID
+from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
 from aftercall import durable
+from aftercall.clock import format_instant
+from aftercall.db.event_log import PUBLISH_BATCH
 from aftercall.durable import (
     ThreadSteps,
     register_queue,
@@ -26,12 +28,15 @@ from aftercall.journal.journal import Journal
 from aftercall.log import get_logger
 from aftercall.work import deliver
 from aftercall.work.context import DAY, WorkContext
+from aftercall.work.events import Webhooks
 from aftercall.work.health import REPORT_HOURS, HealthStore
 from aftercall.work.requests import NO_WORK
 from aftercall.work.store import FollowUpTransition
 
 QUEUE = "aftercall.follow_up"
 QUEUE_CONCURRENCY = 8
+EVENT_CONCURRENCY = 4  # of one webhook
+EVENT_POLL_S = 2.0
 MAX_DIRECT_RUNS = 8  # started at once; only more than these go through the queue
 ATTEMPTS = (
     10  # with doubling pauses: enough for a sink that is down for a quarter of an hour
@@ -86,6 +91,19 @@ async def remind(followup_id: str) -> None:
         )
 
 
+@workflow("aftercall.post_event")
+async def post_event(key: str, sink: str, due: str, attempt: int) -> None:
+    """One attempt. The next one is a delayed workflow, which holds no place in the queue."""
+    pause_s = await send_event(key, attempt)
+    if pause_s is None:
+        return
+    next_id = event_run_id(key, due, attempt + 1)
+    with SetWorkflowID(next_id), SetEnqueueOptions(delay_seconds=pause_s):
+        await DBOS.enqueue_workflow_async(
+            event_queue(sink), post_event, key, sink, due, attempt + 1
+        )
+
+
 async def deliver_requests(todo: list[str]) -> None:
     """A failing request does not stop the others.
 
@@ -136,6 +154,7 @@ fail_run = _steps.make("aftercall.fail_run", WorkContext.fail_run)
 settle_promises = _steps.make("aftercall.settle_promises", WorkContext.settle_promises)
 send_notice = _steps.make("aftercall.send_notice", deliver.notify)
 send_reminder = _steps.make("aftercall.send_reminder", deliver.remind)
+send_event = _steps.make("aftercall.send_event", deliver.send_event)
 
 
 def open_work(context: WorkContext) -> None:
@@ -143,6 +162,8 @@ def open_work(context: WorkContext) -> None:
     global _context
     _context = context
     register_queue(QUEUE, QUEUE_CONCURRENCY)
+    for hook in context.webhooks.hooks:
+        register_queue(event_queue(hook.name), EVENT_CONCURRENCY, poll_s=EVENT_POLL_S)
 
 
 def close_work() -> None:
@@ -164,7 +185,8 @@ async def start_due(context: WorkContext) -> None:
         await run_in_thread(
             context.runs.mark_running, run.conversation, number, context.clock.now()
         )
-    for row in await run_in_thread(context.followups.queued):
+    approved_before = now - timedelta(seconds=context.settings.work.undo_s)
+    for row in await run_in_thread(context.followups.queued, approved_before):
         with SetWorkflowID(f"followup:{row.conversation}:{row.id}:{row.round}"):
             await start_workflow(
                 QUEUE, MAX_DIRECT_RUNS, follow_up_one, row.id, row.conversation
@@ -181,11 +203,38 @@ async def start_due(context: WorkContext) -> None:
         await run_in_thread(context.followups.mark_reminder_started, row.id)
 
 
+async def start_due_events(webhooks: Webhooks) -> None:
+    """Publishes new events and starts the deliveries that are due. Idempotent."""
+    while await run_in_thread(webhooks.publish) == PUBLISH_BATCH:
+        pass
+    for key, sink, since in await run_in_thread(webhooks.list_due):
+        due = format_instant(since)
+        with SetWorkflowID(event_run_id(key, due, 1)):
+            await start_workflow(
+                event_queue(sink), EVENT_CONCURRENCY, post_event, key, sink, due, 1
+            )
+        fault_point("work.after_event_start")
+        await run_in_thread(webhooks.mark_started, key)
+
+
+def event_queue(sink: str) -> str:
+    """One for each webhook: one that does not answer holds up no other."""
+    return f"aftercall.{sink}"
+
+
+def event_run_id(key: str, due: str, attempt: int) -> str:
+    """`due` is when it was to be sent, at first or again."""
+    return f"event:{key}:{due}:{attempt}"
+
+
 async def next_due(context: WorkContext) -> datetime | None:
-    """When the next run or reminder becomes due by time alone."""
+    """When the next run, approval or reminder becomes due by time alone."""
     moments = [
         await run_in_thread(context.runs.next_due, context.settings.reconnect_window_s)
     ]
+    if approved_at := await run_in_thread(context.followups.next_approved):
+        undo_s = context.settings.work.undo_s
+        moments.append(approved_at + timedelta(seconds=undo_s))
     if context.settings.work.reminders:
         moments.append(await run_in_thread(context.followups.next_reminder))
     return min((moment for moment in moments if moment), default=None)
@@ -218,19 +267,26 @@ async def sweep(
     found = {
         "files": await durable.run_in_thread(import_missing_files, journal, since),
         "calls": await durable.run_in_thread(store.requeue_unstarted_calls, since),
-        "timers": await durable.run_in_thread(store.add_missing_runs, since, now),
+        "timers": await durable.run_in_thread(context.runs.add_missing, since, now),
         "stranded": await durable.run_in_thread(
             store.requeue_stranded_requests, stuck_before
         ),
         "expired": await durable.run_in_thread(expire, context, now),
         "broken": await durable.run_in_thread(break_overdue, context, now),
         "steps": await _restart_steps(store, since, stuck_before),
-        "runs": await _restart_runs(store, context, since, stuck_before),
+        "runs": await _restart_runs(context, since, stuck_before),
     }
+    await durable.run_in_thread(_tidy_events, context, now)
     await durable.run_in_thread(store.note_sweep, found)
     if any(found.values()):
         log.warning("the sweep repaired something", **found)
     return found
+
+
+def _tidy_events(context: WorkContext, now: datetime) -> None:
+    keep = timedelta(days=context.settings.events.keep_days)
+    context.webhooks.log.delete_before(now - keep)
+    context.webhooks.fail_removed()
 
 
 def import_missing_files(journal: Journal, since: datetime) -> int:
@@ -238,7 +294,8 @@ def import_missing_files(journal: Journal, since: datetime) -> int:
 
     A live call has a row before its file, so a file without a row counts as handed in.
     """
-    known = {name for name, _, _ in journal.store.list_sealed_files().values()}
+    sealed = journal.store.list_sealed_files(since.replace(microsecond=0))
+    known = {name for name, _, _ in sealed.values()}
     first = f"{since:%Y%m%dT%H%M%SZ}"
     imported = 0
     for name in journal.archive.place.list_names():
@@ -284,12 +341,10 @@ async def _restart_steps(store: HealthStore, since: datetime, before: datetime) 
     return restarted
 
 
-async def _restart_runs(
-    store: HealthStore, context: WorkContext, since: datetime, before: datetime
-) -> int:
+async def _restart_runs(context: WorkContext, since: datetime, before: datetime) -> int:
     restarted = 0
     for conversation, number, state in await durable.run_in_thread(
-        store.stuck_runs, since, before
+        context.runs.list_stuck, since, before
     ):
         if state == "failed" or not await durable.is_active(
             run_id(conversation, number)

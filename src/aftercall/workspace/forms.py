@@ -191,6 +191,8 @@ def _is_placeholder_line(line: MarkdownLine, placeholders: AbstractSet[str]) -> 
 
 @dataclass(frozen=True)
 class FieldForm:
+    """The known fields of a page, filled only where they are empty."""
+
     labels: Mapping[str, str]
     placeholders: frozenset[str]
     multiline: frozenset[str] = frozenset()  # fields that may go on over several lines

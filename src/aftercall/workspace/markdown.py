@@ -59,6 +59,8 @@ class MarkdownLine:
 
 @dataclass(frozen=True)
 class MarkdownPage:
+    """A page as lines; an edit leaves every other byte as it was."""
+
     bom: str
     lines: tuple[MarkdownLine, ...]
 

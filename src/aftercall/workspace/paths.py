@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, Self
+from urllib.parse import unquote
 
 from aftercall.errors import ConfigError, RefusedInput
 from aftercall.model.people import (
@@ -86,6 +87,17 @@ class Workspace:
     def person_folder(self, number: str) -> Path:
         """The folder of a number: of its owner, unless they own the workspace, and of others."""
         return self.root / "people" / make_folder_name(number)
+
+    def list_user_pages(self) -> Iterator[tuple[str, Path]]:
+        """The USER.md of everybody, with their number. Numbers too long for a folder are left
+        out.
+        """
+        if self.owner and (self.root / "USER.md").is_file():
+            yield self.owner, self.root / "USER.md"
+        for page in (self.root / "people").glob("**/USER.md"):
+            folder = page.relative_to(self.root / "people").parts[0]
+            if "~" not in folder:
+                yield unquote(folder), page
 
     def list_other_persons(self, number: str) -> tuple[str, ...]:
         """The other people known to call from this number."""

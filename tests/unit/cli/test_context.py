@@ -1,16 +1,14 @@
 """Tables of the command line: what people copy from them is whole."""
 
+import sys
 from io import StringIO
 
+import pytest
 from rich.console import Console
 from rich.text import Text
 
-from aftercall.cli.context import (
-    SpeechConsole,
-    make_console,
-    make_table,
-    print_rows,
-)
+from aftercall.cli.console import SpeechConsole, make_console, make_table
+from aftercall.cli.context import print_rows
 
 
 def test_a_narrow_terminal_wraps_the_text_and_leaves_the_id_whole() -> None:
@@ -36,7 +34,9 @@ def test_what_was_said_does_not_steer_the_terminal() -> None:
     assert isinstance(make_console(), SpeechConsole)
 
 
-def test_a_list_fits_80_columns_and_leaves_its_ids_whole() -> None:
+def test_a_list_fits_80_columns_and_leaves_its_ids_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     heads = ("id", "when", "who", "long", "what")
     row = (
         "01M7JCCMV76ZJXQPTX5YVJD6KW",
@@ -45,16 +45,25 @@ def test_a_list_fits_80_columns_and_leaves_its_ids_whole() -> None:
         "2:00",
         "x " * 90,
     )
-    out = StringIO()
-    print_rows(SpeechConsole(file=out, width=80, soft_wrap=True), heads, [row])
-    lines = out.getvalue().splitlines()
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_rows(heads, [row])
+    out = capsys.readouterr().out
+    lines = out.splitlines()
     assert lines[1].split("  ")[0] == row[0]
-    assert max(map(len, lines)) <= 80
-    assert out.getvalue().count("x") == 90
+    assert max(map(len, lines[1:])) <= 80
+    assert out.count("x") == 90
 
 
-def test_a_list_in_a_pipe_has_one_line_for_each_row() -> None:
-    out = StringIO()
-    console = SpeechConsole(file=out, width=10_000, soft_wrap=True)
-    print_rows(console, ("id", "what"), [("A", "x " * 900), ("B", "two\nlines")])
-    assert len(out.getvalue().splitlines()) == 3
+def test_a_list_in_a_pipe_has_one_line_for_each_row(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_rows(("id", "what"), [("A", "x " * 900), ("B", "two\nlines")])
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_what_was_said_does_not_steer_the_terminal_from_a_list(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_rows(("id", "what"), [("\x1b[2JA", "\x1b]0;owned\x07 \x9b31m bye\r")])
+    assert not set("\x1b\x07\x9b\r") & set(capsys.readouterr().out)

@@ -49,11 +49,23 @@ def test_every_millisecond_survives_the_journal(naive: datetime) -> None:
     )
 
 
-@given(st.text(), st.none() | st.floats(0, 1), st.sampled_from(["agent", "caller"]))
+@given(
+    st.text(),
+    st.none() | st.floats(0, 1),
+    st.none() | st.integers(0, 10**6),
+    st.sampled_from(["agent", "caller"]),
+)
 def test_a_turn_is_written_by_hand_as_the_model_would_write_it(
-    text: str, confidence: float | None, speaker: Speaker
+    text: str, confidence: float | None, delay_ms: int | None, speaker: Speaker
 ) -> None:
-    said = Turn(seq=7, speaker=speaker, text=text, at=START, confidence=confidence)
+    said = Turn(
+        seq=7,
+        speaker=speaker,
+        text=text,
+        at=START,
+        confidence=confidence,
+        delay_ms=delay_ms,
+    )
     assert Turn.model_validate_json(to_entry("call", said).body) == said
     assert set(Turn.model_fields) == {
         "seq",
@@ -61,6 +73,7 @@ def test_a_turn_is_written_by_hand_as_the_model_would_write_it(
         "text",
         "at",
         "confidence",
+        "delay_ms",
     }  # a new field has to be written, too
 
 

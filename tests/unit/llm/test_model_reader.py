@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aftercall.errors import ModelCutOff, ModelDeclined, ModelOffForm
 from aftercall.llm.model import questions
-from aftercall.llm.model.completion import (
+from aftercall.llm.model.client import (
     CachedAnswer,
     Completion,
     InvalidAnswer,

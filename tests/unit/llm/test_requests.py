@@ -70,12 +70,19 @@ def test_what_is_not_said_plainly_is_unclear_and_not_a_request() -> None:
     assert "May be a request: My donkey needs new shoes." in reading.summary
 
 
-def test_an_agent_that_goes_on_with_it_makes_it_a_request() -> None:
+def test_a_need_that_is_not_asked_for_plainly_is_shown_and_not_acted_on() -> None:
     reading = _read(
         "A: Hi. | C: My donkey needs new shoes. | A: Can he come on Friday?"
     )
-    assert len(reading.requests) == 1
-    assert not reading.unclear
+    assert not reading.requests
+    assert [item.words for item in reading.unclear] == ["My donkey needs new shoes"]
+
+
+def test_what_only_says_more_of_a_request_is_part_of_it() -> None:
+    (request,) = _read(
+        "A: Hi. | C: Please book a table for Friday. Put us by the window. | A: By the window, yes."
+    ).requests
+    assert "window" in request.details
 
 
 def test_two_requests_in_one_sentence_are_two() -> None:
@@ -244,7 +251,7 @@ def test_one_of_two_things_can_be_called_off() -> None:
 
 def test_a_no_to_an_offer_calls_nothing_else_off() -> None:
     script = (
-        "A: Hi. | C: Send a card to Ann. | A: A card. Shall I move your call on Monday? "
+        "A: Hi. | C: Please send a card to Ann. | A: A card. Shall I move your call on Monday? "
         "| C: No, leave it, I'll sort them out myself. | A: Okay."
     )
     assert _titles(script) == ["Send a card to Ann"]

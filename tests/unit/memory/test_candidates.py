@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from aftercall.memory.candidates import MAX_COMPARED, CandidateIndex, FactOutline
 from aftercall.memory.claims import Claim, read_claim
 from aftercall.memory.dedupe import compare
+from aftercall.memory.words import to_terms
 
 PAIRS = json.loads(
     (Path(__file__).parents[3] / "bench" / "facts" / "tuned.json").read_text()
@@ -43,11 +44,9 @@ PIECES = (
 )
 
 
-def outline(content: str, claim: Claim, visibility: str = "shared") -> FactOutline:
-    matching = claim.matching
-    return FactOutline(
-        content, content, visibility, True, claim.identity, matching, None
-    )
+def outline(content: str, claim: Claim) -> FactOutline:
+    terms = to_terms(content)
+    return FactOutline(content, True, claim.identity, claim.matching, None, terms)
 
 
 def is_found(new: str, known: str) -> bool:
@@ -99,7 +98,7 @@ def test_however_sentences_are_put_together(new: list[str], known: list[str]) ->
 
 def test_a_secret_is_compared_with_everything() -> None:
     index = CandidateIndex()
-    index.add(outline("sealed", read_claim(""), "secret"))
+    index.add(outline("sealed", read_claim(""))._replace(terms=None))
     assert index.find(read_claim("I like tea")) == {"sealed"}
 
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aftercall.memory.candidates import FactOutline
+from aftercall.memory.candidates import outline_fact
 from aftercall.memory.claims import read_claim
 from aftercall.memory.evidence import AcceptedDraft, Evidence
 from aftercall.memory.ledger import FactLedger
 from aftercall.memory.vault import Vault
 from aftercall.model.facts import Fact, MemoryKey
-from aftercall.model.reading import ReadingTrace
+from aftercall.model.steps import ReadingTrace
 from aftercall.testing import START
 from fact_drafts import draft
 
@@ -162,13 +162,9 @@ def test_a_models_valid_supersedes_is_not_overruled_by_word_overlap() -> None:
 
 
 def open_again(known: dict[str, Fact]) -> FactLedger:
-    outlines = [
-        FactOutline(*(getattr(fact, name) for name in FactOutline._fields))
-        for fact in known.values()
-    ]
     return FactLedger(
         KEY,
-        outlines,
+        map(outline_fact, known.values()),
         lambda fact_ids: [known[fact_id] for fact_id in fact_ids],
         Vault(b"key"),
     )

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aftercall.memory import wording
-from aftercall.memory.wording import plain
+from aftercall.memory import words as wording
+from aftercall.memory.words import plain
 
 PAIRS = json.loads(
     (Path(__file__).parents[3] / "bench" / "facts" / "tuned.json").read_text()

@@ -81,7 +81,7 @@ def test_a_query_of_100_kb_is_cut_not_refused() -> None:
 
 def test_stop_words_are_left_out_unless_there_is_nothing_else() -> None:
     assert parse_query("what was it about the boiler").terms == ("boiler",)
-    assert parse_query("who was it").terms == ("who", "wa", "it")
+    assert parse_query("who was it").terms == ("who", "was", "it")
 
 
 def test_in_a_question_quotes_name_a_title_and_require_nothing() -> None:
@@ -103,7 +103,7 @@ def test_only_a_single_word_is_a_look_up() -> None:
 def test_quotes_make_a_phrase_and_other_operators_are_words() -> None:
     query = parse_query('"front doors" AND key* -NOT NEAR(x) “back gate”')
     assert query.phrases == ("front door", "back gate")
-    assert {"front", "door", "kei", "near", "x", "back", "gate"} == set(query.terms)
+    assert {"front", "door", "key", "near", "x", "back", "gate"} == set(query.terms)
     assert parse_query('an open " quote').phrases == ()
 
 
@@ -113,7 +113,7 @@ def test_a_named_speaker_is_preferred_and_not_searched_for() -> None:
         {"Bill Howe": "caller", "Wren": "agent"},
     )
     assert query.speakers == {"caller", "agent"}
-    assert query.terms == ("sai", "garden")
+    assert query.terms == ("say", "garden")
 
 
 @pytest.mark.parametrize(

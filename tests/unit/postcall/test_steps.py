@@ -10,7 +10,7 @@ import pytest
 
 from aftercall.app import App, build
 from aftercall.errors import AftercallError, FileTooLarge, WorkspaceError
-from aftercall.llm.cached_reader import compose_greeting
+from aftercall.llm.reader import compose_greeting
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request

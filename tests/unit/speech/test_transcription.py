@@ -14,7 +14,7 @@ from aftercall.lab.rest import REFUSALS
 from aftercall.lab.speech import HALLUCINATED_TEXT, EmulatedAudio, make_router, utter
 from aftercall.speech.sound import SAMPLE_RATE_HZ, read_wav, write_wav
 from aftercall.speech.transcription import make_upload, parse_transcription
-from aftercall.tester.openai_client import transcribe
+from aftercall.tester.models import transcribe
 
 WORDS = utter("Hello")
 MADE_UP = {"no_speech_prob": 0.93, "avg_logprob": -1.4}

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Sequence
 
 from aftercall.clock import SystemClock
-from aftercall.tester.call import CallRig, run_call
+from aftercall.tester.call import CallRig, ScriptedCall, run_call
 from aftercall.tester.call_audio import Recognise
 from aftercall.tester.caller import Caller
-from aftercall.tester.drivers.python import CallableAgent
-from aftercall.tester.drivers.text_agent import Interruption, TextAgentConnection
+from aftercall.tester.drivers.text_agent import (
+    CallableAgent,
+    Interruption,
+    TextAgentConnection,
+)
 from aftercall.tester.line import (
     AgentAnswer,
     AgentConnection,
@@ -15,12 +18,13 @@ from aftercall.tester.line import (
     TextAgent,
     TickPace,
 )
+from aftercall.tester.practice_agent import practice_target
 from aftercall.tester.record import CallRecord
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.scenario_file import parse_scenarios
 from aftercall.tester.score import ScenarioScore, score
 from aftercall.tester.suite import SuiteParts, run_once
-from aftercall.tester.target import CallSetup, PracticeTarget
+from aftercall.tester.target import CallSetup
 from aftercall.tester.voice import ToneVoice
 
 
@@ -45,7 +49,7 @@ def end_of(
     )
 
 
-class LineAgent:
+class LineAgent(TextAgent):
     """Says its lines one after the other, then nothing."""
 
     def __init__(
@@ -92,7 +96,7 @@ async def hold(
 ) -> CallRecord:
     caller = Caller(scenario, scenario.calls[number - 1], 1)
     rig = CallRig(ToneVoice(), make_pace(), recognise=recognise)
-    return await run_call(rig, end, caller, scenario, number=number)
+    return await run_call(rig, end, ScriptedCall(caller, scenario, number))
 
 
 def said_by_agent(record: CallRecord) -> str:
@@ -106,7 +110,7 @@ async def try_agent(agent: TextAgent, scenario: Scenario) -> ScenarioScore:
 async def try_practice(scenario: Scenario, *faults: str, run: int = 1) -> ScenarioScore:
     clock = SystemClock()
     return await run_once(
-        scenario, PracticeTarget(CallSetup(clock), faults), SuiteParts(clock), run
+        scenario, practice_target(CallSetup(clock), faults), SuiteParts(clock), run
     )
 
 

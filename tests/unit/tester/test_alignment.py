@@ -34,6 +34,7 @@ from aftercall.tester.statistics import (
     sign_flip,
     wilson,
 )
+from aftercall.tester.target import CallSetup
 from aftercall.tester.voice import EspeakVoice, LineQualityFilter, ToneVoice, press_keys
 
 
@@ -138,7 +139,7 @@ def test_the_same_seed_loses_the_same_frames(
 
 
 async def test_the_tester_is_off_by_less_than_thirty_milliseconds() -> None:
-    for line in await calibrate(SystemClock(), turns=15):
+    for line in await calibrate(CallSetup(SystemClock()), turns=15):
         assert line.turns == 15
         assert line.latency_p95_ms <= 30, line
         assert line.overlap_ms <= 30, line

@@ -9,8 +9,11 @@ import pytest
 from aftercall.errors import LineFailed
 from aftercall.speech.kit import find_espeak
 from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SILENCE, tone
-from aftercall.tester.drivers.python import AudioAgentConnection, load_function
-from aftercall.tester.drivers.text_agent import Interruption
+from aftercall.tester.drivers.text_agent import (
+    AudioAgentConnection,
+    Interruption,
+    load_function,
+)
 from aftercall.tester.line import (
     UNADDRESSED,
     AgentAnswer,
@@ -238,7 +241,7 @@ async def test_an_agent_that_talks_over_the_caller_is_blamed_and_the_caller_is_n
 
 
 def test_a_function_that_is_not_there_is_named() -> None:
-    with pytest.raises(LineFailed, match="write python:module:function"):
+    with pytest.raises(LineFailed, match="nowhere:agent cannot be loaded"):
         load_function("nowhere:agent")
 
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from aftercall.tester.caller import Caller
-from aftercall.tester.model_caller import ModelCaller, write_prompt
-from aftercall.tester.openai_client import ChatMessage
+from aftercall.tester.models import ChatMessage, ModelCaller, write_prompt
 from aftercall.tester.phrases import asked_fields, find_any, likeness, word_error_rate
 from unit.tester.calls import scenario_of
 

@@ -17,16 +17,16 @@ from aftercall.errors import LineFailed
 from aftercall.model.calls import Call
 from aftercall.settings import Settings
 from aftercall.tester.agents import open_target
-from aftercall.tester.drivers.python import CallableAgent
+from aftercall.tester.calibrate import measure_line
 from aftercall.tester.drivers.remote import HttpAgent, WebSocketAgent, read_answer
-from aftercall.tester.known_agent import measure_line
+from aftercall.tester.drivers.text_agent import CallableAgent
 from aftercall.tester.library import scenario_yaml
 from aftercall.tester.line import DialedCall
 from aftercall.tester.redact import Redactor
 from aftercall.tester.scenario_file import parse_scenarios
 from aftercall.tester.score import score
 from aftercall.tester.suite import SuiteParts, run_load, run_once
-from aftercall.tester.target import CallSetup, ConnectionTarget
+from aftercall.tester.target import AgentTarget, CallSetup
 from aftercall.testing import make_call
 from unit.tester.calls import end_of, hold, kinds, said_by_agent, scenario_of
 
@@ -247,7 +247,7 @@ async def test_a_pause_that_was_not_waited_for_is_the_testers_doing() -> None:
         "success: [{said: remember, call: 2}]\n"
     )[0]
     clock = SystemClock()
-    target = ConnectionTarget.of_agent(
+    target = AgentTarget.of_agent(
         "far",
         CallSetup(clock),
         lambda: CallableAgent(lambda text: "Hello, I do not know you. Goodbye!"),
@@ -265,7 +265,7 @@ async def test_under_load_an_agent_with_one_hand_answers_later() -> None:
             await asyncio.sleep(0.05)
         return "A pleasure. Goodbye!" if text else "Hello."
 
-    target = ConnectionTarget.of_agent(
+    target = AgentTarget.of_agent(
         "python", CallSetup(clock), lambda: CallableAgent(answer)
     )
     steps = [

@@ -128,6 +128,22 @@ FAULTY: dict[str, tuple[tuple[str | AgentAnswer, ...], str]] = {
         ),
         "contradiction",
     ),
+    "says other hours in other words": (
+        (
+            "The door swings open at eight and the bolt goes across at six. " + NAME,
+            "Mind, we lock up at three in the afternoon. " + DONE,
+            BYE,
+        ),
+        "contradiction",
+    ),
+    "says that nobody is there on a day it is open": (
+        (
+            "The doors open at eight and shut at five, Monday to Friday. " + NAME,
+            "Fridays nobody's in, mind you. " + DONE,
+            BYE,
+        ),
+        "contradiction",
+    ),
     "comes back to the same words": (
         ("Let us start from the very beginning. Who is it?",) * 6,
         "loops",
@@ -199,6 +215,21 @@ SOUND: dict[str, tuple[str, ...]] = {
         "On Saturday we are open from ten to two. " + DONE,
         BYE,
     ),
+    "is closed after its hours": (
+        "We are open Monday to Friday from eight to five. " + NAME,
+        "We are closed after five, Monday to Friday. " + DONE,
+        BYE,
+    ),
+    "says when its hours end, and when a visit does": (
+        "We open at eight and close at five. " + NAME,
+        "Your visit is from ten to eleven. " + DONE,
+        BYE,
+    ),
+    "says from when on it is there": (
+        "We open at nine. " + NAME,
+        "Nobody is here before nine, we don't open until nine. " + DONE,
+        BYE,
+    ),
     "is closed for an afternoon": (
         "We are closed Tuesday afternoons. " + NAME,
         "We are open Monday to Friday from eight. " + DONE,
@@ -254,6 +285,28 @@ def _chop(sound: bytes) -> bytes:
     return b"".join(
         SILENCE if at % 5 == 4 else frame for at, frame in enumerate(frames)
     )
+
+
+async def test_a_day_that_is_asked_for_in_any_words_is_given() -> None:
+    agent = LineAgent(NAME, "And the day you had in mind would be?", DONE, BYE)
+    await try_agent(agent, BOOK)
+    assert "Tuesday at ten, please." in agent.heard
+
+
+DAY = scenario_of("""
+caller_context:
+  opening: I need an appointment.
+  response_stages: [{name: day, when: which day|what day, say: Monday at eight.}]
+success: [{judged: It is booked., deed: book, details: [monday, eight]}]
+""")
+
+
+async def test_a_gap_in_the_script_excuses_no_later_asking_again() -> None:
+    lines = ("Fine, which day?", "What does your dog eat?", "So what day is it?")
+    scored = await try_agent(
+        LineAgent(*lines, "What day?", "Booked, Monday at eight.", BYE), DAY
+    )
+    assert ("asks_again", "agent") in kinds(scored)
 
 
 async def test_garbage_choppy_and_clipped_sound_is_found() -> None:

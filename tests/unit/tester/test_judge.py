@@ -12,7 +12,7 @@ from aftercall.clock import SystemClock
 from aftercall.errors import LineFailed
 from aftercall.speech.transcription import TranscribedAudio
 from aftercall.tester.judge import judge, probe
-from aftercall.tester.openai_client import ChatMessage, ChatModel
+from aftercall.tester.models import ChatMessage, ChatModel
 from aftercall.tester.score import score
 from unit.tester.calls import LineAgent, end_of, hold, scenario_of
 from unit.tester.test_caller import FakeModel

@@ -12,15 +12,15 @@ import pytest
 from aftercall import errors
 from aftercall.clock import SystemClock
 from aftercall.errors import NotFound
-from aftercall.tester.bug_ledger import BugLedger, fingerprint
-from aftercall.tester.calibrate import Calibration
+from aftercall.tester.bugs import BugLedger
 from aftercall.tester.library import list_scenarios
 from aftercall.tester.redact import Redactor
-from aftercall.tester.report.page import silence_redacted
-from aftercall.tester.report.run import RunReport, github_annotations
+from aftercall.tester.report_page import silence_redacted
 from aftercall.tester.results import RunResults
+from aftercall.tester.run_report import RunReport, github_annotations
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.score import ScenarioScore
+from aftercall.tester.statistics import Calibration
 from aftercall.tester.suite import NO_STEPS, keep_only, shrink, steps_of
 from aftercall.testing import START
 from unit.tester.calls import LineAgent, scenario_of, try_agent, try_practice
@@ -209,7 +209,7 @@ async def test_other_bugs_have_other_marks() -> None:
         await try_practice(LIBRARY["appointment_scheduling"], fault)
         for fault in ("asks_again", "wrong_weekday")
     ]
-    assert len({fingerprint("practice", scored.bugs[0]) for scored in found}) == 2
+    assert len({scored.bugs[0].fingerprint("practice") for scored in found}) == 2
 
 
 def test_a_broken_ledger_is_named_and_not_overwritten(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ import pytest
 from aftercall import errors
 from aftercall.clock import SystemClock
 from aftercall.errors import NotFound
-from aftercall.tester.drivers.python import CallableAgent
+from aftercall.tester.drivers.text_agent import CallableAgent
 from aftercall.tester.library import list_scenarios
+from aftercall.tester.practice_agent import practice_target
 from aftercall.tester.results import RunResults, StartedRun
 from aftercall.tester.suite import SuiteParts, run_once, run_suite
-from aftercall.tester.target import CallSetup, ConnectionTarget, PracticeTarget
+from aftercall.tester.target import AgentTarget, CallSetup
 from aftercall.testing import START
 
 LIBRARY = {scenario.name: scenario for scenario in list_scenarios()}
@@ -29,8 +30,8 @@ def begin(home: Path, *names: str) -> RunResults:
     return results
 
 
-def make_target(*faults: str) -> PracticeTarget:
-    return PracticeTarget(CallSetup(SystemClock()), faults)
+def make_target(*faults: str) -> AgentTarget:
+    return practice_target(CallSetup(SystemClock()), faults)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ async def test_what_the_caller_says_is_on_disk_before_the_agent_hears_it(
         missing.extend([said] if said not in path.read_text() else [])
         return "We are open from nine to five."
 
-    target = ConnectionTarget.of_agent(
+    target = AgentTarget.of_agent(
         "function", CallSetup(SystemClock()), lambda: CallableAgent(answer)
     )
     with results.open_log("01RUN") as log:

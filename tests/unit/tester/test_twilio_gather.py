@@ -23,6 +23,7 @@ from aftercall.errors import BudgetSpent, DialRefused
 from aftercall.phone.signature import TwilioSignature
 from aftercall.settings.providers import TwilioSettings
 from aftercall.speech.sound import write_wav
+from aftercall.tester.call import ScriptedCall
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers import phone
 from aftercall.tester.drivers.dialer import SpendingLimit, TwilioDialer, check_allowed
@@ -173,7 +174,7 @@ async def ring(
 ) -> tuple[CallRecord, FakeTwilio]:
     twilio = twilio or FakeTwilio(VirtualClock())
     async with dialling(twilio, home) as desk:
-        record = await desk.call(Caller(BOOK, BOOK.calls[0], 1), BOOK, 1, 1)
+        record = await desk.call(ScriptedCall(Caller(BOOK, BOOK.calls[0], 1), BOOK))
     return record, twilio
 
 
@@ -288,5 +289,5 @@ async def test_no_call_is_made_that_could_cost_more_than_is_left(
     twilio = FakeTwilio(VirtualClock())
     async with dialling(twilio, tmp_path, limit=0.1) as desk:
         with pytest.raises(BudgetSpent):
-            await desk.call(Caller(BOOK, BOOK.calls[0], 1), BOOK, 1, 1)
+            await desk.call(ScriptedCall(Caller(BOOK, BOOK.calls[0], 1), BOOK))
     assert twilio.dialled == []

@@ -26,7 +26,7 @@ from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SILENCE
 from aftercall.tester.call_audio import AgentListener, AgentTranscriber, CallAudio
 from aftercall.tester.drivers import phone
 from aftercall.tester.drivers.dialer import TwilioDialer
-from aftercall.tester.drivers.python import AudioAgentConnection
+from aftercall.tester.drivers.text_agent import AudioAgentConnection
 from aftercall.tester.drivers.twilio_media import (
     InboundAgent,
     MediaCalls,

@@ -1,6 +1,7 @@
 """The client on top of pydantic-ai. Imported on first use: it takes seconds to load."""
 
 import json
+from typing import Any
 
 import httpx2
 from pydantic_ai import exceptions as theirs
@@ -23,8 +24,7 @@ from aftercall.errors import (
     ModelRefused,
     ModelUnavailable,
 )
-from aftercall.llm.model.client import ModelChoice
-from aftercall.llm.model.completion import Completion, Finish, Prompt, Usage
+from aftercall.llm.model.client import Completion, Finish, ModelChoice, Prompt, Usage
 
 _FINISHES: dict[str | None, Finish] = {
     "length": "cut_off",
@@ -70,7 +70,7 @@ class ProviderClient:
                 self._takes_schema = False  # not every compatible server takes a schema
                 return await self.ask(prompt, timeout_s)
             # Their text may hold the prompt, and so speech.
-            raise to_model_error(error, self._choice.name) from None
+            raise to_model_error(error, self._choice) from None
         finish = _FINISHES.get(response.finish_reason, "whole")
         return Completion(_text(response), finish, _usage(response))
 
@@ -80,9 +80,8 @@ class ProviderClient:
     def _messages(self, prompt: Prompt) -> list[ModelMessage]:
         instructions = prompt.instructions
         if self._is_openai_compatible or not self._takes_schema:
-            instructions += (
-                f"\n\nThe answer is JSON of this schema:\n{json.dumps(prompt.schema)}"
-            )
+            shape = outline_schema(prompt.schema, prompt.schema.get("$defs", {}))
+            instructions += f"\n\nThe answer is JSON like this:\n{json.dumps(shape)}"
         messages: list[ModelMessage] = [
             ModelRequest(parts=[UserPromptPart(prompt.data)], instructions=instructions)
         ]
@@ -105,6 +104,24 @@ class ProviderClient:
         return ModelRequestParameters(
             output_mode="native", output_object=form, allow_text_output=True
         )
+
+
+def outline_schema(schema: dict[str, Any], defs: dict[str, Any]) -> Any:
+    """The form as an example with descriptions for values: a third of a schema's tokens."""
+    told = schema.get("description")
+    if ref := schema.get("$ref"):
+        schema = defs[ref.rpartition("/")[2]]
+    if options := schema.get("anyOf"):
+        first = outline_schema(options[0], defs)
+        return f"{told or first}, or null" if isinstance(first, str) else first
+    if values := schema.get("enum"):
+        return " | ".join(values)
+    if schema.get("type") == "object":
+        fields = schema.get("properties", {}).items()
+        return {name: outline_schema(field, defs) for name, field in fields}
+    if schema.get("type") == "array":
+        return [outline_schema(schema["items"], defs)]
+    return told or schema.get("type", "text")
 
 
 def _connect(choice: ModelChoice, http: httpx2.AsyncClient) -> Model:
@@ -154,8 +171,9 @@ def _usage(response: ModelResponse) -> Usage:
     return Usage(response.usage.input_tokens, response.usage.output_tokens, cost)
 
 
-def to_model_error(error: theirs.AgentRunError, name: str) -> ModelError:
+def to_model_error(error: theirs.AgentRunError, choice: ModelChoice) -> ModelError:
     """Our error for theirs: retryable, to be fixed by the operator, or caused by the call."""
+    name = choice.name
     match error:
         case theirs.ModelQuotaExceededError():
             return ModelRefused(
@@ -170,7 +188,7 @@ def to_model_error(error: theirs.AgentRunError, name: str) -> ModelError:
             )
         case theirs.ModelConnectionError():
             return ModelUnavailable(
-                f"{name}: cannot be reached; check network and address"
+                f"{name}: cannot be reached{_at(choice)}; check network and address"
             )
         case theirs.ModelAuthenticationError():
             return ModelRefused(
@@ -198,6 +216,10 @@ def to_model_error(error: theirs.AgentRunError, name: str) -> ModelError:
                 f"{name}: declines to answer for this call; use another model, or rules"
             )
     return ModelOffForm(f"{name}: its answer cannot be read")
+
+
+def _at(choice: ModelChoice) -> str:
+    return f" at {choice.base_url}" if choice.base_url else ""
 
 
 def _status(error: theirs.ModelAPIError) -> str:

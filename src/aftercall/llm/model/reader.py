@@ -17,16 +17,20 @@ from aftercall.llm.long_calls import (
     merge_identities,
     merge_profiles,
 )
-from aftercall.llm.model import grounding, questions
-from aftercall.llm.model.completion import (
+from aftercall.llm.model import questions
+from aftercall.llm.model.client import (
     AnswerCache,
     CompletionClient,
     NullAnswerCache,
     QuestionAsker,
     Usage,
 )
-from aftercall.llm.model.grounding import Grounding
-from aftercall.llm.model.questions import Question, format_call_data, split_transcript
+from aftercall.llm.model.questions import (
+    Grounding,
+    Question,
+    format_call_data,
+    split_transcript,
+)
 from aftercall.log import get_logger
 from aftercall.model.calls import Call
 from aftercall.model.people import is_generic_name
@@ -37,10 +41,10 @@ from aftercall.model.reading import (
     Profile,
     Reading,
     ReadingResult,
-    ReadingTrace,
     RequestsReading,
     Summary,
 )
+from aftercall.model.steps import ReadingTrace
 
 HIDDEN = "(secret)"
 _BLOTS = re.compile(rf"{re.escape(MASK)}[{re.escape(MASK)}\s]*")
@@ -105,6 +109,8 @@ log = get_logger("model")
 
 
 class ModelReader:
+    """A reader that asks a language model, and checks its answers against the words said."""
+
     def __init__(
         self, client: CompletionClient, answers: AnswerCache | None = None
     ) -> None:
@@ -137,7 +143,7 @@ class ModelReader:
         parts, usage = self._ask_parts(questions.PROFILE, call)
         ground = Grounding(call)
         found = merge_profiles(
-            [grounding.ground_profile(part, ground) for part in parts]
+            [questions.ground_profile(part, ground) for part in parts]
         )
         masked = SecretMask(call).mask_fields(found, "notes", "context")
         return ReadingResult(masked, self._trace(questions.PROFILE, usage))
@@ -170,7 +176,7 @@ class ModelReader:
         )
         parts, usage = self._ask_parts(questions.FACTS, call, [("known facts", listed)])
         ids, ground = {fact.id for fact in known}, Grounding(call)
-        ground_fact = partial(grounding.ground_fact, ground=ground, known=ids)
+        ground_fact = partial(questions.ground_fact, ground=ground, known=ids)
         grounded = [
             _drop_ungrounded(part.facts, ground_fact, "facts") for part in parts
         ]
@@ -240,15 +246,15 @@ class ModelReader:
 def _ground_asked(form: questions.AskedForm, ground: Grounding) -> RequestsReading:
     return RequestsReading(
         requests=_drop_ungrounded(
-            form.requests, partial(grounding.ground_request, ground=ground), "requests"
+            form.requests, partial(questions.ground_request, ground=ground), "requests"
         ),
         withdrawn=_drop_ungrounded(
             form.withdrawn,
-            partial(grounding.ground_withdrawn, ground=ground),
+            partial(questions.ground_withdrawn, ground=ground),
             "withdrawn",
         ),
         promises=_drop_ungrounded(
-            form.promises, partial(grounding.ground_promise, ground=ground), "promises"
+            form.promises, partial(questions.ground_promise, ground=ground), "promises"
         ),
     )
 

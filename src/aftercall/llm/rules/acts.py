@@ -8,9 +8,8 @@ from importlib.resources import files
 from typing import Literal
 
 from aftercall.english.clauses import Clause
-from aftercall.english.stems import stems
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import compile_pattern, load_patterns, word_class
+from aftercall.english.words import compile_pattern, load_patterns, stems, word_class
 from aftercall.llm.rules.clause_model import Labels, TalkTurn, load_clause_model
 from aftercall.model.turns import Speaker
 
@@ -124,6 +123,8 @@ def _judge(act: Act, labels: Labels) -> Act:
 
 def _follow(act: Act, label: str, labels: Labels) -> Act | None:
     """What the model is sure of, unless a pattern says the same or more of the clause."""
+    if label == "R" and _DAY_ONLY.fullmatch(act.clause.text):
+        return act  # "And on Friday, remind me": the next clause asks
     if label == "R":
         return _as_ask(act, labels["R"])
     if label == "W" and act.kind not in ("withdraw", "dont"):
@@ -147,6 +148,12 @@ def _doubt(act: Act, likely: float) -> Act:
     return replace(act, confidence=min(act.confidence, limit))
 
 
+_DAY_ONLY = re.compile(
+    r"(?:(?:and|then|so|also|on|in|by|for|the|this|next|coming|days?|weeks?|months?|after|an?|of"
+    r"|from|now|today|tonight|tomorrow|morning|afternoon|evening|first thing|\w+day"
+    r"|\d+(?:st|nd|rd|th)?|january|february|march|april|may|june|july|august|september|october"
+    r"|november|december)(?: |$))+"
+)
 # A clause that only states something; what is asked in it may be said in the next one.
 _STATES = re.compile(
     r"(?:and |but |so |oh |well |also )*"

@@ -19,20 +19,24 @@ the same features when it trains; their names are in the files of weights.
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Literal
 
 from aftercall.english.clauses import Clause, split_clauses
-from aftercall.english.stems import stem, stems
-from aftercall.english.words import vocabulary, word_class
+from aftercall.english.words import stem, stems, vocabulary, word_class
 from aftercall.model.turns import Speaker
 
 WEIGHTS_FOLDER = "weights"
-ModelName = Literal["acts", "facts", "fact_kinds"]
+ModelName = Literal[
+    "acts", "facts", "fact_kinds", "requests", "request_parts", "request_kinds"
+]
 SCALE = 50  # weights are kept as whole numbers
+FIELD_BITS = 32
+FIELD_HALF = 1 << FIELD_BITS - 1
+FIELD_MASK = (1 << FIELD_BITS) - 1
 Labels = dict[str, float]
 NOT_OF_A_REQUEST = "O"
 _OPENS = ("R", "Y")  # a request is made, an offer is taken
@@ -59,29 +63,37 @@ _FAR = 9  # turns since the last request, where there was none
 
 
 class ClauseModel:
-    """Multinomial logistic regression over names of features."""
+    """Multinomial logistic regression over names of features.
+
+    The weights of a feature are packed into one whole number, `FIELD_BITS` for each label: one
+    addition counts for all labels.
+    """
 
     def __init__(
         self,
         labels: Sequence[str],
-        bias: Sequence[float],
-        weights: Mapping[str, Sequence[float]],
+        bias: Sequence[int],
+        weights: Mapping[str, Sequence[int]],
     ) -> None:
         self.labels = labels
         self.bias = bias
         self.weights = weights
+        # half of each field, so that no sum is below zero
+        self._start = _pack(bias) + _pack([FIELD_HALF] * len(labels))
+        self._packed = {name: _pack(each) for name, each in weights.items()}
 
-    def weigh(self, features: Sequence[str]) -> Labels:
+    def weigh(self, features: Iterable[str]) -> Labels:
         """The probability of each label."""
-        sums = list(self.bias)
-        for feature in set(features):
-            for index, weight in enumerate(self.weights.get(feature, ())):
-                sums[index] += weight
+        total = sum(map(self._packed.get, set(features), repeat(0)), self._start)
+        sums = [
+            (total >> FIELD_BITS * index & FIELD_MASK) - FIELD_HALF
+            for index in range(len(self.labels))
+        ]
         top = max(sums)
         odds = [math.exp((each - top) / SCALE) for each in sums]
-        total = sum(odds)
+        whole = sum(odds)
         return {
-            label: odd / total for label, odd in zip(self.labels, odds, strict=True)
+            label: odd / whole for label, odd in zip(self.labels, odds, strict=True)
         }
 
     def label_clauses(
@@ -102,6 +114,10 @@ class ClauseModel:
         return found
 
 
+def _pack(values: Sequence[int]) -> int:
+    return sum(value << FIELD_BITS * index for index, value in enumerate(values))
+
+
 @cache
 def load_clause_model(name: ModelName) -> ClauseModel:
     text = (
@@ -119,19 +135,20 @@ class TalkTurn:
     clauses: list[Clause]
     words: list[list[str]]
     stems: frozenset[str]
+    features: dict[int, list[str]] = field(default_factory=dict)
+    """Of its clauses, made once: several models look at them."""
 
     @classmethod
     def from_text(cls, speaker: Speaker, seq: int, text: str) -> "TalkTurn":
         clauses = split_clauses(seq, text)
         words = [
-            [_generalise(word.norm) for word in clause.plain.words]
-            for clause in clauses
+            [generalise(word.norm) for word in clause.plain.words] for clause in clauses
         ]
         about = stems(" ".join(clause.text for clause in clauses))
         return cls(speaker, clauses, words, about)
 
 
-def _generalise(word: str) -> str:
+def generalise(word: str) -> str:
     if word in _DAYS:
         return "<day>"
     if word in _MONTHS:
@@ -198,15 +215,18 @@ def list_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[str]:
 def list_fact_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[str]:
     """Without what comes after: a fact is one whatever the agent answers."""
     turn = turns[at]
+    if index in turn.features:
+        return turn.features[index]
     clause, words = turn.clauses[index], turn.words[index]
     agent = _find_agent(reversed(turns[:at]))
-    return [
+    turn.features[index] = [
         *_list_own(clause, words),
         f"pos:{min(index, 3)}",
         f"left:{min(len(turn.clauses) - index - 1, 3)}",
         *_list_neighbours(turn, index),
         *_list_before(agent, words, index, stems(clause.text)),
     ]
+    return turn.features[index]
 
 
 def _list_own(clause: Clause, words: list[str]) -> list[str]:

@@ -4,15 +4,18 @@ import re
 from datetime import date
 
 from aftercall.english.dates import DateMention
-from aftercall.english.stems import stems
 from aftercall.english.text import Plain
-from aftercall.english.words import load_patterns
+from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import UNSURE, Act
 from aftercall.llm.rules.state import Item, PendingDay, RequestState, add, put, touch
 from aftercall.llm.rules.titles import title_of
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
+_CHANGES_MIND = re.compile(r"\b(?:no|not|actually|sorry|mean|instead|to|wait|rather)\b")
 MAX_ASKED_DAY = 5  # words of a question that puts a day forward
+OF_REQUEST = (
+    0.7  # how likely a clause must be of a request, for a day in it to be its day
+)
 REACH = 8  # turns back in which the caller told what a day is for
 
 
@@ -52,14 +55,19 @@ def _main_matter(told: list[tuple[int, Plain]]) -> tuple[int, Plain]:
 
 def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
     """The day that the request itself names; a day inside a message or note is not it."""
-    if item.kind == "note" or (item.is_fault and item.kind != "task"):
+    if item.kind == "note":
         return None
     days = state.mentions_of(act.clause.plain)
+    if not days and _CUES["same_visit"].search(act.clause.text):
+        return state.anchor
     if item.delivers_words:
         head = " ".join(act.matter.text.split()[:3])
         end = act.clause.text.find(head) + len(head)
         days = [mention for mention in days if mention.start <= end + 1]
-    return days[-1].day if days else None
+    if not days:
+        return None
+    between = act.clause.text[days[0].end : days[-1].start]
+    return days[-1 if _CHANGES_MIND.search(between) else 0].day
 
 
 def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState:
@@ -69,23 +77,40 @@ def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState
     )
     if len(set(days)) != 1 or days[0] == state.today or is_proposal:
         return state
-    if any(item.due == days[0] for item in state.items if item.status == "open"):
-        return state
-    asked = [at for at, item in enumerate(state.items) if _awaits_day(item, act)]
-    about = stems(act.clause.text)
-    named = [at for at in asked if state.items[at].topic & about]
-    meant = named or [at for at in asked if at == state.current]
+    dated = [at for at, item in enumerate(state.items) if item.due == days[0]]
+    if any(state.items[at].status == "open" for at in dated):
+        return _settle_days(state, dated)
+    meant = _find_dayless(state, act, days[0])
     if len(meant) != 1:
         return state
     current = state.current
-    due = state.items[meant[0]]._replace(due=days[0])
+    due = state.items[meant[0]]._replace(due=days[0], is_settled=True)
     return put(state, meant[0], touch(due, act.seq))._replace(current=current)
 
 
+def _find_dayless(state: RequestState, act: Act, day: date) -> list[int]:
+    """The requests that a day may be said back for: asked for just now, or on that day."""
+    asked = [at for at, item in enumerate(state.items) if _awaits_day(item, act)]
+    item = state.open_item
+    if item and not asked and day == state.last_day and not item.delivers_words:
+        return [state.current]
+    about = stems(act.clause.text)
+    named = [at for at in asked if state.items[at].topic & about]
+    return named or [at for at in asked if at == state.current]
+
+
+def _settle_days(state: RequestState, dated: list[int]) -> RequestState:
+    """The agent says a day back: only a correction changes it from here on."""
+    items = (
+        item._replace(is_settled=item.is_settled or at in dated)
+        for at, item in enumerate(state.items)
+    )
+    return state._replace(items=tuple(items))
+
+
 def _awaits_day(item: Item, act: Act) -> bool:
-    is_just_asked = item.status == "open" and item.asked == act.seq - 1
-    is_dated = item.due is not None or item.is_fault or item.delivers_words
-    return is_just_asked and not is_dated
+    is_just_said = item.status == "open" and item.turns[-1] == act.seq - 1
+    return is_just_said and item.due is None and not item.delivers_words
 
 
 def claim_pending(
@@ -115,29 +140,37 @@ def take_day(state: RequestState, act: Act) -> RequestState:
     item = state.open_item
     if state.proposed and item is None:
         return settle(state, act, days[-1].day)._replace(proposed=None)
-    here = (act.seq, act.clause.sentence)
-    is_alone = _is_alone(act, days[-1])
-    is_for_words = item is not None and bool(
-        _CUES["due_of_words"].match(act.matter.text)
-    )
+    is_for_words = bool(_CUES["due_of_words"].match(act.matter.text))
     if item is None or (item.delivers_words and not is_for_words):
-        pending = PendingDay(*here, days[-1].day, -1, None) if is_alone else None
-        return state._replace(pending=pending)
-    if not _is_its_day(state, act, days[-1]):
+        return _leave_pending(state, act, days[-1])
+    if not _is_its_day(state, act, item, days[-1]):
         return state
     day, earlier = _meant_day(act, days), state.pending
     before = earlier.before if earlier and _is_here(earlier, act) else item.due
     state = put(state, state.current, touch(item, act.seq)._replace(due=day))
-    pending = PendingDay(*here, day, state.current, before)
+    pending = PendingDay(act.seq, act.clause.sentence, day, state.current, before)
     return state._replace(proposed=None, pending=pending)
 
 
-def _is_its_day(state: RequestState, act: Act, mention: DateMention) -> bool:
+def _leave_pending(state: RequestState, act: Act, mention: DateMention) -> RequestState:
+    """A day said alone waits for what is asked next in the same sentence."""
+    here = (act.seq, act.clause.sentence)
+    pending = PendingDay(*here, mention.day, -1, None)
+    return state._replace(pending=pending if _is_alone(act, mention) else None)
+
+
+def _is_its_day(
+    state: RequestState, act: Act, item: Item, mention: DateMention
+) -> bool:
     is_first = act.clause.text.find(act.matter.text) >= mention.start
     is_asked = state.asks_day or state.proposed is not None
+    is_asked = is_asked or mention.day in state.slots
+    if item.is_settled and not is_asked and act.answer != "no":
+        return False
     is_cued = bool(_CUES["due"].search(act.clause.text))
     is_repeated = mention.day in state.told_days and not is_asked
     is_said = _is_alone(act, mention) or is_asked or is_cued or is_first
+    is_said = is_said or act.belongs >= OF_REQUEST
     is_said = is_said and not is_repeated
     is_others = bool(_CUES["other_day"].match(act.matter.text)) and not is_first
     return is_said and not is_others

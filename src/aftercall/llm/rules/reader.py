@@ -2,31 +2,33 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial, reduce
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from aftercall.english.introductions import find_foreign_name, resolve_name
-from aftercall.english.language import detect_language
+from aftercall.english.language import detect_language, find_zone
 from aftercall.english.masking import ValueMask
 from aftercall.english.secrets import Secret, find_secrets, secret_facts
 from aftercall.english.text import MASK
 from aftercall.english.words import clear_caches
-from aftercall.english.zones import find_zone
-from aftercall.llm.cached_reader import CachedReader
-from aftercall.llm.long_calls import CutCall, read_in_windows
-from aftercall.llm.reading_process import ReadingProcess
+from aftercall.llm.long_calls import CutCall, ReadingProcess, read_in_windows
+from aftercall.llm.reader import CachedReader
 from aftercall.llm.rules.acts import Act, read_acts
+from aftercall.llm.rules.asking import gather_details
 from aftercall.llm.rules.clause_model import TalkTurn
-from aftercall.llm.rules.details import gather_details
-from aftercall.llm.rules.facts import find_facts
-from aftercall.llm.rules.profile import read_identity, read_profile
-from aftercall.llm.rules.promises import find_promises
+from aftercall.llm.rules.facts import find_facts, read_identity, read_profile
+from aftercall.llm.rules.judgement import RequestTalk, judge
+from aftercall.llm.rules.offers import find_promises
 from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
-from aftercall.llm.rules.summary import find_told, summarise, summarise_foreign
-from aftercall.llm.rules.titles import drop_other_days
+from aftercall.llm.rules.titles import (
+    drop_other_days,
+    find_told,
+    summarise,
+    summarise_foreign,
+)
 from aftercall.model.calls import Call
 from aftercall.model.reading import (
     FactDraft,
@@ -97,13 +99,21 @@ def _read_english(secrets: list[Secret], call: Call) -> Reading:
     talk = [
         TalkTurn.from_text(turn.speaker, turn.seq, turn.text) for turn in call.turns
     ]
+    asked, zone = read_requests(talk, call.started_at)
+    state = judge(asked)
+    facts = find_facts(talk, asked.acts, state.refused)
+    secrets = _told_in(call, secrets)
+    return _compose(call.turns, asked.acts, state, (name, zone), (secrets, facts))
+
+
+def read_requests(
+    talk: list[TalkTurn], started_at: datetime
+) -> tuple[RequestTalk, str | None]:
+    """What is asked for in a call, before it is judged; and the caller's time zone."""
     acts = read_acts(talk)
     zone = _find_zone(acts)
-    today = _today(call, zone, acts)
-    state = gather_details(reduce(apply, acts, RequestState(today)), acts)
-    facts = find_facts(talk, acts, state.refused)
-    secrets = _told_in(call, secrets)
-    return _compose(call.turns, acts, state, (name, zone), (secrets, facts))
+    state = RequestState(_today(started_at, zone, acts))
+    return RequestTalk(acts, gather_details(reduce(apply, acts, state), acts)), zone
 
 
 def _read_foreign(language: str, secrets: list[Secret], call: Call) -> Reading:
@@ -135,9 +145,9 @@ _DAY_THERE = re.compile(
 )
 
 
-def _today(call: Call, zone: str | None, acts: Iterable[Act]) -> date:
+def _today(started_at: datetime, zone: str | None, acts: Iterable[Act]) -> date:
     """The day it is for the caller: by the zone they state, or by the weekday they say it is."""
-    today = call.started_at.astimezone(ZoneInfo(zone or "UTC")).date()
+    today = started_at.astimezone(ZoneInfo(zone or "UTC")).date()
     said = [match[1] for act in acts if (match := _DAY_THERE.search(act.clause.text))]
     near = [today + timedelta(days=days) for days in (0, -1, 1)]
     return next(

@@ -4,14 +4,19 @@ import re
 from collections.abc import Callable
 from datetime import date
 
-from aftercall.english.stems import stems
 from aftercall.english.text import Plain
-from aftercall.english.words import load_patterns
+from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.asking import DICTATES, ask
-from aftercall.llm.rules.calling_off import correct, stop, take_over, withdraw
 from aftercall.llm.rules.due import confirm_day, settle, take_day
-from aftercall.llm.rules.offers import answer_offer, decline
+from aftercall.llm.rules.offers import (
+    answer_offer,
+    correct,
+    decline,
+    stop,
+    take_over,
+    withdraw,
+)
 from aftercall.llm.rules.state import (
     ACTED_ON,
     MAX_CONFIRMED,

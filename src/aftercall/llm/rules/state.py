@@ -6,8 +6,8 @@ from datetime import date
 from typing import Literal, NamedTuple
 
 from aftercall.english.dates import DateMention, find_dates
-from aftercall.english.stems import overlap_coefficient, stems
 from aftercall.english.text import Plain, Word, normalise
+from aftercall.english.words import overlap_coefficient, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.model.reading import RequestKind
 
@@ -22,8 +22,8 @@ MAX_SLOTS = 6
 MAX_RECENT = 12  # requests that later words may be about
 MIN_SAME_MATTER = 0.5
 NOTHING = Plain("", ())
-Status = Literal["open", "withdrawn", "refused", "own"]
-_POINTERS = frozenset(("it", "that", "this", "them", "those", "one", "all", "both"))
+Status = Literal["open", "withdrawn", "refused", "own", "part"]
+POINTERS = frozenset(("it", "that", "this", "them", "those", "one", "all", "both"))
 # Verbs that say nothing of what they are done to.
 EMPTY_VERBS = stems(
     "put add log send make do get fix open book order change move write file take note block "
@@ -39,9 +39,18 @@ _BOTH = re.compile(
 _BARE_WEEKDAY = re.compile(
     r"(?:this |on |the )?\w+day(?: (?:morning|afternoon|evening|lunchtime))?"
 )
+_BARE_ORDINAL = re.compile(r"(?:on )?(?:the )?\d+(?:st|nd|rd|th)")
+# Between two days: the first begins what the second ends …
+_RANGE = re.compile(
+    r"(?!.*\b(?:or|not|no)\b).*\b(?:to|till|until|through|leaving|and (?:back|start|return)\w*)\b"
+)
+# … unless something is moved from one to the other.
+_MOVES = re.compile(
+    r"\b(?:mov|chang|shift|switch|push|swap|postpon|reschedul|rearrang)\w*\b|\binstead\b|\bput\b"
+)
 _DELIVERS_WORDS = re.compile(
     r"^(?:tell|let|inform|notify|say|pass|ask|note|write|log a note"
-    r"|(?:text|message|email|ring|call) (?!me\b|us\b)\w+"
+    r"|(?:text|message|email|ring|call) (?!me\b|us\b|back\b)\w+"
     r"|(?:put|file|make|leave|add|take|send|(?:give|drop) \S+) (?:a|another) (?:\w+ )?"
     r"(?:note|message))\b"
 )
@@ -66,6 +75,8 @@ class Item(NamedTuple):
     confirmed: tuple[str, ...] = ()
     """How the agent said it back, last in the turn `confirmed_seq`."""
     confirmed_seq: int = 0
+    is_settled: bool = False
+    """The agent has said its day back."""
 
     @property
     def about(self) -> frozenset[str]:
@@ -146,18 +157,26 @@ class RequestState(NamedTuple):
         dues = [
             other.due for other in self.items if other.due and other.status == "open"
         ]
-        return self.proposed or (dues[-1] if dues else None)
+        known = (*self.slots[-1:], *dues[-1:])
+        return self.proposed or (known[-1] if known else None)
 
     def mentions_of(self, plain: Plain) -> list[DateMention]:
-        """The days in a clause; a weekday is the one that the agent put forward."""
+        """The days in a clause, of a range the first; a day is the one that the agent offered."""
         found = find_dates(plain, self.today, self.anchor)
-        return [self._as_offered(mention, plain.text) for mention in found]
+        text = plain.text
+        if len(found) == 2 and _RANGE.search(text[found[0].end : found[1].start]):
+            found = found[1:] if _MOVES.search(text) else found[:1]
+        return [self._as_offered(mention, text) for mention in found]
 
     def _as_offered(self, mention: DateMention, text: str) -> DateMention:
-        if not _BARE_WEEKDAY.fullmatch(text[mention.start : mention.end]):
-            return mention
-        same = (day for day in self.slots if day.weekday() == mention.day.weekday())
-        return mention._replace(day=next(same, mention.day))
+        said, day = text[mention.start : mention.end], mention.day
+        if _BARE_WEEKDAY.fullmatch(said):
+            same = [slot for slot in self.slots if slot.weekday() == day.weekday()]
+        elif _BARE_ORDINAL.fullmatch(said):
+            same = [slot for slot in self.slots if slot.day == day.day]
+        else:
+            same = []
+        return mention._replace(day=same[0]) if same else mention
 
     def days_of(self, plain: Plain) -> list[date]:
         return [mention.day for mention in self.mentions_of(plain)]
@@ -333,5 +352,5 @@ def with_detail(item: Item, said: str) -> Item:
 
 def is_pointing(matter: Plain) -> bool:
     """Whether only "it" or "that" says what is meant."""
-    points = not _POINTERS.isdisjoint(matter.vocabulary)
+    points = not POINTERS.isdisjoint(matter.vocabulary)
     return points and not stems(matter.text) - EMPTY_VERBS

@@ -65,6 +65,8 @@ class ReaderTopics:
 
 @dataclass(frozen=True)
 class PinBoard:
+    """The topics that a memory keeps coming back to: updated by calls, changed by people."""
+
     settings: Settings
     database: Database
     facts: FactStore
@@ -178,19 +180,8 @@ class PinBoard:
         with self.database.write() as connection:
             store.lock(connection, key)
             known = _match(terms, store.list_pins(connection, key))
-            pin = known or Pin(
-                new_id(),
-                key,
-                terms,
-                title,
-                "pinned",
-                "",
-                (),
-                now,
-                now,
-                now,
-                is_titled_by_hand=True,
-            )
+            fresh = _make_pin(key, Topic(terms, now), title, now)
+            pin = known or replace(fresh, is_titled_by_hand=True)
             decided = _with_state(pin, "pinned", now)
             store.save_pin(connection, decided)
             self._refresh(connection, key)

@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import Connection, Row, delete, select, update
 
-from aftercall.clock import format_instant, parse_instant
+from aftercall.clock import format_instant
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import lock_name, upsert
 from aftercall.db.tables import call_topics, followups, pins
@@ -31,8 +32,8 @@ MAX_CALLS = 100  # calls of one memory, newest first
 SAMPLE_CALLS = 400  # calls of others that a topic is compared with
 MAX_ITEMS = 100
 BATCH_SIZE = 500
-# fields of a pin that are not columns as they are
-_NESTED = ("key", "terms", "history")
+_HISTORY = TypeAdapter(tuple[PinMention, ...])
+_SAID = TypeAdapter(tuple[Sentence, ...])
 
 
 def lock(connection: Connection, key: MemoryKey) -> None:
@@ -45,18 +46,13 @@ def save_spoken_topic(
 ) -> None:
     """Add or replace the topics of a call."""
     values = {
-        "agent_id": key.agent_id,
-        "caller": key.caller,
+        **key._asdict(),
         "conversation": spoken.conversation,
         "at": spoken.at,
-        "terms": " ".join(sorted(spoken.terms)),
-        "central": " ".join(sorted(spoken.central)),
-        "settled": " ".join(sorted(spoken.settled)),
-        "said": [
-            {"text": each.text, "terms": list(each.terms), "runs": list(each.runs)}
-            for each in spoken.said
-        ],
+        "said": _SAID.dump_python(spoken.said, mode="json"),
     }
+    for name in ("terms", "central", "settled"):
+        values[name] = " ".join(sorted(getattr(spoken, name)))
     upsert(connection, call_topics, {"call_id": spoken.call_id}, values)
     invalidate_briefing(connection, *key)
 
@@ -177,7 +173,7 @@ def strip_calls(connection: Connection, call_ids: Iterable[str]) -> list[str]:
     for row in connection.execute(
         select(pins).where(pins.c.caller == SHARED_CALLER)
     ).all():
-        left = [mention for mention in row.history if mention["call"] not in removed]
+        left = [mention for mention in row.history if mention["call_id"] not in removed]
         if len(left) == len(row.history):
             continue
         connection.execute(update(pins).where(pins.c.id == row.id).values(history=left))
@@ -187,54 +183,22 @@ def strip_calls(connection: Connection, call_ids: Iterable[str]) -> list[str]:
 
 
 def _columns(pin: Pin) -> dict[str, Any]:
-    plain = {
-        name: getattr(pin, name)
-        for name in Pin.__dataclass_fields__
-        if name not in _NESTED
-    }
-    history = [
-        {
-            "call": each.call_id,
-            "conversation": each.conversation,
-            "at": format_instant(each.at),
-            "words": each.words,
-        }
-        for each in pin.history
-    ]
-    return plain | {
-        "agent_id": pin.key.agent_id,
-        "caller": pin.key.caller,
-        "anchor": pin.anchor,
-        "terms": list(pin.terms),
-        "history": history,
-    }
+    history = _HISTORY.dump_python(pin.history, mode="json")
+    row = vars(pin) | {"terms": list(pin.terms), "history": history}
+    row.update(row.pop("key")._asdict(), anchor=pin.anchor)
+    return row
 
 
 def _to_pin(row: Row[Any]) -> Pin:
-    fields = {
-        name: row._mapping[name]
-        for name in Pin.__dataclass_fields__
-        if name not in _NESTED
-    }
-    history = tuple(
-        PinMention(
-            each["call"], each["conversation"], parse_instant(each["at"]), each["words"]
-        )
-        for each in row.history
-    )
-    return Pin(
-        key=MemoryKey(row.agent_id, row.caller),
-        terms=tuple(row.terms),
-        history=history,
-        **fields,
-    )
+    values = row._asdict()
+    del values["anchor"]
+    key = MemoryKey(values.pop("agent_id"), values.pop("caller"))
+    history = _HISTORY.validate_python(row.history)
+    return Pin(key=key, **values | {"terms": tuple(row.terms), "history": history})
 
 
 def _to_spoken(row: Row[Any]) -> SpokenTopic:
-    said = tuple(
-        Sentence(each["text"], tuple(each["terms"]), tuple(each["runs"]))
-        for each in row.said
-    )
+    said = _SAID.validate_python(row.said)
     terms, central, settled = (
         frozenset(value.split()) for value in (row.terms, row.central, row.settled)
     )

@@ -18,6 +18,8 @@ MAX_RECORDING_BYTES = 200_000_000
 
 
 class TwilioDialer:
+    """Dials real numbers through Twilio."""
+
     def __init__(
         self,
         http: httpx2.AsyncClient,

@@ -7,8 +7,9 @@ socket `/media`. Requests that Twilio did not sign are refused. An agent that ca
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -29,8 +30,8 @@ from aftercall.phone.twilio import MAX_BODY_BYTES, TwilioWire, read_form
 from aftercall.phone.wire import StreamStarted
 from aftercall.settings import Settings
 from aftercall.speech.sound import write_wav
+from aftercall.tester.call import ScriptedCall
 from aftercall.tester.call_audio import Recognise
-from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.dialer import SpendingLimit, TwilioDialer, check_allowed
 from aftercall.tester.drivers.twilio_gather import GatherCalls
 from aftercall.tester.drivers.twilio_media import (
@@ -39,10 +40,9 @@ from aftercall.tester.drivers.twilio_media import (
     MediaCalls,
     MediaConnection,
 )
-from aftercall.tester.openai_client import OPENAI_URL, transcribe
-from aftercall.tester.record import CallLog, CallRecord
-from aftercall.tester.scenario import Scenario
-from aftercall.tester.target import CallSetup, ConnectionSession, TargetSession
+from aftercall.tester.models import OPENAI_URL, transcribe
+from aftercall.tester.record import CallRecord
+from aftercall.tester.target import AgentTarget, CallSetup, TargetSession
 
 PAGES = ("voice", "agent", "status", "recording", "incoming")
 INBOUND = "inbound"
@@ -52,6 +52,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class DialerWebhooks:
+    """Receives the carrier's webhooks for calls that the tester dials."""
+
     def __init__(
         self, receiver: GatherCalls | MediaCalls, signature: TwilioSignature
     ) -> None:
@@ -157,86 +159,39 @@ async def _reply(send: Send, status: int, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-@dataclass(frozen=True)
-class PhoneTarget:
-    """Names the number without its last digits."""
-
-    number: str
-    session: TargetSession
-    is_live: bool = True
-    keeps_time: bool = True
-
-    @property
-    def name(self) -> str:
-        return f"phone {self.number[:-4]}…"
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[TargetSession]:
-        yield self.session
-
-
-@dataclass(frozen=True)
-class MediaSession:
+async def _call_by_media(
+    setup: CallSetup, calls: MediaCalls, limit: SpendingLimit, call: ScriptedCall
+) -> CallRecord:
     """Sound both ways: the caller speaks with our voice, and can interrupt."""
-
-    setup: CallSetup
-    calls: MediaCalls
-    spending_limit: SpendingLimit
-
-    async def call(
-        self,
-        caller: Caller,
-        scenario: Scenario,
-        number: int,
-        run: int,
-        log: CallLog | None = None,
-    ) -> CallRecord:
-        limit_s = scenario.limits.max_duration_s
-        line = ConnectionSession(
-            self.setup, lambda pace: MediaConnection(self.calls, pace, limit_s)
-        )
-        reserved = self.spending_limit.reserve(limit_s)
-        record = await line.call(caller, scenario, number, run, log)
-        self.spending_limit.refund_unused(reserved, record.duration_s)
-        return record
+    limit_s = call.scenario.limits.max_duration_s
+    reserved = limit.reserve(limit_s)
+    record = await setup.hold_call(
+        lambda pace: MediaConnection(calls, pace, limit_s), call
+    )
+    limit.refund_unused(reserved, record.duration_s)
+    return record
 
 
-@dataclass(frozen=True)
-class GatherSession:
+async def _call_by_gather(
+    settings: Settings, http: httpx2.AsyncClient, calls: GatherCalls, call: ScriptedCall
+) -> CallRecord:
     """The carrier speaks our text and reports the words it recognised."""
-
-    settings: Settings
-    http: httpx2.AsyncClient
-    calls: GatherCalls
-
-    async def call(
-        self,
-        caller: Caller,
-        scenario: Scenario,
-        number: int,
-        run: int,
-        log: CallLog | None = None,
-    ) -> CallRecord:
-        record = await self.calls.call(caller, scenario, number, run, log)
-        openai = self.settings.openai
-        if (
-            not self.settings.tester.whisper
-            or openai.api_key is None
-            or not record.agent_sound
-        ):
-            return record
-        wav, url = write_wav(record.agent_sound), openai.base_url or OPENAI_URL
-        try:
-            whisper = await transcribe(self.http, url, openai.api_key, wav)
-        except LineFailed:
-            return record
-        return replace(record, whisper=whisper)
+    record, openai = await calls.call(call), settings.openai
+    is_wanted = settings.tester.whisper and record.agent_sound
+    if not is_wanted or openai.api_key is None:
+        return record
+    wav, url = write_wav(record.agent_sound), openai.base_url or OPENAI_URL
+    try:
+        whisper = await transcribe(http, url, openai.api_key, wav)
+    except LineFailed:
+        return record
+    return replace(record, whisper=whisper)
 
 
 @asynccontextmanager
 async def open_phone(
     settings: Settings, number: str, setup: CallSetup
-) -> AsyncIterator[PhoneTarget]:
+) -> AsyncIterator[AgentTarget]:
     """Checks the allow-list and the settings, and serves the webhooks that Twilio calls.
 
     `inbound:NUMBER` or `inbound:ADDRESS` is an agent that calls us.
@@ -268,14 +223,15 @@ async def open_phone(
             if is_inbound:
                 inbound = _read_inbound(caller, twilio.phone_number, http)
             calls = MediaCalls(dialer, url, to, setup.clock, inbound)
-            session = MediaSession(live, calls, limit)
+            session = partial(_call_by_media, live, calls, limit)
         else:
             calls = GatherCalls(dialer, url, to, limit, setup.clock)
-            session = GatherSession(settings, http, calls)
+            session = partial(_call_by_gather, settings, http, calls)
         await stack.enter_async_context(
             _serve(DialerWebhooks(calls, signature), tester.port)
         )
-        yield PhoneTarget(to, session)
+        # the name is without the last digits of the number
+        yield AgentTarget(f"phone {to[:-4]}…", True, lambda: nullcontext(session))
 
 
 def _read_spending_limit(settings: Settings, clock: Clock) -> SpendingLimit:

@@ -78,7 +78,7 @@ class SocketThreadAgent:
         await run_in_loop(self.loop, self.agent.hang_up())
 
 
-class HttpAgent:
+class HttpAgent(TextAgent):
     """Sends `{"call", "caller", "event", "text"}`; `event` is start, say, keys or end.
 
     Reads `{"text": …, "ends_call": …}` and similar forms.
@@ -100,9 +100,6 @@ class HttpAgent:
 
     async def press(self, digits: str) -> Sequence[AgentAnswer]:
         return await self._post("keys", digits)
-
-    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
-        return ()
 
     async def hang_up(self) -> None:
         await self._post("end", "")
@@ -211,7 +208,7 @@ STREAM_TIMEOUT_S = 1.0  # agents that stream send a sentence about this often
 _SENTENCE_ENDS = (".", "?", "!", '"', "”")
 
 
-class WebSocketAgent:
+class WebSocketAgent(TextAgent):
     """Speaks JSON if the agent's first message is JSON, else plain text.
 
     Messages that the agent sends on its own are read when the line is idle.
@@ -250,10 +247,6 @@ class WebSocketAgent:
     async def respond(self, text: str) -> Sequence[AgentAnswer]:
         await self._send({"type": "say", "text": text}, text)
         return await self._collect(self._answer_timeout_s)
-
-    async def press(self, digits: str) -> Sequence[AgentAnswer]:
-        """Keys reach a text agent as words."""
-        return await self.respond(f"[keys {digits}]")
 
     async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
         return await self._collect(0.01)

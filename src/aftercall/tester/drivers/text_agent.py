@@ -1,10 +1,24 @@
-"""A text agent on an audio line: a voice speaks for it and stops when the caller interrupts."""
+"""Agents in this process: a text agent on an audio line, and agents that are Python functions.
+
+A voice speaks for a text agent and stops when the caller interrupts.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
 
-from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SAMPLE_RATE_HZ, LoudnessMeter
+from aftercall.errors import AgentBroke, LineFailed
+from aftercall.speech.sound import (
+    FRAME_BYTES,
+    FRAME_S,
+    SAMPLE_RATE_HZ,
+    LoudnessMeter,
+    from_pcm,
+)
+from aftercall.tester.drivers.remote import read_answer
 from aftercall.tester.line import (
     QUIET_FAR,
     AgentAnswer,
@@ -32,6 +46,8 @@ class Interruption:
 
 
 class TextAgentConnection:
+    """A call with an agent that is spoken to in text."""
+
     def __init__(
         self,
         agent: TextAgent,
@@ -98,6 +114,7 @@ class TextAgentConnection:
         return AgentTick(ended="agent") if self._is_ending else QUIET_FAR
 
     async def _listen(self, at_s: float, near: CallerTick) -> None:
+        """Passes on what the caller said, and tells the agent of long silences."""
         is_loud = self._meter.is_loud(near.frame) and near.is_addressed
         self._loud_s = (
             self._loud_s + FRAME_S if is_loud else max(0.0, self._loud_s - FRAME_S / 2)
@@ -171,6 +188,7 @@ class TextAgentConnection:
             self._notes += [("tool_call", called) for called in reply.tool_calls]
 
     def _play(self, at_s: float) -> AgentTick:
+        """The next frame of the agent's voice, unless the caller has interrupted it."""
         clip, reply = self._queue[0]
         late_s, self._late_s = self._late_s, 0.0
         late = clip.sound[: round(late_s * SAMPLE_RATE_HZ)]
@@ -189,3 +207,149 @@ class TextAgentConnection:
 
     def _is_audible(self, clip: VoiceClip) -> bool:
         return bool(clip.words) and clip.words[0][0] < self._at
+
+
+Answer = str | AgentAnswer | dict[str, Any] | Sequence[Any] | None
+TextFunction = Callable[[str], Answer | Awaitable[Answer]]
+
+
+def as_replies(answer: Answer) -> list[AgentAnswer]:
+    if answer is None:
+        return []
+    if isinstance(answer, AgentAnswer):
+        return [answer]
+    if isinstance(answer, str):
+        return [AgentAnswer(answer)]
+    if isinstance(answer, dict):
+        return read_answer(answer)
+    return [reply for item in answer for reply in as_replies(item)]
+
+
+class CallableAgent(TextAgent):
+    """`function(text)` returns the agent's words; for an empty text, the greeting.
+
+    It may also return what an HTTP agent answers: `{"text", "ends_call", "tool_calls"}`.
+    """
+
+    def __init__(self, function: TextFunction) -> None:
+        self._function = function
+
+    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+        return await self.respond("")
+
+    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+        try:
+            answer = self._function(text)
+            return as_replies(await answer if inspect.isawaitable(answer) else answer)
+        # the agent under test: any error in it is a result of the test
+        except Exception as error:
+            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+
+
+class LiveKitAgent(TextAgent):
+    """A LiveKit agent in its own `AgentSession`: text in, what it says and which tools it uses out.
+
+    `make()` returns a new session and its agent for each call. No room and no server is needed.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._session: Any = None
+        self._has_ended = False
+
+    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+        """What the agent says when it enters is the greeting."""
+        try:
+            made = self._make()
+            self._session, agent = await made if inspect.isawaitable(made) else made
+            self._session.on("close", self._on_close)
+            result = await self._session.start(agent, capture_run=True)
+        # the agent under test: any error in it is a result of the test
+        except Exception as error:
+            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+        return self._read(result)
+
+    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+        if self._has_ended:
+            return [AgentAnswer("", ends_call=True)]
+        try:
+            return self._read(await self._session.run(user_input=text))
+        # the agent under test: any error in it is a result of the test
+        except Exception as error:
+            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+
+    async def hang_up(self) -> None:
+        if self._session is not None:
+            await self._session.aclose()
+
+    def _on_close(self, event: object) -> None:
+        self._has_ended = True
+
+    def _read(self, result: Any) -> Sequence[AgentAnswer]:
+        """One answer of all messages of a run; LiveKit reports the caller's words as well."""
+        items = [event.item for event in result.events]
+        said = [
+            item.text_content or ""
+            for item in items
+            if item.type == "message" and item.role == "assistant"
+        ]
+        tools = tuple(
+            f"{item.name} {item.arguments}"
+            for item in items
+            if item.type == "function_call"
+        )
+        return [AgentAnswer(" ".join(said), self._has_ended, tool_calls=tools)]
+
+
+class AudioAgentConnection:
+    """Calls `function(sound)` every 20 ms with a μ-law frame; it returns sound of any length.
+
+    With `rate` and `channels` the function returns 16-bit samples, which are converted here.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[bytes], bytes | None],
+        *,
+        rate: int = 0,
+        channels: int = 1,
+    ) -> None:
+        self._function = function
+        self._rate = rate
+        self._channels = channels
+        self._rest = b""
+
+    @property
+    def kind(self) -> Kind:
+        return "audio"
+
+    async def connect(self, dial: DialedCall) -> Outcome:
+        return "answered"
+
+    async def tick(self, at_s: float, near: CallerTick) -> AgentTick:
+        try:
+            sound = self._function(near.frame) or b""
+        # the agent under test: any error in it is a result of the test
+        except Exception as error:
+            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+        self._rest += (
+            from_pcm(sound, self._rate, self._channels)
+            if self._rate and sound
+            else sound
+        )
+        frame, self._rest = self._rest[:FRAME_BYTES], self._rest[FRAME_BYTES:]
+        return AgentTick(frame.ljust(FRAME_BYTES, b"\xff"))
+
+    async def hang_up(self) -> None:
+        return
+
+
+def load_function(address: str) -> Any:
+    """Imports `module:name`."""
+    module, _, name = address.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise LineFailed(
+            f"{address} cannot be loaded ({error}); write module:function"
+        ) from None

@@ -15,14 +15,13 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from aftercall.clock import Clock, with_timeout
 from aftercall.errors import LineFailed
-from aftercall.ids import new_id
 from aftercall.tester.alignment import align_recording, expected_s
-from aftercall.tester.caller import Caller, CallerMove
+from aftercall.tester.call import ScriptedCall
+from aftercall.tester.caller import CallerMove
 from aftercall.tester.drivers.dialer import SpendingLimit, TwilioDialer
 from aftercall.tester.line import Outcome
 from aftercall.tester.phrases import find_any
-from aftercall.tester.record import CallLog, CallRecord, EndedBy, LineEvent, Span
-from aftercall.tester.scenario import Scenario
+from aftercall.tester.record import CallRecord, EndedBy, LineEvent, Span
 
 VOICE = "Polly.Matthew-Neural"
 PAUSE_S = 1
@@ -75,11 +74,8 @@ class GatherCall:
     """One call, as the webhooks report it."""
 
     id: str
-    caller: Caller
-    scenario: Scenario
-    number: int
+    plan: ScriptedCall
     clock: Clock
-    log: CallLog | None = None
     logged: int = 0
     sid: str = ""
     spans: list[Span] = field(default_factory=list)
@@ -126,26 +122,18 @@ class GatherCalls:
         self._clock = clock
         self._calls: dict[str, GatherCall] = {}
 
-    async def call(
-        self,
-        caller: Caller,
-        scenario: Scenario,
-        number: int,
-        run: int,
-        log: CallLog | None = None,
-    ) -> CallRecord:
-        call_id = log.call_id if log else new_id()
-        call = GatherCall(call_id, caller, scenario, number, self._clock, log)
+    async def call(self, plan: ScriptedCall) -> CallRecord:
+        call = GatherCall(plan.new_id(), plan, self._clock)
         self._calls[call.id] = call
-        limits, started_at = scenario.limits, self._clock.now()
+        limits, started_at = plan.scenario.limits, self._clock.now()
         reserved = self._spending_limit.reserve(limits.max_duration_s)
         try:
             times = {"ring_s": limits.ring_s, "limit_s": limits.max_duration_s}
             call.sid = await self._dialer.dial(
                 self._to, self._address, call.id, **times
             )
-            if log is not None:
-                await log.add(sid=call.sid)
+            if plan.log is not None:
+                await plan.log.add(sid=call.sid)
             await self._wait(call.over, limits.ring_s + limits.max_duration_s + GRACE_S)
             if call.outcome == "answered":
                 await self._wait(call.recorded, RECORDING_TIMEOUT_S)
@@ -156,20 +144,20 @@ class GatherCalls:
                 reserved, max(call.at_s(), call.carrier_s)
             )
             del self._calls[call.id]
-        return self._record(call, run, started_at)
+        return self._record(call, started_at)
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> None:
         with suppress(TimeoutError):
             await with_timeout(self._clock, seconds, event.wait())
 
-    def _record(self, call: GatherCall, run: int, started_at: datetime) -> CallRecord:
+    def _record(self, call: GatherCall, started_at: datetime) -> CallRecord:
         outcome: Outcome = call.outcome or "failed"
         is_unanswered = outcome != "answered" and call.ended_by == "agent"
         record = CallRecord(
             id=call.id,
-            scenario=call.scenario.name,
-            number=call.number,
-            run=run,
+            scenario=call.plan.scenario.name,
+            number=call.plan.number,
+            run=call.plan.run,
             line="phone",
             caller=None,
             started_at=started_at,
@@ -213,19 +201,19 @@ class GatherCalls:
 
     async def _write_turns(self, call: GatherCall) -> None:
         """Called before the carrier gets its answer."""
-        if call.log is not None:
+        if call.plan.log is not None:
             fresh, call.logged = call.spans[call.logged :], len(call.spans)
-            await call.log.add(*fresh)
+            await call.plan.log.add(*fresh)
 
     def _begin(self, call: GatherCall, form: Form) -> str:
         """The agent speaks first; we listen."""
         call.answered_s = self._clock.monotonic()
         if form.get("AnsweredBy", "").startswith(("machine", "fax")):
             call.outcome = "voicemail"
-            if call.scenario.outcome != "voicemail":
+            if call.plan.scenario.outcome != "voicemail":
                 call.ended_by, call.end_why = "caller", "a mailbox answered"
                 return self._listen(call, CallerMove("hang_up"), 1.0)
-        return self._listen(call, None, call.scenario.limits.greeting_s)
+        return self._listen(call, None, call.plan.scenario.limits.greeting_s)
 
     async def _hear(self, call: GatherCall, form: Form) -> str:
         text = form.get("SpeechResult", "").strip()
@@ -234,20 +222,22 @@ class GatherCalls:
             call.events.append(LineEvent(call.at_s(), "dead_air"))
             is_first = not call.spans
             move = await (
-                call.caller.open() if is_first else call.caller.nudge(call.silences)
+                call.plan.caller.open()
+                if is_first
+                else call.plan.caller.nudge(call.silences)
             )
         else:
             call.silences = 0
             call.spans.append(_agent_span(call, text, form.get("Confidence")))
-            move = _interject(call, text) or await call.caller.respond(text)
+            move = _interject(call, text) or await call.plan.caller.respond(text)
         if move.kind in ("say", "press") or (move.kind == "hang_up" and move.text):
             call.spans.append(_caller_span(call, move))
         if move.kind == "hang_up":
             call.ended_by, call.end_why = "caller", move.why
-        return self._listen(call, move, call.scenario.limits.max_silence_s)
+        return self._listen(call, move, call.plan.scenario.limits.max_silence_s)
 
     def _listen(self, call: GatherCall, move: CallerMove | None, wait_s: float) -> str:
-        if len(call.spans) >= call.scenario.limits.max_turns:
+        if len(call.spans) >= call.plan.scenario.limits.max_turns:
             call.ended_by, call.end_why = "limit", "max_turns"
             move = CallerMove("hang_up")
         return answer_move(move, f"{self._address}/agent?call={call.id}", wait_s)
@@ -280,14 +270,14 @@ class GatherCalls:
 
 def _interject(call: GatherCall, text: str) -> CallerMove | None:
     """A turn that starts at an event; on this line it waits until the agent is done."""
-    turn = call.caller.interjection()
+    turn = call.plan.caller.interjection()
     if turn is None or turn.after is None:
         return None
     if turn.after.words and not find_any(turn.after.words, text):
         return None
     if turn.after.event not in ("agent_stops", "call_starts"):
         call.events.append(LineEvent(call.at_s(), "not_interrupted", turn.after.event))
-    return call.caller.pop_interjection()
+    return call.plan.caller.pop_interjection()
 
 
 def _agent_span(call: GatherCall, text: str, confidence: str | None) -> Span:

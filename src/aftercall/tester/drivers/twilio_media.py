@@ -235,6 +235,8 @@ class SoundTimeline:
 
 
 class MediaConnection:
+    """A call with an agent over Twilio's media stream."""
+
     def __init__(self, calls: MediaCalls, pace: TickPace, limit_s: float) -> None:
         self._calls = calls
         self._pace = pace

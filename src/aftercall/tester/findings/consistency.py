@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Set
 from datetime import date
+from itertools import combinations
 
 from aftercall.tester.claims import is_negated, says_done
 from aftercall.tester.criterion import Deed
@@ -11,12 +12,21 @@ from aftercall.tester.phrases import (
     content_words,
     is_question,
     likeness,
+    plain_text,
     questions_of,
     sentences_of,
     word_set,
 )
 from aftercall.tester.record import Span
-from aftercall.tester.slots import DAYS, MONTHS, Slots, find_dated_days, find_slots
+from aftercall.tester.slots import (
+    DAYS,
+    HOUR_WORDS,
+    MONTHS,
+    Slots,
+    find_dated_days,
+    find_slots,
+    list_times,
+)
 
 _DENIED = re.compile(
     r"\b(?:no|don't (?:have|see) (?:any|a)?|there (?:is|are) no|have no|couldn't find (?:any"
@@ -49,7 +59,21 @@ _SOMETIMES = re.compile(
     r"|evenings?|holidays?|phones?|lines?|lab|pharmacy|summer|winter|emergenc\w+|except|only"
     r"|every day|daily|this|next|between|after|before)\b"
 )
-_HOURS = re.compile(r"\b(?:open|close|hours|closing|closed|shut)\b")
+_HOURS = re.compile(
+    r"\b(?:open(?:s|ing)?|close[sd]?|closing|hours|shut(?:s|ters?)?|(?:un)?lock(?:s|ed|ing)?|doors?"
+    r"|gates?|bolt)\b"
+)
+_CLOSING = re.compile(
+    r"\b(?:clos(?:e[sd]?|ing)|shut(?:s|ters?)?|lock(?:s|ed|ing)?|bolt|until|till)\b"
+)
+_RANGE = re.compile(r"\b(?:to|until|till|through|and)\b")
+_NOBODY = re.compile(r"\b(?:nobody|no one|never|not|in vain|empty)\b|n't\b")
+_CLAUSE = re.compile(r"[,;:]| and | but ")
+# says which half of the day an hour is in, or bounds the hours: no part of them
+_OF_CLOCK = re.compile(
+    r"\bin the (?:morning|afternoon|evening)\b"
+    rf"|\b(?:after|before) (?=(?:{'|'.join(HOUR_WORDS)}|\d+)\b)"
+)
 _PRICE = re.compile(r"(?:[$€£] ?\d[\d.,]*|\b\d[\d.,]* (?:dollars|euros|pounds)\b)")
 _NOT = re.compile(
     r"\b(?:do not|does not|don't|doesn't|not|no|never|cannot|can't|isn't|aren't)\b"
@@ -58,7 +82,10 @@ _NOT_YET = re.compile(
     r"\b(?:yet|until|unless|without|now|found|if|once|anything|only|worry|problem|hesitate|but"
     r"|before|first|after|online|usually|always|else|other|another)\b"
 )
-_CLOSED = re.compile(r"\b(?:closed|shut|not open|don't open|never open|aren't open)\b")
+_CLOSED = re.compile(
+    r"\b(?:closed|shut|not open|don't open|never open|aren't open"
+    r"|(?:nobody|no one)(?:'s| is) (?:in|here|there)\b)"
+)
 _OPENED = re.compile(r"(?<!not )(?<!n't )(?<!never )\bopen\b")
 _BACK = re.compile(r"\b(?:was|were|last|since)\b")  # of a year that is not said
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|s)$")
@@ -132,18 +159,16 @@ def find(view: CallView) -> Iterator[Finding]:
 
 def _wrong_object(view: CallView) -> Iterator[Finding]:
     """Does for another doctor, or with another medicine, what the caller asked for."""
-    asked = " ".join(span.text for span in view.record.caller_spans).lower()
+    asked = view.caller_text.lower()
     first = min((number for number, _ in view.caller_turns()), default=0)
     known = " ".join(span.text for span in view.spans[: max(0, first - 1)]).lower()
     for pattern in _OBJECTS:
         wanted = set(pattern.findall(asked))
         told = [
             (number, found)
-            for number, span in view.agent_turns()
-            if number > first
-            for sentence in sentences_of(span.text.lower())
-            if not is_question(sentence) and says_done("take", sentence)
-            for found in pattern.findall(sentence)
+            for number, sentence in view.statements
+            if number > first and says_done("take", sentence.lower())
+            for found in pattern.findall(sentence.lower())
         ]
         other = [item for item in told if item[1] not in f"{asked} {known}"]
         if wanted and other and not any(found in wanted for _, found in told):
@@ -153,10 +178,9 @@ def _wrong_object(view: CallView) -> Iterator[Finding]:
 
 
 def _weekdays(view: CallView) -> Iterator[Finding]:
-    today = view.record.started_at.date()
     for number, span in view.agent_turns():
         ahead = [item for item in sentences_of(span.text) if not _BACK.search(item)]
-        for day, meant in find_dated_days(" ".join(ahead), today):
+        for day, meant in find_dated_days(" ".join(ahead), view.today):
             true = DAYS[meant.weekday()]
             if true != day:
                 said = f"{MONTHS[meant.month - 1].capitalize()} {meant.day}"
@@ -168,7 +192,7 @@ def _contradictions(view: CallView) -> Iterator[Finding]:
     denied: list[tuple[int, set[str]]] = []
     yield from _undone(view)
     for number, span in view.agent_turns():
-        text = span.text.lower().replace("’", "'")
+        text = plain_text(span.text)
         for rest in () if _REMEDY.search(text) else _DONE.findall(text):
             for turn, things in denied:
                 if things & _stems(rest):
@@ -185,22 +209,17 @@ def _undone(view: CallView) -> Iterator[Finding]:
         for item in view.scenario.success
         if item.call in (None, view.record.number)
     }
+    deeds = [deed for deed in wanted if deed in ("book", "move", "cancel", "take")]
     done_at = 0
-    for number, span in view.agent_turns():
-        for sentence in sentences_of(span.text):
-            plain = sentence.lower().replace("’", "'")
-            if is_question(sentence):
-                continue
-            if done_at and _takes_back(plain, is_cancelled="cancel" in wanted):
-                text = "said that it is done, and later the opposite"
-                turns = (done_at, number)
-                yield view.finding("contradiction", text, *turns, detail="done or not")
-                return
-            deeds = [
-                deed for deed in wanted if deed in ("book", "move", "cancel", "take")
-            ]
-            if any(_was_done(deed, plain) for deed in deeds):
-                done_at = done_at or number
+    for number, sentence in view.statements:
+        plain = plain_text(sentence)
+        if done_at and _takes_back(plain, is_cancelled="cancel" in wanted):
+            text = "said that it is done, and later the opposite"
+            turns = (done_at, number)
+            yield view.finding("contradiction", text, *turns, detail="done or not")
+            return
+        if any(_was_done(deed, plain) for deed in deeds):
+            done_at = done_at or number
 
 
 def _was_done(deed: Deed, sentence: str) -> bool:
@@ -218,38 +237,53 @@ def _takes_back(sentence: str, *, is_cancelled: bool) -> bool:
 
 def _turned_facts(view: CallView) -> Iterator[Finding]:
     """Two statements about one thing that cannot both be true."""
-    today = view.record.started_at.date()
-    told: list[tuple[int, str]] = []
-    for number, span in view.agent_turns():
-        for sentence in sentences_of(span.text):
-            if is_question(sentence):
-                continue
-            for turn, earlier in told:
-                if what := _clash(earlier, sentence, today):
-                    text = f"contradicts itself about {what}"
-                    yield view.finding("contradiction", text, turn, number, detail=what)
-                    return
-            told.append((number, sentence))
+    told = [(number, plain_text(sentence)) for number, sentence in view.statements]
+    for (turn, earlier), (number, later) in combinations(told, 2):
+        if what := _clash(earlier, later, view.today):
+            text = f"contradicts itself about {what}"
+            yield view.finding("contradiction", text, turn, number, detail=what)
+            return
 
 
-def _clash(one: str, other: str, today: date) -> str:
+def _clash(first: str, second: str, today: date) -> str:
     """What the two sentences disagree about; empty if both may be true."""
-    first, second = one.lower().replace("’", "'"), other.lower().replace("’", "'")
-    is_part = _SOMETIMES.search(first) or _SOMETIMES.search(second)
-    if _HOURS.search(first) and _HOURS.search(second) and not is_part:
-        before, after = find_slots(first, today), find_slots(second, today)
-        days = before.days & after.days
-        if _has_other_hours(before, after) or _is_open_and_closed(first, second, days):
-            return "the opening hours"
+    is_part = any(_SOMETIMES.search(_OF_CLOCK.sub("", one)) for one in (first, second))
+    if not is_part and (
+        _has_other_hours(first, second, today)
+        or _is_open_and_closed(first, second, today)
+        or _is_open_and_closed(second, first, today)
+    ):
+        return "the opening hours"
     if _has_other_price(first, second):
         return "the price"
     return "whether it is so" if _is_denied(first, second) else ""
 
 
-def _has_other_hours(before: Slots, after: Slots) -> bool:
-    """Two times each, from and until: "we open at eight" and "we close at five" are one."""
-    both = len(before.times) == len(after.times) == 2
-    return both and before.days == after.days and not before.times & after.times
+def _has_other_hours(one: str, other: str, today: date) -> bool:
+    """Opens or closes at another time: "we open at eight" and "we close at five" are one."""
+    pairs = zip(_read_hours(one), _read_hours(other), strict=True)
+    is_other = any(first and second and first != second for first, second in pairs)
+    return is_other and find_slots(one, today).days == find_slots(other, today).days
+
+
+def _read_hours(sentence: str) -> tuple[str, str]:
+    """When it opens and closes by this sentence; empty where it does not say."""
+    opens = closes = ""
+    for clause in _CLAUSE.split(sentence) if _HOURS.search(sentence) else ():
+        times = list_times(clause)
+        is_nobody = _NOBODY.search(clause) is not None
+        if len(times) == 2 and _RANGE.search(clause) and not is_nobody:
+            opens, closes = times
+        elif len(times) == 1 and is_nobody:
+            if re.search(r"\b(?:after|past)\b", clause):
+                closes = times[0]
+            elif re.search(r"\b(?:before|until|till)\b", clause):
+                opens = times[0]
+        elif len(times) == 1 and _CLOSING.search(clause):
+            closes = times[0]
+        elif len(times) == 1 and _HOURS.search(clause):
+            opens = times[0]
+    return opens, closes
 
 
 def _is_denied(first: str, second: str) -> bool:
@@ -270,14 +304,16 @@ def _matter(text: str) -> set[str]:
     return {_SYNONYMS.get(word, word) for word in words} - _FILLERS
 
 
-def _is_open_and_closed(one: str, other: str, days: frozenset[int]) -> bool:
-    """One says that it is open on a day, the other that it is closed."""
-    closed = [_CLOSED.search(text) is not None for text in (one, other)]
-    opened = [_OPENED.search(text) is not None for text in (one, other)]
-    is_either = (closed[0] and opened[1] and not opened[0]) or (
-        closed[1] and opened[0] and not opened[1]
+def _is_open_and_closed(one: str, other: str, today: date) -> bool:
+    """One says that it is open on a day, the other that it is closed all that day."""
+    is_open = _OPENED.search(one) is not None or all(_read_hours(one))
+    days = find_slots(one, today).days
+    return is_open and any(
+        _CLOSED.search(clause)
+        and not list_times(clause)
+        and find_slots(clause, today).days & days
+        for clause in (() if _OPENED.search(other) else _CLAUSE.split(other))
     )
-    return bool(days) and is_either
 
 
 def _has_other_price(one: str, other: str) -> bool:
@@ -296,20 +332,19 @@ def _stems(text: str) -> set[str]:
 
 def _slots(view: CallView) -> Iterator[Finding]:
     """The day and time that the agent confirms against those that were agreed on last."""
-    today = view.record.started_at.date()
     agreed, said_at = Slots(frozenset(), frozenset()), 0
     offered = agreed
     was_checked = False  # asked which day and time the agent has
     for number, span in enumerate(view.spans, 1):
         if span.who == "caller":
-            agreed, changed = _agree(span, agreed, offered, today)
+            agreed, changed = _agree(span, agreed, offered, view.today)
             said_at = number if changed else said_at
             was_checked = (
                 span.why == "check" and _ASKS_SLOT.search(span.text) is not None
             )
             continue
         for sentence in sentences_of(span.text):
-            confirmed = _confirmed(sentence, today, is_answer=was_checked)
+            confirmed = _confirmed(sentence, view.today, is_answer=was_checked)
             other = _differs(agreed, confirmed)
             if said_at and other:
                 text = f"confirmed {other}; the caller had agreed to {_speak(agreed)}"
@@ -317,14 +352,13 @@ def _slots(view: CallView) -> Iterator[Finding]:
                 turns = (said_at, number)
                 yield view.finding("slot_changed", text, *turns, detail=detail)
                 return
-        offered = _offered(span.text, today)
+        offered = _offered(span.text, view.today)
     if said_at:
         yield from _last_word(view, agreed, said_at)
 
 
 def _last_word(view: CallView, agreed: Slots, said_at: int) -> Iterator[Finding]:
     """Names another day or time after the agreement, by voice or tool, and never the right one."""
-    today = view.record.started_at.date()
     said = list(_said_slots(view, said_at))
     if any(_same(agreed, slots) for _, _, slots in said):
         return
@@ -338,7 +372,7 @@ def _last_word(view: CallView, agreed: Slots, said_at: int) -> Iterator[Finding]
         start_s = view.spans[said_at - 1].start_s
         if event.kind == "tool_call" and event.at_s > start_s:
             arguments = _KEYS.sub(" ", event.detail.partition(" ")[2])
-            if slots := find_slots(arguments, today):
+            if slots := find_slots(arguments, view.today):
                 told.append((last, slots))
     other = [(number, slots) for number, slots in told if _differs(agreed, slots)]
     if other and not any(_same(agreed, slots) for _, slots in told):
@@ -349,12 +383,10 @@ def _last_word(view: CallView, agreed: Slots, said_at: int) -> Iterator[Finding]
 
 def _said_slots(view: CallView, since: int) -> Iterator[tuple[int, str, Slots]]:
     """The agent's statements after a turn that name a day or a time."""
-    today = view.record.started_at.date()
-    for number, span in view.agent_turns():
-        for sentence in sentences_of(span.text) if number > since else ():
-            slots = find_slots(_TODAY.sub(" ", sentence), today)
-            if slots and not is_question(sentence):
-                yield number, sentence, slots
+    for number, sentence in view.statements:
+        slots = find_slots(_TODAY.sub(" ", sentence), view.today)
+        if number > since and slots:
+            yield number, sentence, slots
 
 
 def _same(agreed: Slots, said: Slots) -> bool:
@@ -365,8 +397,8 @@ def _same(agreed: Slots, said: Slots) -> bool:
 
 def _is_aside(view: CallView, sentence: str) -> bool:
     """About another time than that of the appointment; a reminder is one unless it is the wish."""
-    plain = sentence.lower().replace("’", "'")
-    asked = " ".join(span.text for span in view.record.caller_spans).lower()
+    plain = plain_text(sentence)
+    asked = view.caller_text.lower()
     if "remind" not in asked:
         return _ASIDE.search(plain) is not None
     is_wish = "remind" in plain
@@ -412,7 +444,7 @@ def _offered(text: str, today: date) -> Slots:
 
 def _confirmed(sentence: str, today: date, *, is_answer: bool) -> Slots:
     """The day and time of a sentence that says that something is booked, or answers for when."""
-    plain = sentence.lower().replace("’", "'")
+    plain = plain_text(sentence)
     is_done = is_answer or any(says_done(deed, plain) for deed in _DEEDS)
     if is_question(sentence) or not is_done or _ASIDE.search(plain):
         return Slots(frozenset(), frozenset())

@@ -85,13 +85,12 @@ def missed(
 def find_tool_call(views: list[CallView], criterion: Criterion) -> str:
     """A tool call that the agent reported and that shows the criterion; empty without one."""
     for view in views:
-        today = view.record.started_at.date()
         for event in view.record.events:
             if event.kind != "tool_call":
                 continue
             name = event.detail.partition(" ")[0]
             told = event.detail.replace("_", " ")  # `send_invoice` names the invoice
-            has_details = names_all(criterion.details, told, today)
+            has_details = names_all(criterion.details, told, view.today)
             if criterion.tool is not None:
                 if find_any((criterion.tool,), name) and has_details:
                     return f"called {name}"
@@ -324,15 +323,7 @@ def _has_matter(text: str) -> bool:
 
 
 def _stages(view: CallView) -> Iterator[Finding]:
-    said = {span.why for span in view.record.caller_spans}
-    stages = view.plan.caller_context.response_stages
-    names = [
-        stage.name or str(place)
-        for place, stage in enumerate(stages, 1)
-        if stage.needed
-    ]
-    left = [name for name in names if f"stage:{name}" not in said]
-    if left:
+    if left := view.unsaid_stages:
         text = f"the call never came to: {', '.join(left)}"
         yield view.finding("stages_unsaid", text, detail=",".join(left))
 

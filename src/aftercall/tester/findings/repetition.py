@@ -10,8 +10,8 @@ from aftercall.tester.phrases import (
     asked_fields,
     content_words,
     find_any,
-    is_question,
     likeness,
+    plain_text,
     questions_of,
     sentences_of,
     word_set,
@@ -153,12 +153,11 @@ def _repeated_question(
         return
     if find_any((*_CLARIFIES, *_TAKEN), view.spans[number - 1].text):
         return
-    today = view.record.started_at.date()
     for earlier, turn, answer in asked:
         same = set(matter) == set(_matter(earlier))
         if not (turn < number and answer and same):
             continue
-        if find_slots(earlier, today) != find_slots(question, today):
+        if find_slots(earlier, view.today) != find_slots(question, view.today):
             continue
         text = "asked the same question again after it was answered"
         detail = " ".join(matter[:6])
@@ -224,8 +223,12 @@ def _never_understands(view: CallView) -> Iterator[Finding]:
 
 
 def _asks_stage_again(view: CallView) -> Iterator[Finding]:
-    """Asks in other words for what a stage of the script has answered."""
+    """Asks in other words for what a stage of the script has answered.
+
+    Of several times the first counts that no gap in the script can excuse.
+    """
     said: dict[str, int] = {}
+    found: list[Finding] = []
     for number, span in view.caller_turns():
         if not span.why.startswith("stage:") or span.text.lower().startswith("yes"):
             continue
@@ -240,37 +243,35 @@ def _asks_stage_again(view: CallView) -> Iterator[Finding]:
         if find_any(_OPEN_QUESTION, question):
             text = "asked again for what the caller had answered"
             turns = (before, number - 1)
-            yield view.finding("asks_again", text, *turns, detail=span.why)
-            return
+            found.append(view.finding("asks_again", text, *turns, detail=span.why))
+            if all(item.why != "gap" for item in view.spans[before : number - 1]):
+                break
+    yield from found[-1:]
 
 
 def _says_twice(view: CallView) -> Iterator[Finding]:
     """A sentence twice in a row in one turn, or one turn after the other without a reason."""
-    before: tuple[int, str, float] = (0, "", 0.0)
-    short_ones = 0
+    before, said_before, short_ones = 0, "", 0
     for number, span in view.agent_turns():
         sentences = [" ".join(words_of(part)) for part in sentences_of(span.text)]
         doubled = [one for one, other in pairwise(sentences) if one == other]
         short_ones += len(doubled)
-        for one in doubled:
-            if len(one.split()) >= 3 or short_ones >= MIN_REPEATS:
-                text = "said a sentence twice in a row"
-                yield view.finding("says_twice", text, number, detail="in a turn")
-                return
-        half = len(sentences) // 2
-        first = sentences[:half]
-        is_doubled = half > 1 and first + first == sentences
-        if is_doubled:
-            text = "said everything of a turn twice"
-            yield view.finding("says_twice", text, number, detail="in a turn")
+        half = sentences[: len(sentences) // 2]
+        is_all = len(half) > 1 and half + half == sentences
+        is_long = any(len(one.split()) >= 3 for one in doubled)
+        if is_all or is_long or (doubled and short_ones >= MIN_REPEATS):
+            text = (
+                "everything of a turn twice" if is_all else "a sentence twice in a row"
+            )
+            yield view.finding("says_twice", f"said {text}", number, detail="in a turn")
             return
         whole = " ".join(sentences)
-        is_next = before[0] == number - 1 and not find_any(_POLITE, span.text)
-        if is_next and whole == before[1] and len(whole.split()) >= 4:
+        is_next = before == number - 1 and not find_any(_POLITE, span.text)
+        if is_next and whole == said_before and len(whole.split()) >= 4:
             text = "said the same twice without hearing anything in between"
-            yield view.finding("says_twice", text, before[0], number, detail="turns")
+            yield view.finding("says_twice", text, before, number, detail="turns")
             return
-        before = (number, whole, span.end_s)
+        before, said_before = number, whole
 
 
 def _says_again(view: CallView) -> Iterator[Finding]:
@@ -278,7 +279,7 @@ def _says_again(view: CallView) -> Iterator[Finding]:
         if len(turns) < MIN_REPEATS:
             continue
         kind, text = "says_again", f"said the same sentence {len(turns)} times"
-        plain = sentence.lower().replace("’", "'")
+        plain = plain_text(sentence)
         has_way_out = promises_answer(plain) or says_done("take", plain)
         if find_any(_REFUSING, sentence) and not has_way_out:
             kind, text = "refusal_loop", f"refused the same way {len(turns)} times"
@@ -288,18 +289,16 @@ def _says_again(view: CallView) -> Iterator[Finding]:
 def _group_sentences(view: CallView) -> list[tuple[str, list[int]]]:
     """Sentences that are about the same, and the turns that have them."""
     groups: list[tuple[str, list[int]]] = []
-    for number, span in view.agent_turns():
-        for sentence in sentences_of(span.text):
-            if is_question(sentence) or len(words_of(sentence)) < 4:
-                continue
-            if find_any((*_POLITE, *_STALLING), sentence):
-                continue
-            for known, turns in groups:
-                if likeness(known, sentence) >= MIN_SIMILARITY:
-                    turns.append(number)
-                    break
-            else:
-                groups.append((sentence, [number]))
+    for number, sentence in view.statements:
+        is_short = len(words_of(sentence)) < 4
+        if is_short or find_any((*_POLITE, *_STALLING), sentence):
+            continue
+        for known, turns in groups:
+            if likeness(known, sentence) >= MIN_SIMILARITY:
+                turns.append(number)
+                break
+        else:
+            groups.append((sentence, [number]))
     return groups
 
 
@@ -313,17 +312,10 @@ def _blame_between(view: CallView, turns: list[int]) -> Who:
 def _stalls(view: CallView) -> Iterator[Finding]:
     run: list[int] = []
     for number, span in [*view.agent_turns(), (0, None)]:
-        if (
-            span is not None
-            and run
-            and find_any(("still there|are you there",), span.text)
-        ):
+        said = span.text if span is not None else ""
+        if run and find_any(("still there|are you there",), said):
             continue
-        if (
-            span is not None
-            and find_any(_STALLING, span.text)
-            and len(words_of(span.text)) <= 14
-        ):
+        if find_any(_STALLING, said) and len(words_of(said)) <= 14:
             run.append(number)
             continue
         if len(run) >= MIN_REPEATS:

@@ -175,12 +175,7 @@ def _left_early(view: CallView) -> Iterator[Finding]:
         yield view.finding(
             "caller_left_early", "the caller hung up before the script was over"
         )
-    said = {span.why for span in record.caller_spans}
-    left = [
-        name
-        for place, stage in enumerate(view.plan.caller_context.response_stages, 1)
-        if stage.needed and f"stage:{(name := stage.name or str(place))}" not in said
-    ]
+    left = view.unsaid_stages
     if has_closed and left:
         text = f"the caller ended the call without having said: {', '.join(left)}"
         yield view.finding("caller_left_early", text)

@@ -3,8 +3,7 @@
 A caller whose script does not interrupt never counts as interrupting.
 """
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from aftercall.tester.finding import CallView, Finding, Severity
@@ -12,6 +11,7 @@ from aftercall.tester.line import UNADDRESSED
 from aftercall.tester.phrases import count_word_errors, words_of
 from aftercall.tester.record import Span
 from aftercall.tester.scenario import Who
+from aftercall.tester.statistics import percentile
 
 MONOLOGUE_S = 40.0
 MIN_LATE = 3  # so many late answers are no accident
@@ -140,16 +140,19 @@ def _talked_over(view: CallView) -> Iterator[Finding]:
 
 
 def _did_not_yield(view: CallView) -> Iterator[Finding]:
-    limit_s = view.scenario.limits.yield_ms / 1000
-    interruptions = [turn for turn in view.caller_turns() if turn[1].is_planned_overlap]
-    for number, caller in interruptions:
-        for other, agent in view.agent_turns():
-            went_on_s = agent.end_s - caller.start_s
-            if agent.start_s < caller.start_s < agent.end_s and went_on_s > limit_s:
-                text = f"interrupted, the agent went on for {went_on_s:.1f} s"
-                yield view.finding(
-                    "does_not_yield", text, other, number, who=view.blame(number)
-                )
+    for other, number, went_on_s in _yields(view):
+        if 1000 * went_on_s > view.scenario.limits.yield_ms:
+            text = f"interrupted, the agent went on for {went_on_s:.1f} s"
+            turns, who = (other, number), view.blame(number)
+            yield view.finding("does_not_yield", text, *turns, who=who)
+
+
+def _yields(view: CallView) -> Iterator[tuple[int, int, float]]:
+    """The turns that the caller interrupted, the interruptions, how long the agent went on."""
+    for number, caller in view.caller_turns():
+        for other, agent in view.agent_turns() if caller.is_planned_overlap else ():
+            if agent.start_s < caller.start_s < agent.end_s:
+                yield other, number, agent.end_s - caller.start_s
 
 
 def _broke_off(view: CallView) -> Iterator[Finding]:
@@ -200,14 +203,6 @@ def _was_interrupted(view: CallView, span: Span) -> bool:
 LONG_SILENCE_S = 2.0
 
 
-def percentile(values: Sequence[float], share: float) -> float | None:
-    """The nearest rank, which is always a measured value."""
-    if not values:
-        return None
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
-
-
 def latencies(view: CallView) -> list[float]:
     return [
         exchange.latency_s
@@ -239,7 +234,7 @@ def measure(view: CallView) -> dict[str, Any]:
         "overlap_s": _round(_overlap(agent, caller)),
         "unmeasured_turns": unmeasured,
         "barge_ins": sum(span.is_planned_overlap for span in caller),
-        "yield_s": [_round(value) for value in _yields(view)],
+        "yield_s": [_round(went_on_s) for _, _, went_on_s in _yields(view)],
         "silences_s": [_round(value) for value in _silences(view)],
         "agent_talk_share": _round(_share(agent_s, caller_s))
         if not unmeasured
@@ -267,17 +262,6 @@ def _overlap(agent: list[Span], caller: list[Span]) -> float:
 
 def _share(agent_s: float, caller_s: float) -> float | None:
     return agent_s / (agent_s + caller_s) if agent_s + caller_s else None
-
-
-def _yields(view: CallView) -> list[float]:
-    """How long an interrupted agent went on."""
-    return [
-        agent.end_s - caller.start_s
-        for caller in view.record.caller_spans
-        if caller.is_planned_overlap
-        for agent in view.record.agent_spans
-        if agent.start_s < caller.start_s < agent.end_s
-    ]
 
 
 def _silences(view: CallView) -> list[float]:

@@ -10,6 +10,7 @@ from aftercall.tester.phrases import (
     asked_fields,
     find_any,
     is_question,
+    plain_text,
     sentences_of,
     word_set,
     words_of,
@@ -143,11 +144,11 @@ def _statements(view: CallView) -> Iterator[tuple[int, str]]:
     for number, span in view.agent_turns():
         for sentence in sentences_of(span.text):
             if not sentence.rstrip().endswith("?"):
-                yield number, sentence.lower().replace("’", "'")
+                yield number, plain_text(sentence)
 
 
 def _advice(view: CallView) -> Iterator[Finding]:
-    said = " ".join(span.text for span in view.record.caller_spans).lower()
+    said = view.caller_text.lower()
     is_about_medicine = _MEDICINE.search(said) is not None
     for number, sentence in _statements(view):
         found = _ADVICE.search(sentence)
@@ -165,7 +166,7 @@ def _invented_sum(view: CallView) -> Iterator[Finding]:
 
     One may be a fee that the agent has to tell; it is a remark. Several are made up.
     """
-    said = " ".join(span.text for span in view.record.caller_spans)
+    said = view.caller_text
     known = f"{view.scenario.model_dump_json()} {said}".lower()
     strange = {
         figure: number
@@ -204,7 +205,7 @@ def _told_of_others(view: CallView) -> Iterator[Finding]:
 
 def _known_words(view: CallView) -> set[str]:
     """Words of the script, of the caller, and of the agent's greeting."""
-    said = " ".join(span.text for span in view.record.caller_spans)
+    said = view.caller_text
     first = min((number for number, _ in view.caller_turns()), default=0)
     greeting = " ".join(span.text for span in view.spans[: max(0, first - 1)])
     return set(words_of(f"{said} {greeting}")) | _NO_NAMES
@@ -265,16 +266,15 @@ def _never_verified(view: CallView, known: set[str]) -> Iterator[Finding]:
 
 def _acts(view: CallView, turn: int) -> str:
     """Words that say that something was done, or a day and time that the caller did not name."""
-    today = view.record.started_at.date()
     heard = " ".join(span.text for number, span in view.caller_turns() if number < turn)
-    asked = find_slots(heard, today)
+    asked = find_slots(heard, view.today)
     for sentence in sentences_of(view.spans[turn - 1].text):
-        plain = sentence.lower().replace("’", "'")
+        plain = plain_text(sentence)
         if turn == 1 or is_question(sentence) or _NO_SECRET.search(plain):
             continue
         if found := _ACTED.search(plain):
             return found.group(0)
-        told = find_slots(plain, today)
+        told = find_slots(plain, view.today)
         if told.days - asked.days and told.times - asked.times:
             return sentence
     return ""
@@ -282,7 +282,7 @@ def _acts(view: CallView, turn: int) -> str:
 
 def _leaks(view: CallView) -> Iterator[Finding]:
     own = view.plan.caller_context
-    said = " ".join(span.text for span in view.record.caller_spans)
+    said = view.caller_text
     for other in view.scenario.calls[: view.record.number - 1]:
         context = other.caller_context
         if context.number == own.number:
@@ -334,7 +334,7 @@ def _wrong_turns(view: CallView, true: set[str]) -> list[int]:
     """Turns that address the caller by a name that nobody gave; not the agent's own names."""
     first = min((number for number, _ in view.caller_turns()), default=0)
     own = {word for span in view.spans[: first - 1] for word in words_of(span.text)}
-    said = set(words_of(" ".join(span.text for span in view.record.caller_spans)))
+    said = set(words_of(view.caller_text))
     no_wrong_names = true | _NO_NAMES | own | said
     return [
         number

@@ -1,24 +1,30 @@
 """Calls: the list with its filters, and one call with everything about it."""
 
 import json
+import re
+from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Form, Query, Request
-from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
+from fastapi import APIRouter, Depends, Form, Header, Query, Request
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
+from aftercall.encryption import HEADER_BYTES, is_encrypted
 from aftercall.errors import RefusedInput
+from aftercall.journal.recording_files import RecordingFolder
 from aftercall.journal.store import CallRow
-from aftercall.journal.view import call_json, find_interrupted_turns, read_live_turns
+from aftercall.journal.view import call_json, read_words
 from aftercall.memory.visibility import redact_call, redact_turns
-from aftercall.model.facts import Fact
+from aftercall.model.followups import FollowUp
 from aftercall.model.passages import SearchScope
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
-from aftercall.model.turns import Event, Turn
+from aftercall.model.turns import Turn
 from aftercall.postcall.runner import rerun
+from aftercall.web.auth import Who
 from aftercall.web.page_store import (
     CallFilter,
     find_recording_file,
@@ -26,16 +32,27 @@ from aftercall.web.page_store import (
     parse_cursor,
     to_cursor,
 )
-from aftercall.web.pages.context import WHO, PageContext
+from aftercall.web.pages.context import PageContext, format_offset
+from aftercall.web.pages.timeline import (
+    MadeItem,
+    TimelineRow,
+    draw_lanes,
+    draw_waveform,
+    format_delay,
+    list_made_facts,
+    make_timeline,
+)
 
 PAGE_SIZE = 50
 MIN_YEAR, MAX_YEAR = 1970, 2999
 MAX_SEARCH_HITS = 200
+PRIVATE = {"Cache-Control": "private, no-store", "Accept-Ranges": "bytes"}
+_RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
 
 
 def make_router(context: PageContext) -> APIRouter:
     router = context.make_router("/calls")
-    change = [Depends(context.view.auth.require_change_access)]
+    operate = [Depends(context.view.auth.require("operator"))]
 
     @router.get("", response_class=HTMLResponse)
     def get_calls(
@@ -62,6 +79,12 @@ def make_router(context: PageContext) -> APIRouter:
         values = _call_values(context, context.app.store.get(call_id))
         return context.view.render_page(request, "call.html", **values)
 
+    @router.get("/{call_id}/story", response_class=HTMLResponse)
+    def get_story(request: Request, call_id: str) -> HTMLResponse:
+        """What was said and made, for a page that is open while the work goes on."""
+        values = _call_values(context, context.app.store.get(call_id))
+        return context.view.render_page(request, "parts/story.html", **values)
+
     @router.get("/{call_id}/steps", response_class=HTMLResponse)
     def get_steps(request: Request, call_id: str) -> HTMLResponse:
         """The steps alone; an open page polls them."""
@@ -77,33 +100,72 @@ def make_router(context: PageContext) -> APIRouter:
         text = json.dumps(call, indent=2, ensure_ascii=False)
         return context.view.render_page(request, "raw.html", row=row, text=text)
 
-    @router.get("/{call_id}/recordings/{recording_id}")
-    def get_recording(call_id: str, recording_id: str) -> FileResponse:
-        """The audio; range requests are supported."""
-        file = find_recording_file(context.app, call_id, recording_id)
-        return FileResponse(file, headers={"Cache-Control": "private, no-store"})
-
-    @router.post("/{call_id}/rerun/{step}", dependencies=change)
+    @router.post("/{call_id}/rerun/{step}", dependencies=operate)
     async def post_rerun(call_id: str, step: str) -> RedirectResponse:
         await run_in_threadpool(rerun, context.app.step_runner, call_id, step)
         return RedirectResponse(f"/calls/{call_id}#steps", 303)
 
+    _add_recording_routes(router, context)
     _add_missed_routes(router, context)
     return router
 
 
+def _add_recording_routes(router: APIRouter, context: PageContext) -> None:
+    operate = [Depends(context.view.auth.require("operator"))]
+
+    @router.get("/{call_id}/recordings/{recording_id}", dependencies=operate)
+    def get_recording(
+        call_id: str,
+        recording_id: str,
+        range_: Annotated[str, Header(alias="range")] = "",
+    ) -> Response:
+        """The audio; range requests are supported."""
+        file = find_recording_file(context.app, call_id, recording_id)
+        if file.is_file():
+            with file.open("rb") as opened:
+                is_locked = is_encrypted(opened.read(HEADER_BYTES))
+            if not is_locked:
+                return FileResponse(file, headers=PRIVATE)
+        return _answer_range(_read_recording(context.app, file), range_)
+
+    @router.get("/{call_id}/recordings/{recording_id}/waveform", dependencies=operate)
+    def get_waveform(
+        request: Request, call_id: str, recording_id: str, length: float = 0.0
+    ) -> HTMLResponse:
+        """The loudness of both sides, to lay over the lanes of a call of `length` seconds."""
+        file = find_recording_file(context.app, call_id, recording_id)
+        drawn = draw_waveform(_read_recording(context.app, file))
+        return context.view.render_page(
+            request, "parts/waveform.html", drawn=drawn, length_s=length
+        )
+
+
 def _add_missed_routes(router: APIRouter, context: PageContext) -> None:
     """What a person found in the call and the reader did not."""
-    change = [Depends(context.view.auth.require_change_access)]
+    operate = [Depends(context.view.auth.require("operator"))]
     corrections = context.app.corrections
 
-    @router.post("/{call_id}/requests", dependencies=change)
+    @router.get("/{call_id}/missed", response_class=HTMLResponse, dependencies=operate)
+    def get_missed(request: Request, call_id: str) -> HTMLResponse:
+        """The forms for what the reader has missed."""
+        return context.view.render_page(
+            request,
+            "parts/missed.html",
+            call_id=call_id,
+            kinds=REQUEST_KINDS,
+            categories=CATEGORIES,
+            rows=_call_values(context, context.app.store.get(call_id))["rows"],
+        )
+
+    @router.post("/{call_id}/requests", dependencies=operate)
     async def post_request(
+        who: Who,
         call_id: str,
         title: Annotated[str, Form()],
         kind: Annotated[str, Form()] = "task",
         due: Annotated[str, Form()] = "",
         person: Annotated[str, Form()] = "",
+        back: Annotated[str, Form()] = "",
         turn: Annotated[list[int], Form(max_length=100)] = [],  # noqa: B006 - FastAPI copies it
     ) -> RedirectResponse:
         told: dict[str, Any] = {
@@ -112,20 +174,37 @@ def _add_missed_routes(router: APIRouter, context: PageContext) -> None:
             "person": person,
             "turns": turn,
         }
-        add = partial(corrections.add_request, call_id, title, WHO, **told)
-        await run_in_threadpool(add)
-        return RedirectResponse(f"/calls/{call_id}", 303)
+        add = partial(corrections.add_request, call_id, title, who, **told)
+        made = await run_in_threadpool(add)
+        return context.answer_done(back or f"/calls/{call_id}", "corrected", [made.id])
 
-    @router.post("/{call_id}/facts", dependencies=change)
+    @router.post("/{call_id}/facts", dependencies=operate)
     async def post_fact(
+        who: Who,
         call_id: str,
         text: Annotated[str, Form()],
         turn: Annotated[int, Form()],
         category: Annotated[str, Form()] = "person",
     ) -> RedirectResponse:
         add = partial(corrections.add_fact, turn=turn, category=category)
-        await run_in_threadpool(add, call_id, text, WHO)
-        return RedirectResponse(f"/calls/{call_id}", 303)
+        made = await run_in_threadpool(add, call_id, text, who)
+        return context.answer_done(f"/calls/{call_id}", "corrected", [made.id])
+
+
+def _read_recording(app: App, file: Path) -> bytes:
+    return RecordingFolder.from_settings(app.settings).read(file)
+
+
+def _answer_range(sound: bytes, asked: str) -> Response:
+    """The whole, or the one range that players ask for: `bytes=100-` or `bytes=100-200`."""
+    size = len(sound)
+    found = _RANGE.fullmatch(asked)
+    if found is None or int(found[1]) >= size:
+        return Response(sound, media_type="audio/wav", headers=PRIVATE)
+    first = int(found[1])
+    last = min(int(found[2] or size), size - 1)
+    headers = PRIVATE | {"Content-Range": f"bytes {first}-{last}/{size}"}
+    return Response(sound[first : last + 1], 206, headers, "audio/wav")
 
 
 class CallListQuery:
@@ -200,15 +279,17 @@ def _parse_day(text: str, field: str) -> date | None:
 
 def _call_values(context: PageContext, row: CallRow) -> dict[str, Any]:
     app, call_id, conversation = context.app, row.live.id, row.live.conversation
+    row, call, late = read_words(app.store, app.archive, row)
     (line,) = context.make_listings([row])
-    late: tuple[Turn, ...] = ()
-    events: list[Event] = []
-    if row.archive_name is None:
-        turns = read_live_turns(app.store, row)
-    else:
-        call, late = app.archive.read(row.archive_name)
-        turns, events = call.turns, list(call.events)
     secrets = app.facts.list_confided_words(call_id)
+    followups = app.work.followups.of_conversation(conversation)
+    asked = [_to_made_item(item, call_id) for item in followups]
+    facts = list_made_facts(app.database, call_id)
+    rows = make_timeline(call.turns, call.events, [*asked, *facts], secrets)
+    end = row.ended_at or app.clock.now()
+    length_s = max(1.0, (end - row.live.started_at).total_seconds())
+    is_working = line.status == "working"
+    is_waiting = row.state == "sealed" and app.work.runs.is_pending(conversation)
     return {
         "line": line,
         "row": row,
@@ -217,25 +298,33 @@ def _call_values(context: PageContext, row: CallRow) -> dict[str, Any]:
             for leg in context.store.list_legs(conversation)
             if leg.live.id != call_id
         ],
-        "events": events,
-        "kinds": REQUEST_KINDS,
-        "categories": CATEGORIES,
-        "turns": redact_turns(turns, secrets),
-        "late": redact_turns(late, secrets),
-        "cut": find_interrupted_turns(turns, events),
-        "facts": _list_facts(app, call_id),
-        "followups": app.work.followups.of_conversation(conversation),
+        "rows": rows,
+        "last_seq": len(call.turns),
+        "late": [TimelineRow.from_turn(turn) for turn in redact_turns(late, secrets)],
+        "moments": {
+            one.seq: format_offset(one.at, row.live.started_at) for one in rows
+        },
+        "lanes": draw_lanes(rows, row.live.started_at, length_s),
+        "length_s": length_s,
+        "delay": _describe_delays(call.turns),
+        "asked": asked,
+        "facts": facts,
         "recordings": app.recordings.list_for_call(call_id),
+        "is_audible": app.phone.is_audible(call_id),
+        "poll_s": 1 if is_working else 3 if is_waiting else 0,
     }
 
 
-def _list_facts(app: App, call_id: str) -> list[tuple[Fact, str]]:
-    """The facts of this call, each with the words it rests on; a secret comes without words."""
-    found = []
-    for fact_id in app.facts.list_ids_of_call(call_id):
-        fact, words = app.facts.get(fact_id), ""
-        if not fact.is_secret:
-            said = app.facts.list_occurrences(fact_id)
-            words = next((item.words for item in said if item.call_id == call_id), "")
-        found.append((fact, words))
-    return found
+def _to_made_item(item: FollowUp, call_id: str) -> MadeItem:
+    seq = min((seq for call, seq in item.turns if call == call_id), default=None)
+    link, state = f"/followups/{item.id}", item.standing
+    return MadeItem(item.kind, item.title, link, state, seq, item.link or "")
+
+
+def _describe_delays(turns: Sequence[Turn]) -> str:
+    """The usual and the longest wait for an answer; empty if none was timed."""
+    delays = sorted(turn.delay_ms for turn in turns if turn.delay_ms is not None)
+    if not delays:
+        return ""
+    usual, most = delays[len(delays) // 2], delays[-1]
+    return f"answers after {format_delay(usual)}, at most {format_delay(most)}"

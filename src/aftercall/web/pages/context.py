@@ -1,21 +1,31 @@
 """What every page works with: the app, the page store, the templates and their filters."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Any
+from functools import cache, cached_property
+from hashlib import blake2b
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from aftercall import __version__
+from aftercall.clock import parse_instant
 from aftercall.config import LoadedConfig
 from aftercall.journal.store import CallRow
 from aftercall.model.people import join_party, split_party
 from aftercall.model.steps import Step
 from aftercall.web.auth import BrowserAuth, get_session
-from aftercall.web.page_store import LiveFeed, PageStore
+from aftercall.web.figures import FigureStore
+from aftercall.web.live_feed import LiveFeed
+from aftercall.web.page_store import PageStore
+from aftercall.web.users import Role, is_enough
+from aftercall.workspace import files, user_md
 from aftercall.workspace.identity_md import find_call_name
 from aftercall.workspace.paths import Workspace
 
@@ -23,7 +33,6 @@ if TYPE_CHECKING:
     from aftercall.app import App
 
 WITHHELD = "withheld number"
-WHO = "the pages"
 # All assets are ours, there are no inline scripts or styles, framing is refused, and sockets
 # connect only to the host of the page.
 _POLICY = (
@@ -31,24 +40,51 @@ _POLICY = (
     "'self'; connect-src 'self' {socket}; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-_NAV = (
-    ("/", "Today"),
-    ("/calls", "Calls"),
-    ("/people", "People"),
-    ("/memory", "Memory"),
-    ("/followups", "Work"),
-    ("/tests", "Tests"),
-    ("/phone", "Call your agent"),
-    ("/settings", "Settings"),
+_NAV: tuple[tuple[str, str, Role], ...] = (
+    ("/", "Today", "viewer"),
+    ("/calls", "Calls", "viewer"),
+    ("/people", "People", "viewer"),
+    ("/memory", "Memory", "viewer"),
+    ("/followups", "Work", "viewer"),
+    ("/tests", "Tests", "viewer"),
+    ("/phone", "Call your agent", "operator"),
+    ("/settings", "Settings", "admin"),
 )
 _HEADERS = {"Referrer-Policy": "same-origin"}
+
+
+DONE_COOKIE = "aftercall_done"
+MAX_DONE = 50
+_DONE = re.compile(r"([a-z]{1,20})\.((?:[0-9A-Z]{26},?){0,50})\.([0-9]{1,3})")
+
+
+class Done(NamedTuple):
+    """What a person has just done at the pages: to which things, and how many were refused.
+
+    It travels in a cookie to the next page. It holds ids only, because cookies are sent to the
+    server with every request and may end up in logs of proxies.
+    """
+
+    deed: str
+    ids: tuple[str, ...] = ()
+    refused: int = 0
+
+
+def read_done(request: Request) -> Done | None:
+    found = _DONE.fullmatch(request.cookies.get(DONE_COOKIE, ""))
+    if found is None:
+        return None
+    return Done(found[1], tuple(filter(None, found[2].split(","))), int(found[3]))
 
 
 class TemplateRenderer:
     """Renders templates; escapes every value."""
 
-    def __init__(self, auth: BrowserAuth, zone: tzinfo) -> None:
+    def __init__(
+        self, auth: BrowserAuth, zone: tzinfo, describe_done: Callable[[Done], Any]
+    ) -> None:
         self.auth = auth
+        self._describe_done = describe_done
         self._zone = zone
         self._templates = Environment(
             loader=PackageLoader("aftercall.web"),
@@ -56,6 +92,7 @@ class TemplateRenderer:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            auto_reload=False,
         )
         self._templates.filters.update(
             day=self.format_day,
@@ -64,25 +101,59 @@ class TemplateRenderer:
             offset=format_offset,
             lasted=format_duration,
             words=code_to_words,
+            coded=mark_code,
+            instant=parse_instant,
         )
-        self._templates.globals.update(version=__version__, nav=_NAV)
+        self._templates.globals.update(version=__version__, asset=find_asset)
 
     def render_page(
         self, request: Request, template: str, *, status: int = 200, **values: Any
     ) -> HTMLResponse:
-        """A whole page; sets the session cookie that the CSRF token of its forms belongs to."""
+        """A whole page; sets the session cookie that the CSRF token of its forms belongs to.
+
+        Says once what the person at the browser has just done.
+        """
         session = get_session(request)
+        login = getattr(request.state, "login", None)
+        role = login.role if login else None
+        is_whole = not template.startswith("parts/")
+        done = read_done(request) if is_whole else None
         values |= {
             "path": request.url.path,
             "csrf": self.auth.make_csrf_token(session),
-            "is_logged_in": session.is_logged_in,
+            "login": session.login,
+            "nav": [item for item in _NAV if is_enough(role, item[2])],
+            "can_work": is_enough(role, "operator"),
+            "can_admin": is_enough(role, "admin"),
+            "done": self._describe_done(done) if done else None,
         }
         text = self.render_fragment(template, values)
         headers = _HEADERS | {"Content-Security-Policy": _make_content_policy(request)}
         response = HTMLResponse(text, status, headers=headers)
         if session.is_new:
             self.auth.set_session_cookie(request, response, session.id)
+        if done:
+            response.delete_cookie(DONE_COOKIE)
         return response
+
+    def add_global(self, name: str, value: Callable[..., Any]) -> None:
+        """A function that every template may call."""
+        self._templates.globals[name] = value
+
+    def render_error(self, request: Request, status: int, message: str) -> HTMLResponse:
+        """A page for an error; asks nothing that may have failed, such as the database."""
+        values = {
+            "path": request.url.path,
+            "csrf": "",
+            "login": None,
+            "nav": _NAV,
+            "done": None,
+            "status": status,
+            "message": message,
+        }
+        headers = _HEADERS | {"Content-Security-Policy": _make_content_policy(request)}
+        text = self.render_fragment("error.html", values)
+        return HTMLResponse(text, status, headers=headers)
 
     def render_fragment(self, template: str, values: Mapping[str, Any]) -> str:
         """A piece of a page, for an open page to insert."""
@@ -101,20 +172,59 @@ class TemplateRenderer:
 
 @dataclass(frozen=True)
 class PageContext:
+    """What every page needs: who looks, in which zone, with which rights."""
+
     app: "App"
     view: TemplateRenderer
     store: PageStore
     feed: LiveFeed
     loaded: LoadedConfig | None = None
 
+    @cached_property
+    def figures(self) -> FigureStore:
+        return FigureStore(self.app.database, self.app.settings.zone)
+
     def make_router(self, prefix: str = "") -> APIRouter:
         """A router of pages that need access and stay out of the API reference."""
-        access = [Depends(self.view.auth.require_access)]
-        return APIRouter(prefix=prefix, dependencies=access, include_in_schema=False)
+        view = [Depends(self.view.auth.require("viewer"))]
+        return APIRouter(prefix=prefix, dependencies=view, include_in_schema=False)
+
+    def answer_done(
+        self, to: str, deed: str, ids: Sequence[str] = (), refused: int = 0
+    ) -> RedirectResponse:
+        """Leads to a page of ours, which says what was done."""
+        response = RedirectResponse(to_own_path(to), 303)
+        response.set_cookie(
+            DONE_COOKIE,
+            f"{deed}.{','.join(ids[:MAX_DONE])}.{min(refused, 999)}",
+            max_age=60,
+            httponly=True,
+            samesite="lax",
+            secure=self.view.auth.is_public_https,
+        )
+        return response
 
     def find_name(self, caller: str | None) -> str | None:
         """What the caller likes to be called, from their USER.md."""
         return find_call_name(self.app.settings, caller)
+
+    def find_title(self, party: str | None) -> str:
+        """A name, or the number of a person who has none."""
+        return self.find_name(party) or party or WITHHELD
+
+    def find_named(self, words: str) -> set[str]:
+        """The numbers of people in whose USER.md a name holds these words."""
+        workspace = Workspace.from_settings(self.app.settings)
+        wanted = words.casefold()
+        found = set()
+        for number, page in workspace.list_user_pages():
+            text = files.read(page) or ""
+            if wanted in text.casefold():
+                known = user_md.parse(text)
+                names = f"{known.name or ''}\n{known.call_name or ''}"
+                if wanted in names.casefold():
+                    found.add(number)
+        return found
 
     def find_other_speakers(self, number: str) -> list[tuple[str, str]]:
         """Other persons who call from this number: each as a party, and by name."""
@@ -147,10 +257,13 @@ class CallListing:
 
     @property
     def summary(self) -> str:
-        for step in self.steps:
-            if step.name == "summary" and step.state == "done":
-                return step.result or ""
-        return ""
+        return find_summary(self.steps)
+
+    @property
+    def told(self) -> str:
+        """The summary, or why there is none."""
+        waits = {"live": "On the phone now.", "working": "Being read…"}
+        return self.summary or waits.get(self.status, "No summary.")
 
     @property
     def status(self) -> str:
@@ -163,6 +276,21 @@ class CallListing:
         if self.row.state != "sealed" or not states or states & {"waiting", "running"}:
             return "working"
         return "done"
+
+
+def find_summary(steps: Sequence[Step]) -> str:
+    for step in steps:
+        if step.name == "summary" and step.state == "done":
+            return step.result or ""
+    return ""
+
+
+@cache
+def find_asset(name: str) -> str:
+    """The address of a file that we serve; another one whenever the file changes."""
+    file = resources.files("aftercall.web") / "static" / name
+    digest = blake2b(file.read_bytes(), digest_size=6).hexdigest()
+    return f"/static/{name}?v={digest}"
 
 
 def to_own_path(to: str) -> str:
@@ -187,6 +315,15 @@ def format_duration(span: timedelta) -> str:
     if seconds >= 3600:
         return f"{seconds // 3600} h {seconds % 3600 // 60} min"
     return f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+
+
+def mark_code(text: str) -> Markup:
+    """Text with code in backticks, as HTML."""
+    parts = escape(text).split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    marked = (f"<code>{one}</code>" if n % 2 else one for n, one in enumerate(parts))
+    return Markup("".join(marked))  # noqa: S704 - escaped above
 
 
 def code_to_words(code: str) -> str:

@@ -3,7 +3,10 @@
 And what people put right in follow-ups, facts and names, with a button to undo it.
 """
 
+from contextlib import suppress
 from dataclasses import replace
+from datetime import date
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Query, Request
@@ -22,9 +25,12 @@ from aftercall.memory.fact_store import (
 from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.memory.search import make_key_scope
 from aftercall.memory.visibility import memory_key
+from aftercall.model.facts import SHARED_CALLER
 from aftercall.model.reading import CATEGORIES
+from aftercall.web.auth import Who
 from aftercall.web.page_store import parse_caller, parse_party, require_party
-from aftercall.web.pages.context import WHO, PageContext, to_own_path
+from aftercall.web.pages.context import MAX_DONE, PageContext
+from aftercall.web.pages.search import mark_words
 
 PAGE_SIZE = 100
 MAX_SEARCH_HITS = 30
@@ -38,49 +44,83 @@ def make_router(context: PageContext) -> APIRouter:
 
 
 def _make_facts_router(context: PageContext) -> APIRouter:
+    """The list of facts and one fact."""
     router = context.make_router("/memory")
-    change = [Depends(context.view.auth.require_change_access)]
+    facts = context.app.facts
 
     @router.get("", response_class=HTMLResponse)
     def get_memory(
         request: Request, asked: Annotated[MemoryQuery, Depends()]
     ) -> HTMLResponse:
+        """Facts newest first, or what a search finds."""
         try:
             found = asked.search(context)
         except RefusedInput as error:
             found = {"problem": str(error), "facts": [], "hits": []}
+        listed = found["facts"]
+        callers = {fact.key.caller for fact in listed} - {SHARED_CALLER}
         return context.view.render_page(
-            request, "memory.html", asked=asked, categories=CATEGORIES, **found
+            request,
+            "memory.html",
+            asked=asked,
+            categories=CATEGORIES,
+            names={caller: context.find_name(caller) for caller in callers},
+            chains={
+                fact.id: facts.get_history(fact.id)
+                for fact in listed
+                if fact.supersedes or fact.superseded_by
+            },
+            days=_list_days(context, asked.as_of),
+            mark=partial(mark_words, query=asked.q),
+            **found,
         )
 
     @router.get("/facts/{fact_id}", response_class=HTMLResponse)
     def get_fact(request: Request, fact_id: str) -> HTMLResponse:
         return _show(context, request, fact_id, reveal=False)
 
-    @router.post("/facts/{fact_id}/reveal", dependencies=change)
-    async def post_reveal(request: Request, fact_id: str) -> HTMLResponse:
-        shown = await run_in_threadpool(_show, context, request, fact_id, reveal=True)
-        await run_in_threadpool(context.app.audit.record, WHO, "revealed", fact_id)
-        return shown
-
-    @router.post("/facts/{fact_id}/restore", dependencies=change)
-    async def post_restore(fact_id: str) -> RedirectResponse:
-        await run_in_threadpool(context.app.corrections.restore, fact_id, WHO)
-        return RedirectResponse(f"/memory/facts/{fact_id}", 303)
-
-    @router.post("/facts/{fact_id}/settle", dependencies=change)
-    async def post_settle(fact_id: str, both: bool = False) -> RedirectResponse:
-        settle = context.app.corrections.settle
-        await run_in_threadpool(settle, fact_id, WHO, both=both)
-        return RedirectResponse(f"/memory/facts/{fact_id}", 303)
-
+    _add_fact_changes(router, context)
     return router
 
 
+def _add_fact_changes(router: APIRouter, context: PageContext) -> None:
+    """Reveal, correct, retire, restore and settle."""
+    operate = [Depends(context.view.auth.require("operator"))]
+    audit = context.app.audit
+
+    @router.post("/facts/{fact_id}/reveal", dependencies=operate)
+    async def post_reveal(who: Who, request: Request, fact_id: str) -> HTMLResponse:
+        shown = await run_in_threadpool(_show, context, request, fact_id, reveal=True)
+        await run_in_threadpool(audit.record, who, "revealed", fact_id)
+        return shown
+
+    @router.post("/facts/{fact_id}/restore", dependencies=operate)
+    async def post_restore(who: Who, fact_id: str) -> RedirectResponse:
+        made = await run_in_threadpool(context.app.corrections.restore, fact_id, who)
+        return context.answer_done(f"/memory/facts/{fact_id}", "corrected", [made.id])
+
+    @router.post("/facts/{fact_id}/retire", dependencies=operate)
+    async def post_retire(
+        who: Who, fact_id: str, since: Annotated[str, Form(max_length=10)] = ""
+    ) -> RedirectResponse:
+        retire = context.app.corrections.retire
+        made = await run_in_threadpool(retire, fact_id, who, since)
+        return context.answer_done(f"/memory/facts/{fact_id}", "corrected", [made.id])
+
+    @router.post("/facts/{fact_id}/settle", dependencies=operate)
+    async def post_settle(
+        who: Who, fact_id: str, both: bool = False
+    ) -> RedirectResponse:
+        settle = context.app.corrections.settle
+        made = await run_in_threadpool(settle, fact_id, who, both=both)
+        return context.answer_done(f"/memory/facts/{fact_id}", "corrected", [made.id])
+
+
 def _make_corrections_router(context: PageContext) -> APIRouter:
+    """What people put right, with undo."""
     router = context.make_router("/corrections")
     corrections = context.app.corrections
-    change = [Depends(context.view.auth.require_change_access)]
+    operate = [Depends(context.view.auth.require("operator"))]
 
     @router.get("", response_class=HTMLResponse)
     def get_corrections(
@@ -88,6 +128,7 @@ def _make_corrections_router(context: PageContext) -> APIRouter:
         caller: str = "",
         before: Annotated[str, Query(max_length=40)] = "",
     ) -> HTMLResponse:
+        """Every correction, newest first."""
         made = corrections.store.page(
             limit=PAGE_SIZE, caller=parse_caller(caller or None), before=before or None
         )
@@ -99,8 +140,9 @@ def _make_corrections_router(context: PageContext) -> APIRouter:
             rest=made[-1].id if len(made) == PAGE_SIZE else "",
         )
 
-    @router.post("", dependencies=change)
+    @router.post("", dependencies=operate)
     async def post_correction(
+        who: Who,
         what: Annotated[CorrectedThing, Form()],
         of: Annotated[str, Form(max_length=200)],
         new: Annotated[str, Form(max_length=MAX_FACT_CHARS)] = "",
@@ -112,20 +154,26 @@ def _make_corrections_router(context: PageContext) -> APIRouter:
         value = new.strip() or None
         if value is None and what in ("request", "fact") and not is_removal:
             raise RefusedInput("new", "is empty")
-        await run_in_threadpool(corrections.correct, what, whose, value, WHO)
-        return RedirectResponse(to_own_path(back), 303)
+        made = await run_in_threadpool(corrections.correct, what, whose, value, who)
+        return context.answer_done(back, "corrected", [made.id])
 
-    @router.post("/{correction_id}/undo", dependencies=change)
+    @router.post("/undo", dependencies=operate)
     async def post_undo(
-        correction_id: str, back: Annotated[str, Form()] = "/corrections"
+        who: Who,
+        of: Annotated[list[str], Form(max_length=MAX_DONE)],
+        back: Annotated[str, Form()] = "/corrections",
     ) -> RedirectResponse:
-        await run_in_threadpool(corrections.undo, correction_id, WHO)
-        return RedirectResponse(to_own_path(back), 303)
+        """Several corrections, the newest first."""
+        for correction_id in sorted(set(of), reverse=True):
+            await run_in_threadpool(corrections.undo, correction_id, who)
+        return context.answer_done(back, "undo")
 
     return router
 
 
 class MemoryQuery:
+    """Whose facts, as of when, of which category."""
+
     def __init__(
         self,
         q: Annotated[str, Query(max_length=10_000)] = "",
@@ -156,13 +204,27 @@ class MemoryQuery:
             limit=PAGE_SIZE,
             after=self.after,
             include_group=True,
+            is_newest_first=True,
         )
         return {"facts": app.facts.page(wanted), "hits": [], "problem": ""}
+
+
+def _list_days(context: PageContext, as_of: str) -> dict[str, Any]:
+    """For the slider: the day of the first fact, how many days ago it was, and which is shown."""
+    zone = context.app.settings.zone
+    first = context.store.get_first_fact_at()
+    today = context.app.clock.now().astimezone(zone).date()
+    day = min(first.astimezone(zone).date(), today) if first else today
+    count = at = (today - day).days
+    with suppress(ValueError):
+        at = min(count, max(0, (date.fromisoformat(as_of) - day).days))
+    return {"first": day.isoformat(), "count": count, "at": at}
 
 
 def _show(
     context: PageContext, request: Request, fact_id: str, *, reveal: bool
 ) -> HTMLResponse:
+    """One fact with every time it was told, and its line in time."""
     store = context.app.facts
     fact = whole_fact_json(store, fact_id, reveal=reveal)
     by = fact["metadata"].get(CORRECTED_BY_KEY)

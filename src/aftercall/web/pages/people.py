@@ -1,6 +1,9 @@
 """People: callers, what is known of them, their pinned topics, and their next briefing."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Annotated
 
@@ -15,17 +18,20 @@ from aftercall.memory.pins.board import hash_note
 from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import MemoryKey, PinState
 from aftercall.model.people import split_party
+from aftercall.web.auth import Who
 from aftercall.web.page_store import (
     CallFilter,
+    PersonRow,
     parse_caller,
     require_number,
     require_party,
 )
-from aftercall.web.pages.context import WHO, PageContext
+from aftercall.web.pages.context import PageContext, find_summary
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace, WorkspacePerson
 
 PAGE_SIZE = 50
+MIN_DIGITS = 3
 MAX_CALLS = 20
 MAX_FACTS = 50
 MAX_FOLLOWUPS = 20
@@ -35,29 +41,24 @@ NO_MEMORY = "no memory is kept here (memory scope `none`)"
 
 
 def make_router(context: PageContext) -> APIRouter:
+    """Callers: the list, one person, and what may be changed."""
     router = context.make_router("/people")
     router.include_router(_make_change_router(context))
     router.include_router(_make_pins_router(context))
 
     @router.get("", response_class=HTMLResponse)
     def get_people(
-        request: Request, page: Annotated[int, Query(ge=1, le=10_000)] = 1
+        request: Request,
+        q: Annotated[str, Query(max_length=200)] = "",
+        page: Annotated[int, Query(ge=1, le=10_000)] = 1,
     ) -> HTMLResponse:
-        people = context.store.list_people(
-            limit=PAGE_SIZE, offset=(page - 1) * PAGE_SIZE
-        )
-        named = [
-            (
-                person,
-                context.find_name(person.caller),
-                context.find_other_speakers(person.caller),
-            )
-            for person in people
-        ]
+        """Found by name or number, newest call first."""
+        people = list_people(context, q, PAGE_SIZE, (page - 1) * PAGE_SIZE)
         return context.view.render_page(
             request,
             "people.html",
-            people=named,
+            people=people,
+            q=q.strip(),
             page=page,
             is_last=len(people) < PAGE_SIZE,
         )
@@ -69,12 +70,56 @@ def make_router(context: PageContext) -> APIRouter:
     return router
 
 
-def _make_change_router(context: PageContext) -> APIRouter:
-    app = context.app
-    router = APIRouter(dependencies=[Depends(context.view.auth.require_change_access)])
+@dataclass(frozen=True)
+class PersonLine:
+    """A caller in a list: the name, the last summary, and what is open."""
 
-    @router.post("/{caller}/profile")
+    row: PersonRow
+    name: str | None
+    others: list[tuple[str, str]]
+    last_words: str
+    requests: int
+    promises: int
+
+
+def list_people(
+    context: PageContext, q: str, limit: int, offset: int = 0
+) -> list[PersonLine]:
+    """Callers whose name or number holds the words; all of them without words."""
+    words = q.strip()
+    only = context.find_named(words) if words else None
+    digits = re.sub(r"[\s()./-]", "", words).lstrip("+0")
+    rows = context.store.list_people(
+        limit=limit,
+        offset=offset,
+        only=only,
+        digits=digits if digits.isdigit() and len(digits) >= MIN_DIGITS else "",
+    )
+    steps = context.store.list_steps([row.last_call for row in rows])
+    open_now = context.store.count_open_followups([row.caller for row in rows])
+    return [
+        PersonLine(
+            row,
+            context.find_name(row.caller),
+            context.find_other_speakers(row.caller),
+            find_summary(steps[row.last_call]) or "Not read yet.",
+            open_now[row.caller].get("request", 0),
+            open_now[row.caller].get("promise", 0),
+        )
+        for row in rows
+    ]
+
+
+def _make_change_router(context: PageContext) -> APIRouter:
+    """What changes a person needs an operator or an admin."""
+    app, auth = context.app, context.view.auth
+    router = APIRouter()
+    operate = [Depends(auth.require("operator"))]
+    admin = [Depends(auth.require("admin"))]
+
+    @router.post("/{caller}/profile", dependencies=operate)
     async def post_profile(
+        who: Who,
         request: Request,
         caller: str,
         text: Annotated[str, Form()],
@@ -90,21 +135,22 @@ def _make_change_router(context: PageContext) -> APIRouter:
             return await run_in_threadpool(
                 _show_person, context, request, known, typed=text
             )
-        await run_in_threadpool(app.audit.record, WHO, "edited", "a profile")
-        return RedirectResponse(
-            request.url_for("get_person", caller=known).path + "?saved=1", 303
+        await run_in_threadpool(app.audit.record, who, "edited", "a profile")
+        return context.answer_done(
+            request.url_for("get_person", caller=known).path, "saved"
         )
 
-    @router.post("/{caller}/export")
-    async def post_export(caller: str) -> Response:
+    @router.post("/{caller}/export", dependencies=admin)
+    async def post_export(who: Who, caller: str) -> Response:
         """Everything about the caller as a zip file; secrets stay masked."""
-        packed = await run_in_threadpool(app.exporter.pack, require_number(caller))
+        pack = partial(app.exporter.pack, require_number(caller), who=who)
+        packed = await run_in_threadpool(pack)
         headers = {"Content-Disposition": 'attachment; filename="caller.zip"'}
         return Response(packed, media_type="application/zip", headers=headers)
 
-    @router.post("/{caller}/erase")
+    @router.post("/{caller}/erase", dependencies=admin)
     async def post_erase(
-        request: Request, caller: str, typed: Annotated[str, Form()]
+        who: Who, request: Request, caller: str, typed: Annotated[str, Form()]
     ) -> Response:
         """Needs the number typed as confirmation."""
         known = require_number(caller)
@@ -112,22 +158,24 @@ def _make_change_router(context: PageContext) -> APIRouter:
             raise RefusedInput(
                 "typed", "is not the number of this caller; nothing was erased"
             )
-        receipt = await run_in_threadpool(app.eraser.erase, known)
+        receipt = await run_in_threadpool(app.eraser.erase, known, who)
         return context.view.render_page(request, "erased.html", receipt=receipt)
 
     return router
 
 
 def _make_pins_router(context: PageContext) -> APIRouter:
+    """Pins: what the agent is always told."""
     app, pins = context.app, context.app.pins
-    router = APIRouter(dependencies=[Depends(context.view.auth.require_change_access)])
+    router = APIRouter(dependencies=[Depends(context.view.auth.require("operator"))])
 
     @router.post("/{caller}/pins")
     async def post_pin(
-        request: Request, caller: str, topic: Annotated[str, Form()]
+        who: Who, request: Request, caller: str, topic: Annotated[str, Form()]
     ) -> Response:
+        """Pins a topic: the agent is told of it in every briefing."""
         known = require_party(caller)
-        audit = app.audit.make_writer(WHO, "edited", "a pin")
+        audit = app.audit.make_writer(who, "edited", "a pin")
         await run_in_threadpool(
             pins.pin_topic, _require_key(context, known), topic, audit
         )
@@ -135,19 +183,21 @@ def _make_pins_router(context: PageContext) -> APIRouter:
 
     @router.post("/{caller}/pins/{pin_id}/{decision}")
     async def post_decision(
-        request: Request, caller: str, pin_id: str, decision: str
+        who: Who, request: Request, caller: str, pin_id: str, decision: str
     ) -> Response:
+        """Pins it, or takes it out of what the agent is told."""
         known = require_party(caller)
         if decision not in ("pinned", "unpinned"):
             raise RefusedInput("decision", "is not pinned or unpinned")
         state: PinState = "pinned" if decision == "pinned" else "unpinned"
         await run_in_threadpool(_check_pin, context, known, pin_id)
-        audit = app.audit.make_writer(WHO, "edited", pin_id)
+        audit = app.audit.make_writer(who, "edited", pin_id)
         await run_in_threadpool(pins.set_state, pin_id, state, audit)
         return _redirect_to_pins(request, known)
 
     @router.post("/{caller}/pins/{pin_id}")
     async def post_note(
+        who: Who,
         request: Request,
         caller: str,
         pin_id: str,
@@ -159,7 +209,7 @@ def _make_pins_router(context: PageContext) -> APIRouter:
         known = require_party(caller)
         await run_in_threadpool(_check_pin, context, known, pin_id)
         typed = note.replace("\r\n", "\n")
-        audit = app.audit.make_writer(WHO, "edited", pin_id)
+        audit = app.audit.make_writer(who, "edited", pin_id)
         saved = await run_in_threadpool(
             pins.edit, pin_id, typed, title=title, was=was, audit=audit
         )
@@ -193,6 +243,7 @@ def _show_person(
         )
         facts, pages = app.facts.page(wanted), app.pins.list_pages(key)
     party = caller if person else None
+    asked = app.work.followups.page(limit=MAX_FOLLOWUPS, caller=number, party=party)
     return context.view.render_page(
         request,
         "person.html",
@@ -202,19 +253,24 @@ def _show_person(
         number=number,
         others=[] if person else context.find_other_speakers(number),
         facts=facts,
-        followups=app.work.followups.page(
-            limit=MAX_FOLLOWUPS, caller=number, party=party
-        ),
+        followups=asked,
+        times=context.store.list_call_times({row.call_id for row in asked}),
         profile=profile,
         known=user_md.parse(profile),
         mark=_hash_text(profile),
         typed=typed,
-        briefing=render(app.composer.preview(caller), settings.zone),
+        briefing=_split_briefing(render(app.composer.preview(caller), settings.zone)),
         lines=context.make_listings(calls),
         pins=[(page, hash_note(page.pin)) for page in pages],
         pin_typed=pin_typed or {},
         has_pins=key is not None,
     )
+
+
+def _split_briefing(text: str) -> list[tuple[str, str]]:
+    """The lines between the tags, each as a label and what it says."""
+    parts = [line.partition(": ") for line in text.splitlines()[2:-1]]
+    return [(label, said) if said else ("", label) for label, _, said in parts]
 
 
 def _save_profile(person: WorkspacePerson, text: str, was: str) -> bool:

@@ -1,6 +1,8 @@
 """The pages around the data: login, settings, the softphone, and the API reference."""
 
 import json
+import re
+from functools import partial
 from itertools import groupby
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -9,15 +11,30 @@ from fastapi import APIRouter, Depends, FastAPI, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from aftercall.config import LoadedConfig, describe_settings
+from aftercall.config import (
+    PAGE_FILE,
+    PAGE_ORIGIN,
+    PAGE_SETTINGS,
+    LoadedConfig,
+    change_page_settings,
+    describe_settings,
+    read_page_settings,
+)
+from aftercall.disk import replace_synced
 from aftercall.doctor import run_checks
+from aftercall.errors import RefusedInput
 from aftercall.log import get_logger
 from aftercall.service_checks import list_webhooks
-from aftercall.web.auth import SESSION_COOKIE, get_session
+from aftercall.web.auth import SESSION_COOKIE, Who, get_session
+from aftercall.web.page_store import CallFilter
 from aftercall.web.pages.context import PageContext, to_own_path
+from aftercall.web.users import ROLES, PageUser, hash_password
 
 TOKEN_PATHS = ("/api/", "/v1/")  # what the API page can try
 LOGIN_REFUSED = "That is neither the token nor the password."
+INVITATION_REFUSED = (
+    "This invitation was used or is too old; ask for a new one on the settings page."
+)
 LINK_REFUSED = (
     "This link was used or is too old; `aftercall token --link` prints a new one."
 )
@@ -28,11 +45,13 @@ log = get_logger("pages")
 def make_router(context: PageContext, server: FastAPI) -> APIRouter:
     router = APIRouter(include_in_schema=False)
     router.include_router(_make_login_router(context))
+    router.include_router(_make_users_router(context))
     router.include_router(_make_site_router(context, server))
     return router
 
 
 def _make_login_router(context: PageContext) -> APIRouter:
+    """Login, logout, and the links that log in once."""
     auth = context.view.auth
     router = APIRouter(dependencies=[Depends(auth.load_session)])
 
@@ -61,10 +80,12 @@ def _make_login_router(context: PageContext) -> APIRouter:
     async def post_login(
         request: Request,
         secret: Annotated[str, Form(max_length=1_000)],
+        name: Annotated[str, Form(max_length=200)] = "",
         to: Annotated[str, Form()] = "/",
     ) -> Response:
+        """A password, or the name and password of an invited person."""
         target = to_own_path(to)
-        session_id = await auth.log_in(request, secret)
+        session_id = await auth.log_in(request, secret, name)
         if session_id is None:
             log.warning("login refused")
             return show_login(request, target, LOGIN_REFUSED, 401)
@@ -77,40 +98,152 @@ def _make_login_router(context: PageContext) -> APIRouter:
         await run_in_threadpool(auth.sessions.end, get_session(request).id)
         return _redirect_logged_out()
 
-    @router.post(
-        "/logout/everywhere", dependencies=[Depends(auth.require_change_access)]
-    )
+    @router.post("/logout/everywhere", dependencies=[Depends(auth.require("admin"))])
     async def post_logout_everywhere() -> RedirectResponse:
         await run_in_threadpool(auth.sessions.end_all)
         return _redirect_logged_out()
+
+    _add_join_routes(router, context)
+    return router
+
+
+def _add_join_routes(router: APIRouter, context: PageContext) -> None:
+    """An invitation is used by a form: what only looks at links does not use it up."""
+    auth = context.view.auth
+
+    async def show(request: Request, code: str, problem: str = "") -> HTMLResponse:
+        login = await run_in_threadpool(auth.sessions.find_login, code, "invitation")
+        status = 401 if login is None else 422 if problem else 200
+        return context.view.render_page(
+            request,
+            "join.html",
+            status=status,
+            invited=login,
+            code=code,
+            problem=problem or ("" if login else INVITATION_REFUSED),
+            roles=ROLES,
+        )
+
+    @router.get("/join", response_class=HTMLResponse)
+    async def get_join(request: Request, code: str = "") -> HTMLResponse:
+        return await show(request, code)
+
+    @router.post("/join", dependencies=[Depends(auth.check_csrf)])
+    async def post_join(
+        request: Request,
+        code: Annotated[str, Form(max_length=100)],
+        password: Annotated[str, Form(max_length=1_000)],
+    ) -> Response:
+        """An invited person chooses a password; the link works once."""
+        if await run_in_threadpool(auth.sessions.find_login, code, "invitation"):
+            try:
+                hashed = await run_in_threadpool(hash_password, password)
+            except RefusedInput as error:
+                return await show(request, code, str(error))
+            use = partial(auth.sessions.use_invitation, code, hashed)
+            if session_id := await run_in_threadpool(use):
+                response = RedirectResponse("/", 303)
+                auth.set_login_cookies(request, response, session_id)
+                return response
+        return await show(request, code)
+
+
+def _make_users_router(context: PageContext) -> APIRouter:
+    """People with access: invited, given a role, removed."""
+    auth = context.view.auth
+    router = APIRouter(prefix="/users", dependencies=[Depends(auth.require("admin"))])
+
+    def invite(request: Request, user: PageUser) -> HTMLResponse:
+        """Makes a link for a person with a role."""
+        code = auth.sessions.make_invitation(user.id)
+        public = context.app.settings.public_url or ""
+        base = public if public.startswith("https:") else str(request.base_url)
+        link = f"{base.rstrip('/')}/join?code={code}"
+        return context.view.render_page(
+            request, "invited.html", user=user, link=link, roles=ROLES
+        )
+
+    @router.post("", response_class=HTMLResponse)
+    async def post_user(
+        who: Who,
+        request: Request,
+        name: Annotated[str, Form(max_length=200)],
+        role: Annotated[str, Form()],
+    ) -> HTMLResponse:
+        """Adds a person with a role, and shows the link to send them."""
+        user = await run_in_threadpool(auth.users.add, name, role, who)
+        return await run_in_threadpool(invite, request, user)
+
+    @router.post("/{user_id}/link", response_class=HTMLResponse)
+    async def post_link(request: Request, user_id: str) -> HTMLResponse:
+        """A new invitation, for a user who has lost the first or their password."""
+        user = await run_in_threadpool(auth.users.get, user_id)
+        return await run_in_threadpool(invite, request, user)
+
+    @router.post("/{user_id}/role")
+    async def post_role(
+        who: Who, user_id: str, role: Annotated[str, Form()]
+    ) -> RedirectResponse:
+        await run_in_threadpool(auth.users.change_role, user_id, role, who)
+        return context.answer_done("/settings", "changed")
+
+    @router.post("/{user_id}/remove")
+    async def post_remove(who: Who, user_id: str) -> RedirectResponse:
+        await run_in_threadpool(auth.users.remove, user_id, who)
+        return context.answer_done("/settings", "removed")
 
     return router
 
 
 def _make_site_router(context: PageContext, server: FastAPI) -> APIRouter:
+    """Settings, checks, the audit log and the reference of the API."""
     router = context.make_router()
     settings = context.app.settings
     loaded = context.loaded or LoadedConfig(
         settings, describe_settings(settings, {}), ()
     )
 
-    @router.get("/settings", response_class=HTMLResponse)
-    def get_settings(request: Request) -> HTMLResponse:
+    admin = [Depends(context.view.auth.require("admin"))]
+    operate = [Depends(context.view.auth.require("operator"))]
+
+    @router.get("/settings", response_class=HTMLResponse, dependencies=admin)
+    def get_settings(request: Request, who: str = "") -> HTMLResponse:
+        """What is set and from where; secrets are hidden."""
         sections = groupby(loaded.values, lambda value: _section(value.key))
         return context.view.render_page(
             request,
             "settings.html",
-            audit=context.app.audit.list_recent(),
+            audit=context.app.audit.list_recent(who=who),
+            who=who,
+            people=context.app.audit.list_people(),
+            users=context.view.auth.users.list_all(),
+            roles=ROLES,
+            changeable=_list_changeable(loaded),
             sections=[(name, list(values)) for name, values in sections],
             webhooks=list_webhooks(settings),
             checks=list(run_checks(loaded)),
         )
 
-    @router.get("/phone", response_class=HTMLResponse)
-    def get_phone(request: Request) -> HTMLResponse:
-        """A softphone in the page, over `WS /browser/call`."""
+    @router.post("/settings", dependencies=admin)
+    async def post_setting(
+        who: Who,
+        key: Annotated[str, Form(max_length=100)],
+        value: Annotated[str, Form(max_length=2_000)] = "",
+    ) -> RedirectResponse:
+        """For the next start: settings are read once."""
+        text = await run_in_threadpool(change_page_settings, settings, key, value)
+        file = settings.home / PAGE_FILE
+        await run_in_threadpool(replace_synced, file, text.encode())
+        await run_in_threadpool(context.app.audit.record, who, "set", key)
+        return context.answer_done("/settings", "saved")
+
+    @router.get("/phone", response_class=HTMLResponse, dependencies=operate)
+    def get_phone(who: Who, request: Request) -> HTMLResponse:
+        """A softphone in the page, over `WS /browser/audio` and `WS /browser/call`."""
+        engine = settings.voice_engine if context.app.phone.voice_parts else ""
+        identity = settings.owner or _make_web_address(who)
         return context.view.render_page(
-            request, "phone.html", owner=settings.owner or ""
+            request, "phone.html", identity=identity, engine=engine
         )
 
     @router.get("/docs", response_class=HTMLResponse)
@@ -122,10 +255,64 @@ def _make_site_router(context: PageContext, server: FastAPI) -> APIRouter:
     return router
 
 
+def _make_web_address(who: str) -> str:
+    """As whom a person at the pages calls, so that the next call knows them."""
+    name = re.sub(r"[^a-z0-9]+", "-", who.lower().removeprefix("the ")).strip("-")
+    return f"web:{name or 'me'}"
+
+
 def _redirect_logged_out() -> RedirectResponse:
     response = RedirectResponse("/login", 303)
     response.delete_cookie(SESSION_COOKIE)
     return response
+
+
+def _list_changeable(loaded: LoadedConfig) -> list[dict[str, Any]]:
+    """The settings that the page changes, with what is typed there and what counts now."""
+    typed = read_page_settings(loaded.settings.home)
+    found = []
+    for value in loaded.values:
+        if value.key in PAGE_SETTINGS:
+            was_typed = value.origin == PAGE_ORIGIN
+            now = value.shown if was_typed else ""
+            found.append(
+                {
+                    "value": value,
+                    "typed": typed.get(value.key, ""),
+                    "is_from_env": value.origin == value.env,
+                    "waits": bool(typed.get(value.key)) != was_typed
+                    or (was_typed and typed[value.key] != now),
+                }
+            )
+    return found
+
+
+def list_first_steps(context: PageContext) -> list[tuple[bool, str, str]]:
+    """What is left to do until the first real call: done or not, what, and where.
+
+    Nothing once a call has come from a carrier or a platform.
+    """
+    settings = context.app.settings
+    if context.store.has_call_from_outside():
+        return []
+    has_carrier = any(
+        (
+            settings.twilio.auth_token,
+            settings.telnyx.public_key,
+            settings.elevenlabs.webhook_secret,
+            settings.vapi.webhook_secret,
+            settings.retell.api_key,
+            settings.bland.webhook_secret,
+        )
+    )
+    has_call = bool(context.store.list_calls(CallFilter(), limit=1))
+    hooks, has_address = "/settings#hooks-title", bool(settings.public_url)
+    return [
+        (has_call, "Call your agent from this browser", "/phone"),
+        (has_address, "Set the address that carriers see", hooks),
+        (has_carrier, "Set the keys of your carrier or platform", "/settings"),
+        (False, "Paste the addresses at your carrier and ring your number", hooks),
+    ]
 
 
 def _section(key: str) -> str:
@@ -139,6 +326,7 @@ async def redirect_to_login(request: Request, _: Exception) -> Response:
 
 
 def _operations_by_tag(schema: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """The routes of the API in the order of its reference."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():

@@ -1,22 +1,38 @@
-"""Work: requests and promises, what became of them, and what waits for a decision."""
+"""Work: requests and promises, what became of them, and what waits for a decision.
 
+Decisions are taken one by one or for many at once. Each answer says what was done, links to what
+was made, and offers to undo it.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from datetime import date
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.db.corrections import FOLLOWUPS
+from aftercall.errors import AftercallError, NotFound
 from aftercall.memory.fact_store import correction_json
+from aftercall.memory.visibility import redact_turns
 from aftercall.model.followups import FollowUp, FollowUpState
 from aftercall.model.reading import REQUEST_KINDS
-from aftercall.web.pages.context import WHO, PageContext
+from aftercall.model.turns import Turn
+from aftercall.web.auth import Who
+from aftercall.web.page_store import parse_caller
+from aftercall.web.pages.context import MAX_DONE, Done, PageContext
 from aftercall.work import deliver
-from aftercall.work.store import FollowUpStore
 
-PREVIEW_ROWS, PAGE_ROWS = 15, 50  # of a shelf among the others, and of one shelf alone
-SHELVES: dict[str, tuple[FollowUpState, ...]] = {
+if TYPE_CHECKING:
+    from aftercall.app import App
+
+PREVIEW_ROWS, PAGE_ROWS = 15, 50  # of a tab among the others, and of one tab alone
+QUEUE_ROWS = 10
+TURNS_AROUND = 2
+TABS: dict[str, tuple[FollowUpState, ...]] = {
     "waiting for you": ("held",),
     "may be requests": ("unclear",),
     "in trouble": ("failed", "broken"),
@@ -25,35 +41,114 @@ SHELVES: dict[str, tuple[FollowUpState, ...]] = {
     "done or noted": ("done",),
     "let go": ("refused", "withdrawn", "expired"),
 }
-Decision = Literal["approve", "reject", "retry"]
+OVERDUE_STATES = (*TABS["waiting for you"], *TABS["in trouble"], *TABS["under way"])
+ENDED_TABS = ("done or noted", "let go")
+Decision = Literal["approve", "reject", "retry", "withdraw", "yes", "due", "undo"]
+_IN_CORRECTIONS: tuple[Decision, ...] = ("withdraw", "yes", "due")
+SENTENCES = {
+    "approve": "Approved",
+    "reject": "Rejected or settled",
+    "retry": "To be tried again",
+    "undo": "Undone",
+    "corrected": "Put right",
+    "resent": "Sent again",
+    "rerun": "Run again",
+    "saved": "Saved",
+    "pinned": "Pinned",
+    "unpinned": "Unpinned",
+    "changed": "Changed",
+    "removed": "Removed",
+    "started": "The test run is starting",
+    "scheduled": "Scheduled",
+}
+
+
+class WorkQuery:
+    """The filters of the list, which are its address; an empty field does not filter."""
+
+    def __init__(
+        self,
+        state: Annotated[list[FollowUpState], Query()] = [],  # noqa: B006 - FastAPI copies it
+        caller: str = "",
+        overdue: bool = False,
+        before: Annotated[str, Query(max_length=40)] = "",
+    ) -> None:
+        self.states, self.caller = tuple(state), caller.strip()
+        self.overdue, self.before = overdue, before
+
+    @property
+    def tab(self) -> str:
+        """The tab that has these states, if one has."""
+        return next((name for name, one in TABS.items() if one == self.states), "")
+
+    @property
+    def is_one_list(self) -> bool:
+        return bool(self.states or self.overdue)
+
+
+@dataclass(frozen=True)
+class FollowUpPage:
+    """A part of a list, newest first; `rest` is the cursor of the next part, if there is one."""
+
+    items: list[FollowUp]
+    rest: str = ""
 
 
 def make_router(context: PageContext) -> APIRouter:
+    """Requests and promises, and the hands on them."""
     router = context.make_router("/followups")
-    change = [Depends(context.view.auth.require_change_access)]
     work = context.app.work
 
     @router.get("", response_class=HTMLResponse)
     def get_work(
-        request: Request,
-        shelf: Annotated[str, Query(max_length=40)] = "",
-        before: Annotated[str, Query(max_length=40)] = "",
+        request: Request, asked: Annotated[WorkQuery, Depends()]
     ) -> HTMLResponse:
-        if shelf in SHELVES:
-            shelves = {shelf: _read_shelf(work.followups, shelf, PAGE_ROWS, before)}
-        else:
-            shelf = ""
-            shelves = {
-                name: _read_shelf(work.followups, name, PREVIEW_ROWS)
-                for name in SHELVES
-            }
-        dead, names = work.deliveries.dead(), list(SHELVES)
+        """The list of one state, with counts of the others."""
+        lists = _list_work(context, asked)
+        rows = [row for part in lists.values() for row in part.items]
+        counts = context.store.count_followups(parse_caller(asked.caller or None))
+        tabs = [
+            (name, states, sum(counts.get(state, 0) for state in states))
+            for name, states in TABS.items()
+        ]
         return context.view.render_page(
-            request, "work.html", shelves=shelves, names=names, shelf=shelf, dead=dead
+            request,
+            "work.html",
+            asked=asked,
+            lists=lists,
+            tabs=tabs,
+            states_of=TABS,
+            counts=counts,
+            dead=work.deliveries.dead(MAX_DONE),
+            times=context.store.list_call_times({row.call_id for row in rows}),
+            today=_get_today(context).isoformat(),
         )
+
+    @router.get("/unclear", response_class=HTMLResponse)
+    def get_unclear(request: Request) -> HTMLResponse:
+        """Is this a request? One after the other, with the words beside it."""
+        rows = work.followups.page(limit=QUEUE_ROWS, state="unclear")[::-1]
+        return context.view.render_page(
+            request,
+            "unclear.html",
+            rows=rows,
+            count=context.store.count_followups().get("unclear", 0),
+            around=_read_around(context.app, rows[0]) if rows else [],
+            times=context.store.list_call_times({row.call_id for row in rows}),
+        )
+
+    _add_item_routes(router, context)
+    _add_decision_routes(router, context)
+    return router
+
+
+def _add_item_routes(router: APIRouter, context: PageContext) -> None:
+    """One request or promise: shown, dated, edited."""
+    work = context.app.work
 
     @router.get("/{followup_id}", response_class=HTMLResponse)
     def get_followup(request: Request, followup_id: str) -> HTMLResponse:
+        """One request with its words, its history and what was made of it."""
         row = work.followups.get(followup_id)
         chains = work.corrections.list_chains(row.agent_id, FOLLOWUPS, [row.key])
         newest = [chain[-1] for chain in chains]
@@ -66,45 +161,187 @@ def make_router(context: PageContext) -> APIRouter:
             is_removed=any(one.is_removal for one in newest),
             history=work.followups.history(followup_id),
             deliveries=work.deliveries.of_followup(followup_id),
-            name=context.find_name(row.caller),
+            times=context.store.list_call_times([row.call_id]),
+            today=_get_today(context).isoformat(),
         )
 
-    @router.post("/deliveries/resend", dependencies=change)
-    async def post_resend(key: Annotated[str, Form()]) -> RedirectResponse:
-        await run_in_threadpool(deliver.resend, work, key)
-        await run_in_threadpool(context.app.audit.record, WHO, "resent", key)
-        return RedirectResponse("/followups", 303)
+    @router.get("/{followup_id}/standing", response_class=HTMLResponse)
+    def get_standing(request: Request, followup_id: str) -> HTMLResponse:
+        """What became of it, alone; a message polls it until it is done."""
+        row = work.followups.get(followup_id)
+        return context.view.render_page(request, "parts/standing.html", row=row)
 
-    @router.post("/{followup_id}/{decision}", dependencies=change)
+
+def _add_decision_routes(router: APIRouter, context: PageContext) -> None:
+    """Decisions about one or many, and their undo."""
+    operate = [Depends(context.view.auth.require("operator"))]
+    app, work = context.app, context.app.work
+
+    @router.post("/deliveries/resend", dependencies=operate)
+    async def post_resend(
+        who: Who, key: Annotated[list[str], Form(max_length=MAX_DONE)]
+    ) -> RedirectResponse:
+        for one in key:
+            await run_in_threadpool(deliver.resend, work, one)
+            await run_in_threadpool(app.audit.record, who, "resent", one)
+        return context.answer_done("/followups", "resent")
+
+    @router.post("/decide", dependencies=operate)
     async def post_decision(
-        followup_id: str,
-        decision: Decision,
+        who: Who,
+        decision: Annotated[Decision, Form()],
+        of: Annotated[list[str], Form(max_length=MAX_DONE)] = [],  # noqa: B006 - FastAPI copies it
+        due: Annotated[str, Form(max_length=40)] = "",
         back: Annotated[str, Form()] = "/followups",
     ) -> RedirectResponse:
-        await run_in_threadpool(getattr(deliver, decision), work, followup_id, WHO)
-        to = back if back in ("/", "/followups") else f"/followups/{followup_id}"
-        return RedirectResponse(to, 303)
+        """One decision about one or many; what cannot be decided so is counted."""
+        decide = _get_decision(app, decision, who, due)
+        done, refused = await run_in_threadpool(_decide_all, decide, of)
+        deed = "corrected" if decision in _IN_CORRECTIONS else decision
+        return context.answer_done(back, deed, done, refused)
 
-    return router
+    @router.post("/{followup_id}/edit", dependencies=operate)
+    async def post_edit(
+        who: Who,
+        followup_id: str,
+        title: Annotated[str, Form(min_length=1, max_length=200)],
+        kind: Annotated[str, Form()] = "",
+        due: Annotated[str, Form(max_length=40)] = "",
+        person: Annotated[str, Form(max_length=200)] = "",
+    ) -> RedirectResponse:
+        """Corrects each field that was changed."""
+        new = {"request": title, "due": due, "kind": kind, "person": person}
+        edit = partial(_edit, app, followup_id, new, who)
+        made = await run_in_threadpool(edit)
+        return context.answer_done(f"/followups/{followup_id}", "corrected", made)
 
 
-@dataclass(frozen=True)
-class FollowUpPage:
-    """A part of a shelf, newest first; `rest` is the cursor of the next part, if there is one."""
+def _get_decision(
+    app: "App", decision: Decision, who: str, due: str
+) -> Callable[[str], str]:
+    """A function that decides about one follow-up; returns the id of what was made or changed."""
+    if decision == "approve":
+        return lambda of: deliver.approve(app.work, of, who, can_undo=True).id
+    if decision == "undo":
+        return lambda of: deliver.undo(app.work, of, who).id
+    if decision in ("reject", "retry"):
+        act = deliver.reject if decision == "reject" else deliver.retry
+        return lambda of: act(app.work, of, who).id
+    correct = app.corrections.correct
+    if decision == "due":
+        return lambda of: correct("due", of, due or None, who).id
+    if decision == "withdraw":
+        return lambda of: correct("request", of, None, who).id
+    return lambda of: correct("request", of, app.work.followups.get(of).title, who).id
 
-    items: list[FollowUp]
-    rest: str
+
+def _decide_all(
+    decide: Callable[[str], str], ids: Sequence[str]
+) -> tuple[list[str], int]:
+    """Each decision is a transaction of its own. A single one that fails says why."""
+    if len(ids) == 1:
+        return [decide(ids[0])], 0
+    done, refused = [], 0
+    for followup_id in dict.fromkeys(ids):
+        try:
+            done.append(decide(followup_id))
+        except AftercallError as error:
+            if error.retryable:
+                raise
+            refused += 1
+    return done, refused
 
 
-def _read_shelf(
-    followups: FollowUpStore, shelf: str, limit: int, before: str = ""
-) -> FollowUpPage:
-    found = [
-        item
-        for state in SHELVES[shelf]
-        for item in followups.page(limit=limit + 1, state=state, before=before or None)
-    ]
-    found.sort(key=lambda item: item.id, reverse=True)
-    return FollowUpPage(
-        found[:limit], found[limit - 1].id if len(found) > limit else ""
+def _edit(app: "App", followup_id: str, new: dict[str, str], who: str) -> list[str]:
+    """Corrects the fields that differ, each in a transaction of its own.
+
+    Returns the ids of the corrections. A field that is refused leaves those before it corrected.
+    """
+    made = []
+    what: Any
+    for what, column in FOLLOWUPS.items():
+        row = app.work.followups.get(followup_id)
+        value = " ".join(new[what].split()) or None
+        is_kind_of_promise = what == "kind" and row.kind == "promise"
+        if value != getattr(row, column) and not is_kind_of_promise:
+            made.append(app.corrections.correct(what, followup_id, value, who).id)
+    return made
+
+
+def _list_work(context: PageContext, asked: WorkQuery) -> dict[str, FollowUpPage]:
+    """One list if a state is asked for, else the first rows of every list with something open."""
+    caller = parse_caller(asked.caller or None)
+    read = partial(context.app.work.followups.page, caller=caller)
+
+    def read_page(states: Sequence[str], limit: int, **wanted: Any) -> FollowUpPage:
+        found = read(limit=limit + 1, state=states, **wanted)
+        rest = found[limit - 1].id if len(found) > limit else ""
+        return FollowUpPage(found[:limit], rest)
+
+    if asked.is_one_list:
+        states = asked.states or OVERDUE_STATES
+        wanted: dict[str, Any] = {"before": asked.before or None}
+        if asked.overdue:
+            wanted["due_before"] = _get_today(context)
+        name = "overdue" if asked.overdue else asked.tab or ", ".join(states)
+        return {name: read_page(states, PAGE_ROWS, **wanted)}
+    return {
+        name: read_page(states, PREVIEW_ROWS)
+        for name, states in TABS.items()
+        if name not in ENDED_TABS
+    }
+
+
+def _read_around(app: "App", row: FollowUp) -> list[Turn]:
+    """The turns it was read from, with those around them; none if the words are gone."""
+    call = app.store.get(row.call_id)
+    own = [seq for call_id, seq in row.turns if call_id == row.call_id]
+    if call.archive_name is None or not own:
+        return []
+    turns = app.archive.read(call.archive_name)[0].turns
+    first, last = max(0, min(own) - 1 - TURNS_AROUND), max(own) + TURNS_AROUND
+    return list(
+        redact_turns(turns[first:last], app.facts.list_confided_words(row.call_id))
     )
+
+
+def _get_today(context: PageContext) -> date:
+    """The day in the zone of the pages, by which a due day is overdue."""
+    return context.app.clock.now().astimezone(context.app.settings.zone).date()
+
+
+def describe_done(app: "App", done: Done) -> dict[str, Any]:
+    """The message about what a person has just done: to what, what was made, how to undo it."""
+    message = {
+        "sentence": SENTENCES.get(done.deed, "Done"),
+        "rows": [],
+        "corrections": [],
+        "refused": done.refused,
+        "undo": "",
+        "ids": done.ids,
+    }
+    if not done.ids:
+        return message
+    if done.deed == "corrected":
+        made = _find_all(app.corrections.store.get, done.ids)
+        message["corrections"] = [
+            correction_json(one) | {"row": app.work.followups.find(one.key)}
+            for one in made
+        ]
+        message["undo"] = "/corrections/undo" if made else ""
+    elif done.deed in ("approve", "reject", "retry", "undo"):
+        message["rows"] = _find_all(app.work.followups.get, done.ids)
+        if done.deed in ("approve", "reject"):
+            message["undo"] = "/followups/decide"
+    return message
+
+
+def _find_all(get: Callable[[str], Any], ids: Sequence[str]) -> list[Any]:
+    """Those that are still there."""
+    found = []
+    for each in ids:
+        try:
+            found.append(get(each))
+        except NotFound:
+            continue
+    return found

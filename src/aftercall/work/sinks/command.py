@@ -56,6 +56,8 @@ class CommandResult:
 
 
 class AgentSink:
+    """Hands a request to a program of the owner's, once a conversation."""
+
     name = "agent"
     leaves_machine = True
     can_repeat = False  # a command that was cut off may have acted
@@ -198,6 +200,8 @@ MAX_ANSWER_CHARS = 2000
 
 
 class McpSink:
+    """Hands a request to a tool of an MCP server."""
+
     name = "mcp"
     leaves_machine = True
     can_repeat = False  # a tool may do anything

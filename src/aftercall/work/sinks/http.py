@@ -10,7 +10,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote as quote_url
 
@@ -43,6 +43,8 @@ class HttpRequest:
     form: Mapping[str, str] | None = field(default=None, repr=False)
     json: Any = field(default=None, repr=False)
     query: Mapping[str, str] | None = field(default=None, repr=False)
+    tls_host: str | None = None
+    """The name in the certificate, where the URL has a checked address instead."""
 
 
 def send(
@@ -51,8 +53,13 @@ def send(
     transport: httpx2.BaseTransport | None = None,
     *,
     can_repeat: bool = True,
+    final_statuses: frozenset[int] | None = None,
 ) -> httpx2.Response:
-    """A successful answer. A missing answer says nothing about what the server did."""
+    """A successful answer. A missing answer says nothing about what the server did.
+
+    With `final_statuses`, every other answer is worth another attempt.
+    """
+    extensions = {"sni_hostname": request.tls_host} if request.tls_host else None
     try:
         with httpx2.Client(
             timeout=TIMEOUT_S,
@@ -68,6 +75,7 @@ def send(
                 data=request.form,
                 json=request.json,
                 params=request.query,
+                extensions=extensions,
             )
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.InvalidURL) as error:
         cause = describe_network_error(error)
@@ -80,6 +88,9 @@ def send(
             raise SinkUnavailable(f"{no_answer}; it is tried again") from None
         raise OutcomeUnknown(f"{no_answer}; check whether it was done") from None
     if not answer.is_success:
+        status = answer.status_code
+        if final_statuses is not None and status not in final_statuses:
+            raise SinkUnavailable(f"{sink}: answered {status}; it is tried again")
         raise _to_error(sink, answer, can_repeat)
     return answer
 
@@ -104,6 +115,8 @@ MAX_ANSWER_CHARS = 500
 
 
 class WebhookSink:
+    """Posts a request to the owner's address, signed."""
+
     name = "webhook"
     leaves_machine = True
     can_repeat = True
@@ -116,7 +129,7 @@ class WebhookSink:
     ) -> None:
         self._url = settings.url.get_secret_value() if settings.url else ""
         self._key = (
-            _read_secret(settings.secret.get_secret_value())
+            read_secret("webhook.secret", settings.secret.get_secret_value())
             if settings.secret
             else None
         )
@@ -135,34 +148,37 @@ class WebhookSink:
         }
         body = json.dumps(event).encode()
         headers = {"Content-Type": "application/json", "User-Agent": "aftercall"}
-        headers |= self._sign(work.key, int(now.timestamp()), body)
+        identity = f"msg_{work.key.replace(':', '_')}"
+        headers |= sign(self._key, identity, now, body)
         request = HttpRequest("POST", self._url, headers, content=body)
         answer = send(self.name, request, self._transport)
         return SinkReceipt(
             response=f"{answer.status_code} {answer.text[:MAX_ANSWER_CHARS]}".strip()
         )
 
-    def _sign(self, key: str, timestamp: int, body: bytes) -> dict[str, str]:
-        identity = f"msg_{key.replace(':', '_')}"
-        signed = {"webhook-id": identity, "webhook-timestamp": str(timestamp)}
-        if self._key is None:
-            return signed
-        digest = hmac.digest(
-            self._key, f"{identity}.{timestamp}.".encode() + body, "sha256"
-        )
-        return signed | {"webhook-signature": f"v1,{b64encode(digest).decode()}"}
+
+def sign(
+    key: bytes | None, identity: str, now: datetime, body: bytes
+) -> dict[str, str]:
+    """The headers of Standard Webhooks; without a key there is no signature."""
+    timestamp = int(now.timestamp())
+    signed = {"webhook-id": identity, "webhook-timestamp": str(timestamp)}
+    if key is None:
+        return signed
+    digest = hmac.digest(key, f"{identity}.{timestamp}.".encode() + body, "sha256")
+    return signed | {"webhook-signature": f"v1,{b64encode(digest).decode()}"}
 
 
-def _read_secret(secret: str) -> bytes:
+def read_secret(setting: str, secret: str) -> bytes:
     try:
         key = b64decode(secret.removeprefix(PREFIX), validate=True)
     except binascii.Error:
         raise ConfigError(
-            "webhook.secret: is not base64; Standard Webhooks write it as whsec_ and base64"
+            f"{setting}: is not base64; Standard Webhooks write it as whsec_ and base64"
         ) from None
     if len(key) < MIN_KEY_BYTES:
         raise ConfigError(
-            f"webhook.secret: holds {len(key)} bytes and needs {MIN_KEY_BYTES}; "
+            f"{setting}: holds {len(key)} bytes and needs {MIN_KEY_BYTES}; "
             "`openssl rand -base64 32` prints a good one"
         )
     return key
@@ -175,6 +191,8 @@ MAX_PAGES = 20
 
 
 class GitHubSink:
+    """Makes a GitHub issue once: it looks for its own mark before it writes."""
+
     name = "github"
     leaves_machine = True
     can_repeat = True

@@ -48,6 +48,8 @@ class MessageSender(Protocol):
 
 
 class TwilioMessages:
+    """Text messages by Twilio."""
+
     can_repeat = True
 
     def __init__(
@@ -86,6 +88,8 @@ class TwilioMessages:
 
 
 class TelnyxMessages:
+    """Text messages by Telnyx."""
+
     can_repeat = False  # Telnyx has no list of sent messages
 
     def __init__(
@@ -163,6 +167,8 @@ MAX_SUBJECT_CHARS = 200
 
 
 class EmailSink:
+    """Sends a request as an email."""
+
     name = "email"
     leaves_machine = True
     can_repeat = False  # SMTP cannot tell whether a message was accepted before

@@ -40,6 +40,8 @@ def make_sinks(settings: Settings, clock: Clock) -> dict[str, Sink]:
 
 
 class SinkRouter:
+    """Picks the sinks of a request by its kind."""
+
     def __init__(self, settings: Settings, sinks: Mapping[str, Sink]) -> None:
         self._sinks = sinks
         self._routes = settings.work.routes

@@ -32,6 +32,15 @@ CREATE TABLE answers (
     CONSTRAINT pk_answers PRIMARY KEY (key)
 );
 CREATE INDEX ix_answers_call ON answers (call_id);
+CREATE TABLE archive_chain (
+    n {number} NOT NULL, name TEXT NOT NULL, line TEXT NOT NULL, is_erased BOOLEAN NOT NULL,
+    stored {bytes}, is_uploaded BOOLEAN NOT NULL, etag TEXT, is_published BOOLEAN NOT NULL,
+    sealed_at {instant} NOT NULL,
+    CONSTRAINT pk_archive_chain PRIMARY KEY (n)
+);
+CREATE UNIQUE INDEX ix_archive_chain_name ON archive_chain (name, is_erased);
+CREATE INDEX ix_archive_chain_waiting ON archive_chain (n) WHERE stored IS NOT NULL;
+CREATE INDEX ix_archive_chain_unpublished ON archive_chain (n) WHERE NOT is_published;
 CREATE TABLE audit (
     n {serial} NOT NULL, at {instant} NOT NULL, who TEXT NOT NULL, deed TEXT NOT NULL,
     subject TEXT NOT NULL,
@@ -46,7 +55,7 @@ CREATE INDEX ix_briefings_due ON briefings (agent_id) WHERE body IS NULL;
 CREATE INDEX ix_briefings_shared ON briefings (agent_id, rests_on_all);
 CREATE TABLE browser_sessions (
     key TEXT NOT NULL, kind TEXT NOT NULL, credentials TEXT NOT NULL,
-    ends_at {instant} NOT NULL,
+    ends_at {instant} NOT NULL, user_id TEXT,
     CONSTRAINT pk_browser_sessions PRIMARY KEY (key)
 );
 CREATE TABLE calls (
@@ -65,7 +74,7 @@ CREATE INDEX ix_calls_caller ON calls (caller, started_at);
 CREATE INDEX ix_calls_conversation ON calls (conversation);
 CREATE INDEX ix_calls_due ON calls (postcall) WHERE postcall = 'due';
 CREATE UNIQUE INDEX ix_calls_source_sid ON calls (source, sid);
-CREATE INDEX ix_calls_started ON calls (started_at, id);
+CREATE INDEX ix_calls_started ON calls (started_at, id, ended_at, agent_id);
 CREATE INDEX ix_calls_unsealed ON calls (state) WHERE state <> 'sealed';
 CREATE INDEX ix_calls_whose ON calls (whose, started_at);
 CREATE TABLE corrections (
@@ -126,10 +135,15 @@ CREATE TABLE followups (
 );
 CREATE INDEX ix_followups_caller ON followups (caller, created_at);
 CREATE INDEX ix_followups_conversation ON followups (conversation);
+CREATE INDEX ix_followups_created ON followups (created_at, kind, state, agent_id);
 CREATE UNIQUE INDEX ix_followups_key ON followups (key);
 CREATE INDEX ix_followups_queued ON followups (queued) WHERE queued = 'due';
 CREATE INDEX ix_followups_reminder ON followups (remind_at) WHERE reminder = 'due';
 CREATE INDEX ix_followups_state ON followups (state, id);
+CREATE TABLE handovers (
+    call_id TEXT NOT NULL, until {instant} NOT NULL, notice TEXT NOT NULL, briefing TEXT,
+    CONSTRAINT pk_handovers PRIMARY KEY (call_id)
+);
 CREATE TABLE home_claim (
     "only" INTEGER NOT NULL, home_id TEXT NOT NULL, claimed_at {instant} NOT NULL,
     CONSTRAINT pk_home_claim PRIMARY KEY ("only")
@@ -175,6 +189,12 @@ CREATE TABLE upkeep (
     name TEXT NOT NULL, at {instant} NOT NULL, found JSON,
     CONSTRAINT pk_upkeep PRIMARY KEY (name)
 );
+CREATE TABLE users (
+    id TEXT NOT NULL, name TEXT NOT NULL, login TEXT NOT NULL, role TEXT NOT NULL,
+    password_hash TEXT, invited_at {instant} NOT NULL,
+    CONSTRAINT pk_users PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX ix_users_login ON users (login);
 CREATE TABLE call_topics (
     call_id TEXT NOT NULL, agent_id TEXT NOT NULL, caller TEXT NOT NULL,
     conversation TEXT NOT NULL, at {instant} NOT NULL, terms TEXT NOT NULL,
@@ -196,6 +216,16 @@ CREATE TABLE deliveries (
 CREATE INDEX ix_deliveries_conversation ON deliveries (conversation);
 CREATE INDEX ix_deliveries_followup ON deliveries (followup_id);
 CREATE INDEX ix_deliveries_state ON deliveries (state);
+CREATE TABLE events (
+    n {serial} NOT NULL, id {number}, type TEXT NOT NULL, subject TEXT NOT NULL,
+    call_id TEXT, agent_id TEXT NOT NULL, caller TEXT, at {instant} NOT NULL,
+    CONSTRAINT pk_events PRIMARY KEY (n)
+);
+CREATE INDEX ix_events_at ON events (at);
+CREATE INDEX ix_events_call ON events (call_id);
+CREATE INDEX ix_events_caller ON events (caller);
+CREATE UNIQUE INDEX ix_events_id ON events (id);
+CREATE INDEX ix_events_unpublished ON events (n) WHERE id IS NULL;
 CREATE TABLE extraction_log (
     call_id TEXT NOT NULL, extracted_at {instant} NOT NULL, reader TEXT NOT NULL,
     prompt_hash TEXT, facts_extracted INTEGER NOT NULL, facts_updated INTEGER NOT NULL,
@@ -239,7 +269,7 @@ CREATE TABLE recordings (
     id TEXT NOT NULL, call_id TEXT NOT NULL, carrier TEXT NOT NULL, sid TEXT NOT NULL,
     url TEXT, state TEXT NOT NULL, sha256 TEXT, bytes {number}, path TEXT,
     attempts INTEGER DEFAULT '0' NOT NULL, reason TEXT NOT NULL,
-    transcript TEXT DEFAULT 'none' NOT NULL, changed_at {instant} NOT NULL,
+    transcript TEXT DEFAULT 'none' NOT NULL, changed_at {instant} NOT NULL, etag TEXT,
     CONSTRAINT pk_recordings PRIMARY KEY (id),
     CONSTRAINT fk_recordings_call_id_calls FOREIGN KEY (call_id) REFERENCES calls (id)
 );
@@ -249,11 +279,20 @@ CREATE INDEX ix_recordings_due ON recordings (state) WHERE state = 'waiting';
 CREATE TABLE steps (
     call_id TEXT NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,
     attempts INTEGER DEFAULT '0' NOT NULL, result TEXT, changed_at {instant} NOT NULL,
-    trace JSON,
+    trace JSON, reader TEXT, cost FLOAT,
     CONSTRAINT pk_steps PRIMARY KEY (call_id, name),
     CONSTRAINT fk_steps_call_id_calls FOREIGN KEY (call_id) REFERENCES calls (id)
 );
 CREATE INDEX ix_steps_failed ON steps (changed_at) WHERE state = 'failed';
+CREATE INDEX ix_steps_open ON steps (call_id) WHERE state IN ('waiting', 'running');
+CREATE INDEX ix_steps_paid ON steps (changed_at, reader, cost) WHERE cost IS NOT NULL;
+CREATE TABLE answer_delays (
+    call_id TEXT NOT NULL, ms INTEGER NOT NULL, answers INTEGER NOT NULL, at {instant} NOT NULL,
+    agent_id TEXT NOT NULL,
+    CONSTRAINT pk_answer_delays PRIMARY KEY (call_id, ms),
+    CONSTRAINT fk_answer_delays_call_id_calls FOREIGN KEY (call_id) REFERENCES calls (id)
+);
+CREATE INDEX ix_answer_delays_at ON answer_delays (at, agent_id, ms, answers);
 """
 FTS_INSERT = """
 INSERT INTO passages_fts (rowid, shelf, terms, around)

@@ -1,0 +1,136 @@
+SCENARIO = "insurance_question"
+CAUSE = ""
+WHAT = ""
+
+import re
+
+_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_HOURS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_DIGITS = "zero|oh|one|two|three|four|five|six|seven|eight|nine"
+
+
+class Ear:
+    """What has been heard so far."""
+
+    def __init__(self):
+        self.name = self.dob = self.day = self.hour = self.phone = ""
+        self.all = ""
+
+    def hear(self, t, asked=""):
+        self.all += " " + t
+        m = re.findall(r"\b(%s)\b" % _DAYS, t, re.I)
+        if m:
+            self.day = m[-1].capitalize()
+        m = re.findall(r"\bat (%s|\d{1,2}(?::\d\d)?)\b" % _HOURS, t, re.I)
+        if m:
+            self.hour = m[-1].lower()
+        m = re.search(r"\b(?:%s)\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4}" % _MONTHS, t, re.I)
+        if m:
+            self.dob = m.group(0)
+        elif asked == "dob" and re.search(r"\d{4}|nineteen|two thousand|%s" % _MONTHS, t, re.I):
+            self.dob = t.strip(" .")
+        m = re.search(r"(?:\b(?:%s)\b[ ,.-]*){5,}|\d[\d ,.()-]{5,}\d" % _DIGITS, t, re.I)
+        if m and not re.search(_MONTHS, m.group(0)):
+            self.phone = m.group(0).strip(" ,.")
+        m = re.search(r"(?:[Nn]ame is|[Tt]his is|[Nn]ame's|I'm|I am|[Ii]t's|[Ii]t is)\s+([A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)+)", t)
+        if m and not self.name:
+            self.name = m.group(1)
+        elif asked == "name" and not self.name:
+            m = re.search(r"\b([A-Z][\w'-]+\s+[A-Z][\w'-]+)\b", t)
+            words = re.sub(r"[^\w' -]", " ", t).split()
+            if m:
+                self.name = m.group(1)
+            elif 1 < len(words) < 4 and not re.search(r"\b(yes|no|sorry|hello|what|please|thank|thanks|you|it)\b", t, re.I):
+                self.name = " ".join(w.capitalize() for w in words)
+        return t
+
+    @property
+    def first(self):
+        return self.name.split()[0] if self.name else ""
+
+    @property
+    def last(self):
+        return self.name.split()[-1] if self.name else ""
+
+
+def parting(t):
+    return bool(re.search(r"\b(bye|goodbye|that's all|that is all|that's it|that'll be all|that was all|nothing else|nothing more|"
+                          r"no,? thank|no thanks|have a (?:good|nice|great))", t, re.I))
+
+
+def thanks_only(t):
+    return "?" not in t and bool(re.search(r"\b(thanks|thank you|cheers)\b", t, re.I)) and len(t.split()) < 8
+
+
+def need(ear, field, ask, ask_again, side=None):
+    """Ask for a thing unless it is known; once more if the answer was unclear."""
+    for q in (ask, ask_again):
+        if getattr(ear, field):
+            return
+        t = yield q
+        ear.hear(t, field)
+        for _ in range(3):
+            answer = side(t) if side else None
+            if not answer or getattr(ear, field):
+                break
+            t = yield answer + " " + q
+            ear.hear(t, field)
+
+
+def wind_up(ear, first, again, bye, welcome="You're welcome. Anything else?", side=None):
+    """Say what was done, answer what is asked about it, part."""
+    t = yield first
+    for _ in range(8):
+        ear.hear(t)
+        if parting(t):
+            break
+        answer = side(t) if side else None
+        t = yield answer or (welcome if thanks_only(t) else again())
+    yield {"text": bye, "ends_call": True}
+
+
+def run(talk, nudge="Hello? Are you still there?"):
+    """Make a function of a conversation that is written as a generator."""
+    ear = Ear()
+    g = talk(ear)
+    on = []
+
+    def agent(text):
+        text = text or ""
+        try:
+            if not on:
+                on.append(1)
+                hello = next(g)
+                if not text.strip():
+                    return hello
+            elif not text.strip():
+                return nudge
+            return g.send(text)
+        except StopIteration:
+            return {"text": "Goodbye.", "ends_call": True}
+
+    return agent
+
+
+def make():
+    def talk(e):
+        t = e.hear((yield "Front desk, Lakeview Pediatrics and Family, Tomas here. What's on your mind?"))
+        ins = "Blue Harbor, you say? Yes indeed, we take Blue Harbor, it's one of the plans we're in network with. "
+        e.name = ""
+        if not e.day:
+            e.hear((yield ins + "What else can I do for you?"))
+            ins = ""
+        if not e.day and not re.search(r"book|appointment", e.all, re.I):
+            e.hear((yield "Happy to. Anything else I can help with?"))
+        yield from need(e, "day", "Sure thing. What day were you thinking?", "Pardon, what day?")
+        yield from need(e, "hour", "And the hour?", "Pardon, at what time?")
+        yield from need(e, "name", ins + f"{e.day} at {e.hour}, that slot's yours. What name goes on it?", "Pardon me, who's it for? Your full name?")
+        yield from need(e, "dob", f"Pleased to meet you, {e.first}. When's your birthday, year and all?", "Pardon, your date of birth once more?")
+
+        def side(t):
+            if re.search(r"insurance|blue harbor|plan", t, re.I):
+                return "Yes, we do take Blue Harbor."
+        yield from wind_up(e, f"And that's that: {e.name}, booked for {e.day} at {e.hour}. Bring your insurance card along, would you? Anything else?",
+                           lambda: f"I've got you down for {e.day} at {e.hour}.", "See you then. Bye!", side=side)
+    return run(talk)

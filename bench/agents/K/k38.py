@@ -1,0 +1,129 @@
+SCENARIO = "edge_topic_detour"
+CAUSE = ""
+WHAT = ""
+
+import re
+
+_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_HOURS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_DIGITS = "zero|oh|one|two|three|four|five|six|seven|eight|nine"
+
+
+class Ear:
+    """What has been heard so far."""
+
+    def __init__(self):
+        self.name = self.dob = self.day = self.hour = self.phone = ""
+        self.all = ""
+
+    def hear(self, t, asked=""):
+        self.all += " " + t
+        m = re.findall(r"\b(%s)\b" % _DAYS, t, re.I)
+        if m:
+            self.day = m[-1].capitalize()
+        m = re.findall(r"\bat (%s|\d{1,2}(?::\d\d)?)\b" % _HOURS, t, re.I)
+        if m:
+            self.hour = m[-1].lower()
+        m = re.search(r"\b(?:%s)\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4}" % _MONTHS, t, re.I)
+        if m:
+            self.dob = m.group(0)
+        elif asked == "dob" and re.search(r"\d{4}|nineteen|two thousand|%s" % _MONTHS, t, re.I):
+            self.dob = t.strip(" .")
+        m = re.search(r"(?:\b(?:%s)\b[ ,.-]*){5,}|\d[\d ,.()-]{5,}\d" % _DIGITS, t, re.I)
+        if m and not re.search(_MONTHS, m.group(0)):
+            self.phone = m.group(0).strip(" ,.")
+        m = re.search(r"(?:[Nn]ame is|[Tt]his is|[Nn]ame's|I'm|I am|[Ii]t's|[Ii]t is)\s+([A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)+)", t)
+        if m and not self.name:
+            self.name = m.group(1)
+        elif asked == "name" and not self.name:
+            m = re.search(r"\b([A-Z][\w'-]+\s+[A-Z][\w'-]+)\b", t)
+            words = re.sub(r"[^\w' -]", " ", t).split()
+            if m:
+                self.name = m.group(1)
+            elif 1 < len(words) < 4 and not re.search(r"\b(yes|no|sorry|hello|what|please|thank|thanks|you|it)\b", t, re.I):
+                self.name = " ".join(w.capitalize() for w in words)
+        return t
+
+    @property
+    def first(self):
+        return self.name.split()[0] if self.name else ""
+
+    @property
+    def last(self):
+        return self.name.split()[-1] if self.name else ""
+
+
+def parting(t):
+    return bool(re.search(r"\b(bye|goodbye|that's all|that is all|that's it|that'll be all|that was all|nothing else|nothing more|"
+                          r"no,? thank|no thanks|have a (?:good|nice|great))", t, re.I))
+
+
+def thanks_only(t):
+    return "?" not in t and bool(re.search(r"\b(thanks|thank you|cheers)\b", t, re.I)) and len(t.split()) < 8
+
+
+def need(ear, field, ask, ask_again, side=None):
+    """Ask for a thing unless it is known; once more if the answer was unclear."""
+    for q in (ask, ask_again):
+        if getattr(ear, field):
+            return
+        t = yield q
+        ear.hear(t, field)
+        for _ in range(3):
+            answer = side(t) if side else None
+            if not answer or getattr(ear, field):
+                break
+            t = yield answer + " " + q
+            ear.hear(t, field)
+
+
+def wind_up(ear, first, again, bye, welcome="You're welcome. Anything else?", side=None):
+    """Say what was done, answer what is asked about it, part."""
+    t = yield first
+    for _ in range(8):
+        ear.hear(t)
+        if parting(t):
+            break
+        answer = side(t) if side else None
+        t = yield answer or (welcome if thanks_only(t) else again())
+    yield {"text": bye, "ends_call": True}
+
+
+def run(talk, nudge="Hello? Are you still there?"):
+    """Make a function of a conversation that is written as a generator."""
+    ear = Ear()
+    g = talk(ear)
+    on = []
+
+    def agent(text):
+        text = text or ""
+        try:
+            if not on:
+                on.append(1)
+                hello = next(g)
+                if not text.strip():
+                    return hello
+            elif not text.strip():
+                return nudge
+            return g.send(text)
+        except StopIteration:
+            return {"text": "Goodbye.", "ends_call": True}
+
+    return agent
+
+
+def make():
+    def talk(e):
+        told = []
+
+        def side(t):
+            if re.search(r"are you open|your hours|opening", t, re.I):
+                told.append(1)
+                return "We're open eight to six, Monday through Friday."
+        t = e.hear((yield "Howdy, Lone Pine Family Medicine, this is Earl. What can I do for y'all?"))
+        yield from need(e, "day", "Sure can. What day were you looking at?", "What day was that, friend?", side)
+        yield from need(e, "name", f"{e.day} at {e.hour}, I can do that. I gotta have a name for the book, so who's this?", "Run that name by me again?", side)
+        yield from need(e, "dob", f"Alright, {e.first}. And on account of there being two with that name in the county, what's your date of birth?", "Almost there. I just need your date of birth to finish it up.", side)
+        yield from wind_up(e, f"Alrighty, you're booked, {e.day} at {e.hour}. Anything else I can do?", lambda: f"Yes, you're on the book for {e.day} at {e.hour}.", "Y'all take care now, bye.", "Don't mention it. Anything else?", side)
+    return run(talk)

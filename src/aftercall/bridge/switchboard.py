@@ -1,0 +1,286 @@
+"""Calls of carriers that listen and speak themselves, and ask over HTTP, one question a turn.
+
+Questions arrive twice and late; a repeated one gets the same answer. On Postgres each question may
+reach another process: it takes the call, reads what was said so far, and offers the call again
+when it has answered (`journal/handover.py`). A question about a call that is not live anywhere
+(the server was restarted in the middle of it) opens a new leg that continues the conversation.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+from aftercall.bridge import state
+from aftercall.bridge.caller_tracker import WRITE_TIMEOUT_S
+from aftercall.bridge.turn_call import NOT_WRITTEN_END, TurnCall, TurnCallParts
+from aftercall.clock import Clock, attempt
+from aftercall.engine.voice import AgentReply
+from aftercall.errors import AftercallError, CallElsewhere
+from aftercall.journal.handover import TakenCall
+from aftercall.journal.journal import Journal
+from aftercall.journal.replay import RESUMABLE_ENDS
+from aftercall.log import get_logger
+from aftercall.model.calls import SENDER, LiveCall
+
+IDLE_TIMEOUT_S = 600.0
+OFFER_S = 60.0
+"""So long after an answer the call waits for the caller's words, if its process dies."""
+TAKE_TIMEOUT_S = 6.0  # another process answers the turn before
+TAKE_INTERVAL_S = 0.05
+MAX_SILENT_TURNS = 3
+STILL_THERE = AgentReply(state.STILL_THERE)
+SAY_AGAIN = AgentReply("I'm sorry, could you say that again?")
+GOODBYE = AgentReply("Goodbye!", ends_call=True)
+SILENT_GOODBYE = AgentReply(state.SILENT_GOODBYE, ends_call=True)
+
+log = get_logger("bridge")
+
+
+@dataclass
+class PhoneLine:
+    """One call. `turn` is the number of the question that is open."""
+
+    call: TurnCall
+    last_used_s: float
+    turn: int = 0
+    silences: int = 0
+    last_reply: AgentReply = STILL_THERE
+    notice: str = ""
+    """The key of the notice that was answered last."""
+
+
+@dataclass(frozen=True)
+class SpokenReply:
+    """What the caller hears, and the number that their next words must carry."""
+
+    reply: AgentReply
+    turn: int
+
+
+MakeCall = Callable[[str], LiveCall]
+
+
+class Switchboard:
+    def __init__(self, parts: TurnCallParts, clock: Clock, source: str) -> None:
+        self._parts = parts
+        self._journal = parts.journal
+        self._handovers = parts.journal.handovers
+        self._clock = clock
+        self._source = source
+        self._lines: dict[str, PhoneLine] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def ring(self, sid: str, make_call: MakeCall) -> SpokenReply:
+        """A call begins. A ring that comes twice is answered once."""
+        await self._sweep()
+        try:
+            async with self._hold(sid) as line:
+                if line is not None:
+                    return SpokenReply(line.last_reply, line.turn)
+                return await self._open_line(sid, make_call)
+        except CallElsewhere:
+            return SpokenReply(STILL_THERE, 0)
+
+    def current_turn(self, sid: str) -> int | None:
+        """The number of the open question; None for a call that is unknown here."""
+        line = self._lines.get(sid)
+        return None if line is None else line.turn
+
+    async def answer_turn(
+        self,
+        sid: str,
+        turn: int | None,
+        text: str,
+        confidence: float | None,
+        make_call: MakeCall,
+        notice: str = "",
+    ) -> SpokenReply:
+        """The caller's answer to question `turn`, or to the open one. Silence is an answer.
+
+        Words that carry the key of the last `notice` are a repeat.
+        """
+        try:
+            async with self._hold(sid) as line:
+                if line is None:
+                    return await self._open_line(sid, make_call, text, confidence)
+                is_repeated = (
+                    turn not in (None, line.turn) or notice == line.notice != ""
+                )
+                if is_repeated or line.call.end_reason is not None:
+                    return SpokenReply(line.last_reply, line.turn)
+                line.turn += 1
+                line.notice = notice
+                reply = await self._answer(line, text, confidence)
+                return self._record_reply(line, reply)
+        except CallElsewhere:
+            return SpokenReply(SAY_AGAIN, turn or 0)
+
+    async def end(self, sid: str, reason: str) -> bool:
+        """The carrier reports that the call is over. A second report changes nothing.
+
+        False if another process may have the call.
+        """
+        if line := self._lines.get(sid):
+            await line.call.end(reason)
+            line.last_reply = GOODBYE
+        return line is not None and not self._handovers.is_shared
+
+    def forget(self, sid: str) -> None:
+        """Another process has the call now."""
+        self._lines.pop(sid, None)
+
+    @asynccontextmanager
+    async def _hold(self, sid: str) -> AsyncIterator[PhoneLine | None]:
+        """The line of a call, which is nobody else's until the turn is answered."""
+        async with self._locks.setdefault(sid, asyncio.Lock()):
+            is_shared = self._handovers.is_shared and not self._journal.outage.is_active
+            line = self._lines.get(sid)
+            try:
+                yield await self._take_line(sid, line) if is_shared else line
+            finally:
+                if is_shared:
+                    await self._offer(self._lines.get(sid))
+
+    async def _take_line(self, sid: str, known: PhoneLine | None) -> PhoneLine | None:
+        """Waits while another process answers the turn before."""
+        until_s = self._clock.monotonic() + TAKE_TIMEOUT_S
+        while True:
+            try:
+                taken = await asyncio.to_thread(self._handovers.take, self._source, sid)
+            except CallElsewhere:
+                if self._clock.monotonic() > until_s:
+                    raise
+                await self._clock.sleep(TAKE_INTERVAL_S)
+            except AftercallError as error:
+                log.warning("the database did not say who has a call", error=error.code)
+                return known
+            else:
+                break
+        if taken is None or (known and taken.row.owner == self._handovers.process):
+            return known
+        line = self._lines[sid] = await self._restore_line(taken)
+        return line
+
+    async def _restore_line(self, taken: TakenCall) -> PhoneLine:
+        """Each answer is one turn of the agent, after the greeting."""
+        live = taken.row.live
+        recorder = await asyncio.to_thread(self._journal.adopt, live)
+        call = TurnCall(self._parts, live)
+        turns = await call.restore(recorder)
+        line = PhoneLine(call, self._clock.monotonic(), notice=taken.notice or "")
+        for turn in turns:
+            if turn.speaker == "agent":
+                line.turn += 1
+                line.last_reply = AgentReply(turn.text)
+            is_prompt = turn.text == STILL_THERE.text
+            line.silences = line.silences + 1 if is_prompt else 0
+        line.turn = max(line.turn - 1, 0)
+        return line
+
+    async def _offer(self, line: PhoneLine | None) -> None:
+        """From here on the caller's next words may come to any process."""
+        if line is None or line.call.end_reason is not None:
+            return
+        call_id = line.call.call.id
+        offering = asyncio.to_thread(
+            self._handovers.offer, call_id, OFFER_S, line.notice
+        )
+        try:
+            reason = await attempt(self._clock, WRITE_TIMEOUT_S, offering)
+        except AftercallError as error:
+            log.warning(
+                "only this process can answer the caller",
+                call=call_id,
+                error=error.code,
+            )
+        else:
+            if reason is not None:
+                await line.call.end(reason)
+
+    async def _open_line(
+        self,
+        sid: str,
+        make_call: MakeCall,
+        text: str = "",
+        confidence: float | None = None,
+    ) -> SpokenReply:
+        """The first leg of a call, or another one where its process is gone."""
+        finding = asyncio.to_thread(self._handovers.find_last_leg, self._source, sid)
+        try:
+            last = await attempt(self._clock, WRITE_TIMEOUT_S, finding)
+        except AftercallError:  # the call begins without the database
+            last = None
+        if last is not None:
+            row, number = last
+            log.warning("a call continues that this process does not know")
+            if row.end_reason not in (None, *RESUMABLE_ENDS):
+                return SpokenReply(GOODBYE, 0)
+            make_leg = make_call(f"{sid}.{number + 1}")
+        else:
+            make_leg = make_call(sid)
+        call = TurnCall(self._parts, make_leg)
+        line = self._lines[sid] = PhoneLine(call, self._clock.monotonic())
+        reply = await call.start()
+        if call.end_reason == NOT_WRITTEN_END and self._handovers.is_shared:
+            # the same webhook may have come to another process, which was first
+            taken = await self._take_line(sid, None)
+            if taken is not None:
+                return SpokenReply(taken.last_reply, taken.turn)
+        if call.end_reason is None and text.strip():
+            reply = await call.answer(text, confidence)
+            line.turn += 1
+        return self._record_reply(line, reply)
+
+    async def _answer(
+        self, line: PhoneLine, text: str, confidence: float | None
+    ) -> AgentReply:
+        if text.strip():
+            line.silences = 0
+            return await line.call.answer(text, confidence)
+        line.silences += 1
+        is_gone = line.silences >= MAX_SILENT_TURNS
+        return await line.call.say(SILENT_GOODBYE if is_gone else STILL_THERE)
+
+    def _record_reply(self, line: PhoneLine, reply: AgentReply) -> SpokenReply:
+        line.last_reply, line.last_used_s = reply, self._clock.monotonic()
+        return SpokenReply(reply, line.turn)
+
+    async def _sweep(self) -> None:
+        """Ended calls stay for a while, for late repeats of their webhooks.
+
+        A call whose end was never reported is ended.
+        """
+        now_s = self._clock.monotonic()
+        for sid, line in list(self._lines.items()):
+            if now_s - line.last_used_s > IDLE_TIMEOUT_S:
+                await line.call.end("abandoned")
+                self._lines.pop(sid, None)
+
+
+class CallIntake:
+    """Whether the phone is answered. A process that is to stop lets its live calls finish."""
+
+    def __init__(self, journal: Journal, clock: Clock, finish_s: float) -> None:
+        """After `finish_s` the process does not wait for calls any longer."""
+        self._journal = journal
+        self._clock = clock
+        self._finish_s = finish_s
+        self._closed_s: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._closed_s is None
+
+    def close(self) -> None:
+        log.info("no new calls", live=len(self._journal.live_recorders))
+        self._closed_s = self._clock.monotonic()
+
+    def is_finished(self) -> bool:
+        """Whether the process may stop. An agent elsewhere goes on with its call in another leg."""
+        if self._closed_s is None:
+            return False
+        is_late = self._clock.monotonic() - self._closed_s >= self._finish_s
+        calls = [recorder.call for recorder in self._journal.live_recorders]
+        return is_late or all(SENDER in call.metadata for call in calls)

@@ -1,0 +1,169 @@
+"""Calls that any process may take: their stream, or the caller's next words, can come anywhere.
+
+On Postgres several processes answer the phone, and each request of a carrier reaches any of them.
+A call has one owner (`calls.owner`), which writes and seals it. While the owner waits for the
+carrier, the call has a row here, and the process that deletes the row becomes the owner. So a
+media socket opens once, and two processes never write the turns of one call. A call without a row
+is taken from a dead process only.
+
+On SQLite one process answers the phone, and nothing is written here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from sqlalchemy import and_, delete, or_, select, update
+
+from aftercall.clock import Clock
+from aftercall.db.connect import Database
+from aftercall.db.statements import upsert
+from aftercall.db.tables import calls, handovers
+from aftercall.errors import CallElsewhere
+from aftercall.journal.presence import Presence
+from aftercall.journal.store import CallRow, CallStore
+
+
+@dataclass(frozen=True)
+class TakenCall:
+    """A live call that belongs to this process now."""
+
+    row: CallRow
+    """As it was before: `row.owner` is the process that had it."""
+    briefing: str | None
+    """What its owner prepared for the stream."""
+    notice: str | None
+    """The key of the last notice that was answered."""
+
+
+class Handovers:
+    """Which calls any process may take, and who has taken them."""
+
+    def __init__(
+        self, database: Database, store: CallStore, presence: Presence, clock: Clock
+    ) -> None:
+        self.is_shared = database.dialect != "sqlite"
+        self.process = presence.process
+        self._database = database
+        self._store = store
+        self._presence = presence
+        self._clock = clock
+
+    def find_last_leg(self, source: str, sid: str) -> tuple[CallRow, int] | None:
+        """The newest call of a carrier's sid, and its number: later legs are `SID.2`, `SID.3`."""
+        row, number = self._store.find(source, sid), 1
+        if row is None:
+            return None
+        while later := self._store.find(source, f"{sid}.{number + 1}"):
+            row, number = later, number + 1
+        return row, number
+
+    def offer(self, call_id: str, seconds: float, notice: str = "") -> str | None:
+        """Any process may take the call. For so long, recovery leaves it alone if its owner dies.
+
+        Returns why the call is over, if another process was told so meanwhile.
+        """
+        until = self._clock.now() + timedelta(seconds=seconds)
+        row = {"until": until, "notice": notice, "briefing": None}
+        with self._database.write() as connection:
+            upsert(connection, handovers, {"call_id": call_id}, row)
+            query = select(calls.c.end_reason).where(calls.c.id == call_id)
+            return connection.execute(query).scalar()
+
+    def add_briefing(self, call_id: str, briefing: str) -> None:
+        """For the process that takes the call; one that has taken it already made its own."""
+        is_offered = handovers.c.call_id == call_id
+        with self._database.write() as connection:
+            connection.execute(
+                update(handovers).where(is_offered).values(briefing=briefing)
+            )
+
+    def take(
+        self, source: str, sid: str, *, is_stream: bool = False
+    ) -> TakenCall | None:
+        """Makes this process the owner. None for a call that is unknown or over.
+
+        A stream takes only a call that was offered. Raises CallElsewhere while another process
+        that is alive has the call.
+        """
+        found = self.find_last_leg(source, sid)
+        if found is None or found[0].state != "live":
+            return None
+        row = found[0]
+        with self._database.write() as connection:
+            offered = connection.execute(
+                delete(handovers)
+                .where(handovers.c.call_id == row.live.id)
+                .returning(handovers.c.briefing, handovers.c.notice)
+            ).first()
+            if offered is None:
+                self._refuse_held(row, is_stream=is_stream)
+            is_same = and_(calls.c.id == row.live.id, calls.c.owner == row.owner)
+            taken = connection.execute(
+                update(calls)
+                .where(is_same, calls.c.state == "live")
+                .values(owner=self.process)
+            )
+            if taken.rowcount != 1:
+                raise CallElsewhere(f"call {row.live.id} was taken meanwhile")
+        return TakenCall(row, *(offered or (None, None)))
+
+    def take_ended(self, source: str, sid: str, reason: str) -> CallRow | None:
+        """A call that is over, to be sealed here.
+
+        None if there is nothing to do: it is sealed, or its owner was told and seals it.
+        """
+        now = self._clock.now()
+        try:
+            taken = self.take(source, sid)
+        except CallElsewhere:
+            found = self.find_last_leg(source, sid)
+            call_id = found[0].live.id if found else ""
+            is_going_on = and_(
+                calls.c.id == call_id,
+                calls.c.state == "live",
+                calls.c.end_reason.is_(None),
+            )
+            with self._database.write() as connection:
+                connection.execute(
+                    update(calls)
+                    .where(is_going_on)
+                    .values(ended_at=now, end_reason=reason)
+                )
+            return None
+        if taken is None:
+            return None
+        return replace(
+            taken.row,
+            owner=self.process,
+            ended_at=taken.row.ended_at or now,
+            end_reason=taken.row.end_reason or reason,
+        )
+
+    def list_changes(self, call_ids: Sequence[str]) -> list[tuple[str, str | None]]:
+        """Of these calls, which others took (with None), and which are over, and why."""
+        is_taken = calls.c.owner != self.process
+        is_over = and_(calls.c.state == "live", calls.c.end_reason.is_not(None))
+        query = select(calls.c.id, calls.c.owner, calls.c.end_reason).where(
+            calls.c.id.in_(call_ids), or_(is_taken, is_over)
+        )
+        with self._database.read() as connection:
+            return [
+                (call_id, None if owner != self.process else reason)
+                for call_id, owner, reason in connection.execute(query)
+            ]
+
+    def list_offered(self, call_ids: Sequence[str]) -> set[str]:
+        """Of these calls, those that another process may take yet."""
+        query = select(handovers.c.call_id).where(
+            handovers.c.call_id.in_(call_ids), handovers.c.until > self._clock.now()
+        )
+        with self._database.read() as connection:
+            return set(connection.execute(query).scalars())
+
+    def _refuse_held(self, row: CallRow, *, is_stream: bool) -> None:
+        """Nobody offered the call: it is ours, or left by a dead process, or refused."""
+        is_ours = row.owner == self.process
+        is_held = not is_ours and self._presence.is_alive(row.owner, self._clock.now())
+        if is_stream or is_held:
+            raise CallElsewhere(f"call {row.live.id} is live in another process")

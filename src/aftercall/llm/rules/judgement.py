@@ -1,0 +1,237 @@
+"""The last word on each request: whether it is one, a part of another, and of which kind.
+
+Three small models look at a request when the whole call is known (`requests.json`,
+`request_parts.json` and `request_kinds.json`). `tools/train_reader.py` makes the same features
+when it trains them.
+"""
+
+import itertools
+from collections.abc import Iterable
+from typing import NamedTuple, cast
+
+from aftercall.english.text import Plain, normalise
+from aftercall.english.words import stems
+from aftercall.llm.rules.acts import Act
+from aftercall.llm.rules.clause_model import Labels, generalise, load_clause_model
+from aftercall.llm.rules.state import ACTED_ON, POINTERS, Item, RequestState
+from aftercall.model.reading import RequestKind
+
+YES = "yes"
+REQUESTED = 0.75  # how likely it must be one; told as a confidence of ACTED_ON
+PART = 0.15  # how likely it must be a part of the request before it
+SURE_OF_KIND = 0.42
+SURE_OF_OTHER = 0.6  # where the words of the title tell a kind
+PLAINEST = 0.9  # how sure a pattern must be to need no model …
+PLAINLY_ASKED = 0.85  # … and where the model knows too little
+MAX_FEATURED_WORDS = 40
+ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
+NAMED_KINDS: tuple[RequestKind, ...] = ("issue", "reminder")
+
+
+class RequestTalk(NamedTuple):
+    """A call as far as its requests are concerned."""
+
+    acts: list[Act]
+    state: RequestState
+
+
+def judge(talk: RequestTalk) -> RequestState:
+    """The state with what the models say of each open request."""
+    items = list(talk.state.items)
+    for index, item in enumerate(items):
+        if item.status == "open":
+            kinds = load_clause_model("request_kinds").weigh(
+                list_kind_features(talk, index)
+            )
+            sure = load_clause_model("requests").weigh(
+                list_request_features(talk, index)
+            )
+            items[index] = item._replace(
+                kind=_choose_kind(item, kinds),
+                confidence=_weigh(talk, item, sure[YES]),
+            )
+    for index, item in enumerate(items):
+        whole = find_whole(talk.state, index) if item.status == "open" else -1
+        if whole >= 0 and _is_part(talk, items, whole, index):
+            items[whole] = _join(items[whole], item)
+            items[index] = item._replace(status="part")
+    return talk.state._replace(items=tuple(items))
+
+
+def _is_part(talk: RequestTalk, items: list[Item], whole: int, index: int) -> bool:
+    """Not of what is no request, and not what is plainly asked for."""
+    first = items[whole]
+    is_plain = talk.state.items[index].confidence >= ASKED_APART
+    if first.status != "open" or first.confidence < ACTED_ON or is_plain:
+        return False
+    features = list_part_features(talk, whole, index)
+    return load_clause_model("request_parts").weigh(features)[YES] >= PART
+
+
+def _choose_kind(item: Item, kinds: Labels) -> RequestKind:
+    """The model's, where it is sure; else that of the words in the title.
+
+    Who says "open a bug" or "remind me" means it: no model overrules that.
+    """
+    if item.kind in NAMED_KINDS and not item.is_fault:
+        return item.kind
+    best = max(kinds, key=kinds.__getitem__)
+    least = SURE_OF_KIND if item.kind == "task" else SURE_OF_OTHER
+    return cast(RequestKind, best) if kinds[best] >= least else item.kind
+
+
+def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
+    """Where the agent's reply tells nothing, the model knows too little to rule a plain ask out."""
+    reply = _reply(talk.acts, item.turns[-1])
+    is_told = bool(stems(" ".join(plain.text for plain in reply)))
+    if item.confidence >= (PLAINEST if is_told else PLAINLY_ASKED):
+        sure = max(sure, REQUESTED)
+    if sure < REQUESTED:
+        return sure * ACTED_ON / REQUESTED
+    return ACTED_ON + (sure - REQUESTED) * (1 - ACTED_ON) / (1 - REQUESTED)
+
+
+def _join(whole: Item, part: Item) -> Item:
+    """A request with what was taken for another one and only says more of it."""
+    return whole._replace(
+        details=tuple(dict.fromkeys((*whole.details, part.title, *part.details))),
+        turns=tuple(sorted({*whole.turns, *part.turns})),
+        due=whole.due or part.due,
+        person=whole.person or part.person,
+    )
+
+
+def find_whole(state: RequestState, index: int) -> int:
+    """The request before, of which another may be a part; -1 for none."""
+    item = state.items[index]
+    asked = item.asked or item.turns[0]
+    earlier = [
+        at
+        for at, other in enumerate(state.items)
+        if other.status == "open" and (other.turns[0], at) < (item.turns[0], index)
+    ]
+    return max(
+        earlier,
+        key=lambda at: (min(state.items[at].turns[-1], asked), at),
+        default=-1,
+    )
+
+
+def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
+    """How near two requests are to each other."""
+    first, second = talk.state.items[whole], talk.state.items[index]
+    gap, title = second.turns[0] - first.turns[-1], _words(second.title)
+    sure, about = round(second.confidence * 5), stems(second.title)
+    asked = [act for act in talk.acts if act.seq < second.turns[0]]
+    asked = [act for act in asked if act.speaker == "agent"][-1:]
+    told = stems(asked[0].clause.text) if asked else frozenset()
+    return [
+        f"gap:{max(-1, min(gap, 4))}",
+        f"same:{first.turns[0] == second.turns[0]}",
+        f"shared:{min(len(stems(first.title) & about), 2)}",
+        f"shared_told:{min(len(first.about & about), 3)}",
+        f"shared_all:{min(len(first.about & second.about), 4)}",
+        f"kinds:{first.kind}:{second.kind}",
+        f"same_kind:{first.kind == second.kind}",
+        f"sure:{sure}",
+        f"sure:{sure}:{gap <= 0}",
+        f"first_sure:{round(first.confidence * 5)}",
+        f"faults:{first.is_fault}:{second.is_fault}",
+        f"points:{not POINTERS.isdisjoint(title)}",
+        f"length:{min(len(title), 10)}",
+        f"topic:{min(len(second.topic), 4)}",
+        f"due:{first.due is not None}:{second.due is not None}",
+        f"same_due:{first.due == second.due}",
+        f"persons:{first.person is not None}:{second.person is not None}",
+        f"turns:{min(len(first.turns), 4)}",
+        f"asked:{bool(asked and asked[0].clause.is_question)}",
+        f"asked_shared:{min(len(told & first.about), 2)}",
+        f"first1:{'_'.join(title[:1])}",
+        f"first2:{'_'.join(title[:2])}",
+        *(f"t:{word}" for word in title[:6]),
+        *(f"a:{word}" for act in asked for word in _words(act.clause.text)[:6]),
+    ]
+
+
+def list_kind_features(talk: RequestTalk, index: int) -> list[str]:
+    """Of the title, of what was said with it, and of who was called."""
+    item = talk.state.items[index]
+    title = _words(item.title)
+    asked = {item.asked or item.turns[0]}
+    said = [act.clause.plain for act in talk.acts if act.seq in asked]
+    reply = _reply(talk.acts, max(asked))
+    return [
+        f"rule:{item.kind}",
+        f"fault:{item.is_fault}",
+        f"due:{item.due is not None}",
+        f"person:{item.person is not None}",
+        f"first2:{'_'.join(title[:2])}",
+        *(f"t:{word}" for word in title),
+        *(f"b:{one}_{two}" for one, two in itertools.pairwise(title)),
+        *(f"s:{each}" for each in stems(item.title)),
+        *(f"d:{each}" for each in stems(" ".join(item.details))),
+        *(f"c:{word}" for word in _texts(said)),
+        *(f"r:{word}" for word in _texts(reply)),
+        *(f"o:{word}" for word in _opening(talk.acts)),
+    ]
+
+
+def list_request_features(talk: RequestTalk, index: int) -> list[str]:
+    """How plainly it was asked for, and what became of it."""
+    state, item = talk.state, talk.state.items[index]
+    start = item.asked or item.turns[0]
+    reply = _reply(talk.acts, start)
+    title = _words(item.title)
+    later = [act for act in talk.acts if act.speaker == "caller" and act.seq > start]
+    off = [act for act in later if act.kind in ("withdraw", "dont")]
+    told = {act.kind for act in talk.acts if act.seq == start}
+    return [
+        f"sure:{round(item.confidence * 10)}",
+        f"sure:{round(item.confidence * 5)}:{item.kind}",
+        f"kind:{item.kind}",
+        f"fault:{item.is_fault}:{round(item.confidence * 5)}",
+        f"turns:{min(len(item.turns), 4)}",
+        f"asked:{item.asked > 0}",
+        f"confirmed:{len(item.confirmed)}",
+        f"due:{item.due is not None}",
+        f"person:{item.person is not None}",
+        f"details:{min(len(item.details), 5)}",
+        f"topic:{min(len(item.topic), 5)}",
+        f"length:{min(len(title), 12)}",
+        f"place:{min(index, 3)}",
+        f"items:{min(len(state.items), 5)}",
+        f"off:{min(len(off), 2)}",
+        f"off_shared:{any(stems(act.clause.text) & item.topic for act in off)}",
+        f"closed:{sum(other.status != 'open' for other in state.items) > 0}",
+        f"turn:{min(start, 5)}",
+        f"first2:{'_'.join(title[:2])}",
+        f"first1:{'_'.join(title[:1])}",
+        *(f"told:{kind}" for kind in told),
+        *(f"t:{word}" for word in title),
+        *(f"b:{one}_{two}" for one, two in itertools.pairwise(title)),
+        *(f"r:{word}" for word in _texts(reply)),
+        f"reply:{'_'.join(_texts(reply)[:2])}",
+        f"reply_shared:{min(len(stems(' '.join(p.text for p in reply)) & item.about), 3)}",
+    ]
+
+
+def _words(text: str) -> list[str]:
+    words = [generalise(word.norm) for word in normalise(text).words]
+    return words[:MAX_FEATURED_WORDS]
+
+
+def _texts(clauses: Iterable[Plain]) -> list[str]:
+    words = [generalise(word.norm) for plain in clauses for word in plain.words]
+    return words[:MAX_FEATURED_WORDS]
+
+
+def _reply(acts: list[Act], seq: int) -> list[Plain]:
+    """What the agent said next."""
+    after = [act for act in acts if act.speaker == "agent" and act.seq > seq]
+    return [act.clause.plain for act in after if act.seq == after[0].seq]
+
+
+def _opening(acts: list[Act]) -> list[str]:
+    """What the agent said first: it often names the house."""
+    opened = [act for act in acts[:6] if act.speaker == "agent"]
+    return _texts(act.clause.plain for act in opened if act.seq == opened[0].seq)

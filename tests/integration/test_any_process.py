@@ -1,0 +1,233 @@
+"""Three processes on one Postgres: each request of a call may reach any of them."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import cast
+
+import httpx2
+import pytest
+from pydantic import SecretStr
+from sqlalchemy import QueuePool, select
+
+from aftercall.app import App
+from aftercall.clock import SystemClock
+from aftercall.db.tables import handovers
+from aftercall.journal.journal import recover
+from aftercall.lab.carrier import DeliveryFaults
+from aftercall.lab.twilio import EmulatedTwilio
+from aftercall.model.calls import LiveCall
+from aftercall.settings import Settings
+from aftercall.settings.providers import TwilioSettings
+from aftercall.settings.sections import BriefingSettings, DatabaseSettings
+from aftercall.testing import make_live_call
+from aftercall.web.server import make_server
+from opened_apps import OpenApp, crashed
+from telnyx_setup import EVENTS, PUBLIC, Line, reach, telnyx_settings, telnyx_town
+
+TOKEN = "twilio-token"
+CALLER = "+15550100"
+
+
+@pytest.fixture
+def fleet_settings(other_postgres: str, tmp_path: Path) -> Settings:
+    settings = Settings(
+        home=tmp_path / "home",
+        database=DatabaseSettings(url=other_postgres),
+        briefing=BriefingSettings(timeout_ms=10_000),
+        twilio=TwilioSettings(auth_token=SecretStr(TOKEN)),
+    )
+    return telnyx_settings(settings)
+
+
+@pytest.fixture
+def to_telnyx() -> Line:
+    return Line()
+
+
+@pytest.fixture
+def fleet(
+    fleet_settings: Settings, to_telnyx: Line, open_app: OpenApp
+) -> Sequence[App]:
+    return [reach(open_app(fleet_settings, SystemClock()), to_telnyx) for _ in range(3)]
+
+
+class Balancer(httpx2.AsyncBaseTransport):
+    """Sends each request to the next process."""
+
+    def __init__(self, fleet: Sequence[App]) -> None:
+        self._inner = cycle([httpx2.ASGITransport(make_server(app)) for app in fleet])
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        return await next(self._inner).handle_async_request(request)
+
+
+def read_sealed(app: App) -> tuple[list[tuple[str, str]], str]:
+    """The turns of the only call, and how it ended."""
+    (row,) = app.store.list_page(limit=5)
+    call, _ = app.archive.read(str(row.archive_name))
+    return [(turn.speaker, turn.text) for turn in call.turns], call.end_reason
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not is_so():
+            await asyncio.sleep(0.02)
+
+
+async def test_each_turn_of_a_call_is_answered_by_another_process(
+    fleet: Sequence[App],
+) -> None:
+    async with EmulatedTwilio(TOKEN, transport=Balancer(fleet)) as twilio:
+        call = await twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER)
+        await twilio.say(call, "This is Anna. Please call the plumber.")
+        await twilio.stay_silent(call)
+        await twilio.say(call, "And remind me to water the plants.")
+        await twilio.say(call, "No.")
+    assert call.is_over
+    assert call.heard[0] == fleet[0].settings.receptionist.greeting
+    assert "call the plumber" in call.heard[1]
+    assert call.heard[2] == "Are you still there?"
+    assert "water the plants" in call.heard[3]
+    assert "plumber" not in call.heard[3]
+    assert "Anna" in call.heard[4]
+    await until(lambda: fleet[0].store.list_unsealed() == [])
+    turns, reason = read_sealed(fleet[0])
+    assert [text for speaker, text in turns if speaker == "agent"] == call.heard
+    assert [text for speaker, text in turns if speaker == "caller"] == [
+        "This is Anna. Please call the plumber.",
+        "And remind me to water the plants.",
+        "No.",
+    ]
+    assert reason == "agent_hung_up"
+
+
+async def test_a_turn_that_comes_again_elsewhere_gets_the_same_answer(
+    fleet: Sequence[App],
+) -> None:
+    async with EmulatedTwilio(TOKEN, transport=Balancer(fleet)) as twilio:
+        call = await twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER)
+        again = await twilio.post(call, f"{PUBLIC}/twilio/voice", {})
+        assert call.heard[0] in again.text.replace("&apos;", "'")
+        answer_url = call.answer_url
+        await twilio.say(call, "Please call the plumber.")
+        said = {"SpeechResult": "Please call the plumber."}
+        for _ in fleet:
+            again = await twilio.post(call, answer_url, said)
+            assert "call the plumber" in again.text
+    (row,) = fleet[0].store.list_unsealed()
+    assert len(fleet[0].store.list_entries(row.live.id)) == 3
+
+
+async def test_the_end_of_a_call_is_stored_where_it_is_reported(
+    fleet: Sequence[App],
+) -> None:
+    first, _, third = fleet
+    async with EmulatedTwilio(TOKEN, transport=Balancer(fleet)) as twilio:
+        call = await twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER)
+        await twilio.say(call, "Please call the plumber.")
+        status = {"CallStatus": "completed"}
+        await twilio.post(call, f"{PUBLIC}/twilio/status", status)
+    turns, reason = read_sealed(third)
+    assert (len(turns), reason) == (3, "caller_hung_up")
+    await first.phone.follow_handovers()
+    assert first.journal.live_recorders == []
+
+
+async def test_telnyx_events_that_come_twice_to_different_processes_count_once(
+    fleet: Sequence[App], to_telnyx: Line
+) -> None:
+    twice = DeliveryFaults(duplicated_kinds=frozenset({"*"}))
+    async with telnyx_town(fleet[0], to_telnyx, habits=twice) as town:
+        town.to_agent.inner = Balancer(fleet)
+        call = await town.lab.ring(EVENTS, caller=CALLER)
+        await town.lab.say(call, "Please call the plumber.")
+        await town.lab.say(call, "And remind me to water the plants.")
+        await town.lab.hang_up(call)
+        await until(lambda: fleet[0].store.list_unsealed() == [])
+        for app in fleet[1:]:
+            await app.phone.close()
+    turns, reason = read_sealed(fleet[0])
+    assert [text for speaker, text in turns if speaker == "agent"] == call.heard
+    assert [text for speaker, text in turns if speaker == "caller"] == [
+        "Please call the plumber.",
+        "And remind me to water the plants.",
+    ]
+    assert reason == "caller_hung_up"
+
+
+async def test_a_stream_takes_its_call_wherever_it_comes_and_once(
+    fleet: Sequence[App],
+) -> None:
+    first, second, third = (app.phone.pending_calls for app in fleet)
+    live = make_live_call(source="twilio", started_at=fleet[0].clock.now())
+    token = await first.register(live)
+    other = await third.register(make_again(live))  # the webhook comes twice
+    taken = await second.claim("twilio", live.sid, token, "MZ1")
+    assert taken is not None
+    assert (taken.call.id, taken.call.caller) == (live.id, live.caller)
+    assert (await taken.briefing_task)[1].greeting
+    for calls, brought in ((first, token), (third, token), (third, other)):
+        assert await calls.claim("twilio", live.sid, brought, "MZ2") is None
+    await fleet[0].phone.follow_handovers()
+    assert fleet[0].journal.live_recorders == []
+    await fleet[2].phone.end_call("twilio", live.sid, "caller_hung_up")
+    assert taken.end_reason is None
+    await fleet[1].phone.follow_handovers()
+    assert taken.end_reason == "caller_hung_up"
+
+
+def make_again(live: LiveCall) -> LiveCall:
+    return live.model_copy(update={"id": make_live_call().id})
+
+
+def is_briefed(app: App, live: LiveCall) -> bool:
+    """Whether the briefing that its process prepared is there for others."""
+    query = select(handovers.c.briefing).where(handovers.c.call_id == live.id)
+    with app.database.read() as connection:
+        return connection.execute(query).scalar() is not None
+
+
+async def test_an_announced_call_outlives_its_process_until_its_token_expires(
+    fleet_settings: Settings, fleet: Sequence[App]
+) -> None:
+    live = make_live_call(source="twilio", started_at=fleet[0].clock.now())
+    with crashed(fleet[0]) as doomed:
+        token = await doomed.phone.pending_calls.register(live)
+        pool = cast(QueuePool, doomed.database.engine.pool)
+        await until(lambda: is_briefed(fleet[1], live) and not pool.checkedout())
+        doomed.phone.pending_calls.forget(live)
+    assert recover(fleet[1].journal).sealed == ()
+    calls = fleet[1].phone.pending_calls
+    taken = await calls.claim("twilio", live.sid, token, "MZ1")
+    assert taken is not None
+    await fleet[1].journal.seal(taken.recorder, end_reason="agent_hung_up")
+    assert read_sealed(fleet[2]) == ([], "agent_hung_up")
+
+
+async def test_a_process_that_stops_takes_no_new_call_and_answers_the_old_ones(
+    fleet: Sequence[App], to_telnyx: Line
+) -> None:
+    app = fleet[0]
+    one = Balancer([app])
+    async with (
+        EmulatedTwilio(TOKEN, transport=one) as twilio,
+        telnyx_town(app, to_telnyx) as town,
+        httpx2.AsyncClient(transport=one, base_url=PUBLIC) as http,
+    ):
+        town.to_agent.inner = one
+        call = await twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER)
+        assert (await http.get("/readyz")).status_code == 200
+        app.phone.intake.close()
+        assert (await http.get("/readyz")).status_code == 503
+        refused = await twilio.ring(f"{PUBLIC}/twilio/voice", caller="+15550107")
+        assert (refused.state, refused.heard) == ("busy", [])
+        ringing = await town.lab.ring(EVENTS, caller="+15550108")
+        assert set(ringing.failed_statuses) == {503}
+        await twilio.say(call, "Please call the plumber.")
+        assert "call the plumber" in call.heard[-1]
+        assert not app.phone.intake.is_finished()
+        await twilio.say(call, "That's all, bye.")
+        await until(app.phone.intake.is_finished)
+    assert len(app.store.list_page(limit=5)) == 1

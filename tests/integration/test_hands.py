@@ -1,0 +1,200 @@
+"""Decisions on the pages: for one or many, with a message, a link to what was made, and undo."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import httpx2
+import pytest
+from fastapi.testclient import TestClient
+
+from aftercall.app import App
+from aftercall.db.corrections import Correction
+from aftercall.errors import NotWaiting
+from aftercall.model.followups import FollowUp
+from aftercall.testing import VirtualClock, make_call
+from aftercall.work import deliver
+from aftercall.work.store import FollowUpTransition
+from api_client import csrf_of, make_client
+from followup_work import RecordingSink, attempt, hold_requests, with_sink
+
+CALLER = "+15550142"
+
+
+@pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    """SQLite only; contract tests hold the stores to both databases."""
+    return f"sqlite:///{tmp_path / 'home' / 'aftercall.db'}"
+
+
+@pytest.fixture
+def client(app: App) -> TestClient:
+    return make_client(app, follow_redirects=False)
+
+
+def decide(
+    client: TestClient, decision: str, ids: Sequence[str], **fields: str
+) -> httpx2.Response:
+    form = {"csrf": csrf_of(client.get("/followups").text), "decision": decision}
+    return client.post("/followups/decide", data=form | {"of": list(ids)} | fields)
+
+
+def test_many_are_approved_at_once_and_one_of_them_is_undone(
+    app: App, client: TestClient, clock: VirtualClock
+) -> None:
+    plumber, painter, baker = hold_requests(app, "plumber", "painter", "baker")
+    answer = decide(client, "approve", [plumber.id, painter.id, "none"])
+    assert answer.headers["location"] == "/followups"
+    page = client.get("/followups").text
+    assert "Approved: 2." in page
+    assert "1 could not be" in page
+    assert "Undo" in page
+    assert "Approved: 2." not in client.get("/followups").text
+    assert decide(client, "undo", [painter.id]).status_code == 303
+    undone = app.work.followups.get(painter.id)
+    assert (undone.state, undone.reason) == ("held", painter.reason)
+    undo_s = timedelta(seconds=app.settings.work.undo_s)
+    assert app.work.followups.queued(clock.now() - undo_s) == []
+    clock.move(undo_s.total_seconds())
+    due = app.work.followups.queued(clock.now() - undo_s)
+    assert [row.id for row in due] == [plumber.id]
+    assert app.work.followups.get(baker.id).state == "held"
+
+
+def test_the_message_links_to_what_was_made(app: App, client: TestClient) -> None:
+    (row,) = hold_requests(app, "plumber")
+    sink = RecordingSink("tasks")
+    decide(client, "approve", [row.id])
+    attempt(with_sink(app, sink), row.id)
+    link = f'href="{app.work.followups.get(row.id).link}"'
+    assert link in client.get("/followups").text
+    standing = client.get(f"/followups/{row.id}/standing").text
+    assert link in standing
+    assert "hx-trigger" not in standing
+
+
+def test_what_was_carried_out_is_not_undone(app: App, client: TestClient) -> None:
+    (row,) = hold_requests(app, "plumber")
+    decide(client, "approve", [row.id])
+    attempt(with_sink(app, RecordingSink("tasks")), row.id)
+    assert decide(client, "undo", [row.id]).status_code == 409
+    assert app.work.followups.get(row.id).state == "done"
+
+
+def test_an_approval_by_a_program_is_carried_out_at_once(
+    app: App, client: TestClient, clock: VirtualClock
+) -> None:
+    (row,) = hold_requests(app, "plumber")
+    client.post(f"/api/followups/{row.id}/approve")
+    far = clock.now() - timedelta(days=1)
+    assert [one.id for one in app.work.followups.queued(far)] == [row.id]
+    with pytest.raises(NotWaiting):
+        deliver.undo(app.work, row.id, "me")
+
+
+def test_a_rejection_is_undone_to_what_it_was(app: App, client: TestClient) -> None:
+    (row,) = hold_requests(app, "plumber")
+    decide(client, "reject", [row.id])
+    assert "Rejected or settled." in client.get("/").text
+    decide(client, "undo", [row.id])
+    assert app.work.followups.get(row.id).state == "held"
+    assert [entry.deed for entry in app.audit.list_recent()] == ["undone", "rejected"]
+
+
+def test_a_request_taken_back_while_it_starts_is_not_delivered(app: App) -> None:
+    (row,) = hold_requests(app, "plumber")
+    sink = RecordingSink("tasks")
+    desk = with_sink(app, sink)
+    deliver.approve(desk, row.id, "me", can_undo=True)
+    stale = desk.followups.get(row.id)
+
+    class LateFollowUps:
+        """Shows the row as it was before it was taken back."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(app.work.followups, name)
+
+        def get(self, followup_id: str) -> FollowUp:
+            return stale
+
+    deliver.undo(desk, row.id, "me")
+    late = replace(desk, followups=LateFollowUps())  # type: ignore[arg-type]
+    deliver.deliver_request(late, row.id)
+    assert sink.effects == []
+    assert app.work.followups.get(row.id).state == "held"
+
+
+def test_due_days_are_set_for_many_and_overdue_ones_are_marked(
+    app: App, client: TestClient
+) -> None:
+    rows = hold_requests(app, "plumber", "painter")
+    decide(client, "due", [row.id for row in rows], due="2026-01-02")
+    page = client.get("/followups?overdue=1").text
+    assert page.count(">overdue</span>") == 2
+    assert "Put right" in page
+    undo = {"csrf": csrf_of(page), "of": [one.id for one in list_corrections(app)]}
+    assert client.post("/corrections/undo", data=undo).status_code == 303
+    assert [app.work.followups.get(row.id).due for row in rows] == [
+        row.due for row in rows
+    ]
+
+
+def list_corrections(app: App) -> list[Correction]:
+    return app.corrections.store.page(limit=50)
+
+
+def test_one_form_corrects_every_field_that_was_changed(
+    app: App, client: TestClient
+) -> None:
+    (row,) = hold_requests(app, "plumber")
+    form = {
+        "csrf": csrf_of(client.get(f"/followups/{row.id}").text),
+        "title": "Call the plumber about the tap",
+        "kind": row.request_kind,
+        "due": row.due or "",
+        "person": "Sam",
+    }
+    client.post(f"/followups/{row.id}/edit", data=form)
+    made = app.corrections.store.page(limit=9)
+    assert {one.what for one in made} == {"request", "person"}
+    assert "Sam" in client.get(f"/followups/{row.id}").text
+
+
+def test_an_unclear_reading_is_answered_beside_its_words(
+    app: App, client: TestClient
+) -> None:
+    first, second = hold_requests(app, "plumber", "painter")
+    for row in (first, second):
+        app.work.followups.change_state(
+            row.id,
+            FollowUpTransition("unclear", "test"),
+            app.clock.now(),
+            only_from=("held",),
+        )
+    page = client.get("/followups/unclear").text
+    assert "2 to answer" in page
+    assert "Please call the plumber by Friday." in page
+    assert 'data-key="y"' in page
+    assert 'data-key="n"' in page
+    back = "/followups/unclear"
+    assert decide(client, "yes", [first.id], back=back).headers["location"] == back
+    assert decide(client, "withdraw", [second.id], back=back).status_code == 303
+    assert app.work.followups.get(first.id).state == "held"
+    assert app.work.followups.get(second.id).state == "withdrawn"
+    assert "The reader was sure" in client.get(back).text
+
+
+def test_the_tabs_count_and_their_addresses_filter(
+    app: App, client: TestClient
+) -> None:
+    hold_requests(app, *(f"number {number}" for number in range(17)))
+    page = client.get("/followups").text
+    assert 'href="/followups?state=held">waiting for you <small>17</small>' in page
+    assert page.count('<li class="item pick"') == 15
+    assert "All of “waiting for you”" in page
+    assert client.get("/followups?state=held").text.count('<li class="item pick"') == 17
+    assert "Nothing here" in client.get("/followups?state=failed&state=broken").text
+    assert client.get("/followups?state=nonsense").status_code == 422
+    started = make_call(caller=CALLER).started_at
+    assert f"{started:%H:%M}</a>" in page
