@@ -7,15 +7,18 @@ from pathlib import Path
 
 from aftercall import faults
 from aftercall.app import build
+from aftercall.privacy import retention
 from aftercall.privacy.retention import start_retention
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from waiting import until
 
+retention.POLL_INTERVAL_S = 0.2  # nobody waits for it but the test
+
 
 def settings_for(home: str, database_url: str) -> Settings:
-    retention = {
+    rules = {
         "transcripts_days": 1,
         "facts_days": 1,
         "action": {"transcripts": "archive", "facts": "archive"},
@@ -24,7 +27,7 @@ def settings_for(home: str, database_url: str) -> Settings:
         {
             "home": Path(home),
             "database": DatabaseSettings(url=database_url),
-            "retention": retention,
+            "retention": rules,
         }
     )
 
