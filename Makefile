@@ -50,7 +50,7 @@ livekit: $(FRAMEWORKS_READY) ## a LiveKit agent that remembers its caller, no ac
 
 test: $(DEV_READY) $(FRAMEWORKS_READY) ## the whole suite, on SQLite and on a real Postgres
 	@$(BIN)/python tools/chromium.py
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest -n 4 --dist worksteal || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 	$(FRAMEWORKS)/bin/python -m pytest -c tests/frameworks/pytest.ini tests/frameworks
 	$(FRAMEWORKS)/bin/python -m pytest -c tests/frameworks/pytest.ini tests/integration/test_hosted_sdks.py -k "retells or vapis_client"
 
