@@ -100,6 +100,8 @@ class ClientCall:
         self._failure: CallRefused | None = None
         self._delivering: asyncio.Task[None] | None = None
         self._saving = asyncio.Lock()
+        self._spool_timer: asyncio.TimerHandle | None = None
+        self._spooling: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._started = asyncio.Event()
         self.info = dict(info)
@@ -150,16 +152,7 @@ class ClientCall:
         confidence: float | None = None,
     ) -> None:
         """Returns when the turn is on disk, here or there. `at` is in epoch seconds."""
-        if speaker not in ("caller", "agent"):
-            raise ValueError("speaker: is not caller or agent")
-        if len(text) > MAX_TURN_CHARS:
-            raise ValueError(f"text: is longer than {MAX_TURN_CHARS:,} characters")
-        if confidence is not None and not 0 <= confidence <= 1:
-            raise ValueError("confidence: is not between 0 and 1")
-        fields = {"speaker": speaker, "text": _clean(text), "at": at or time.time()}
-        if confidence is not None:
-            fields["confidence"] = confidence
-        await self._store("turns", fields)
+        await self._store("turns", make_turn(speaker, text, at, confidence))
 
     async def event(
         self,
@@ -169,10 +162,19 @@ class ClientCall:
         at: float | None = None,
     ) -> None:
         """Something besides speech: a tool used, or `barge_in` with the words `heard`."""
-        if not _KIND.fullmatch(kind) or kind.startswith(RESERVED_KINDS):
-            raise ValueError("kind: is not a name like tool.used, or is Aftercall's")
-        fields = {"kind": kind, "data": _to_plain(data or {}), "at": at or time.time()}
-        await self._store("events", fields)
+        await self._store("events", make_event(kind, data or {}, at))
+
+    def post(self, op: str, fields: dict[str, Any]) -> None:
+        """Queues a turn or an event and returns at once. It is on disk about a second later.
+
+        One timer watches over all that is posted: the server mostly answers before it ends.
+        """
+        self._check_open()
+        self._add(op, fields)
+        if self._spool_timer is None:
+            wait_s = ANSWER_TIMEOUT_S if self._client.is_connected else 0.0
+            loop = asyncio.get_running_loop()
+            self._spool_timer = loop.call_later(wait_s, self._spool_posted)
 
     async def take_request(
         self,
@@ -223,6 +225,9 @@ class ClientCall:
         for item in self._items:
             if item.stored is not None and not item.stored.done():
                 item.stored.set_result(None)
+        if self._spool_timer is not None:
+            self._spool_timer.cancel()
+            self._spool_posted()
         self._wake.set()
 
     def stop(self) -> None:
@@ -253,11 +258,9 @@ class ClientCall:
         self, op: str, fields: dict[str, Any], timeout_s: float = ANSWER_TIMEOUT_S
     ) -> str:
         """Returns when it is on disk: what the server answered, or nothing from the spool."""
-        if self._failure is not None:
-            raise self._failure
-        if self._end is not None or self._file is None:
-            raise CallRefused(ENDED, "the call has ended")
-        stored = self._add(op, fields)
+        self._check_open()
+        item = self._add(op, fields)
+        stored = item.stored = asyncio.get_running_loop().create_future()
         answer: str | None = None
         if self._client.is_connected:
             with suppress(TimeoutError):
@@ -267,20 +270,37 @@ class ClientCall:
             await self._save_unsent()
         return answer or ""
 
-    def _add(self, op: str, fields: dict[str, Any]) -> "asyncio.Future[str | None]":
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._end is not None or self._file is None:
+            raise CallRefused(ENDED, "the call has ended")
+
+    def _add(self, op: str, fields: dict[str, Any]) -> UnsentItem:
         if op == "turns":
             self._turns += 1
         elif op in ("events", "tool"):
             self._events += 1
         seq = self._turns if op == "turns" else self._events
-        stored: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        item = UnsentItem(op, seq, fields, stored=stored)
+        item = UnsentItem(op, seq, fields)
         if op == "end":
             self._end = item
         self._items.append(item)
         self.drained.clear()
         self._wake.set()
-        return stored
+        return item
+
+    def _spool_posted(self) -> None:
+        self._spool_timer = None
+        if any(not item.is_spooled for item in self._items):
+            self._spooling = asyncio.create_task(self._try_saving())
+
+    async def _try_saving(self) -> None:
+        """Nobody waits for what was posted, so a failure is logged."""
+        try:
+            await self._save_unsent()
+        except SpoolFull:
+            log.error("not stored: SpoolFull")
 
     async def _save_unsent(self) -> None:
         """With everything before it: the file has no gap, wherever the process ends."""
@@ -354,6 +374,8 @@ class ClientCall:
 
     def _next_batch(self) -> list[UnsentItem]:
         """The first items, as far as one message can hold them: of one kind, not too long."""
+        if len(self._items) == 1:
+            return [self._items[0]]
         batch: list[UnsentItem] = []
         chars = 0
         for item in self._items:
@@ -373,9 +395,8 @@ class ClientCall:
             if item.stored is not None and not item.stored.done():
                 item.stored.set_result(answer)
         if self._file is not None:
-            turns = max((item.seq for item in batch if item.op == "turns"), default=0)
-            events = max((item.seq for item in batch if item.op != "turns"), default=0)
-            self._file.set_counts(turns, events)
+            last = {item.op == "turns": item.seq for item in batch}
+            self._file.set_counts(last.get(True, 0), last.get(False, 0))
 
     async def _clear_file(self) -> None:
         async with self._saving:
@@ -408,6 +429,31 @@ class ClientCall:
         self._started.set()
         self.drained.set()
         self._client.detach(self)
+
+
+def make_turn(
+    speaker: SpeakerName, text: str, at: float | None, confidence: float | None
+) -> dict[str, Any]:
+    """A turn as it is sent. Raises ValueError."""
+    if speaker not in ("caller", "agent"):
+        raise ValueError("speaker: is not caller or agent")
+    if len(text) > MAX_TURN_CHARS:
+        raise ValueError(f"text: is longer than {MAX_TURN_CHARS:,} characters")
+    if confidence is not None and not 0 <= confidence <= 1:
+        raise ValueError("confidence: is not between 0 and 1")
+    fields = {"speaker": speaker, "text": _clean(text), "at": at or time.time()}
+    if confidence is not None:
+        fields["confidence"] = confidence
+    return fields
+
+
+def make_event(
+    kind: str, data: Mapping[str, Any], at: float | None = None
+) -> dict[str, Any]:
+    """An event as it is sent. Raises ValueError or TypeError."""
+    if not _KIND.fullmatch(kind) or kind.startswith(RESERVED_KINDS):
+        raise ValueError("kind: is not a name like tool.used, or is Aftercall's")
+    return {"kind": kind, "data": _to_plain(data), "at": at or time.time()}
 
 
 def _find_last(items: Iterable[UnsentItem], op: str, stored: int) -> int:
