@@ -169,7 +169,6 @@ class ClientCall:
 
         One timer watches over all that is posted: the server mostly answers before it ends.
         """
-        self._check_open()
         self._add(op, fields)
         if self._spool_timer is None:
             wait_s = ANSWER_TIMEOUT_S if self._client.is_connected else 0.0
@@ -258,7 +257,6 @@ class ClientCall:
         self, op: str, fields: dict[str, Any], timeout_s: float = ANSWER_TIMEOUT_S
     ) -> str:
         """Returns when it is on disk: what the server answered, or nothing from the spool."""
-        self._check_open()
         item = self._add(op, fields)
         stored = item.stored = asyncio.get_running_loop().create_future()
         answer: str | None = None
@@ -270,13 +268,11 @@ class ClientCall:
             await self._save_unsent()
         return answer or ""
 
-    def _check_open(self) -> None:
+    def _add(self, op: str, fields: dict[str, Any]) -> UnsentItem:
         if self._failure is not None:
             raise self._failure
         if self._end is not None or self._file is None:
             raise CallRefused(ENDED, "the call has ended")
-
-    def _add(self, op: str, fields: dict[str, Any]) -> UnsentItem:
         if op == "turns":
             self._turns += 1
         elif op in ("events", "tool"):
@@ -293,14 +289,8 @@ class ClientCall:
     def _spool_posted(self) -> None:
         self._spool_timer = None
         if any(not item.is_spooled for item in self._items):
-            self._spooling = asyncio.create_task(self._try_saving())
-
-    async def _try_saving(self) -> None:
-        """Nobody waits for what was posted, so a failure is logged."""
-        try:
-            await self._save_unsent()
-        except SpoolFull:
-            log.error("not stored: SpoolFull")
+            self._spooling = asyncio.create_task(self._save_unsent())
+            self._spooling.add_done_callback(_log_failure)
 
     async def _save_unsent(self) -> None:
         """With everything before it: the file has no gap, wherever the process ends."""
@@ -353,7 +343,11 @@ class ClientCall:
     async def _send_next(self) -> bool:
         """Sends what is first in the queue, or waits for it; False when there is no more."""
         if not self._items:
-            await self._clear_file()
+            async with self._saving:
+                if not self._items:
+                    if self._file is not None:
+                        self._file.clear()
+                    self.drained.set()
             if self.is_leftover:
                 await self._finish()
                 return False
@@ -361,7 +355,7 @@ class ClientCall:
         self._wake.clear()
         if not self._client.is_connected:
             raise LinkLost
-        batch = self._next_batch()
+        batch = _take_batch(self._items)
         if not batch:
             return True
         op, fields = _describe(batch)
@@ -372,22 +366,6 @@ class ClientCall:
             return False
         return True
 
-    def _next_batch(self) -> list[UnsentItem]:
-        """The first items, as far as one message can hold them: of one kind, not too long."""
-        if len(self._items) == 1:
-            return [self._items[0]]
-        batch: list[UnsentItem] = []
-        chars = 0
-        for item in self._items:
-            chars += len(str(item.fields))
-            is_full = chars > MAX_BATCH_CHARS or len(batch) == MAX_BATCH_ITEMS
-            if batch and (is_full or item.op != batch[0].op):
-                break
-            batch.append(item)
-            if item.op in ("tool", "end"):
-                break
-        return batch
-
     def _acknowledge(self, batch: list[UnsentItem], answer: str = "") -> None:
         """The server has stored the first items of the queue."""
         for item in batch:
@@ -397,13 +375,6 @@ class ClientCall:
         if self._file is not None:
             last = {item.op == "turns": item.seq for item in batch}
             self._file.set_counts(last.get(True, 0), last.get(False, 0))
-
-    async def _clear_file(self) -> None:
-        async with self._saving:
-            if not self._items:
-                if self._file is not None:
-                    self._file.clear()
-                self.drained.set()
 
     async def _finish(self) -> None:
         self._acknowledge(list(self._items))
@@ -460,6 +431,27 @@ def _find_last(items: Iterable[UnsentItem], op: str, stored: int) -> int:
     """The last number of a kind; requests are numbered among the events."""
     kinds = (op, "tool") if op == "events" else (op,)
     return max([stored, *(item.seq for item in items if item.op in kinds)])
+
+
+def _take_batch(items: Sequence[UnsentItem]) -> list[UnsentItem]:
+    """The first items, as far as one message can hold them: of one kind, not too long."""
+    batch: list[UnsentItem] = []
+    chars = 0
+    for item in items:
+        chars += len(str(item.fields)) if len(items) > 1 else 0
+        is_full = chars > MAX_BATCH_CHARS or len(batch) == MAX_BATCH_ITEMS
+        if batch and (is_full or item.op != batch[0].op):
+            break
+        batch.append(item)
+        if item.op in ("tool", "end"):
+            break
+    return batch
+
+
+def _log_failure(saving: "asyncio.Task[None]") -> None:
+    """Nobody waits for what was posted."""
+    if not saving.cancelled() and saving.exception() is not None:
+        log.error("not stored: %s", type(saving.exception()).__name__)
 
 
 def _describe(batch: list[UnsentItem]) -> tuple[str, dict[str, Any]]:

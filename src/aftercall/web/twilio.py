@@ -5,6 +5,7 @@ a number needs no other account. With a voice engine, the call's audio goes to t
 instead (`media.py`).
 """
 
+from collections.abc import Awaitable, Callable
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
@@ -85,6 +86,13 @@ def make_router(app: App) -> APIRouter:
         )
         return _speak(app, ring, reply)
 
+    _add_notice_routes(router, app, read_signed)
+    return router
+
+
+def _add_notice_routes(
+    router: APIRouter, app: App, read_signed: Callable[[Request], Awaitable[Fields]]
+) -> None:
     @router.post(
         "/stream-ended",
         summary="Twilio: the audio of a call has ended, what next",
@@ -114,8 +122,6 @@ def make_router(app: App) -> APIRouter:
     async def post_recording(request: Request) -> None:
         notice = twilio.read_recorded(await read_signed(request))
         await run_in_threadpool(store_recording_notice, app, SOURCE, notice)
-
-    return router
 
 
 async def _connect_stream(app: App, call: LiveCall) -> Response:
