@@ -1,9 +1,10 @@
 """What our recorders cost a Pipecat bot and a LiveKit agent: CPU of the bot's process, a call.
 
-Calls of four turns, in Pipecat with audio both ways at the pace of quick talk, in LiveKit
-with audio from the agent and text from the caller;
+Calls of four questions and answers with audio both ways at the pace of quick talk, without the
+work of a model, a voice or a recogniser;
 then the same with a recorder, which sends to a server that stores nothing. Rounds alternate. Where
 the rounds spread wider than the aim, the median of a few of them says nothing: take more rounds.
+Last, what the client alone takes for such a call, which hardly spreads.
 
 python bench/bench_frameworks.py [--python .venv-frameworks/bin/python] [--calls 8] [--rounds 8]
 """
@@ -28,6 +29,7 @@ PYTHON = ROOT / ".venv-frameworks" / "bin" / "python"
 ANSWER = "That is noted, and somebody will look at it before the end of this week."
 TURNS, WORD_S, AUDIO_S = 4, 0.2, 0.02
 MAX_SHARE = 3.0  # per cent
+CLIENT = "the client alone"
 
 
 async def talk_in_pipecat(client: Any, is_recorded: bool) -> None:
@@ -78,8 +80,9 @@ async def talk_in_livekit(client: Any, is_recorded: bool) -> None:
     from livekit.agents import llm
     from livekit.agents.voice.transcription.synchronizer import TranscriptSynchronizer
 
+    import livekit_audio
     from aftercall.client.livekit import SessionRecorder
-    from livekit_audio import Loudspeaker, SilentVoice
+    from livekit_audio import DeafRecogniser, Loudspeaker, Microphone, SilentVoice
 
     class FixedStream(bot.RuleStream):
         async def _run(self) -> None:
@@ -93,7 +96,10 @@ async def talk_in_livekit(client: Any, is_recorded: bool) -> None:
                 self, chat_ctx=chat_ctx, tools=[], conn_options=conn_options
             )
 
-    session = bot.AgentSession(llm=FixedModel(), tts=SilentVoice())
+    livekit_audio.WORD_S = WORD_S
+    voice, ear = SilentVoice(), DeafRecogniser()
+    session = bot.AgentSession(llm=FixedModel(), tts=voice, stt=ear)
+    session.input.audio = Microphone()
     heard = TranscriptSynchronizer(
         next_in_chain_audio=Loudspeaker(), next_in_chain_text=None
     )
@@ -105,15 +111,28 @@ async def talk_in_livekit(client: Any, is_recorded: bool) -> None:
     async with recorder if is_recorded else contextlib.nullcontext():
         await session.start(agent)
         for _ in range(TURNS):
+            await asyncio.sleep(WORD_S * len(ANSWER.split()))
             await session.run(user_input=ANSWER)
-            await asyncio.sleep(WORD_S)
         await session.aclose()
     await heard.aclose()
+
+
+async def talk_alone(client: Any, is_recorded: bool) -> None:
+    """What a recorder does during such a call, and nothing else."""
+    from aftercall.client import CallWriter
+
+    async with client.call(source="bench", sid=uuid.uuid4().hex) as call:
+        writer = CallWriter(call)
+        for _ in range(TURNS):
+            for speaker in ("caller", "agent"):
+                writer.add_turn(speaker, ANSWER, time.time())
+                await asyncio.sleep(WORD_S)
 
 
 TALKS: dict[str, Callable[[Any, bool], Awaitable[None]]] = {
     "Pipecat": talk_in_pipecat,
     "LiveKit": talk_in_livekit,
+    CLIENT: talk_alone,
 }
 
 
@@ -123,17 +142,20 @@ async def run_calls(name: str, address: str, calls: int, rounds: int) -> None:
 
     logging.disable(logging.WARNING)  # the frameworks' own
     talk = TALKS[name]
-    for _ in range(rounds):
-        for is_recorded in (False, True):
-            with tempfile.TemporaryDirectory() as spool:
-                async with Client(address, "bench", spool=spool) as client:
-                    with contextlib.redirect_stdout(io.StringIO()):
-                        await talk(client, is_recorded)  # loads what it needs
-                        begun_s = time.process_time()
-                        talks = (talk(client, is_recorded) for _ in range(calls))
-                        await asyncio.gather(*talks)
-                        cpu_s = time.process_time() - begun_s
-            print(1e3 * cpu_s / calls, flush=True)
+    with tempfile.TemporaryDirectory() as spool:
+        async with Client(address, "bench", spool=spool) as client:
+
+            async def run_round(is_recorded: bool) -> float:
+                begun_s = time.process_time()
+                with contextlib.redirect_stdout(io.StringIO()):
+                    talks = (talk(client, is_recorded) for _ in range(calls))
+                    await asyncio.gather(*talks)
+                return 1e3 * (time.process_time() - begun_s) / calls
+
+            await run_round(True)  # loads what it needs
+            for _ in range(rounds):
+                for is_recorded in (False, True):
+                    print(await run_round(is_recorded), flush=True)
 
 
 def measure(python: Path, calls: int, rounds: int) -> None:
@@ -155,6 +177,11 @@ def measure(python: Path, calls: int, rounds: int) -> None:
                 check=True,
             )
         figures = [float(line) for line in done.stdout.split()]
+        if name == CLIENT:
+            spread = f"{min(figures):.1f} … {max(figures):.1f} ms"
+            alone = ["", f"{median(figures):.1f}", "", spread, "", ""]
+            rows.append([name, *alone])
+            continue
         without, recorded = median(figures[::2]), median(figures[1::2])
         share = 100 * (recorded / without - 1)
         pairs = zip(figures[::2], figures[1::2], strict=True)

@@ -42,13 +42,14 @@ class Load:
 
 
 @contextmanager
-def aftercall_server(folder: Path) -> Iterator[tuple[str, int]]:
+def aftercall_server(folder: Path, **settings: str) -> Iterator[tuple[str, int]]:
     """Its address and its process."""
     folder.mkdir(mode=0o700)
     environment = os.environ | {
         "AFTERCALL_HOME": str(folder),
         "AFTERCALL_API_TOKEN": TOKEN,
         "PYTHONUNBUFFERED": "1",
+        **settings,
     }
     process = subprocess.Popen(
         [sys.executable, "-m", "aftercall", "serve", "--port", "0"],

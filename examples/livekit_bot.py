@@ -40,7 +40,7 @@ async def answer_call(client: Client, said: Sequence[str]) -> None:
     session.on("conversation_item_added", show)
     call = client.call(caller=CALLER, source="livekit", sid=uuid.uuid4().hex)
     async with SessionRecorder(call, session, agent):
-        print(agent.instructions)
+        print(f"The agent's instructions now:\n{agent.instructions}\n")
         await session.start(agent)
         await session.say(call.briefing.greeting)
         for text in said:

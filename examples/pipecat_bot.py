@@ -79,7 +79,7 @@ async def answer_call(client: Client, line: "Line", llm: LLMService) -> None:
         await worker.queue_frame(EndFrame())
 
     async with PipelineRecorder(call, aggregators, llm, line):
-        print(call.briefing.text)
+        print(f"What the model is told first:\n{call.briefing.text}\n")
         runner = WorkerRunner(handle_sigint=False)
         await runner.add_workers(worker)
         await runner.run()

@@ -1,13 +1,17 @@
-"""A voice without sound and a loudspeaker without a room, for LiveKit sessions."""
+"""Voice, loudspeaker, microphone and recogniser without a sound, for LiveKit sessions."""
 
 import asyncio
 from typing import Any
 
 from livekit import rtc
-from livekit.agents import tts
-from livekit.agents.voice.io import AudioOutput, AudioOutputCapabilities
+from livekit.agents import stt, tts
+from livekit.agents.voice.io import (
+    AudioInput,
+    AudioOutput,
+    AudioOutputCapabilities,
+)
 
-RATE, WORD_S = 16_000, 0.04
+RATE, WORD_S, FRAME_S = 16_000, 0.04, 0.02
 
 
 class SilentVoice(tts.TTS):
@@ -75,3 +79,36 @@ class Loudspeaker(AudioOutput):
         self.on_playback_finished(
             playback_position=position, interrupted=is_interrupted
         )
+
+
+class Microphone(AudioInput):
+    """A line on which nobody is heard, in real time."""
+
+    def __init__(self) -> None:
+        super().__init__(label="test")
+        self._samples = round(RATE * FRAME_S)
+
+    async def __anext__(self) -> rtc.AudioFrame:
+        await asyncio.sleep(FRAME_S)
+        silence = bytes(2 * self._samples)
+        return rtc.AudioFrame(silence, RATE, 1, self._samples)
+
+
+class DeafRecogniser(stt.STT):
+    """Takes the audio and recognises nothing: tests type the caller's words."""
+
+    def __init__(self) -> None:
+        capabilities = stt.STTCapabilities(streaming=True, interim_results=False)
+        super().__init__(capabilities=capabilities)
+
+    async def _recognize_impl(self, *_: Any, **__: Any) -> stt.SpeechEvent:
+        raise NotImplementedError
+
+    def stream(self, *, conn_options: Any, **_: Any) -> stt.RecognizeStream:
+        return DeafStream(stt=self, conn_options=conn_options, sample_rate=RATE)
+
+
+class DeafStream(stt.RecognizeStream):
+    async def _run(self) -> None:
+        async for _ in self._input_ch:
+            pass

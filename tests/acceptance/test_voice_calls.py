@@ -28,6 +28,7 @@ from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings.sections import ReceptionistSettings
 from aftercall.testing import make_call, make_live_call
+from aftercall.web.twilio import CUT_OFF
 from voice_server import ENGINES, SPEED, emulate, noted, serving, told
 
 GREETING = ReceptionistSettings().greeting
@@ -231,7 +232,8 @@ async def test_a_request_is_durable_before_the_agent_confirms_it_and_the_agent_m
     assert answers[0].startswith("Taken down.")
     assert answers[1].startswith("Nothing was found")
     assert answers[2] == "That cannot be used: title: is missing."
-    assert ring.state == "completed"
+    assert (ring.state, ring.fault) == ("completed", None)
+    assert CUT_OFF not in ring.heard
 
 
 async def test_an_engine_that_drops_is_asked_back_once_and_knows_what_was_said(

@@ -4,15 +4,18 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
 from aftercall.bridge.hosted_calls import CALL_OVER, REPORT_EVENT
 from aftercall.bridge.remote_call import SentTurn
+from aftercall.db.tables import calls
 from aftercall.hosted.adapters import Vapi
 from aftercall.lab.carrier import DeliveryFaults
 from aftercall.lab.hosted import EmulatedVapi
 from aftercall.model.calls import Call
 from aftercall.model.turns import REQUEST_EVENT
 from aftercall.settings import Settings
+from aftercall.settings.sections import LimitSettings
 from aftercall.testing import VirtualClock
 from hosted_platforms import NAMES, Platforms, add_platforms, connect_platforms
 from opened_apps import OpenApp, crashed
@@ -161,3 +164,50 @@ def read_report(platforms: Platforms, call_id: str, clock: VirtualClock) -> Call
     report = Vapi(None).read_call(vapi.make_reports(call)[-1][1], "main")
     assert report is not None
     return report
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_call_too_many_is_briefed_not_opened_and_stored_by_its_report(
+    settings: Settings, clock: VirtualClock, open_app: OpenApp, name: str
+) -> None:
+    limited = settings.model_copy(update={"limits": LimitSettings(live_calls=1)})
+    platforms = connect_platforms(open_app(add_platforms(limited), clock))
+    first = await platforms.ring(name)
+    second = await platforms.ring(name, caller="+15550107")
+    assert second.variables["first_words"]
+    assert platforms.app.store.find(name, second.id) is None
+    second.refused.clear()
+    await platforms.by_name[name].say(second, "Please call the plumber.")
+    assert second.refused == [503]
+    await platforms.by_name[name].say(first, "Please call the plumber.")
+    assert first.refused == []
+    clock.move(60)
+    for call in (second, first):
+        await platforms.hang_up(call)
+        assert len(platforms.read_stored(name, call).turns) == len(call.turns)
+    await platforms.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_report_refused_while_too_many_wait_is_brought_by_reconciling(
+    settings: Settings, clock: VirtualClock, open_app: OpenApp, name: str
+) -> None:
+    limited = settings.model_copy(update={"limits": LimitSettings(queue=1)})
+    platforms = connect_platforms(open_app(add_platforms(limited), clock))
+    shown = await platforms.ring(name)
+    unseen = await platforms.ring(name)
+    seen = platforms.app.phone.remote_calls.find_live(name, unseen.id)
+    assert seen is not None
+    await seen.end("interrupted", clock.now())
+    clock.move(60)
+    await platforms.hang_up(shown)
+    assert len(platforms.read_stored(name, shown).turns) == len(shown.turns)
+    await platforms.hang_up(unseen)
+    assert set(unseen.refused) == {503}
+    with platforms.app.database.write() as connection:
+        connection.execute(update(calls).values(postcall="started"))
+    clock.move(3600)
+    made = (await platforms.app.reconciler.run()).sources[name]
+    assert made.brought == 1
+    assert (await platforms.app.reconciler.run()).sources[name].brought == 0
+    await platforms.close()

@@ -19,6 +19,7 @@ from aftercall.lab.telnyx import EmulatedTelnyx
 from aftercall.lab.twilio import EmulatedTwilio
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
+from aftercall.web.twilio import CUT_OFF
 from crash.killable_server import MortalServer
 from voice_server import KEY, TOKEN, open_stream, telnyx_network, told
 from waiting import until
@@ -100,6 +101,7 @@ class Fleet:
         self.balancer.routes = {
             "/twilio/voice": a,
             "/twilio/media": b,
+            "/twilio/stream-ended": c,
             "/twilio/status": c,
             "/telnyx/media": b,
             "/telnyx/events": a,
@@ -186,6 +188,7 @@ async def run_cut_call(fleet: Fleet, twilio: EmulatedTwilio, number: int) -> str
     await speak(call.phone, number)
     await fleet.kill(doomed)
     await twilio.wait_for_hang_up(call)
+    assert call.heard[-1] == CUT_OFF
     return call.sid
 
 

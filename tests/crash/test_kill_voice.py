@@ -1,5 +1,5 @@
 """kill -9 in the middle of a streamed call: every turn that was written down is in the archive
-after the restart.
+after the restart, and the caller is told that the connection was lost.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import Act, ScriptSay, ScriptToolCall, reply_in_order
 from aftercall.lab.twilio import EmulatedTwilio
 from aftercall.settings import Settings
+from aftercall.web.twilio import CUT_OFF
 from voice_server import KEY, TOKEN, told
 
 
@@ -48,21 +49,32 @@ async def test_a_streamed_call_and_its_request_survive_the_death_of_the_server(
             "AFTERCALL_DEEPGRAM_URL": engine.url,
         }
         arguments = (sys.executable, "-m", "aftercall", "serve", "--port", str(port))
-        server = await asyncio.create_subprocess_exec(
-            *arguments,
-            env=inherited | own | keys,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            cwd=tmp_path,
-        )
-        assert server.stdout is not None
-        assert b"http://" in await server.stdout.readline()
+
+        async def start(environment: dict[str, str]) -> asyncio.subprocess.Process:
+            server = await asyncio.create_subprocess_exec(
+                *arguments,
+                env=inherited | environment | keys,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                cwd=tmp_path,
+            )
+            assert server.stdout is not None
+            assert b"http://" in await server.stdout.readline()
+            return server
+
+        server = await start(own)
         ring = await twilio.ring(f"{address}/twilio/voice", caller="+15550100")
         assert ring.phone is not None, ring.fault
         await ring.phone.wait_for_words("What can I do")
         ring.phone.queue_text("Please call the plumber.")
         await ring.phone.wait_closed()
         assert await server.wait() == -9
+        del own["AFTERCALL_FAULT"]
+        again = await start(own)
+        await twilio.wait_for_hang_up(ring)
+        assert (ring.heard[-1], ring.fault) == (CUT_OFF, None)
+        again.terminate()
+        await again.wait()
     app = build(Settings(home=tmp_path))
     recover(app.journal)
     (row,) = app.store.list_page(limit=5)

@@ -5,6 +5,7 @@ import json
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError
@@ -19,6 +20,7 @@ from aftercall.app import App, build
 from aftercall.client import (
     CallInUse,
     CallRefused,
+    CallWriter,
     Client,
     SyncClient,
     check_framework,
@@ -110,6 +112,29 @@ async def test_a_server_that_is_away_costs_no_word_and_repeats_none(box: Box) ->
     assert [leg.end_reason for leg in legs] == ["server_stopped", "completed"]
     assert [event.data["title"] for event in legs[1].events] == ["Ring Jim"]
     assert legs[1].resumes == legs[0].id
+
+
+async def test_what_a_recorder_adds_while_the_server_is_away_is_stored_in_order(
+    box: Box,
+) -> None:
+    async with box.client() as client:
+        call = client.call(**MINE)
+        writer = CallWriter(call)
+        with box.serving():
+            await call.__aenter__()
+            writer.add_turn("caller", "one", time.time())
+            await until(call.drained.is_set)
+        writer.add_turn("agent", "two", time.time(), is_interrupted=True)
+        (spooled,) = box.spool.glob("*.call")
+        await until(lambda: b"barge_in" in spooled.read_bytes())
+        with box.serving():
+            writer.add_turn("caller", "three", time.time())
+            await writer.end("completed")
+            await until(call.drained.is_set)
+            writer.add_turn("caller", "too late", time.time())
+    legs = await asyncio.to_thread(box.read_calls)
+    assert [texts(leg) for leg in legs] == [["one"], ["two", "three"]]
+    assert [event.kind for event in legs[1].events].count("barge_in") == 1
 
 
 async def test_what_dead_agents_left_is_sent_one_call_after_the_other(

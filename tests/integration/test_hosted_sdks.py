@@ -112,7 +112,6 @@ def read_vapi_calls(client: Any) -> None:
 
 
 def test_vapis_types_hold_what_we_answer() -> None:
-    """Needs version 3, which our pydantic keeps out of .venv-frameworks."""
     pytest.importorskip("vapi")
     from vapi.types.server_message_response_assistant_request import (  # type: ignore[import-not-found]
         ServerMessageResponseAssistantRequest,

@@ -21,6 +21,7 @@ from aftercall.errors import (
 from aftercall.journal.handover import TakenCall
 from aftercall.journal.journal import Journal
 from aftercall.journal.recorder import CallRecorder, ResumeState
+from aftercall.journal.replay import INTERRUPTED
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
@@ -138,6 +139,21 @@ class PendingCalls:
                 "could not seal the call yet", call=pending.call.id, error=error.code
             )
         return True
+
+    async def is_cut_off(self, source: str, sid: str) -> bool:
+        """Whether the stream ended without a goodbye: it never opened, or its process died."""
+        pending = self._calls.get((source, sid))
+        if pending is not None and pending.is_streaming:
+            return False
+        row = await asyncio.to_thread(self._journal.store.find, source, sid)
+        if row is None or row.state != "live":
+            return row is None or row.end_reason == INTERRUPTED
+        presence = self._journal.presence
+        if row.owner == presence.process:
+            return True
+        return not await asyncio.to_thread(
+            presence.is_alive, row.owner, self._clock.now()
+        )
 
     def forget(self, call: LiveCall) -> None:
         """Another process has the call now."""

@@ -15,8 +15,8 @@ import logging
 import os
 import random
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Thread
@@ -33,6 +33,8 @@ from aftercall.client.call import (
     ClientCall,
     LinkLost,
     SpeakerName,
+    make_event,
+    make_turn,
 )
 from aftercall.client.spool import CallInUse, Spool, SpoolFile, SpoolFull
 
@@ -282,7 +284,6 @@ class CallWriter:
 
     def __init__(self, call: ClientCall) -> None:
         self._call = call
-        self._writing: set[asyncio.Task[None]] = set()
 
     def add_turn(
         self,
@@ -294,35 +295,35 @@ class CallWriter:
         is_interrupted: bool = False,
     ) -> None:
         """`text` is what was heard, also of an agent that was interrupted."""
-        if text := text.strip():
-            self._start(self._call.turn(speaker, text, at=at, confidence=confidence))
+        text = text.strip()
+        if not text:
+            return
+        with _logged_refusals():
+            self._call.post("turns", make_turn(speaker, text, at, confidence))
             if is_interrupted:
-                self._start(self._call.event("barge_in", {"heard": text}))
+                self._call.post("events", make_event("barge_in", {"heard": text}))
 
     def add_tool_use(self, name: str, ms: float, arguments: object) -> None:
         """Our own tools leave their traces at the server."""
-        if name not in [tool["name"] for tool in self._call.tools]:
-            used = {"tool": name, "ms": round(ms), "arguments": arguments}
-            self._start(self._call.event("tool.used", used))
+        if name in [tool["name"] for tool in self._call.tools]:
+            return
+        used = {"tool": name, "ms": round(ms), "arguments": arguments}
+        with _logged_refusals():
+            self._call.post("events", make_event("tool.used", used))
 
     async def end(self, reason: str) -> None:
         """Returns when everything is on disk, the end too."""
-        await asyncio.gather(*self._writing)
-        with suppress(CallRefused):  # it is logged
+        with _logged_refusals():
             await self._call.end(reason)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        writing = asyncio.create_task(self._write(work))
-        self._writing.add(writing)
-        writing.add_done_callback(self._writing.discard)
 
-    async def _write(self, work: Coroutine[Any, Any, None]) -> None:
-        """The agent goes on talking, whatever becomes of its notes."""
-        try:
-            await work
-        except (CallRefused, SpoolFull, TypeError, ValueError) as error:
-            name = type(error).__name__
-            log.error("not stored: %s", getattr(error, "code", name))
+@contextmanager
+def _logged_refusals() -> Iterator[None]:
+    """The agent goes on talking, whatever becomes of its notes."""
+    try:
+        yield
+    except (CallRefused, SpoolFull, TypeError, ValueError) as error:
+        log.error("not stored: %s", getattr(error, "code", type(error).__name__))
 
 
 def check_framework(package: str, lowest: tuple[int, int], below: int) -> None:

@@ -100,6 +100,8 @@ class ClientCall:
         self._failure: CallRefused | None = None
         self._delivering: asyncio.Task[None] | None = None
         self._saving = asyncio.Lock()
+        self._spool_timer: asyncio.TimerHandle | None = None
+        self._spooling: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._started = asyncio.Event()
         self.info = dict(info)
@@ -150,16 +152,7 @@ class ClientCall:
         confidence: float | None = None,
     ) -> None:
         """Returns when the turn is on disk, here or there. `at` is in epoch seconds."""
-        if speaker not in ("caller", "agent"):
-            raise ValueError("speaker: is not caller or agent")
-        if len(text) > MAX_TURN_CHARS:
-            raise ValueError(f"text: is longer than {MAX_TURN_CHARS:,} characters")
-        if confidence is not None and not 0 <= confidence <= 1:
-            raise ValueError("confidence: is not between 0 and 1")
-        fields = {"speaker": speaker, "text": _clean(text), "at": at or time.time()}
-        if confidence is not None:
-            fields["confidence"] = confidence
-        await self._store("turns", fields)
+        await self._store("turns", make_turn(speaker, text, at, confidence))
 
     async def event(
         self,
@@ -169,10 +162,18 @@ class ClientCall:
         at: float | None = None,
     ) -> None:
         """Something besides speech: a tool used, or `barge_in` with the words `heard`."""
-        if not _KIND.fullmatch(kind) or kind.startswith(RESERVED_KINDS):
-            raise ValueError("kind: is not a name like tool.used, or is Aftercall's")
-        fields = {"kind": kind, "data": _to_plain(data or {}), "at": at or time.time()}
-        await self._store("events", fields)
+        await self._store("events", make_event(kind, data or {}, at))
+
+    def post(self, op: str, fields: dict[str, Any]) -> None:
+        """Queues a turn or an event and returns at once. It is on disk about a second later.
+
+        One timer watches over all that is posted: the server mostly answers before it ends.
+        """
+        self._add(op, fields)
+        if self._spool_timer is None:
+            wait_s = ANSWER_TIMEOUT_S if self._client.is_connected else 0.0
+            loop = asyncio.get_running_loop()
+            self._spool_timer = loop.call_later(wait_s, self._spool_posted)
 
     async def take_request(
         self,
@@ -223,6 +224,9 @@ class ClientCall:
         for item in self._items:
             if item.stored is not None and not item.stored.done():
                 item.stored.set_result(None)
+        if self._spool_timer is not None:
+            self._spool_timer.cancel()
+            self._spool_posted()
         self._wake.set()
 
     def stop(self) -> None:
@@ -253,11 +257,8 @@ class ClientCall:
         self, op: str, fields: dict[str, Any], timeout_s: float = ANSWER_TIMEOUT_S
     ) -> str:
         """Returns when it is on disk: what the server answered, or nothing from the spool."""
-        if self._failure is not None:
-            raise self._failure
-        if self._end is not None or self._file is None:
-            raise CallRefused(ENDED, "the call has ended")
-        stored = self._add(op, fields)
+        item = self._add(op, fields)
+        stored = item.stored = asyncio.get_running_loop().create_future()
         answer: str | None = None
         if self._client.is_connected:
             with suppress(TimeoutError):
@@ -267,20 +268,29 @@ class ClientCall:
             await self._save_unsent()
         return answer or ""
 
-    def _add(self, op: str, fields: dict[str, Any]) -> "asyncio.Future[str | None]":
+    def _add(self, op: str, fields: dict[str, Any]) -> UnsentItem:
+        if self._failure is not None:
+            raise self._failure
+        if self._end is not None or self._file is None:
+            raise CallRefused(ENDED, "the call has ended")
         if op == "turns":
             self._turns += 1
         elif op in ("events", "tool"):
             self._events += 1
         seq = self._turns if op == "turns" else self._events
-        stored: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        item = UnsentItem(op, seq, fields, stored=stored)
+        item = UnsentItem(op, seq, fields)
         if op == "end":
             self._end = item
         self._items.append(item)
         self.drained.clear()
         self._wake.set()
-        return stored
+        return item
+
+    def _spool_posted(self) -> None:
+        self._spool_timer = None
+        if any(not item.is_spooled for item in self._items):
+            self._spooling = asyncio.create_task(self._save_unsent())
+            self._spooling.add_done_callback(_log_failure)
 
     async def _save_unsent(self) -> None:
         """With everything before it: the file has no gap, wherever the process ends."""
@@ -333,7 +343,11 @@ class ClientCall:
     async def _send_next(self) -> bool:
         """Sends what is first in the queue, or waits for it; False when there is no more."""
         if not self._items:
-            await self._clear_file()
+            async with self._saving:
+                if not self._items:
+                    if self._file is not None:
+                        self._file.clear()
+                    self.drained.set()
             if self.is_leftover:
                 await self._finish()
                 return False
@@ -341,7 +355,7 @@ class ClientCall:
         self._wake.clear()
         if not self._client.is_connected:
             raise LinkLost
-        batch = self._next_batch()
+        batch = _take_batch(self._items)
         if not batch:
             return True
         op, fields = _describe(batch)
@@ -352,20 +366,6 @@ class ClientCall:
             return False
         return True
 
-    def _next_batch(self) -> list[UnsentItem]:
-        """The first items, as far as one message can hold them: of one kind, not too long."""
-        batch: list[UnsentItem] = []
-        chars = 0
-        for item in self._items:
-            chars += len(str(item.fields))
-            is_full = chars > MAX_BATCH_CHARS or len(batch) == MAX_BATCH_ITEMS
-            if batch and (is_full or item.op != batch[0].op):
-                break
-            batch.append(item)
-            if item.op in ("tool", "end"):
-                break
-        return batch
-
     def _acknowledge(self, batch: list[UnsentItem], answer: str = "") -> None:
         """The server has stored the first items of the queue."""
         for item in batch:
@@ -373,16 +373,8 @@ class ClientCall:
             if item.stored is not None and not item.stored.done():
                 item.stored.set_result(answer)
         if self._file is not None:
-            turns = max((item.seq for item in batch if item.op == "turns"), default=0)
-            events = max((item.seq for item in batch if item.op != "turns"), default=0)
-            self._file.set_counts(turns, events)
-
-    async def _clear_file(self) -> None:
-        async with self._saving:
-            if not self._items:
-                if self._file is not None:
-                    self._file.clear()
-                self.drained.set()
+            last = {item.op == "turns": item.seq for item in batch}
+            self._file.set_counts(last.get(True, 0), last.get(False, 0))
 
     async def _finish(self) -> None:
         self._acknowledge(list(self._items))
@@ -410,10 +402,56 @@ class ClientCall:
         self._client.detach(self)
 
 
+def make_turn(
+    speaker: SpeakerName, text: str, at: float | None, confidence: float | None
+) -> dict[str, Any]:
+    """A turn as it is sent. Raises ValueError."""
+    if speaker not in ("caller", "agent"):
+        raise ValueError("speaker: is not caller or agent")
+    if len(text) > MAX_TURN_CHARS:
+        raise ValueError(f"text: is longer than {MAX_TURN_CHARS:,} characters")
+    if confidence is not None and not 0 <= confidence <= 1:
+        raise ValueError("confidence: is not between 0 and 1")
+    fields = {"speaker": speaker, "text": _clean(text), "at": at or time.time()}
+    if confidence is not None:
+        fields["confidence"] = confidence
+    return fields
+
+
+def make_event(
+    kind: str, data: Mapping[str, Any], at: float | None = None
+) -> dict[str, Any]:
+    """An event as it is sent. Raises ValueError or TypeError."""
+    if not _KIND.fullmatch(kind) or kind.startswith(RESERVED_KINDS):
+        raise ValueError("kind: is not a name like tool.used, or is Aftercall's")
+    return {"kind": kind, "data": _to_plain(data), "at": at or time.time()}
+
+
 def _find_last(items: Iterable[UnsentItem], op: str, stored: int) -> int:
     """The last number of a kind; requests are numbered among the events."""
     kinds = (op, "tool") if op == "events" else (op,)
     return max([stored, *(item.seq for item in items if item.op in kinds)])
+
+
+def _take_batch(items: Sequence[UnsentItem]) -> list[UnsentItem]:
+    """The first items, as far as one message can hold them: of one kind, not too long."""
+    batch: list[UnsentItem] = []
+    chars = 0
+    for item in items:
+        chars += len(str(item.fields)) if len(items) > 1 else 0
+        is_full = chars > MAX_BATCH_CHARS or len(batch) == MAX_BATCH_ITEMS
+        if batch and (is_full or item.op != batch[0].op):
+            break
+        batch.append(item)
+        if item.op in ("tool", "end"):
+            break
+    return batch
+
+
+def _log_failure(saving: "asyncio.Task[None]") -> None:
+    """Nobody waits for what was posted."""
+    if not saving.cancelled() and saving.exception() is not None:
+        log.error("not stored: %s", type(saving.exception()).__name__)
 
 
 def _describe(batch: list[UnsentItem]) -> tuple[str, dict[str, Any]]:

@@ -60,6 +60,7 @@ class SpoolFile:
         self._file = file
         self._lock = Lock()  # so that no thread writes to a file that was closed
         self._body_start = 0
+        self._has_lines = False
         self.turns = self.events = 0
         """The last numbers that the server has stored, as far as this process knows."""
         self.info: dict[str, Any] = {}
@@ -84,6 +85,7 @@ class SpoolFile:
         lines = [json.dumps([item.op, item.seq, item.fields]) for item in items]
         try:
             with self._lock:
+                self._has_lines = True
                 append_synced(
                     self._file, "".join(f"{line}\n" for line in lines).encode()
                 )
@@ -99,7 +101,9 @@ class SpoolFile:
 
     def clear(self) -> None:
         """Everything was stored by the server. A crash before it sends repeats, which are known."""
-        os.ftruncate(self._file, self._body_start)
+        if self._has_lines:
+            os.ftruncate(self._file, self._body_start)
+            self._has_lines = False
 
     def remove(self) -> None:
         with suppress(FileNotFoundError):
@@ -118,7 +122,7 @@ class SpoolFile:
                 self._file = -1
 
     def _counts(self) -> bytes:
-        text = json.dumps({"turns": self.turns, "events": self.events})
+        text = f'{{"turns": {self.turns}, "events": {self.events}}}'
         return text.ljust(COUNTS_BYTES - 1).encode() + b"\n"
 
     def _read(self) -> None:
@@ -131,6 +135,7 @@ class SpoolFile:
         counts, self.info = json.loads(lines[0]), json.loads(lines[1])
         self.turns, self.events = counts["turns"], counts["events"]
         self._body_start = COUNTS_BYTES + len(lines[1]) + 1
+        self._has_lines = len(lines) > 2
         for line in lines[2:]:
             op, seq, fields = json.loads(line)
             self.items.append(UnsentItem(op, seq, fields, is_spooled=True))

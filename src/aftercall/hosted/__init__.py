@@ -47,8 +47,9 @@ Bland
     One post after the call, signed if a secret was made, without a time: only the call's id
     reveals a repeat. Nothing is sent again by itself.
     Dynamic data and custom tools are requests that the user describes, with `{{call_id}}`,
-    `{{from}}` and `{{to}}` in the body and any headers. A name that was not filled in stays as
-    it is, braces and all.
+    `{{from}}` and `{{to}}` in the body and any headers. These names are in Bland's guide to
+    dynamic data, which waits 2 s unless `timeout` says otherwise; there is no SDK with types to
+    check them by. A name that was not filled in stays as it is, braces and all.
     `call_length` is in minutes, all else in ISO 8601. Speakers are user, assistant, robot and
     agent-action.
     List: `GET /v1/calls` by number, `from` and `limit`, newest first; `GET /v1/calls/ID` has the
@@ -58,5 +59,7 @@ Carriers
     Twilio lists calls (`Calls.json`, dates as in mails, `next_page_uri`); legs that another call
     dialled have a `parent_call_sid`.
     Telnyx has no list of calls. `GET /v2/call_events` has the webhooks it sent in the last 24
-    hours, the raw event somewhere in `metadata`; with a leg's id also older ones.
+    hours, the raw event somewhere in `metadata`; with a leg's id also older ones. Filters and
+    fields are in the types of its SDK (telnyx 4); what `metadata` holds is in none of them, so the
+    payload is looked for.
 """

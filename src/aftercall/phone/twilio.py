@@ -44,11 +44,16 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def connect_stream(
-    url: str, parameters: Mapping[str, str], *, recording_callback: str | None = None
+    url: str,
+    parameters: Mapping[str, str],
+    *,
+    next_url: str | None = None,
+    recording_callback: str | None = None,
 ) -> str:
-    """Connect the call's audio to a media socket, and hang up when the socket closes.
+    """Connect the call's audio to a media socket.
 
-    Twilio drops the query of a stream's address, so values travel as parameters.
+    When the socket closes, Twilio asks `next_url` what to do, or hangs up without one. It drops
+    the query of a stream's address, so values travel as parameters.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("wss", "ws") or parts.query or parts.fragment:
@@ -61,7 +66,7 @@ def connect_stream(
                 f"a parameter has less than {MAX_PARAMETER_CHARS} characters"
             )
         SubElement(stream, "Parameter", name=_clean(name), value=_clean(value))
-    SubElement(response, "Hangup")
+    _add_next(response, next_url)
     return _write(response)
 
 
@@ -77,10 +82,7 @@ def gather_speech(
     options = {"input": "speech", "method": "POST", "speechTimeout": "auto"}
     gather = SubElement(response, "Gather", options, action=_clean(action))
     SubElement(gather, "Say").text = _clean(prompt)
-    if silence_url is None:
-        SubElement(response, "Hangup")
-    else:
-        SubElement(response, "Redirect", method="POST").text = _clean(silence_url)
+    _add_next(response, silence_url)
     return _write(response)
 
 
@@ -96,6 +98,20 @@ def reject_call() -> str:
     response = Element("Response")
     SubElement(response, "Reject", reason="busy")
     return _write(response)
+
+
+def hang_up() -> str:
+    response = Element("Response")
+    SubElement(response, "Hangup")
+    return _write(response)
+
+
+def _add_next(response: Element, url: str | None) -> None:
+    """What follows when nothing more is to be played here."""
+    if url is None:
+        SubElement(response, "Hangup")
+    else:
+        SubElement(response, "Redirect", method="POST").text = _clean(url)
 
 
 def _begin(recording_callback: str | None) -> Element:

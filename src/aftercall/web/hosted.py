@@ -2,10 +2,11 @@
 
 Vapi and Retell send everything to one signed address. ElevenLabs and Bland sign only the report:
 their starts and tools have addresses of their own and bring a bearer token. An error on our side
-gets a status code that makes the platform deliver again.
+gets a status code that makes the platform deliver again; so does a process at its limits.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from fastapi import APIRouter, HTTPException, Request
@@ -13,10 +14,11 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
 from aftercall.bridge.hosted_calls import HostedCalls
+from aftercall.bridge.remote_call import RemoteCall
 from aftercall.briefing.render import briefing_variables
-from aftercall.errors import CallElsewhere, ConfigError
+from aftercall.errors import CallElsewhere, ConfigError, Overloaded
 from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
-from aftercall.hosted.platform import Json, Platform, parse_event
+from aftercall.hosted.platform import UNKNOWN_SID, Json, Platform, parse_event
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
 
@@ -78,7 +80,7 @@ class HostedWebhook:
         if self.platform.read_tool_calls(event, ""):
             return await self.use_tools(event, "")
         if self.platform.is_running(event):
-            live = await self._calls.show(self._read_running(event))
+            live = await self._show(self._read_running(event))
             return {"id": live.call.id if live else None}
         return {"id": None}
 
@@ -86,11 +88,14 @@ class HostedWebhook:
         """The briefing, in the platform's form. A call of another agent gets none of ours.
 
         A call that has its id is opened with it, and briefed once however often it is asked for.
+        One beyond `limits.live_calls` is briefed and not opened: the platform runs it anyway.
         """
         variables: dict[str, str | bool] = {}
         if self.platform.is_ours(event):
             call = self._read_running(event)
-            live = await self._calls.show(call)
+            live = None
+            with suppress(Overloaded):
+                live = await self._show(call)
             if live is not None:
                 briefing = await live.get_briefing()
             else:
@@ -106,6 +111,7 @@ class HostedWebhook:
         if not self.platform.is_ours(event):
             raise HTTPException(403, "the call is of another agent")
         used = self.platform.read_tool_calls(event, name)
+        self._app.load.check_live_call(call.source, call.sid)
         return self.platform.answer_tools(await self._calls.use_tools(call, used))
 
     def check_token(self, headers: Mapping[str, str]) -> None:
@@ -134,9 +140,23 @@ class HostedWebhook:
         now = self._app.clock.now()
         return self.platform.read_running(event, self._app.settings.agent_id, now)
 
+    async def _show(self, call: LiveCall) -> RemoteCall | None:
+        if call.sid != UNKNOWN_SID:
+            self._app.load.check_live_call(call.source, call.sid)
+        return await self._calls.show(call)
+
     async def _take_report(self, report: Call) -> str:
+        """A report that is refused comes again, or `reconcile` brings it.
+
+        One of a call that goes on here is not refused: it ends the call.
+        """
+        load = self._app.load
         try:
-            return (await self._calls.take_report(report))[0]
+            if self._app.phone.remote_calls.find_live(report.source, report.sid):
+                return (await self._calls.take_report(report))[0]
+            with load.ingesting():
+                await run_in_threadpool(load.check_queue)
+                return (await self._calls.take_report(report))[0]
         except CallElsewhere as error:  # `reconcile` brings it if nobody sends it again
             raise HTTPException(503, str(error)) from None
 

@@ -5,6 +5,7 @@ a number needs no other account. With a voice engine, the call's audio goes to t
 instead (`media.py`).
 """
 
+from collections.abc import Awaitable, Callable
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
@@ -31,6 +32,11 @@ from aftercall.web.carrier import (
 )
 
 VOICE, RECORDING = "/twilio/voice", "/twilio/recording"
+STREAM_ENDED = "/twilio/stream-ended"
+CUT_OFF = (
+    "Sorry, the connection to me was lost. Please call again, "
+    "and we go on where we stopped. Goodbye."
+)
 REFUSED = "refused"
 NOT_SET_UP = "Twilio is not set up here: set TWILIO_AUTH_TOKEN and AFTERCALL_PUBLIC_URL"
 
@@ -80,6 +86,29 @@ def make_router(app: App) -> APIRouter:
         )
         return _speak(app, ring, reply)
 
+    _add_notice_routes(router, app, read_signed)
+    return router
+
+
+def _add_notice_routes(
+    router: APIRouter, app: App, read_signed: Callable[[Request], Awaitable[Fields]]
+) -> None:
+    @router.post(
+        "/stream-ended",
+        summary="Twilio: the audio of a call has ended, what next",
+        response_class=Response,
+    )
+    async def post_stream_ended(request: Request) -> Response:
+        """Hangs up; a caller whose stream was cut off hears why."""
+        sid = twilio.read_ring(await read_signed(request)).sid
+        try:
+            is_cut_off = await app.phone.pending_calls.is_cut_off(SOURCE, sid)
+        except AftercallError as error:
+            log.warning("could not look the call up", error=error.code)
+            is_cut_off = True
+        text = twilio.say_and_hang_up(CUT_OFF) if is_cut_off else twilio.hang_up()
+        return Response(text, media_type=twilio.CONTENT_TYPE)
+
     @router.post("/status", summary="Twilio: the state of a call", status_code=204)
     async def post_status(request: Request) -> None:
         progress = twilio.read_progress(await read_signed(request))
@@ -94,8 +123,6 @@ def make_router(app: App) -> APIRouter:
         notice = twilio.read_recorded(await read_signed(request))
         await run_in_threadpool(store_recording_notice, app, SOURCE, notice)
 
-    return router
-
 
 async def _connect_stream(app: App, call: LiveCall) -> Response:
     """Sends the call's audio to our media socket, with a token that opens it once."""
@@ -108,6 +135,7 @@ async def _connect_stream(app: App, call: LiveCall) -> Response:
         text = twilio.connect_stream(
             get_stream_url(app, TWILIO_MEDIA),
             {TOKEN_PARAMETER: token},
+            next_url=f"{_public_url(app)}{STREAM_ENDED}",
             recording_callback=_recording_callback(app),
         )
     return Response(text, media_type=twilio.CONTENT_TYPE)

@@ -27,6 +27,16 @@ def test_a_stream_is_connected_as_twilio_would_write_it_and_ends_by_hanging_up()
     assert same(connect_stream(SOCKET, {"token": "one & <two>"}), judge)
 
 
+def test_twilio_asks_for_more_when_a_stream_with_a_next_address_ends() -> None:
+    judge = VoiceResponse()
+    connect = Connect()
+    connect.stream(url=SOCKET)
+    judge.append(connect)
+    judge.redirect("https://calls.example/next", method="POST")
+    ours = connect_stream(SOCKET, {}, next_url="https://calls.example/next")
+    assert same(ours, judge)
+
+
 @pytest.mark.parametrize(
     "url",
     [
