@@ -4,7 +4,7 @@ and the telephone. The only module that names concrete adapters.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 
@@ -61,6 +61,8 @@ from aftercall.speech.kit import SpeechKit, find_missing, make_speech_kit
 from aftercall.who.identity import CallerReception
 from aftercall.who.register import CallerRegister
 from aftercall.who.trust import PasscodeMask, TrustPolicy
+
+MAX_LATE_END_S = 600.0
 
 log = get_logger("phone")
 
@@ -173,6 +175,10 @@ class Phone:
     model_client: ModelClient | None
     speech_kit: SpeechKit | None
     transport: httpx2.AsyncBaseTransport | None
+    unstored_ends: dict[tuple[str, str], tuple[str, float]] = field(
+        default_factory=dict
+    )
+    """Why calls of other processes are over, and since when the database is to hear of it."""
 
     @cached_property
     def twilio(self) -> TwilioRest | None:
@@ -283,18 +289,33 @@ class Phone:
         is_ended = await self.pending_calls.end(source, sid, reason)
         if source in self.switchboards and not is_ended:
             is_ended = await self.switchboards[source].end(sid, reason)
-        handovers = self.journal.handovers
-        if is_ended or not handovers.is_shared:
+        if is_ended or not self.journal.handovers.is_shared:
             return
         try:
-            row = await asyncio.to_thread(handovers.take_ended, source, sid, reason)
-            if row is not None:
-                await asyncio.to_thread(self.journal.seal_abandoned, row)
+            await asyncio.to_thread(self._store_end, source, sid, reason)
         except AftercallError as error:
-            log.error("the end of a call could not be stored", error=error.code)
+            log.warning("the end of a call is stored later", error=error.code)
+            since_s = self.clock.monotonic()
+            self.unstored_ends.setdefault((source, sid), (reason, since_s))
+
+    def _store_end(self, source: str, sid: str, reason: str) -> None:
+        row = self.journal.handovers.take_ended(source, sid, reason)
+        if row is not None:
+            self.journal.seal_abandoned(row)
+
+    async def _store_late_ends(self) -> None:
+        """A call that nobody knows may wait in another process for the database, too."""
+        for key, (reason, since_s) in list(self.unstored_ends.items()):
+            find = self.journal.handovers.find_last_leg
+            is_known = await asyncio.to_thread(find, *key)
+            if is_known:
+                await asyncio.to_thread(self._store_end, *key, reason)
+            if is_known or self.clock.monotonic() - since_s > MAX_LATE_END_S:
+                del self.unstored_ends[key]
 
     async def follow_handovers(self) -> None:
         """Lets go of the calls that other processes took, ends those that others saw end."""
+        await self._store_late_ends()
         handovers = self.journal.handovers
         recorders = {one.call.id: one for one in self.journal.live_recorders}
         if not handovers.is_shared or not recorders:

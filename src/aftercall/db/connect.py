@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
     ArgumentError,
@@ -20,6 +20,7 @@ from sqlalchemy.exc import (
     DBAPIError,
     DisconnectionError,
     NoSuchModuleError,
+    PendingRollbackError,
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -40,8 +41,15 @@ CONNECTION_WAIT_S = 10.0
 WRITE_LOCK_TIMEOUT_S = (
     1.0  # then SQLite decides: the holder may wait for another process
 )
-# seconds and milliseconds: a server behind a broken network never answers
-POSTGRES_TIMEOUTS = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
+# Seconds and milliseconds: a server behind a broken network never answers. The keepalives end a
+# wait for an answer, the others a connection attempt and a request that does not arrive.
+POSTGRES_TIMEOUTS = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
 _SQLITE_PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",
@@ -134,13 +142,13 @@ class Database:
         is_sqlite = self.dialect == "sqlite"
         try:
             with self._no_wait_connection() as driver:
-                for statement in (
-                    ("BEGIN IMMEDIATE", "ROLLBACK") if is_sqlite else ("SELECT 1",)
-                ):
-                    driver.execute(statement)
+                if is_sqlite:
+                    driver.execute("BEGIN IMMEDIATE")
+                    driver.execute("ROLLBACK")
+                    return True
+                return _is_writable(driver)
         except AftercallError:
             return False
-        return True
 
     @contextmanager
     def _no_wait_connection(self) -> Iterator[Any]:
@@ -184,6 +192,8 @@ def translated_errors(driver_error: type[Exception] = sqlite3.Error) -> Iterator
             "see database.connections",
             CONNECTION_WAIT_S,
         ) from error
+    except PendingRollbackError as error:
+        raise DatabaseUnreachable("the connection was lost meanwhile") from error
     except (DBAPIError, driver_error, OSError) as error:
         ours = translate_error(error)
         if ours is None:
@@ -215,6 +225,10 @@ def translate_error(error: Exception) -> AftercallError | None:
         return DatabaseUnreachable(
             "another program has locked the database; it is tried again"
         )
+    if name == "ReadOnlySqlTransaction":
+        return DatabaseUnreachable(
+            f"the database is a standby or was replaced by another ({said})"
+        )
     is_unusable = any(sign in said for sign in _UNUSABLE_SIGNS)
     if is_unusable or _is_connection_lost(cause):
         return DatabaseUnreachable(f"no connection to the database ({said})")
@@ -229,6 +243,11 @@ def _is_connection_lost(cause: BaseException | None) -> bool:
     return any(
         base.__name__ in ("OperationalError", "InterfaceError") for base in bases
     )
+
+
+def _is_writable(driver: Any) -> bool:
+    """False for a standby, and for a primary that another has replaced."""
+    return bool(driver.execute("SHOW transaction_read_only").fetchone()[0] == "off")
 
 
 def _create_engine(url: str, connections: int) -> Engine:
@@ -281,6 +300,13 @@ def _create_postgres(parsed: URL, pool: dict[str, Any]) -> Engine:
         waiting.register(connection.fileno(), select.POLLIN)
         if waiting.poll(0):
             raise DisconnectionError
+
+    @event.listens_for(engine, "handle_error")
+    def leave_standby(context: ExceptionContext) -> None:
+        """After a failover the address may lead elsewhere: all connections are made anew."""
+        name = type(context.original_exception).__name__
+        if name == "ReadOnlySqlTransaction":
+            context.is_disconnect = True
 
     return engine
 
