@@ -12,7 +12,15 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    ExceptionContext,
+    create_engine,
+    event,
+    text,
+)
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
     ArgumentError,
@@ -33,6 +41,7 @@ from aftercall.errors import (
     RefusedInput,
     StorageFull,
 )
+from aftercall.settings.sections import list_postgres_timeouts
 
 BUSY_TIMEOUT_MS = 30_000
 DEFAULT_CONNECTIONS = 15
@@ -41,15 +50,7 @@ CONNECTION_WAIT_S = 10.0
 WRITE_LOCK_TIMEOUT_S = (
     1.0  # then SQLite decides: the holder may wait for another process
 )
-# Seconds and milliseconds: a server behind a broken network never answers. The keepalives end a
-# wait for an answer, the others a connection attempt and a request that does not arrive.
-POSTGRES_TIMEOUTS = {
-    "connect_timeout": 5,
-    "tcp_user_timeout": 10_000,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-}
+POOLING_PROBES = 3
 _SQLITE_PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",
@@ -58,6 +59,10 @@ _SQLITE_PRAGMAS = (
 )
 _UNUSABLE_SIGNS = ("unable to open", "readonly database", "disk I/O error")
 _UNDEFINED = ("UndefinedTable", "UndefinedColumn")
+_TRANSACTION_POOL = (
+    "database.url: leads to a pooler in transaction mode (such as pgbouncer), which breaks "
+    "prepared statements and notifications; name Postgres itself, or a pool in session mode"
+)
 _BEFORE_COMMIT = "aftercall.before_commit"
 
 
@@ -167,6 +172,23 @@ class Database:
                 raise
             finally:
                 pooled.close()
+
+    def refuse_transaction_pool(self) -> None:
+        """Raises ConfigError if a pooler gives each transaction another connection.
+
+        Two connections of Postgres have two processes there, which stay theirs.
+        """
+        if self.dialect == "sqlite":
+            return
+        query = text("SELECT pg_backend_pid()")
+        with self.read() as first, self.read() as second:
+            for _ in range(POOLING_PROBES):
+                one, again, other = (
+                    connection.execute(query).scalar()
+                    for connection in (first, first, second)
+                )
+                if one != again or again == other:
+                    raise ConfigError(_TRANSACTION_POOL)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -278,14 +300,9 @@ def _create_engine(url: str, connections: int) -> Engine:
 
 
 def _create_postgres(parsed: URL, pool: dict[str, Any]) -> Engine:
-    timeouts = {
-        name: value
-        for name, value in POSTGRES_TIMEOUTS.items()
-        if name not in parsed.query
-    }
     engine = create_engine(
         parsed.set(drivername="postgresql+psycopg"),
-        connect_args=timeouts,
+        connect_args=list_postgres_timeouts(parsed.query),
         hide_parameters=True,  # an error's text must not hold what was said
         **pool,
     )
