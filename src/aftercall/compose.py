@@ -62,7 +62,7 @@ from aftercall.who.identity import CallerReception
 from aftercall.who.register import CallerRegister
 from aftercall.who.trust import PasscodeMask, TrustPolicy
 
-MAX_LATE_END_S = 600.0
+MAX_LATE_END_S = 300.0  # a call without its stream has ended by itself by then
 
 log = get_logger("phone")
 
@@ -161,6 +161,18 @@ def make_reader(
     )
 
 
+class LateEnd:
+    """A reported end of a call, to be stored when the database knows the call."""
+
+    def __init__(self, reason: str, reported_s: float) -> None:
+        self.reason = reason
+        self.due_s = reported_s
+        self._reported_s = reported_s
+
+    def age_s(self, now_s: float) -> float:
+        return now_s - self._reported_s
+
+
 @dataclass(frozen=True)
 class Phone:
     """Everything that answers calls, put together from the settings."""
@@ -175,10 +187,8 @@ class Phone:
     model_client: ModelClient | None
     speech_kit: SpeechKit | None
     transport: httpx2.AsyncBaseTransport | None
-    unstored_ends: dict[tuple[str, str], tuple[str, float]] = field(
-        default_factory=dict
-    )
-    """Why calls of other processes are over, and since when the database is to hear of it."""
+    late_ends: dict[tuple[str, str], LateEnd] = field(default_factory=dict)
+    """Ends that the database has not heard of, by source and sid."""
 
     @cached_property
     def twilio(self) -> TwilioRest | None:
@@ -291,27 +301,35 @@ class Phone:
             is_ended = await self.switchboards[source].end(sid, reason)
         if is_ended or not self.journal.handovers.is_shared:
             return
+        if not await self._store_end(source, sid, reason):
+            now_s = self.clock.monotonic()
+            self.late_ends.setdefault((source, sid), LateEnd(reason, now_s))
+
+    async def _store_end(self, source: str, sid: str, reason: str) -> bool:
+        """False if the call is unknown, or the database away."""
+        handovers, journal = self.journal.handovers, self.journal
         try:
-            await asyncio.to_thread(self._store_end, source, sid, reason)
+            if not await asyncio.to_thread(handovers.find_last_leg, source, sid):
+                return False
+            row = await asyncio.to_thread(handovers.take_ended, source, sid, reason)
+            if row is not None:
+                await asyncio.to_thread(journal.seal_abandoned, row)
         except AftercallError as error:
             log.warning("the end of a call is stored later", error=error.code)
-            since_s = self.clock.monotonic()
-            self.unstored_ends.setdefault((source, sid), (reason, since_s))
-
-    def _store_end(self, source: str, sid: str, reason: str) -> None:
-        row = self.journal.handovers.take_ended(source, sid, reason)
-        if row is not None:
-            self.journal.seal_abandoned(row)
+            return False
+        return True
 
     async def _store_late_ends(self) -> None:
-        """A call that nobody knows may wait in another process for the database, too."""
-        for key, (reason, since_s) in list(self.unstored_ends.items()):
-            find = self.journal.handovers.find_last_leg
-            is_known = await asyncio.to_thread(find, *key)
-            if is_known:
-                await asyncio.to_thread(self._store_end, *key, reason)
-            if is_known or self.clock.monotonic() - since_s > MAX_LATE_END_S:
-                del self.unstored_ends[key]
+        """A call that nobody knows may wait in a process that is cut off from the database."""
+        now_s = self.clock.monotonic()
+        for key, end in list(self.late_ends.items()):
+            if now_s < end.due_s:
+                continue
+            is_stored = await self._store_end(*key, end.reason)
+            if is_stored or end.age_s(now_s) > MAX_LATE_END_S:
+                del self.late_ends[key]
+            else:
+                end.due_s = now_s + max(1.0, end.age_s(now_s))
 
     async def follow_handovers(self) -> None:
         """Lets go of the calls that other processes took, ends those that others saw end."""

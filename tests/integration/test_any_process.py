@@ -214,8 +214,22 @@ async def test_an_end_that_is_reported_while_the_database_is_away_is_stored_late
     await second.phone.end_call("twilio", live.sid, "caller_hung_up")
     stoppable.on()
     await second.phone.follow_handovers()
-    assert second.phone.unstored_ends == {}
+    assert second.phone.late_ends == {}
     assert read_sealed(second) == ([], "caller_hung_up")
+
+
+async def test_an_end_that_comes_before_its_call_is_known_is_stored_with_it(
+    fleet: Sequence[App],
+) -> None:
+    """The process that answered is cut off from the database for a while."""
+    live = make_live_call(source="twilio", started_at=fleet[0].clock.now())
+    await fleet[1].phone.end_call("twilio", live.sid, "caller_hung_up")
+    await fleet[1].phone.follow_handovers()
+    await fleet[0].phone.pending_calls.register(live)
+    while fleet[1].phone.late_ends:
+        await fleet[1].phone.follow_handovers()
+        await asyncio.sleep(0.02)
+    assert read_sealed(fleet[2]) == ([], "caller_hung_up")
 
 
 def make_again(live: LiveCall) -> LiveCall:
