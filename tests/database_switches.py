@@ -57,3 +57,14 @@ class Stopped:
 
     def on(self) -> None:
         self.server.ensure_postgres_running()
+
+    def demote(self) -> None:
+        """From here on it refuses to write, as a primary does that another has replaced."""
+        self._set_read_only("SET default_transaction_read_only = on")
+
+    def promote(self) -> None:
+        self._set_read_only("RESET default_transaction_read_only")
+
+    def _set_read_only(self, change: str) -> None:
+        self.server.psql(f"ALTER SYSTEM {change};")
+        self.server.psql("SELECT pg_reload_conf();")

@@ -4,7 +4,7 @@ and the telephone. The only module that names concrete adapters.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 
@@ -61,6 +61,8 @@ from aftercall.speech.kit import SpeechKit, find_missing, make_speech_kit
 from aftercall.who.identity import CallerReception
 from aftercall.who.register import CallerRegister
 from aftercall.who.trust import PasscodeMask, TrustPolicy
+
+MAX_LATE_END_S = 300.0  # a call without its stream has ended by itself by then
 
 log = get_logger("phone")
 
@@ -159,6 +161,18 @@ def make_reader(
     )
 
 
+class LateEnd:
+    """A reported end of a call, to be stored when the database knows the call."""
+
+    def __init__(self, reason: str, reported_s: float) -> None:
+        self.reason = reason
+        self.due_s = reported_s
+        self._reported_s = reported_s
+
+    def age_s(self, now_s: float) -> float:
+        return now_s - self._reported_s
+
+
 @dataclass(frozen=True)
 class Phone:
     """Everything that answers calls, put together from the settings."""
@@ -173,6 +187,8 @@ class Phone:
     model_client: ModelClient | None
     speech_kit: SpeechKit | None
     transport: httpx2.AsyncBaseTransport | None
+    late_ends: dict[tuple[str, str], LateEnd] = field(default_factory=dict)
+    """Ends that the database has not heard of, by source and sid."""
 
     @cached_property
     def twilio(self) -> TwilioRest | None:
@@ -283,18 +299,41 @@ class Phone:
         is_ended = await self.pending_calls.end(source, sid, reason)
         if source in self.switchboards and not is_ended:
             is_ended = await self.switchboards[source].end(sid, reason)
-        handovers = self.journal.handovers
-        if is_ended or not handovers.is_shared:
+        if is_ended or not self.journal.handovers.is_shared:
             return
+        if not await self._store_end(source, sid, reason):
+            now_s = self.clock.monotonic()
+            self.late_ends.setdefault((source, sid), LateEnd(reason, now_s))
+
+    async def _store_end(self, source: str, sid: str, reason: str) -> bool:
+        """False if the call is unknown, or the database away."""
+        handovers, journal = self.journal.handovers, self.journal
         try:
+            if not await asyncio.to_thread(handovers.find_last_leg, source, sid):
+                return False
             row = await asyncio.to_thread(handovers.take_ended, source, sid, reason)
             if row is not None:
-                await asyncio.to_thread(self.journal.seal_abandoned, row)
+                await asyncio.to_thread(journal.seal_abandoned, row)
         except AftercallError as error:
-            log.error("the end of a call could not be stored", error=error.code)
+            log.warning("the end of a call is stored later", error=error.code)
+            return False
+        return True
+
+    async def _store_late_ends(self) -> None:
+        """A call that nobody knows may wait in a process that is cut off from the database."""
+        now_s = self.clock.monotonic()
+        for key, end in list(self.late_ends.items()):
+            if now_s < end.due_s:
+                continue
+            is_stored = await self._store_end(*key, end.reason)
+            if is_stored or end.age_s(now_s) > MAX_LATE_END_S:
+                del self.late_ends[key]
+            else:
+                end.due_s = now_s + max(1.0, end.age_s(now_s))
 
     async def follow_handovers(self) -> None:
         """Lets go of the calls that other processes took, ends those that others saw end."""
+        await self._store_late_ends()
         handovers = self.journal.handovers
         recorders = {one.call.id: one for one in self.journal.live_recorders}
         if not handovers.is_shared or not recorders:

@@ -186,6 +186,7 @@ def _check_database(settings: Settings) -> Check:
             closing(Database(settings.database_url)) as database,
             database.read() as connection,
         ):
+            database.refuse_transaction_pool()
             current = current_revision(connection)
             check_home(connection, settings.home)
     except AftercallError as error:

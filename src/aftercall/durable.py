@@ -26,11 +26,13 @@ from dbos import (
     WorkflowHandleAsync,
 )
 from sqlalchemy import Engine, create_engine, event, inspect
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ProgrammingError
 
 from aftercall.errors import AftercallError, to_aftercall_error
 from aftercall.log import capture_library_logs, get_logger, get_place
 from aftercall.settings import Settings
+from aftercall.settings.sections import list_postgres_timeouts
 
 APPLICATION_NAME = "aftercall"
 APPLICATION_VERSION = "1"
@@ -446,8 +448,17 @@ def _engine_config(settings: Settings, process: str) -> DBOSConfig:
         "log_level": "ERROR",
         "serializer": DBOSPortableJSONSerializer(),
         "sys_db_pool_size": 4,
+        "db_engine_kwargs": _engine_options(settings),
         "max_executor_threads": MAX_THREADS,
     }
+
+
+def _engine_options(settings: Settings) -> dict[str, Any]:
+    """A broken network is noticed as fast as by our own connections."""
+    url = make_url(settings.database_url)
+    if url.get_backend_name() == "sqlite":
+        return {}
+    return {"connect_args": list_postgres_timeouts(url.query)}
 
 
 def _engine_url(settings: Settings) -> str:

@@ -32,7 +32,7 @@ from aftercall.testing import (
     VirtualClock,
     make_live_call,
 )
-from database_switches import Outlet
+from database_switches import Outlet, Stopped
 from opened_apps import OpenApp
 from voice_rig import Rig
 
@@ -257,6 +257,29 @@ def test_erasing_a_caller_takes_what_is_still_on_disk_and_refuses_while_they_tal
     held.close()
     assert app.eraser.erase("+15550100").scan.traces == ()
     assert (file.exists(), other.exists()) == (False, True)
+
+
+async def test_a_primary_that_was_replaced_is_away_until_the_address_leads_elsewhere(
+    stoppable: Stopped, tmp_path: Path, clock: VirtualClock, open_app: OpenApp
+) -> None:
+    """It still answers, and refuses to write."""
+    stoppable.on()
+    stoppable.rename()
+    database = DatabaseSettings(url=stoppable.url)
+    settings = Settings(home=tmp_path / "home", database=database)
+    app = open_app(settings, clock, database_timeout_s=DATABASE_TIMEOUT_S)
+    call = TurnCall(app.phone.turn_parts, make_live_call(started_at=clock.now()))
+    await live(clock, call.start())
+    stoppable.demote()
+    try:
+        await live(clock, call.answer("Please call the plumber."))
+        assert not app.database.is_ready()
+        assert len(app.journal.spill.list_files()) == 1
+    finally:
+        stoppable.promote()
+    await live(clock, call.end("caller_hung_up"))
+    archived = await sealed(app, clock, call.call.id)
+    assert ("caller", "Please call the plumber.") in said(archived)
 
 
 def test_whether_a_database_can_be_written_to_is_told_without_waiting(

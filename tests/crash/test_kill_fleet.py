@@ -4,8 +4,6 @@ stream another, its end a third, and processes are killed in between. No call is
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx2
@@ -14,13 +12,12 @@ import pytest
 from aftercall.app import App, build
 from aftercall.journal.verify import verify_archive
 from aftercall.lab.deepgram import EmulatedDeepgram
-from aftercall.lab.media import MediaPhone
 from aftercall.lab.telnyx import EmulatedTelnyx
 from aftercall.lab.twilio import EmulatedTwilio
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.web.twilio import CUT_OFF
-from crash.killable_server import MortalServer
+from crash.server_fleet import Fleet, running_fleet, speak
 from voice_server import KEY, TOKEN, open_stream, telnyx_network, told
 from waiting import until
 
@@ -28,117 +25,6 @@ SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 ROUNDS = 40 if SOAK else 1
 CUT = 2  # the third call of each round
 GREETING = "Hello! I'm the assistant. What can I do for you?"
-
-OnRoute = Callable[[str], Awaitable[None]]
-
-
-class Balancer:
-    """Sends each connection to a server, by the path that it asks for."""
-
-    def __init__(self) -> None:
-        self.routes: dict[str, MortalServer] = {}
-        self.on_route: OnRoute | None = None
-        """Runs before a connection is passed on, with its path."""
-        self.address = ""
-
-    @asynccontextmanager
-    async def listen(self) -> AsyncIterator[None]:
-        listening = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        port = listening.sockets[0].getsockname()[1]
-        self.address = f"http://127.0.0.1:{port}"
-        async with listening:
-            yield
-
-    async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        head = await reader.readline()
-        path = head.split()[1].decode()
-        if self.on_route is not None:
-            await self.on_route(path)
-        server = next(
-            found for start, found in self.routes.items() if path.startswith(start)
-        )
-        port = int(server.address.rpartition(":")[2])
-        try:
-            there, back = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            writer.close()
-            return
-        back.write(head)
-        await asyncio.gather(_pass_on(reader, back), _pass_on(there, writer))
-
-
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
-
-
-class Fleet:
-    def __init__(self, servers: list[MortalServer], balancer: Balancer) -> None:
-        self.servers = servers
-        self.balancer = balancer
-        self._dead = list(servers)
-
-    async def start_dead(self) -> None:
-        """Returns when all servers can take calls."""
-        dead, self._dead = self._dead, []
-        await asyncio.gather(*(server.start() for server in dead))
-        async with httpx2.AsyncClient(timeout=60, trust_env=False) as http:
-            for server in dead:
-                ready = await http.get(f"{server.address}/readyz")
-                assert ready.status_code == 200
-
-    async def kill(self, server: MortalServer) -> None:
-        self._dead.append(server)
-        await server.kill()
-
-    def route(self, webhook: int, stream: int, end: int) -> None:
-        a, b, c = (self.servers[number] for number in (webhook, stream, end))
-        self.balancer.routes = {
-            "/twilio/voice": a,
-            "/twilio/media": b,
-            "/twilio/stream-ended": c,
-            "/twilio/status": c,
-            "/telnyx/media": b,
-            "/telnyx/events": a,
-        }
-
-
-@asynccontextmanager
-async def running_fleet(
-    home: Path, database_url: str, **keys: str
-) -> AsyncIterator[Fleet]:
-    balancer = Balancer()
-    async with balancer.listen():
-        servers = [
-            MortalServer(
-                home,
-                AFTERCALL_PUBLIC_URL=balancer.address,
-                AFTERCALL_DATABASE_URL=database_url,
-                AFTERCALL_BRIDGE_DRAIN_S="0.2",
-                AFTERCALL_BRIDGE_FINISH_S="60",
-                TWILIO_AUTH_TOKEN=TOKEN,
-                **keys,
-            )
-            for _ in range(3)
-        ]
-        fleet = Fleet(servers, balancer)
-        await fleet.start_dead()
-        try:
-            yield fleet
-        finally:
-            await asyncio.gather(*(server.stop() for server in servers))
-
-
-async def speak(phone: MediaPhone | None, number: int) -> None:
-    assert phone is not None
-    await phone.wait_for_words("What can I do")
-    phone.queue_text(f"Please call plumber {number}.")
-    await phone.wait_for_words("Taken down")
 
 
 async def run_twilio_call(fleet: Fleet, twilio: EmulatedTwilio, number: int) -> str:
@@ -244,7 +130,7 @@ async def test_a_call_whose_requests_meet_three_processes_is_sealed_once(
         EmulatedTwilio(TOKEN, speed=10.0) as twilio,
         running_fleet(
             home,
-            other_postgres,
+            [other_postgres] * 3,
             AFTERCALL_ENGINE="deepgram",
             DEEPGRAM_API_KEY=KEY,
             AFTERCALL_DEEPGRAM_URL=engine.url,

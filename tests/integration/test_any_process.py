@@ -14,20 +14,24 @@ from sqlalchemy import QueuePool, select
 from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.db.tables import handovers
+from aftercall.errors import DatabaseUnreachable
 from aftercall.journal.journal import recover
 from aftercall.lab.carrier import DeliveryFaults
 from aftercall.lab.twilio import EmulatedTwilio
 from aftercall.model.calls import LiveCall
+from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings
 from aftercall.settings.sections import BriefingSettings, DatabaseSettings
 from aftercall.testing import make_live_call
 from aftercall.web.server import make_server
+from database_switches import Stopped
 from opened_apps import OpenApp, crashed
 from telnyx_setup import EVENTS, PUBLIC, Line, reach, telnyx_settings, telnyx_town
 
 TOKEN = "twilio-token"
 CALLER = "+15550100"
+MAX_TWILIO_PARAMETER_CHARS = 500  # name and value
 
 
 @pytest.fixture
@@ -176,6 +180,56 @@ async def test_a_stream_takes_its_call_wherever_it_comes_and_once(
     assert taken.end_reason is None
     await fleet[1].phone.follow_handovers()
     assert taken.end_reason == "caller_hung_up"
+
+
+async def test_a_call_that_rings_while_the_database_is_away_is_taken_anywhere(
+    fleet: Sequence[App],
+) -> None:
+    live = make_live_call(source="twilio", started_at=fleet[0].clock.now())
+    for app in fleet[:2]:
+        app.journal.outage.start(DatabaseUnreachable("it is away"))
+    token = await fleet[0].phone.pending_calls.register(live)
+    assert len(f"{TOKEN_PARAMETER}{token}") < MAX_TWILIO_PARAMETER_CHARS
+    assert fleet[0].journal.live_recorders == []
+    taken = await fleet[1].phone.pending_calls.claim("twilio", live.sid, token, "MZ1")
+    assert taken is not None
+    assert (taken.call.id, taken.call.caller) == (live.id, live.caller)
+    assert taken.recorder.is_spilling
+    await until(lambda: not taken.recorder.is_spilling)
+    await fleet[1].journal.seal(taken.recorder, end_reason="agent_hung_up")
+    assert read_sealed(fleet[2]) == ([], "agent_hung_up")
+
+
+async def test_an_end_that_is_reported_while_the_database_is_away_is_stored_later(
+    fleet_settings: Settings, stoppable: Stopped, open_app: OpenApp
+) -> None:
+    stoppable.on()
+    stoppable.rename()
+    database = DatabaseSettings(url=stoppable.url)
+    settings = fleet_settings.model_copy(update={"database": database})
+    first, second = (open_app(settings, SystemClock()) for _ in range(2))
+    live = make_live_call(source="twilio", started_at=first.clock.now())
+    await first.phone.pending_calls.register(live)
+    stoppable.off()
+    await second.phone.end_call("twilio", live.sid, "caller_hung_up")
+    stoppable.on()
+    await second.phone.follow_handovers()
+    assert second.phone.late_ends == {}
+    assert read_sealed(second) == ([], "caller_hung_up")
+
+
+async def test_an_end_that_comes_before_its_call_is_known_is_stored_with_it(
+    fleet: Sequence[App],
+) -> None:
+    """The process that answered is cut off from the database for a while."""
+    live = make_live_call(source="twilio", started_at=fleet[0].clock.now())
+    await fleet[1].phone.end_call("twilio", live.sid, "caller_hung_up")
+    await fleet[1].phone.follow_handovers()
+    await fleet[0].phone.pending_calls.register(live)
+    while fleet[1].phone.late_ends:
+        await fleet[1].phone.follow_handovers()
+        await asyncio.sleep(0.02)
+    assert read_sealed(fleet[2]) == ([], "caller_hung_up")
 
 
 def make_again(live: LiveCall) -> LiveCall:

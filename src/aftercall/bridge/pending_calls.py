@@ -2,7 +2,8 @@
 
 Who is calling is known from the webhook alone. A call that never gets its stream is sealed too:
 when the carrier reports its end, or when its stream token expires. On Postgres the stream may
-come to another process, which takes the call with what was prepared for it.
+come to another process, which takes the call with what was prepared for it. While the database is
+away, the token carries the call, and the process that gets the stream opens it.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from aftercall.model.calls import LiveCall
 from aftercall.phone.signature import TOKEN_LIFETIME_S, StreamTokens
 
 ENDED_CALL_RETENTION_S = 600.0
+MAX_CARRIED_BYTES = 280  # carriers pass on parameters of 500 characters
 
 PreparedBriefing = tuple[ResumeState | None, Briefing]
 _ADAPTER = TypeAdapter(PreparedBriefing)
@@ -81,6 +83,8 @@ class PendingCalls:
         key = (call.source, call.sid)
         if key in self._calls:
             return self.tokens.issue(call.sid)
+        if self._handovers.is_shared and self._journal.outage.is_active:
+            return self.tokens.issue(call.sid, _pack_call(call))
         opening = attempt(self._clock, WRITE_TIMEOUT_S, self._journal.open(call))
         try:
             recorder = await opening
@@ -89,13 +93,7 @@ class PendingCalls:
                 raise
             return self.tokens.issue(call.sid)
         if key not in self._calls:  # the webhook may have come again meanwhile
-            pending = self._calls[key] = PendingCall(
-                recorder, self._start_briefing(call), self._clock.monotonic()
-            )
-            await self._offer(pending)
-            pending.stream_timeout_task = asyncio.create_task(
-                self._await_stream(*key, pending)
-            )
+            await self._offer(self._add(recorder, self._start_briefing(call)))
         return self.tokens.issue(call.sid)
 
     async def claim(
@@ -111,6 +109,9 @@ class PendingCalls:
             return None
         if self._is_shared(pending):
             pending = await self._take(source, sid, pending)
+        carried = self.tokens.read_carried(sid, token)
+        if pending is None and carried:
+            pending = await self._open_carried(carried)
         if pending is None:
             return None
         pending.is_streaming = True
@@ -236,16 +237,34 @@ class PendingCalls:
         if pending is not None and taken.row.owner == self._handovers.process:
             return pending
         recorder = await asyncio.to_thread(self._journal.adopt, taken.row.live)
-        adopted = self._calls[source, sid] = PendingCall(
-            recorder, self._load_briefing(taken), self._clock.monotonic()
-        )
-        adopted.stream_timeout_task = asyncio.create_task(
-            self._await_stream(source, sid, adopted)
-        )
+        adopted = self._add(recorder, self._load_briefing(taken))
         if taken.row.end_reason is not None:
             await self.end(source, sid, taken.row.end_reason)
             return None
         return adopted
+
+    async def _open_carried(self, carried: str) -> PendingCall | None:
+        """Opens a call that was announced while the database was away."""
+        call = LiveCall.model_validate_json(carried)
+        opening = attempt(self._clock, WRITE_TIMEOUT_S, self._journal.open(call))
+        try:
+            recorder = await opening
+        except AftercallError as error:
+            log.error("could not open the call", call=call.id, error=error.code)
+            return None
+        return self._add(recorder, self._start_briefing(call))
+
+    def _add(
+        self, recorder: CallRecorder, briefing: asyncio.Future[PreparedBriefing]
+    ) -> PendingCall:
+        """A call of this process, which ends if its stream does not come."""
+        key = (recorder.call.source, recorder.call.sid)
+        pending = PendingCall(recorder, briefing, self._clock.monotonic())
+        self._calls[key] = pending
+        pending.stream_timeout_task = asyncio.create_task(
+            self._await_stream(*key, pending)
+        )
+        return pending
 
     def _load_briefing(self, taken: TakenCall) -> asyncio.Future[PreparedBriefing]:
         try:
@@ -271,3 +290,13 @@ class PendingCalls:
                 and now_s - pending.registered_s > ENDED_CALL_RETENTION_S
             ):
                 del self._calls[key]
+
+
+def _pack_call(call: LiveCall) -> str:
+    """As JSON, for a token; without its details where they are too long."""
+    left_out = {"conversation"}  # its own: it rings
+    packed = call.model_dump_json(exclude_defaults=True, exclude=left_out)
+    if len(packed) > MAX_CARRIED_BYTES:
+        left_out.add("metadata")
+        packed = call.model_dump_json(exclude_defaults=True, exclude=left_out)
+    return packed

@@ -12,7 +12,15 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    ExceptionContext,
+    create_engine,
+    event,
+    text,
+)
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
     ArgumentError,
@@ -20,6 +28,7 @@ from sqlalchemy.exc import (
     DBAPIError,
     DisconnectionError,
     NoSuchModuleError,
+    PendingRollbackError,
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -32,6 +41,7 @@ from aftercall.errors import (
     RefusedInput,
     StorageFull,
 )
+from aftercall.settings.sections import list_postgres_timeouts
 
 BUSY_TIMEOUT_MS = 30_000
 DEFAULT_CONNECTIONS = 15
@@ -40,8 +50,7 @@ CONNECTION_WAIT_S = 10.0
 WRITE_LOCK_TIMEOUT_S = (
     1.0  # then SQLite decides: the holder may wait for another process
 )
-# seconds and milliseconds: a server behind a broken network never answers
-POSTGRES_TIMEOUTS = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
+POOLING_PROBES = 3
 _SQLITE_PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",
@@ -50,6 +59,10 @@ _SQLITE_PRAGMAS = (
 )
 _UNUSABLE_SIGNS = ("unable to open", "readonly database", "disk I/O error")
 _UNDEFINED = ("UndefinedTable", "UndefinedColumn")
+_TRANSACTION_POOL = (
+    "database.url: leads to a pooler in transaction mode (such as pgbouncer), which breaks "
+    "prepared statements and notifications; name Postgres itself, or a pool in session mode"
+)
 _BEFORE_COMMIT = "aftercall.before_commit"
 
 
@@ -134,13 +147,13 @@ class Database:
         is_sqlite = self.dialect == "sqlite"
         try:
             with self._no_wait_connection() as driver:
-                for statement in (
-                    ("BEGIN IMMEDIATE", "ROLLBACK") if is_sqlite else ("SELECT 1",)
-                ):
-                    driver.execute(statement)
+                if is_sqlite:
+                    driver.execute("BEGIN IMMEDIATE")
+                    driver.execute("ROLLBACK")
+                    return True
+                return _is_writable(driver)
         except AftercallError:
             return False
-        return True
 
     @contextmanager
     def _no_wait_connection(self) -> Iterator[Any]:
@@ -159,6 +172,23 @@ class Database:
                 raise
             finally:
                 pooled.close()
+
+    def refuse_transaction_pool(self) -> None:
+        """Raises ConfigError if a pooler gives each transaction another connection.
+
+        Two connections of Postgres have two processes there, which stay theirs.
+        """
+        if self.dialect == "sqlite":
+            return
+        query = text("SELECT pg_backend_pid()")
+        with self.read() as first, self.read() as second:
+            for _ in range(POOLING_PROBES):
+                one, again, other = (
+                    connection.execute(query).scalar()
+                    for connection in (first, first, second)
+                )
+                if one != again or again == other:
+                    raise ConfigError(_TRANSACTION_POOL)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -184,6 +214,8 @@ def translated_errors(driver_error: type[Exception] = sqlite3.Error) -> Iterator
             "see database.connections",
             CONNECTION_WAIT_S,
         ) from error
+    except PendingRollbackError as error:
+        raise DatabaseUnreachable("the connection was lost meanwhile") from error
     except (DBAPIError, driver_error, OSError) as error:
         ours = translate_error(error)
         if ours is None:
@@ -215,6 +247,10 @@ def translate_error(error: Exception) -> AftercallError | None:
         return DatabaseUnreachable(
             "another program has locked the database; it is tried again"
         )
+    if name == "ReadOnlySqlTransaction":
+        return DatabaseUnreachable(
+            f"the database is a standby or was replaced by another ({said})"
+        )
     is_unusable = any(sign in said for sign in _UNUSABLE_SIGNS)
     if is_unusable or _is_connection_lost(cause):
         return DatabaseUnreachable(f"no connection to the database ({said})")
@@ -229,6 +265,11 @@ def _is_connection_lost(cause: BaseException | None) -> bool:
     return any(
         base.__name__ in ("OperationalError", "InterfaceError") for base in bases
     )
+
+
+def _is_writable(driver: Any) -> bool:
+    """False for a standby, and for a primary that another has replaced."""
+    return bool(driver.execute("SHOW transaction_read_only").fetchone()[0] == "off")
 
 
 def _create_engine(url: str, connections: int) -> Engine:
@@ -259,14 +300,9 @@ def _create_engine(url: str, connections: int) -> Engine:
 
 
 def _create_postgres(parsed: URL, pool: dict[str, Any]) -> Engine:
-    timeouts = {
-        name: value
-        for name, value in POSTGRES_TIMEOUTS.items()
-        if name not in parsed.query
-    }
     engine = create_engine(
         parsed.set(drivername="postgresql+psycopg"),
-        connect_args=timeouts,
+        connect_args=list_postgres_timeouts(parsed.query),
         hide_parameters=True,  # an error's text must not hold what was said
         **pool,
     )
@@ -281,6 +317,13 @@ def _create_postgres(parsed: URL, pool: dict[str, Any]) -> Engine:
         waiting.register(connection.fileno(), select.POLLIN)
         if waiting.poll(0):
             raise DisconnectionError
+
+    @event.listens_for(engine, "handle_error")
+    def leave_standby(context: ExceptionContext) -> None:
+        """After a failover the address may lead elsewhere: all connections are made anew."""
+        name = type(context.original_exception).__name__
+        if name == "ReadOnlySqlTransaction":
+            context.is_disconnect = True
 
     return engine
 

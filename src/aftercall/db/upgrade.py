@@ -49,6 +49,7 @@ def open_database(settings: Settings, clock: Clock, *, claims_home: bool) -> Dat
     _close_home(settings.home)
     database = Database(settings.database_url, settings.database.connections)
     try:
+        database.refuse_transaction_pool()
         prepare_database(database)
         if claims_home:
             claim_home(database, settings.home, clock.now())

@@ -7,7 +7,7 @@ the timestamp and the body.
 
 import hmac
 import re
-from base64 import b64decode, b64encode
+from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -208,9 +208,18 @@ class StreamTokens:
         """How many used tokens are remembered, so that they open nothing again."""
         return len(self._used)
 
-    def issue(self, call_sid: str) -> str:
+    def issue(self, call_sid: str, carried: str = "") -> str:
+        """`carried` is given to the process that the stream reaches."""
         claim = f"{self._now() + TOKEN_LIFETIME_S}.{token_urlsafe(9)}"
+        if carried:
+            claim += f".{urlsafe_b64encode(carried.encode()).decode()}"
         return f"{claim}.{self._sign(call_sid, claim)}"
+
+    def read_carried(self, call_sid: str, token: str | None) -> str:
+        """What the token carries; empty if that is nothing, or we did not issue it."""
+        claim, _ = self._read(call_sid, token)
+        carried = claim.split(".")[2:]
+        return urlsafe_b64decode(carried[0]).decode() if carried else ""
 
     def redeem(self, call_sid: str, token: str | None) -> bool:
         """Whether this token opens a stream of this call. It does so once."""

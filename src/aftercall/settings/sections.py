@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -40,6 +41,24 @@ def _check_networks(networks: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Networks = Annotated[Words, AfterValidator(_check_networks)]
+
+
+# Seconds and milliseconds: a server behind a broken network never answers. The keepalives end a
+# wait for an answer, the others a connection attempt and a request that does not arrive.
+_POSTGRES_TIMEOUTS = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
+
+
+def list_postgres_timeouts(query: Collection[str]) -> dict[str, int]:
+    """For the driver, except those that the query of the address names."""
+    return {
+        name: value for name, value in _POSTGRES_TIMEOUTS.items() if name not in query
+    }
 
 
 class DatabaseSettings(Section):

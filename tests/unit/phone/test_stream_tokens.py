@@ -54,3 +54,13 @@ def test_used_passes_are_forgotten_when_they_would_no_longer_hold() -> None:
 @given(st.none() | st.text(max_size=120))
 def test_anything_else_opens_nothing(word: str | None) -> None:
     assert not StreamTokens(KEY, VirtualClock()).redeem("CA1", word)
+
+
+def test_a_pass_carries_words_that_only_its_call_can_read() -> None:
+    clock = VirtualClock()
+    given_out = StreamTokens(KEY, clock).issue("CA1", '{"caller":"Zoë"}')
+    elsewhere = StreamTokens(KEY, clock)
+    assert elsewhere.read_carried("CA1", given_out) == '{"caller":"Zoë"}'
+    assert elsewhere.redeem("CA1", given_out)
+    assert elsewhere.read_carried("CA2", given_out) == ""
+    assert elsewhere.read_carried("CA1", elsewhere.issue("CA1")) == ""
