@@ -19,6 +19,7 @@ from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
 from aftercall.hosted.platform import Json, Platform, parse_event
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
+from aftercall.postcall.recording_apis import find_reported_url
 
 MAX_START_BYTES = 64 * 1024
 MAX_BODY_BYTES = 64 * 1024 * 1024  # a webhook may carry a recording
@@ -72,7 +73,8 @@ class HostedWebhook:
         """
         event, report = await run_in_threadpool(self._read, headers, raw)
         if report is not None:
-            return {"id": await self._take_report(report)}
+            url = find_reported_url(self.platform.name, event)
+            return {"id": await self._take_report(report, url)}
         if self.platform.is_start(event):
             return await self.brief(event)
         if self.platform.read_tool_calls(event, ""):
@@ -134,9 +136,9 @@ class HostedWebhook:
         now = self._app.clock.now()
         return self.platform.read_running(event, self._app.settings.agent_id, now)
 
-    async def _take_report(self, report: Call) -> str:
+    async def _take_report(self, report: Call, recording_url: str | None) -> str:
         try:
-            return (await self._calls.take_report(report))[0]
+            return (await self._calls.take_report(report, recording_url))[0]
         except CallElsewhere as error:  # `reconcile` brings it if nobody sends it again
             raise HTTPException(503, str(error)) from None
 

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from aftercall import __version__
-from aftercall.clock import parse_instant
+from aftercall.clock import format_duration, parse_instant
 from aftercall.config import LoadedConfig
 from aftercall.journal.store import CallRow
 from aftercall.model.people import join_party, split_party
@@ -99,7 +99,9 @@ class TemplateRenderer:
             clock=self.format_clock,
             moment=self.format_moment,
             offset=format_offset,
-            lasted=format_duration,
+            lasted=format_span,
+            seconds=format_duration,
+            counted=count_noun,
             words=code_to_words,
             coded=mark_code,
             instant=parse_instant,
@@ -310,11 +312,13 @@ def format_offset(at: datetime, start: datetime) -> str:
     return f"{seconds // 60}:{seconds % 60:02}"
 
 
-def format_duration(span: timedelta) -> str:
-    seconds = max(0, int(span.total_seconds()))
-    if seconds >= 3600:
-        return f"{seconds // 3600} h {seconds % 3600 // 60} min"
-    return f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+def format_span(span: timedelta) -> str:
+    return format_duration(span.total_seconds())
+
+
+def count_noun(count: int, noun: str) -> str:
+    """`1 call`, `1,200 calls`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def mark_code(text: str) -> Markup:
