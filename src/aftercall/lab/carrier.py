@@ -17,10 +17,10 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import httpx2
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from aftercall.clock import Clock, SystemClock
@@ -208,6 +208,9 @@ def _hum(hertz: int, spans: Spans, length: int) -> "array[int]":
 class EmulatedCarrier:
     """What the emulated carriers share."""
 
+    audio_path: ClassVar[str] = "/recordings/{sid}"
+    """Where a platform serves the recording of a call."""
+
     def __init__(
         self,
         address: str,
@@ -227,6 +230,16 @@ class EmulatedCarrier:
         self.http = httpx2.AsyncClient(
             timeout=WEBHOOK_TIMEOUT_S, trust_env=False, transport=transport
         )
+
+    def find_recording_url(self, sid: str) -> str | None:
+        if sid not in self.recordings.by_sid:
+            return None
+        return self.address + self.audio_path.format(sid=sid)
+
+    def add_recording_route(self, router: APIRouter) -> None:
+        @router.get(self.audio_path)
+        async def get_recording(sid: str, request: Request) -> Response:
+            return self.recordings.serve(sid, request)
 
     async def __aenter__(self) -> Self:
         return self

@@ -111,6 +111,10 @@ class Lab:
         default_factory=lambda: EmulatedBland("lab-bland", HOSTED_SECRET, HOSTED_SECRET)
     )
 
+    def __post_init__(self) -> None:
+        for platform in self.platforms.values():
+            platform.address = self.address
+
     @property
     def twilio(self) -> PhoneNetwork:
         return self.exchange

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from functools import cache, cached_property
 from hashlib import blake2b
 from importlib import resources
@@ -96,6 +96,7 @@ class TemplateRenderer:
         )
         self._templates.filters.update(
             day=self.format_day,
+            due_day=self.format_due,
             clock=self.format_clock,
             moment=self.format_moment,
             offset=format_offset,
@@ -164,6 +165,14 @@ class TemplateRenderer:
     def format_day(self, at: datetime) -> str:
         local = at.astimezone(self._zone)
         return f"{local:%a} {local.day} {local:%b %Y}"
+
+    def format_due(self, due: str) -> str:
+        """A due day is a date; what a caller said instead stays as it is."""
+        try:
+            day = date.fromisoformat(due)
+        except ValueError:
+            return due
+        return f"{day:%a} {day.day} {day:%b %Y}"
 
     def format_clock(self, at: datetime) -> str:
         return f"{at.astimezone(self._zone):%H:%M}"
