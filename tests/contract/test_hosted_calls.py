@@ -179,7 +179,7 @@ async def test_a_report_that_names_a_recording_makes_it_due_once(
     row = platforms.app.store.find(name, call.id)
     assert row is not None
     (found,) = platforms.app.recordings.list_for_call(row.live.id)
-    named = None if name == "elevenlabs" else platform.find_recording_url(call.id)
+    named = None if name == "elevenlabs" else platform.recordings.find_url(call.id)
     assert (found.state, found.sid, found.url) == ("waiting", call.id, named)
     await platforms.close()
 

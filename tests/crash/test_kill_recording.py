@@ -39,7 +39,7 @@ def test_a_report_that_comes_again_after_a_kill_brings_the_recording_once(
         )
         call = make_call(source="vapi", sid="v1")
         held = lab.vapi.recordings.add("v1", "v1")
-        url = lab.vapi.find_recording_url("v1")
+        url = lab.vapi.recordings.find_url("v1")
         ends = []
         for fault in ("hosted.after_report", "", ""):
             told = (settings, call, url, fault)

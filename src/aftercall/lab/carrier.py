@@ -122,6 +122,15 @@ class LabRecordings:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.by_sid: dict[str, LabRecording] = {}
+        self.url = "http://lab.invalid/{sid}"
+
+    def find_url(self, sid: str) -> str | None:
+        return self.url.format(sid=sid) if sid in self.by_sid else None
+
+    def add_route(self, router: APIRouter, path: str) -> None:
+        @router.get(path)
+        async def get_recording(sid: str, request: Request) -> Response:
+            return self.serve(sid, request)
 
     def add(self, sid: str, call: str, life_s: float | None = None) -> LabRecording:
         recording = LabRecording(
@@ -230,16 +239,6 @@ class EmulatedCarrier:
         self.http = httpx2.AsyncClient(
             timeout=WEBHOOK_TIMEOUT_S, trust_env=False, transport=transport
         )
-
-    def find_recording_url(self, sid: str) -> str | None:
-        if sid not in self.recordings.by_sid:
-            return None
-        return self.address + self.audio_path.format(sid=sid)
-
-    def add_recording_route(self, router: APIRouter) -> None:
-        @router.get(self.audio_path)
-        async def get_recording(sid: str, request: Request) -> Response:
-            return self.recordings.serve(sid, request)
 
     async def __aenter__(self) -> Self:
         return self

@@ -190,7 +190,7 @@ class EmulatedPlatform(EmulatedCarrier, ABC):
                 raise Refusal(JSONResponse({"message": "Not Found"}, 404))
             return JSONResponse(self.describe(self.calls[call_id]))
 
-        self.add_recording_route(router)
+        self.recordings.add_route(router, self.audio_path)
         return router
 
     def _check(self, request: Request) -> None:
@@ -261,7 +261,7 @@ class EmulatedVapi(EmulatedPlatform):
             }
             for who, text, at in call.turns
         ]
-        recording = {"stereoUrl": self.find_recording_url(call.id)}
+        recording = {"stereoUrl": self.recordings.find_url(call.id)}
         shown: Json = {
             "id": call.id,
             "orgId": "org-lab",
@@ -333,7 +333,7 @@ class EmulatedRetell(EmulatedPlatform):
             "direction": "inbound",
             "from_number": call.caller,
             "to_number": call.callee,
-            "recording_multi_channel_url": self.find_recording_url(call.id),
+            "recording_multi_channel_url": self.recordings.find_url(call.id),
             "start_timestamp": int(call.started_at.timestamp() * 1000),
             "transcript_object": [
                 {"role": who, "content": text, "words": [_first_word(call, text, at)]}
@@ -469,7 +469,7 @@ class EmulatedBland(EmulatedPlatform):
             "created_at": format_instant(call.started_at),
             "end_at": format_instant(call.ended_at) if call.ended_at else None,
             "call_ended_by": "USER",
-            "recording_url": self.find_recording_url(call.id),
+            "recording_url": self.recordings.find_url(call.id),
             "transcripts": [
                 {
                     "id": number,

@@ -113,7 +113,7 @@ class Lab:
 
     def __post_init__(self) -> None:
         for platform in self.platforms.values():
-            platform.address = self.address
+            platform.recordings.url = self.address + platform.audio_path
 
     @property
     def twilio(self) -> PhoneNetwork:
