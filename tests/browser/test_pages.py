@@ -106,20 +106,18 @@ def test_a_call_is_read_with_the_keyboard_and_fills_itself(page: Page) -> None:
 def hand_in(address: str, home: Path, caller: str, days_ago: int, *lines: str) -> str:
     """A call of some days ago, handed in; its id."""
     at = datetime.now(UTC) - timedelta(days=days_ago, minutes=10)
-    turns = [
-        {
-            "speaker": "caller",
-            "text": line,
-            "at": (at + timedelta(seconds=number)).isoformat(),
-        }
-        for number, line in enumerate(lines)
-    ]
+    turns = []
+    for number, line in enumerate(lines):
+        said_at = (at + timedelta(seconds=2 * number)).isoformat()
+        turns.append({"speaker": "caller", "text": line, "at": said_at})
+        turns.append({"speaker": "agent", "text": "I have noted it.", "at": said_at})
+    ended_at = at + timedelta(seconds=2 * len(lines))
     call = {
         "source": "vapi",
         "sid": f"{caller[1:]}-{days_ago}",
         "caller": caller,
         "started_at": at.isoformat(),
-        "ended_at": (at + timedelta(seconds=3)).isoformat(),
+        "ended_at": ended_at.isoformat(),
         "end_reason": "caller_hung_up",
         "turns": turns,
     }
@@ -186,9 +184,13 @@ def test_memory_shows_what_was_believed_on_the_day_of_the_slider(
     page: Page, address: str, server_home: Path, hand: str
 ) -> None:
     caller = "+15550182" if hand == "keyboard" else "+15550183"
-    old, new = "I prefer to be called in the evening.", "My sister Ann lives in Porto."
-    hand_in(address, server_home, caller, 20, old)
-    hand_in(address, server_home, caller, 0, new)
+    old, new = (
+        "I prefer to be called in the evening.",
+        "My sister Ann lives in Porto, by the way.",
+    )
+    name = "Hi, it's Dana Fox from the Harbour Clinic."
+    hand_in(address, server_home, caller, 20, name, old)
+    hand_in(address, server_home, caller, 0, name, new)
     own = f"/memory?caller=%2B{caller[1:]}"
     page.goto(own)
     evening = page.locator(".facts li", has_text="called in the evening")
