@@ -164,9 +164,13 @@ def _take(
         for scheme in ("light", "dark"):
             page = _picture(chromium, login, url, width, scheme)
             file = out / f"{name}-{width}-{scheme}.png"
-            page.screenshot(path=file, full_page=True)
             if shown := IN_DOCS.get((name, width, scheme)):
                 page.screenshot(path=DOCS / f"{shown}.png")
+            # rows out of sight are not painted, so the whole page has to be in sight
+            height = page.evaluate("document.documentElement.scrollHeight")
+            page.set_viewport_size({"width": width, "height": height})
+            page.wait_for_timeout(200)
+            page.screenshot(path=file, full_page=True)
             page.context.close()
 
 

@@ -221,8 +221,9 @@ class App:
 
     @cached_property
     def hosted_calls(self) -> HostedCalls:
-        lease_s = self.settings.live.platform_lease_s
-        return HostedCalls(self.phone.remote_calls, self.journal, lease_s)
+        return HostedCalls(
+            self.phone.remote_calls, self.journal, self.settings, self.recordings
+        )
 
     @cached_property
     def reconciler(self) -> Reconciler:

@@ -78,6 +78,22 @@ def format_instant(instant: datetime) -> str:
     return utc.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
+def format_duration(seconds: float) -> str:
+    """For people: `28 ms`, `2.4 s`, `45 s`, `1 min 5 s`, `1 h 2 min`."""
+    whole = int(seconds)
+    if seconds <= 0:
+        return "0 s"
+    if seconds < 1:
+        return f"{max(1, round(seconds * 1_000))} ms"
+    if seconds < 10:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
 def _from_epoch(seconds: float) -> datetime:
     try:
         return datetime.fromtimestamp(seconds, UTC)

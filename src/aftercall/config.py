@@ -71,6 +71,14 @@ class SettingValue:
             return f"{host[1]}{host[2]}/… (rest hidden)" if host else "(set, hidden)"
         if isinstance(self.value, dict) and self.env.endswith(_HIDDEN_PAIRS):
             return ", ".join(f"{name} (hidden)" for name in self.value)
+        if isinstance(self.value, dict):
+            return ", ".join(f"{name}={value}" for name, value in self.value.items())
+        if isinstance(self.value, tuple | list):
+            return ", ".join(map(str, self.value))
+        if isinstance(self.value, bool):
+            return str(self.value).lower()
+        if isinstance(self.value, float):
+            return f"{self.value:g}"
         if self.value is None:
             return ""
         return re.sub(r"(://[^:/@]*:)[^@]*@", r"\1***@", str(self.value))

@@ -61,6 +61,7 @@ POINTS = (
     "step.after_late_summary",
     "documents.after_put",
     "remem.after_send",
+    "hosted.after_report",
     "recording.after_enqueue",
     "recording.after_part",
     "recording.after_rename",

@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import httpx2
-from sqlalchemy import Text, cast, select
+from sqlalchemy import Text, and_, cast, exists, select
 
 from aftercall.clock import Clock, format_instant, parse_instant
 from aftercall.db.connect import Database
 from aftercall.db.statements import chunked, upsert
-from aftercall.db.tables import calls, upkeep
+from aftercall.db.tables import calls, recordings, upkeep
 from aftercall.errors import (
     AftercallError,
     CallElsewhere,
@@ -26,6 +26,7 @@ from aftercall.errors import (
     ConfigError,
 )
 from aftercall.hosted.listings import ListedCall, ServiceListing, make_listings
+from aftercall.journal.recording_files import RecordingStore
 from aftercall.journal.replay import RESUMABLE_ENDS
 from aftercall.log import get_logger
 from aftercall.model.calls import SENDER, Call
@@ -152,6 +153,23 @@ class ReconcileStore:
                         whole.add(by_sid[row.sid])
         return whole
 
+    def add_recordings(
+        self, source: str, sids: Iterable[str], store: RecordingStore, now: datetime
+    ) -> None:
+        """Of sealed calls whose recording nobody has noted: a crash came after the report."""
+        noted = and_(recordings.c.carrier == source, recordings.c.sid == calls.c.sid)
+        query = select(calls.c.id, calls.c.sid).where(
+            calls.c.source == source,
+            calls.c.state == "sealed",
+            ~exists().where(noted),
+        )
+        missing = []
+        with self._database.read() as connection:
+            for chunk in chunked(sorted(sids)):
+                missing += connection.execute(query.where(calls.c.sid.in_(chunk)))
+        for row in missing:
+            store.register(row.id, source, row.sid, None, "waiting", now)
+
     def is_known_elsewhere(self, call: ListedCall, since: datetime) -> bool:
         """Whether another call names it: a platform's call over our carrier's line."""
         for one in (call.sid, *call.ids):
@@ -194,6 +212,7 @@ class Reconciler:
         self._clock = clock
         self._take_report = take_report
         self._transport = transport
+        self._database = database
         self.store = ReconcileStore(database)
 
     async def run_if_due(self) -> None:
@@ -291,6 +310,8 @@ class Reconciler:
         page = await listing.read_page(since, result.cursor or "")
         whole = await asyncio.to_thread(self.store.find_whole, listing.name, page.calls)
         result = replace(result, listed=result.listed + len(page.calls))
+        if not (dry_run or listing.loses_words):
+            await asyncio.to_thread(self._add_recordings, listing.name, whole)
         for listed in self._list_settled(page.calls):
             if listed.sid in whole or (
                 listing.loses_words and await self._is_elsewhere(listed, since)
@@ -300,6 +321,11 @@ class Reconciler:
             if not dry_run:
                 result = await self._bring(listing, listed, result)
         return replace(result, cursor=page.cursor)
+
+    def _add_recordings(self, source: str, whole: Iterable[str]) -> None:
+        if self._settings.recordings.enabled:
+            store = RecordingStore(self._database)
+            self.store.add_recordings(source, whole, store, self._clock.now())
 
     def _list_settled(self, listed: Iterable[ListedCall]) -> list[ListedCall]:
         newest = self._clock.now() - SETTLING

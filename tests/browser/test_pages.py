@@ -1,13 +1,23 @@
 """The pages as a person uses them, in a real browser."""
 
+import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx2
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, StorageState, expect
 
+from aftercall.db.connect import Database
 from aftercall.encryption import load_api_token
+from aftercall.journal.recording_files import (
+    RecordingStore,
+    hash_file,
+    make_file_name,
+)
 from aftercall.settings import Settings
+from api_client import bearer
 from server_process import serving, serving_pages
 
 EVIL = (
@@ -91,6 +101,132 @@ def test_a_call_is_read_with_the_keyboard_and_fills_itself(page: Page) -> None:
     expect(page.locator(".turn.now")).to_be_focused()
     expect(page.locator(".turn.now")).to_have_attribute("id", "turn-1")
     expect(page.locator("#summary-title")).to_be_visible(timeout=20_000)
+
+
+def hand_in(address: str, home: Path, caller: str, days_ago: int, *lines: str) -> str:
+    """A call of some days ago, handed in; its id."""
+    at = datetime.now(UTC) - timedelta(days=days_ago, minutes=10)
+    turns = []
+    for number, line in enumerate(lines):
+        said_at = (at + timedelta(seconds=2 * number)).isoformat()
+        turns.append({"speaker": "caller", "text": line, "at": said_at})
+        turns.append({"speaker": "agent", "text": "I have noted it.", "at": said_at})
+    ended_at = at + timedelta(seconds=2 * len(lines))
+    call = {
+        "source": "vapi",
+        "sid": f"{caller[1:]}-{days_ago}",
+        "caller": caller,
+        "started_at": at.isoformat(),
+        "ended_at": ended_at.isoformat(),
+        "end_reason": "caller_hung_up",
+        "turns": turns,
+    }
+    token = bearer(Settings(home=home)) | {"Content-Type": "application/json"}
+    answer = httpx2.post(
+        f"{address}/api/calls", content=json.dumps(call), headers=token
+    )
+    return str(answer.json()["id"])
+
+
+def add_recording(home: Path, call_id: str, sound: bytes) -> None:
+    database = Database(f"sqlite:///{home / 'aftercall.db'}")
+    store, now = RecordingStore(database), datetime.now(UTC)
+    made = store.register(call_id, "vapi", call_id, None, "here", now)
+    path = home / "recordings" / make_file_name(call_id, made.id)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(sound)
+    store.finish(
+        made.id,
+        path=str(path.relative_to(home)),
+        sha256=hash_file(path),
+        size=len(sound),
+        now=now,
+        transcript="none",
+    )
+    database.close()
+
+
+def test_an_mp3_is_drawn_with_both_sides_and_played(
+    page: Page, address: str, server_home: Path
+) -> None:
+    sound = Path(__file__).with_name("two_sides.mp3").read_bytes()
+    call_id = hand_in(address, server_home, "+15550181", 0, "Hello.", "Goodbye.")
+    add_recording(server_home, call_id, sound)
+    page.goto(f"/calls/{call_id}")
+    expect(page.locator("svg.wave path")).to_have_count(2)
+    # the caller is loud in the first of three seconds, the agent in the last
+    loud = page.locator("svg.wave path").evaluate_all(
+        """paths => paths.map((path, side) => {
+            const points = path.getAttribute("d").slice(1, -1).split("L")
+                .map((point) => point.split(" ").map(Number));
+            const upper = points.slice(0, points.length / 2);
+            const middle = [16, 48][side];
+            return [0.5, 2.5].map((second) => Math.max(...upper
+                .filter(([x]) => Math.abs(x - second) < 0.2).map(([, y]) => middle - y)));
+        })"""
+    )
+    (caller_first, caller_last), (agent_first, agent_last) = loud
+    assert caller_first > 3 > caller_last
+    assert agent_last > 3 > agent_first
+    page.locator(".turn.caller").first.click()
+    page.locator("audio").evaluate(
+        """audio => new Promise((done) => {
+            if (audio.currentTime > 0) done();
+            else audio.addEventListener("timeupdate", done, { once: true });
+        }).then(() => null)"""
+    )
+    kind = page.request.get(str(page.locator("audio").get_attribute("src")))
+    assert kind.headers["content-type"] == "audio/mpeg"
+
+
+@pytest.mark.parametrize("hand", ["keyboard", "mouse"])
+def test_memory_shows_what_was_believed_on_the_day_of_the_slider(
+    page: Page, address: str, server_home: Path, hand: str
+) -> None:
+    caller = "+15550182" if hand == "keyboard" else "+15550183"
+    old, new = (
+        "I prefer to be called in the evening.",
+        "My sister Ann lives in Porto, by the way.",
+    )
+    name = "Hi, it's Dana Fox from the Harbour Clinic."
+    hand_in(address, server_home, caller, 20, name, old)
+    hand_in(address, server_home, caller, 0, name, new)
+    own = f"/memory?caller=%2B{caller[1:]}"
+    page.goto(own)
+    evening = page.locator(".facts li", has_text="called in the evening")
+    porto = page.locator(".facts li", has_text="Porto")
+    for _ in range(100):  # until both calls are read
+        if evening.count() and porto.count():
+            break
+        page.wait_for_timeout(200)
+        page.goto(own)
+    expect(evening).to_have_count(1)
+    expect(porto).to_have_count(1)
+    slider = page.get_by_role("slider", name="Day")
+    if hand == "keyboard":
+        slider.focus()
+        for _ in range(3):
+            page.keyboard.press("ArrowLeft")
+        expect(slider).to_be_focused()
+        day = datetime.now(UTC) - timedelta(days=3)
+        expect(page.locator("output")).to_have_text(day.date().isoformat())
+        assert slider.get_attribute("aria-valuetext") == day.date().isoformat()
+    else:
+        box = slider.bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + box["width"] - 8, box["y"] + box["height"] / 2)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.mouse.up()
+    expect(porto).to_have_count(0)
+    expect(evening).to_have_count(1)
+    assert "as_of=20" in page.url
+    page.reload()
+    expect(porto).to_have_count(0)
+    slider.focus()
+    page.keyboard.press("End")
+    expect(porto).to_have_count(1)
+    expect(page.locator("output")).to_have_text("now")
 
 
 def test_words_from_the_phone_stay_words(page: Page) -> None:

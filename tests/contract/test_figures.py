@@ -50,9 +50,14 @@ def test_answer_delays_give_their_percentiles(app: App) -> None:
     ring(app, 0, (*[510] * 18, 1_990, 2_010))
     ring(app, 1)
     chart = read(app)["Answer latency"]
-    assert chart.series["p50"][-2:] == [None, 0.5]
-    assert chart.series["p95"][-1] == 2.0
-    assert chart.total == "0.5 s · p95 2 s"
+    assert chart.series["p50"][-2:] == [None, 500]
+    assert chart.series["p95"][-1] == 2_000
+    assert chart.total == "500 ms · p95 2 s"
+
+
+def test_answers_of_a_few_milliseconds_are_not_shown_as_none(app: App) -> None:
+    ring(app, 0, (28, 28, 4))
+    assert read(app)["Answer latency"].total == "30 ms · p95 30 ms"
 
 
 def test_one_agent_is_counted_alone_and_all_are_listed(app: App) -> None:

@@ -15,7 +15,7 @@ from aftercall.lab.hosted import EmulatedVapi
 from aftercall.model.calls import Call
 from aftercall.model.turns import REQUEST_EVENT
 from aftercall.settings import Settings
-from aftercall.settings.sections import LimitSettings
+from aftercall.settings.sections import LimitSettings, RecordingsSettings
 from aftercall.testing import VirtualClock
 from hosted_platforms import NAMES, Platforms, add_platforms, connect_platforms
 from opened_apps import OpenApp, crashed
@@ -211,3 +211,32 @@ async def test_a_report_refused_while_too_many_wait_is_brought_by_reconciling(
     assert made.brought == 1
     assert (await platforms.app.reconciler.run()).sources[name].brought == 0
     await platforms.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_report_that_names_a_recording_makes_it_due_once(
+    settings: Settings, clock: VirtualClock, open_app: OpenApp, name: str
+) -> None:
+    recorded = RecordingsSettings(enabled=True)
+    wanted = add_platforms(settings).model_copy(update={"recordings": recorded})
+    platforms = connect_platforms(open_app(wanted, clock))
+    platform = platforms.by_name[name]
+    platform.webhook_sender.delivery_faults = DeliveryFaults(frozenset({"*"}))
+    call = await platforms.ring(name, *SAID)
+    clock.move(60)
+    await platforms.hang_up(call)
+    row = platforms.app.store.find(name, call.id)
+    assert row is not None
+    (found,) = platforms.app.recordings.list_for_call(row.live.id)
+    named = None if name == "elevenlabs" else platform.recordings.find_url(call.id)
+    assert (found.state, found.sid, found.url) == ("waiting", call.id, named)
+    await platforms.close()
+
+
+async def test_without_the_setting_no_recording_of_a_platform_is_fetched(
+    platforms: Platforms, clock: VirtualClock
+) -> None:
+    call = await platforms.ring("vapi", *SAID)
+    clock.move(60)
+    await platforms.hang_up(call)
+    assert platforms.app.recordings.list_due() == []

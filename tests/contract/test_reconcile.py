@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -18,6 +19,7 @@ from aftercall.model.turns import REQUEST_EVENT
 from aftercall.reconcile import ReconcileRun
 from aftercall.settings import Settings
 from aftercall.settings.providers import TelnyxSettings, TwilioSettings
+from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import VirtualClock
 from aftercall.work.health import report_json
 from hosted_platforms import (
@@ -205,3 +207,21 @@ async def test_without_a_key_there_is_nothing_to_compare_with(
         await app.reconciler.run()
     await app.reconciler.run_if_due()
     assert app.reconciler.store.get_last_run() is None
+
+
+async def test_a_recording_that_nobody_noted_is_noted_by_the_next_run(
+    settings: Settings, clock: VirtualClock, open_app: OpenApp
+) -> None:
+    wanted = add_platforms(settings)
+    platforms = connect_platforms(open_app(wanted, clock))
+    call = await platforms.ring("retell", "This is Ann.")
+    await platforms.hang_up(call)
+    assert platforms.app.recordings.list_due() == []
+    recorded = RecordingsSettings(enabled=True)
+    enabled = wanted.model_copy(update={"recordings": recorded})
+    clock.move(HOUR_S)
+    app = replace(platforms.app, settings=enabled)
+    for _ in range(2):
+        await run(Platforms(app, platforms.by_name), clock)
+        assert len(app.recordings.list_due()) == 1
+    await platforms.close()

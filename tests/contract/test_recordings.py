@@ -24,16 +24,22 @@ from aftercall.journal.recording_files import (
 )
 from aftercall.journal.verify import verify_recordings
 from aftercall.lab.carrier import LabRecording, make_wav
+from aftercall.lab.hosted import LabHostedCall
 from aftercall.lab.server import Lab
 from aftercall.model.calls import Recording
 from aftercall.phone.notices import RecordingNotice, RecordingState
+from aftercall.postcall.recording_apis import PLATFORMS
 from aftercall.postcall.recordings import RecordingFetcher, fetch_again
 from aftercall.settings import Settings
 from aftercall.settings.providers import (
     ArchiveSettings,
+    BlandSettings,
+    ElevenLabsSettings,
     OpenAISettings,
+    RetellSettings,
     TelnyxSettings,
     TwilioSettings,
+    VapiSettings,
 )
 from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import make_call
@@ -58,6 +64,14 @@ def settings_for(settings: Settings, lab: Lab, **recordings: object) -> Settings
         "openai": OpenAISettings(
             api_key=SecretStr(lab.audio.api_key), base_url=f"{lab.address}/v1"
         ),
+        "elevenlabs": ElevenLabsSettings(
+            api_key=SecretStr(lab.elevenlabs.key), api_url=lab.address
+        ),
+        "vapi": VapiSettings(api_key=SecretStr(lab.vapi.key), api_url=lab.address),
+        "retell": RetellSettings(
+            api_key=SecretStr(lab.retell.key), api_url=lab.address
+        ),
+        "bland": BlandSettings(api_key=SecretStr(lab.bland.key), api_url=lab.address),
         "recordings": RecordingsSettings.model_validate(
             {"enabled": True, **recordings}
         ),
@@ -343,6 +357,74 @@ def test_a_telnyx_address_that_has_run_out_is_asked_for_anew(
     desk(app, lab).download(recording.id)
     assert app.recordings.get(recording.id).state == "here"
     assert len(held.requested_ranges) == 2
+
+
+def platform_recording(app: App, lab: Lab, name: str) -> tuple[LabRecording, Recording]:
+    """Of a call whose report came before the platform had made the recording."""
+    sid, started = f"{name}-1", app.clock.now()
+    row, _ = app.journal.ingest(make_call(source=name, sid=sid))
+    platform = lab.platforms[name]
+    call = LabHostedCall(sid, "", "+15550100", "+15550101", started, ended_at=started)
+    platform.calls[sid] = call
+    held = platform.recordings.add(sid, sid)
+    return held, app.recordings.register(
+        row.live.id, name, sid, None, "waiting", app.clock.now()
+    )
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_a_platforms_recording_is_asked_for_fetched_and_erased_with_the_person(
+    app: App, lab: Lab, name: str
+) -> None:
+    held, row = platform_recording(app, lab, name)
+    held.cut_after_bytes = [20_000]
+    with pytest.raises(CarrierUnreachable):
+        desk(app, lab).download(row.id)
+    desk(app, lab).download(row.id)
+    found = app.recordings.get(row.id)
+    assert found.state == "here"
+    path = app.settings.home / str(found.path)
+    assert path.read_bytes() == held.audio
+    assert held.requested_ranges == ["", "bytes=20000-"]
+    caller = app.store.get(found.call_id).live.caller
+    assert app.eraser.erase(str(caller)).recordings == 1
+    assert not path.exists()
+
+
+def test_a_platform_that_has_no_recording_yet_is_asked_again(
+    app: App, lab: Lab
+) -> None:
+    held, row = platform_recording(app, lab, "retell")
+    lab.retell.recordings.by_sid.clear()
+    with pytest.raises(RecordingNotYet, match="Retell has no address"):
+        desk(app, lab).download(row.id)
+    lab.retell.recordings.by_sid[held.sid] = held
+    desk(app, lab).download(row.id)
+    assert app.recordings.get(row.id).state == "here"
+
+
+def test_a_signed_address_that_has_run_out_is_asked_for_anew(
+    app: App, lab: Lab
+) -> None:
+    held, row = platform_recording(app, lab, "vapi")
+    expired = lab.exchange.recordings.add("old", "old", life_s=0)
+    expired.made_s -= 700
+    account = f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}"
+    app.recordings.set_url(row.id, f"{account}/Recordings/old", app.clock.now())
+    desk(app, lab).download(row.id)
+    path = app.settings.home / str(app.recordings.get(row.id).path)
+    assert path.read_bytes() == held.audio
+
+
+def test_a_platforms_recording_elsewhere_is_refused_unless_its_host_is_allowed(
+    app: App, lab: Lab
+) -> None:
+    _, row = platform_recording(app, lab, "vapi")
+    app.recordings.set_url(row.id, "https://bucket.invalid/a.wav", app.clock.now())
+    with pytest.raises(RecordingRefused, match="not Vapi's"):
+        desk(app, lab).download(row.id)
+    with pytest.raises(CarrierUnreachable, match="no such host"):
+        desk(app, lab, hosts=[".invalid"]).download(row.id)
 
 
 def test_what_failed_is_fetched_again_by_hand_and_what_is_absent_is_not(

@@ -4,6 +4,7 @@ import asyncio
 
 from aftercall import faults
 from aftercall.app import build
+from aftercall.model.calls import Call
 from aftercall.running import running
 from aftercall.settings import Settings
 
@@ -23,4 +24,12 @@ async def _work(settings: Settings) -> None:
                 for found in app.recordings.list_for_call(row.live.id)
             ):
                 await app.clock.sleep(0.05)
+    app.close()
+
+
+def report(settings: Settings, call: Call, url: str, fault: str) -> None:
+    """A hosted platform reports a call and names its recording."""
+    faults.arm(fault)
+    app = build(settings)
+    asyncio.run(app.hosted_calls.take_report(call, url))
     app.close()

@@ -9,7 +9,7 @@ from aftercall import faults
 from aftercall.app import build
 from aftercall.journal.recording_files import hash_file
 from aftercall.settings import Settings
-from aftercall.settings.providers import TwilioSettings
+from aftercall.settings.providers import TwilioSettings, VapiSettings
 from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import make_call
 from crash import recording_process
@@ -25,6 +25,39 @@ def work(settings: Settings, fault: str) -> int | None:
     process.start()
     process.join()
     return process.exitcode
+
+
+def test_a_report_that_comes_again_after_a_kill_brings_the_recording_once(
+    tmp_path: Path,
+) -> None:
+    with lab_box() as lab:
+        vapi = VapiSettings(api_key=SecretStr(lab.vapi.key), api_url=lab.address)
+        settings = Settings(
+            home=tmp_path / "home",
+            vapi=vapi,
+            recordings=RecordingsSettings(enabled=True),
+        )
+        call = make_call(source="vapi", sid="v1")
+        held = lab.vapi.recordings.add("v1", "v1")
+        url = lab.vapi.recordings.find_url("v1")
+        ends = []
+        for fault in ("hosted.after_report", "", ""):
+            told = (settings, call, url, fault)
+            process = spawner.Process(target=recording_process.report, args=told)
+            process.start()
+            process.join()
+            ends.append(process.exitcode)
+        assert ends == [-9, 0, 0]
+        assert work(settings, "recording.after_part") == -9
+        assert work(settings, "") == 0
+    app = build(settings)
+    (row,) = app.store.list_page(limit=5)
+    (found,) = app.recordings.list_for_call(row.live.id)
+    path = settings.home / str(found.path)
+    app.close()
+    assert found.state == "here"
+    assert path.read_bytes() == held.audio
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_a_recording_is_whole_and_there_once_wherever_the_process_dies(

@@ -24,10 +24,14 @@ from aftercall.errors import (
     CallTaken,
     RefusedInput,
 )
+from aftercall.faults import fault_point
 from aftercall.hosted.platform import UNKNOWN_SID, PlatformToolCall
 from aftercall.journal.journal import MAX_CLOCK_SKEW, Journal, ingest_call
+from aftercall.journal.recording_files import RecordingStore
 from aftercall.journal.replay import RESUMABLE_ENDS
 from aftercall.model.calls import SENDER, Call, LiveCall
+from aftercall.postcall.recording_apis import PLATFORMS, open_recording_api
+from aftercall.settings import Settings
 
 REPORT_EVENT = "platform.report"
 """What a platform says of a call besides the words: its summary, the carrier's id."""
@@ -46,11 +50,16 @@ class HostedCalls:
     """
 
     def __init__(
-        self, remote_calls: RemoteCalls, journal: Journal, lease_s: float
+        self,
+        remote_calls: RemoteCalls,
+        journal: Journal,
+        settings: Settings,
+        recordings: RecordingStore,
     ) -> None:
         self._remote_calls = remote_calls
         self._journal = journal
-        self._lease_s = lease_s
+        self._settings = settings
+        self._recordings = recordings
 
     async def show(self, call: LiveCall) -> RemoteCall | None:
         """Opens the call, or renews its lease. None if it is over or has no id yet."""
@@ -73,8 +82,38 @@ class HostedCalls:
             return [(tool, CALL_OVER) for tool in used]
         return [(tool, await _use_tool(live, tool)) for tool in used]
 
-    async def take_report(self, report: Call) -> tuple[str, bool]:
-        """The id of the call, and whether the report was new. May be repeated."""
+    async def take_report(
+        self, report: Call, recording_url: str | None = None
+    ) -> tuple[str, bool]:
+        """The id of the call, and whether the report was new. May be repeated.
+
+        A crash in between leaves a call without its recording: the report that comes again, or
+        the reconciler, adds it.
+        """
+        call_id, is_new = await self._store_report(report)
+        fault_point("hosted.after_report")
+        if self._is_recorded(report, recording_url):
+            await asyncio.to_thread(
+                self._recordings.register,
+                call_id,
+                report.source,
+                report.sid,
+                recording_url,
+                "waiting",
+                self._journal.clock.now(),
+            )
+        return call_id, is_new
+
+    def _is_recorded(self, report: Call, url: str | None) -> bool:
+        """A platform may make the recording after its report: then its API is asked for it."""
+        if not self._settings.recordings.enabled or report.source not in PLATFORMS:
+            return False
+        if url is not None:
+            return True
+        api = open_recording_api(self._settings, report.source, report.sid)
+        return api.can_ask and bool(report.turns)
+
+    async def _store_report(self, report: Call) -> tuple[str, bool]:
         row = await asyncio.to_thread(
             self._journal.store.find, report.source, report.sid
         )
@@ -99,7 +138,8 @@ class HostedCalls:
         return live.call.id, True
 
     def _make_start(self, call: LiveCall) -> RemoteStart:
-        return RemoteStart(call, sender=call.source, lease_s=self._lease_s)
+        lease_s = self._settings.live.platform_lease_s
+        return RemoteStart(call, sender=call.source, lease_s=lease_s)
 
 
 async def _use_tool(live: RemoteCall, tool: PlatformToolCall) -> str:

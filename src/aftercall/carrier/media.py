@@ -4,7 +4,7 @@ import ipaddress
 import json
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit
@@ -21,7 +21,8 @@ from aftercall.errors import (
 )
 
 _DEFAULT_PORTS = {"https": 443, "http": 80}
-# Hosts by name or by suffix. Telnyx keeps recordings in an Amazon bucket and in its storage.
+# Hosts by name or by suffix. Telnyx keeps recordings in an Amazon bucket and in its storage,
+# Retell in one of Amazon's caches; ElevenLabs serves them from its API.
 _HOSTS = {
     "twilio": ("api.twilio.com", ".twilio.com", "media.twiliocdn.com"),
     "telnyx": (
@@ -30,6 +31,14 @@ _HOSTS = {
         ".telnyxstorage.com",
         "telephony-recorder-prod.s3.amazonaws.com",
     ),
+    "vapi": (".vapi.ai",),
+    "retell": (
+        ".retellai.com",
+        "retellai.s3.us-west-2.amazonaws.com",
+        "dxc03zgurdly9.cloudfront.net",
+    ),
+    "elevenlabs": (".elevenlabs.io",),
+    "bland": (".bland.ai",),
 }
 _BUCKETS = {"telnyx": (("s3.amazonaws.com", "/telephony-recorder-prod/"),)}
 
@@ -57,12 +66,18 @@ class MediaAddress:
 
 
 class MediaHosts:
-    """The hosts that a carrier serves recordings from."""
+    """The hosts that a carrier or platform serves recordings from."""
 
     def __init__(
-        self, carrier: str, api_url: str, resolve: Resolve | None = None
+        self,
+        carrier: str,
+        api_url: str,
+        resolve: Resolve | None = None,
+        more_hosts: Sequence[str] = (),
     ) -> None:
+        """`more_hosts` are the user's own buckets, where some platforms put recordings."""
         self._carrier = carrier
+        self._names = (*_HOSTS.get(carrier, ()), *more_hosts)
         self._api = split_origin(api_url)
         self._resolve = resolve or resolve_host
 
@@ -86,10 +101,9 @@ class MediaHosts:
         return pin_address(url, address, is_api=is_api)
 
     def _is_known(self, host: str, path: str) -> bool:
-        names = _HOSTS.get(self._carrier, ())
         if any(
             host == name or (name.startswith(".") and host.endswith(name))
-            for name in names
+            for name in self._names
         ):
             return True
         clean = "/../" not in path and "%2e" not in path.lower()

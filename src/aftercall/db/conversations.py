@@ -127,8 +127,8 @@ def _lock_caller(connection: Connection, agent_id: str, caller: str) -> None:
     lock_name(connection, "conversation", agent_id, caller)
 
 
-DELAY_STEP_MS = 50
-# How fast a call's answers came: one row for each delay, rounded to DELAY_STEP_MS.
+DELAY_STEP_MS, SHORT_DELAY_STEP_MS = 50, 10  # short: below 100 ms
+# How fast a call's answers came: one row for each rounded delay.
 answer_delays = Table(
     "answer_delays",
     metadata,
@@ -140,12 +140,15 @@ answer_delays = Table(
 )
 
 
+def _round_delay(ms: int) -> int:
+    step = SHORT_DELAY_STEP_MS if ms < 2 * DELAY_STEP_MS else DELAY_STEP_MS
+    return max(SHORT_DELAY_STEP_MS, round(ms / step) * step)
+
+
 def write_answer_delays(connection: Connection, call: Call) -> None:
     """Rounded, so that many answers are few rows; a seal that is repeated writes the same."""
     delays = Counter(
-        round(turn.delay_ms / DELAY_STEP_MS) * DELAY_STEP_MS
-        for turn in call.turns
-        if turn.delay_ms is not None
+        _round_delay(turn.delay_ms) for turn in call.turns if turn.delay_ms is not None
     )
     shared = {"call_id": call.id, "at": call.started_at, "agent_id": call.agent_id}
     if rows := [shared | {"ms": ms, "answers": times} for ms, times in delays.items()]:

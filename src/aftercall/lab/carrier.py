@@ -17,10 +17,10 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import httpx2
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from aftercall.clock import Clock, SystemClock
@@ -122,6 +122,15 @@ class LabRecordings:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.by_sid: dict[str, LabRecording] = {}
+        self.url = "http://lab.invalid/{sid}"
+
+    def find_url(self, sid: str) -> str | None:
+        return self.url.format(sid=sid) if sid in self.by_sid else None
+
+    def add_route(self, router: APIRouter, path: str) -> None:
+        @router.get(path)
+        async def get_recording(sid: str, request: Request) -> Response:
+            return self.serve(sid, request)
 
     def add(self, sid: str, call: str, life_s: float | None = None) -> LabRecording:
         recording = LabRecording(
@@ -207,6 +216,9 @@ def _hum(hertz: int, spans: Spans, length: int) -> "array[int]":
 
 class EmulatedCarrier:
     """What the emulated carriers share."""
+
+    audio_path: ClassVar[str] = "/recordings/{sid}"
+    """Where a platform serves the recording of a call."""
 
     def __init__(
         self,

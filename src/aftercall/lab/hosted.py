@@ -97,7 +97,6 @@ class EmulatedPlatform(EmulatedCarrier, ABC):
         call.turns.append((who, text, self._find_time(call)))
 
     def _find_time(self, call: LabHostedCall) -> datetime:
-        """After all that was said. Speaking takes time, though nobody waits for it."""
         words = sum(len(said.split()) for _, said, _ in call.turns)
         return call.started_at + timedelta(seconds=words * SECONDS_PER_WORD)
 
@@ -108,6 +107,7 @@ class EmulatedPlatform(EmulatedCarrier, ABC):
         if call.ended_at is not None:
             return
         call.ended_at = self._find_time(call)
+        self.recordings.add(call.id, call.id)
         if "drop_webhook" in self.faults:
             self.faults.remove("drop_webhook")
             return
@@ -190,6 +190,7 @@ class EmulatedPlatform(EmulatedCarrier, ABC):
                 raise Refusal(JSONResponse({"message": "Not Found"}, 404))
             return JSONResponse(self.describe(self.calls[call_id]))
 
+        self.recordings.add_route(router, self.audio_path)
         return router
 
     def _check(self, request: Request) -> None:
@@ -200,13 +201,12 @@ class EmulatedPlatform(EmulatedCarrier, ABC):
         refuse_by_fault(self)
 
     def _list(self, since: datetime | None = None) -> list[LabHostedCall]:
-        """The calls since then, oldest first."""
         found = sorted(self.calls.values(), key=lambda call: call.started_at)
         return [call for call in found if since is None or call.started_at >= since]
 
 
 class EmulatedVapi(EmulatedPlatform):
-    name = "vapi"
+    name, audio_path = "vapi", "/vapi-recordings/{sid}"
     list_path = get_path = "/call"
 
     def sign(self, raw: bytes) -> dict[str, str]:
@@ -261,6 +261,7 @@ class EmulatedVapi(EmulatedPlatform):
             }
             for who, text, at in call.turns
         ]
+        recording = {"stereoUrl": self.recordings.find_url(call.id)}
         shown: Json = {
             "id": call.id,
             "orgId": "org-lab",
@@ -272,7 +273,7 @@ class EmulatedVapi(EmulatedPlatform):
             "assistantId": LAB_ASSISTANT,
             "customer": {"number": call.caller},
             "phoneNumber": {"number": call.callee},
-            "artifact": {"messages": messages},
+            "artifact": {"messages": messages, "recording": recording},
             "analysis": {"summary": "A call in the lab."},
         }
         if call.ended_at:
@@ -290,9 +291,7 @@ class EmulatedVapi(EmulatedPlatform):
 
 
 class EmulatedRetell(EmulatedPlatform):
-    """Its webhooks are signed with the API key."""
-
-    name = "retell"
+    name, audio_path = "retell", "/retell-recordings/{sid}"
     list_path, get_path, list_method = "/v3/list-calls", "/v2/get-call", "POST"
 
     def sign(self, raw: bytes) -> dict[str, str]:
@@ -334,6 +333,7 @@ class EmulatedRetell(EmulatedPlatform):
             "direction": "inbound",
             "from_number": call.caller,
             "to_number": call.callee,
+            "recording_multi_channel_url": self.recordings.find_url(call.id),
             "start_timestamp": int(call.started_at.timestamp() * 1000),
             "transcript_object": [
                 {"role": who, "content": text, "words": [_first_word(call, text, at)]}
@@ -346,7 +346,6 @@ class EmulatedRetell(EmulatedPlatform):
         return shown
 
     def list_page(self, asked: Json) -> Any:
-        """Without the words, which only the whole call has."""
         criteria = asked.get("filter_criteria", {}).get("start_timestamp")
         since_ms = criteria["value"] if criteria else 0
         found = self._list(datetime.fromtimestamp(since_ms / 1000, UTC))
@@ -362,6 +361,7 @@ class EmulatedRetell(EmulatedPlatform):
 class EmulatedElevenLabs(EmulatedPlatform):
     name = "elevenlabs"
     list_path = get_path = "/v1/convai/conversations"
+    audio_path = "/v1/convai/conversations/{sid}/audio"
     key_header, key_prefix = "xi-api-key", ""
 
     def _make_id(self) -> str:
@@ -417,7 +417,7 @@ class EmulatedElevenLabs(EmulatedPlatform):
                 "call_duration_secs": int(call.seconds),
                 "phone_call": phone,
             },
-            "has_audio": False,
+            "has_audio": call.id in self.recordings.by_sid,
             "has_user_audio": False,
             "has_response_audio": False,
         }
@@ -445,7 +445,7 @@ class EmulatedElevenLabs(EmulatedPlatform):
 
 
 class EmulatedBland(EmulatedPlatform):
-    name = "bland"
+    name, audio_path = "bland", "/bland-recordings/{sid}"
     list_path = get_path = "/v1/calls"
     key_prefix = ""
 
@@ -469,6 +469,7 @@ class EmulatedBland(EmulatedPlatform):
             "created_at": format_instant(call.started_at),
             "end_at": format_instant(call.ended_at) if call.ended_at else None,
             "call_ended_by": "USER",
+            "recording_url": self.recordings.find_url(call.id),
             "transcripts": [
                 {
                     "id": number,
@@ -490,7 +491,6 @@ class EmulatedBland(EmulatedPlatform):
 
 
 def _first_word(call: LabHostedCall, text: str, at: datetime) -> Json:
-    """In seconds from the start of the call."""
     start_s = (at - call.started_at).total_seconds()
     end_s = start_s + SECONDS_PER_WORD
     return {"word": text.partition(" ")[0], "start": start_s, "end": end_s}

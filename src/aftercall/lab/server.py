@@ -111,6 +111,10 @@ class Lab:
         default_factory=lambda: EmulatedBland("lab-bland", HOSTED_SECRET, HOSTED_SECRET)
     )
 
+    def __post_init__(self) -> None:
+        for platform in self.platforms.values():
+            platform.recordings.url = self.address + platform.audio_path
+
     @property
     def twilio(self) -> PhoneNetwork:
         return self.exchange

@@ -6,7 +6,6 @@ were already fetched.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import httpx2
 from dbos import SetWorkflowID
 
-from aftercall.carrier.control import basic_auth
 from aftercall.carrier.media import MediaClient, MediaHosts, audio_url
 from aftercall.clock import Clock
 from aftercall.durable import (
@@ -42,7 +40,11 @@ from aftercall.journal.recording_files import (
 )
 from aftercall.log import get_logger
 from aftercall.model.calls import Recording
-from aftercall.phone.telnyx import TelnyxControl
+from aftercall.postcall.recording_apis import (
+    RecordingApi,
+    find_recording_url,
+    open_recording_api,
+)
 from aftercall.settings import Settings
 from aftercall.speech.transcription import make_upload, parse_transcription
 
@@ -60,7 +62,7 @@ log = get_logger("recordings")
 
 @dataclass(frozen=True)
 class RecordingFetcher:
-    """Fetches recordings from carriers, each once, and only from their own hosts."""
+    """Fetches recordings of carriers and platforms, each once, and only from their hosts."""
 
     settings: Settings
     store: RecordingStore
@@ -70,18 +72,18 @@ class RecordingFetcher:
     def download(self, recording_id: str) -> bool:
         """Fetch the file. Returns True if a transcript is wanted."""
         recording = self.store.start_attempt(recording_id, self.clock.now())
-        if recording.state in ("absent", "failed") or recording.url is None:
+        if recording.state in ("absent", "failed"):
             return False
         folder, name = self._folder(), make_file_name(recording.call_id, recording.id)
         path = folder.find(name)
         if path is None:
             part = folder.open_part(name)
+            client = self._client(recording)
+            url = recording.url or self._find_url(recording)
             try:
-                self._client(recording).fetch(
-                    audio_url(recording.carrier, recording.url), part
-                )
+                client.fetch(audio_url(recording.carrier, url), part)
             except RecordingExpired:
-                self._client(recording).fetch(self._fresh_url(recording), part)
+                client.fetch(self._renew_url(recording), part)
             path = folder.finish(part, name)
         wanted = self.settings.recordings.transcribe
         self.store.finish(
@@ -132,48 +134,36 @@ class RecordingFetcher:
     def _folder(self) -> RecordingFolder:
         return RecordingFolder.from_settings(self.settings)
 
+    def _api(self, recording: Recording) -> RecordingApi:
+        return open_recording_api(self.settings, recording.carrier, recording.sid)
+
     def _client(self, recording: Recording) -> MediaClient:
-        hosts = MediaHosts(recording.carrier, self._api_url(recording))
-        max_bytes = self.settings.recordings.max_bytes
-        return MediaClient(
-            hosts, self._credentials(recording), max_bytes, self.transport
-        )
+        api, limits = self._api(recording), self.settings.recordings
+        hosts = MediaHosts(recording.carrier, api.url, more_hosts=limits.hosts)
+        return MediaClient(hosts, api.headers, limits.max_bytes, self.transport)
 
-    def _api_url(self, recording: Recording) -> str:
-        is_twilio = recording.carrier == "twilio"
-        return (
-            self.settings.twilio.api_url if is_twilio else self.settings.telnyx.api_url
-        )
+    def _renew_url(self, recording: Recording) -> str:
+        """For an address that was refused. Raises RecordingError if a new one cannot help."""
+        api = self._api(recording)
+        if not api.can_ask or api.audio_path:
+            message = f"{api.title} refused the recording: check {api.settings}"
+            raise RecordingError(message)
+        return self._find_url(recording)
 
-    def _credentials(self, recording: Recording) -> Mapping[str, str]:
-        twilio, telnyx = self.settings.twilio, self.settings.telnyx
-        if recording.carrier == "twilio" and twilio.account_sid and twilio.auth_token:
-            token = twilio.auth_token.get_secret_value()
-            return {"Authorization": basic_auth(twilio.account_sid, token)}
-        if recording.carrier == "telnyx" and telnyx.api_key:
-            return {"Authorization": f"Bearer {telnyx.api_key.get_secret_value()}"}
-        return {}
-
-    def _fresh_url(self, recording: Recording) -> str:
-        """Telnyx' addresses expire after ten minutes; its API gives a new one."""
-        if recording.carrier != "telnyx":
-            raise RecordingError(
-                "Twilio refused the recording: check TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN"
-            )
-        request = TelnyxControl().find_recording(recording.sid)
-        answer = self._client(recording).fetch_json(
-            self._api_url(recording).rstrip("/") + request.path
-        )
-        data = answer.get("data") if isinstance(answer, dict) else None
-        urls = data.get("download_urls") if isinstance(data, dict) else None
-        urls = urls if isinstance(urls, dict) else {}
-        found = [
-            urls[kind] for kind in ("wav", "mp3") if isinstance(urls.get(kind), str)
-        ]
-        if not found:
-            raise RecordingNotYet("Telnyx has no address for the recording")
-        self.store.set_url(recording.id, found[0], self.clock.now())
-        return str(found[0])
+    def _find_url(self, recording: Recording) -> str:
+        """Asks the service; its addresses expire, and a report may come before there is one."""
+        api = self._api(recording)
+        if api.audio_path:
+            return api.make_url(api.audio_path)
+        url = api.make_url(api.lookup_path)
+        answer = self._client(recording).fetch_json(url)
+        found = None
+        if isinstance(answer, dict):
+            found = find_recording_url(recording.carrier, answer)
+        if found is None:
+            raise RecordingNotYet(f"{api.title} has no address for the recording")
+        self.store.set_url(recording.id, found, self.clock.now())
+        return found
 
     def _ask_transcriber(self, upload: tuple[str, bytes, str]) -> dict[str, Any]:
         key = self.settings.openai.api_key

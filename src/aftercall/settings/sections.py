@@ -378,11 +378,19 @@ class RecordingsSettings(Section):
     enabled: bool = Field(
         default=False,
         description=(
-            "record calls at the carrier and keep the audio; the law may require telling callers"
+            "record calls at the carrier, fetch the recordings of hosted platforms, and keep the "
+            "audio; the law may require telling callers"
         ),
     )
     max_bytes: int = Field(
         default=256 * 1024 * 1024, ge=1, description="larger recordings are not fetched"
+    )
+    hosts: Words = Field(
+        default=(),
+        description=(
+            "more hosts to fetch recordings from, such as your own bucket at a platform; "
+            "`.example.com` allows every host below it"
+        ),
     )
     transcribe: bool = Field(
         default=False,

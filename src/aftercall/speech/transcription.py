@@ -66,10 +66,15 @@ def _is_made_up(segment: dict[str, Any]) -> bool:
 def make_upload(sound: bytes) -> tuple[str, bytes, str]:
     """A recording as an upload: a name for its format, its bytes, and its content type."""
     sound = _mulaw_to_pcm(sound) or sound
-    if _is_mp3(sound):
-        return "call.mp3", sound, "audio/mpeg"
-    name, kind = _FORMATS_BY_MAGIC.get(sound[:4], _FORMATS_BY_MAGIC[b"RIFF"])
+    name, kind = tell_format(sound)
     return name, sound, kind
+
+
+def tell_format(sound: bytes) -> tuple[str, str]:
+    """A file name and the content type, by the first bytes; WAV if they say nothing."""
+    if _is_mp3(sound):
+        return "call.mp3", "audio/mpeg"
+    return _FORMATS_BY_MAGIC.get(sound[:4], _FORMATS_BY_MAGIC[b"RIFF"])
 
 
 def _is_mp3(sound: bytes) -> bool:

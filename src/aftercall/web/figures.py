@@ -20,6 +20,7 @@ from sqlalchemy import (
     select,
 )
 
+from aftercall.clock import format_duration
 from aftercall.db.connect import Database
 from aftercall.db.conversations import answer_delays
 from aftercall.db.tables import calls, followups, steps
@@ -163,16 +164,18 @@ class FigureStore:
             by_bin[place][ms] += int(answers)
         series = {
             f"p{percent}": [
-                _percentile_s(by_bin[place], percent) for place in range(len(labels))
+                _percentile_ms(by_bin[place], percent) for place in range(len(labels))
             ]
             for percent in (50, 95)
         }
         every = sum(by_bin.values(), Counter())
         total = "no answers timed yet"
         if every:
-            half, most = _percentile_s(every, 50), _percentile_s(every, 95)
-            total = f"{half:g} s · p95 {most:g} s"
-        return Chart("Answer latency", total, labels, series, is_line=True, unit="s")
+            half, most = _percentile_ms(every, 50) or 0, _percentile_ms(every, 95) or 0
+            total = (
+                f"{format_duration(half / 1_000)} · p95 {format_duration(most / 1_000)}"
+            )
+        return Chart("Answer latency", total, labels, series, is_line=True, unit="ms")
 
     def _read_cost(
         self, agent: str | None, edges: list[datetime], labels: tuple[str, ...]
@@ -277,11 +280,11 @@ def _make_chart(
     return Chart(title, total, bins, series)
 
 
-def _percentile_s(delays: Counter[int], percent: int) -> float | None:
-    """In seconds; None without answers."""
+def _percentile_ms(delays: Counter[int], percent: int) -> int | None:
+    """None without answers."""
     place = delays.total() * percent / 100
     for ms in sorted(delays):
         place -= delays[ms]
         if place <= 0:
-            return ms / 1_000
+            return ms
     return None

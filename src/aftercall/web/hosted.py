@@ -21,6 +21,7 @@ from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
 from aftercall.hosted.platform import UNKNOWN_SID, Json, Platform, parse_event
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
+from aftercall.postcall.recording_apis import find_reported_url
 
 MAX_START_BYTES = 64 * 1024
 MAX_BODY_BYTES = 64 * 1024 * 1024  # a webhook may carry a recording
@@ -74,7 +75,8 @@ class HostedWebhook:
         """
         event, report = await run_in_threadpool(self._read, headers, raw)
         if report is not None:
-            return {"id": await self._take_report(report)}
+            url = find_reported_url(self.platform.name, event)
+            return {"id": await self._take_report(report, url)}
         if self.platform.is_start(event):
             return await self.brief(event)
         if self.platform.read_tool_calls(event, ""):
@@ -145,7 +147,7 @@ class HostedWebhook:
             self._app.load.check_live_call(call.source, call.sid)
         return await self._calls.show(call)
 
-    async def _take_report(self, report: Call) -> str:
+    async def _take_report(self, report: Call, recording_url: str | None) -> str:
         """A report that is refused comes again, or `reconcile` brings it.
 
         One of a call that goes on here is not refused: it ends the call.
@@ -153,10 +155,10 @@ class HostedWebhook:
         load = self._app.load
         try:
             if self._app.phone.remote_calls.find_live(report.source, report.sid):
-                return (await self._calls.take_report(report))[0]
+                return (await self._calls.take_report(report, recording_url))[0]
             with load.ingesting():
                 await run_in_threadpool(load.check_queue)
-                return (await self._calls.take_report(report))[0]
+                return (await self._calls.take_report(report, recording_url))[0]
         except CallElsewhere as error:  # `reconcile` brings it if nobody sends it again
             raise HTTPException(503, str(error)) from None
 

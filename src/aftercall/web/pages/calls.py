@@ -13,6 +13,7 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Resp
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
+from aftercall.clock import format_duration
 from aftercall.encryption import HEADER_BYTES, is_encrypted
 from aftercall.errors import RefusedInput
 from aftercall.journal.recording_files import RecordingFolder
@@ -24,6 +25,7 @@ from aftercall.model.passages import SearchScope
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
 from aftercall.model.turns import Turn
 from aftercall.postcall.runner import rerun
+from aftercall.speech.transcription import tell_format
 from aftercall.web.auth import Who
 from aftercall.web.page_store import (
     CallFilter,
@@ -38,7 +40,6 @@ from aftercall.web.pages.timeline import (
     TimelineRow,
     draw_lanes,
     draw_waveform,
-    format_delay,
     list_made_facts,
     make_timeline,
 )
@@ -46,6 +47,7 @@ from aftercall.web.pages.timeline import (
 PAGE_SIZE = 50
 MIN_YEAR, MAX_YEAR = 1970, 2999
 MAX_SEARCH_HITS = 200
+MAX_DECODED_BYTES = 32 * 1024 * 1024  # an hour of MP3; the browser holds it decoded
 PRIVATE = {"Cache-Control": "private, no-store", "Accept-Ranges": "bytes"}
 _RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
 
@@ -123,20 +125,30 @@ def _add_recording_routes(router: APIRouter, context: PageContext) -> None:
         file = find_recording_file(context.app, call_id, recording_id)
         if file.is_file():
             with file.open("rb") as opened:
-                is_locked = is_encrypted(opened.read(HEADER_BYTES))
-            if not is_locked:
-                return FileResponse(file, headers=PRIVATE)
+                head = opened.read(HEADER_BYTES)
+            if not is_encrypted(head):
+                return FileResponse(file, 200, PRIVATE, tell_format(head)[1])
         return _answer_range(_read_recording(context.app, file), range_)
 
     @router.get("/{call_id}/recordings/{recording_id}/waveform", dependencies=operate)
     def get_waveform(
         request: Request, call_id: str, recording_id: str, length: float = 0.0
     ) -> HTMLResponse:
-        """The loudness of both sides, to lay over the lanes of a call of `length` seconds."""
+        """The loudness of both sides, to lay over the lanes of a call of `length` seconds.
+
+        A compressed recording is decoded and drawn by the browser.
+        """
         file = find_recording_file(context.app, call_id, recording_id)
-        drawn = draw_waveform(_read_recording(context.app, file))
+        sound = _read_recording(context.app, file)
+        drawn = draw_waveform(sound)
+        is_compressed = tell_format(sound)[1] != "audio/wav"
         return context.view.render_page(
-            request, "parts/waveform.html", drawn=drawn, length_s=length
+            request,
+            "parts/waveform.html",
+            drawn=drawn,
+            length_s=length,
+            is_decoded=is_compressed and len(sound) <= MAX_DECODED_BYTES,
+            sound_url=f"/calls/{call_id}/recordings/{recording_id}",
         )
 
 
@@ -197,14 +209,14 @@ def _read_recording(app: App, file: Path) -> bytes:
 
 def _answer_range(sound: bytes, asked: str) -> Response:
     """The whole, or the one range that players ask for: `bytes=100-` or `bytes=100-200`."""
-    size = len(sound)
+    size, kind = len(sound), tell_format(sound)[1]
     found = _RANGE.fullmatch(asked)
     if found is None or int(found[1]) >= size:
-        return Response(sound, media_type="audio/wav", headers=PRIVATE)
+        return Response(sound, media_type=kind, headers=PRIVATE)
     first = int(found[1])
     last = min(int(found[2] or size), size - 1)
     headers = PRIVATE | {"Content-Range": f"bytes {first}-{last}/{size}"}
-    return Response(sound[first : last + 1], 206, headers, "audio/wav")
+    return Response(sound[first : last + 1], 206, headers, kind)
 
 
 class CallListQuery:
@@ -326,5 +338,6 @@ def _describe_delays(turns: Sequence[Turn]) -> str:
     delays = sorted(turn.delay_ms for turn in turns if turn.delay_ms is not None)
     if not delays:
         return ""
-    usual, most = delays[len(delays) // 2], delays[-1]
-    return f"answers after {format_delay(usual)}, at most {format_delay(most)}"
+    usual = format_duration(delays[len(delays) // 2] / 1_000)
+    most = format_duration(delays[-1] / 1_000)
+    return f"answers after {usual}, at most {most}"

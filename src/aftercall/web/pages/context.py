@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from functools import cache, cached_property
 from hashlib import blake2b
 from importlib import resources
@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from aftercall import __version__
-from aftercall.clock import parse_instant
+from aftercall.clock import format_duration, parse_instant
 from aftercall.config import LoadedConfig
 from aftercall.journal.store import CallRow
 from aftercall.model.people import join_party, split_party
@@ -96,10 +96,13 @@ class TemplateRenderer:
         )
         self._templates.filters.update(
             day=self.format_day,
+            due_day=self.format_due,
             clock=self.format_clock,
             moment=self.format_moment,
             offset=format_offset,
-            lasted=format_duration,
+            lasted=format_span,
+            seconds=format_duration,
+            counted=count_noun,
             words=code_to_words,
             coded=mark_code,
             instant=parse_instant,
@@ -162,6 +165,14 @@ class TemplateRenderer:
     def format_day(self, at: datetime) -> str:
         local = at.astimezone(self._zone)
         return f"{local:%a} {local.day} {local:%b %Y}"
+
+    def format_due(self, due: str) -> str:
+        """A due day is a date; what a caller said instead stays as it is."""
+        try:
+            day = date.fromisoformat(due)
+        except ValueError:
+            return due
+        return f"{day:%a} {day.day} {day:%b %Y}"
 
     def format_clock(self, at: datetime) -> str:
         return f"{at.astimezone(self._zone):%H:%M}"
@@ -310,11 +321,13 @@ def format_offset(at: datetime, start: datetime) -> str:
     return f"{seconds // 60}:{seconds % 60:02}"
 
 
-def format_duration(span: timedelta) -> str:
-    seconds = max(0, int(span.total_seconds()))
-    if seconds >= 3600:
-        return f"{seconds // 3600} h {seconds % 3600 // 60} min"
-    return f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+def format_span(span: timedelta) -> str:
+    return format_duration(span.total_seconds())
+
+
+def count_noun(count: int, noun: str) -> str:
+    """`1 call`, `1,200 calls`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def mark_code(text: str) -> Markup:

@@ -14,6 +14,7 @@ from datetime import datetime
 
 from sqlalchemy import text as sql
 
+from aftercall.clock import format_duration
 from aftercall.db.connect import Database
 from aftercall.journal.view import find_interruptions
 from aftercall.memory.visibility import redact_turns
@@ -106,11 +107,7 @@ class TimelineRow:
 
     @property
     def delay(self) -> str:
-        return format_delay(self.delay_ms or 0)
-
-
-def format_delay(ms: int) -> str:
-    return f"{ms} ms" if ms < 1_000 else f"{ms / 1_000:.1f} s"
+        return format_duration((self.delay_ms or 0) / 1_000)
 
 
 def list_made_facts(database: Database, call_id: str) -> list[MadeItem]:
@@ -173,7 +170,7 @@ def describe_event(event: Event) -> str:
     words = _WORDS.get(event.kind, event.kind.replace(".", " ").replace("_", " "))
     tool, ms = event.data.get("tool"), event.data.get("ms")
     if event.kind == "tool.used" and isinstance(tool, str) and isinstance(ms, int):
-        return f"{words}: {tool.replace('_', ' ')}, {format_delay(ms)}"
+        return f"{words}: {tool.replace('_', ' ')}, {format_duration(ms / 1_000)}"
     return words
 
 

@@ -51,7 +51,24 @@ document.addEventListener("change", (event) => {
   if (count) count.textContent = rows().filter((row) => row.querySelector("input").checked).length;
 });
 
-// The slider of a day: it names the day while it moves and asks when it is let go.
+// The slider of a day: it names the day while it moves, and the list below follows when it rests.
+// The slider itself stays, so that the next key moves it on.
+let asking = 0;
+
+async function showDay(form) {
+  const number = asking += 1;
+  const address = `${form.getAttribute("action")}?${new URLSearchParams(new FormData(form))}`;
+  const answer = await fetch(address);
+  if (!answer.ok || answer.redirected) {
+    form.requestSubmit();
+    return;
+  }
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (number !== asking) return;  // it moved on
+  document.getElementById("remembered").replaceWith(fresh.getElementById("remembered"));
+  history.replaceState(null, "", address);
+}
+
 document.addEventListener("input", (event) => {
   const slider = event.target.closest("[data-day]");
   if (!slider) return;
@@ -61,9 +78,10 @@ document.addEventListener("input", (event) => {
   const isNow = slider.value === slider.max;
   field.value = isNow ? "" : day.toISOString().slice(0, 10);
   slider.nextElementSibling.textContent = isNow ? "now" : field.value;
+  slider.setAttribute("aria-valuetext", isNow ? "now" : field.value);
 });
 document.addEventListener("change", (event) => {
-  if (event.target.closest("[data-day]")) event.target.form.requestSubmit();
+  if (event.target.closest("[data-day]")) showDay(event.target.form);
 });
 
 document.addEventListener("submit", (event) => {

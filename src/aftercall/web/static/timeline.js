@@ -75,6 +75,39 @@ document.addEventListener("timeupdate", (event) => {
   moveHead(event.target.currentTime);
 }, true);
 
+// A compressed recording is decoded here, at a rate that is enough for its loudness.
+const RATE_HZ = 8000, POINTS = 800, LANE_MIDDLES = [16, 48], LANE_HALF = 12;
+
+function outline(samples, seconds, middle) {
+  const width = Math.max(1, Math.floor(samples.length / POINTS));
+  const upper = [], lower = [];
+  for (let first = 0; first < samples.length; first += width) {
+    const loudest = samples.subarray(first, first + width).reduce((most, one) => Math.max(most, Math.abs(one)), 0);
+    const x = ((first / samples.length) * seconds).toFixed(2);
+    const height = Math.min(1, loudest) * LANE_HALF;
+    upper.push(`${x} ${(middle - height).toFixed(1)}`);
+    lower.unshift(`${x} ${(middle + height).toFixed(1)}`);
+  }
+  return `M${upper.concat(lower).join("L")}Z`;
+}
+
+async function drawSound(svg) {
+  const answer = await fetch(svg.dataset.sound);
+  if (!answer.ok) return;
+  const sound = await new OfflineAudioContext(1, 1, RATE_HZ).decodeAudioData(await answer.arrayBuffer());
+  for (let channel = 0; channel < Math.min(2, sound.numberOfChannels); channel += 1) {
+    const path = document.createElementNS(svg.namespaceURI, "path");
+    path.setAttribute("class", ["caller", "agent"][channel]);
+    path.setAttribute("d", outline(sound.getChannelData(channel), sound.duration, LANE_MIDDLES[channel]));
+    svg.append(path);
+  }
+}
+
+document.addEventListener("swapped", (event) => {
+  const svg = event.detail.querySelector("svg[data-sound]");
+  if (svg) drawSound(svg).catch(() => svg.remove());
+});
+
 function goToHash() {
   const seconds = /^#at-([\d.]+)$/.exec(location.hash)?.[1];
   const turn = seconds ? turnAt(seconds) || turns()[0] : location.hash.startsWith("#turn-") && document.querySelector(location.hash);

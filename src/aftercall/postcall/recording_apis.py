@@ -1,0 +1,148 @@
+"""The APIs of the services that keep recordings: our key for each, and where the audio lies.
+
+A carrier names a recording's address in its notice, a hosted platform in its report of the call.
+An address that is missing or has expired is asked for in the service's API.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import SecretStr
+
+from aftercall.carrier.control import basic_auth
+from aftercall.hosted.platform import Json, get_object
+from aftercall.phone.telnyx import TelnyxControl
+from aftercall.settings import Settings
+from aftercall.settings.providers import (
+    BlandSettings,
+    ElevenLabsSettings,
+    RetellSettings,
+    TelnyxSettings,
+    TwilioSettings,
+    VapiSettings,
+)
+
+PLATFORMS = ("elevenlabs", "vapi", "retell", "bland")
+_INNER_REPORTS = {"vapi": "message", "retell": "call"}
+"""Where a platform's webhook holds what its API answers alone."""
+
+
+@dataclass(frozen=True)
+class RecordingApi:
+    """The API of one service. Without a key it has no headers."""
+
+    title: str
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    settings: str
+    """The settings that hold the key, to name in an error."""
+    lookup_path: str = ""
+    """What answers with the recording's address."""
+    audio_path: str = ""
+    """What answers with the audio itself."""
+
+    @property
+    def can_ask(self) -> bool:
+        return bool(self.headers and (self.lookup_path or self.audio_path))
+
+    def make_url(self, path: str) -> str:
+        return self.url.rstrip("/") + path
+
+
+def open_recording_api(settings: Settings, service: str, sid: str) -> RecordingApi:
+    """`sid` is the recording's at a carrier, and the call's at a platform."""
+    section = getattr(settings, service)
+    return _MAKERS[service](section, sid)
+
+
+def find_recording_url(service: str, answer: Json) -> str | None:
+    """The address in an answer of the service's API; of two, the one with both sides apart."""
+    candidates: list[Any] = []
+    if service == "telnyx":
+        urls = get_object(get_object(answer, "data"), "download_urls")
+        candidates = [urls.get("wav"), urls.get("mp3")]
+    elif service == "vapi":
+        artifact = get_object(answer, "artifact")
+        recording = get_object(artifact, "recording")
+        candidates = [
+            recording.get("stereoUrl"),
+            artifact.get("stereoRecordingUrl"),
+            get_object(recording, "mono").get("combinedUrl"),
+            artifact.get("recordingUrl"),
+        ]
+    elif service == "retell":
+        names = ("recording_multi_channel_url", "recording_url")
+        candidates = [answer.get(name) for name in names]
+    elif service == "bland":
+        candidates = [answer.get("recording_url")]
+    found = (url for url in candidates if isinstance(url, str) and url)
+    return next(found, None)
+
+
+def find_reported_url(platform: str, event: Json) -> str | None:
+    """The address in a platform's report of a finished call."""
+    inner = _INNER_REPORTS.get(platform)
+    return find_recording_url(platform, get_object(event, inner) if inner else event)
+
+
+def _make_bearer(key: SecretStr | None) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+
+
+def _make_twilio(section: TwilioSettings, sid: str) -> RecordingApi:
+    headers = {}
+    if section.account_sid and section.auth_token:
+        token = section.auth_token.get_secret_value()
+        headers["Authorization"] = basic_auth(section.account_sid, token)
+    keys = "TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN"
+    return RecordingApi("Twilio", section.api_url, headers, keys)
+
+
+def _make_telnyx(section: TelnyxSettings, sid: str) -> RecordingApi:
+    """Its addresses expire after ten minutes."""
+    headers = _make_bearer(section.api_key)
+    path = TelnyxControl().find_recording(sid).path
+    return RecordingApi("Telnyx", section.api_url, headers, "TELNYX_API_KEY", path)
+
+
+def _make_vapi(section: VapiSettings, sid: str) -> RecordingApi:
+    headers = _make_bearer(section.api_key)
+    path = f"/call/{sid}"
+    return RecordingApi("Vapi", section.api_url, headers, "VAPI_API_KEY", path)
+
+
+def _make_retell(section: RetellSettings, sid: str) -> RecordingApi:
+    """Its addresses expire after a day, or after ten minutes, if they are signed."""
+    headers = _make_bearer(section.api_key)
+    path = f"/v2/get-call/{sid}"
+    return RecordingApi("Retell", section.api_url, headers, "RETELL_API_KEY", path)
+
+
+def _make_elevenlabs(section: ElevenLabsSettings, sid: str) -> RecordingApi:
+    """It names no address: the audio of a conversation is part of its API."""
+    key = section.api_key
+    return RecordingApi(
+        "ElevenLabs",
+        section.api_url,
+        {"xi-api-key": key.get_secret_value()} if key else {},
+        "ELEVENLABS_API_KEY",
+        audio_path=f"/v1/convai/conversations/{sid}/audio",
+    )
+
+
+def _make_bland(section: BlandSettings, sid: str) -> RecordingApi:
+    key = section.api_key
+    headers = {"authorization": key.get_secret_value()} if key else {}
+    path = f"/v1/calls/{sid}"
+    return RecordingApi("Bland", section.api_url, headers, "BLAND_API_KEY", path)
+
+
+_MAKERS: dict[str, Callable[[Any, str], RecordingApi]] = {
+    "twilio": _make_twilio,
+    "telnyx": _make_telnyx,
+    "vapi": _make_vapi,
+    "retell": _make_retell,
+    "elevenlabs": _make_elevenlabs,
+    "bland": _make_bland,
+}
