@@ -13,6 +13,7 @@ from aftercall.cli.context import (
     get_cli_context,
     get_operator_name,
     print_json,
+    print_line,
     wait_for_steps,
 )
 from aftercall.cli.search import evaluate
@@ -57,7 +58,7 @@ def briefing(
     if json:
         print_json(briefing_json(preview, cli.config.settings.zone))
     else:
-        cli.console.print(render(preview, cli.config.settings.zone))
+        print_line(render(preview, cli.config.settings.zone))
 
 
 @group.command("import")
@@ -251,7 +252,7 @@ def _read_text() -> str:
 
 
 def _key(cli: CliContext, caller: str) -> "MemoryKey":
-    from aftercall.memory.visibility import memory_key
+    from aftercall.model.facts import memory_key
 
     settings = cli.config.settings
     key = memory_key(settings, settings.agent_id, read_party(caller, "CALLER"))

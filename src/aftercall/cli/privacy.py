@@ -14,6 +14,7 @@ from aftercall.cli.context import (
     get_cli_context,
     get_operator_name,
     print_json,
+    print_line,
 )
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.people import read_caller
@@ -144,8 +145,6 @@ def verify(context: typer.Context, json: bool = JSON_OPTION) -> None:
 
     Exits with 1 and names each file that is not.
     """
-    from rich.text import Text
-
     from aftercall.journal.recording_files import RecordingFolder
     from aftercall.journal.verify import verify_archive, verify_recordings
 
@@ -160,8 +159,7 @@ def verify(context: typer.Context, json: bool = JSON_OPTION) -> None:
         print_json(asdict(proof) | {"recordings": heard.recordings} | both)
     else:
         for fault in faults:
-            kind = (fault.kind, "red")
-            cli.console.print(Text.assemble(kind, f"  {fault.name}: {fault.reason}"))
+            print_line((fault.kind, "red"), f"  {fault.name}: {fault.reason}")
         verdict = ("all proven", "green")
         if faults:
             verdict = (f"{len(faults)} faults", "red")
@@ -170,7 +168,7 @@ def verify(context: typer.Context, json: bool = JSON_OPTION) -> None:
             counts += f", {heard.recordings} recordings"
         if waiting:
             counts += f"; {waiting} files wait for the object store"
-        cli.console.print(Text.assemble(verdict, f": {counts}"))
+        print_line(verdict, f": {counts}")
     if faults:
         raise typer.Exit(1)
 

@@ -5,9 +5,8 @@ import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
+from threading import local
 from typing import ParamSpec, TypeVar, cast
-
-import snowballstemmer
 
 _CLASS = re.compile(r"(?<!\?P)<([a-z]+)>")
 _SPACES = re.compile(r"\s+")
@@ -106,12 +105,25 @@ def clear_caches() -> None:
 
 
 _STEMMED = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
-_STEMMER = snowballstemmer.stemmer("english")
 
 
-@cache
-def _stem_listed(word: str) -> str:
-    return str(_STEMMER.stemWord(word))
+_stemmers = local()
+
+
+def stem_word(word: str) -> str:
+    """The stem of a lower-case English word; nothing is kept.
+
+    A stemmer holds the word it works on, so each thread has its own. The library is loaded at
+    first use: it brings the stemmers of thirty languages.
+    """
+    if not hasattr(_stemmers, "english"):
+        import snowballstemmer
+
+        _stemmers.english = snowballstemmer.stemmer("english")
+    return str(_stemmers.english.stemWord(word))
+
+
+_stem_listed = cache(stem_word)
 
 
 @remember
@@ -119,7 +131,7 @@ def stem(word: str) -> str:
     """Stems of our own word lists are kept for good; those of what callers say are not."""
     if word in listed_words():
         return _stem_listed(word)
-    return str(_STEMMER.stemWord(word))
+    return stem_word(word)
 
 
 @remember

@@ -24,9 +24,9 @@ from aftercall.memory.passage_store import (
     replace_call,
 )
 from aftercall.memory.pins.board import PinBoard, ReaderTopics
-from aftercall.memory.visibility import mask_secrets, memory_key, to_secrets
+from aftercall.memory.visibility import mask_secrets, to_secrets
 from aftercall.model.calls import IMPORTED, Call
-from aftercall.model.facts import Extraction
+from aftercall.model.facts import Extraction, memory_key
 from aftercall.model.passages import Document
 from aftercall.model.people import is_generic_name
 from aftercall.model.steps import (
