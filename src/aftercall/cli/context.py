@@ -120,6 +120,17 @@ def hide_controls(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
+def count_nouns(**counts: int) -> str:
+    """`sealed_call=1, file=2` as "1 sealed call, 2 files"; `follow_up` is "follow-up"."""
+    from aftercall.english.words import count_noun
+
+    names = {"follow_up": "follow-up"}
+    return ", ".join(
+        count_noun(count, names.get(name, name.replace("_", " ")))
+        for name, count in counts.items()
+    )
+
+
 Styled = str | tuple[str, str]
 """Words to print; with a colour, `bold` or `dim` in a pair."""
 

@@ -10,6 +10,7 @@ from aftercall.cli.context import (
     ID_ARGUMENT,
     JSON_OPTION,
     CliContext,
+    count_nouns,
     get_cli_context,
     get_operator_name,
     print_json,
@@ -110,7 +111,7 @@ def import_notes(
     else:
         facts = ", ".join(f"{count} {name}" for name, count in counts.items())
         typer.echo(
-            f"{total} files: {len(new)} imported, {known} known already; facts: {facts}"
+            f"{count_nouns(file=total)}: {len(new)} imported, {known} known already; facts: {facts}"
         )
 
 

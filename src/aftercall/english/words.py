@@ -64,6 +64,16 @@ def word_list(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
+def count_noun(count: int, noun: str) -> str:
+    """A count as people write it: "1 call", "2 calls", "1,200 entries"."""
+    if count == 1:
+        return f"1 {noun}"
+    ending = "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        noun, ending = noun[:-1], "ies"
+    return f"{count:,} {noun}{ending}"
+
+
 _DESCRIBING_ENDS = word_list(
     """
     ing ed ful less ous able ible ish ant ent ior tic sive tive ical ional

@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from aftercall import __version__
 from aftercall.clock import parse_instant
 from aftercall.config import LoadedConfig
+from aftercall.english.words import count_noun
 from aftercall.journal.store import CallRow
 from aftercall.model.people import join_party, split_party
 from aftercall.model.steps import Step
@@ -103,6 +104,7 @@ class TemplateRenderer:
             words=code_to_words,
             coded=mark_code,
             instant=parse_instant,
+            count=count_noun,
         )
         self._templates.globals.update(version=__version__, asset=find_asset)
 
