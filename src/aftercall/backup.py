@@ -26,7 +26,6 @@ from sqlalchemy import Connection, func, select
 
 from aftercall import __version__
 from aftercall.clock import format_instant
-from aftercall.db.audit_log import archive_chain
 from aftercall.db.connect import Database
 from aftercall.db.dump import (
     OWN_DATABASE_FILE,
@@ -35,7 +34,7 @@ from aftercall.db.dump import (
     load_postgres,
     refuse_filled_postgres,
 )
-from aftercall.db.tables import calls, recordings
+from aftercall.db.tables import archive_chain, calls, recordings
 from aftercall.db.upgrade import (
     HOME_ID_FILE,
     current_revision,

@@ -46,9 +46,8 @@ from aftercall.memory.fact_corrections import (
 )
 from aftercall.memory.fact_store import FactStore
 from aftercall.memory.ledger import FactLedger, hash_identity
-from aftercall.memory.visibility import memory_key
 from aftercall.model.calls import LiveCall
-from aftercall.model.facts import Fact, MemoryKey
+from aftercall.model.facts import Fact, MemoryKey, memory_key
 from aftercall.model.followups import FollowUp, FollowUpDraft
 from aftercall.model.people import split_party
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS, RequestKind

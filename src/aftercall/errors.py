@@ -1,8 +1,8 @@
 """Every error Aftercall raises on purpose; docs/reference/errors.md is made from this file."""
 
-UNEXPECTED = (
-    "failed for a reason that Aftercall did not foresee (unexpected); the log names it"
-)
+UNEXPECTED = "failed for a reason that was not foreseen (unexpected); the log names it"
+# HTTP statuses of a service that may take the same request later.
+RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class AftercallError(Exception):

@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from aftercall.clock import Clock, SystemClock
 from aftercall.db.connect import Database
-from aftercall.db.tables import calls, facts, followups, pins
+from aftercall.db.tables import archive_chain, calls, facts, followups, pins
 from aftercall.db.upgrade import open_database
 from aftercall.errors import ConfigError, RefusedInput
 from aftercall.settings import Settings
@@ -153,8 +153,6 @@ class Stores:
 
     def _refuse_bucket_chain(self) -> None:
         """A second chain in the folder would belong to the same calls."""
-        from aftercall.db.audit_log import archive_chain
-
         with self.database.read() as connection:
             if connection.execute(select(archive_chain.c.n).limit(1)).first():
                 raise ConfigError(
@@ -236,6 +234,8 @@ class Stores:
 
     @cached_property
     def embedder(self) -> "Embedder | None":
+        if not self.settings.memory.embedder:
+            return None
         from aftercall.memory.embedding import load_embedder
 
         return load_embedder(self.settings.memory.embedder, self.settings.openai)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from aftercall.app import App
-from aftercall.memory.visibility import memory_key
-from aftercall.model.facts import MemoryKey
+from aftercall.model.facts import MemoryKey, memory_key
 from aftercall.model.people import split_party
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings

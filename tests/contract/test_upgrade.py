@@ -13,9 +13,9 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DatabaseError
 
 import aftercall.db.upgrade
-from aftercall.db.audit_log import users
 from aftercall.db.connect import Database
 from aftercall.db.corrections import corrections
+from aftercall.db.tables import users
 from aftercall.db.upgrade import (
     KNOWN_REVISIONS,
     NEWEST_REVISION,

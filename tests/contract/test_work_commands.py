@@ -161,10 +161,7 @@ def test_health_says_in_one_word_and_one_number_how_things_are(home: App) -> Non
     shown = run("health")
     assert shown.exit_code == 1
     assert shown.output.startswith("warn")
-    assert (
-        "1 promises are broken; `aftercall followups list --state broken`"
-        in shown.output
-    )
+    assert "1 broken promise; `aftercall followups list --state broken`" in shown.output
     assert "email" not in shown.output
 
 

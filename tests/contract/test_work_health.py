@@ -153,7 +153,7 @@ def test_a_broken_promise_is_worth_a_look_until_it_is_settled(app: App) -> None:
     )
     made = look(app)
     assert (made.status, made.exit_code, made.counts.broken) == ("warn", 1, 1)
-    assert "1 promises are broken" in made.reasons[0]
+    assert "1 broken promise" in made.reasons[0]
     assert report_json(made)["broken_promises"] == 1
     deliver.reject(app.work, broken.id, "me")
     assert look(app).status == "ok"

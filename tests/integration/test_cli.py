@@ -88,7 +88,7 @@ def test_ingest_list_show_and_verify(shell: Shell, tmp_path: Path) -> None:
     assert json.loads(out)["turns"][0]["text"] == "Hey!"
     code, out, _ = shell.run("verify")
     assert code == 0
-    assert "all proven: 1 sealed calls" in out
+    assert "all proven: 1 sealed call" in out
 
 
 def test_verify_names_an_edited_and_a_removed_file(shell: Shell) -> None:

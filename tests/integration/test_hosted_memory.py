@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
-from aftercall.lab.exchange import PhoneNetwork
+from aftercall.lab.exchange import PhoneNetwork, make_agent_number
 from aftercall.lab.handset import ring_by_twilio
 from aftercall.lab.speech import SoundTranscriber, make_voice
 from aftercall.postcall.runner import rerun
@@ -62,7 +62,7 @@ async def test_a_number_a_platform_and_a_live_agent_share_what_the_caller_said(
     async with network:
         phone = await ring_by_twilio(
             network,
-            PUBLIC,
+            make_agent_number(PUBLIC),
             CALLER,
             "+15550101",
             make_voice("words"),

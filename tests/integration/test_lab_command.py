@@ -5,16 +5,20 @@ is wrong when it cannot.
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI, Response
+from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from aftercall.app import App
 from aftercall.cli import lab as command
 from aftercall.errors import ConfigError, RefusedInput
 from aftercall.lab.exchange import LabNumber, parse_number
-from aftercall.lab.server import make_exports
+from aftercall.lab.server import make_exports, make_router
+from aftercall.lab.server import make_server as make_lab_server
 from aftercall.settings import Settings
 from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 from aftercall.web.server import make_server
@@ -115,6 +119,37 @@ def test_an_agent_that_is_not_there_is_a_plain_failure(port: int) -> None:
         "aftercall: lab: the call failed: 11200: no answer from the webhook "
         "http://127.0.0.1:9/twilio/voice (ConnectError)"
     )
+
+
+@contextmanager
+def hanging_up_agent() -> Iterator[tuple[str, list[str]]]:
+    """Its address, and the paths that were asked for: it hangs up on everybody."""
+    asked: list[str] = []
+    app = FastAPI()
+
+    @app.post("/{path:path}")
+    async def hang_up(path: str) -> Response:
+        asked.append(path)
+        twiml = "<Response><Hangup/></Response>"
+        return Response(twiml, media_type="text/xml")
+
+    with listening() as (listener, address):
+        for _ in serve(app, listener, address):
+            yield address, asked
+
+
+def test_the_agent_of_one_ring_is_not_kept_for_the_next() -> None:
+    with hanging_up_agent() as (usual, usual_paths), hanging_up_agent() as (other, _):
+        numbers = [f"{command.OUR_NUMBER}={usual}/voice"]
+        options = command.LabOptions(command.AGENT, numbers, False, [], [], [])
+        box = command.configure_lab("http://testserver", options)
+        app = make_lab_server(box)
+        app.include_router(make_router(box))
+        with TestClient(app) as client:
+            client.post("/lab/calls", json={"agent": other}).raise_for_status()
+            assert usual_paths == []
+            client.post("/lab/calls", json={}).raise_for_status()
+            assert usual_paths[0] == "voice"
 
 
 def test_wrong_use_is_said(port: int) -> None:

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from sqlalchemy import select
 
 from aftercall.app import App
-from aftercall.db.audit_log import browser_sessions
+from aftercall.db.tables import browser_sessions
 from aftercall.encryption import load_api_token
 from aftercall.settings import Settings
 from aftercall.settings.sections import PagesSettings

@@ -13,7 +13,6 @@ from hashlib import sha256
 from aftercall.briefing.cache import BriefingCache, StaleBriefing
 from aftercall.briefing.render import trim
 from aftercall.clock import Clock, is_done_within
-from aftercall.english.clauses import split_sentences
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
@@ -23,13 +22,7 @@ from aftercall.log import get_logger
 from aftercall.memory.fact_store import FactStore
 from aftercall.memory.pins.board import PinBoard
 from aftercall.memory.ranking import score_fact
-from aftercall.memory.visibility import (
-    LEVELS,
-    gives_away,
-    is_releasable,
-    memory_key,
-    redact_turns,
-)
+from aftercall.memory.words import gives_away
 from aftercall.model.briefing import (
     Briefing,
     BriefingFact,
@@ -41,7 +34,7 @@ from aftercall.model.briefing import (
     ResumedCall,
 )
 from aftercall.model.calls import LiveCall
-from aftercall.model.facts import MemoryKey
+from aftercall.model.facts import LEVELS, MemoryKey, is_releasable, memory_key
 from aftercall.model.followups import Trust
 from aftercall.model.people import replace_old_name, split_party
 from aftercall.postcall.store import StepStore
@@ -208,6 +201,8 @@ class Composer:
         resolved = self.register.resolve_party(whole)
         if resolved.caller != party:
             return None
+        from aftercall.memory.visibility import redact_turns
+
         spoken = tuple(turn for turn in resolved.turns if turn.text)
         turns = redact_turns(spoken, self.facts.list_confided_words(leg.live.id))
         return ResumedCall(call_id, dropped.ended_at or resolved.ended_at, turns)
@@ -411,6 +406,8 @@ def _redact_page(page: KnownCaller, withheld: list[BriefingFact]) -> KnownCaller
 
 
 def _redact_text(text: str, withheld: list[BriefingFact]) -> str:
+    from aftercall.english.clauses import split_sentences
+
     sentences = split_sentences(text)
     return " ".join(
         sentence for sentence in sentences if not _gives_away(sentence, withheld)

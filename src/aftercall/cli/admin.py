@@ -13,9 +13,11 @@ from pydantic import SecretStr
 
 from aftercall.cli.context import (
     JSON_OPTION,
+    count_nouns,
     get_cli_context,
     get_operator_name,
     print_json,
+    print_line,
     print_rows,
 )
 from aftercall.clock import SystemClock
@@ -296,7 +298,6 @@ def config(
 
     Secrets are hidden.
     """
-    from rich.text import Text
 
     cli = get_cli_context(context)
     if json:
@@ -323,14 +324,14 @@ def config(
     if lines:
         print_rows(("setting", "from", "value"), lines)
     else:
-        cli.console.print("Nothing is set: every setting has its default.")
+        print_line("Nothing is set: every setting has its default.")
     if not every:
         cli.console.print(
             "`aftercall config --all` lists the others, with their environment variables.",
             style="dim",
         )
     for warning in cli.config.warnings:
-        cli.console.print(Text.assemble(("warning", "yellow"), f"  {warning}"))
+        print_line(("warning", "yellow"), f"  {warning}")
 
 
 def doctor(
@@ -383,7 +384,6 @@ def health(
 
     Exit 0 all is well, 1 worth a look, 2 failing.
     """
-    from rich.text import Text
 
     from aftercall.upkeep import list_reported_failures
     from aftercall.work import health as work_health
@@ -397,7 +397,7 @@ def health(
             report = work_health.report(stores.health, now, window_s, failures)
     except (DatabaseError, StorageFull) as error:
         # Without the database the state of the calls is unknown: failing, not worth a look.
-        cli.console.print(Text.assemble(("failing", _COLOURS["failing"]), f"  {error}"))
+        print_line(("failing", _COLOURS["failing"]), f"  {error}")
         raise typer.Exit(2) from None
     if json:
         print_json(work_health.report_json(report))
@@ -408,9 +408,9 @@ def health(
         if count
     ]
     status = (report.status, _COLOURS[report.status])
-    cli.console.print(Text.assemble(status, f"  calls: {', '.join(states) or 'none'}"))
+    print_line(status, f"  calls: {', '.join(states) or 'none'}")
     for reason in report.reasons:
-        cli.console.print(f"- {reason}")
+        print_line(f"- {reason}")
     lines = [
         (call.id, call.state, call.reason)
         for call in report.calls
@@ -422,10 +422,10 @@ def health(
     line = f"waiting in queues: {counts.queued}; held: {counts.held}; last sweep: "
     line += f"{counts.swept_at:%Y-%m-%d %H:%M}" if counts.swept_at else "never"
     if last := counts.reconciled:
-        brought = f"{last['listed']} calls listed, {last['brought']} brought"
+        listed, brought = count_nouns(call=last["listed"]), last["brought"]
         ended = str(last["finished_at"] or "going on").replace("T", " ")[:16]
-        line += f"\nlast reconcile: {ended}; {brought}"
-    cli.console.print(line, style="dim")
+        line += f"\nlast reconcile: {ended}; {listed} listed, {brought} brought"
+    print_line((line, "dim"))
     raise typer.Exit(report.exit_code)
 
 
@@ -450,7 +450,7 @@ def backup(
     if json:
         print_json(asdict(report))
     else:
-        counts = f"{report.calls:,} sealed calls, {report.files:,} files"
+        counts = count_nouns(sealed_call=report.calls, file=report.files)
         typer.echo(f"{report.path}: {counts}, {report.bytes:,} bytes, verified")
         typer.echo(
             "It holds the secret key: keep it as safe as the home."

@@ -11,10 +11,12 @@ import typer
 from aftercall.cli.context import (
     ID_ARGUMENT,
     JSON_OPTION,
+    Styled,
     format_time,
     get_cli_context,
     get_operator_name,
     print_json,
+    print_line,
     print_rows,
     print_steps,
     wait_for_steps,
@@ -25,7 +27,6 @@ from aftercall.model.people import read_caller
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
     from aftercall.app import App
     from aftercall.journal.store import CallRow
@@ -73,7 +74,7 @@ def list_calls(
         lines = [_list_cells(row, summaries, zone) for row in rows]
         print_rows(("id", "when", "who", "long", "what"), lines)
     else:
-        cli.console.print("No calls yet. `aftercall ingest FILE` adds a finished one.")
+        print_line("No calls yet. `aftercall ingest FILE` adds a finished one.")
 
 
 def _list_cells(
@@ -129,13 +130,13 @@ def show_call(
         print_json(call)
         return
     for line in _call_lines(call):
-        cli.console.print(line)
-    print_steps(cli.console, steps)
+        print_line(*line)
+    print_steps(steps)
     if run and run.state == "failed":
         again = f"`aftercall calls rerun {call['id']} followup` tries it again"
-        cli.console.print(f"follow-up work failed: {run.reason}; {again}")
+        print_line(f"follow-up work failed: {run.reason}; {again}")
     if call["extraction"] and call["extraction"]["facts"]:
-        cli.console.print(f"facts: {', '.join(call['extraction']['facts'])}")
+        print_line(f"facts: {', '.join(call['extraction']['facts'])}")
 
 
 @group.command("rerun")
@@ -186,8 +187,8 @@ def rerun_steps(
         print_json(steps_json(steps))
     else:
         for recording in recordings:
-            cli.console.print(_recording_line(recording))
-        print_steps(cli.console, steps)
+            print_line(_recording_line(recording))
+        print_steps(steps)
         if is_due_again:
             cli.console.print(
                 "follow-up work: due again; a running server or worker does it"
@@ -235,7 +236,7 @@ def ingest(
             else "known already; nothing changed"
         )
         typer.echo(f"{row.live.id}  {outcome}")
-        print_steps(cli.console, steps)
+        print_steps(steps)
     if any(step.state == "failed" for step in steps):
         raise typer.Exit(1)
 
@@ -352,7 +353,7 @@ async def _converse(app: "App", console: "Console", number: str | None) -> None:
             break
         console.print(Text.assemble(agent, f"   {(await call.answer(said)).text}"))
     console.print(f"call {call.call.id} ended: {call.end_reason}", style="dim")
-    print_steps(console, await wait_for_steps(app, call.call.id))
+    print_steps(await wait_for_steps(app, call.call.id))
 
 
 _ONLY = typer.Option(
@@ -460,19 +461,17 @@ def _reading_rows(reading: "Reading") -> list[tuple[str, str, str]]:
     return rows
 
 
-def _call_lines(call: dict[str, Any]) -> "list[str | Text]":
-    from rich.text import Text
-
+def _call_lines(call: dict[str, Any]) -> list[tuple[Styled, ...]]:
     caller, callee = call["caller"] or "withheld", call["callee"] or "?"
     parties = f"  {caller} → {callee}  ({call['direction']})"
     times = f"{call['started_at']} to {call['ended_at'] or 'now'}"
-    lines: list[str | Text] = [
-        Text.assemble((call["id"], "bold"), parties),
-        f"{call['state']}, {times}, {call['end_reason'] or 'going on'}",
+    lines: list[tuple[Styled, ...]] = [
+        ((call["id"], "bold"), parties),
+        (f"{call['state']}, {times}, {call['end_reason'] or 'going on'}",),
     ]
     if call["archive"]:
-        lines.append(f"archive: {call['archive']}")
-    lines += [_recording_line(recording) for recording in call["recordings"]]
+        lines.append((f"archive: {call['archive']}",))
+    lines += [(_recording_line(recording),) for recording in call["recordings"]]
     lines += [_turn_line(turn, call["started_at"]) for turn in call["turns"]]
     return lines
 
@@ -486,9 +485,7 @@ def _recording_line(recording: dict[str, Any]) -> str:
     return line + (f": {recording['reason']}" if recording["reason"] else "")
 
 
-def _turn_line(turn: dict[str, Any], started_at: str) -> "Text":
-    from rich.text import Text
-
+def _turn_line(turn: dict[str, Any], started_at: str) -> tuple[Styled, ...]:
     from aftercall.clock import parse_instant
 
     elapsed = parse_instant(turn["at"]) - parse_instant(started_at)
@@ -496,4 +493,4 @@ def _turn_line(turn: dict[str, Any], started_at: str) -> "Text":
     at = (f"{int(seconds) // 60:3}:{seconds % 60:04.1f}", "dim")
     speaker = (f"{turn['speaker']:6}", "bold")
     late = (" (late)" if turn.get("late") else "", "dim")
-    return Text.assemble(at, "  ", speaker, f"  {turn['text']}", late)
+    return (at, "  ", speaker, f"  {turn['text']}", late)

@@ -120,6 +120,41 @@ def hide_controls(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
+def count_nouns(**counts: int) -> str:
+    """`sealed_call=1, file=2` as "1 sealed call, 2 files"; `follow_up` is "follow-up"."""
+    from aftercall.english.words import count_noun
+
+    names = {"follow_up": "follow-up"}
+    return ", ".join(
+        count_noun(count, names.get(name, name.replace("_", " ")))
+        for name, count in counts.items()
+    )
+
+
+Styled = str | tuple[str, str]
+"""Words to print; with a colour, `bold` or `dim` in a pair."""
+
+
+def print_line(*parts: Styled) -> None:
+    """A line with what people said as it is; styles are for terminals.
+
+    For commands that read: they start sooner without the console of rich.
+    """
+    has_styles = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    line = ""
+    for part in parts:
+        text, style = (part, "") if isinstance(part, str) else part
+        shown = hide_controls(text)
+        line += _style(shown, style) if has_styles and style else shown
+    typer.echo(line)
+
+
+def _style(text: str, style: str) -> str:
+    if style in ("bold", "dim"):
+        return typer.style(text, **{style: True})
+    return typer.style(text, fg=style)
+
+
 def print_rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A list whose last column is text, wrapped beside the others or below them.
 
@@ -138,9 +173,8 @@ def print_rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         if is_beside and texts:
             line += texts.pop(0)
         below = [" " * margin + text for text in texts if number or is_beside]
-        shown = hide_controls("\n".join((line.rstrip(), *below)))
-        has_style = number == 0 and is_terminal and "NO_COLOR" not in os.environ
-        typer.echo(typer.style(shown, bold=True) if has_style else shown)
+        shown = "\n".join((line.rstrip(), *below))
+        print_line((shown, "" if number else "bold"))
 
 
 def format_time(instant: datetime, zone: tzinfo) -> str:
@@ -178,10 +212,8 @@ async def wait_for_steps(app: "App", call_id: str) -> list["Step"]:
         await app.clock.sleep(STEP_POLL_INTERVAL_S)
 
 
-def print_steps(console: "Console", steps: list["Step"]) -> None:
-    from rich.text import Text
-
+def print_steps(steps: list["Step"]) -> None:
     for step in steps:
         detail = step.result if step.state == "done" else step.reason
         state = (f"{step.state:8}", _STEP_COLOURS[step.state])
-        console.print(Text.assemble(state, f"{step.name:9} {detail or ''}"))
+        print_line(state, f"{step.name:9} {detail or ''}")

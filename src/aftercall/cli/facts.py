@@ -13,6 +13,7 @@ from aftercall.cli.context import (
     get_cli_context,
     get_operator_name,
     print_json,
+    print_line,
     print_rows,
 )
 from aftercall.errors import RefusedInput
@@ -242,7 +243,7 @@ def export_facts(
 
 
 def _key(cli: CliContext, caller: str) -> "MemoryKey | None":
-    from aftercall.memory.visibility import memory_key
+    from aftercall.model.facts import memory_key
 
     if not caller:
         return None
@@ -270,7 +271,7 @@ def _list(cli: CliContext, wanted: "FactFilter", json: bool) -> None:
     if facts or json:
         _print_facts(cli, facts, json)
     else:
-        cli.console.print(
+        print_line(
             "No facts. They are found after calls; `aftercall memory import` adds some from notes."
         )
 

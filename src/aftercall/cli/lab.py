@@ -160,7 +160,7 @@ def parse_delivery_faults(twice: list[str], late: list[str]) -> "DeliveryFaults"
 
 def configure_lab(address: str, options: LabOptions) -> "Lab":
     from aftercall.lab.engine import reply_in_order
-    from aftercall.lab.exchange import LabNumber, parse_number
+    from aftercall.lab.exchange import make_agent_number, parse_number
     from aftercall.lab.server import DEFAULT_REPLY, make_lab
 
     script = reply_in_order(*options.replies, then=DEFAULT_REPLY)
@@ -173,11 +173,7 @@ def configure_lab(address: str, options: LabOptions) -> "Lab":
         script=script,
     )
     box.models += tuple(options.models)
-    voice_url, status_url = (
-        f"{options.agent}/twilio/voice",
-        f"{options.agent}/twilio/status",
-    )
-    box.exchange.numbers[OUR_NUMBER] = LabNumber(voice_url, status_url)
+    box.exchange.numbers[OUR_NUMBER] = make_agent_number(options.agent.rstrip("/"))
     box.exchange.numbers.update(parse_number(spec) for spec in options.numbers)
     for fault in options.faults:
         box.queue_fault(fault)

@@ -10,9 +10,11 @@ from aftercall.cli.context import (
     ID_ARGUMENT,
     JSON_OPTION,
     CliContext,
+    count_nouns,
     get_cli_context,
     get_operator_name,
     print_json,
+    print_line,
     wait_for_steps,
 )
 from aftercall.cli.search import evaluate
@@ -57,7 +59,7 @@ def briefing(
     if json:
         print_json(briefing_json(preview, cli.config.settings.zone))
     else:
-        cli.console.print(render(preview, cli.config.settings.zone))
+        print_line(render(preview, cli.config.settings.zone))
 
 
 @group.command("import")
@@ -109,7 +111,7 @@ def import_notes(
     else:
         facts = ", ".join(f"{count} {name}" for name, count in counts.items())
         typer.echo(
-            f"{total} files: {len(new)} imported, {known} known already; facts: {facts}"
+            f"{count_nouns(file=total)}: {len(new)} imported, {known} known already; facts: {facts}"
         )
 
 
@@ -251,7 +253,7 @@ def _read_text() -> str:
 
 
 def _key(cli: CliContext, caller: str) -> "MemoryKey":
-    from aftercall.memory.visibility import memory_key
+    from aftercall.model.facts import memory_key
 
     settings = cli.config.settings
     key = memory_key(settings, settings.agent_id, read_party(caller, "CALLER"))

@@ -11,9 +11,11 @@ import typer
 
 from aftercall.cli.context import (
     JSON_OPTION,
+    count_nouns,
     get_cli_context,
     get_operator_name,
     print_json,
+    print_line,
 )
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.people import read_caller
@@ -55,8 +57,13 @@ def export(
     if json:
         print_json(asdict(made) | {"folder": str(made.folder)})
     else:
-        counts = f"{made.calls} calls, {made.facts} facts, {made.followups} follow-ups"
-        typer.echo(f"{made.folder}: {counts}, {made.documents} documents")
+        counts = count_nouns(
+            call=made.calls,
+            fact=made.facts,
+            follow_up=made.followups,
+            document=made.documents,
+        )
+        typer.echo(f"{made.folder}: {counts}")
 
 
 def erase(
@@ -129,7 +136,7 @@ def rebuild(context: typer.Context, json: bool = JSON_OPTION) -> None:
         adopted = (
             f", {made.adopted} of them new to the database" if made.adopted else ""
         )
-        typer.echo(f"{made.calls} calls rebuilt{adopted}")
+        typer.echo(f"{count_nouns(call=made.calls)} rebuilt{adopted}")
         for name in made.failed:
             typer.echo(f"  {name}: could not be rebuilt; run `aftercall verify`")
         for left in made.undone:
@@ -144,8 +151,6 @@ def verify(context: typer.Context, json: bool = JSON_OPTION) -> None:
 
     Exits with 1 and names each file that is not.
     """
-    from rich.text import Text
-
     from aftercall.journal.recording_files import RecordingFolder
     from aftercall.journal.verify import verify_archive, verify_recordings
 
@@ -160,17 +165,18 @@ def verify(context: typer.Context, json: bool = JSON_OPTION) -> None:
         print_json(asdict(proof) | {"recordings": heard.recordings} | both)
     else:
         for fault in faults:
-            kind = (fault.kind, "red")
-            cli.console.print(Text.assemble(kind, f"  {fault.name}: {fault.reason}"))
+            print_line((fault.kind, "red"), f"  {fault.name}: {fault.reason}")
         verdict = ("all proven", "green")
         if faults:
-            verdict = (f"{len(faults)} faults", "red")
-        counts = f"{proof.calls} sealed calls, {proof.files} files, {proof.links} chain links"
+            verdict = (count_nouns(fault=len(faults)), "red")
+        counts = count_nouns(
+            sealed_call=proof.calls, file=proof.files, chain_link=proof.links
+        )
         if heard.recordings:
-            counts += f", {heard.recordings} recordings"
+            counts += f", {count_nouns(recording=heard.recordings)}"
         if waiting:
-            counts += f"; {waiting} files wait for the object store"
-        cli.console.print(Text.assemble(verdict, f": {counts}"))
+            counts += f"; {count_nouns(file=waiting)} not in the object store yet"
+        print_line(verdict, f": {counts}")
     if faults:
         raise typer.Exit(1)
 
@@ -254,8 +260,8 @@ def move(context: typer.Context, json: bool = JSON_OPTION) -> None:
         print_json(moved | {"left": wrong, "url": place.bucket.url})
     else:
         typer.echo(
-            f"{moved['calls']} archive files and {moved['recordings']} files of recordings "
-            f"moved to {place.bucket.url}"
+            count_nouns(archive_file=moved["calls"], recording_file=moved["recordings"])
+            + f" moved to {place.bucket.url}"
         )
         for name in wrong:
             typer.echo(
@@ -294,15 +300,19 @@ def _read_number(caller: str) -> str:
 
 def _print_receipt(receipt: "ErasureReceipt") -> None:
     scan = receipt.scan
-    removed = (
-        f"{receipt.calls} calls, {receipt.archive_files} archive files, {receipt.pages} pages, "
-        f"{receipt.recordings} recordings, {sum(receipt.rows.values())} rows, "
-        f"{receipt.workflows} workflows"
+    removed = count_nouns(
+        call=receipt.calls,
+        archive_file=receipt.archive_files,
+        page=receipt.pages,
+        recording=receipt.recordings,
+        row=sum(receipt.rows.values()),
+        workflow=receipt.workflows,
     )
     typer.echo(f"Receipt {receipt.id}")
     typer.echo(f"Removed: {removed}")
     typer.echo(
-        f"Searched {scan.files} files ({scan.bytes:,} bytes) for traces of the caller"
+        f"Searched {count_nouns(file=scan.files)} ({scan.bytes:,} bytes) "
+        "for traces of the caller"
     )
     for name in scan.others:
         typer.echo(f"  {name}: another caller says the same; it is theirs and stays")

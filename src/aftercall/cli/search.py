@@ -11,19 +11,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time
 from enum import StrEnum
 from pathlib import Path
-from statistics import fmean, quantiles
 from typing import TYPE_CHECKING, Any
 
 import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from aftercall.cli.context import JSON_OPTION, get_cli_context, print_json
+from aftercall.cli.context import (
+    JSON_OPTION,
+    format_time,
+    get_cli_context,
+    print_json,
+    print_line,
+)
 from aftercall.errors import RefusedInput
 from aftercall.model.people import read_party
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from aftercall.model.passages import Passage, SearchHit
     from aftercall.stores import Stores
 
@@ -65,11 +68,9 @@ def search(
         print_json([hit_json(hit) for hit in hits])
         return
     if not hits:
-        cli.console.print("Nothing found.")
+        print_line("Nothing found.")
     for hit in hits:
-        _print_hit(
-            cli.console, hit, f"{hit.passage.at.astimezone(zone):%Y-%m-%d %H:%M}"
-        )
+        _print_hit(hit, format_time(hit.passage.at, zone))
 
 
 def evaluate(
@@ -98,13 +99,13 @@ def evaluate(
         print_json(report)
         return
     for name, value in report.items():
-        cli.console.print(f"{name.replace('_', ' '):<15} {value}")
+        print_line(f"{name.replace('_', ' '):<15} {value}")
 
 
 class ExpectedPassage(BaseModel):
     """A fact by its id, a turn by call and number, a whole call, or any passage by its words."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     fact: str | None = None
     call: str | None = None
@@ -133,7 +134,7 @@ class ExpectedPassage(BaseModel):
 
 
 class EvalQuestion(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     question: str = Field(min_length=1)
     caller: str | None = None
@@ -155,6 +156,8 @@ class EvalReport:
     scores: tuple[QuestionScore, ...]
 
     def to_json(self) -> dict[str, object]:
+        from statistics import fmean, quantiles
+
         elapsed = [score.elapsed_ms for score in self.scores]
         p95 = quantiles(elapsed, n=20)[-1] if len(elapsed) > 1 else elapsed[0]
         return {
@@ -239,17 +242,15 @@ def _find(
     return stores.search.find(query, scope, limit=limit, speaker_names=names)
 
 
-def _print_hit(console: "Console", hit: "SearchHit", at: str) -> None:
-    from rich.text import Text
-
+def _print_hit(hit: "SearchHit", at: str) -> None:
     found = hit.passage
     what = " ".join(filter(None, (found.category, found.kind)))
     if found.kind == "turn":
         what = f"{found.speaker}, turn {found.seq}"
     caller, where = found.caller or "withheld", found.ref or found.call_id or ""
-    console.print(f"{at}  {found.agent_id}  {caller}  {what}  {where}", style="dim")
+    print_line((f"{at}  {found.agent_id}  {caller}  {what}  {where}", "dim"))
     for turn in hit.before:
-        console.print(Text.assemble("  ", (turn.text, "dim")))
-    console.print(f"  {found.text}")
+        print_line((f"  {turn.text}", "dim"))
+    print_line(f"  {found.text}")
     for turn in hit.after:
-        console.print(Text.assemble("  ", (turn.text, "dim")))
+        print_line((f"  {turn.text}", "dim"))

@@ -11,6 +11,7 @@ from aftercall import __version__
 from aftercall.cli.context import (
     ID_ARGUMENT,
     JSON_OPTION,
+    count_nouns,
     get_cli_context,
     get_operator_name,
     print_json,
@@ -158,9 +159,8 @@ def show_followup(
         show(Text.assemble(at, f"  {change.what:9} {change.who}  {change.note}"))
     for item in sent:
         outcome = item.reason or item.response or ""
-        show(
-            f"{item.sink}: {item.state}, {item.attempts} attempts  {outcome}  ({item.key})"
-        )
+        attempts = count_nouns(attempt=item.attempts)
+        show(f"{item.sink}: {item.state}, {attempts}  {outcome}  ({item.key})")
 
 
 @followups_group.command("approve")

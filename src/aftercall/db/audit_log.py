@@ -1,6 +1,4 @@
-"""Who may log in to the pages; the audit log: who revealed, changed or erased what; and the chain
-of an archive in object storage.
-"""
+"""The audit log: who revealed, changed or erased what."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,10 +6,8 @@ from datetime import datetime
 from typing import Literal
 
 from sqlalchemy import (
-    Boolean,
     Column,
     Connection,
-    LargeBinary,
     Table,
     Text,
     insert,
@@ -23,27 +19,6 @@ from aftercall.db.columns import InstantColumn, Number
 from aftercall.db.connect import Database
 from aftercall.db.tables import metadata
 from aftercall.log import get_logger
-
-browser_sessions = Table(
-    "browser_sessions",
-    metadata,
-    Column("key", Text, primary_key=True),  # hash of a cookie, or of a link's code
-    Column("kind", Text, nullable=False),  # session, link, invitation
-    Column("credentials", Text, nullable=False),  # hash of token and password
-    Column("ends_at", InstantColumn, nullable=False),
-    Column("user_id", Text),  # none: the owner
-)
-
-users = Table(
-    "users",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("login", Text, nullable=False),  # the name in lower case
-    Column("role", Text, nullable=False),  # viewer, operator, admin
-    Column("password_hash", Text),  # none until the invitation is used
-    Column("invited_at", InstantColumn, nullable=False),
-)
 
 Deed = Literal[
     "revealed",
@@ -80,23 +55,6 @@ audit = Table(
     Column("who", Text, nullable=False),
     Column("deed", Text, nullable=False),  # a Deed
     Column("subject", Text, nullable=False),  # an id; no number, name or speech
-)
-
-
-# The chain of an archive in object storage, line by line; the file of a line is here until it
-# has been uploaded, so that any process can upload it.
-archive_chain = Table(
-    "archive_chain",
-    metadata,
-    Column("n", Number, primary_key=True, autoincrement=False),
-    Column("name", Text, nullable=False),
-    Column("line", Text, nullable=False),
-    Column("is_erased", Boolean, nullable=False),  # a tombstone
-    Column("stored", LargeBinary),  # the file while it waits
-    Column("is_uploaded", Boolean, nullable=False),
-    Column("etag", Text),  # of the object when its hash was checked
-    Column("is_published", Boolean, nullable=False),  # the line is in the bucket
-    Column("sealed_at", InstantColumn, nullable=False),
 )
 
 

@@ -106,6 +106,22 @@ steps = Table(
 )
 
 # Erased calls must not come back. A tombstone holds no number, no name and no speech.
+# The chain of an archive in object storage, line by line; the file of a line is here until it
+# has been uploaded, so that any process can upload it.
+archive_chain = Table(
+    "archive_chain",
+    metadata,
+    Column("n", Number, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("line", Text, nullable=False),
+    Column("is_erased", Boolean, nullable=False),  # a tombstone
+    Column("stored", LargeBinary),  # the file while it waits
+    Column("is_uploaded", Boolean, nullable=False),
+    Column("etag", Text),  # of the object when its hash was checked
+    Column("is_published", Boolean, nullable=False),  # the line is in the bucket
+    Column("sealed_at", InstantColumn, nullable=False),
+)
+
 tombstones = Table(
     "tombstones",
     metadata,
@@ -430,4 +446,25 @@ deliveries = Table(
     Column("response", Text),  # the sink's answer
     Column("created_at", InstantColumn, nullable=False),
     Column("changed_at", InstantColumn, nullable=False),
+)
+
+browser_sessions = Table(
+    "browser_sessions",
+    metadata,
+    Column("key", Text, primary_key=True),  # hash of a cookie, or of a link's code
+    Column("kind", Text, nullable=False),  # session, link, invitation
+    Column("credentials", Text, nullable=False),  # hash of token and password
+    Column("ends_at", InstantColumn, nullable=False),
+    Column("user_id", Text),  # none: the owner
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("login", Text, nullable=False),  # the name in lower case
+    Column("role", Text, nullable=False),  # viewer, operator, admin
+    Column("password_hash", Text),  # none until the invitation is used
+    Column("invited_at", InstantColumn, nullable=False),
 )

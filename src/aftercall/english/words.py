@@ -5,9 +5,8 @@ import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
+from threading import local
 from typing import ParamSpec, TypeVar, cast
-
-import snowballstemmer
 
 _CLASS = re.compile(r"(?<!\?P)<([a-z]+)>")
 _SPACES = re.compile(r"\s+")
@@ -65,6 +64,16 @@ def word_list(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
+def count_noun(count: int, noun: str) -> str:
+    """A count as people write it: "1 call", "2 calls", "1,200 entries"."""
+    if count == 1:
+        return f"1 {noun}"
+    ending = "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        noun, ending = noun[:-1], "ies"
+    return f"{count:,} {noun}{ending}"
+
+
 _DESCRIBING_ENDS = word_list(
     """
     ing ed ful less ous able ible ish ant ent ior tic sive tive ical ional
@@ -106,12 +115,25 @@ def clear_caches() -> None:
 
 
 _STEMMED = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
-_STEMMER = snowballstemmer.stemmer("english")
 
 
-@cache
-def _stem_listed(word: str) -> str:
-    return str(_STEMMER.stemWord(word))
+_stemmers = local()
+
+
+def stem_word(word: str) -> str:
+    """The stem of a lower-case English word; nothing is kept.
+
+    A stemmer holds the word it works on, so each thread has its own. The library is loaded at
+    first use: it brings the stemmers of thirty languages.
+    """
+    if not hasattr(_stemmers, "english"):
+        import snowballstemmer
+
+        _stemmers.english = snowballstemmer.stemmer("english")
+    return str(_stemmers.english.stemWord(word))
+
+
+_stem_listed = cache(stem_word)
 
 
 @remember
@@ -119,7 +141,7 @@ def stem(word: str) -> str:
     """Stems of our own word lists are kept for good; those of what callers say are not."""
     if word in listed_words():
         return _stem_listed(word)
-    return str(_STEMMER.stemWord(word))
+    return stem_word(word)
 
 
 @remember

@@ -27,9 +27,9 @@ from sqlalchemy import (
 )
 
 from aftercall.clock import Clock
-from aftercall.db.audit_log import archive_chain as chain
 from aftercall.db.connect import Database
 from aftercall.db.statements import chunked, lock_name
+from aftercall.db.tables import archive_chain as chain
 from aftercall.db.tables import calls
 from aftercall.encryption import FileCipher
 from aftercall.errors import (

@@ -1,8 +1,9 @@
 """Verifies the archive and the recordings: every file, every line of the chain, every call."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from aftercall.encryption import CHAIN_FILE
 from aftercall.errors import FileUnreadable, NotFound
@@ -62,36 +63,49 @@ class ArchiveProof:
 def verify_archive(place: ArchivePlace, store: CallStore) -> ArchiveProof:
     """Reads everything and lists the faults; changes nothing.
 
-    Calls may be sealed meanwhile, so that only what is wrong twice is a fault. Of a bucket, only
-    objects are fetched that have changed since they were last found right.
+    Of a bucket, only objects are fetched that have changed since they were last found right.
     """
-    proof = _check_archive(place, store)
-    if not proof.faults:
-        return proof
-    again = _check_archive(place, store)
-    return replace(
-        again, faults=tuple(fault for fault in again.faults if fault in proof.faults)
-    )
+    return _check_twice(lambda: _check_archive(place, store))
 
 
 def verify_recordings(
     folder: RecordingFolder, store: RecordingStore
 ) -> RecordingsProof:
-    """The same for recordings: one that is moved or erased meanwhile is no fault."""
-    proof = _check_recordings(folder, store)
+    """The same for recordings."""
+    return _check_twice(lambda: _check_recordings(folder, store))
+
+
+Proof = TypeVar("Proof", ArchiveProof, RecordingsProof)
+
+
+def _check_twice(check: Callable[[], Proof]) -> Proof:
+    """Files are sealed, moved and erased meanwhile: only what is wrong twice is a fault."""
+    proof = check()
     if not proof.faults:
         return proof
-    again = _check_recordings(folder, store)
-    return replace(
-        again, faults=tuple(fault for fault in again.faults if fault in proof.faults)
-    )
+    again = check()
+    both = tuple(fault for fault in again.faults if fault in proof.faults)
+    return replace(again, faults=both)
+
+
+def _compare_file(
+    name: str, found: str | None, expected: str, *, owner: str, made: str
+) -> Iterator[ArchiveFault]:
+    """Compares the hash of a file with the stored one; None if there is no file."""
+    if found is None:
+        yield ArchiveFault("missing", name, f"{owner}, but the file is gone")
+    elif found != expected:
+        reason = f"its contents are not those that were {made}"
+        yield ArchiveFault("edited", name, reason)
 
 
 def _check_recordings(
     folder: RecordingFolder, store: RecordingStore
 ) -> RecordingsProof:
     tags = folder.list_tags()
-    found, faults, waiting = store.list_here(), [], 0
+    found = store.list_here()
+    faults: list[ArchiveFault] = []
+    waiting = 0
     for recording in found:
         path = folder.locate(recording)
         tag = (tags or {}).get(path.name)
@@ -100,13 +114,12 @@ def _check_recordings(
         digest = folder.hash_stored(path)
         if digest is None and tags is not None and recording.etag is None:
             waiting += 1
-        elif digest is None:
-            reason = f"call {recording.call_id} has it, but the file is gone"
-            faults.append(ArchiveFault("missing", path.name, reason))
-        elif digest != recording.sha256:
-            reason = "its contents are not those that were fetched"
-            faults.append(ArchiveFault("edited", path.name, reason))
-        elif tag:
+            continue
+        owner = f"call {recording.call_id} has it"
+        faults += _compare_file(
+            path.name, digest, recording.sha256 or "", owner=owner, made="fetched"
+        )
+        if tag and digest == recording.sha256:
             store.set_tag(recording.id, tag)
     return RecordingsProof(len(found), tuple(faults), waiting)
 
@@ -143,14 +156,12 @@ def _check_archive(place: ArchivePlace, store: CallStore) -> ArchiveProof:
 def _check_links(
     hashes: dict[str, str], links: dict[str, ChainLink]
 ) -> Iterator[ArchiveFault]:
+    owner = "the chain says it was sealed"
     for link in links.values():
-        if link.name not in hashes:
-            reason = "the chain says it was sealed, but the file is gone"
-            yield ArchiveFault("missing", link.name, reason)
-        elif hashes[link.name] != link.sha256:
-            yield ArchiveFault(
-                "edited", link.name, "its contents are not those that were sealed"
-            )
+        found = hashes.get(link.name)
+        yield from _compare_file(
+            link.name, found, link.sha256, owner=owner, made="sealed"
+        )
 
 
 def _check_calls(

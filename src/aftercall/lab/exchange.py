@@ -48,6 +48,11 @@ class LabNumber:
 UNASSIGNED_NUMBER = LabNumber(outcome="failed")
 
 
+def make_agent_number(agent: str) -> LabNumber:
+    """A number that the Aftercall at this address answers."""
+    return LabNumber(f"{agent}/twilio/voice", f"{agent}/twilio/status")
+
+
 def parse_number(spec: str) -> tuple[str, LabNumber]:
     """Parses `+15550101=http://127.0.0.1:8080/twilio/voice` or `+15550109=busy`."""
     number, mark, target = spec.partition("=")
@@ -116,16 +121,17 @@ class PhoneNetwork(TwilioCarrier):
         self._recognise = recognise
 
     def start_manual_call(
-        self, caller: str, callee: str
+        self, caller: str, callee: str, number: LabNumber | None = None
     ) -> "tuple[Leg, LineEnd, asyncio.Task[None]]":
         """A call whose caller is played by a program: the agent's leg, the caller's end of the
-        line, and the task that plays the agent's leg.
+        line, and the task that plays the agent's leg. `number` answers this call alone, in the
+        place of the one that is assigned.
 
         The holder of the end counts as working: virtual time passes only while it speaks or
         listens.
         """
         near, far = self._make_line()
-        leg = self._make_inbound_leg(far, caller, callee)
+        leg = self._make_inbound_leg(far, caller, callee, number)
         leg.is_manual = True
         near.timeline.join()
         near.timeline.join()
@@ -161,8 +167,10 @@ class PhoneNetwork(TwilioCarrier):
             RealTimeline(self.clock) if self.in_real_time else VirtualTimeline()
         )
 
-    def _make_inbound_leg(self, end: LineEnd, caller: str, callee: str) -> Leg:
-        number = self.numbers.get(callee, UNASSIGNED_NUMBER)
+    def _make_inbound_leg(
+        self, end: LineEnd, caller: str, callee: str, number: LabNumber | None = None
+    ) -> Leg:
+        number = number or self.numbers.get(callee, UNASSIGNED_NUMBER)
         leg = Leg(
             self, end, caller, callee, "inbound", number.voice_url, number.status_url
         )

@@ -204,17 +204,17 @@ class StreamedHandset:
 
 async def ring_by_twilio(
     exchange: PhoneNetwork,
-    agent: str,
+    number: LabNumber,
     caller: str,
     callee: str,
     speak: Speak,
     transcribe: Transcribe,
 ) -> Handset:
-    """Rings the agent at this address; `speak` and `transcribe` are for a streamed call."""
-    exchange.numbers[callee] = LabNumber(
-        f"{agent}/twilio/voice", f"{agent}/twilio/status"
-    )
-    leg, end, agent_side = exchange.start_manual_call(caller, callee)
+    """Rings the agent that answers `number`, whoever `callee` is assigned to.
+
+    `speak` and `transcribe` are for a streamed call.
+    """
+    leg, end, agent_side = exchange.start_manual_call(caller, callee, number)
     handset = TwilioHandset(leg, end, agent_side)
     await _wait_for_first(handset.listen(), leg.stream_opened.wait())
     return await _add_stream(handset, leg.phone, speak, transcribe)

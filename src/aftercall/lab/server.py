@@ -18,7 +18,7 @@ from aftercall.lab import rest, services, speech, telnyx_rest, twilio_rest
 from aftercall.lab.carrier import LISTING_FAULTS, DeliveryFaults
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine, EngineBehaviour, Script, reply_in_order
-from aftercall.lab.exchange import PhoneNetwork
+from aftercall.lab.exchange import LabNumber, PhoneNetwork, make_agent_number
 from aftercall.lab.handset import (
     Handset,
     HostedHandset,
@@ -265,30 +265,28 @@ def make_router(lab: Lab) -> APIRouter:
 async def _ring(lab: Lab, order: RingOrder) -> Handset:
     with _refused_as_422():
         speak = make_voice(order.voice)
-        agent = order.agent or _find_agent(lab, order.callee)
-    party = (
-        agent.rstrip("/"),
-        order.caller,
-        order.callee,
-        speak,
-        lab.transcriber.transcribe,
-    )
+        number = _find_number(lab, order)
+    webhook = urlsplit(number.voice_url)
+    agent = order.agent or f"{webhook.scheme}://{webhook.netloc}"
+    agent = agent.rstrip("/")
+    party = (order.caller, order.callee, speak, lab.transcriber.transcribe)
     if order.carrier in lab.platforms:
         platform = lab.platforms[order.carrier]
         parties = {"caller": order.caller, "callee": order.callee}
-        return HostedHandset(platform, await platform.ring(party[0], **parties))
+        return HostedHandset(platform, await platform.ring(agent, **parties))
     if order.carrier == "twilio":
-        return await ring_by_twilio(lab.exchange, *party)
-    return await ring_by_telnyx(lab.telnyx, *party)
+        return await ring_by_twilio(lab.exchange, number, *party)
+    return await ring_by_telnyx(lab.telnyx, agent, *party)
 
 
-def _find_agent(lab: Lab, number: str) -> str:
-    """The agent behind a number of the lab."""
-    plan = lab.exchange.numbers.get(number)
-    if plan is None or not plan.voice_url:
-        raise RefusedInput("agent", f"is missing, and no agent answers {number}")
-    parts = urlsplit(plan.voice_url)
-    return f"{parts.scheme}://{parts.netloc}"
+def _find_number(lab: Lab, order: RingOrder) -> LabNumber:
+    """What answers: the agent of the order, or the one that the number is assigned to."""
+    if order.agent:
+        return make_agent_number(order.agent.rstrip("/"))
+    number = lab.exchange.numbers.get(order.callee)
+    if number is None or not number.voice_url:
+        raise RefusedInput("agent", f"is missing, and no agent answers {order.callee}")
+    return number
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
 from aftercall.db.tables import documents
 from aftercall.errors import (
+    RETRYABLE_STATUSES,
     NotFound,
     RefusedInput,
     RememError,
@@ -35,6 +36,7 @@ from aftercall.errors import (
 from aftercall.model.calls import Call
 from aftercall.model.passages import (
     MAX_CONTENT_CHARS,
+    NEXT_CALL_HEADING,
     Document,
     is_document_id,
     make_document_id,
@@ -44,7 +46,6 @@ from aftercall.model.reading import Summary
 from aftercall.settings.providers import RememSettings
 
 SOURCE = "voice-call"
-NEXT_CALL_HEADING = "### Context for Next Call"
 PLATFORM = "elevenlabs"  # its calls keep its `conversation_id` as session id
 TAGS = ("voice-session", "aftercall", "phone-call")
 MAX_QUERY_TERMS = 16
@@ -74,12 +75,6 @@ def make_call_document(
         made_at=now,
         changed_at=now,
     )
-
-
-def parse_next_call_context(content: str) -> str:
-    """The context for the next call in a page; the last section of that name counts."""
-    _, heading, below = f"\n{content}".rpartition(f"\n{NEXT_CALL_HEADING}\n")
-    return _line(below.partition("\n#")[0]) if heading else ""
 
 
 def make_session_id(call: Call) -> str:
@@ -240,7 +235,6 @@ CALLER_PLACEHOLDER = "{caller}"
 DEFAULT_URL = "https://api.remem.io"
 TIMEOUT_S = 15.0
 NOT_FOUND = 404
-_RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 
 
 class RememClient:
@@ -327,7 +321,7 @@ def make_caller_token(caller: str | None) -> str:
 def _to_error(answer: httpx2.Response) -> RememError:
     """By the status alone: the form of the error bodies is not documented."""
     status = answer.status_code
-    if status in _RETRYABLE_STATUSES:
+    if status in RETRYABLE_STATUSES:
         pause = answer.headers.get("retry-after", "")
         return RememUnavailable(
             f"remem: is busy or failing (HTTP {status}); retried later",

@@ -19,6 +19,7 @@ from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import passage_vectors, passages
 from aftercall.errors import (
+    RETRYABLE_STATUSES,
     AftercallError,
     ConfigError,
     ModelOffForm,
@@ -38,7 +39,6 @@ MAX_TEXT_CHARS = (
     8_000  # servers refuse longer texts, and the rest changes the meaning little
 )
 BATCH_SIZE = 64
-_RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 log = get_logger("embedding")
 
@@ -126,7 +126,7 @@ class OpenAIEmbedder:
 
     def _refusal(self, answer: httpx2.Response) -> ModelUnavailable | ModelRefused:
         status = answer.status_code
-        if status in _RETRYABLE_STATUSES and "insufficient_quota" not in answer.text:
+        if status in RETRYABLE_STATUSES and "insufficient_quota" not in answer.text:
             pause = answer.headers.get("retry-after", "")
             return ModelUnavailable(
                 f"{self.name}: is busy or failing (HTTP {status})",

@@ -27,11 +27,10 @@ from aftercall.memory.visibility import (
     classify,
     find_call_secrets,
     mask_secrets,
-    memory_key,
     to_secrets,
 )
 from aftercall.model.calls import Call
-from aftercall.model.facts import Extraction, MemoryKey
+from aftercall.model.facts import Extraction, MemoryKey, memory_key
 from aftercall.model.reading import FactDraft
 from aftercall.model.steps import ReadingTrace
 from aftercall.model.turns import BRIEFED_EVENT

@@ -26,8 +26,7 @@ from aftercall.memory.dedupe import (
 )
 from aftercall.memory.evidence import AcceptedDraft
 from aftercall.memory.vault import Vault
-from aftercall.memory.visibility import LEVELS
-from aftercall.model.facts import Fact, MemoryKey, Occurrence
+from aftercall.model.facts import LEVELS, Fact, MemoryKey, Occurrence
 from aftercall.model.reading import FactDraft, Visibility
 from aftercall.model.steps import ReadingTrace
 

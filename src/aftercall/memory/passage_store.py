@@ -16,10 +16,8 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from aftercall.db.statements import InValues, PreparedStatement, chunked, lock_name
 from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
 from aftercall.english.masking import ValueMask
-from aftercall.english.secrets import find_secrets
 from aftercall.english.text import MASK
 from aftercall.memory.ranking import compute_marks
-from aftercall.memory.visibility import match_words, to_secrets
 from aftercall.memory.words import to_terms
 from aftercall.model.calls import Call
 from aftercall.model.passages import PAGE_BITS, Kind, Passage
@@ -109,6 +107,10 @@ def make_summary_passage(
 def _make_cleaner(
     call: Call, secrets: Iterable[str], confided: Iterable[str]
 ) -> Callable[[str], str]:
+    # Needed when a call is indexed; a search reads without them.
+    from aftercall.english.secrets import find_secrets
+    from aftercall.memory.visibility import match_words, to_secrets
+
     found = [*find_secrets(call.turns), *to_secrets(confided)]
     mask = ValueMask(secret.value for secret in found)
     named = match_words(secrets)

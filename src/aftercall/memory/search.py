@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
-from aftercall.memory.embedding import Embedder, embed_query, find_nearest
 from aftercall.memory.fact_store import FactStore
 from aftercall.memory.postings import PassageReader, open_passages
 from aftercall.memory.ranking import (
@@ -16,11 +16,21 @@ from aftercall.memory.ranking import (
     Weights,
     parse_query,
 )
-from aftercall.memory.visibility import LEVELS, gives_away, is_releasable, memory_key
-from aftercall.model.facts import SHARED_CALLER, Fact, MemoryKey
+from aftercall.memory.words import gives_away
+from aftercall.model.facts import (
+    LEVELS,
+    SHARED_CALLER,
+    Fact,
+    MemoryKey,
+    is_releasable,
+    memory_key,
+)
 from aftercall.model.followups import Trust
 from aftercall.model.passages import Passage, SearchHit, SearchScope, is_turn_number
 from aftercall.settings import Settings
+
+if TYPE_CHECKING:
+    from aftercall.memory.embedding import Embedder
 
 CONTEXT_TURNS = 1
 MAX_RECALL_LINES = 5
@@ -37,7 +47,7 @@ class MemorySearch:
         database: Database,
         clock: Clock,
         weights: Weights = WEIGHTS,
-        embedder: Embedder | None = None,
+        embedder: "Embedder | None" = None,
     ) -> None:
         self._database = database
         self._clock = clock
@@ -79,6 +89,8 @@ class MemorySearch:
     def _embed(self, text: str) -> bytes | None:
         if self._embedder is None:
             return None
+        from aftercall.memory.embedding import embed_query
+
         return embed_query(self._embedder, text[:MAX_QUERY_CHARS])
 
     def _rank(
@@ -94,6 +106,8 @@ class MemorySearch:
         nearest: dict[int, float] = {}
         if vector and self._embedder:
             count = self._weights.nearest
+            from aftercall.memory.embedding import find_nearest
+
             nearest = find_nearest(passages, self._embedder.name, vector, scope, count)
         today = self._clock.now().toordinal()
         ranking = QueryRanking(query, postings, today, self._weights, nearest)

@@ -1,4 +1,4 @@
-"""Who may see what: whose memory a call opens, how far each fact may go, and masking of secrets.
+"""How far each fact may go, and masking of secrets.
 
 A fact is shared, private or secret. The level that a reader gave can be raised here, never lowered.
 """
@@ -11,20 +11,12 @@ from aftercall.english.masking import ValueMask
 from aftercall.english.secrets import Secret, find_secrets, make_mask, mask
 from aftercall.english.text import MASK
 from aftercall.english.words import remember
-from aftercall.errors import RefusedInput
-from aftercall.memory.words import to_terms
 from aftercall.model.calls import Call
-from aftercall.model.facts import SHARED_CALLER, MemoryKey
-from aftercall.model.followups import Trust
-from aftercall.model.people import normalise_party
+from aftercall.model.facts import LEVELS
 from aftercall.model.reading import FactDraft, Visibility
 from aftercall.model.turns import Speaker, Turn
-from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
 
-MIN_SHARED_TERM_RATIO = 0.6
-
-LEVELS: tuple[Visibility, ...] = ("shared", "private", "secret")
 # By category or topic; any other is shared.
 DEFAULT_VISIBILITY: dict[str, Visibility] = {
     "confided": "secret",
@@ -67,25 +59,6 @@ _IBAN = re.compile(r"\b[A-Z]{2}\d{2} ?(?:[A-Z0-9]{4} ?){3,7}\b", re.I)
 _LONG_NUMBER = re.compile(r"(?<!\d)(?:\d[ -]?){13,19}(?!\d)")
 _NAME = re.compile(r"(?<=\w )[A-Z][\w'’-]+")
 _NUMBER = re.compile(r"\d[\d -]{2,}\d|\d{3,}")
-
-
-def memory_key(
-    settings: Settings, agent_id: str, party: str | None
-) -> MemoryKey | None:
-    """The memory that a call of this party opens; every part of the program asks here.
-
-    None for scope `none` and for withheld numbers. A party is a number, which stands for its owner,
-    or another person at a number (`+15550100#anna`) with a separate memory.
-    """
-    try:
-        known = normalise_party(party)
-    except ValueError as error:
-        raise RefusedInput("caller", str(error)) from None
-    if known is None or settings.memory.scope == "none":
-        return None
-    return MemoryKey(
-        agent_id, SHARED_CALLER if settings.memory.scope == "shared" else known
-    )
 
 
 def to_secrets(words: Iterable[str]) -> list[Secret]:
@@ -157,23 +130,6 @@ def _redact(text: str, mask: ValueMask) -> str:
 
 def _mask_card(match: re.Match[str]) -> str:
     return MASK if _is_card(match.group()) else match.group()
-
-
-def is_releasable(level: Visibility, trust: Trust, settings: MemorySettings) -> bool:
-    """Whether a fact of this level may be told to a caller; a secret never may.
-
-    Briefings and lookups both decide by this.
-    """
-    if level == "secret":
-        return False
-    return trust == "verified" or LEVELS.index(level) <= LEVELS.index(settings.release)
-
-
-def gives_away(text: str, fact: str) -> bool:
-    """Whether a text holds most words of a fact."""
-    terms = set(to_terms(fact).split())
-    shared = terms & set(to_terms(text).split())
-    return bool(terms) and len(shared) >= MIN_SHARED_TERM_RATIO * len(terms)
 
 
 def match_words(phrases: Iterable[str]) -> re.Pattern[str] | None:

@@ -9,12 +9,11 @@ import re
 import unicodedata
 from functools import lru_cache
 
-import snowballstemmer
-
 from aftercall.english.text import ORDINAL_WORDS, TEENS, TENS, UNITS
-from aftercall.english.words import vocabulary
+from aftercall.english.words import stem_word, vocabulary
 
 LONGEST_WORD = 40
+MIN_SHARED_TERM_RATIO = 0.6
 
 _PLAIN = re.compile(r"[a-z0-9]+")
 # Scripts written without spaces are indexed letter by letter: there a run of letters is a
@@ -90,12 +89,16 @@ def to_terms(text: str) -> str:
     return " ".join(map(to_term, split_words(text)))
 
 
-_stem = snowballstemmer.stemmer("english").stemWord
+def gives_away(text: str, fact: str) -> bool:
+    """Whether a text holds most words of a fact."""
+    terms = set(to_terms(fact).split())
+    shared = terms & set(to_terms(text).split())
+    return bool(terms) and len(shared) >= MIN_SHARED_TERM_RATIO * len(terms)
 
 
 def stem(word: str) -> str:
     """The stem of a lower-case English word; other alphabets stay as they are."""
-    return str(_stem(word)) if word.isascii() else word
+    return stem_word(word) if word.isascii() else word
 
 
 def _written(*forms: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:

@@ -93,7 +93,9 @@ SENDER = "sender"
 class LiveCall(BaseModel):
     """What is known of a call when it connects."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, defer_build=True
+    )
 
     id: Id = Field(default_factory=new_id)
     source: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")

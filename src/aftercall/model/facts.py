@@ -2,11 +2,19 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from aftercall.errors import RefusedInput
+from aftercall.model.people import normalise_party
 from aftercall.model.reading import Category, Visibility
 
+if TYPE_CHECKING:
+    from aftercall.model.followups import Trust
+    from aftercall.settings import Settings
+    from aftercall.settings.sections import MemorySettings
+
 SHARED_CALLER = "*"
+LEVELS: tuple[Visibility, ...] = ("shared", "private", "secret")
 
 
 FactState = Literal["active", "disputed", "doubtful", "superseded", "wrong"]
@@ -17,6 +25,37 @@ class MemoryKey(NamedTuple):
 
     agent_id: str
     caller: str
+
+
+def memory_key(
+    settings: "Settings", agent_id: str, party: str | None
+) -> MemoryKey | None:
+    """The memory that a call of this party opens; every part of the program asks here.
+
+    None for scope `none` and for withheld numbers. A party is a number, which stands for its owner,
+    or another person at a number (`+15550100#anna`) with a separate memory.
+    """
+    try:
+        known = normalise_party(party)
+    except ValueError as error:
+        raise RefusedInput("caller", str(error)) from None
+    if known is None or settings.memory.scope == "none":
+        return None
+    return MemoryKey(
+        agent_id, SHARED_CALLER if settings.memory.scope == "shared" else known
+    )
+
+
+def is_releasable(
+    level: Visibility, trust: "Trust", settings: "MemorySettings"
+) -> bool:
+    """Whether a fact of this level may be told to a caller; a secret never may.
+
+    Briefings and lookups both decide by this.
+    """
+    if level == "secret":
+        return False
+    return trust == "verified" or LEVELS.index(level) <= LEVELS.index(settings.release)
 
 
 @dataclass(frozen=True)

@@ -82,13 +82,14 @@ def is_turn_number(n: int) -> bool:
 
 MAX_CONTENT_CHARS = 1_000_000
 MAX_TITLE_CHARS = 500
+NEXT_CALL_HEADING = "### Context for Next Call"
 _ID_NAMESPACE = uuid5(NAMESPACE_URL, "aftercall:documents")
 
 
 class Document(BaseModel):
     """A page of text in memory, made of a call or sent by a client."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     id: str
     title: str = Field(max_length=MAX_TITLE_CHARS)
@@ -115,3 +116,10 @@ def is_document_id(text: str) -> bool:
         return str(UUID(text)) == text
     except ValueError:
         return False
+
+
+def parse_next_call_context(content: str) -> str:
+    """The context for the next call in a page; the last section of that name counts."""
+    _, heading, below = f"\n{content}".rpartition(f"\n{NEXT_CALL_HEADING}\n")
+    section = below.partition("\n#")[0]
+    return " ".join(section.split()) if heading else ""

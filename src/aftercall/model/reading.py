@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class _FrozenModel(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Profile(_FrozenModel):

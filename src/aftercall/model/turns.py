@@ -36,7 +36,9 @@ def parse_speaker(value: Any) -> Any:
 class Turn(BaseModel):
     """What one speaker said until the other took over."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, defer_build=True
+    )
 
     seq: int = Field(ge=1)
     speaker: Annotated[Speaker, BeforeValidator(parse_speaker)]
@@ -50,7 +52,9 @@ class Turn(BaseModel):
 class Event(BaseModel):
     """Something other than speech: a tool used, an interruption, an engine lost."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, defer_build=True
+    )
 
     seq: int = Field(ge=1)
     kind: str = Field(pattern=r"^[a-z][a-z0-9_.]{0,63}$")

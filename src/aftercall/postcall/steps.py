@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.db.corrections import NAMES, CorrectionStore
+from aftercall.english.words import count_noun
 from aftercall.faults import fault_point
 from aftercall.journal.store import CallStore
 from aftercall.llm.reader import Reader
@@ -24,9 +25,9 @@ from aftercall.memory.passage_store import (
     replace_call,
 )
 from aftercall.memory.pins.board import PinBoard, ReaderTopics
-from aftercall.memory.visibility import mask_secrets, memory_key, to_secrets
+from aftercall.memory.visibility import mask_secrets, to_secrets
 from aftercall.model.calls import IMPORTED, Call
-from aftercall.model.facts import Extraction
+from aftercall.model.facts import Extraction, memory_key
 from aftercall.model.passages import Document
 from aftercall.model.people import is_generic_name
 from aftercall.model.steps import (
@@ -201,7 +202,7 @@ def index_turns(context: StepContext, call: Call) -> StepOutcome:
         return skipped(NO_MEMORY)
     confided = context.confided_words(call.id)
     fresh = make_passages(call, context.settings.memory.secret_words, confided)
-    result = f"{len(fresh)} passages"
+    result = count_noun(len(fresh), "passage")
 
     def write(connection: Connection) -> None:
         replace_call(connection, call.id, fresh, ["turn"])

@@ -29,9 +29,9 @@ from aftercall.db.event_log import write_call_event
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import insert_into, upsert
 from aftercall.db.tables import calls, documents, steps
-from aftercall.memory.documents import parse_next_call_context
 from aftercall.model.briefing import RecentCall
 from aftercall.model.calls import Call
+from aftercall.model.passages import parse_next_call_context
 from aftercall.model.people import find_greeted_name
 from aftercall.model.steps import (
     OPEN_STATES,

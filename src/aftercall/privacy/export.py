@@ -23,8 +23,8 @@ from aftercall.memory.fact_store import (
 )
 from aftercall.memory.pins.board import PinBoard
 from aftercall.memory.pins.store import pin_json
-from aftercall.memory.visibility import memory_key, redact_call
-from aftercall.model.facts import MemoryKey
+from aftercall.memory.visibility import redact_call
+from aftercall.model.facts import MemoryKey, memory_key
 from aftercall.model.followups import followup_json
 from aftercall.model.people import join_party, split_party
 from aftercall.privacy.store import (

@@ -3,17 +3,15 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    GetCoreSchemaHandler,
     SecretStr,
 )
-from pydantic_core import core_schema
 
 
 @dataclass(frozen=True)
@@ -25,32 +23,6 @@ class Env:
 
 class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class _BuiltWhenSet:
-    """Builds the checks of a section when something in it is set.
-
-    Those of all sections take longer than a command that lists calls, and most are not used.
-    """
-
-    def __get_pydantic_core_schema__(
-        self, section: type[Section], _handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        def check(value: Any) -> Section:
-            return (
-                value if isinstance(value, section) else section.model_validate(value)
-            )
-
-        return core_schema.no_info_plain_validator_function(
-            check,
-            serialization=core_schema.plain_serializer_function_ser_schema(
-                section.model_dump
-            ),
-        )
-
-
-S = TypeVar("S", bound=Section)
-Lazy = Annotated[S, _BuiltWhenSet()]
 
 
 def parse_list(value: Any) -> Any:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from aftercall.english.words import count_noun
 from aftercall.errors import TesterError
 from aftercall.tester.finding import Finding
 from aftercall.tester.record import format_time
@@ -193,7 +194,8 @@ def _lines(run: RunReport, bugs: Sequence[Bug], redactor: Redactor) -> Iterator[
     found = bugs_of(run, bugs)
     yield f"# Bug report: {run.target}"
     yield ""
-    counts = f"{len(run.scored)} runs, {run.passed} passed, {run.failed} failed; {len(found)} bugs"
+    runs, known = count_noun(len(run.scored), "run"), count_noun(len(found), "bug")
+    counts = f"{runs}, {run.passed} passed, {run.failed} failed; {known}"
     yield f"Run `{run.id}` of {run.started_at:%Y-%m-%d %H:%M} UTC: {counts}."
     if rates := rates_of(run):
         yield f"{rates.sentence.capitalize()}."
@@ -228,7 +230,7 @@ def _entry(number: int, bug: Bug, run: RunReport, redactor: Redactor) -> Iterato
         f"**fingerprint:** `{bug.fingerprint}`",
     )
     yield f"- **Category:** {bug.category} (`{bug.kind}`), {severity}, {mark}"
-    times = f"{bug.seen} times in {bug.runs} run{'s' * (bug.runs != 1)}"
+    times = f"{count_noun(bug.seen, 'time')} in {count_noun(bug.runs, 'run')}"
     scenarios = ", ".join(bug.scenarios)
     yield f"- **Seen:** {times}, first {bug.first_seen}, last {bug.last_seen}, in {scenarios}"
     yield f"- **Calls:** {', '.join(f'`{call}`' for call in bug.calls[-5:])}"

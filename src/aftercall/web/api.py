@@ -29,9 +29,9 @@ from aftercall.memory.fact_store import (
 )
 from aftercall.memory.pins.store import pin_json
 from aftercall.memory.search import find_facts, make_key_scope
-from aftercall.memory.visibility import memory_key, redact_call
+from aftercall.memory.visibility import redact_call
 from aftercall.model.calls import Call, parse_call_json
-from aftercall.model.facts import MemoryKey, PinState
+from aftercall.model.facts import MemoryKey, PinState, memory_key
 from aftercall.model.followups import (
     FollowUpState,
     change_json,

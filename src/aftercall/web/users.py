@@ -28,9 +28,10 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.clock import Clock
-from aftercall.db.audit_log import Deed, users, write_audit
-from aftercall.db.audit_log import browser_sessions as table
+from aftercall.db.audit_log import Deed, write_audit
 from aftercall.db.connect import Database
+from aftercall.db.tables import browser_sessions as table
+from aftercall.db.tables import users
 from aftercall.encryption import derive_key, load_api_token, load_key
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.ids import new_id

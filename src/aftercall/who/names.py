@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
 
 from aftercall.english.names import short_forms
 from aftercall.english.words import word_class
@@ -12,6 +13,7 @@ from aftercall.model.people import MAX_PERSON_CHARS
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
 
 
+@cache
 def _read_forms() -> dict[str, frozenset[str]]:
     """Maps the sound key of each name to the full names it may stand for."""
     forms: defaultdict[str, set[str]] = defaultdict(set)
@@ -36,9 +38,6 @@ def _sound_key(name: str) -> str:
     folded = re.sub(r"c(?![eih])", "k", folded)
     folded = folded[:1] + folded[1:].replace("h", "")
     return re.sub(r"(.)\1+", r"\1", folded)
-
-
-_FORMS = _read_forms()
 
 
 def split_name(name: str) -> list[str]:
@@ -78,4 +77,5 @@ def make_person_id(stated: str) -> str:
 
 def _is_same_name(one: str, other: str) -> bool:
     a, b = _sound_key(one), _sound_key(other)
-    return a == b or bool(_FORMS.get(a, frozenset({a})) & _FORMS.get(b, frozenset({b})))
+    forms = _read_forms()
+    return a == b or bool(forms.get(a, frozenset({a})) & forms.get(b, frozenset({b})))

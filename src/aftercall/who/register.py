@@ -6,13 +6,11 @@ It uses the names said in the call and the people known at its number.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from aftercall.english.introductions import NameListener
 from aftercall.journal.store import CallStore
 from aftercall.model.calls import IMPORTED, Call, LiveCall
 from aftercall.model.people import join_party, normalise_caller, split_party
 from aftercall.model.turns import Turn
 from aftercall.settings import Settings
-from aftercall.who.introduction import list_introductions, resolve_names
 from aftercall.who.names import find_person, split_name
 from aftercall.who.trust import (
     POSTED,
@@ -100,6 +98,8 @@ class CallerRegister:
         number = self.find_number(call, has_passcode=has_passcode)
         if number is None or call.direction == "outbound" or call.source == IMPORTED:
             return number
+        from aftercall.who.introduction import list_introductions, resolve_names
+
         names = resolve_names(list_introductions(call.turns))
         persons = set(self.find_persons(call.agent_id, number, names))
         if len(persons) == 1:
@@ -129,6 +129,8 @@ class CallerRegister:
 
 def _since_introduction(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
     """Blanks the agent's turns before the introduction; turn numbers stay."""
+    from aftercall.english.introductions import NameListener
+
     listening = NameListener()
     first = next(
         (turn.seq for turn in turns if listening.process_turn(turn.speaker, turn.text)),

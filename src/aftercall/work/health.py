@@ -34,6 +34,7 @@ from aftercall.db.tables import (
     steps,
     upkeep,
 )
+from aftercall.english.words import count_noun
 from aftercall.model.steps import OPEN_STATES
 
 CallHealth = Literal[
@@ -183,18 +184,15 @@ def _trouble(call: CallOutcome) -> tuple[CallHealth, str] | None:
         hint = "`aftercall calls rerun ID followup` tries it again"
         return "failed", f"its follow-up failed: {call.run_reason}; {hint}"
     failed = call.count_requests("failed")
-    return ("failed", f"{failed} of its requests failed") if failed else None
+    return ("failed", f"failed requests: {failed}") if failed else None
 
 
 def _waiting(call: CallOutcome) -> tuple[CallHealth, str] | None:
     if call.state != "sealed":
-        return (
-            "pending",
-            "it is going on" if call.state == "live" else "it is being sealed",
-        )
-    if not call.steps or any(
-        state in ("waiting", "running") for _, state in call.steps
-    ):
+        reason = "it is going on" if call.state == "live" else "it is being sealed"
+        return "pending", reason
+    unfinished = any(state in ("waiting", "running") for _, state in call.steps)
+    if unfinished or not call.steps:
         return "pending", "its steps are not over"
     if call.run_state == "due":
         return "pending", "its follow-up waits for the reconnect window"
@@ -203,7 +201,7 @@ def _waiting(call: CallOutcome) -> tuple[CallHealth, str] | None:
     if call.count_requests("open", "doing"):
         return "pending", "a request is being done"
     held = call.count_requests("held")
-    return ("held", f"{held} of its requests wait for approval") if held else None
+    return ("held", f"requests held for approval: {held}") if held else None
 
 
 def _oddity(call: CallOutcome) -> tuple[CallHealth, str] | None:
@@ -222,7 +220,7 @@ def _failing(rows: tuple[CallHealthRow, ...], counts: HealthCounts) -> list[str]
     reasons = []
     if failed := sum(row.state == "failed" for row in rows):
         reasons.append(
-            f"{failed} calls failed; `aftercall calls show ID` and "
+            f"{count_noun(failed, 'call')} failed; `aftercall calls show ID` and "
             "`aftercall followups list --state failed` say why"
         )
     if counts.dead:
@@ -245,7 +243,8 @@ def _warnings(
     is_running = "is a server or a worker running?"
     if counts.broken:
         reasons.append(
-            f"{counts.broken} promises are broken; `aftercall followups list --state broken`"
+            f"{count_noun(counts.broken, 'broken promise')}; `aftercall followups list "
+            "--state broken`"
         )
     if oldest and now - oldest > window + MAX_PENDING_AGE:
         reasons.append(
@@ -253,7 +252,8 @@ def _warnings(
         )
     if counts.oldest_held and now - counts.oldest_held > MAX_HELD_AGE:
         reasons.append(
-            f"{counts.held} requests wait for approval; `aftercall followups list --state held`"
+            f"{count_noun(counts.held, 'request')} held for approval; "
+            "`aftercall followups list --state held`"
         )
     if has_calls and counts.swept_at and now - counts.swept_at > MAX_SWEEP_AGE:
         reasons.append(

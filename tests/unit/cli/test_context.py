@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from aftercall.cli.console import SpeechConsole, make_console, make_table
-from aftercall.cli.context import print_rows
+from aftercall.cli.context import count_nouns, print_line, print_rows
 
 
 def test_a_narrow_terminal_wraps_the_text_and_leaves_the_id_whole() -> None:
@@ -67,3 +67,24 @@ def test_what_was_said_does_not_steer_the_terminal_from_a_list(
 ) -> None:
     print_rows(("id", "what"), [("\x1b[2JA", "\x1b]0;owned\x07 \x9b31m bye\r")])
     assert not set("\x1b\x07\x9b\r") & set(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        ({"sealed_call": 1, "file": 2}, "1 sealed call, 2 files"),
+        ({"follow_up": 0}, "0 follow-ups"),
+        ({"entry": 1200, "day": 3, "match": 2}, "1,200 entries, 3 days, 2 matches"),
+    ],
+)
+def test_counts_are_written_as_people_write_them(
+    counts: dict[str, int], text: str
+) -> None:
+    assert count_nouns(**counts) == text
+
+
+def test_a_printed_line_has_no_control_characters_and_no_styles_in_a_pipe(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_line(("failed", "red"), " \x1b[2J[bold]said[/bold]")
+    assert capsys.readouterr().out == "failed \ufffd[2J[bold]said[/bold]\n"

@@ -6,12 +6,8 @@ from hypothesis import strategies as st
 
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.extraction import filter_drafts
-from aftercall.memory.visibility import (
-    LEVELS,
-    classify,
-    find_call_secrets,
-    redact_turns,
-)
+from aftercall.memory.visibility import classify, find_call_secrets, redact_turns
+from aftercall.model.facts import LEVELS
 from aftercall.model.reading import Visibility
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings

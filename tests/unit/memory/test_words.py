@@ -1,11 +1,14 @@
 """Text as terms, and queries as what they ask for."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.english.words import listed_words
 from aftercall.memory.ranking import (
     MAX_QUERY_CHARS,
     MAX_QUERY_TERMS,
@@ -142,3 +145,16 @@ def test_a_day_is_nearest_to_itself_and_nearer_to_the_days_after_than_before() -
     assert near[0] == 1
     assert near[-1] == 0
     assert Day(None, 2, 31).closeness(date(2023, 2, 28)) == 1
+
+
+def test_threads_that_stem_at_once_get_the_stems_of_one_thread() -> None:
+    words = sorted(word for word in listed_words() if word.isascii())[:600]
+    expected = [stem(word) for word in words]
+    usual_interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda _: [stem(word) for word in words], range(4)))
+    finally:
+        sys.setswitchinterval(usual_interval_s)
+    assert found == [expected] * 4

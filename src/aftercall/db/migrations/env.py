@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from aftercall.db.audit_log import users  # noqa: F401 - adds its tables
+from aftercall.db.audit_log import audit  # noqa: F401 - adds its tables
 from aftercall.db.corrections import corrections
 from aftercall.db.event_log import events  # noqa: F401
 

@@ -1,6 +1,7 @@
 """The pins of every memory: updated after each call, and changed by hand.
 
-What a person decided or wrote is never undone.
+What a person decided or wrote is never undone. Whoever only lists pins loads no patterns: topics
+and secrets are imported where calls are read for them.
 """
 
 from collections import Counter
@@ -8,28 +9,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
-from aftercall.english.secrets import Secret
 from aftercall.errors import RefusedInput
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.memory.fact_store import FactStore, Write
 from aftercall.memory.pins import store
-from aftercall.memory.pins.topics import (
-    Topic,
-    find_common_terms,
-    find_topics,
-    is_confidential,
-    is_weak,
-    iter_terms,
-    name_topic,
-    read_topics,
-)
-from aftercall.memory.visibility import has_secret
 from aftercall.model.briefing import BriefingPin
 from aftercall.model.calls import Call
 from aftercall.model.facts import (
@@ -41,6 +31,10 @@ from aftercall.model.facts import (
     SpokenTopic,
 )
 from aftercall.settings import Settings
+
+if TYPE_CHECKING:
+    from aftercall.english.secrets import Secret
+    from aftercall.memory.pins.topics import Topic
 
 SWEEP_INTERVAL_S = 3600.0
 MAX_BRIEFED_PINS = 5
@@ -77,6 +71,8 @@ class PinBoard:
 
         The same call again changes nothing.
         """
+        from aftercall.memory.pins.topics import is_confidential, read_topics
+
         memory = self.settings.memory
         spoken = read_topics(
             call,
@@ -168,6 +164,8 @@ class PinBoard:
         self, key: MemoryKey, topic: str, audit: Write = lambda connection: None
     ) -> Pin:
         """Pin a topic by hand. A known pin with these words is pinned again."""
+        from aftercall.memory.pins.topics import Topic, is_weak, iter_terms
+
         title = " ".join(topic.split())
         terms = tuple(sorted(dict.fromkeys(iter_terms(title)), key=is_weak))
         if not terms or len(title) > MAX_TITLE_CHARS:
@@ -237,6 +235,12 @@ class PinBoard:
         self, connection: Connection, key: MemoryKey, named: Sequence[str] = ()
     ) -> list[Pin]:
         """Update the pins of a memory; returns those whose state changed."""
+        from aftercall.memory.pins.topics import (
+            find_common_terms,
+            find_topics,
+            name_topic,
+        )
+
         memory, now = self.settings.memory, self.clock.now()
         spoken = store.list_spoken_topics(connection, key)
         known = store.list_pins(connection, key)
@@ -272,8 +276,12 @@ class PinBoard:
         """Hide words that became secret after they were stored."""
         calls = {mention.call_id for pin in found for mention in pin.history}
         words = self.facts.list_confided_words(*sorted(calls)) if calls else []
+        if not words:
+            return list(found)
+        from aftercall.english.secrets import Secret
+
         secrets = [Secret(1, each, each, "person") for each in words]
-        return [_redact_pin(pin, secrets) for pin in found] if secrets else list(found)
+        return [_redact_pin(pin, secrets) for pin in found]
 
 
 def hash_note(pin: Pin) -> str:
@@ -299,7 +307,9 @@ def _update_pin(
     return replace(fresh, state=state, reason=reason)
 
 
-def _redact_pin(pin: Pin, secrets: list[Secret]) -> Pin:
+def _redact_pin(pin: Pin, secrets: "list[Secret]") -> Pin:
+    from aftercall.memory.visibility import has_secret
+
     history = tuple(
         replace(mention, words="") if has_secret(mention.words, secrets) else mention
         for mention in pin.history
@@ -318,7 +328,7 @@ def _match(terms: Sequence[str], known: Iterable[Pin]) -> Pin | None:
     )
 
 
-def _make_pin(key: MemoryKey, topic: Topic, title: str, now: datetime) -> Pin:
+def _make_pin(key: MemoryKey, topic: "Topic", title: str, now: datetime) -> Pin:
     return Pin(
         new_id(),
         key,

@@ -3,6 +3,8 @@
 They decide where there are no calls of other callers to compare with.
 """
 
+from functools import cache
+
 from aftercall.english.words import vocabulary
 from aftercall.memory.words import STOP_WORDS, split_words, to_term
 
@@ -91,11 +93,14 @@ def _terms(text: str) -> frozenset[str]:
     )
 
 
-EMPTY_TERMS = (
-    _terms(_EMPTY)
-    | {to_term(word) for word in STOP_WORDS}
-    | {to_term(word) for word in OPENERS}
-)
-"""Words that name no thing."""
-WEAK_TERMS = _terms(_WEAK) - EMPTY_TERMS
-"""Words that can be part of a topic's name but are no topic alone."""
+@cache
+def list_empty_terms() -> frozenset[str]:
+    """Words that name no thing."""
+    small = {to_term(word) for word in STOP_WORDS | OPENERS}
+    return _terms(_EMPTY) | small
+
+
+@cache
+def list_weak_terms() -> frozenset[str]:
+    """Words that can be part of a topic's name but are no topic alone."""
+    return _terms(_WEAK) - list_empty_terms()

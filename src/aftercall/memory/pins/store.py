@@ -14,7 +14,6 @@ from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import lock_name, upsert
 from aftercall.db.tables import call_topics, followups, pins
 from aftercall.errors import NotFound
-from aftercall.memory.pins.topics import iter_terms
 from aftercall.model.facts import (
     SHARED_CALLER,
     MemoryKey,
@@ -281,10 +280,14 @@ def list_pin_items(pin: Pin, items: Iterable[PinItem]) -> tuple[PinItem, ...]:
 
 def add_terms(items: Iterable[tuple[PinItem, str]]) -> list[PinItem]:
     """Add the terms that connect an item with a pin."""
+    from aftercall.memory.pins.topics import iter_terms
+
     return [replace(item, terms=frozenset(iter_terms(words))) for item, words in items]
 
 
 def make_page(pin: Pin, items: Iterable[PinItem], zone: tzinfo) -> PinPage:
+    from aftercall.memory.pins.topics import iter_terms
+
     own = list_pin_items(pin, items)
     open_items = tuple(item for item in own if item.state in OPEN_STATES)
     done_items = tuple(item for item in own if item.state == "done")

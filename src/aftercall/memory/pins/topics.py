@@ -17,10 +17,10 @@ from aftercall.english.clauses import split_sentences
 from aftercall.english.language import detect_language
 from aftercall.english.words import clear_caches
 from aftercall.memory.pins.everyday import (
-    EMPTY_TERMS,
     OPENERS,
     TOPIC_PREPOSITIONS,
-    WEAK_TERMS,
+    list_empty_terms,
+    list_weak_terms,
 )
 from aftercall.memory.visibility import (
     REDACTION_CHAR,
@@ -215,7 +215,7 @@ def iter_terms(text: str) -> Iterator[str]:
 
 def is_weak(term: str) -> bool:
     """Whether the word is no topic alone."""
-    return term in WEAK_TERMS
+    return term in list_weak_terms()
 
 
 def _strip_owner(word: str) -> str:
@@ -229,7 +229,7 @@ def _to_topic_term(word: str) -> str:
     if len(folded) < MIN_TERM_LETTERS or not (folded.isascii() and folded.isalpha()):
         return ""
     term = to_term(folded)
-    return "" if term in EMPTY_TERMS else term
+    return "" if term in list_empty_terms() else term
 
 
 def _find_runs(words: Sequence[_Word]) -> Iterator[tuple[tuple[_Word, ...], bool]]:

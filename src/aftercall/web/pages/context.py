@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from aftercall import __version__
 from aftercall.clock import format_duration, parse_instant
 from aftercall.config import LoadedConfig
+from aftercall.english.words import count_noun
 from aftercall.journal.store import CallRow
 from aftercall.model.people import join_party, split_party
 from aftercall.model.steps import Step
@@ -323,11 +324,6 @@ def format_offset(at: datetime, start: datetime) -> str:
 
 def format_span(span: timedelta) -> str:
     return format_duration(span.total_seconds())
-
-
-def count_noun(count: int, noun: str) -> str:
-    """`1 call`, `1,200 calls`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def mark_code(text: str) -> Markup:

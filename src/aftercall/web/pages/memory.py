@@ -24,8 +24,7 @@ from aftercall.memory.fact_store import (
 )
 from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.memory.search import make_key_scope
-from aftercall.memory.visibility import memory_key
-from aftercall.model.facts import SHARED_CALLER
+from aftercall.model.facts import SHARED_CALLER, memory_key
 from aftercall.model.reading import CATEGORIES
 from aftercall.web.auth import Who
 from aftercall.web.page_store import parse_caller, parse_party, require_party

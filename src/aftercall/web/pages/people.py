@@ -15,8 +15,7 @@ from aftercall.briefing.render import render
 from aftercall.errors import RefusedInput
 from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.pins.board import hash_note
-from aftercall.memory.visibility import memory_key
-from aftercall.model.facts import MemoryKey, PinState
+from aftercall.model.facts import MemoryKey, PinState, memory_key
 from aftercall.model.people import split_party
 from aftercall.web.auth import Who
 from aftercall.web.page_store import (

@@ -20,8 +20,8 @@ from aftercall.errors import RefusedInput
 from aftercall.memory.fact_store import parse_as_of
 from aftercall.memory.ranking import parse_query
 from aftercall.memory.search import make_key_scope
-from aftercall.memory.visibility import memory_key
 from aftercall.memory.words import split_words, to_term
+from aftercall.model.facts import memory_key
 from aftercall.model.passages import Kind
 from aftercall.web.page_store import parse_party
 from aftercall.web.pages.context import PageContext

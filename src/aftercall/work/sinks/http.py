@@ -18,6 +18,7 @@ import httpx2
 
 from aftercall.clock import Clock, format_instant
 from aftercall.errors import (
+    RETRYABLE_STATUSES,
     ConfigError,
     OutcomeUnknown,
     SinkError,
@@ -30,7 +31,6 @@ from aftercall.settings.providers import GitHubSettings, WebhookSettings
 from aftercall.work.sinks.markdown import make_mark, quote
 
 TIMEOUT_S = 20.0
-_RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _UNKNOWN_OUTCOME_STATUSES = frozenset({408, 500, 502, 504})
 
 
@@ -99,7 +99,7 @@ def _to_error(sink: str, answer: httpx2.Response, can_repeat: bool) -> SinkError
     status = answer.status_code
     if not can_repeat and status in _UNKNOWN_OUTCOME_STATUSES:
         return OutcomeUnknown(f"{sink}: answered {status}; check whether it was done")
-    if status in _RETRYABLE_STATUSES or (status == 403 and _is_rate_limited(answer)):
+    if status in RETRYABLE_STATUSES or (status == 403 and _is_rate_limited(answer)):
         return SinkUnavailable(f"{sink}: answered {status}; it is tried again")
     return SinkRefused(f"{sink}: answered {status}; check its address and its key")
 

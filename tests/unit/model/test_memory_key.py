@@ -3,8 +3,7 @@ from typing import Literal
 import pytest
 
 from aftercall.errors import RefusedInput
-from aftercall.memory.visibility import memory_key
-from aftercall.model.facts import SHARED_CALLER, MemoryKey
+from aftercall.model.facts import SHARED_CALLER, MemoryKey, memory_key
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
 
