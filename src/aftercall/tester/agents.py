@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from importlib import import_module
 from urllib.parse import urlsplit
 
 import httpx2
@@ -33,7 +34,7 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 AGENTS = (
     "receptionist, practice[:fault,…], http://…, ws://…, twilio:wss://…, "
     "python:module:function, python-audio:module:function, livekit:module:function, "
-    "a phone number, or "
+    "pipecat:module:function, a phone number, or "
     "inbound:number or inbound:https://… for an agent that calls"
 )
 
@@ -105,6 +106,18 @@ async def _open_livekit(
 
 
 @asynccontextmanager
+async def _open_pipecat(
+    settings: Settings, name: str, address: str, setup: CallSetup
+) -> AsyncIterator[AgentTarget]:
+    try:
+        driver = import_module("aftercall.tester.drivers.pipecat")
+    except ImportError as error:
+        raise UnknownTestName(f"{name}: {error}") from None
+    make = load_function(address)
+    yield AgentTarget.of_agent(name, setup, lambda: driver.PipecatAgent(make))
+
+
+@asynccontextmanager
 async def _open_audio_function(
     settings: Settings, name: str, address: str, setup: CallSetup
 ) -> AsyncIterator[AgentTarget]:
@@ -160,6 +173,7 @@ _OPENERS = {
     "python": _open_function,
     "python-audio": _open_audio_function,
     "livekit": _open_livekit,
+    "pipecat": _open_pipecat,
 }
 
 
