@@ -11,6 +11,7 @@ import httpx2
 from aftercall.encryption import find_api_token
 from aftercall.errors import UnknownTestName
 from aftercall.settings import Settings
+from aftercall.tester.drivers.hosted_chat import CHATS, open_chat
 from aftercall.tester.drivers.phone import INBOUND, make_recogniser, open_phone
 from aftercall.tester.drivers.remote import (
     HttpAgent,
@@ -34,7 +35,8 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 AGENTS = (
     "receptionist, practice[:fault,…], http://…, ws://…, twilio:wss://…, "
     "python:module:function, python-audio:module:function, livekit:module:function, "
-    "pipecat:module:function, a phone number, or "
+    "pipecat:module:function, vapi:assistant, retell:agent, elevenlabs:agent, "
+    "a phone number, or "
     "inbound:number or inbound:https://… for an agent that calls"
 )
 
@@ -84,6 +86,21 @@ async def _open_http(
         try:
             yield AgentTarget.of_agent(
                 url, setup, lambda: SocketThreadAgent(HttpAgent(url, http), loop)
+            )
+        finally:
+            await run_in_loop(loop, http.aclose())
+
+
+@asynccontextmanager
+async def _open_chat(
+    settings: Settings, name: str, agent: str, setup: CallSetup
+) -> AsyncIterator[AgentTarget]:
+    async with open_socket_thread() as loop:
+        http = httpx2.AsyncClient(timeout=60.0, trust_env=False)
+        make = open_chat(settings, name, agent, http)
+        try:
+            yield AgentTarget.of_agent(
+                name, setup, lambda: SocketThreadAgent(make(), loop)
             )
         finally:
             await run_in_loop(loop, http.aclose())
@@ -174,6 +191,7 @@ _OPENERS = {
     "python-audio": _open_audio_function,
     "livekit": _open_livekit,
     "pipecat": _open_pipecat,
+    **dict.fromkeys(CHATS, _open_chat),
 }
 
 
