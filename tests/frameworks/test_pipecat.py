@@ -6,26 +6,45 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from pipecat.frames.frames import (
     EndFrame,
+    EndWorkerFrame,
     Frame,
     LLMContextFrame,
     LLMFullResponseEndFrame,
     LLMFullResponseStartFrame,
+    LLMRunFrame,
+    TTSSpeakFrame,
     TTSTextFrame,
 )
+from pipecat.pipeline.pipeline import Pipeline
+from pipecat.pipeline.worker import PipelineWorker
 from pipecat.processors.aggregators.llm_context import LLMContext
+from pipecat.processors.aggregators.llm_response_universal import (
+    LLMContextAggregatorPair,
+)
 from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.llm_service import (
     FunctionCallFromLLM,
     FunctionCallParams,
     LLMService,
 )
+from pipecat.transports.base_transport import BaseTransport
 from pipecat.workers.runner import WorkerRunner
-from pipecat_bot import Line, build_worker
+from pipecat_bot import Line, SilentVoice, build_worker
 
 from aftercall.client import ClientCall
 from aftercall.client.pipecat import PipelineRecorder
+from aftercall.clock import SystemClock
+from aftercall.errors import AgentBroke, LineFailed
+from aftercall.settings import Settings
+from aftercall.tester.agents import open_target
+from aftercall.tester.drivers.pipecat import PipecatAgent
+from aftercall.tester.library import find_scenarios
+from aftercall.tester.line import DialedCall
+from aftercall.tester.suite import SuiteParts, run_once
+from aftercall.tester.target import AgentTarget, CallSetup
 from framework_server import Server
 from waiting import until
 
@@ -178,3 +197,158 @@ async def test_the_context_tells_of_another_person_who_turns_out_to_be_calling(
         await bot.hear("This is Anna, not Tom.")
         await until(lambda: "Porto" not in briefing_in(bot.context))
         assert briefing_in(bot.context).startswith("<briefing>")
+
+
+GREETING = "Harbor Clinic, how can I help?"
+CALL = DialedCall("+15550100", "any")
+
+
+async def book_slot(params: FunctionCallParams, day: str, time: str) -> None:
+    """Books an appointment.
+
+    Args:
+        day: which day
+        time: at what time
+    """
+    await params.result_callback("done")
+
+
+def build_clinic(transport: BaseTransport, *script: Any) -> PipelineWorker:
+    """A bot with Pipecat's own way of finding the end of a turn."""
+    pair = LLMContextAggregatorPair(LLMContext(tools=[book_slot]))
+    model, voice = ScriptedModel(*script), SilentVoice()
+    parts = [transport.input(), pair.user(), model, voice, transport.output()]
+    worker = PipelineWorker(Pipeline([*parts, pair.assistant()]))
+
+    @transport.event_handler("on_client_connected")
+    async def greet(source: object, client: object) -> None:
+        await worker.queue_frame(TTSSpeakFrame(GREETING))
+
+    return worker
+
+
+async def test_the_tester_calls_a_pipecat_bot_and_sees_its_tools() -> None:
+    booked = ("book_slot", {"day": "Tuesday", "time": "ten"})
+    ask, done = "May I have your name?", "It is done. Anything else?"
+    bye = ["Thank you for calling, goodbye."] * 4
+    scripts = iter([(ask, booked, done, *bye), (ask, done, *bye)])
+    (scenario,) = find_scenarios(["appointment_scheduling"]).scenarios
+    clock = SystemClock()
+    target = AgentTarget.of_agent(
+        "pipecat",
+        CallSetup(clock),
+        lambda: PipecatAgent(lambda line: build_clinic(line, *next(scripts))),
+    )
+    proven = await run_once(scenario, target, SuiteParts(clock))
+    said_only = await run_once(scenario, target, SuiteParts(clock))
+    assert proven.records[0].agent_spans[0].text == GREETING
+    assert proven.criteria[0].evidence == "called book_slot"
+    assert (proven.verdict, said_only.verdict) == ("passed", "inconclusive")
+
+
+async def test_each_answer_of_a_pipecat_bot_is_one_turn_with_its_time() -> None:
+    agent = PipecatAgent(lambda line: build_clinic(line, "One. Two.", "Three."))
+    (greeting,) = await agent.start(CALL)
+    (first,) = await agent.respond("Count, please.")
+    (second,) = await agent.respond("Go on.")
+    await agent.hang_up()
+    assert (greeting.text, first.text, second.text) == (GREETING, "One. Two.", "Three.")
+    assert greeting.took_s is None
+    assert first.took_s is not None
+
+
+async def test_a_pipecat_bot_may_run_itself_and_have_no_voice() -> None:
+    ended = []
+
+    async def run_bot(transport: BaseTransport) -> None:
+        pair = LLMContextAggregatorPair(LLMContext())
+        parts = [transport.input(), pair.user(), ScriptedModel(GREETING, "I write.")]
+        parts += [transport.output(), pair.assistant()]
+        worker = PipelineWorker(Pipeline(parts))
+
+        @transport.event_handler("on_client_connected")
+        async def greet(source: object, client: object) -> None:
+            await worker.queue_frame(LLMRunFrame())
+
+        @transport.event_handler("on_client_disconnected")
+        async def stop(source: object, client: object) -> None:
+            await worker.queue_frame(EndFrame())
+
+        runner = WorkerRunner(handle_sigint=False)
+        await runner.add_workers(worker)
+        await runner.run()
+        ended.append(True)
+
+    agent = PipecatAgent(run_bot)
+    (greeting,) = await agent.start(CALL)
+    (answer,) = await agent.respond("Hello.")
+    await agent.hang_up()
+    assert (greeting.text, answer.text) == (GREETING, "I write.")
+    assert ended == [True]
+
+
+async def test_an_error_in_a_pipecat_bot_is_the_agents() -> None:
+    agent = PipecatAgent(lambda line: build_clinic(line))
+    await agent.start(CALL)
+    with pytest.raises(AgentBroke, match="IndexError in ScriptedModel"):
+        await agent.respond("Hello.")
+    await agent.hang_up()
+
+    def fail(transport: BaseTransport) -> None:
+        raise ValueError("no pipeline")
+
+    with pytest.raises(AgentBroke, match="ValueError"):
+        await PipecatAgent(fail).start(CALL)
+
+
+class RecoveringModel(ScriptedModel):
+    """Its first attempt fails, the second answers."""
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        if isinstance(frame, LLMContextFrame):
+            await self.push_error("the provider is away", ConnectionError())
+        await super().process_frame(frame, direction)
+
+
+async def test_an_error_that_a_pipecat_bot_gets_over_is_none() -> None:
+    def build(transport: BaseTransport) -> PipelineWorker:
+        pair = LLMContextAggregatorPair(LLMContext())
+        parts = [transport.input(), pair.user(), RecoveringModel("I am back.")]
+        return PipelineWorker(Pipeline([*parts, transport.output(), pair.assistant()]))
+
+    agent = PipecatAgent(build)
+    await agent.start(CALL)
+    (answer,) = await agent.respond("Hello.")
+    await agent.hang_up()
+    assert answer.text == "I am back."
+
+
+class LeavingModel(ScriptedModel):
+    """Hangs up when it has answered, as Pipecat's bots do."""
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        if isinstance(frame, LLMContextFrame):
+            await self.push_frame(EndWorkerFrame(), FrameDirection.UPSTREAM)
+
+
+async def test_a_pipecat_bot_that_ends_its_pipeline_has_hung_up() -> None:
+    def build(transport: BaseTransport) -> Pipeline:
+        pair = LLMContextAggregatorPair(LLMContext())
+        parts = [transport.input(), pair.user(), LeavingModel("Goodbye.")]
+        return Pipeline([*parts, transport.output(), pair.assistant()])
+
+    agent = PipecatAgent(build)
+    await agent.start(CALL)
+    (answer,) = await agent.respond("That is all.")
+    (again,) = await agent.respond("Hello?")
+    await agent.hang_up()
+    assert (answer.text, answer.ends_call) == ("Goodbye.", True)
+    assert again.ends_call
+
+
+async def test_a_pipecat_function_that_is_not_there_is_named() -> None:
+    setup = CallSetup(SystemClock())
+    with pytest.raises(LineFailed, match="nowhere:bot cannot be loaded"):
+        async with open_target(Settings(), "pipecat:nowhere:bot", setup):
+            pass

@@ -179,13 +179,13 @@ class EmulatedPlatform(EmulatedCarrier, ABC):
 
         @router.api_route(self.list_path, methods=[self.list_method])
         async def list_calls(request: Request) -> Response:
-            self._check(request)
+            self.check(request)
             body = json.loads(await request.body() or b"{}")
             return JSONResponse(self.list_page(dict(request.query_params) | body))
 
         @router.get(self.get_path + "/{call_id}")
         async def get_call(call_id: str, request: Request) -> Response:
-            self._check(request)
+            self.check(request)
             if call_id not in self.calls:
                 raise Refusal(JSONResponse({"message": "Not Found"}, 404))
             return JSONResponse(self.describe(self.calls[call_id]))
@@ -193,7 +193,7 @@ class EmulatedPlatform(EmulatedCarrier, ABC):
         self.recordings.add_route(router, self.audio_path)
         return router
 
-    def _check(self, request: Request) -> None:
+    def check(self, request: Request) -> None:
         given = request.headers.get(self.key_header, "")
         expected = self.key_prefix + self.key
         if not hmac.compare_digest(given.encode(), expected.encode()):

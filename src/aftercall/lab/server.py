@@ -26,6 +26,7 @@ from aftercall.lab.handset import (
     ring_by_twilio,
 )
 from aftercall.lab.hosted import (
+    LAB_AGENT,
     LAB_ASSISTANT,
     EmulatedBland,
     EmulatedElevenLabs,
@@ -194,6 +195,7 @@ def make_server(lab: Lab) -> FastAPI:
     server.include_router(services.make_github(lab.github))
     for platform in lab.platforms.values():
         server.include_router(platform.make_router())
+    _include_chats(server, lab)
     server.router.routes += [lab.deepgram.make_route(), lab.realtime.make_route()]
     server.router.routes += make_anthropic(
         lab.anthropic, ANTHROPIC_KEY, lab.models
@@ -204,6 +206,16 @@ def make_server(lab: Lab) -> FastAPI:
     )
     server.router.routes += services.make_remem(lab.remem).routes
     return server
+
+
+def _include_chats(server: FastAPI, lab: Lab) -> None:
+    """The agents of three platforms can be chatted with, as the tester does."""
+    vapi = services.EmulatedChats(lab.vapi, LAB_ASSISTANT)
+    retell = services.EmulatedChats(lab.retell, LAB_AGENT)
+    elevenlabs = services.EmulatedChats(lab.elevenlabs, LAB_AGENT)
+    server.include_router(services.make_vapi_chat(vapi))
+    server.include_router(services.make_retell_chat(retell))
+    server.include_router(services.make_elevenlabs_chat(elevenlabs))
 
 
 CarrierName = Literal["twilio", "telnyx", "elevenlabs", "vapi", "retell", "bland"]

@@ -1,4 +1,4 @@
-"""Emulated services with faults on request: Remem and GitHub.
+"""Emulated services with faults on request: Remem, GitHub, chats with hosted agents.
 
 Remem has both forms of its API on one store, and slow indexing. GitHub has the issues of one
 repository and is as strict about their form as the real one; an answer may be lost after the
@@ -9,19 +9,27 @@ import hmac
 import json
 from collections import deque
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, Self
 from uuid import UUID, uuid4
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import (
+    APIRouter,
+    FastAPI,
+    Request,
+    Response,
+    WebSocket,
+    WebSocketDisconnect,
+)
 from fastapi.responses import JSONResponse
 from starlette.applications import Starlette
 from starlette.routing import Route
 
 from aftercall.clock import Clock, SystemClock
+from aftercall.lab.hosted import EmulatedPlatform
 from aftercall.lab.rest import REFUSALS, BrokenResponse, Refusal, serve_on_loopback
 
 Fault = Literal["rate_limit", "unavailable", "lost_answer", "forbidden", "wrong_key"]
@@ -323,3 +331,162 @@ def _check_issue(asked: Any) -> None:
 def _refuse_field(name: str, code: str, **details: str) -> Refusal:
     error = {"resource": "Issue", "code": code, "field": name, **details}
     return _refuse_github(422, "Validation Failed", error)
+
+
+ASKS_FOR_MORE = "I have written that down. Anything else?"
+SAYS_GOODBYE = "Goodbye."
+
+
+@dataclass
+class EmulatedChats:
+    """The chats with a platform's agent: it takes down what begins with "please".
+
+    It hangs up after "goodbye", where the platform has a way to tell.
+    """
+
+    platform: EmulatedPlatform
+    agent: str
+    chats: dict[str, list[str]] = field(default_factory=dict)
+
+    def open(self, agent: Any) -> str:
+        if agent != self.agent:
+            raise _refuse(404)
+        chat = f"chat_{uuid4().hex}"
+        self.chats[chat] = []
+        return chat
+
+    def say(self, chat: str, text: str) -> tuple[str, dict[str, str] | None]:
+        """The answer, and the tool that the agent used for it."""
+        self.chats[chat].append(text)
+        if "goodbye" in text.lower():
+            return SAYS_GOODBYE, None
+        if text.lower().startswith("please"):
+            tool = {"name": "take_request", "arguments": json.dumps({"title": text})}
+            return ASKS_FOR_MORE, tool
+        return "How can I help?", None
+
+
+def make_vapi_chat(chats: EmulatedChats) -> APIRouter:
+    router = APIRouter(tags=["vapi"])
+
+    @router.get("/assistant/{assistant}")
+    async def get_assistant(assistant: str, request: Request) -> dict[str, Any]:
+        chats.platform.check(request)
+        if assistant != chats.agent:
+            raise _refuse(404)
+        at = chats.platform.clock.now().isoformat()
+        made = {"orgId": "org-lab", "createdAt": at, "updatedAt": at}
+        return made | {"id": assistant, "name": "The lab's assistant"}
+
+    @router.post("/chat", status_code=201)
+    async def create_chat(request: Request) -> dict[str, Any]:
+        chats.platform.check(request)
+        body = await request.json()
+        known = body.get("previousChatId")
+        if not body.get("input") or (known is not None and known not in chats.chats):
+            raise _refuse(400)
+        chat = chats.open(body.get("assistantId"))
+        said, tool = chats.say(chat, body["input"])
+        message: dict[str, Any] = {"role": "assistant", "content": said}
+        if tool is not None:
+            function = {"id": f"call_{chat}", "type": "function", "function": tool}
+            message["tool_calls"] = [function]
+        at = chats.platform.clock.now().isoformat()
+        made = {"id": chat, "orgId": "org-lab", "createdAt": at, "updatedAt": at}
+        return made | {"output": [message]}
+
+    return router
+
+
+def make_retell_chat(chats: EmulatedChats) -> APIRouter:
+    router = APIRouter(tags=["retell"])
+
+    @router.post("/create-chat", status_code=201)
+    async def create_chat(request: Request) -> dict[str, Any]:
+        chats.platform.check(request)
+        agent = (await request.json()).get("agent_id")
+        greeting = {"role": "agent", "content": "Hello, this is the lab."}
+        return {
+            "chat_id": chats.open(agent),
+            "agent_id": agent,
+            "chat_status": "ongoing",
+            "message_with_tool_calls": [greeting],
+        }
+
+    @router.post("/create-chat-completion", status_code=201)
+    async def complete(request: Request) -> dict[str, Any]:
+        chats.platform.check(request)
+        body = await request.json()
+        if body.get("chat_id") not in chats.chats:
+            raise _refuse(422)
+        said, tool = chats.say(body["chat_id"], body["content"])
+        invocation: dict[str, Any] = {"role": "tool_call_invocation"}
+        invocation["tool_call_id"] = f"tool_{uuid4().hex}"
+        messages = []
+        if tool is not None:
+            messages.append(invocation | tool)
+        messages.append({"role": "agent", "content": said})
+        if said == SAYS_GOODBYE:
+            ending = {"name": "leave politely", "arguments": "{}", "type": "end_call"}
+            messages.append(invocation | ending)
+        return {"messages": messages}
+
+    @router.patch("/end-chat/{chat}", status_code=204)
+    async def end_chat(chat: str, request: Request) -> None:
+        chats.platform.check(request)
+        if chats.chats.pop(chat, None) is None:
+            raise _refuse(404)
+
+    return router
+
+
+def make_elevenlabs_chat(chats: EmulatedChats) -> APIRouter:
+    """The agent is a private one: its socket takes a signed address, once."""
+    router = APIRouter(tags=["elevenlabs"])
+
+    @router.get("/v1/convai/conversation/get-signed-url")
+    async def sign_url(request: Request) -> dict[str, str]:
+        chats.platform.check(request)
+        signature = chats.open(request.query_params.get("agent_id"))
+        address = f"{request.url.netloc}/v1/convai/conversation"
+        query = f"agent_id={chats.agent}&conversation_signature={signature}"
+        return {"signed_url": f"ws://{address}?{query}"}
+
+    @router.websocket("/v1/convai/conversation")
+    async def converse(socket: WebSocket) -> None:
+        await socket.accept()
+        chat = socket.query_params.get("conversation_signature", "")
+        if chats.chats.get(chat) != []:
+            await socket.close(1008, "the agent is not there, or not public")
+            return
+        with suppress(WebSocketDisconnect):
+            await _hold_conversation(chats, chat, socket)
+
+    return router
+
+
+async def _hold_conversation(
+    chats: EmulatedChats, chat: str, socket: WebSocket
+) -> None:
+    async def send(kind: str, **event: Any) -> None:
+        await socket.send_json({"type": kind, f"{kind}_event": event})
+
+    await socket.receive_json()  # conversation_initiation_client_data
+    await send("conversation_initiation_metadata", conversation_id=chat)
+    await send("agent_response", agent_response="Hello, this is the lab.")
+    while True:
+        message = await socket.receive_json()
+        if message.get("type") != "user_message":
+            continue
+        said, tool = chats.say(chat, message["text"])
+        await send("ping", event_id=len(chats.chats[chat]), ping_ms=None)
+        if tool is not None:
+            called = {"tool_name": tool["name"], "tool_call_id": uuid4().hex}
+            called["parameters"] = json.loads(tool["arguments"])
+            await socket.send_json(
+                {"type": "client_tool_call", "client_tool_call": called}
+            )
+        await send("agent_response", agent_response=said)
+        if said == SAYS_GOODBYE:
+            await socket.close(1000)
+            return

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from importlib import import_module
 from urllib.parse import urlsplit
 
 import httpx2
@@ -10,6 +11,7 @@ import httpx2
 from aftercall.encryption import find_api_token
 from aftercall.errors import UnknownTestName
 from aftercall.settings import Settings
+from aftercall.tester.drivers.hosted_chat import CHATS, open_chat
 from aftercall.tester.drivers.phone import INBOUND, make_recogniser, open_phone
 from aftercall.tester.drivers.remote import (
     HttpAgent,
@@ -33,6 +35,7 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 AGENTS = (
     "receptionist, practice[:fault,…], http://…, ws://…, twilio:wss://…, "
     "python:module:function, python-audio:module:function, livekit:module:function, "
+    "pipecat:module:function, vapi:assistant, retell:agent, elevenlabs:agent, "
     "a phone number, or "
     "inbound:number or inbound:https://… for an agent that calls"
 )
@@ -89,6 +92,21 @@ async def _open_http(
 
 
 @asynccontextmanager
+async def _open_chat(
+    settings: Settings, name: str, agent: str, setup: CallSetup
+) -> AsyncIterator[AgentTarget]:
+    async with open_socket_thread() as loop:
+        http = httpx2.AsyncClient(timeout=60.0, trust_env=False)
+        make = open_chat(settings, name, agent, http)
+        try:
+            yield AgentTarget.of_agent(
+                name, setup, lambda: SocketThreadAgent(make(), loop)
+            )
+        finally:
+            await run_in_loop(loop, http.aclose())
+
+
+@asynccontextmanager
 async def _open_function(
     settings: Settings, name: str, address: str, setup: CallSetup
 ) -> AsyncIterator[AgentTarget]:
@@ -102,6 +120,18 @@ async def _open_livekit(
 ) -> AsyncIterator[AgentTarget]:
     make = load_function(address)
     yield AgentTarget.of_agent(name, setup, lambda: LiveKitAgent(make))
+
+
+@asynccontextmanager
+async def _open_pipecat(
+    settings: Settings, name: str, address: str, setup: CallSetup
+) -> AsyncIterator[AgentTarget]:
+    try:
+        driver = import_module("aftercall.tester.drivers.pipecat")
+    except ImportError as error:
+        raise UnknownTestName(f"{name}: {error}") from None
+    make = load_function(address)
+    yield AgentTarget.of_agent(name, setup, lambda: driver.PipecatAgent(make))
 
 
 @asynccontextmanager
@@ -160,6 +190,8 @@ _OPENERS = {
     "python": _open_function,
     "python-audio": _open_audio_function,
     "livekit": _open_livekit,
+    "pipecat": _open_pipecat,
+    **dict.fromkeys(CHATS, _open_chat),
 }
 
 

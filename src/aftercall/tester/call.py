@@ -19,6 +19,7 @@ from aftercall.tester.call_audio import (
 )
 from aftercall.tester.caller import Caller, CallerMove
 from aftercall.tester.line import (
+    CALLER_FIRST,
     AgentConnection,
     AgentTick,
     CallerTick,
@@ -427,6 +428,8 @@ class _CallerSide:
             and not self._listener.has_turn
         )
         limit_s = self._limits.greeting_s if first else self._limits.max_silence_s
+        if first and any(event.kind == CALLER_FIRST for event in self.audio.events):
+            limit_s = 0.0
         if at_s - self._quiet_since_s < limit_s:
             return
         self._quiet_since_s = at_s

@@ -302,10 +302,17 @@ class CallView:
         )
         return not span.seconds or lost * FRAME_S / span.seconds < MAX_LOST_TURN_SHARE
 
+    @property
+    def was_cut_off(self) -> bool:
+        """Whether the line broke, other than by the scenario's plan."""
+        return self.record.ended_by == "line" and self.plan.hangs_up_after is None
+
     def blame(self, *turns: int) -> Who:
-        """The agent, unless the line lost a caller's turn or the caller left the script there."""
+        """The agent, unless the line lost a turn or ended there, or the caller left the script."""
         spans = [self.spans[turn - 1] for turn in turns]
         if any(span.who == "caller" and not self.was_heard(span) for span in spans):
+            return "line"
+        if self.was_cut_off and len(self.spans) in turns:
             return "line"
         if any(turn in fault.turns for fault in self.tester_faults for turn in turns):
             return "tester"

@@ -67,6 +67,7 @@ class AgentTick:
 
 
 MAX_LATE_S = 0.25
+CALLER_FIRST = "caller_first"  # a chat in which the agent has no greeting
 UNADDRESSED = ("backchannel", "side_speech")  # sound that is no turn of the caller
 QUIET_NEAR = CallerTick()
 QUIET_FAR = AgentTick()

@@ -17,7 +17,11 @@ from urllib.parse import quote, urlsplit
 
 import httpx2
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidStatus,
+    WebSocketException,
+)
 
 from aftercall.errors import AgentBroke, AgentRefused, LineFailed
 from aftercall.ids import new_id
@@ -115,7 +119,9 @@ class HttpAgent(TextAgent):
         try:
             answer = await self._http.post(self._url, json=body)
         except httpx2.HTTPError as error:
-            raise await self._blame(error) from None
+            raise await blame_no_answer(
+                self._url, error, has_answered=self._has_answered
+            ) from None
         took_s = time.perf_counter() - began_s
         status = answer.status_code
         if status in _NO_AGENT:
@@ -134,12 +140,15 @@ class HttpAgent(TextAgent):
                 raise AgentBroke(f"{self._url}: {reason}") from None
         return [replace(reply, took_s=took_s) for reply in replies]
 
-    async def _blame(self, error: httpx2.HTTPError) -> LineFailed:
-        """A host that is there but does not answer is the agent's; one that is not, the line's."""
-        text = f"{self._url}: no answer ({type(error).__name__})"
-        if not self._has_answered and isinstance(error, httpx2.ConnectError):
-            return LineFailed(text)
-        return AgentBroke(text) if await is_host_there(self._url) else LineFailed(text)
+
+async def blame_no_answer(
+    url: str, error: httpx2.HTTPError, *, has_answered: bool
+) -> LineFailed:
+    """A host that is there but does not answer is the agent's; one that is not, the line's."""
+    text = f"{url}: no answer ({type(error).__name__})"
+    if not has_answered and isinstance(error, httpx2.ConnectError):
+        return LineFailed(text)
+    return AgentBroke(text) if await is_host_there(url) else LineFailed(text)
 
 
 async def is_host_there(url: str) -> bool:
@@ -220,6 +229,7 @@ class WebSocketAgent(TextAgent):
         self._url = url
         self._headers = {"Authorization": f"Bearer {token}"} if token else None
         self._answer_timeout_s = answer_timeout_s
+        self._greeting_timeout_s = GREETING_TIMEOUT_S
         self._socket: ClientConnection | None = None
         self._is_plain = False
         self._has_ended = False
@@ -231,6 +241,10 @@ class WebSocketAgent(TextAgent):
         url = self._url
         if dial.caller and "caller=" not in url:
             url += ("&" if "?" in url else "?") + f"caller={quote(dial.caller)}"
+        await self._open(url)
+        return await self._collect(self._greeting_timeout_s)
+
+    async def _open(self, url: str) -> None:
         try:
             self._socket = await connect(
                 url,
@@ -238,11 +252,14 @@ class WebSocketAgent(TextAgent):
                 open_timeout=OPEN_TIMEOUT_S,
                 proxy=None,
             )
+        except InvalidStatus as error:
+            status = error.response.status_code
+            kind = AgentRefused if status in _NO_AGENT else LineFailed
+            raise kind(f"{self._url}: answered {status}") from None
         except (OSError, WebSocketException, TimeoutError) as error:
             raise LineFailed(
                 f"{self._url}: no connection ({type(error).__name__})"
             ) from None
-        return await self._collect(GREETING_TIMEOUT_S)
 
     async def respond(self, text: str) -> Sequence[AgentAnswer]:
         await self._send({"type": "say", "text": text}, text)
@@ -261,7 +278,7 @@ class WebSocketAgent(TextAgent):
                     await self._collect(1.0)
         await self._socket.close()
 
-    async def _send(self, data: dict[str, str], plain: str) -> None:
+    async def _send(self, data: dict[str, Any], plain: str) -> None:
         if self._socket is None or self._has_ended:
             return
         try:
@@ -269,6 +286,15 @@ class WebSocketAgent(TextAgent):
             self._sent_s = time.perf_counter()
         except ConnectionClosed:
             raise LineFailed(f"{self._url}: the socket is closed") from None
+
+    async def _reply(self, data: dict[str, Any]) -> None:
+        """What the protocol wants back; no words of the caller."""
+        if self._socket is not None:
+            with suppress(ConnectionClosed):
+                await self._socket.send(json.dumps(data))
+
+    def _blame(self, closed: ConnectionClosed) -> LineFailed:
+        return blame_close(self._url, closed)
 
     async def _collect(self, timeout_s: float) -> Sequence[AgentAnswer]:
         """The first message within the time limit and those that belong to it, as one turn.
@@ -289,16 +315,17 @@ class WebSocketAgent(TextAgent):
                 if replies or is_orderly(closed):
                     replies.append(AgentAnswer("", ends_call=True))
                     break
-                raise blame_close(self._url, closed) from None
+                raise self._blame(closed) from None
             if not _has_sentence(replies):
                 answered_s = time.perf_counter()
             self._is_streaming = self._is_streaming or any(
                 item.text for item in replies
             )
-            replies += self._read(
+            replies += await self._read(
                 raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
             )
-            timeout_s = self._follow_up_s(replies)
+            if any(item.text for item in replies):
+                timeout_s = self._follow_up_s(replies)
         if not replies:
             return []
         return [_join(replies, None if sent_s is None else answered_s - sent_s)]
@@ -308,7 +335,7 @@ class WebSocketAgent(TextAgent):
         is_whole = _has_sentence(replies) and not self._is_streaming
         return FOLLOW_UP_TIMEOUT_S if is_whole else STREAM_TIMEOUT_S
 
-    def _read(self, raw: str) -> list[AgentAnswer]:
+    async def _read(self, raw: str) -> list[AgentAnswer]:
         try:
             data: Any = json.loads(raw)
         except ValueError:
@@ -318,6 +345,9 @@ class WebSocketAgent(TextAgent):
             return [AgentAnswer(raw)]
         if not isinstance(data, dict):
             return read_answer(data)
+        return await self._read_message(data)
+
+    async def _read_message(self, data: dict[str, Any]) -> list[AgentAnswer]:
         identity = data.get("id")
         if isinstance(identity, str):
             if identity in self._ids:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from aftercall.tester.finding import CallView, Finding, Severity
-from aftercall.tester.line import UNADDRESSED
+from aftercall.tester.line import CALLER_FIRST, UNADDRESSED
 from aftercall.tester.phrases import count_word_errors, words_of
 from aftercall.tester.record import Span
 from aftercall.tester.scenario import Who
@@ -28,7 +28,7 @@ def find(view: CallView) -> Iterator[Finding]:
             yield from _late_greeting(view)
             yield from _late_answers(view)
             yield from _monologues(view)
-        else:
+        elif not view.was_cut_off:
             yield _no_words(view)
     yield from find_overlaps(view)
 
@@ -55,6 +55,8 @@ def _no_words(view: CallView) -> Finding:
 
 def _late_greeting(view: CallView) -> Iterator[Finding]:
     number, first = next(view.agent_turns())
+    if any(event.kind == CALLER_FIRST for event in view.record.events):
+        return
     if not first.is_estimated and first.start_s > view.scenario.limits.greeting_s:
         text = f"the agent's first word came after {first.start_s:.1f} s"
         yield view.finding("slow_greeting", text, number)
