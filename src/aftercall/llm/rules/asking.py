@@ -196,6 +196,8 @@ MAX_OPENING = 2  # of them from where its matter was opened
 MAX_BEFORE = 3  # of them from just before it was asked for
 FEW_STEMS = 2  # a request that names less is told by what was said before it
 BELONGS = 0.8
+OF_TURN = 0.5
+BEFORE = 0.5
 _INTRODUCES = load_patterns("aftercall.llm.rules", "state")["introduces"]
 _OTHERS = ("hypothetical", "hearsay", "withdraw")
 _TAKES_BACK = re.compile(
@@ -210,14 +212,16 @@ _CIVIL = re.compile(
 
 def gather_details(state: RequestState, acts: list[Act]) -> RequestState:
     """The state with the clauses that tell more of each open request."""
-    told = [
+    taken_back = find_taken_back(acts)
+    dropped = {id(act) for act in taken_back}
+    gone = {act.matter.said for act in taken_back}
+    said = [
         act
-        for act, after in itertools.zip_longest(acts, acts[1:])
-        if not _is_taken_back(act, after)
+        for act in acts
+        if act.speaker == "caller" and _tells(act) and id(act) not in dropped
     ]
-    said = [act for act in told if act.speaker == "caller" and _tells(act)]
     items = [
-        _with_details(state.items, index, said)
+        _with_details(state.items, index, said, gone)
         if item.status == "open" and not item.delivers_words
         else item
         for index, item in enumerate(state.items)
@@ -225,9 +229,15 @@ def gather_details(state: RequestState, acts: list[Act]) -> RequestState:
     return state._replace(items=tuple(items))
 
 
-def _is_taken_back(act: Act, after: Act | None) -> bool:
+def find_taken_back(acts: list[Act]) -> list[Act]:
+    """The clauses that the caller's next words take back."""
+    pairs = itertools.pairwise(acts)
+    return [act for act, after in pairs if _is_taken_back(act, after)]
+
+
+def _is_taken_back(act: Act, after: Act) -> bool:
     """ "Navy. No, black.": whether the next words of the turn take a clause back."""
-    if after is None or after.seq != act.seq:
+    if act.speaker == "agent" or after.seq != act.seq:
         return False
     return after.answer == "no" or bool(_TAKES_BACK.match(after.clause.text))
 
@@ -240,8 +250,11 @@ def _asked_in(item: Item) -> int:
     return item.asked or item.turns[0]
 
 
-def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:
-    item = items[index]
+def _with_details(
+    items: tuple[Item, ...], index: int, said: list[Act], gone: set[str]
+) -> Item:
+    kept = tuple(detail for detail in items[index].details if detail not in gone)
+    item = items[index]._replace(details=kept)
     first = _asked_in(item)
     others = [
         other
@@ -280,6 +293,7 @@ def _is_of(act: Act, first: int, others: list[Item]) -> bool:
     if is_other or any(first < seq <= act.seq for seq in asked):
         return False
     is_of_turn = act.seq == first and act.kind == "tell" and first not in asked
+    is_of_turn = is_of_turn and act.belongs >= OF_TURN
     return is_of_turn or act.belongs > BELONGS
 
 
@@ -292,6 +306,7 @@ def _last_before(first: int, others: list[Item]) -> int:
 def _leads_up(act: Act) -> bool:
     """Whether it may be what a later request is about."""
     is_told = act.kind in ("tell", "fault") and not act.clause.is_question
+    is_told = is_told and act.belongs >= BEFORE
     return is_told and not _INTRODUCES.fullmatch(act.matter.text)
 
 

@@ -1,7 +1,7 @@
 """`apply(state, act) -> state`: how each act of a call changes what is asked for."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date
 
 from aftercall.english.text import Plain
@@ -42,6 +42,7 @@ from aftercall.llm.rules.state import (
 from aftercall.llm.rules.titles import find_person, kind_of
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
+OF_DETAIL = 0.5  # how likely a clause must be of a request to be kept with it
 LEFT_OUT_REACH = 7  # turns back in which an agent may say that something is left out
 _WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own", "question")
 _PROMISED = re.compile(
@@ -251,7 +252,7 @@ _POINTED = ("do that", "that", "")
 def _refuse(state: RequestState, act: Act) -> RequestState:
     """What the agent will not do is not asked for any more; a wrong number asks for nothing."""
     about = stems(act.matter.text)
-    is_wrong_number = bool(_CUES["wrong_number"].search(act.clause.text))
+    is_wrong_number = is_dismissed([act])
 
     def refuse(item: Item) -> Item:
         is_last = item.turns[-1] == act.seq - 1 and item.status == "open"
@@ -260,6 +261,14 @@ def _refuse(state: RequestState, act: Act) -> RequestState:
         return item._replace(status="refused") if is_refused else item
 
     return state._replace(items=tuple(map(refuse, state.items)))
+
+
+def is_dismissed(acts: Iterable[Act]) -> bool:
+    """Whether the agent takes the caller for a wrong number, a child or a joker."""
+    return any(
+        act.kind == "refuse" and bool(_CUES["wrong_number"].search(act.clause.text))
+        for act in acts
+    )
 
 
 def _hear_caller(state: RequestState, act: Act) -> RequestState:
@@ -335,6 +344,8 @@ def _add_detail(state: RequestState, act: Act) -> RequestState:
         return state
     is_same_turn = max(item.asked, item.turns[0]) == act.seq
     is_meant = is_same_turn or state.asks_detail or act.answer == "yes"
+    is_worded = item.delivers_words or state.dictated_seq == act.seq
+    is_meant = is_meant and (is_worded or act.belongs >= OF_DETAIL)
     matter = put_right(act.matter)
     about = stems(matter.text)
     is_story = bool(_CUES["story"].match(matter.text))

@@ -149,6 +149,10 @@ class RequestState(NamedTuple):
         return item if item.status == "open" else None
 
     @property
+    def has_open(self) -> bool:
+        return any(item.status == "open" for item in self.items)
+
+    @property
     def anchor(self) -> date | None:
         """The day talked of."""
         item = self.open_item
