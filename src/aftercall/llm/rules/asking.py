@@ -70,6 +70,8 @@ def _find_meant(state: RequestState, act: Act) -> int:
             return told[-1]
     if item and (_is_taken_up(item, act) or _continues(state, item, act)):
         return state.current
+    if item and state.asks_day and item.due is None and not act.plainness:
+        return state.current  # "When?" "I work all week, only Saturday …"
     is_same_turn = item is not None and item.asked == act.seq
     known = find_match(state, text, minimum=0.5 if is_same_turn else 0.75)
     if known < 0 or act.kind != "ask":
@@ -102,6 +104,7 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
         turns=(act.seq,),
         kind=kind_of(title.lower(), is_fault=act.kind == "fault"),
         confidence=min(act.confidence, UNKNOWN if is_vague else 1),
+        plainness=0.0 if is_vague else act.plainness,
         topic=stems(title),
         person=find_person(matter),
         details=context,
@@ -152,6 +155,7 @@ def restate(state: RequestState, act: Act) -> RequestState:
         asked=act.seq,
         due=days[-1] if days and not item.is_settled else item.due,
         confidence=max(item.confidence, act.confidence),
+        plainness=max(item.plainness, act.plainness),
     )
     if stems(said) - item.about:
         updated = with_detail(updated, said)

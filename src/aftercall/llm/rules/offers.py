@@ -130,6 +130,7 @@ def _to_item(state: RequestState, act: Act, offer: Offer) -> Item:
         turns=(offer.seq, act.seq),
         kind=kind_of(offer.matter.text),
         confidence=0.85 if act.answer == "yes" else 0.7,
+        plainness=0.85 if act.answer == "yes" else 0.7,
         topic=stems(offer.matter.text),
         due=days[-1] if days else None,
         person=find_person(offer.matter),
@@ -300,6 +301,7 @@ def stop(state: RequestState, act: Act) -> RequestState:
         turns=(act.seq,),
         kind="other",
         confidence=act.confidence,
+        plainness=act.confidence,
         topic=stems(text),
         details=context_of(state, act.seq, 0),
     )

@@ -34,6 +34,7 @@ from aftercall.llm.rules.state import (
     concerns_person,
     find_match,
     find_named,
+    is_pointing,
     put,
     put_right,
     touch,
@@ -257,6 +258,7 @@ def _refuse(state: RequestState, act: Act) -> RequestState:
     def refuse(item: Item) -> Item:
         is_last = item.turns[-1] == act.seq - 1 and item.status == "open"
         is_meant = bool(about & item.topic) or act.matter.text in _POINTED
+        is_meant = is_meant or is_pointing(act.matter)
         is_refused = is_wrong_number or (is_last and is_meant)
         return item._replace(status="refused") if is_refused else item
 
