@@ -200,8 +200,6 @@ MAX_OPENING = 2  # of them from where its matter was opened
 MAX_BEFORE = 3  # of them from just before it was asked for
 FEW_STEMS = 2  # a request that names less is told by what was said before it
 BELONGS = 0.8
-OF_TURN = 0.5
-BEFORE = 0.5
 _INTRODUCES = load_patterns("aftercall.llm.rules", "state")["introduces"]
 _OTHERS = ("hypothetical", "hearsay", "withdraw")
 _TAKES_BACK = re.compile(
@@ -297,7 +295,6 @@ def _is_of(act: Act, first: int, others: list[Item]) -> bool:
     if is_other or any(first < seq <= act.seq for seq in asked):
         return False
     is_of_turn = act.seq == first and act.kind == "tell" and first not in asked
-    is_of_turn = is_of_turn and act.belongs >= OF_TURN
     return is_of_turn or act.belongs > BELONGS
 
 
@@ -310,7 +307,6 @@ def _last_before(first: int, others: list[Item]) -> int:
 def _leads_up(act: Act) -> bool:
     """Whether it may be what a later request is about."""
     is_told = act.kind in ("tell", "fault") and not act.clause.is_question
-    is_told = is_told and act.belongs >= BEFORE
     return is_told and not _INTRODUCES.fullmatch(act.matter.text)
 
 

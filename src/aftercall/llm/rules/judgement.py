@@ -17,8 +17,8 @@ from aftercall.llm.rules.state import ACTED_ON, POINTERS, Item, RequestState
 from aftercall.model.reading import RequestKind
 
 YES = "yes"
-REQUESTED = 0.8  # how likely it must be one; told as a confidence of ACTED_ON
-FOUND_TWICE = 0.75  # … where a pattern and the model of clauses found it
+REQUESTED = 0.75  # how likely it must be one; told as a confidence of ACTED_ON
+FOUND_TWICE = 0.5  # … where a pattern and the model of clauses found it
 STANDS = 0.0  # … where a pattern is sure of it
 PART = 0.15  # how likely it must be a part of the request before it
 SURE_OF_KIND = 0.42
@@ -113,11 +113,14 @@ def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
 def _find_line(talk: RequestTalk, item: Item) -> float:
     """How likely it must be a request, by how plainly a pattern found it.
 
-    Where the agent's reply tells nothing, the model knows too little to rule a plain ask out.
+    Where the agent's reply tells nothing, the model knows too little to rule out what either the
+    pattern or the model of clauses is sure of.
     """
     reply = _reply(talk.acts, item.turns[-1])
     is_told = bool(stems(" ".join(plain.text for plain in reply)))
-    if item.plainness >= (PLAINEST if is_told else PLAINLY_ASKED):
+    if is_told and item.plainness >= PLAINEST:
+        return STANDS
+    if not is_told and item.confidence >= PLAINLY_ASKED:
         return STANDS
     is_found_twice = item.plainness > 0 and item.confidence >= PLAINEST
     return FOUND_TWICE if is_found_twice else REQUESTED

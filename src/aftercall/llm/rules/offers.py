@@ -234,6 +234,7 @@ _NO_DEED = compile_pattern(
 WITHDRAW_REACH = 3  # turns back in which "it" can be called off
 STOP_REACH = 6  # turns back in which something can be called off without its name
 _STOPPING = re.compile(r"\b(?:any ?more|again|any)\b")
+_OFF = re.compile(r"\b(?:no need|never mind|forget|cancel|scrap|scratch|leave it)\b")
 _STOPS = ("stop", "no more", "please stop", "and stop", "and no more")
 _WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b")
 _ALL = re.compile(
@@ -266,7 +267,8 @@ def _withdraw_all(state: RequestState, act: Act) -> RequestState:
 def _find_last(state: RequestState, act: Act) -> int:
     """The request that "forget that" means; -1 where it means something else."""
     named = state.last_clause.text if state.last_seq == act.seq else ""
-    if stems(named) and _CUES["nouns"].match(named):
+    is_off = bool(_OFF.search(named))
+    if stems(named) and not is_off and _CUES["nouns"].match(named):
         return find_match(state, named)
     reach = WITHDRAW_REACH if act.matter.words else STOP_REACH
     touched = state.open_item.turns[-1] if state.open_item else 0

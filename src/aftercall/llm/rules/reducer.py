@@ -43,7 +43,6 @@ from aftercall.llm.rules.state import (
 from aftercall.llm.rules.titles import find_person, kind_of
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
-OF_DETAIL = 0.5  # how likely a clause must be of a request to be kept with it
 LEFT_OUT_REACH = 7  # turns back in which an agent may say that something is left out
 _WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own", "question")
 _PROMISED = re.compile(
@@ -346,8 +345,6 @@ def _add_detail(state: RequestState, act: Act) -> RequestState:
         return state
     is_same_turn = max(item.asked, item.turns[0]) == act.seq
     is_meant = is_same_turn or state.asks_detail or act.answer == "yes"
-    is_worded = item.delivers_words or state.dictated_seq == act.seq
-    is_meant = is_meant and (is_worded or act.belongs >= OF_DETAIL)
     matter = put_right(act.matter)
     about = stems(matter.text)
     is_story = bool(_CUES["story"].match(matter.text))
