@@ -39,7 +39,8 @@ _HOUR_BEFORE = re.compile(
     r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between) $"
 )
 _FIGURE = re.compile(r"\d+(?:[-.:/]\d+)*")
-_BETWEEN = vocabulary("then and sorry no wait dash star hash left right")
+_ONE = "one"  # stays a word where it stands alone: "six, one, one, eight"
+_BETWEEN = vocabulary("then and sorry no wait dash star hash left right one")
 _ASKED = re.compile(
     r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I
 )
@@ -55,8 +56,9 @@ _KEY = re.compile(
 )
 
 _HIDDEN_KEY = re.compile(
-    r"\b(?:spare |front door |back door |house )?keys?(?:[’']s| is| are)?"
-    r"(?: kept| hidden| hanging)? (?P<where>(?:under|underneath|beneath|behind|above)"
+    r"\b(?:spare |front door |back door |house )?keys?(?: (?:of|to|for) (?:the )?\w+)?"
+    r"(?:[’']s| is| are)?(?: always)?(?: kept| hidden| hanging| left)?"
+    r" (?P<where>(?:under|underneath|beneath|behind|above|inside|on top of)"
     r" [^.,;?!]{3,40})",
     re.I,
 )
@@ -65,7 +67,7 @@ _DIAGNOSED = _PATTERNS["diagnosed"]
 _ACRONYM = re.compile(r"(?<!\w)(?:MS|ALS|IBS|CFS|MND|CKD|POTS|TB|ADHD|HIV|PTSD)(?!\w)")
 _OF_SOMEONE = _PATTERNS["of_someone"]
 _NO_ILLNESS = compile_pattern(
-    r"(?:allerg\S+|if i|diagnosis|prognosis|hypnosis|osmosis)"
+    r"(?:allerg\S+|hearing aids?|if i|diagnosis|prognosis|hypnosis|osmosis)"
 )
 _MEDICINE = _PATTERNS["medicine"]
 _ORDERED = re.compile(
@@ -75,9 +77,11 @@ _ORDERED = re.compile(
 _CONFIDES = _PATTERNS["confides"]
 _ASKS_OF_OTHER = _PATTERNS["asks_of_other"]
 _LISTENER = _PATTERNS["listener"]
-_PERSONAL = compile_pattern(r"(?:i|we|my|our|he|she|they|it is|there is|\S+ is \S+ing)")
+_PERSONAL = compile_pattern(
+    r"(?:i|me|we|my|our|he|she|they|it is|there is|\S+ is \S+|the \S+ has)"
+)
 _VAGUE_NOUNS = vocabulary("code number pin digits")
-_MIN_TOLD_WORDS = 2
+_MIN_TOLD_WORDS = 3
 _MAX_COMPARED = 20  # secrets of one turn
 _REACH = 3  # clauses that a plea for silence reaches back over
 _MIN_TELLING_CHARS = 6
@@ -127,12 +131,18 @@ def _drop_repeated(secrets: Iterable[Secret]) -> list[Secret]:
     kept: dict[int, list[Secret]] = {}
     for secret in secrets:
         known = kept.setdefault(secret.seq, [])
-        if not any(secret.words in other.words for other in known[-_MAX_COMPARED:]):
+        if not any(_is_within(secret, other) for other in known[-_MAX_COMPARED:]):
             known.append(secret)
     return [secret for known in kept.values() for secret in known]
 
 
+def _is_within(secret: Secret, other: Secret) -> bool:
+    return secret.words in other.words and secret.value in other.value
+
+
 def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
+    """One for each text; several values of one sentence are one fact."""
+    told = {secret.text: secret for secret in secrets}
     return [
         FactDraft(
             category=secret.category,
@@ -144,7 +154,7 @@ def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
             turns=(secret.seq,),
             words=secret.words,
         )
-        for secret in secrets
+        for secret in told.values()
     ]
 
 
@@ -164,7 +174,8 @@ def _is_figure(word: Word) -> bool:
 
 
 def _figures(words: Iterable[Word]) -> str:
-    return "".join(char for word in words for char in word.norm if char.isdigit())
+    said = ("1" if word.norm == _ONE else word.norm for word in words)
+    return "".join(char for text in said for char in text if char.isdigit())
 
 
 def _runs(plain: Plain) -> Iterator[list[Word]]:
@@ -305,17 +316,14 @@ def _password_after(rest: Plain) -> str:
 
 
 def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret]:
+    is_of_someone = any(_OF_SOMEONE.search(clause.text) for clause in clauses)
     for clause in clauses:
         text = clause.text
         acronym = _ACRONYM.search(clause.plain.cited)
         match = _DIAGNOSED.search(text) or _ILLNESS.search(text)
         if not match and not is_order:
             match = _MEDICINE.search(text)
-        if (
-            clause.is_question
-            or _NO_ILLNESS.search(text)
-            or not _OF_SOMEONE.search(text)
-        ):
+        if clause.is_question or _NO_ILLNESS.search(text) or not is_of_someone:
             continue
         if match:
             value = clause.plain.between(match.start("value"), match.end("value")).cited
@@ -325,35 +333,52 @@ def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret
 
 
 def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[Secret]:
-    """ "…, don't tell anyone": the words before it, or the clauses before, or what follows."""
+    """ "…, don't tell anyone": what is told beside the plea is masked, and kept with the plea."""
     for index, clause in enumerate(clauses):
         match = _CONFIDES.search(clause.text)
-        if not match or clause.is_question:
+        if not match or (clause.is_question and not match.group().startswith("keep")):
             continue
         around = [Clause(clause.seq, part, 0) for part in _sides(clause.plain, match)]
-        for told in (around, *_beside(clauses, earlier, index)):
+        named = [Clause(clause.seq, part, 0) for part in _names(clause.plain, match)]
+        near, later = _beside(clauses, index)
+        last = [part for part in earlier[-_REACH:] if _tells(part.plain)]
+        for told in (around, near, later, named, last):
+            words = _cite_all([clause, *told])
             for part in told:
-                words = part.plain.cited
-                yield Secret(part.seq, words, words, _feels(part.text))
+                yield Secret(part.seq, words, part.plain.cited, _feels(part.text))
             if told:
                 break
 
 
+def _cite_all(told: list[Clause]) -> str:
+    """The words of a turn from the first to the last of some clauses; the first is the plea."""
+    plea, *parts = told
+    if any(part.seq != plea.seq for part in parts):
+        told = parts
+    words = [word for part in told for word in part.plain.words]
+    start, end = min(word.start for word in words), max(word.end for word in words)
+    return told[0].plain.source[start:end]
+
+
 def _beside(
-    clauses: list[Clause], earlier: list[Clause], index: int
+    clauses: list[Clause], index: int
 ) -> tuple[list[Clause], list[Clause]]:
     """What a plea for silence may be about: what was said before it, or what follows.
 
     A plea that opens its sentence is about the rest of it.
     """
-    before, after = (
-        clauses[max(0, index - _REACH) : index],
-        clauses[index + 1 : index + 2],
-    )
-    near = [part for part in before or earlier[-_REACH:] if _tells(part.plain)]
+    plea = clauses[index]
+    before = clauses[max(0, index - _REACH) : index]
+    after = [part for part in clauses[index + 1 :] if not is_confided(part.text)][:1]
+    near = [
+        part
+        for part in before
+        if _tells(part.plain, is_near=part.sentence == plea.sentence)
+    ]
+    later = [part for part in after if _tells(part.plain)]
     if _opens_sentence(clauses, index):
-        return after, near
-    return near, [part for part in after if _tells(part.plain)]
+        return [part for part in after if _tells(part.plain, is_near=True)], near
+    return near, later
 
 
 def _opens_sentence(clauses: list[Clause], index: int) -> bool:
@@ -375,6 +400,12 @@ def _sides(plain: Plain, match: re.Match[str]) -> list[Plain]:
     return [part for part in (plain.between(0, match.start()), after) if _tells(part)]
 
 
+def _names(plain: Plain, match: re.Match[str]) -> list[Plain]:
+    """What the plea itself names: "not a word about the baby"."""
+    after = plain.after(match.end())
+    return [after] if stems(after.text) else []
+
+
 _FEELING = compile_pattern("<feeling>")
 
 
@@ -382,12 +413,15 @@ def _feels(text: str) -> Category:
     return "emotional" if _FEELING.search(text) else "person"
 
 
-def _tells(part: Plain) -> bool:
-    """Whether words tell something of the caller that could be kept quiet."""
+def _tells(part: Plain, *, is_near: bool = False) -> bool:
+    """Whether words tell something of the caller that could be kept quiet.
+
+    Near the plea, in its sentence, they need not be about a person.
+    """
     is_empty = len(part.words) < _MIN_TOLD_WORDS or not stems(part.text)
-    if is_empty or _CONFIDES.search(part.text):
+    if is_empty or _CONFIDES.search(part.text) or _ASKS_OF_OTHER.search(part.text):
         return False
-    return bool(_PERSONAL.search(part.text)) and not _ASKS_OF_OTHER.search(part.text)
+    return is_near or bool(_PERSONAL.search(part.text))
 
 
 def is_confided(text: str) -> bool:

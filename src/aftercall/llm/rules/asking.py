@@ -70,6 +70,8 @@ def _find_meant(state: RequestState, act: Act) -> int:
             return told[-1]
     if item and (_is_taken_up(item, act) or _continues(state, item, act)):
         return state.current
+    if item and state.asks_day and item.due is None and not act.plainness:
+        return state.current  # "When?" "I work all week, only Saturday …"
     is_same_turn = item is not None and item.asked == act.seq
     known = find_match(state, text, minimum=0.5 if is_same_turn else 0.75)
     if known < 0 or act.kind != "ask":
@@ -102,6 +104,7 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
         turns=(act.seq,),
         kind=kind_of(title.lower(), is_fault=act.kind == "fault"),
         confidence=min(act.confidence, UNKNOWN if is_vague else 1),
+        plainness=0.0 if is_vague else act.plainness,
         topic=stems(title),
         person=find_person(matter),
         details=context,
@@ -152,6 +155,7 @@ def restate(state: RequestState, act: Act) -> RequestState:
         asked=act.seq,
         due=days[-1] if days and not item.is_settled else item.due,
         confidence=max(item.confidence, act.confidence),
+        plainness=max(item.plainness, act.plainness),
     )
     if stems(said) - item.about:
         updated = with_detail(updated, said)
@@ -210,14 +214,16 @@ _CIVIL = re.compile(
 
 def gather_details(state: RequestState, acts: list[Act]) -> RequestState:
     """The state with the clauses that tell more of each open request."""
-    told = [
+    taken_back = find_taken_back(acts)
+    dropped = {id(act) for act in taken_back}
+    gone = {act.matter.said for act in taken_back}
+    said = [
         act
-        for act, after in itertools.zip_longest(acts, acts[1:])
-        if not _is_taken_back(act, after)
+        for act in acts
+        if act.speaker == "caller" and _tells(act) and id(act) not in dropped
     ]
-    said = [act for act in told if act.speaker == "caller" and _tells(act)]
     items = [
-        _with_details(state.items, index, said)
+        _with_details(state.items, index, said, gone)
         if item.status == "open" and not item.delivers_words
         else item
         for index, item in enumerate(state.items)
@@ -225,9 +231,15 @@ def gather_details(state: RequestState, acts: list[Act]) -> RequestState:
     return state._replace(items=tuple(items))
 
 
-def _is_taken_back(act: Act, after: Act | None) -> bool:
+def find_taken_back(acts: list[Act]) -> list[Act]:
+    """The clauses that the caller's next words take back."""
+    pairs = itertools.pairwise(acts)
+    return [act for act, after in pairs if _is_taken_back(act, after)]
+
+
+def _is_taken_back(act: Act, after: Act) -> bool:
     """ "Navy. No, black.": whether the next words of the turn take a clause back."""
-    if after is None or after.seq != act.seq:
+    if act.speaker == "agent" or after.seq != act.seq:
         return False
     return after.answer == "no" or bool(_TAKES_BACK.match(after.clause.text))
 
@@ -240,8 +252,11 @@ def _asked_in(item: Item) -> int:
     return item.asked or item.turns[0]
 
 
-def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:
-    item = items[index]
+def _with_details(
+    items: tuple[Item, ...], index: int, said: list[Act], gone: set[str]
+) -> Item:
+    kept = tuple(detail for detail in items[index].details if detail not in gone)
+    item = items[index]._replace(details=kept)
     first = _asked_in(item)
     others = [
         other
