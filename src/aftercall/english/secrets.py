@@ -84,10 +84,8 @@ _VAGUE_NOUNS = vocabulary("code number pin digits")
 _MIN_TOLD_WORDS = 3
 _MAX_COMPARED = 20  # secrets of one turn
 _REACH = 3  # clauses that a plea for silence reaches back over
-_MIN_TELLING_CHARS = 6
 _NEAR = 45  # characters after figures in which a noun may say what they are
 _MIN_FIGURES = 3
-_LONG_FIGURES = 6  # figures that are read out in groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +106,11 @@ class Secret:
 
 
 def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
+    """The secrets of the caller's turns, in order.
+
+    An agent's turn counts as the question that the next words of the caller answer. What the
+    caller said in the turn before may be what a plea for silence is about.
+    """
     secrets: list[Secret] = []
     question = ""
     earlier: list[Clause] = []
@@ -137,6 +140,10 @@ def _drop_repeated(secrets: Iterable[Secret]) -> list[Secret]:
 
 
 def _is_within(secret: Secret, other: Secret) -> bool:
+    """Whether another secret says and masks all of it.
+
+    Two clauses of one sentence have the same words; each is masked.
+    """
     return secret.words in other.words and secret.value in other.value
 
 
@@ -197,6 +204,10 @@ def _runs(plain: Plain) -> Iterator[list[Word]]:
 
 
 def _find_keys(seq: int, text: str) -> Iterator[Secret]:
+    """Keys of programs as they are written, and where a key of a house lies.
+
+    A key that is only spoken of ("I lost my keys") tells no place.
+    """
     for match in _KEY.finditer(text):
         yield Secret(seq, match.group(), match.group(), "technical", "A key")
     for hidden in _HIDDEN_KEY.finditer(text):
@@ -316,6 +327,10 @@ def _password_after(rest: Plain) -> str:
 
 
 def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret]:
+    """An illness that somebody has, told anywhere in a turn that is about a person.
+
+    A medicine tells an illness, unless it is ordered or collected in the call.
+    """
     is_of_someone = any(_OF_SOMEONE.search(clause.text) for clause in clauses)
     for clause in clauses:
         text = clause.text
@@ -336,33 +351,48 @@ def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[
     """ "…, don't tell anyone": what is told beside the plea is masked, and kept with the plea."""
     for index, clause in enumerate(clauses):
         match = _CONFIDES.search(clause.text)
-        if not match or (clause.is_question and not match.group().startswith("keep")):
+        if match is None:
             continue
-        around = [Clause(clause.seq, part, 0) for part in _sides(clause.plain, match)]
-        named = [Clause(clause.seq, part, 0) for part in _names(clause.plain, match)]
-        near, later = _beside(clauses, index)
-        last = [part for part in earlier[-_REACH:] if _tells(part.plain)]
-        for told in (around, near, later, named, last):
-            words = _cite_all([clause, *told])
-            for part in told:
-                yield Secret(part.seq, words, part.plain.cited, _feels(part.text))
-            if told:
-                break
+        if clause.is_question and not match.group().startswith("keep"):
+            continue
+        told = _find_told(clauses, earlier, index, match)
+        if not told:
+            continue
+        words = _cite_all(clause, told)
+        for part in told:
+            yield Secret(part.seq, words, part.plain.cited, _feels(part.text))
 
 
-def _cite_all(told: list[Clause]) -> str:
-    """The words of a turn from the first to the last of some clauses; the first is the plea."""
-    plea, *parts = told
-    if any(part.seq != plea.seq for part in parts):
-        told = parts
-    words = [word for part in told for word in part.plain.words]
-    start, end = min(word.start for word in words), max(word.end for word in words)
-    return told[0].plain.source[start:end]
+def _find_told(
+    clauses: list[Clause],
+    earlier: list[Clause],
+    index: int,
+    match: re.Match[str],
+) -> list[Clause]:
+    """What a plea for silence is about.
+
+    It is told in the clause of the plea, before it, after it, named by the plea itself, or told
+    in the caller's turn before.
+    """
+    clause = clauses[index]
+    around = [Clause(clause.seq, part, 0) for part in _sides(clause.plain, match)]
+    near, later = _beside(clauses, index)
+    named = [Clause(clause.seq, part, 0) for part in _names(clause.plain, match)]
+    last = [part for part in earlier[-_REACH:] if _tells(part.plain)]
+    return around or near or later or named or last
 
 
-def _beside(
-    clauses: list[Clause], index: int
-) -> tuple[list[Clause], list[Clause]]:
+def _cite_all(plea: Clause, told: list[Clause]) -> str:
+    """The words of a turn from the first to the last of what is told, with the plea."""
+    is_one_turn = all(part.seq == plea.seq for part in told)
+    cited = [plea, *told] if is_one_turn else told
+    words = [word for part in cited for word in part.plain.words]
+    start = min(word.start for word in words)
+    end = max(word.end for word in words)
+    return cited[0].plain.source[start:end]
+
+
+def _beside(clauses: list[Clause], index: int) -> tuple[list[Clause], list[Clause]]:
     """What a plea for silence may be about: what was said before it, or what follows.
 
     A plea that opens its sentence is about the rest of it.
@@ -392,18 +422,27 @@ def _opens_sentence(clauses: list[Clause], index: int) -> bool:
 
 def _sides(plain: Plain, match: re.Match[str]) -> list[Plain]:
     """What is told in the clause that asks for silence, before the plea or after it."""
-    after = plain.after(match.end())
-    while (listener := _LISTENER.match(after.text)) is not None:
-        after = after.after(listener.end() + 1)
+    after = _after_listener(plain, match)
     if match.group().endswith("say") and after.words:
         return [after.slice(0, 1)]
     return [part for part in (plain.between(0, match.start()), after) if _tells(part)]
 
 
 def _names(plain: Plain, match: re.Match[str]) -> list[Plain]:
-    """What the plea itself names: "not a word about the baby"."""
-    after = plain.after(match.end())
+    """What the plea itself names: "not a word about the baby".
+
+    The rest of its clause is masked with it; a plea without more names nothing.
+    """
+    after = _after_listener(plain, match)
     return [after] if stems(after.text) else []
+
+
+def _after_listener(plain: Plain, match: re.Match[str]) -> Plain:
+    """What follows a plea, without those who must not hear of it."""
+    after = plain.after(match.end())
+    while (listener := _LISTENER.match(after.text)) is not None:
+        after = after.after(listener.end() + 1)
+    return after
 
 
 _FEELING = compile_pattern("<feeling>")

@@ -134,3 +134,43 @@ def test_plain_talk_holds_no_secret(said: str) -> None:
         for fact in _read(f"A: Hello?\nC: {said}").facts
         if fact.visibility == "secret"
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("And not a word to the children about the baby, don't tell them.", "the baby"),
+        ("We separated at Christmas. We've not told people yet.", "we separated"),
+        ("Key's in the milk can, but don't you spread that around.", "the milk can"),
+        ("Rosa is coeliac, so no bread for her.", "coeliac"),
+        ("My network wants a series. Keep the series to yourself.", "wants a series"),
+    ],
+)
+def test_what_is_told_beside_a_plea_or_of_a_body_is_secret(
+    said: str, value: str
+) -> None:
+    reading = _read(f"A: Hello?\nC: {said}\nA: I see.\nC: Bye.")
+    told = [fact for fact in reading.facts if value in fact.words.lower()]
+    assert {fact.visibility for fact in told} == {"secret"}
+
+
+def test_a_secret_is_kept_with_the_plea_for_silence() -> None:
+    reading = _read(
+        "A: Hello?\nC: I bought the boat, but don't tell my wife.\nA: Okay."
+    )
+    (fact,) = reading.facts
+    assert fact.words == "I bought the boat, but don't tell my wife"
+
+
+def test_figures_said_twice_in_a_row_are_a_code() -> None:
+    reading = _read(
+        "A: The last four digits of the card, please?\nC: Six, one, one, eight."
+    )
+    assert [fact.visibility for fact in reading.facts] == ["secret"]
+
+
+def test_an_ask_beside_a_plea_stays_a_request() -> None:
+    reading = _read(
+        "A: Hello?\nC: Can you book me a table for Friday? Don't tell my wife.\nA: Booked."
+    )
+    assert [request.kind for request in reading.requests] == ["booking"]

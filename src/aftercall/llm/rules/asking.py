@@ -68,16 +68,26 @@ def _find_meant(state: RequestState, act: Act) -> int:
         told = [at for at, other in enumerate(state.items) if concerns_person(other)]
         if told:
             return told[-1]
-    if item and (_is_taken_up(item, act) or _continues(state, item, act)):
+    if item and _is_meant(state, item, act):
         return state.current
-    if item and state.asks_day and item.due is None and not act.plainness:
-        return state.current  # "When?" "I work all week, only Saturday …"
     is_same_turn = item is not None and item.asked == act.seq
     known = find_match(state, text, minimum=0.5 if is_same_turn else 0.75)
     if known < 0 or act.kind != "ask":
         return known
     other = state.items[known]
     return known if other.is_fault or other.kind == kind_of(text) else -1
+
+
+def _is_meant(state: RequestState, item: Item, act: Act) -> bool:
+    if _is_taken_up(item, act) or _continues(state, item, act):
+        return True
+    return _answers_when(state, item, act)
+
+
+def _answers_when(state: RequestState, item: Item, act: Act) -> bool:
+    """ "When?" "I work all week, only Saturday …": no pattern takes it for a request."""
+    is_asked = state.asks_day and item.due is None
+    return is_asked and not act.plainness
 
 
 def _is_taken_up(item: Item, act: Act) -> bool:
@@ -222,13 +232,16 @@ def gather_details(state: RequestState, acts: list[Act]) -> RequestState:
         for act in acts
         if act.speaker == "caller" and _tells(act) and id(act) not in dropped
     ]
-    items = [
-        _with_details(state.items, index, said, gone)
+    items = tuple(
+        item if item.delivers_words else _without(item, gone) for item in state.items
+    )
+    detailed = (
+        _with_details(items, index, said)
         if item.status == "open" and not item.delivers_words
         else item
-        for index, item in enumerate(state.items)
-    ]
-    return state._replace(items=tuple(items))
+        for index, item in enumerate(items)
+    )
+    return state._replace(items=tuple(detailed))
 
 
 def find_taken_back(acts: list[Act]) -> list[Act]:
@@ -252,11 +265,14 @@ def _asked_in(item: Item) -> int:
     return item.asked or item.turns[0]
 
 
-def _with_details(
-    items: tuple[Item, ...], index: int, said: list[Act], gone: set[str]
-) -> Item:
-    kept = tuple(detail for detail in items[index].details if detail not in gone)
-    item = items[index]._replace(details=kept)
+def _without(item: Item, gone: set[str]) -> Item:
+    """A request without the details that were taken back."""
+    kept = tuple(detail for detail in item.details if detail not in gone)
+    return item._replace(details=kept)
+
+
+def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:
+    item = items[index]
     first = _asked_in(item)
     others = [
         other

@@ -18,7 +18,7 @@ from aftercall.model.reading import RequestKind
 
 YES = "yes"
 REQUESTED = 0.75  # how likely it must be one; told as a confidence of ACTED_ON
-FOUND_TWICE = 0.5  # … where a pattern and the model of clauses found it
+LIKELY_FOUND = 0.5  # … where the model of clauses is sure of it
 STANDS = 0.0  # … where a pattern is sure of it
 PART = 0.15  # how likely it must be a part of the request before it
 SURE_OF_KIND = 0.42
@@ -122,8 +122,7 @@ def _find_line(talk: RequestTalk, item: Item) -> float:
         return STANDS
     if not is_told and item.confidence >= PLAINLY_ASKED:
         return STANDS
-    is_found_twice = item.plainness > 0 and item.confidence >= PLAINEST
-    return FOUND_TWICE if is_found_twice else REQUESTED
+    return LIKELY_FOUND if item.confidence >= PLAINEST else REQUESTED
 
 
 def _join(whole: Item, part: Item) -> Item:
