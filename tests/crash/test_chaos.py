@@ -169,7 +169,9 @@ def address_of(postgres: Stopped, link: Link) -> str:
 
 
 def name_store(archive: ArchiveSettings) -> dict[str, str]:
-    assert archive.secret_access_key is not None
+    assert archive.endpoint
+    assert archive.access_key_id
+    assert archive.secret_access_key
     return {
         "AFTERCALL_ARCHIVE_URL": archive.url,
         "AWS_ENDPOINT_URL": archive.endpoint,
