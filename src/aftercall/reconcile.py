@@ -163,7 +163,7 @@ class ReconcileStore:
             calls.c.state == "sealed",
             ~exists().where(noted),
         )
-        missing = []
+        missing: list[Any] = []
         with self._database.read() as connection:
             for chunk in chunked(sorted(sids)):
                 missing += connection.execute(query.where(calls.c.sid.in_(chunk)))
