@@ -42,7 +42,9 @@ def settings_of(lab: Lab, **changed: Any) -> Settings:
         name: {"api_key": getattr(lab, name).key, "api_url": lab.address}
         for name in ("vapi", "retell", "elevenlabs")
     }
-    return Settings(**{name: part | changed for name, part in sections.items()})
+    return Settings.model_validate(
+        {name: part | changed for name, part in sections.items()}
+    )
 
 
 async def call_agent(settings: Settings, agent: str) -> ScenarioScore:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from queue import Queue
 from typing import Any
 
 import httpx
@@ -11,7 +12,12 @@ from pydantic import SecretStr
 from aftercall.clock import SystemClock
 from aftercall.hosted.adapters import Retell, Vapi
 from aftercall.hosted.platform import PlatformToolCall
-from aftercall.lab.hosted import EmulatedPlatform, LabHostedCall
+from aftercall.lab.hosted import (
+    LAB_AGENT,
+    LAB_ASSISTANT,
+    EmulatedPlatform,
+    LabHostedCall,
+)
 from aftercall.lab.server import Lab
 from aftercall.lab.telnyx import TelnyxCall
 from loopback_server import lab_box
@@ -109,6 +115,52 @@ def read_vapi_calls(client: Any) -> None:
     whole = client.calls.get("call-0")
     assert (whole.status, whole.ended_reason) == ("ended", "customer-ended-call")
     assert whole.artifact.messages[0].message == "Hello"
+
+
+def test_vapis_client_chats_with_the_labs_assistant(lab: Lab) -> None:
+    vapi = pytest.importorskip("vapi")
+    with httpx.Client() as http:
+        client = vapi.Vapi(token=lab.vapi.key, base_url=lab.address, httpx_client=http)
+        assert client.assistants.get(LAB_ASSISTANT).id == LAB_ASSISTANT
+        first = client.chats.create(assistant_id=LAB_ASSISTANT, input="Please call.")
+        assert first.output[0].tool_calls[0].function.name == "take_request"
+        second = client.chats.create(
+            assistant_id=LAB_ASSISTANT, input="Hello.", previous_chat_id=first.id
+        )
+        assert second.output[0].content == "How can I help?"
+
+
+def test_retells_client_chats_with_the_labs_agent(lab: Lab) -> None:
+    retell = pytest.importorskip("retell")
+    with retell.Retell(api_key=lab.retell.key, base_url=lab.address) as client:
+        chat = client.chat.create(agent_id=LAB_AGENT)
+        assert chat.message_with_tool_calls[0].content == "Hello, this is the lab."
+        said = "Please call. Goodbye."
+        answer = client.chat.create_chat_completion(chat_id=chat.chat_id, content=said)
+        roles = [message.role for message in answer.messages]
+        assert roles == ["agent", "tool_call_invocation"]
+        assert answer.messages[1].type == "end_call"
+        client.chat.end(chat.chat_id)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the client
+def test_elevenlabs_client_converses_with_the_labs_agent_by_text(lab: Lab) -> None:
+    from elevenlabs.client import ElevenLabs
+    from elevenlabs.conversational_ai.conversation import Conversation
+
+    heard: Queue[str] = Queue()
+    with httpx.Client() as http:
+        client = ElevenLabs(
+            api_key=lab.elevenlabs.key, base_url=lab.address, httpx_client=http
+        )
+        conversation = Conversation(
+            client, LAB_AGENT, requires_auth=True, callback_agent_response=heard.put
+        )
+        conversation.start_session()
+        assert heard.get(timeout=30) == "Hello, this is the lab."
+        conversation.send_user_message("Goodbye.")
+        assert heard.get(timeout=30) == "Goodbye."
+        conversation.wait_for_session_end()
 
 
 def test_vapis_types_hold_what_we_answer() -> None:

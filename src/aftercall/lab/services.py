@@ -473,13 +473,13 @@ async def _hold_conversation(
 
     await socket.receive_json()  # conversation_initiation_client_data
     await send("conversation_initiation_metadata", conversation_id=chat)
+    await send("ping", event_id=1, ping_ms=None)
     await send("agent_response", agent_response="Hello, this is the lab.")
     while True:
         message = await socket.receive_json()
         if message.get("type") != "user_message":
             continue
         said, tool = chats.say(chat, message["text"])
-        await send("ping", event_id=len(chats.chats[chat]), ping_ms=None)
         if tool is not None:
             called = {"tool_name": tool["name"], "tool_call_id": uuid4().hex}
             called["parameters"] = json.loads(tool["arguments"])

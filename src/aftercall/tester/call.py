@@ -39,6 +39,13 @@ from aftercall.tester.voice import (
 
 FAREWELL_S = 2.0
 MIN_HABIT_S, MAX_HABIT_S = 1.0, 2.5  # into the agent's turn
+MIN_INTERRUPTION_S, MAX_INTERRUPTION_S = 0.6, 4.0
+INTERRUPTING = (
+    "opening",
+    "answer:",
+    "stage:",
+    "turn:",
+)  # words of the script that cannot wait
 MAX_LAST_WORDS_S = (
     6.0  # an agent that speaks after the goodbye is heard out for so long
 )
@@ -184,6 +191,22 @@ class _HabitDraws:
         self._asides = list(habits.side_speech)
         self._turn_s = -1.0
         self._due: tuple[float, CallerMove] | None = None
+        # draws of its own: a scenario without interruptions keeps its murmurs
+        self._points = random.Random(f"interruptions {seed}")
+        self._interrupted_s = -1.0
+        self._point_s: float | None = None
+
+    def pop_interruption(self, started_s: float, at_s: float) -> bool:
+        """Whether the caller breaks into this turn now; at most once in a turn."""
+        if started_s != self._interrupted_s:
+            self._interrupted_s = started_s
+            wants_to = self._points.random() < self._habits.interruptions
+            point_s = self._points.uniform(MIN_INTERRUPTION_S, MAX_INTERRUPTION_S)
+            self._point_s = started_s + point_s if wants_to else None
+        if self._point_s is None or at_s < self._point_s:
+            return False
+        self._point_s = None
+        return True
 
     def pop_due(self, started_s: float, at_s: float) -> CallerMove | None:
         if started_s != self._turn_s:
@@ -308,7 +331,7 @@ class _CallerSide:
             if at_s >= self._leaving_at_s and (is_quiet or is_heard_out):
                 self.end("caller", self.end_why)
             return
-        if self._speech.is_busy or self._interject(at_s) or self._speak_by_habit(at_s):
+        if self._speech.is_busy or await self._speak_over(at_s):
             return
         if self._next is not None:
             self._speak_when_due(at_s)
@@ -357,6 +380,29 @@ class _CallerSide:
         if move is None:
             return False
         self.audio.events.append(LineEvent(at_s, move.why, move.text))
+        self._perform(move, at_s, overlaps=True)
+        return True
+
+    async def _speak_over(self, at_s: float) -> bool:
+        """Whether the caller has begun to speak without waiting for the agent's end."""
+        if self._interject(at_s) or self._speak_by_habit(at_s):
+            return True
+        return await self._interrupt(at_s)
+
+    async def _interrupt(self, at_s: float) -> bool:
+        """Answers before the agent has finished, if what it said so far calls for an answer."""
+        listener = self._listener
+        if not listener.is_speaking or listener.started_at_s is None:
+            return False
+        if not self._habits.pop_interruption(listener.started_at_s, at_s):
+            return False
+        heard = listener.pop_turn()
+        move = await self._caller.respond(heard)
+        if not heard or not move.why.startswith(INTERRUPTING) or move.kind != "say":
+            self._caller.undo_response()
+            listener.restore_turn(heard, at_s)
+            return False
+        self._next = self._heard = None
         self._perform(move, at_s, overlaps=True)
         return True
 

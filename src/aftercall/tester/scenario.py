@@ -168,7 +168,8 @@ class SpeakingManner(TurnPart):
 class CallerHabits(TurnPart):
     """What a caller does while the agent speaks, drawn from the scenario's seed.
 
-    It is in the sound alone: an agent of text gets the words of the script, and no others.
+    A murmur and words to others are in the sound alone: an agent of text gets the words of the
+    script, and no others. An interruption is the caller's next words of the script, too early.
     """
 
     backchannels: float = Field(
@@ -176,6 +177,13 @@ class CallerHabits(TurnPart):
     )
     side_speech: Texts = Field(
         default=(), description="said to somebody else in the room, each once"
+    )
+    interruptions: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="share of the agent's turns into which the caller breaks at a random point, "
+        "if what was said so far calls for an answer",
     )
 
 

@@ -34,6 +34,7 @@ from unit.tester.calls import (
     kinds,
     scenario_of,
     try_agent,
+    try_practice,
 )
 
 BOOK = scenario_of("""
@@ -279,6 +280,65 @@ success: [{said: pleasure}]
     heard = record.caller_sound[int(at_s * 8000) : int(at_s * 8000) + 2400]
     assert heard.strip(b"\xff"), "it is in the caller's sound"
     assert score(scenario, 1, [record]).bugs == []
+
+
+IMPATIENT = scenario_of("""
+caller_context:
+  opening: I'd like to book an appointment for Monday at eleven, please.
+  verification: {name: Rosa Jimenez, dob: "August 14th, 1992"}
+  habits: {interruptions: 1.0}
+success: [{said: booked}]
+""")
+
+
+@pytest.mark.parametrize("run", [1, 2, 3])
+async def test_a_caller_who_breaks_in_at_random_finds_who_does_not_yield(
+    run: int,
+) -> None:
+    good = await try_practice(IMPATIENT, run=run)
+    bad = await try_practice(IMPATIENT, "does_not_yield", run=run)
+    (record,) = good.records
+    broken_into = [span.text for span in record.caller_spans if span.is_planned_overlap]
+    assert broken_into
+    assert (good.verdict, good.bugs) == ("passed", [])
+    assert ("does_not_yield", "agent") in kinds(bad)
+
+
+async def test_the_seed_decides_where_the_caller_breaks_in() -> None:
+    runs = [await try_practice(IMPATIENT, run=run) for run in (1, 1, 2)]
+    first, again, other = [
+        [span.start_s for span in scored.records[0].caller_spans] for scored in runs
+    ]
+    assert first == again
+    assert first != other
+
+
+async def test_a_caller_does_not_break_in_before_there_is_something_to_answer() -> None:
+    scenario = scenario_of("""
+caller_context:
+  opening: Good day.
+  habits: {interruptions: 1.0}
+success: [{said: pleasure}]
+""")
+    long = "This is a rather long answer that goes on and on until somebody is tired."
+    agent = LineAgent(long, f"A pleasure. {long}")
+    record = await hold(end_of(agent), scenario)
+    late = record.caller_spans[1:]
+    assert not any(span.is_planned_overlap for span in late)
+    assert score(scenario, 1, [record]).bugs == []
+
+
+async def test_a_line_that_breaks_before_the_answer_is_not_the_agents_silence() -> None:
+    class CutAgent(LineAgent):
+        async def respond(self, text: str) -> list[AgentAnswer]:
+            raise LineFailed("the network is gone")
+
+    scenario = scenario_of("""
+turns: [{say: Good day., expect: {said: pleasure}}]
+""")
+    scored = await try_agent(CutAgent(greeting=None), scenario)
+    assert scored.verdict == "inconclusive"
+    assert {who for _, who in kinds(scored)} == {"line"}
 
 
 def test_frames_that_jitter_come_late_in_order_and_none_is_lost() -> None:

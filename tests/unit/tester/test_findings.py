@@ -4,10 +4,13 @@ import random
 
 import pytest
 
-from aftercall.speech.sound import FRAME_BYTES, SILENCE
+from aftercall.speech.kit import find_espeak
+from aftercall.speech.sound import FRAME_BYTES, SAMPLE_RATE_HZ, SILENCE
 from aftercall.tester.line import AgentAnswer
 from aftercall.tester.phrases import ANYTHING_ELSE, find_any
+from aftercall.tester.scenario import SpeakingManner
 from aftercall.tester.score import score
+from aftercall.tester.voice import choose_voice
 from unit.tester.calls import LineAgent, end_of, hold, kinds, scenario_of, try_agent
 
 BOOK = scenario_of("""
@@ -328,6 +331,35 @@ async def test_garbage_choppy_and_clipped_sound_is_found() -> None:
             if finding.category == "sound"
         }
         assert found == ({kind} if kind else set())
+
+
+STARTS = (
+    "Thank you for calling. How can I help you today?",
+    "May I have your full name, please?",
+    "What is your date of birth?",
+    "Four slots are left on Tuesday.",
+    "You are booked for Tuesday at ten.",
+    "Goodbye.",
+)
+
+
+@pytest.mark.skipif(find_espeak() is None, reason="needs espeak-ng")
+@pytest.mark.parametrize(("cut_s", "expected"), [(0.0, set()), (0.15, {"cut_onset"})])
+async def test_words_whose_start_is_missing_are_found_in_the_sound(
+    cut_s: float, expected: set[str]
+) -> None:
+    record = await hold(end_of(LineAgent(NAME, DONE, BYE)), BOOK)
+    voice = choose_voice("espeak").adapt(SpeakingManner(), "en")
+    missing = round(cut_s * SAMPLE_RATE_HZ)
+    said = [voice.speak(text).sound[missing:] for text in STARTS]
+    sound = b"".join(SILENCE * 60 + part for part in said)
+    heard = type(record)(**{**vars(record), "agent_sound": sound})
+    found = {
+        finding.kind
+        for finding in score(BOOK, 1, [heard]).findings
+        if finding.category == "sound"
+    }
+    assert found == expected
 
 
 REFILL = scenario_of("""

@@ -153,7 +153,7 @@ class PipelineAnswer:
 
 def _append(said: str, frame: TextFrame) -> str:
     if frame.includes_inter_frame_spaces:
-        return said + frame.text
+        return f"{said}{frame.text}"
     return f"{said} {frame.text.strip()}"
 
 

@@ -11,7 +11,13 @@ from itertools import pairwise
 from statistics import quantiles
 
 from aftercall.english.language import LANGUAGES, detect_language
-from aftercall.speech.sound import FRAME_BYTES, FRAME_S, measure_loudness
+from aftercall.speech.sound import (
+    FRAME_BYTES,
+    FRAME_S,
+    LOUDNESS,
+    SAMPLE_RATE_HZ,
+    measure_loudness,
+)
 from aftercall.tester.claims import HOLLOW
 from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.phrases import sentences_of, word_set, words_of
@@ -134,6 +140,13 @@ MAX_GAPS_PER_S = 4.0
 MIN_SIGNAL_TO_NOISE_DB = 12.0
 NOISE_CROSSINGS = 0.35  # sign changes per sample: speech has fewer, noise about half
 NOISE_SHARE = 0.7
+PAUSE_FRAMES = 15  # before a first word
+MAX_QUIET_LEVEL = 30
+MIN_SOUND_LEVEL = MAX_QUIET_LEVEL  # of a sample: a louder frame has one
+ONSET_S = 0.04
+MAX_STEP = 0.7  # the first sample against the level of the first sounds
+MIN_CUT_ONSETS = 2
+MAX_CUT_SHARE = 0.4
 SAMPLED_FRAMES = 4  # every fourth frame tells as much as all
 
 
@@ -155,6 +168,7 @@ def _sound(view: CallView) -> Iterator[Finding]:
         _gaps(levels),
         _noise(levels),
         _garbage(frames, levels),
+        _cut_onsets(sound, levels),
     )
     for kind, text in (fault for fault in faults if fault is not None):
         yield view.finding(kind, text, who=who)
@@ -204,6 +218,38 @@ def _garbage(frames: list[bytes], levels: list[float]) -> tuple[str, str] | None
     if noise < NOISE_SHARE * len(loud):
         return None
     return "garbled", "the sound is noise, not speech; is its format the line's?"
+
+
+def _cut_onsets(sound: bytes, levels: list[float]) -> tuple[str, str] | None:
+    """First words that start in the middle of a wave: what came before it is missing.
+
+    A mouth or a voice starts from nothing, within a few samples. One start in fifty does not,
+    so several must show it.
+    """
+    steps = list(_measure_steps(sound, levels))
+    cut = sum(step > MAX_STEP for step in steps)
+    if cut < MIN_CUT_ONSETS or cut < MAX_CUT_SHARE * len(steps):
+        return None
+    text = f"the start of the words is missing: {cut} of {len(steps)} starts are cut"
+    return "cut_onset", text
+
+
+def _measure_steps(sound: bytes, levels: list[float]) -> Iterator[float]:
+    """For each start after a pause, how high its first sample is against what follows."""
+    length = round(ONSET_S * SAMPLE_RATE_HZ)
+    quiet_frames = 0
+    for number, level in enumerate(levels):
+        if level <= MAX_QUIET_LEVEL:
+            quiet_frames += 1
+            continue
+        if quiet_frames >= PAUSE_FRAMES:
+            begin = (number - 1) * FRAME_BYTES  # the start may be in the frame before
+            while LOUDNESS[sound[begin]] <= MIN_SOUND_LEVEL:
+                begin += 1
+            onset_level = measure_loudness(sound[begin : begin + length])
+            if onset_level > MIN_SPEECH_LEVEL:
+                yield LOUDNESS[sound[begin]] / onset_level
+        quiet_frames = 0
 
 
 def _crossings(frame: bytes) -> float:
