@@ -64,7 +64,7 @@ KINDS: dict[str, tuple[str, Severity, Who]] = {
     "choppy": ("sound", "major", "agent"),
     "noisy": ("sound", "major", "agent"),
     "garbled": ("sound", "major", "agent"),
-    "cut_onset": ("sound", "major", "agent"),
+    "cut_onset": ("sound", "minor", "agent"),
     "outcome_answered": ("line", "major", "agent"),
     "outcome_busy": ("line", "major", "unknown"),
     "outcome_no_answer": ("line", "major", "unknown"),
