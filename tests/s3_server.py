@@ -1,5 +1,6 @@
 """An S3 service on this machine: moto's server, which refuses conditional writes as Amazon does."""
 
+import itertools
 import re
 
 import httpx2
@@ -15,6 +16,10 @@ OPERATOR = (
 )
 
 
+_numbers = itertools.count(1)
+"""All servers of a process share their objects."""
+
+
 class S3Server:
     """Its objects outlive a stop."""
 
@@ -23,7 +28,6 @@ class S3Server:
         self._server.start()
         host, self._port = self._server.get_host_and_port()
         self.address = f"http://{host}:{self._port}"
-        self._buckets = 0
 
     def stop(self) -> None:
         self._server.stop()
@@ -34,8 +38,7 @@ class S3Server:
 
     def make_bucket(self, *, is_locked: bool = False) -> ArchiveSettings:
         """The settings of a new, empty bucket. One with object lock has versions, too."""
-        self._buckets += 1
-        name = f"bucket-{self._buckets}"
+        name = f"bucket-{next(_numbers)}"
         lock = {"x-amz-bucket-object-lock-enabled": "true"} if is_locked else {}
         self.send("PUT", name, headers=lock)
         return ArchiveSettings(

@@ -118,7 +118,8 @@ class VirtualClock:
         until_s = self._elapsed_s + seconds
         await _settle()
         while self._sleepers and self._sleepers[0][0] <= until_s:
-            self._elapsed_s, _, woken = heapq.heappop(self._sleepers)
+            due_s, _, woken = heapq.heappop(self._sleepers)
+            self._elapsed_s = max(self._elapsed_s, due_s)  # `move` may have passed it
             if not woken.done():
                 woken.set_result(None)
             await _settle()

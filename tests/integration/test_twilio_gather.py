@@ -321,4 +321,4 @@ def test_a_call_too_many_hears_that_all_lines_are_busy_and_the_first_goes_on(
         assert first.say("That's all, bye.").endswith("Goodbye!")
         first.post(f"{PUBLIC}/twilio/status", CallStatus="completed")
         again = Twilio(client, sid=OTHER_SID)
-        assert again.say().startswith("Welcome back")
+        assert again.say() != BUSY

@@ -32,3 +32,15 @@ async def test_a_cancelled_sleeper_disturbs_nobody() -> None:
     task.cancel()
     await clock.advance(10)
     assert clock.monotonic() == 10
+
+
+async def test_time_never_goes_back_for_a_sleeper_that_a_move_has_passed() -> None:
+    clock = VirtualClock()
+    sleeper = asyncio.create_task(clock.sleep(2))
+    await clock.advance(1)
+    clock.move(60)
+    seen_s = clock.monotonic()
+    woken_s: list[float] = []
+    sleeper.add_done_callback(lambda _: woken_s.append(clock.monotonic()))
+    await clock.advance(1)
+    assert woken_s == [seen_s]
