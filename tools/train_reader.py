@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,6 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
 from aftercall.english.clauses import Clause
-from aftercall.english.masking import ValueMask
-from aftercall.english.secrets import find_secrets
 from aftercall.english.words import clear_caches, stems
 from aftercall.llm.rules import clause_model
 from aftercall.llm.rules.clause_model import (
@@ -48,7 +46,6 @@ from aftercall.llm.rules.judgement import (
 )
 from aftercall.llm.rules.reader import read_requests
 from aftercall.llm.rules.state import Item
-from aftercall.model.turns import Turn
 
 WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
 STRENGTH = 0.3  # the inverse of regularisation
@@ -67,7 +64,6 @@ NO = "no"
 NO_FACT, FACT = "-", "F"
 _MARK = re.compile(r"\[(/|(?:R|D|X|W|Y|NO|O|P|Q|S|F)\d*(?: [^\]]*)?)\]")
 _HEAD = re.compile(r"#\s*\d{4}-\d\d-\d\d")
-_ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 Place = tuple[int, int]
 Span = tuple[str, int, int]
 
@@ -95,10 +91,10 @@ def read_marked(path: Path) -> Iterator[Lesson]:
             line.strip() for line in lines[start + 1 : end] if line[:2] in ("A:", "C:")
         ]
         unmarked = [unmark(line[2:].strip()) for line in said]
-        talk = to_talk(
-            (seq, "agent" if line[0] == "A" else "caller", text)
+        talk = [
+            to_talk(seq, "agent" if line[0] == "A" else "caller", text)
             for seq, (line, (text, _)) in enumerate(zip(said, unmarked, strict=True), 1)
-        )
+        ]
         labels, facts = {}, {}
         for at, (_, spans) in enumerate(unmarked):
             for index, label in enumerate(label_clauses(talk[at], spans)):
@@ -118,17 +114,8 @@ def _find_fact(clause: Clause, spans: list[Span]) -> str:
     return NO_FACT
 
 
-def to_talk(said: Iterable[tuple[int, Any, str]]) -> list[TalkTurn]:
-    """The turns as the reader meets them: without the values of secrets."""
-    turns = [
-        Turn(seq=seq, speaker=speaker, text=text, at=_ANY_TIME)
-        for seq, speaker, text in said
-    ]
-    mask = ValueMask(secret.value for secret in find_secrets(turns))
-    return [
-        TalkTurn.from_text(turn.speaker, turn.seq, mask.apply(turn.text))
-        for turn in turns
-    ]
+def to_talk(seq: int, speaker: Any, text: str) -> TalkTurn:
+    return TalkTurn.from_text(speaker, seq, text)
 
 
 def unmark(line: str) -> tuple[str, list[Span]]:
@@ -167,7 +154,7 @@ def label_clauses(turn: TalkTurn, spans: list[Span]) -> list[str]:
 def read_labelled(path: Path) -> Lesson:
     document = json.loads(path.read_text("utf-8"))
     turns, gold = document["call"]["turns"], document["gold"]
-    talk = to_talk((turn["seq"], turn["speaker"], turn["text"]) for turn in turns)
+    talk = [to_talk(turn["seq"], turn["speaker"], turn["text"]) for turn in turns]
     at_seq = {turn["seq"]: at for at, turn in enumerate(turns)}
     facts = _place_facts(talk, at_seq, gold["facts"])
     lesson = Lesson(
@@ -392,7 +379,7 @@ def read_wanted(path: Path) -> Iterator[tuple[datetime, list[TalkTurn], list[Wan
         turns = document["call"]["turns"]
         yield (
             started,
-            to_talk((turn["seq"], turn["speaker"], turn["text"]) for turn in turns),
+            [to_talk(turn["seq"], turn["speaker"], turn["text"]) for turn in turns],
             [
                 Wanted(item["kind"], item.get("due"), set(item["turns"]), item["words"])
                 for item in gold
@@ -400,16 +387,16 @@ def read_wanted(path: Path) -> Iterator[tuple[datetime, list[TalkTurn], list[Wan
         )
         return
     for started, lines in _cut_marked(path):
-        told: list[tuple[int, str, str]] = []
+        talk: list[TalkTurn] = []
         wanted: dict[str, Wanted] = {}
         offers: dict[str, str] = {}
         for seq, line in enumerate(lines, 1):
             text, spans = unmark(line[2:].strip())
             speaker = "agent" if line[0] == "A" else "caller"
-            told.append((seq, speaker, text))
+            talk.append(to_talk(seq, speaker, text))
             for mark, start, end in spans:
                 _take_mark(wanted, offers, seq, mark, text[start:end])
-        yield started, to_talk(told), list(wanted.values())
+        yield started, talk, list(wanted.values())
 
 
 def _cut_marked(path: Path) -> Iterator[tuple[datetime, list[str]]]:

@@ -39,8 +39,7 @@ _HOUR_BEFORE = re.compile(
     r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between) $"
 )
 _FIGURE = re.compile(r"\d+(?:[-.:/]\d+)*")
-_ONE = "one"  # stays a word where it stands alone: "six, one, one, eight"
-_BETWEEN = vocabulary("then and sorry no wait dash star hash left right one")
+_BETWEEN = vocabulary("then and sorry no wait dash star hash left right")
 _ASKED = re.compile(
     r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I
 )
@@ -56,9 +55,8 @@ _KEY = re.compile(
 )
 
 _HIDDEN_KEY = re.compile(
-    r"\b(?:spare |front door |back door |house )?keys?(?: (?:of|to|for) (?:the )?\w+)?"
-    r"(?:[’']s| is| are)?(?: always)?(?: kept| hidden| hanging| left)?"
-    r" (?P<where>(?:under|underneath|beneath|behind|above|inside|on top of)"
+    r"\b(?:spare |front door |back door |house )?keys?(?:[’']s| is| are)?"
+    r"(?: kept| hidden| hanging)? (?P<where>(?:under|underneath|beneath|behind|above)"
     r" [^.,;?!]{3,40})",
     re.I,
 )
@@ -67,7 +65,7 @@ _DIAGNOSED = _PATTERNS["diagnosed"]
 _ACRONYM = re.compile(r"(?<!\w)(?:MS|ALS|IBS|CFS|MND|CKD|POTS|TB|ADHD|HIV|PTSD)(?!\w)")
 _OF_SOMEONE = _PATTERNS["of_someone"]
 _NO_ILLNESS = compile_pattern(
-    r"(?:allerg\S+|hearing aids?|if i|diagnosis|prognosis|hypnosis|osmosis)"
+    r"(?:allerg\S+|if i|diagnosis|prognosis|hypnosis|osmosis)"
 )
 _MEDICINE = _PATTERNS["medicine"]
 _ORDERED = re.compile(
@@ -77,15 +75,15 @@ _ORDERED = re.compile(
 _CONFIDES = _PATTERNS["confides"]
 _ASKS_OF_OTHER = _PATTERNS["asks_of_other"]
 _LISTENER = _PATTERNS["listener"]
-_PERSONAL = compile_pattern(
-    r"(?:i|me|we|my|our|he|she|they|it is|there is|\S+ is \S+|the \S+ has)"
-)
+_PERSONAL = compile_pattern(r"(?:i|we|my|our|he|she|they|it is|there is|\S+ is \S+ing)")
 _VAGUE_NOUNS = vocabulary("code number pin digits")
-_MIN_TOLD_WORDS = 3
+_MIN_TOLD_WORDS = 2
 _MAX_COMPARED = 20  # secrets of one turn
 _REACH = 3  # clauses that a plea for silence reaches back over
+_MIN_TELLING_CHARS = 6
 _NEAR = 45  # characters after figures in which a noun may say what they are
 _MIN_FIGURES = 3
+_LONG_FIGURES = 6  # figures that are read out in groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +104,6 @@ class Secret:
 
 
 def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
-    """The secrets of the caller's turns, in order.
-
-    An agent's turn counts as the question that the next words of the caller answer. What the
-    caller said in the turn before may be what a plea for silence is about.
-    """
     secrets: list[Secret] = []
     question = ""
     earlier: list[Clause] = []
@@ -134,22 +127,12 @@ def _drop_repeated(secrets: Iterable[Secret]) -> list[Secret]:
     kept: dict[int, list[Secret]] = {}
     for secret in secrets:
         known = kept.setdefault(secret.seq, [])
-        if not any(_is_within(secret, other) for other in known[-_MAX_COMPARED:]):
+        if not any(secret.words in other.words for other in known[-_MAX_COMPARED:]):
             known.append(secret)
     return [secret for known in kept.values() for secret in known]
 
 
-def _is_within(secret: Secret, other: Secret) -> bool:
-    """Whether another secret says and masks all of it.
-
-    Two clauses of one sentence have the same words; each is masked.
-    """
-    return secret.words in other.words and secret.value in other.value
-
-
 def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
-    """One for each text; several values of one sentence are one fact."""
-    told = {secret.text: secret for secret in secrets}
     return [
         FactDraft(
             category=secret.category,
@@ -161,7 +144,7 @@ def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
             turns=(secret.seq,),
             words=secret.words,
         )
-        for secret in told.values()
+        for secret in secrets
     ]
 
 
@@ -181,8 +164,7 @@ def _is_figure(word: Word) -> bool:
 
 
 def _figures(words: Iterable[Word]) -> str:
-    said = ("1" if word.norm == _ONE else word.norm for word in words)
-    return "".join(char for text in said for char in text if char.isdigit())
+    return "".join(char for word in words for char in word.norm if char.isdigit())
 
 
 def _runs(plain: Plain) -> Iterator[list[Word]]:
@@ -204,10 +186,6 @@ def _runs(plain: Plain) -> Iterator[list[Word]]:
 
 
 def _find_keys(seq: int, text: str) -> Iterator[Secret]:
-    """Keys of programs as they are written, and where a key of a house lies.
-
-    A key that is only spoken of ("I lost my keys") tells no place.
-    """
     for match in _KEY.finditer(text):
         yield Secret(seq, match.group(), match.group(), "technical", "A key")
     for hidden in _HIDDEN_KEY.finditer(text):
@@ -327,18 +305,17 @@ def _password_after(rest: Plain) -> str:
 
 
 def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret]:
-    """An illness that somebody has, told anywhere in a turn that is about a person.
-
-    A medicine tells an illness, unless it is ordered or collected in the call.
-    """
-    is_of_someone = any(_OF_SOMEONE.search(clause.text) for clause in clauses)
     for clause in clauses:
         text = clause.text
         acronym = _ACRONYM.search(clause.plain.cited)
         match = _DIAGNOSED.search(text) or _ILLNESS.search(text)
         if not match and not is_order:
             match = _MEDICINE.search(text)
-        if clause.is_question or _NO_ILLNESS.search(text) or not is_of_someone:
+        if (
+            clause.is_question
+            or _NO_ILLNESS.search(text)
+            or not _OF_SOMEONE.search(text)
+        ):
             continue
         if match:
             value = clause.plain.between(match.start("value"), match.end("value")).cited
@@ -348,67 +325,35 @@ def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret
 
 
 def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[Secret]:
-    """ "…, don't tell anyone": what is told beside the plea is masked, and kept with the plea."""
+    """ "…, don't tell anyone": the words before it, or the clauses before, or what follows."""
     for index, clause in enumerate(clauses):
         match = _CONFIDES.search(clause.text)
-        if match is None:
+        if not match or clause.is_question:
             continue
-        if clause.is_question and not match.group().startswith("keep"):
-            continue
-        told = _find_told(clauses, earlier, index, match)
-        if not told:
-            continue
-        words = _cite_all(clause, told)
-        for part in told:
-            yield Secret(part.seq, words, part.plain.cited, _feels(part.text))
+        around = [Clause(clause.seq, part, 0) for part in _sides(clause.plain, match)]
+        for told in (around, *_beside(clauses, earlier, index)):
+            for part in told:
+                words = part.plain.cited
+                yield Secret(part.seq, words, words, _feels(part.text))
+            if told:
+                break
 
 
-def _find_told(
-    clauses: list[Clause],
-    earlier: list[Clause],
-    index: int,
-    match: re.Match[str],
-) -> list[Clause]:
-    """What a plea for silence is about.
-
-    It is told in the clause of the plea, before it, after it, named by the plea itself, or told
-    in the caller's turn before.
-    """
-    clause = clauses[index]
-    around = [Clause(clause.seq, part, 0) for part in _sides(clause.plain, match)]
-    near, later = _beside(clauses, index)
-    named = [Clause(clause.seq, part, 0) for part in _names(clause.plain, match)]
-    last = [part for part in earlier[-_REACH:] if _tells(part.plain)]
-    return around or near or later or named or last
-
-
-def _cite_all(plea: Clause, told: list[Clause]) -> str:
-    """The words of a turn from the first to the last of what is told, with the plea."""
-    is_one_turn = all(part.seq == plea.seq for part in told)
-    cited = [plea, *told] if is_one_turn else told
-    words = [word for part in cited for word in part.plain.words]
-    start = min(word.start for word in words)
-    end = max(word.end for word in words)
-    return cited[0].plain.source[start:end]
-
-
-def _beside(clauses: list[Clause], index: int) -> tuple[list[Clause], list[Clause]]:
+def _beside(
+    clauses: list[Clause], earlier: list[Clause], index: int
+) -> tuple[list[Clause], list[Clause]]:
     """What a plea for silence may be about: what was said before it, or what follows.
 
     A plea that opens its sentence is about the rest of it.
     """
-    plea = clauses[index]
-    before = clauses[max(0, index - _REACH) : index]
-    after = [part for part in clauses[index + 1 :] if not is_confided(part.text)][:1]
-    near = [
-        part
-        for part in before
-        if _tells(part.plain, is_near=part.sentence == plea.sentence)
-    ]
-    later = [part for part in after if _tells(part.plain)]
+    before, after = (
+        clauses[max(0, index - _REACH) : index],
+        clauses[index + 1 : index + 2],
+    )
+    near = [part for part in before or earlier[-_REACH:] if _tells(part.plain)]
     if _opens_sentence(clauses, index):
-        return [part for part in after if _tells(part.plain, is_near=True)], near
-    return near, later
+        return after, near
+    return near, [part for part in after if _tells(part.plain)]
 
 
 def _opens_sentence(clauses: list[Clause], index: int) -> bool:
@@ -422,27 +367,12 @@ def _opens_sentence(clauses: list[Clause], index: int) -> bool:
 
 def _sides(plain: Plain, match: re.Match[str]) -> list[Plain]:
     """What is told in the clause that asks for silence, before the plea or after it."""
-    after = _after_listener(plain, match)
-    if match.group().endswith("say") and after.words:
-        return [after.slice(0, 1)]
-    return [part for part in (plain.between(0, match.start()), after) if _tells(part)]
-
-
-def _names(plain: Plain, match: re.Match[str]) -> list[Plain]:
-    """What the plea itself names: "not a word about the baby".
-
-    The rest of its clause is masked with it; a plea without more names nothing.
-    """
-    after = _after_listener(plain, match)
-    return [after] if stems(after.text) else []
-
-
-def _after_listener(plain: Plain, match: re.Match[str]) -> Plain:
-    """What follows a plea, without those who must not hear of it."""
     after = plain.after(match.end())
     while (listener := _LISTENER.match(after.text)) is not None:
         after = after.after(listener.end() + 1)
-    return after
+    if match.group().endswith("say") and after.words:
+        return [after.slice(0, 1)]
+    return [part for part in (plain.between(0, match.start()), after) if _tells(part)]
 
 
 _FEELING = compile_pattern("<feeling>")
@@ -452,15 +382,12 @@ def _feels(text: str) -> Category:
     return "emotional" if _FEELING.search(text) else "person"
 
 
-def _tells(part: Plain, *, is_near: bool = False) -> bool:
-    """Whether words tell something of the caller that could be kept quiet.
-
-    Near the plea, in its sentence, they need not be about a person.
-    """
+def _tells(part: Plain) -> bool:
+    """Whether words tell something of the caller that could be kept quiet."""
     is_empty = len(part.words) < _MIN_TOLD_WORDS or not stems(part.text)
-    if is_empty or _CONFIDES.search(part.text) or _ASKS_OF_OTHER.search(part.text):
+    if is_empty or _CONFIDES.search(part.text):
         return False
-    return is_near or bool(_PERSONAL.search(part.text))
+    return bool(_PERSONAL.search(part.text)) and not _ASKS_OF_OTHER.search(part.text)
 
 
 def is_confided(text: str) -> bool:

@@ -311,29 +311,3 @@ def test_two_people_on_one_phone_have_no_name(said: str) -> None:
 )
 def test_a_part_and_then_the_whole_is_the_callers_name(said: str) -> None:
     assert _read(f"A: Hi. | C: {said} | A: Hello.").profile.name == "Leonard Quayle"
-
-
-def test_a_caller_sent_for_a_grown_up_asks_for_nothing_and_has_no_name() -> None:
-    reading = _read(
-        "A: Pizza house. | C: Hi, this is Seymour. Please order a thousand pizzas. "
-        "| A: Is there a grown-up with you? | C: No."
-    )
-    assert reading.requests == ()
-    assert reading.profile.name is None
-
-
-def test_no_need_and_cancel_that_call_off_one_request() -> None:
-    reading = _read(
-        "A: Hi. | C: Please raise my card limit to two thousand. So no need now. Cancel that. "
-        "| A: It stays as it is."
-    )
-    assert reading.requests == ()
-    assert len(reading.withdrawn) == 1
-
-
-def test_a_detail_taken_back_at_once_is_not_kept() -> None:
-    (request,) = _read(
-        "A: Hi. | C: Please book a flight to Rome. | A: When do you come back? "
-        "| C: On June seven. No, June eight. | A: Okay."
-    ).requests
-    assert "seven" not in request.details

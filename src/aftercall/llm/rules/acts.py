@@ -58,8 +58,6 @@ class Act:
     """The clause is an answer and nothing else."""
     belongs: float = 0.0
     """How likely the clause says something of a request."""
-    plainness: float = 0.0
-    """How sure a pattern is that it asks; nothing where only the model of clauses found it."""
 
     @property
     def seq(self) -> int:
@@ -114,9 +112,7 @@ def read_acts(talk: list[TalkTurn]) -> list[Act]:
 
 def _judge(act: Act, labels: Labels) -> Act:
     """The act as the model sees it, where it is sure; what only a pattern sees is unsure."""
-    belongs = sum(labels[label] for label in _BELONGS)
-    plainness = act.confidence if act.kind == "ask" else 0.0
-    act = replace(act, belongs=belongs, plainness=plainness)
+    act = replace(act, belongs=sum(labels[label] for label in _BELONGS))
     if act.kind == "ask" and act.confidence >= _PLAINEST:
         return act
     sure = [label for label, least in _SURE.items() if labels[label] >= least]
@@ -129,8 +125,6 @@ def _follow(act: Act, label: str, labels: Labels) -> Act | None:
     """What the model is sure of, unless a pattern says the same or more of the clause."""
     if label == "R" and _DAY_ONLY.fullmatch(act.clause.text):
         return act  # "And on Friday, remind me": the next clause asks
-    if label == "R" and not act.plainness and _NICKNAME.search(act.clause.text):
-        return act
     if label == "R":
         return _as_ask(act, labels["R"])
     if label == "W" and act.kind not in ("withdraw", "dont"):

@@ -68,7 +68,7 @@ def _find_meant(state: RequestState, act: Act) -> int:
         told = [at for at, other in enumerate(state.items) if concerns_person(other)]
         if told:
             return told[-1]
-    if item and _is_meant(state, item, act):
+    if item and (_is_taken_up(item, act) or _continues(state, item, act)):
         return state.current
     is_same_turn = item is not None and item.asked == act.seq
     known = find_match(state, text, minimum=0.5 if is_same_turn else 0.75)
@@ -76,18 +76,6 @@ def _find_meant(state: RequestState, act: Act) -> int:
         return known
     other = state.items[known]
     return known if other.is_fault or other.kind == kind_of(text) else -1
-
-
-def _is_meant(state: RequestState, item: Item, act: Act) -> bool:
-    if _is_taken_up(item, act) or _continues(state, item, act):
-        return True
-    return _answers_when(state, item, act)
-
-
-def _answers_when(state: RequestState, item: Item, act: Act) -> bool:
-    """ "When?" "I work all week, only Saturday …": no pattern takes it for a request."""
-    is_asked = state.asks_day and item.due is None
-    return is_asked and not act.plainness
 
 
 def _is_taken_up(item: Item, act: Act) -> bool:
@@ -114,7 +102,6 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
         turns=(act.seq,),
         kind=kind_of(title.lower(), is_fault=act.kind == "fault"),
         confidence=min(act.confidence, UNKNOWN if is_vague else 1),
-        plainness=0.0 if is_vague else act.plainness,
         topic=stems(title),
         person=find_person(matter),
         details=context,
@@ -165,7 +152,6 @@ def restate(state: RequestState, act: Act) -> RequestState:
         asked=act.seq,
         due=days[-1] if days and not item.is_settled else item.due,
         confidence=max(item.confidence, act.confidence),
-        plainness=max(item.plainness, act.plainness),
     )
     if stems(said) - item.about:
         updated = with_detail(updated, said)
@@ -224,35 +210,24 @@ _CIVIL = re.compile(
 
 def gather_details(state: RequestState, acts: list[Act]) -> RequestState:
     """The state with the clauses that tell more of each open request."""
-    taken_back = find_taken_back(acts)
-    dropped = {id(act) for act in taken_back}
-    gone = {act.matter.said for act in taken_back}
-    said = [
+    told = [
         act
-        for act in acts
-        if act.speaker == "caller" and _tells(act) and id(act) not in dropped
+        for act, after in itertools.zip_longest(acts, acts[1:])
+        if not _is_taken_back(act, after)
     ]
-    items = tuple(
-        item if item.delivers_words else _without(item, gone) for item in state.items
-    )
-    detailed = (
-        _with_details(items, index, said)
+    said = [act for act in told if act.speaker == "caller" and _tells(act)]
+    items = [
+        _with_details(state.items, index, said)
         if item.status == "open" and not item.delivers_words
         else item
-        for index, item in enumerate(items)
-    )
-    return state._replace(items=tuple(detailed))
+        for index, item in enumerate(state.items)
+    ]
+    return state._replace(items=tuple(items))
 
 
-def find_taken_back(acts: list[Act]) -> list[Act]:
-    """The clauses that the caller's next words take back."""
-    pairs = itertools.pairwise(acts)
-    return [act for act, after in pairs if _is_taken_back(act, after)]
-
-
-def _is_taken_back(act: Act, after: Act) -> bool:
+def _is_taken_back(act: Act, after: Act | None) -> bool:
     """ "Navy. No, black.": whether the next words of the turn take a clause back."""
-    if act.speaker == "agent" or after.seq != act.seq:
+    if after is None or after.seq != act.seq:
         return False
     return after.answer == "no" or bool(_TAKES_BACK.match(after.clause.text))
 
@@ -263,12 +238,6 @@ def _tells(act: Act) -> bool:
 
 def _asked_in(item: Item) -> int:
     return item.asked or item.turns[0]
-
-
-def _without(item: Item, gone: set[str]) -> Item:
-    """A request without the details that were taken back."""
-    kept = tuple(detail for detail in item.details if detail not in gone)
-    return item._replace(details=kept)
 
 
 def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:

@@ -28,11 +28,7 @@ def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
     if item:
         taken = touch(item, state.proposed_seq, act.seq)._replace(due=day)
         return state if item.delivers_words else put(state, state.current, taken)
-    told = [
-        (seq, plain)
-        for seq, plain in state.told
-        if seq >= act.seq - REACH and not _CUES["presents"].match(plain.text)
-    ]
+    told = [(seq, plain) for seq, plain in state.told if seq >= act.seq - REACH]
     if not told or any(other.due == day for other in state.items):
         return state
     first_seq, first = _main_matter(told)

@@ -15,7 +15,6 @@ from aftercall.english.text import MASK, Plain, normalise
 from aftercall.english.words import compile_pattern, load_patterns, stems
 from aftercall.llm.reader import as_sentence
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.asking import find_taken_back
 from aftercall.llm.rules.clause_model import (
     TalkTurn,
     list_fact_features,
@@ -72,10 +71,9 @@ def _rows() -> tuple[_Row, ...]:
 
 
 def find_facts(
-    talk: Sequence[TalkTurn], acts: list[Act], refused: frozenset[str]
+    talk: Sequence[TalkTurn], acts: Iterable[Act], refused: frozenset[str]
 ) -> list[FactDraft]:
-    """From the caller's clauses; nothing asked, supposed, hearsay, refused or taken back."""
-    taken_back = {id(act) for act in find_taken_back(acts)}
+    """From the caller's clauses; nothing that is asked, supposed, hearsay or refused."""
     places = [
         (at, index)
         for at, turn in enumerate(talk)
@@ -83,7 +81,7 @@ def find_facts(
     ]
     told: list[tuple[_Kind, list[Act]]] = []
     for (at, index), act in zip(places, acts, strict=True):
-        if id(act) in taken_back or not _may_tell(act, refused):
+        if not _may_tell(act, refused):
             continue
         kind = _find_kind(act) or _guess_kind(talk, at, index)
         if kind and told and _goes_on(told[-1][1][-1], act):

@@ -18,12 +18,9 @@ from aftercall.model.reading import RequestKind
 
 YES = "yes"
 REQUESTED = 0.75  # how likely it must be one; told as a confidence of ACTED_ON
-LIKELY_FOUND = 0.5  # … where the model of clauses is sure of it
-STANDS = 0.0  # … where a pattern is sure of it
 PART = 0.15  # how likely it must be a part of the request before it
 SURE_OF_KIND = 0.42
 SURE_OF_OTHER = 0.6  # where the words of the title tell a kind
-DAY_REACH = 4  # turns from a request to a day that may be its own
 PLAINEST = 0.9  # how sure a pattern must be to need no model …
 PLAINLY_ASKED = 0.85  # … and where the model knows too little
 MAX_FEATURED_WORDS = 40
@@ -58,26 +55,7 @@ def judge(talk: RequestTalk) -> RequestState:
         if whole >= 0 and _is_part(talk, items, whole, index):
             items[whole] = _join(items[whole], item)
             items[index] = item._replace(status="part")
-    return talk.state._replace(items=tuple(_pass_days_on(items)))
-
-
-def _pass_days_on(items: list[Item]) -> list[Item]:
-    """A day said with what is no request of its own is that of the request before it."""
-    passed = list(items)
-    for index, item in enumerate(items):
-        is_stray = item.status == "open" and item.confidence < ACTED_ON
-        if not is_stray or item.due is None:
-            continue
-        near = [at for at in range(index) if _awaits_day(passed[at], item)]
-        if near:
-            passed[near[-1]] = passed[near[-1]]._replace(due=item.due)
-    return passed
-
-
-def _awaits_day(item: Item, stray: Item) -> bool:
-    is_asked = item.status == "open" and item.confidence >= ACTED_ON
-    is_near = stray.turns[0] - item.turns[-1] <= DAY_REACH
-    return is_asked and is_near and item.due is None and not item.delivers_words
+    return talk.state._replace(items=tuple(items))
 
 
 def _is_part(talk: RequestTalk, items: list[Item], whole: int, index: int) -> bool:
@@ -103,26 +81,14 @@ def _choose_kind(item: Item, kinds: Labels) -> RequestKind:
 
 
 def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
-    """The model's odds as a confidence: at the line of what found the request it is ACTED_ON."""
-    line = _find_line(talk, item)
-    if sure < line:
-        return sure * ACTED_ON / line
-    return ACTED_ON + (sure - line) * (1 - ACTED_ON) / (1 - line)
-
-
-def _find_line(talk: RequestTalk, item: Item) -> float:
-    """How likely it must be a request, by how plainly a pattern found it.
-
-    Where the agent's reply tells nothing, the model knows too little to rule out what either the
-    pattern or the model of clauses is sure of.
-    """
+    """Where the agent's reply tells nothing, the model knows too little to rule a plain ask out."""
     reply = _reply(talk.acts, item.turns[-1])
     is_told = bool(stems(" ".join(plain.text for plain in reply)))
-    if is_told and item.plainness >= PLAINEST:
-        return STANDS
-    if not is_told and item.confidence >= PLAINLY_ASKED:
-        return STANDS
-    return LIKELY_FOUND if item.confidence >= PLAINEST else REQUESTED
+    if item.confidence >= (PLAINEST if is_told else PLAINLY_ASKED):
+        sure = max(sure, REQUESTED)
+    if sure < REQUESTED:
+        return sure * ACTED_ON / REQUESTED
+    return ACTED_ON + (sure - REQUESTED) * (1 - ACTED_ON) / (1 - REQUESTED)
 
 
 def _join(whole: Item, part: Item) -> Item:

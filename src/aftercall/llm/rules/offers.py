@@ -130,7 +130,6 @@ def _to_item(state: RequestState, act: Act, offer: Offer) -> Item:
         turns=(offer.seq, act.seq),
         kind=kind_of(offer.matter.text),
         confidence=0.85 if act.answer == "yes" else 0.7,
-        plainness=0.85 if act.answer == "yes" else 0.7,
         topic=stems(offer.matter.text),
         due=days[-1] if days else None,
         person=find_person(offer.matter),
@@ -234,7 +233,6 @@ _NO_DEED = compile_pattern(
 WITHDRAW_REACH = 3  # turns back in which "it" can be called off
 STOP_REACH = 6  # turns back in which something can be called off without its name
 _STOPPING = re.compile(r"\b(?:any ?more|again|any)\b")
-_OFF = re.compile(r"\b(?:no need|never mind|forget|cancel|scrap|scratch|leave it)\b")
 _STOPS = ("stop", "no more", "please stop", "and stop", "and no more")
 _WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b")
 _ALL = re.compile(
@@ -267,8 +265,7 @@ def _withdraw_all(state: RequestState, act: Act) -> RequestState:
 def _find_last(state: RequestState, act: Act) -> int:
     """The request that "forget that" means; -1 where it means something else."""
     named = state.last_clause.text if state.last_seq == act.seq else ""
-    is_off = bool(_OFF.search(named))
-    if stems(named) and not is_off and _CUES["nouns"].match(named):
+    if stems(named) and _CUES["nouns"].match(named):
         return find_match(state, named)
     reach = WITHDRAW_REACH if act.matter.words else STOP_REACH
     touched = state.open_item.turns[-1] if state.open_item else 0
@@ -303,7 +300,6 @@ def stop(state: RequestState, act: Act) -> RequestState:
         turns=(act.seq,),
         kind="other",
         confidence=act.confidence,
-        plainness=act.confidence,
         topic=stems(text),
         details=context_of(state, act.seq, 0),
     )

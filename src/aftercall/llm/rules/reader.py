@@ -21,7 +21,7 @@ from aftercall.llm.rules.clause_model import TalkTurn
 from aftercall.llm.rules.facts import find_facts, read_identity, read_profile
 from aftercall.llm.rules.judgement import RequestTalk, judge
 from aftercall.llm.rules.offers import find_promises
-from aftercall.llm.rules.reducer import apply, is_dismissed
+from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
 from aftercall.llm.rules.titles import (
     drop_other_days,
@@ -101,18 +101,9 @@ def _read_english(secrets: list[Secret], call: Call) -> Reading:
     ]
     asked, zone = read_requests(talk, call.started_at)
     state = judge(asked)
-    if is_dismissed(asked.acts) and not state.has_open:
-        name = None
-    secrets = _told_in(call, secrets)
     facts = find_facts(talk, asked.acts, state.refused)
-    facts = [fact for fact in facts if not _is_kept_quiet(fact, secrets)]
+    secrets = _told_in(call, secrets)
     return _compose(call.turns, asked.acts, state, (name, zone), (secrets, facts))
-
-
-def _is_kept_quiet(fact: FactDraft, secrets: Iterable[Secret]) -> bool:
-    """Whether a fact's words are told in a secret: it is no second fact that others may see."""
-    near = (secret for secret in secrets if secret.seq in fact.turns)
-    return any(fact.words in each.words or each.words in fact.words for each in near)
 
 
 def read_requests(

@@ -1,7 +1,7 @@
 """`apply(state, act) -> state`: how each act of a call changes what is asked for."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import date
 
 from aftercall.english.text import Plain
@@ -34,7 +34,6 @@ from aftercall.llm.rules.state import (
     concerns_person,
     find_match,
     find_named,
-    is_pointing,
     put,
     put_right,
     touch,
@@ -252,24 +251,15 @@ _POINTED = ("do that", "that", "")
 def _refuse(state: RequestState, act: Act) -> RequestState:
     """What the agent will not do is not asked for any more; a wrong number asks for nothing."""
     about = stems(act.matter.text)
-    is_wrong_number = is_dismissed([act])
+    is_wrong_number = bool(_CUES["wrong_number"].search(act.clause.text))
 
     def refuse(item: Item) -> Item:
         is_last = item.turns[-1] == act.seq - 1 and item.status == "open"
         is_meant = bool(about & item.topic) or act.matter.text in _POINTED
-        is_meant = is_meant or is_pointing(act.matter)
         is_refused = is_wrong_number or (is_last and is_meant)
         return item._replace(status="refused") if is_refused else item
 
     return state._replace(items=tuple(map(refuse, state.items)))
-
-
-def is_dismissed(acts: Iterable[Act]) -> bool:
-    """Whether the agent takes the caller for a wrong number, a child or a joker."""
-    return any(
-        act.kind == "refuse" and bool(_CUES["wrong_number"].search(act.clause.text))
-        for act in acts
-    )
 
 
 def _hear_caller(state: RequestState, act: Act) -> RequestState:

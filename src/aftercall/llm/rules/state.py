@@ -77,8 +77,6 @@ class Item(NamedTuple):
     confirmed_seq: int = 0
     is_settled: bool = False
     """The agent has said its day back."""
-    plainness: float = 0.0
-    """How sure a pattern is of it; `confidence` is that of the pattern or the model of clauses."""
 
     @property
     def about(self) -> frozenset[str]:
@@ -149,10 +147,6 @@ class RequestState(NamedTuple):
             return None
         item = self.items[self.current]
         return item if item.status == "open" else None
-
-    @property
-    def has_open(self) -> bool:
-        return any(item.status == "open" for item in self.items)
 
     @property
     def anchor(self) -> date | None:
