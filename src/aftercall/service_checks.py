@@ -29,6 +29,7 @@ from aftercall.settings.providers import (
     ArchiveSettings,
     EmailSettings,
     GitHubSettings,
+    make_key_headers,
 )
 from aftercall.work.sinks.message import EmailSink
 
@@ -59,7 +60,6 @@ PLATFORM_LISTS: dict[str, tuple[str, dict[str, Any]]] = {
     "retell": ("/v3/list-calls", {"json": {"limit": 1}}),
     "bland": ("/v1/calls?limit=1", {}),
 }
-KEY_HEADERS = {"elevenlabs": "xi-api-key", "bland": "authorization"}
 
 
 def list_webhooks(settings: Settings, only: str | None = None) -> list[tuple[str, str]]:
@@ -270,8 +270,7 @@ def _check_platform(settings: Settings, name: str, key: SecretStr) -> Iterator[C
     """The key is accepted. Where its webhooks lead, only the platform's own pages show."""
     platform = getattr(settings, name)
     path, body = PLATFORM_LISTS[name]
-    header = KEY_HEADERS.get(name)
-    headers = {header: key.get_secret_value()} if header else _bearer(key)
+    headers = make_key_headers(name, key)
     answer = _get(platform.api_url.rstrip("/") + path, headers, **body)
     env = name.upper()
     yield _refused(name, answer, f"{env}_API_KEY") or Check(name, "ok", "takes the key")

@@ -13,7 +13,6 @@ from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 
 import httpx2
-from pydantic import SecretStr
 
 from aftercall.clock import Clock, format_instant
 from aftercall.errors import (
@@ -37,6 +36,7 @@ from aftercall.hosted.platform import (
 )
 from aftercall.model.calls import Call
 from aftercall.settings import Settings
+from aftercall.settings.providers import make_key_headers
 
 TIMEOUT_S = 30.0
 RETRY_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
@@ -469,18 +469,19 @@ def make_listings(
 
     elevenlabs, vapi, retell = settings.elevenlabs, settings.vapi, settings.retell
     if key := elevenlabs.api_key:
-        headers = {"xi-api-key": key.get_secret_value()}
+        headers = make_key_headers("elevenlabs", key)
         client = connect("elevenlabs", elevenlabs.api_url, headers)
         found.append(ElevenLabsListing(client, ElevenLabs(None, elevenlabs.agents)))
     if key := vapi.api_key:
-        client = connect("vapi", vapi.api_url, _bearer(key))
+        client = connect("vapi", vapi.api_url, make_key_headers("vapi", key))
         found.append(VapiListing(client, Vapi(None)))
     if key := retell.api_key:
-        client = connect("retell", retell.api_url, _bearer(key))
+        headers = make_key_headers("retell", key)
+        client = connect("retell", retell.api_url, headers)
         found.append(RetellListing(client, Retell(None)))
     bland, twilio, telnyx = settings.bland, settings.twilio, settings.telnyx
     if key := bland.api_key:
-        headers = {"authorization": key.get_secret_value()}
+        headers = make_key_headers("bland", key)
         client = connect("bland", bland.api_url, headers)
         found.append(BlandListing(client, Bland(None)))
     if twilio.account_sid and twilio.auth_token:
@@ -489,10 +490,7 @@ def make_listings(
         client = connect("twilio", twilio.api_url, basic)
         found.append(TwilioListing(client, twilio.phone_number, twilio.account_sid))
     if key := telnyx.api_key:
-        client = connect("telnyx", telnyx.api_url, _bearer(key))
+        headers = make_key_headers("telnyx", key)
+        client = connect("telnyx", telnyx.api_url, headers)
         found.append(TelnyxListing(client, telnyx.phone_number))
     return found
-
-
-def _bearer(key: SecretStr) -> dict[str, str]:
-    return {"Authorization": f"Bearer {key.get_secret_value()}"}

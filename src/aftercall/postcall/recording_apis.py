@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import SecretStr
-
 from aftercall.carrier.control import basic_auth
 from aftercall.hosted.platform import Json, get_object
 from aftercall.phone.telnyx import TelnyxControl
@@ -21,6 +19,7 @@ from aftercall.settings.providers import (
     TelnyxSettings,
     TwilioSettings,
     VapiSettings,
+    make_key_headers,
 )
 
 PLATFORMS = ("elevenlabs", "vapi", "retell", "bland")
@@ -86,10 +85,6 @@ def find_reported_url(platform: str, event: Json) -> str | None:
     return find_recording_url(platform, get_object(event, inner) if inner else event)
 
 
-def _make_bearer(key: SecretStr | None) -> dict[str, str]:
-    return {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
-
-
 def _make_twilio(section: TwilioSettings, sid: str) -> RecordingApi:
     headers = {}
     if section.account_sid and section.auth_token:
@@ -101,39 +96,37 @@ def _make_twilio(section: TwilioSettings, sid: str) -> RecordingApi:
 
 def _make_telnyx(section: TelnyxSettings, sid: str) -> RecordingApi:
     """Its addresses expire after ten minutes."""
-    headers = _make_bearer(section.api_key)
+    headers = make_key_headers("telnyx", section.api_key)
     path = TelnyxControl().find_recording(sid).path
     return RecordingApi("Telnyx", section.api_url, headers, "TELNYX_API_KEY", path)
 
 
 def _make_vapi(section: VapiSettings, sid: str) -> RecordingApi:
-    headers = _make_bearer(section.api_key)
+    headers = make_key_headers("vapi", section.api_key)
     path = f"/call/{sid}"
     return RecordingApi("Vapi", section.api_url, headers, "VAPI_API_KEY", path)
 
 
 def _make_retell(section: RetellSettings, sid: str) -> RecordingApi:
     """Its addresses expire after a day, or after ten minutes, if they are signed."""
-    headers = _make_bearer(section.api_key)
+    headers = make_key_headers("retell", section.api_key)
     path = f"/v2/get-call/{sid}"
     return RecordingApi("Retell", section.api_url, headers, "RETELL_API_KEY", path)
 
 
 def _make_elevenlabs(section: ElevenLabsSettings, sid: str) -> RecordingApi:
     """It names no address: the audio of a conversation is part of its API."""
-    key = section.api_key
     return RecordingApi(
         "ElevenLabs",
         section.api_url,
-        {"xi-api-key": key.get_secret_value()} if key else {},
+        make_key_headers("elevenlabs", section.api_key),
         "ELEVENLABS_API_KEY",
         audio_path=f"/v1/convai/conversations/{sid}/audio",
     )
 
 
 def _make_bland(section: BlandSettings, sid: str) -> RecordingApi:
-    key = section.api_key
-    headers = {"authorization": key.get_secret_value()} if key else {}
+    headers = make_key_headers("bland", section.api_key)
     path = f"/v1/calls/{sid}"
     return RecordingApi("Bland", section.api_url, headers, "BLAND_API_KEY", path)
 

@@ -449,3 +449,15 @@ class TesterSettings(Section):
         default=False,
         description="make a second transcript of phone calls with the OpenAI audio API",
     )
+
+
+_KEY_HEADERS = {"elevenlabs": "xi-api-key", "bland": "authorization"}
+
+
+def make_key_headers(service: str, key: SecretStr | None) -> dict[str, str]:
+    """The header that carries the key of a carrier or platform; none without a key."""
+    if key is None:
+        return {}
+    if header := _KEY_HEADERS.get(service):
+        return {header: key.get_secret_value()}
+    return {"Authorization": f"Bearer {key.get_secret_value()}"}

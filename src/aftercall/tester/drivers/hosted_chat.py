@@ -16,6 +16,7 @@ from websockets.exceptions import ConnectionClosed
 
 from aftercall.errors import AgentBroke, AgentRefused, LineFailed, UnknownTestName
 from aftercall.settings import Settings
+from aftercall.settings.providers import make_key_headers
 from aftercall.tester.drivers.remote import (
     WebSocketAgent,
     blame_close,
@@ -246,14 +247,11 @@ def open_chat(
     """Makes the chat of one call; raises UnknownTestName if the agent or the key is missing."""
     platform = name.partition(":")[0]
     section = getattr(settings, platform)
-    key = section.api_key.get_secret_value() if section.api_key else ""
     if not agent:
         raise UnknownTestName(f"{name}: write {platform}:AGENT_ID")
-    if not key and platform != "elevenlabs":
+    if not section.api_key and platform != "elevenlabs":
         raise UnknownTestName(f"{name}: set {platform.upper()}_API_KEY")
-    headers = {"Authorization": f"Bearer {key}"}
-    if platform == "elevenlabs":
-        headers = {"xi-api-key": key} if key else {}
+    headers = make_key_headers(platform, section.api_key)
     api = PlatformApi(platform, section.api_url, headers, http)
     chat = CHATS[platform]
     return lambda: chat(api, agent)
