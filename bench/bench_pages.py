@@ -32,6 +32,7 @@ PAGE_AIM_MS, TURN_AIM_MS, SIZE_AIM_KB = 100.0, 300.0, 150.0
 FRONT_AIM_MS, PAINT_AIM_MS, VIEWERS_AIM, SCRIPT_AIM_KB = 150.0, 300.0, 0.10, 120.0
 FRONT_PATHS = ("/", "/?span=day", "/?span=month")
 TURNS = 20
+SETTLE_S, IDLE_SHARE = 5.0, 0.06
 LONG_TURNS = 300
 FIRST_PAINT = 'performance.getEntriesByName("first-contentful-paint")'
 STATIC = Path(aftercall.__file__).parent / "web" / "static"
@@ -192,6 +193,15 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+async def settle(pid: int) -> None:
+    """Waits until the server has done what the calls written behind its back left to do."""
+    while True:
+        burnt = cpu_s(pid)
+        await asyncio.sleep(SETTLE_S)
+        if (cpu_s(pid) - burnt) / SETTLE_S < IDLE_SHARE:
+            return
+
+
 async def view(address: str, seen: asyncio.Queue[float], ready: asyncio.Event) -> None:
     async with (
         httpx2.AsyncClient(
@@ -209,6 +219,7 @@ async def listen(address: str, pid: int, viewers: int) -> None:
     """One call of typed turns: how long after each answer of the agent the last viewer has it,
     and what the viewers cost while someone says something every two seconds.
     """
+    await settle(pid)
     seen: asyncio.Queue[float] = asyncio.Queue()
     readies = [asyncio.Event() for _ in range(viewers)]
     watching = [asyncio.create_task(view(address, seen, ready)) for ready in readies]

@@ -80,3 +80,14 @@ async def test_a_closing_server_lets_everyone_go(live: App) -> None:
     await anext(watching)  # the lists
     feed.close()
     assert await anext(watching, None) is None
+
+
+async def test_viewers_who_come_at_once_share_what_is_rendered(live: App) -> None:
+    feed = LiveFeed(PageStore(live.database), live.phone.is_audible)
+    watching = [feed.subscribe() for _ in range(20)]
+    await asyncio.gather(*map(anext, watching))
+    lists = await asyncio.gather(*map(anext, watching))
+    assert len(set(lists)) == 1
+    for viewer in watching:
+        await viewer.aclose()
+    assert feed.is_idle

@@ -58,6 +58,7 @@ class LiveFeed:
         self._audible: frozenset[str] = frozenset()
         self._viewers: set[asyncio.Queue[LiveEvent | None]] = set()
         self._poll_task: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
         self._live: frozenset[str] = frozenset()
         self._seen: dict[int, None] = {}
         self._versions = count(1)
@@ -69,9 +70,10 @@ class LiveFeed:
         behind.
         """
         queue: asyncio.Queue[LiveEvent | None] = asyncio.Queue(MAX_BACKLOG_EVENTS)
-        if self._poll_task is None:
-            await self._start_polling()
-        self._viewers.add(queue)
+        async with self._starting:  # of many viewers that come at once, one starts it
+            if self._poll_task is None:
+                await self._start_polling()
+            self._viewers.add(queue)
         queue.put_nowait(LiveCallsChanged(self._live))
         queue.put_nowait(ListsChanged(self._lists_version))
         try:
@@ -105,8 +107,7 @@ class LiveFeed:
         self._seen = dict.fromkeys(entry.n for entry in known)
         self._lists = await asyncio.to_thread(self._store.read_list_state)
         self._lists_version = next(self._versions)
-        if self._poll_task is None:
-            self._poll_task = asyncio.create_task(self._poll())
+        self._poll_task = asyncio.create_task(self._poll())
 
     def _stop_polling(self) -> None:
         if self._poll_task is not None:
