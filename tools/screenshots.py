@@ -30,10 +30,12 @@ DOCS = ROOT / "docs" / "screenshots"
 sys.path.insert(0, str(ROOT / "tests"))
 
 DANA = "+15550142"
+FAULTY_AGENT = "practice:wrong_weekday"
 SETTINGS = {
     "AFTERCALL_RECONNECT_WINDOW_S": "0",
     "AFTERCALL_WORK_POLICY": "unknown.message=hold,unknown.issue=hold",
     "AFTERCALL_TIMEZONE": "Europe/London",
+    "AFTERCALL_TESTER_AGENTS": FAULTY_AGENT,
 }
 SCRIPTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
@@ -92,6 +94,10 @@ PAGES = {
     "unclear": "/followups/unclear",
     "search": "/search?q=thumbnails",
     "tests": "/tests",
+    "test-run": "{run}",
+    "test-call": "{test_call}",
+    "test-report": "{run}/report",
+    "test-comparison": "/tests/compare?{both_runs}",
     "phone": "/phone",
     "settings": "/settings",
     "docs": "/docs",
@@ -146,6 +152,7 @@ def main() -> None:
             "call": f"/calls/{call}",
             "fact": _find_first(browser, address, "/memory", ".facts a"),
             "request": _find_first(browser, address, "/followups", ".item b"),
+            **_test(browser, address),
         }
         for name, where in PAGES.items():
             url = address + where.format_map(places)
@@ -313,6 +320,27 @@ def _ring(browser: BrowserContext, address: str) -> Page:
     return page
 
 
+def _test(browser: BrowserContext, address: str) -> dict[str, str]:
+    """Two runs of a good agent and one of an agent at fault; where the last one is shown."""
+    page = browser.new_page()
+    for count, agent in enumerate(("practice", "practice", FAULTY_AGENT), 1):
+        page.goto(f"{address}/tests")
+        page.select_option("[name=agent]", agent)
+        page.get_by_role("button", name="Run", exact=True).click()
+        over = page.locator("#runs a.row")
+        expect(over).to_have_count(count, timeout=180_000)
+    links = over.evaluate_all("rows => rows.map(row => row.pathname)")
+    page.goto(address + links[0])
+    call = page.locator(".findings a").first.evaluate("one => one.pathname")
+    page.close()
+    first, second = (link.rpartition("/")[2] for link in (links[1], links[0]))
+    return {
+        "run": links[0],
+        "test_call": call,
+        "both_runs": f"a={first}&b={second}",
+    }
+
+
 def _settle(browser: BrowserContext, address: str) -> None:
     """Until every call was worked on."""
     page = browser.new_page()
@@ -336,7 +364,7 @@ def _picture(
     )
     page: Page = context.new_page()
     page.goto(url)
-    if page.locator("audio[data-transcript]").count():
+    if page.locator("[hx-get*=waveform], svg.wave").count():
         page.wait_for_selector("svg.wave", state="attached")
     page.wait_for_timeout(400)  # fonts settle, charts are drawn
     return page

@@ -92,21 +92,22 @@ _STYLE = """
 body{font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif;
 color:var(--ink);background:var(--paper);max-width:74rem;margin:0 auto;
 padding:2rem clamp(1rem,4vw,3rem) 4rem}
-h1{font-size:1.75rem;line-height:1.2;letter-spacing:-.01em;margin:0 0 .6rem}
+h1{font-size:1.75rem;line-height:1.2;letter-spacing:-.01em;margin:0 0 .6rem;
+overflow-wrap:anywhere}
 h2{font-size:1.02rem;margin:2rem 0 .7rem}
 table{border-collapse:collapse;width:100%;font-size:.92rem}
 td,th{text-align:left;vertical-align:top;padding:.5rem .8rem .5rem 0;
-border-top:1px solid var(--line);overflow-wrap:anywhere}
+border-top:1px solid var(--line);overflow-wrap:break-word}
 th{border-top:0;color:var(--pale);font-weight:500}
 code{background:var(--tint);padding:.1em .35em;border-radius:.3em}
 .passed{color:var(--good)}.failed{color:var(--bad)}.inconclusive,.re-listen{color:var(--warn)}
-.pale{color:var(--pale)}.scroll{overflow-x:auto}
+.pale{color:var(--pale)}.scroll{overflow-x:auto}.scroll table{min-width:40rem}
 summary{cursor:pointer}svg{width:100%;height:90px}audio{width:100%}
 .card,details{background:var(--sheet);border:1px solid var(--line);border-radius:.9rem;
 padding:.8rem 1.2rem;margin-bottom:.8rem}
 .time{white-space:nowrap;font-variant-numeric:tabular-nums}
+td:last-child{overflow-wrap:anywhere}
 .marked td:last-child{border-left:3px solid var(--bad);padding-left:.6rem}
-td:nth-child(2){overflow-wrap:normal}
 .caller td:nth-child(2){color:var(--caller)}.agent td:nth-child(2){color:var(--agent)}
 :focus-visible{outline:3px solid var(--agent);outline-offset:2px;border-radius:.3rem}
 """

@@ -95,13 +95,16 @@ def list_people(
         digits=digits if digits.isdigit() and len(digits) >= MIN_DIGITS else "",
     )
     steps = context.store.list_steps([row.last_call for row in rows])
+    live = context.store.list_live_ids()
     open_now = context.store.count_open_followups([row.caller for row in rows])
     return [
         PersonLine(
             row,
             context.find_name(row.caller),
             context.find_other_speakers(row.caller),
-            find_summary(steps[row.last_call]) or "Not read yet.",
+            "On the phone now."
+            if row.last_call in live
+            else find_summary(steps[row.last_call]) or "Not read yet.",
             open_now[row.caller].get("request", 0),
             open_now[row.caller].get("promise", 0),
         )

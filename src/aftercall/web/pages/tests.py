@@ -6,6 +6,7 @@ The pages read the report files and do not import the tester.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -88,7 +89,7 @@ def make_router(context: PageContext) -> APIRouter:
 
     @router.get("", response_class=HTMLResponse)
     async def get_tests(request: Request, agent: str = "") -> HTMLResponse:
-        """Runs of all agents; the trend of one, else of the one that was tested last."""
+        """Runs of all agents; the trend of one, else of the last one that was tested twice."""
         settings = context.app.settings
         values = await run_in_threadpool(_read_list, folder, agent)
         return context.view.render_page(
@@ -219,8 +220,11 @@ def _read_list(folder: Path, agent: str) -> dict[str, Any]:
     """The runs, newest first, and the trend of one agent, oldest first."""
     rows = _list_rows(folder)
     finished = [row for row in rows if row.latency_ms is not None or row.runs]
-    targets = list(dict.fromkeys(row.target for row in finished))
-    agent = agent if agent in targets else (targets or [""])[0]
+    times = Counter(row.target for row in finished)  # newest first
+    targets = list(times)
+    if agent not in times:
+        again = (name for name, count in times.items() if count > 1)
+        agent = next(again, next(iter(times), ""))
     trend = [row for row in finished if row.target == agent][TREND_RUNS - 1 :: -1]
     is_going_on = any(row.state in UNFINISHED for row in rows)
     return {
