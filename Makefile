@@ -7,7 +7,9 @@ DEV_READY := $(VENV)/.ready-dev
 # Pipecat and LiveKit Agents: 700 MB, and other versions than ours of some packages.
 FRAMEWORKS := $(VENV)-frameworks
 FRAMEWORKS_READY := $(FRAMEWORKS)/.ready
-# Python compiles what it imports: a third of what is installed never is.
+# Python compiles what it imports: a third of what is installed never is. It keeps what it compiled,
+# whatever the shell says: without, every process compiles everything again.
+unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 UV_COMPILE := $(VENV)-lock/bin/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header
 
