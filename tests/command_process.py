@@ -20,7 +20,7 @@ spawner = multiprocessing.get_context("forkserver")
 
 def run_command(
     words: Sequence[str], env: Mapping[str, str], folder: Path, stdin: bytes = b""
-) -> tuple[int | None, str, str]:
+) -> tuple[int, str, str]:
     """Runs `aftercall` with these words in the folder; exit code, output, errors."""
     spawner.set_forkserver_preload(PRELOADED)
     with TemporaryDirectory() as place:
@@ -33,6 +33,7 @@ def run_command(
         )
         process.start()
         process.join()
+        assert process.exitcode is not None
         said = (files["stdout"].read_text("utf-8"), files["stderr"].read_text("utf-8"))
         return process.exitcode, *said
 

@@ -37,7 +37,7 @@ class Shell:
             if not name.startswith("AFTERCALL_")
         } | {"AFTERCALL_HOME": str(home)}
 
-    def run(self, *words: str, stdin: bytes = b"") -> tuple[int | None, str, str]:
+    def run(self, *words: str, stdin: bytes = b"") -> tuple[int, str, str]:
         return run_command(words, self.env, self.home.parent, stdin)
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
