@@ -7,7 +7,9 @@ DEV_READY := $(VENV)/.ready-dev
 # Pipecat and LiveKit Agents: 700 MB, and other versions than ours of some packages.
 FRAMEWORKS := $(VENV)-frameworks
 FRAMEWORKS_READY := $(FRAMEWORKS)/.ready
-# Python compiles what it imports: a third of what is installed never is.
+# Python compiles what it imports: a third of what is installed never is. It keeps what it compiled,
+# whatever the shell says: without, every process compiles everything again.
+unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 UV_COMPILE := $(VENV)-lock/bin/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header
 
@@ -62,9 +64,9 @@ check: $(DEV_READY) ## format, lint (security too), types, layers, dependencies,
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/dependencies.py
 
-soak: $(DEV_READY) ## the long crash loops, a small real model and real speech on this machine
+soak: $(DEV_READY) ## the long crash loops, more nonsense for every route, a small real model and real speech on this machine
 	$(PIP_INSTALL) --no-deps --require-hashes -r requirements-soak.txt
-	AFTERCALL_SOAK=1 $(BIN)/python -m pytest tests/crash tests/soak --timeout 3600
+	AFTERCALL_SOAK=1 $(BIN)/python -m pytest tests/crash tests/soak tests/contract/test_route_fuzz.py --timeout 3600
 
 bench: $(DEV_READY) $(FRAMEWORKS_READY) ## every figure we publish, as tables
 	@for b in bench/bench_*.py; do $(BIN)/python $$b || exit 1; done

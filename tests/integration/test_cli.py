@@ -22,6 +22,7 @@ from aftercall.model.calls import encode_call
 from aftercall.settings import Settings
 from aftercall.testing import make_call
 from api_client import JSON, bearer
+from command_process import run_command
 from waiting import until
 
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
@@ -37,15 +38,7 @@ class Shell:
         } | {"AFTERCALL_HOME": str(home)}
 
     def run(self, *words: str, stdin: bytes = b"") -> tuple[int, str, str]:
-        done = subprocess.run(
-            [AFTERCALL, *words],
-            env=self.env,
-            input=stdin,
-            capture_output=True,
-            cwd=self.home.parent,
-            check=False,
-        )
-        return done.returncode, done.stdout.decode(), done.stderr.decode()
+        return run_command(words, self.env, self.home.parent, stdin)
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

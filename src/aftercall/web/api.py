@@ -41,7 +41,7 @@ from aftercall.model.followups import (
 from aftercall.model.reading import Category
 from aftercall.postcall.store import steps_json
 from aftercall.web import api_models as models
-from aftercall.web.api_models import ApiRoute, describe_body
+from aftercall.web.api_models import ApiRoute, add_section, describe_body
 from aftercall.web.page_store import (
     find_recording_file,
     parse_caller,
@@ -59,18 +59,17 @@ WHO = "the API"
 PageLimit = Annotated[int, Query(ge=1, le=500)]
 
 
-def make_router(app: App) -> APIRouter:
-    router = APIRouter(prefix="/api", dependencies=[Depends(refuse_unknown_query)])
-    for make in (
-        *(_make_calls_router, _make_recordings_router, _make_facts_router),
-        *(_make_pins_router, _make_followups_router, _make_corrections_router),
+def add_routes(parent: APIRouter, app: App) -> None:
+    router = add_section(parent, "/api", [Depends(refuse_unknown_query)])
+    for add in (
+        *(_add_calls, _add_recordings, _add_facts),
+        *(_add_pins, _add_followups, _add_corrections),
     ):
-        router.include_router(make(app))
-    return router
+        add(router, app)
 
 
-def _make_calls_router(app: App) -> APIRouter:
-    router = APIRouter(route_class=ApiRoute, tags=["calls"])
+def _add_calls(parent: APIRouter, app: App) -> None:
+    router = add_section(parent, route_class=ApiRoute, tags=["calls"])
 
     @router.post(
         "/calls",
@@ -120,8 +119,6 @@ def _make_calls_router(app: App) -> APIRouter:
         preview = app.composer.preview(parse_party(caller), is_verified=verified)
         return briefing_json(preview, app.settings.zone)
 
-    return router
-
 
 def _seal_posted_call(app: App, raw: bytes) -> tuple[CallRow, bool]:
     app.load.check_queue()
@@ -131,8 +128,8 @@ def _seal_posted_call(app: App, raw: bytes) -> tuple[CallRow, bool]:
     return ingest_call(app.journal, call)
 
 
-def _make_facts_router(app: App) -> APIRouter:
-    router = APIRouter(route_class=ApiRoute, tags=["facts"])
+def _add_facts(parent: APIRouter, app: App) -> None:
+    router = add_section(parent, route_class=ApiRoute, tags=["facts"])
 
     @router.get("/facts", response_model=models.FactListAnswer)
     def list_facts(
@@ -186,11 +183,9 @@ def _make_facts_router(app: App) -> APIRouter:
         made = app.corrections.retire(fact_id, WHO, retired.since)
         return correction_json(made)
 
-    return router
 
-
-def _make_pins_router(app: App) -> APIRouter:
-    router = APIRouter(route_class=ApiRoute, tags=["pins"])
+def _add_pins(parent: APIRouter, app: App) -> None:
+    router = add_section(parent, route_class=ApiRoute, tags=["pins"])
 
     def set_state(pin_id: str, state: PinState) -> dict[str, Any]:
         audit = app.audit.make_writer(WHO, "edited", pin_id)
@@ -233,11 +228,9 @@ def _make_pins_router(app: App) -> APIRouter:
         app.pins.edit(pin_id, edit.note, title=edit.title, audit=audit)
         return pin_json(app.pins.get(pin_id))
 
-    return router
 
-
-def _make_followups_router(app: App) -> APIRouter:
-    router = APIRouter(route_class=ApiRoute, tags=["follow-ups"])
+def _add_followups(parent: APIRouter, app: App) -> None:
+    router = add_section(parent, route_class=ApiRoute, tags=["follow-ups"])
 
     @router.get("/followups", response_model=models.FollowUpListAnswer)
     def list_followups(
@@ -284,11 +277,9 @@ def _make_followups_router(app: App) -> APIRouter:
         """Try a failed request again."""
         return followup_json(deliver.retry(app.work, followup_id, WHO))
 
-    return router
 
-
-def _make_corrections_router(app: App) -> APIRouter:
-    router = APIRouter(route_class=ApiRoute, tags=["corrections"])
+def _add_corrections(parent: APIRouter, app: App) -> None:
+    router = add_section(parent, route_class=ApiRoute, tags=["corrections"])
 
     @router.get("/corrections", response_model=models.CorrectionListAnswer)
     def list_corrections(
@@ -342,12 +333,13 @@ def _make_corrections_router(app: App) -> APIRouter:
         """Make it as it was before."""
         return correction_json(app.corrections.undo(correction_id, WHO))
 
-    return router
 
-
-def _make_recordings_router(app: App) -> APIRouter:
-    router = APIRouter(
-        route_class=ApiRoute, prefix="/calls/{call_id}/recordings", tags=["recordings"]
+def _add_recordings(parent: APIRouter, app: App) -> None:
+    router = add_section(
+        parent,
+        "/calls/{call_id}/recordings",
+        route_class=ApiRoute,
+        tags=["recordings"],
     )
 
     @router.get("", response_model=models.RecordingListAnswer)
@@ -368,8 +360,6 @@ def _make_recordings_router(app: App) -> APIRouter:
         kind = guess_type(file.name)[0] or "application/octet-stream"
         blocks = RecordingFolder.from_settings(app.settings).read_blocks(file)
         return StreamingResponse(blocks, media_type=kind)
-
-    return router
 
 
 def _require_key(app: App, caller: str) -> MemoryKey:

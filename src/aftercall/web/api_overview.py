@@ -25,6 +25,7 @@ from aftercall.web.api_models import (
     ApiRoute,
     DeliveryAnswer,
     Time,
+    add_section,
 )
 from aftercall.web.page_store import (
     PageStore,
@@ -201,17 +202,16 @@ class DeliveryListAnswer(ApiAnswer):
     deliveries: list[DeliveryAnswer]
 
 
-def make_router(app: App) -> APIRouter:
-    router = APIRouter(prefix="/api", dependencies=[Depends(refuse_unknown_query)])
-    router.include_router(_make_people_router(app))
-    router.include_router(_make_reports_router(app))
-    router.include_router(_make_events_router(app))
-    return router
+def add_routes(parent: APIRouter, app: App) -> None:
+    router = add_section(parent, "/api", [Depends(refuse_unknown_query)])
+    _add_people(router, app)
+    _add_reports(router, app)
+    _add_events(router, app)
 
 
-def _make_people_router(app: App) -> APIRouter:
+def _add_people(parent: APIRouter, app: App) -> None:
     """Callers, their export and their erasure."""
-    router = APIRouter(route_class=ApiRoute, prefix="/people", tags=["people"])
+    router = add_section(parent, "/people", route_class=ApiRoute, tags=["people"])
     pages = PageStore(app.database)
 
     @router.get("", response_model=PersonListAnswer)
@@ -257,8 +257,6 @@ def _make_people_router(app: App) -> APIRouter:
             raise RefusedInput("confirm", "is not this number; nothing was erased")
         return app.eraser.erase(number).to_json()
 
-    return router
-
 
 def _person_json(app: App, person: PersonRow) -> dict[str, Any]:
     """A caller as the API shows them."""
@@ -270,9 +268,9 @@ def _person_json(app: App, person: PersonRow) -> dict[str, Any]:
     }
 
 
-def _make_reports_router(app: App) -> APIRouter:
+def _add_reports(parent: APIRouter, app: App) -> None:
     """Statistics, health and runs of the tester."""
-    router = APIRouter(route_class=ApiRoute, tags=["reports"])
+    router = add_section(parent, route_class=ApiRoute, tags=["reports"])
     folder = app.settings.home / "tests"
 
     @router.get("/search", response_model=SearchAnswer)
@@ -318,12 +316,10 @@ def _make_reports_router(app: App) -> APIRouter:
         """Whether every call of the last three days was processed."""
         return report_json(app.report_health())
 
-    return router
 
-
-def _make_events_router(app: App) -> APIRouter:
+def _add_events(parent: APIRouter, app: App) -> None:
     """What other programs are told, and what a sink did not take."""
-    router = APIRouter(route_class=ApiRoute, tags=["events"])
+    router = add_section(parent, route_class=ApiRoute, tags=["events"])
 
     @router.get("/events", response_model=EventListAnswer)
     def list_events(
@@ -348,5 +344,3 @@ def _make_events_router(app: App) -> APIRouter:
         sent = deliver.resend(app.work, key)
         app.audit.record("the API", "resent", key)
         return delivery_json(sent)
-
-    return router

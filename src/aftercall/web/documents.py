@@ -21,7 +21,7 @@ from aftercall.model.passages import (
     make_document_id,
 )
 from aftercall.model.plain_json import parse_json
-from aftercall.web.api_models import ApiAnswer, Time, describe_body
+from aftercall.web.api_models import ApiAnswer, Time, add_section, describe_body
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 SNIPPET_CHARS = 500
@@ -102,8 +102,8 @@ class QueryAnswer(ApiAnswer):
     sources: list[Any]
 
 
-def make_router(app: App) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["documents"])
+def add_routes(parent: APIRouter, app: App) -> None:
+    router = add_section(parent, "/v1", tags=["documents"])
     _add_query_route(router, app)
     key = Header(default=None, alias="Idempotency-Key", max_length=200)
 
@@ -160,8 +160,6 @@ def make_router(app: App) -> APIRouter:
             now=app.clock.now(),
         )
         return _document_json(document)
-
-    return router
 
 
 def _add_query_route(router: APIRouter, app: App) -> None:

@@ -22,6 +22,7 @@ from aftercall.hosted.platform import UNKNOWN_SID, Json, Platform, parse_event
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
 from aftercall.postcall.recording_apis import find_reported_url
+from aftercall.web.api_models import add_section
 
 MAX_START_BYTES = 64 * 1024
 MAX_BODY_BYTES = 64 * 1024 * 1024  # a webhook may carry a recording
@@ -31,8 +32,8 @@ ToolName = Literal["search_memory", "take_request"]
 log = get_logger("hosted")
 
 
-def make_router(app: App) -> APIRouter:
-    router = APIRouter(prefix="/hosted", tags=["hosted platforms"])
+def add_routes(parent: APIRouter, app: App) -> None:
+    router = add_section(parent, "/hosted", tags=["hosted platforms"])
     settings = app.settings
     elevenlabs = ElevenLabs(
         settings.elevenlabs.webhook_secret,
@@ -51,7 +52,6 @@ def make_router(app: App) -> APIRouter:
         _add_webhook_route(router, HostedWebhook(app, platform))
     for platform in (elevenlabs, bland):
         _add_token_routes(router, HostedWebhook(app, platform))
-    return router
 
 
 class HostedWebhook:

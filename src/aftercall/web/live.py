@@ -60,6 +60,7 @@ from aftercall.web.api_models import (
     LiveToolAnswer,
     LiveToolDescription,
     LiveTurnsAnswer,
+    add_section,
 )
 from aftercall.web.auth import BrowserAuth, may_open
 from aftercall.web.limits import CLOSE_REFUSED
@@ -237,11 +238,9 @@ class LiveApi:
         return replace(notice, verified=False) if flaw else notice
 
 
-def make_router(app: App) -> APIRouter:
-    router = APIRouter(
-        prefix="/api/live",
-        tags=["live calls"],
-        dependencies=[Depends(refuse_unknown_query)],
+def add_routes(parent: APIRouter, app: App) -> None:
+    router = add_section(
+        parent, "/api/live", [Depends(refuse_unknown_query)], tags=["live calls"]
     )
     api = LiveApi(app)
 
@@ -280,7 +279,6 @@ def make_router(app: App) -> APIRouter:
         return await api.write_events(await api.find(call_id, sent), sent)
 
     _add_agent_routes(router, app, api)
-    return router
 
 
 def _add_agent_routes(router: APIRouter, app: App, api: LiveApi) -> None:
@@ -325,9 +323,7 @@ def _add_agent_routes(router: APIRouter, app: App, api: LiveApi) -> None:
         return await api.end(await api.find(call_id, end), end)
 
 
-def make_socket_router(app: App, auth: BrowserAuth) -> APIRouter:
-    router = APIRouter()
-
+def add_socket(router: APIRouter, app: App, auth: BrowserAuth) -> None:
     @router.websocket("/api/live")
     async def live_calls(socket: WebSocket) -> None:
         """Live calls of agents elsewhere, any number over one socket."""
@@ -336,8 +332,6 @@ def make_socket_router(app: App, auth: BrowserAuth) -> APIRouter:
             return
         await socket.accept()
         await LiveSocket(LiveApi(app), socket).run()
-
-    return router
 
 
 async def _convert(work: Awaitable[RemoteCall]) -> RemoteCall:

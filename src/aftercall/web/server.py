@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.concurrency import run_in_threadpool
@@ -33,7 +33,7 @@ from aftercall.web import (
     telnyx,
     twilio,
 )
-from aftercall.web.api_models import RefusalAnswer
+from aftercall.web.api_models import RefusalAnswer, add_section
 from aftercall.web.auth import BrowserAuth, GuessLimit, LoginNeeded
 from aftercall.web.limits import (
     MAX_PAGE_BYTES,
@@ -68,11 +68,14 @@ log = get_logger("web")
 
 def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
     """All routes, in front of them the limits."""
+    telnyx_calls = telnyx.make_calls(app)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with running(app):
             yield
+            if telnyx_calls is not None:
+                await telnyx_calls.close()
             await app.phone.close()
 
     server = FastAPI(
@@ -91,13 +94,16 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
     users = UserStore(app.database, app.clock)
     auth = BrowserAuth(app.settings, sessions, users, GuessLimit(app.clock))
     needs_token = [Depends(auth.api), Depends(require_json)]
+    router = server.router
+    guarded = add_section(router, dependencies=needs_token)
     for part in (api, api_overview, live, documents):
-        server.include_router(part.make_router(app), dependencies=needs_token)
-    server.include_router(sockets.make_router(app, auth))
-    server.include_router(live.make_socket_router(app, auth))
-    server.include_router(sockets.make_carrier_router(app))
-    for part in (twilio, telnyx, hosted):
-        server.include_router(part.make_router(app))
+        part.add_routes(guarded, app)
+    sockets.add_sockets(router, app, auth)
+    live.add_socket(router, app, auth)
+    sockets.add_carrier_sockets(router, app)
+    twilio.add_routes(router, app)
+    telnyx.add_routes(router, app, telnyx_calls)
+    hosted.add_routes(router, app)
     view = TemplateRenderer(auth, app.settings.zone, partial(work.describe_done, app))
     _add_pages(server, app, view, loaded)
     _add_error_answers(server, view)
@@ -145,12 +151,13 @@ def _add_pages(
 ) -> None:
     store = PageStore(app.database)
     server.state.feed = LiveFeed(store, app.phone.is_audible)
-    context = PageContext(app, view, store, server.state.feed, loaded)
+    pages = APIRouter(include_in_schema=False)
+    pages.routes = server.routes
+    context = PageContext(app, pages, view, store, server.state.feed, loaded)
     view.add_global("first_steps", partial(site.list_first_steps, context))
     view.add_global("called", context.find_title)
-    for page in (today, calls, people, memory, work, tests, search):
-        server.include_router(page.make_router(context))
-    server.include_router(site.make_router(context, server))
+    for page in (today, calls, people, memory, work, tests, search, site):
+        page.add_routes(context)
     server.mount("/static", HashedFiles(packages=[("aftercall.web", "static")]))
     server.add_exception_handler(LoginNeeded, site.redirect_to_login)
 

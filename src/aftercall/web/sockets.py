@@ -50,9 +50,7 @@ from aftercall.web.limits import CLOSE_REFUSED
 FRAMES_BETWEEN_CHECKS = 750  # a logout ends the listening, after a quarter of a minute
 
 
-def make_router(app: App, auth: BrowserAuth) -> APIRouter:
-    router = APIRouter()
-
+def add_sockets(router: APIRouter, app: App, auth: BrowserAuth) -> None:
     @router.websocket("/browser/call")
     async def browser_call(socket: WebSocket, caller: str = "") -> None:
         """A call from a web page, in text."""
@@ -103,8 +101,6 @@ def make_router(app: App, auth: BrowserAuth) -> APIRouter:
                 ):
                     break
             await socket.close()
-
-    return router
 
 
 async def _run_spoken_call(
@@ -191,8 +187,7 @@ MAX_FRAMES_BEFORE_START = 20
 log = get_logger("media")
 
 
-def make_carrier_router(app: App) -> APIRouter:
-    router = APIRouter()
+def add_carrier_sockets(router: APIRouter, app: App) -> None:
     signature = TwilioSignature(app.settings.twilio.auth_token, app.settings.public_url)
 
     @router.websocket(TWILIO_MEDIA)
@@ -217,8 +212,6 @@ def make_carrier_router(app: App) -> APIRouter:
             await socket.close(CLOSE_REFUSED)
             return
         await _run_socket(app, socket, TELNYX, TelnyxWire())
-
-    return router
 
 
 async def _run_socket(app: App, socket: WebSocket, carrier: str, wire: Wire) -> None:

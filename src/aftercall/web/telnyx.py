@@ -7,11 +7,10 @@ a number needs no other account. With a voice engine, the call's audio goes to t
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fastapi import APIRouter, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
@@ -46,6 +45,7 @@ from aftercall.phone.telnyx import (
     TelnyxControl,
     read_event,
 )
+from aftercall.web.api_models import add_section
 from aftercall.web.carrier import (
     TELNYX_MEDIA,
     get_stream_url,
@@ -70,17 +70,14 @@ T = TypeVar("T")
 log = get_logger("carrier")
 
 
-def make_router(app: App) -> APIRouter:
+def make_calls(app: App) -> "TelnyxCalls | None":
+    """None without a key. Whoever stops the server closes them."""
+    return TelnyxCalls(app, app.phone.telnyx) if app.phone.telnyx else None
+
+
+def add_routes(parent: APIRouter, app: App, calls: "TelnyxCalls | None") -> None:
     signature = TelnyxSignature(app.settings.telnyx.public_key, app.clock)
-    calls = TelnyxCalls(app, app.phone.telnyx) if app.phone.telnyx else None
-
-    @asynccontextmanager
-    async def lifespan(_: Any) -> AsyncIterator[None]:
-        yield
-        if calls is not None:
-            await calls.close()
-
-    router = APIRouter(prefix="/telnyx", tags=["carriers"], lifespan=lifespan)
+    router = add_section(parent, "/telnyx", tags=["carriers"])
 
     @router.post("/events", summary="Telnyx: everything that happens in a call")
     async def post_event(request: Request) -> dict[str, str]:
@@ -100,8 +97,6 @@ def make_router(app: App) -> APIRouter:
         if notice is not None:
             await calls.process_notice(notice)
         return {"result": "ok"}
-
-    return router
 
 
 @dataclass(frozen=True)

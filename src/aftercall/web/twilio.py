@@ -22,6 +22,7 @@ from aftercall.phone import twilio
 from aftercall.phone.notices import RingNotice
 from aftercall.phone.signature import TOKEN_PARAMETER, TwilioSignature
 from aftercall.phone.twilio import SOURCE, Fields, read_form
+from aftercall.web.api_models import add_section
 from aftercall.web.carrier import (
     TWILIO_MEDIA,
     get_stream_url,
@@ -43,8 +44,8 @@ NOT_SET_UP = "Twilio is not set up here: set TWILIO_AUTH_TOKEN and AFTERCALL_PUB
 log = get_logger("carrier")
 
 
-def make_router(app: App) -> APIRouter:
-    router = APIRouter(prefix="/twilio", tags=["carriers"])
+def add_routes(parent: APIRouter, app: App) -> None:
+    router = add_section(parent, "/twilio", tags=["carriers"])
     signature = TwilioSignature(app.settings.twilio.auth_token, app.settings.public_url)
     switchboard = app.phone.switchboards[SOURCE]
 
@@ -87,7 +88,6 @@ def make_router(app: App) -> APIRouter:
         return _speak(app, ring, reply)
 
     _add_notice_routes(router, app, read_signed)
-    return router
 
 
 def _add_notice_routes(

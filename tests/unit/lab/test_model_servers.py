@@ -1,13 +1,18 @@
 """The emulated model servers, judged by the providers' own SDKs."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-import anthropic
-import openai
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import pytest
 
 from aftercall.lab.models import make_anthropic, make_openai
 from aftercall.lab.rest import ModelScript, serve_on_loopback
+
+if TYPE_CHECKING:  # seconds, which only the process that runs these tests spends
+    import anthropic
+    import openai
 
 KEY = "lab-key"
 HI = [{"role": "user", "content": "Hi"}]
@@ -20,6 +25,8 @@ def script() -> ModelScript:
 
 @pytest.fixture(scope="module")
 def claude(script: ModelScript) -> Iterator[anthropic.Anthropic]:
+    import anthropic
+
     with (
         serve_on_loopback(make_anthropic(script, KEY, ("claude-sonnet-5-5",))) as url,
         anthropic.Anthropic(api_key=KEY, base_url=url, max_retries=0) as client,
@@ -29,6 +36,8 @@ def claude(script: ModelScript) -> Iterator[anthropic.Anthropic]:
 
 @pytest.fixture(scope="module")
 def gpt(script: ModelScript) -> Iterator[openai.OpenAI]:
+    import openai
+
     with (
         serve_on_loopback(
             make_openai(script, KEY, ("gpt-4o-mini", "gpt-5.4-mini"))
@@ -93,6 +102,8 @@ def test_claude_refuses_what_the_real_one_refuses(
     headers: dict[str, str],
     status: int,
 ) -> None:
+    import anthropic
+
     with pytest.raises(anthropic.APIStatusError) as refused:
         claude.post(
             "/v1/messages", body=body, options={"headers": headers}, cast_to=object
@@ -120,6 +131,8 @@ def test_the_older_version_takes_a_temperature_and_the_older_header(
 def test_claudes_limits_and_troubles_are_its_sdks_errors(
     claude: anthropic.Anthropic, script: ModelScript
 ) -> None:
+    import anthropic
+
     script.faults.extend(["rate_limit", "server_error"])
     with pytest.raises(anthropic.RateLimitError) as limited:
         claude.messages.create(
@@ -151,6 +164,8 @@ def test_gpt_answers_its_own_sdk_in_chat_and_responses(gpt: openai.OpenAI) -> No
 
 
 def test_gpt_refuses_what_the_real_one_refuses(gpt: openai.OpenAI) -> None:
+    import openai
+
     with pytest.raises(openai.NotFoundError):
         gpt.responses.create(model="gpt-0", input="Hi")
     with pytest.raises(openai.BadRequestError):

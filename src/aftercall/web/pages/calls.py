@@ -52,8 +52,8 @@ PRIVATE = {"Cache-Control": "private, no-store", "Accept-Ranges": "bytes"}
 _RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
 
 
-def make_router(context: PageContext) -> APIRouter:
-    router = context.make_router("/calls")
+def add_routes(context: PageContext) -> None:
+    router = context.add_section("/calls")
     operate = [Depends(context.view.auth.require("operator"))]
 
     @router.get("", response_class=HTMLResponse)
@@ -109,7 +109,6 @@ def make_router(context: PageContext) -> APIRouter:
 
     _add_recording_routes(router, context)
     _add_missed_routes(router, context)
-    return router
 
 
 def _add_recording_routes(router: APIRouter, context: PageContext) -> None:

@@ -21,6 +21,7 @@ from aftercall.english.words import count_noun
 from aftercall.journal.store import CallRow
 from aftercall.model.people import join_party, split_party
 from aftercall.model.steps import Step
+from aftercall.web.api_models import add_section
 from aftercall.web.auth import BrowserAuth, get_session
 from aftercall.web.figures import FigureStore
 from aftercall.web.live_feed import LiveFeed
@@ -187,6 +188,7 @@ class PageContext:
     """What every page needs: who looks, in which zone, with which rights."""
 
     app: "App"
+    pages: APIRouter
     view: TemplateRenderer
     store: PageStore
     feed: LiveFeed
@@ -196,10 +198,10 @@ class PageContext:
     def figures(self) -> FigureStore:
         return FigureStore(self.app.database, self.app.settings.zone)
 
-    def make_router(self, prefix: str = "") -> APIRouter:
-        """A router of pages that need access and stay out of the API reference."""
+    def add_section(self, prefix: str = "") -> APIRouter:
+        """A router of pages that need access."""
         view = [Depends(self.view.auth.require("viewer"))]
-        return APIRouter(prefix=prefix, dependencies=view, include_in_schema=False)
+        return add_section(self.pages, prefix, view)
 
     def answer_done(
         self, to: str, deed: str, ids: Sequence[str] = (), refused: int = 0

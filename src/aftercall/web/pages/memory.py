@@ -35,16 +35,14 @@ PAGE_SIZE = 100
 MAX_SEARCH_HITS = 30
 
 
-def make_router(context: PageContext) -> APIRouter:
-    router = APIRouter()
-    router.include_router(_make_facts_router(context))
-    router.include_router(_make_corrections_router(context))
-    return router
+def add_routes(context: PageContext) -> None:
+    _add_facts(context)
+    _add_corrections(context)
 
 
-def _make_facts_router(context: PageContext) -> APIRouter:
+def _add_facts(context: PageContext) -> None:
     """The list of facts and one fact."""
-    router = context.make_router("/memory")
+    router = context.add_section("/memory")
     facts = context.app.facts
 
     @router.get("", response_class=HTMLResponse)
@@ -79,7 +77,6 @@ def _make_facts_router(context: PageContext) -> APIRouter:
         return _show(context, request, fact_id, reveal=False)
 
     _add_fact_changes(router, context)
-    return router
 
 
 def _add_fact_changes(router: APIRouter, context: PageContext) -> None:
@@ -115,9 +112,9 @@ def _add_fact_changes(router: APIRouter, context: PageContext) -> None:
         return context.answer_done(f"/memory/facts/{fact_id}", "corrected", [made.id])
 
 
-def _make_corrections_router(context: PageContext) -> APIRouter:
+def _add_corrections(context: PageContext) -> None:
     """What people put right, with undo."""
-    router = context.make_router("/corrections")
+    router = context.add_section("/corrections")
     corrections = context.app.corrections
     operate = [Depends(context.view.auth.require("operator"))]
 
@@ -166,8 +163,6 @@ def _make_corrections_router(context: PageContext) -> APIRouter:
         for correction_id in sorted(set(of), reverse=True):
             await run_in_threadpool(corrections.undo, correction_id, who)
         return context.answer_done(back, "undo")
-
-    return router
 
 
 class MemoryQuery:

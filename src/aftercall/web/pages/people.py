@@ -17,6 +17,7 @@ from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.pins.board import hash_note
 from aftercall.model.facts import MemoryKey, PinState, memory_key
 from aftercall.model.people import split_party
+from aftercall.web.api_models import add_section
 from aftercall.web.auth import Who
 from aftercall.web.page_store import (
     CallFilter,
@@ -39,11 +40,11 @@ PINS_ANCHOR = "pins-title"
 NO_MEMORY = "no memory is kept here (memory scope `none`)"
 
 
-def make_router(context: PageContext) -> APIRouter:
+def add_routes(context: PageContext) -> None:
     """Callers: the list, one person, and what may be changed."""
-    router = context.make_router("/people")
-    router.include_router(_make_change_router(context))
-    router.include_router(_make_pins_router(context))
+    router = context.add_section("/people")
+    _add_changes(router, context)
+    _add_pins(router, context)
 
     @router.get("", response_class=HTMLResponse)
     def get_people(
@@ -65,8 +66,6 @@ def make_router(context: PageContext) -> APIRouter:
     @router.get("/{caller}", response_class=HTMLResponse)
     def get_person(request: Request, caller: str) -> HTMLResponse:
         return _show_person(context, request, require_party(caller))
-
-    return router
 
 
 @dataclass(frozen=True)
@@ -112,10 +111,9 @@ def list_people(
     ]
 
 
-def _make_change_router(context: PageContext) -> APIRouter:
+def _add_changes(router: APIRouter, context: PageContext) -> None:
     """What changes a person needs an operator or an admin."""
     app, auth = context.app, context.view.auth
-    router = APIRouter()
     operate = [Depends(auth.require("operator"))]
     admin = [Depends(auth.require("admin"))]
 
@@ -163,13 +161,12 @@ def _make_change_router(context: PageContext) -> APIRouter:
         receipt = await run_in_threadpool(app.eraser.erase, known, who)
         return context.view.render_page(request, "erased.html", receipt=receipt)
 
-    return router
 
-
-def _make_pins_router(context: PageContext) -> APIRouter:
+def _add_pins(parent: APIRouter, context: PageContext) -> None:
     """Pins: what the agent is always told."""
     app, pins = context.app, context.app.pins
-    router = APIRouter(dependencies=[Depends(context.view.auth.require("operator"))])
+    operate = Depends(context.view.auth.require("operator"))
+    router = add_section(parent, dependencies=[operate])
 
     @router.post("/{caller}/pins")
     async def post_pin(
@@ -220,8 +217,6 @@ def _make_pins_router(context: PageContext) -> APIRouter:
                 _show_person, context, request, known, pin_typed={pin_id: typed}
             )
         return _redirect_to_pins(request, known)
-
-    return router
 
 
 def _show_person(

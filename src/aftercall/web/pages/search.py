@@ -13,7 +13,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
 from aftercall.errors import RefusedInput
@@ -98,9 +98,9 @@ class EverythingQuery:
         ]
 
 
-def make_router(context: PageContext) -> APIRouter:
+def add_routes(context: PageContext) -> None:
     """One search over words, facts, requests, people."""
-    router = context.make_router("/search")
+    router = context.add_section("/search")
 
     @router.get("", response_class=HTMLResponse)
     def get_search(
@@ -122,8 +122,6 @@ def make_router(context: PageContext) -> APIRouter:
             mark=partial(mark_words, query=asked.q),
             **found,
         )
-
-    return router
 
 
 def _search(context: PageContext, asked: EverythingQuery) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, FastAPI, Form, Request
+from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
@@ -25,6 +25,7 @@ from aftercall.doctor import run_checks
 from aftercall.errors import RefusedInput
 from aftercall.log import get_logger
 from aftercall.service_checks import list_webhooks
+from aftercall.web.api_models import add_section
 from aftercall.web.auth import SESSION_COOKIE, Who, get_session
 from aftercall.web.page_store import CallFilter
 from aftercall.web.pages.context import PageContext, to_own_path
@@ -42,18 +43,16 @@ LINK_REFUSED = (
 log = get_logger("pages")
 
 
-def make_router(context: PageContext, server: FastAPI) -> APIRouter:
-    router = APIRouter(include_in_schema=False)
-    router.include_router(_make_login_router(context))
-    router.include_router(_make_users_router(context))
-    router.include_router(_make_site_router(context, server))
-    return router
+def add_routes(context: PageContext) -> None:
+    _add_login(context)
+    _add_users(context)
+    _add_site(context)
 
 
-def _make_login_router(context: PageContext) -> APIRouter:
+def _add_login(context: PageContext) -> None:
     """Login, logout, and the links that log in once."""
     auth = context.view.auth
-    router = APIRouter(dependencies=[Depends(auth.load_session)])
+    router = add_section(context.pages, dependencies=[Depends(auth.load_session)])
 
     def show_login(
         request: Request, to: str, problem: str = "", status: int = 200
@@ -104,7 +103,6 @@ def _make_login_router(context: PageContext) -> APIRouter:
         return _redirect_logged_out()
 
     _add_join_routes(router, context)
-    return router
 
 
 def _add_join_routes(router: APIRouter, context: PageContext) -> None:
@@ -148,10 +146,10 @@ def _add_join_routes(router: APIRouter, context: PageContext) -> None:
         return await show(request, code)
 
 
-def _make_users_router(context: PageContext) -> APIRouter:
+def _add_users(context: PageContext) -> None:
     """People with access: invited, given a role, removed."""
     auth = context.view.auth
-    router = APIRouter(prefix="/users", dependencies=[Depends(auth.require("admin"))])
+    router = add_section(context.pages, "/users", [Depends(auth.require("admin"))])
 
     def invite(request: Request, user: PageUser) -> HTMLResponse:
         """Makes a link for a person with a role."""
@@ -192,12 +190,10 @@ def _make_users_router(context: PageContext) -> APIRouter:
         await run_in_threadpool(auth.users.remove, user_id, who)
         return context.answer_done("/settings", "removed")
 
-    return router
 
-
-def _make_site_router(context: PageContext, server: FastAPI) -> APIRouter:
+def _add_site(context: PageContext) -> None:
     """Settings, checks, the audit log and the reference of the API."""
-    router = context.make_router()
+    router = context.add_section()
     settings = context.app.settings
     loaded = context.loaded or LoadedConfig(
         settings, describe_settings(settings, {}), ()
@@ -249,10 +245,8 @@ def _make_site_router(context: PageContext, server: FastAPI) -> APIRouter:
     @router.get("/docs", response_class=HTMLResponse)
     def get_docs(request: Request) -> HTMLResponse:
         """The API reference from the OpenAPI schema; loads nothing from elsewhere."""
-        groups = _operations_by_tag(server.openapi())
+        groups = _operations_by_tag(request.app.openapi())
         return context.view.render_page(request, "docs.html", groups=groups)
-
-    return router
 
 
 def _make_web_address(who: str) -> str:

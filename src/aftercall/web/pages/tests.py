@@ -83,8 +83,8 @@ class TestFindingRow:
         return f"{int(self.at_s) // 60}:{int(self.at_s) % 60:02}"
 
 
-def make_router(context: PageContext) -> APIRouter:
-    router = context.make_router("/tests")
+def add_routes(context: PageContext) -> None:
+    router = context.add_section("/tests")
     folder = context.app.settings.home / test_runs.FOLDER
 
     @router.get("", response_class=HTMLResponse)
@@ -112,7 +112,6 @@ def make_router(context: PageContext) -> APIRouter:
     _add_starting_routes(router, context)
     _add_reading_routes(router, context, folder)
     _add_call_routes(router, context, folder)
-    return router
 
 
 def _add_starting_routes(router: APIRouter, context: PageContext) -> None:

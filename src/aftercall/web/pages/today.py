@@ -11,7 +11,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any, NamedTuple, TypeVar, cast
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from fastapi.responses import HTMLResponse, StreamingResponse
 from markupsafe import Markup
 
@@ -47,9 +47,9 @@ HEALTH_LINKS = (
 )
 
 
-def make_router(context: PageContext) -> APIRouter:
+def add_routes(context: PageContext) -> None:
     """The front page and what keeps it fresh."""
-    router = context.make_router()
+    router = context.add_section()
     shared, counted = SharedRenderings(), CountedFigures(context)
 
     @router.get("/", response_class=HTMLResponse)
@@ -102,8 +102,6 @@ def make_router(context: PageContext) -> APIRouter:
         """One call from turn `after` on; a browser that reconnects sends the last turn it saw."""
         seen = int(last_event_id) if last_event_id else after
         return _stream(_stream_call(context, shared, request, call_id, seen))
-
-    return router
 
 
 class FrontPage(NamedTuple):

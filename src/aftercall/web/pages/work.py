@@ -94,9 +94,9 @@ class FollowUpPage:
     rest: str = ""
 
 
-def make_router(context: PageContext) -> APIRouter:
+def add_routes(context: PageContext) -> None:
     """Requests and promises, and the hands on them."""
-    router = context.make_router("/followups")
+    router = context.add_section("/followups")
     work = context.app.work
 
     @router.get("", response_class=HTMLResponse)
@@ -139,7 +139,6 @@ def make_router(context: PageContext) -> APIRouter:
 
     _add_item_routes(router, context)
     _add_decision_routes(router, context)
-    return router
 
 
 def _add_item_routes(router: APIRouter, context: PageContext) -> None:
