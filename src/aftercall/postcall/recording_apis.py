@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aftercall.carrier.control import basic_auth
 from aftercall.hosted.platform import Json, get_object
 from aftercall.phone.telnyx import TelnyxControl
+from aftercall.rest import basic_auth
 from aftercall.settings import Settings
 from aftercall.settings.providers import (
     BlandSettings,

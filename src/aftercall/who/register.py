@@ -98,7 +98,7 @@ class CallerRegister:
         number = self.find_number(call, has_passcode=has_passcode)
         if number is None or call.direction == "outbound" or call.source == IMPORTED:
             return number
-        from aftercall.who.introduction import list_introductions, resolve_names
+        from aftercall.who.names import list_introductions, resolve_names
 
         names = resolve_names(list_introductions(call.turns))
         persons = set(self.find_persons(call.agent_id, number, names))
