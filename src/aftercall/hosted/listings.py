@@ -397,37 +397,33 @@ def make_listings(
     settings: Settings, clock: Clock, transport: httpx2.AsyncBaseTransport | None
 ) -> list[ServiceListing]:
     """Of the services with a key. Platforms first: a call of theirs may use our carrier."""
-    found: list[ServiceListing] = []
+    platforms: dict[str, tuple[type[PlatformListing], Platform]] = {
+        "elevenlabs": (
+            ElevenLabsListing,
+            ElevenLabs(None, settings.elevenlabs.agents),
+        ),
+        "vapi": (VapiListing, Vapi(None)),
+        "retell": (RetellListing, Retell(None)),
+        "bland": (BlandListing, Bland(None)),
+    }
 
-    def connect(name: str, url: str, headers: Mapping[str, str]) -> ListingClient:
+    def connect(name: str, headers: Mapping[str, str]) -> ListingClient:
         def explain(status: int, body: bytes) -> CarrierError | None:
             return CarrierError(f"{name} no longer has it") if status == 404 else None
 
+        url = getattr(settings, name).api_url
         return ListingClient(name, url, headers, RETRY_RULE, explain, clock, transport)
 
-    elevenlabs, vapi, retell = settings.elevenlabs, settings.vapi, settings.retell
-    if key := elevenlabs.api_key:
-        headers = make_key_headers("elevenlabs", key)
-        client = connect("elevenlabs", elevenlabs.api_url, headers)
-        found.append(ElevenLabsListing(client, ElevenLabs(None, elevenlabs.agents)))
-    if key := vapi.api_key:
-        client = connect("vapi", vapi.api_url, make_key_headers("vapi", key))
-        found.append(VapiListing(client, Vapi(None)))
-    if key := retell.api_key:
-        headers = make_key_headers("retell", key)
-        client = connect("retell", retell.api_url, headers)
-        found.append(RetellListing(client, Retell(None)))
-    bland, twilio, telnyx = settings.bland, settings.twilio, settings.telnyx
-    if key := bland.api_key:
-        headers = make_key_headers("bland", key)
-        client = connect("bland", bland.api_url, headers)
-        found.append(BlandListing(client, Bland(None)))
+    found: list[ServiceListing] = []
+    for name, (listing, platform) in platforms.items():
+        if headers := make_key_headers(name, getattr(settings, name).api_key):
+            found.append(listing(connect(name, headers), platform))
+    twilio, telnyx = settings.twilio, settings.telnyx
     if twilio.account_sid and twilio.auth_token:
         login = basic_auth(twilio.account_sid, twilio.auth_token.get_secret_value())
-        client = connect("twilio", twilio.api_url, {"Authorization": login})
+        client = connect("twilio", {"Authorization": login})
         found.append(TwilioListing(client, twilio.phone_number, twilio.account_sid))
-    if key := telnyx.api_key:
-        headers = make_key_headers("telnyx", key)
-        client = connect("telnyx", telnyx.api_url, headers)
+    if headers := make_key_headers("telnyx", telnyx.api_key):
+        client = connect("telnyx", headers)
         found.append(TelnyxListing(client, telnyx.phone_number))
     return found
