@@ -201,7 +201,6 @@ class DocumentStore:
         *,
         tags: Sequence[str] = (),
         namespaces: Sequence[str] = (),
-        caller: str | None = None,
     ) -> list[Document]:
         """Documents that hold words of the query; those with most of them first, then newest."""
         terms = list(dict.fromkeys(_TERM.findall(query.lower())))[:MAX_QUERY_TERMS]
@@ -213,8 +212,6 @@ class DocumentStore:
         wanted: list[ColumnElement[bool]] = [or_(*held)]
         if namespaces and "*" not in namespaces:
             wanted.append(documents.c.namespace.in_(namespaces))
-        if caller is not None:
-            wanted.append(documents.c.caller == caller)
         ordered = (
             select(documents)
             .where(and_(*wanted))
