@@ -1,17 +1,20 @@
-"""Names that callers give: which ones, and whether two of them are the same person's."""
+"""Names that callers give for themselves, and how two names compare: short forms, spellings."""
 
 import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
-from aftercall.english.introductions import GivenName, NameListener
 from aftercall.english.names import short_forms
 from aftercall.english.words import word_class
 from aftercall.model.calls import Call
 from aftercall.model.people import MAX_PERSON_CHARS
 from aftercall.model.turns import Turn
+
+if TYPE_CHECKING:  # commands that read do without
+    from aftercall.english.introductions import GivenName
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
 
@@ -84,8 +87,10 @@ def _is_same_name(one: str, other: str) -> bool:
     return a == b or bool(forms.get(a, frozenset({a})) & forms.get(b, frozenset({b})))
 
 
-def list_introductions(turns: Iterable[Turn]) -> list[GivenName]:
+def list_introductions(turns: Iterable[Turn]) -> "list[GivenName]":
     """Every name given in a call, in the order it was given."""
+    from aftercall.english.introductions import NameListener
+
     listener = NameListener()
     return [
         given
@@ -99,7 +104,7 @@ def find_stated_name(call: Call) -> str | None:
     return next(iter(resolve_names(list_introductions(call.turns))), None)
 
 
-def resolve_names(given: Sequence[GivenName]) -> list[str]:
+def resolve_names(given: "Sequence[GivenName]") -> list[str]:
     """The names given. A correction replaces the name before it."""
     names: list[str] = []
     for introduction in given:
