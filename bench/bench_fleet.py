@@ -20,9 +20,10 @@ from urllib.parse import urlsplit
 import httpx2
 
 from aftercall.lab.deepgram import EmulatedDeepgram
-from aftercall.lab.media import MediaPhone, TwilioSide
+from aftercall.lab.media import MediaPhone
 from aftercall.lab.twilio import EmulatedTwilio
 from aftercall.lab.twiml import Connect
+from aftercall.phone.carrier_frames import TwilioSide
 from bench_postcall import postgres
 from tables import median, met, percentile, print_table
 

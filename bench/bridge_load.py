@@ -8,7 +8,7 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Coroutine
 
-from aftercall.lab.media import TwilioSide
+from aftercall.phone.carrier_frames import TwilioSide
 from raw_socket import BINARY, TEXT, RawSocket, dial, unmask
 
 FRAME_S = 0.02

@@ -21,7 +21,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from aftercall.clock import SystemClock
-from aftercall.lab.media import TwilioSide
+from aftercall.phone.carrier_frames import TwilioSide
 from aftercall.phone.signature import TwilioSignature
 from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SILENCE, LoudnessMeter
 from aftercall.tester.call import ScriptedCall

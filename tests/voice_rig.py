@@ -9,9 +9,9 @@ from aftercall.bridge.agent_voice import MediaPump
 from aftercall.bridge.voice_call import VoiceCall, VoiceCallParts
 from aftercall.briefing.render import make_instructions
 from aftercall.engine.voice import AgentAudio, AgentDone, AgentText, VoiceEngine
-from aftercall.lab.media import Side, TelnyxSide, TwilioSide
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
+from aftercall.phone.carrier_frames import Side, TelnyxSide, TwilioSide
 from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.phone.telnyx import TelnyxWire
 from aftercall.phone.twilio import TwilioWire

@@ -20,12 +20,13 @@ from aftercall.engine.voice import VoiceEvent, VoiceSession
 from aftercall.lab import telnyx_rest
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine, Script
-from aftercall.lab.media import MediaPhone, TelnyxSide
+from aftercall.lab.media import MediaPhone
 from aftercall.lab.openai_realtime import EmulatedRealtime
 from aftercall.lab.rest import REFUSALS
 from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.model.calls import Call
+from aftercall.phone.carrier_frames import TelnyxSide
 from aftercall.phone.telnyx import unpack_state
 from aftercall.settings import Settings
 from aftercall.settings.providers import (

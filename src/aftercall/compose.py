@@ -32,7 +32,7 @@ from aftercall.engine.spoken_turns import SpokenTurnEngine
 from aftercall.engine.voice import VoiceEngine
 from aftercall.errors import AftercallError, ConfigError, SecretUnreadable
 from aftercall.journal.archive import Archive
-from aftercall.journal.handover import Handovers
+from aftercall.journal.handover import Handovers, LateEnd
 from aftercall.journal.journal import Journal
 from aftercall.journal.presence import Presence
 from aftercall.journal.recorder import JournalInserter, ResumeState, ResumeStates
@@ -159,18 +159,6 @@ def make_reader(
         if passcode
         else reader
     )
-
-
-class LateEnd:
-    """A reported end of a call, to be stored when the database knows the call."""
-
-    def __init__(self, reason: str, reported_s: float) -> None:
-        self.reason = reason
-        self.due_s = reported_s
-        self._reported_s = reported_s
-
-    def age_s(self, now_s: float) -> float:
-        return now_s - self._reported_s
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from aftercall.lab.engine import (
     ScriptToolCall,
     reply_in_order,
 )
-from aftercall.lab.media import MediaPhone, TelnyxSide, TwilioSide
+from aftercall.lab.media import MediaPhone
 from aftercall.llm.rules.reader import RulesReader
+from aftercall.phone.carrier_frames import TelnyxSide, TwilioSide
 from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS

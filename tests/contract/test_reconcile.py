@@ -128,7 +128,7 @@ async def test_a_run_that_failed_goes_on_where_it_stood(
 
     retell.list_page = fail_at_the_second  # type: ignore[method-assign]
     first = await run(platforms, clock)
-    assert "retell: no list of calls (it answered 500)" in first.errors
+    assert "retell: answered 500 to a request for calls" in first.errors
     assert first.sources["retell"].listed in (4, 6)
     retell.list_page = page  # type: ignore[method-assign]
     retell.faults.clear()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from aftercall.app import App
-from aftercall.lab.media import Side
+from aftercall.phone.carrier_frames import Side
 from aftercall.testing import FakeVoiceEngine, VirtualClock
 from voice_rig import Rig
 

@@ -11,7 +11,7 @@ from aftercall.app import App, build
 from aftercall.config import LoadedConfig
 from aftercall.doctor import run_checks
 from aftercall.errors import ConfigError
-from aftercall.lab.media import TelnyxSide
+from aftercall.phone.carrier_frames import TelnyxSide
 from aftercall.phone.signature import TOKEN_LIFETIME_S
 from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings

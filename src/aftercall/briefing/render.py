@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from aftercall.clock import format_instant
+from aftercall.clock import pick_fields
 from aftercall.model.briefing import Briefing, BriefingFact, BriefingPin, RecentCall
 
 OPENING_TAG = "<briefing>"
@@ -246,20 +246,11 @@ def briefing_json(briefing: Briefing, zone: tzinfo) -> dict[str, Any]:
         "caller_name": briefing.caller_name,
         "agent_name": briefing.persona.name,
         "recent": [
-            {
-                "at": format_instant(call.at),
-                "summary": call.summary,
-                "context": call.context,
-                "whose": call.whose,
-            }
-            for call in briefing.recent
+            pick_fields(call, "at summary context whose") for call in briefing.recent
         ],
         "facts": [
             {
-                "id": fact.id,
-                "text": fact.text,
-                "since": format_instant(fact.since),
-                "heard_by": fact.heard_by,
+                **pick_fields(fact, "id text since heard_by"),
                 "disputed": bool(fact.dispute),
                 "doubtful": fact.is_doubtful,
             }
@@ -268,13 +259,7 @@ def briefing_json(briefing: Briefing, zone: tzinfo) -> dict[str, Any]:
         "questions": list_questions(briefing, zone),
         "work": list(briefing.work),
         "pins": [
-            {
-                "id": pin.id,
-                "title": pin.title,
-                "status": pin.status,
-                "open_items": list(pin.open_items),
-            }
-            for pin in briefing.pins
+            pick_fields(pin, "id title status open_items") for pin in briefing.pins
         ],
         "resumes": briefing.pick_up.call_id if briefing.pick_up else None,
         "text": render(briefing, zone),

@@ -1,7 +1,5 @@
 """The carriers' REST APIs: hang up, dial, send messages. One client for each carrier."""
 
-import json
-from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any, Protocol
@@ -9,22 +7,19 @@ from typing import Any, Protocol
 import httpx2
 
 from aftercall.clock import Clock
-from aftercall.errors import (
-    CallOver,
-    CarrierError,
-    CarrierUnreachable,
-    ConfigError,
-    describe_network_error,
-)
+from aftercall.errors import CallOver, CarrierError, ConfigError
 from aftercall.phone.notices import ControlRequest
 from aftercall.phone.telnyx import TelnyxControl
 from aftercall.phone.twilio import TwilioControl
-from aftercall.settings.providers import TelnyxSettings, TwilioSettings
+from aftercall.rest import Explain, RestClient, RetryRule, basic_auth, read_json
+from aftercall.settings.providers import (
+    TelnyxSettings,
+    TwilioSettings,
+    make_key_headers,
+)
 
-TIMEOUT_S = 4.0  # a caller waits behind most commands
-RETRY_PAUSES_S = (0.2, 0.8)
-
-IsOver = Callable[[int, bytes], bool]
+# a caller waits behind most commands
+RETRY_RULE = RetryRule(timeout_s=4.0, pauses_s=(0.2, 0.8))
 
 
 class CarrierControl(Protocol):
@@ -37,84 +32,38 @@ class CarrierControl(Protocol):
     async def close(self) -> None: ...
 
 
-class CarrierClient:
-    """Requests to one carrier's REST API."""
-
-    def __init__(
-        self,
-        name: str,
-        api_url: str,
-        authorization: str,
-        is_over: IsOver,
-        clock: Clock,
-        transport: httpx2.AsyncBaseTransport | None = None,
-    ) -> None:
-        """With a `transport` (the lab's, for example) no socket is opened."""
-        self._name = name
-        self._url = api_url.rstrip("/")
-        self._headers = {"Authorization": authorization, "Accept": "application/json"}
-        self._is_over = is_over
-        self._clock = clock
-        self._transport = transport
-        self._http: httpx2.AsyncClient | None = None
+class CarrierClient(RestClient):
+    """Sends commands to one carrier."""
 
     async def send(self, request: ControlRequest) -> Any:
-        """The answer's JSON.
-
-        Raises CallOver, CarrierUnreachable (a retry may help) or CarrierError (it will not).
-        """
-        for pause_s in RETRY_PAUSES_S:
-            try:
-                return await self._try(request)
-            except CarrierUnreachable as error:
-                never_arrived = isinstance(error.__cause__, httpx2.ConnectError)
-                if not request.is_repeatable and not never_arrived:
-                    raise
-            await self._clock.sleep(pause_s)
-        return await self._try(request)
+        """The answer's JSON. Raises CallOver, CarrierUnreachable or CarrierError."""
+        body = await self.request(
+            request.action,
+            request.method,
+            request.target,
+            is_repeatable=request.is_repeatable,
+            content=request.body,
+            headers={"Content-Type": request.content_type},
+        )
+        return read_json(body)
 
     async def hang_up(self, request: ControlRequest) -> bool:
+        """False if the call had ended before."""
         try:
             await self.send(request)
         except CallOver:
             return False
         return True
 
-    async def close(self) -> None:
-        http, self._http = self._http, None
-        if http is not None:
-            await http.aclose()
 
-    async def _try(self, request: ControlRequest) -> Any:
-        if self._http is None:
-            self._http = httpx2.AsyncClient(
-                timeout=TIMEOUT_S,
-                trust_env=False,
-                transport=self._transport,
-                headers=self._headers,
-            )
-        url, headers = (
-            self._url + request.target,
-            {"Content-Type": request.content_type},
-        )
-        try:
-            answer = await self._http.request(
-                request.method, url, content=request.body, headers=headers
-            )
-        except httpx2.HTTPError as error:
-            reason = describe_network_error(error)
-            message = f"{self._name}: no answer to {request.action} ({reason})"
-            raise CarrierUnreachable(message) from error
-        return self._check_answer(request.action, answer.status_code, answer.content)
+def make_explainer(name: str, is_over: Callable[[int, bytes], bool]) -> Explain:
+    """A command may reach a call that has ended."""
 
-    def _check_answer(self, action: str, status: int, body: bytes) -> Any:
-        if 200 <= status < 300:
-            return _read_json(body)
-        if self._is_over(status, body):
-            raise CallOver(f"{self._name}: the call is over, {action} comes too late")
-        if status == 429 or status >= 500:
-            raise CarrierUnreachable(f"{self._name}: answered {status} to {action}")
-        raise CarrierError(f"{self._name}: refused {action} with {status}{_code(body)}")
+    def explain(status: int, body: bytes) -> CallOver | None:
+        late = f"{name}: the call is over, the command comes too late"
+        return CallOver(late) if is_over(status, body) else None
+
+    return explain
 
 
 class TwilioRest:
@@ -133,9 +82,14 @@ class TwilioRest:
             )
         self._requests = TwilioControl(account)
         authorization = basic_auth(account, token.get_secret_value())
-        is_over = self._requests.is_call_over
         self._client = CarrierClient(
-            "Twilio", settings.api_url, authorization, is_over, clock, transport
+            "Twilio",
+            settings.api_url,
+            {"Authorization": authorization},
+            RETRY_RULE,
+            make_explainer("Twilio", self._requests.is_call_over),
+            clock,
+            transport,
         )
 
     async def hang_up(self, sid: str) -> bool:
@@ -175,10 +129,14 @@ class TelnyxRest:
         if settings.api_key is None:
             raise ConfigError("telnyx: set TELNYX_API_KEY to steer calls")
         self._requests = TelnyxControl()
-        authorization = f"Bearer {settings.api_key.get_secret_value()}"
-        is_over = self._requests.is_call_over
         self.client = CarrierClient(
-            "Telnyx", settings.api_url, authorization, is_over, clock, transport
+            "Telnyx",
+            settings.api_url,
+            make_key_headers("telnyx", settings.api_key),
+            RETRY_RULE,
+            make_explainer("Telnyx", self._requests.is_call_over),
+            clock,
+            transport,
         )
 
     async def hang_up(self, sid: str) -> bool:
@@ -188,29 +146,8 @@ class TelnyxRest:
         await self.client.close()
 
 
-def basic_auth(user: str, password: str) -> str:
-    return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
-
-
-def _read_json(body: bytes) -> Any:
-    try:
-        return json.loads(body) if body else {}
-    except (ValueError, RecursionError):
-        return {}
-
-
 def _read_sid(answer: Any) -> str:
     sid = answer.get("sid") if isinstance(answer, dict) else None
     if not isinstance(sid, str):
         raise CarrierError("Twilio accepted the request but returned no id")
     return sid
-
-
-def _code(body: bytes) -> str:
-    """The carrier's code of an error, where it has one."""
-    data = _read_json(body)
-    errors = data.get("errors") if isinstance(data, dict) else None
-    first = errors[0] if isinstance(errors, list) and errors else data
-    code = first.get("code") if isinstance(first, dict) else None
-    is_code = isinstance(code, int) or (isinstance(code, str) and code.isalnum())
-    return f" (code {code})" if is_code else ""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from aftercall.errors import ScenarioRefused
+from aftercall.errors import RefusedInput, ScenarioRefused
 from aftercall.log import configure_logs, get_logger
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from aftercall.app import App
     from aftercall.config import LoadedConfig
+    from aftercall.model.facts import MemoryKey
     from aftercall.model.steps import Step
     from aftercall.stores import Stores
 
@@ -189,6 +190,29 @@ def report_refused(refused: Sequence[ScenarioRefused]) -> None:
 
 def print_json(data: Any) -> None:
     typer.echo(json.dumps(data, ensure_ascii=False, indent=2, default=str))
+
+
+def print_outcome(data: Any, text: str, json: bool) -> None:
+    """What a command changed, as JSON or in a line."""
+    if json:
+        print_json(data)
+    else:
+        typer.echo(text)
+
+
+def find_memory_key(cli: CliContext, caller: str, field: str) -> "MemoryKey":
+    """The memory that belongs to a caller; `field` is where the number was given."""
+    from aftercall.model.facts import memory_key
+    from aftercall.model.people import read_party
+
+    settings = cli.config.settings
+    key = memory_key(settings, settings.agent_id, read_party(caller, field))
+    if key is None:
+        reason = (
+            "no memory is kept for this number (memory.scope, or a withheld number)"
+        )
+        raise RefusedInput(field, reason)
+    return key
 
 
 def get_operator_name() -> str:

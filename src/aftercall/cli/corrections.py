@@ -16,6 +16,7 @@ from aftercall.cli.context import (
     get_cli_context,
     get_operator_name,
     print_json,
+    print_outcome,
     print_rows,
 )
 from aftercall.errors import NotFound, RefusedInput
@@ -226,10 +227,7 @@ def undo_correction(
 def _print(made: "Correction", told: str, json: bool) -> None:
     from aftercall.memory.fact_store import correction_json
 
-    if json:
-        print_json(correction_json(made))
-    else:
-        typer.echo(f"{made.id}  {told}")
+    print_outcome(correction_json(made), f"{made.id}  {told}", json)
 
 
 def _read_wanted(given: "dict[CorrectedThing, str]") -> "Wanted":

@@ -2,7 +2,7 @@
 
 import json as json_text
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -10,14 +10,15 @@ from aftercall.cli.context import (
     ID_ARGUMENT,
     JSON_OPTION,
     CliContext,
+    find_memory_key,
     get_cli_context,
     get_operator_name,
     print_json,
     print_line,
+    print_outcome,
     print_rows,
 )
 from aftercall.errors import RefusedInput
-from aftercall.model.people import read_party
 
 if TYPE_CHECKING:
     from aftercall.memory.fact_store import FactFilter
@@ -163,17 +164,7 @@ def restore_fact(
     context: typer.Context, fact_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
     """Restore a retired fact; the one that replaced it stays, too."""
-    from aftercall.memory.fact_store import fact_json
-    from aftercall.stores import find_id
-
-    with get_cli_context(context).open_app() as app:
-        fact_id = find_id(app.database, "fact", fact_id)
-        app.corrections.restore(fact_id, get_operator_name())
-        fact = app.facts.get(fact_id)
-    if json:
-        print_json(fact_json(fact))
-    else:
-        typer.echo(f"{fact.id} is believed again")
+    _change_fact(context, "restore", fact_id, {}, "is believed again", json)
 
 
 @group.command("retire")
@@ -184,17 +175,8 @@ def retire_fact(
     json: bool = JSON_OPTION,
 ) -> None:
     """A fact is no longer true; `corrections fact --remove` is for one that never was."""
-    from aftercall.memory.fact_store import fact_json
-    from aftercall.stores import find_id
-
-    with get_cli_context(context).open_app() as app:
-        fact_id = find_id(app.database, "fact", fact_id)
-        app.corrections.retire(fact_id, get_operator_name(), since)
-        fact = app.facts.get(fact_id)
-    if json:
-        print_json(fact_json(fact))
-    else:
-        typer.echo(f"{fact.id} is no longer believed")
+    given = {"since": since}
+    _change_fact(context, "retire", fact_id, given, "is no longer believed", json)
 
 
 @group.command("settle")
@@ -207,19 +189,26 @@ def settle_fact(
     json: bool = JSON_OPTION,
 ) -> None:
     """Settle a dispute: this fact holds, the others of the dispute do not."""
+    told = "is believed" + (" and so are the others" if both else "")
+    _change_fact(context, "settle", fact_id, {"both": both}, told, json)
+
+
+def _change_fact(
+    context: typer.Context,
+    change: Literal["restore", "retire", "settle"],
+    fact_id: str,
+    given: dict[str, Any],
+    told: str,
+    json: bool,
+) -> None:
     from aftercall.memory.fact_store import fact_json
     from aftercall.stores import find_id
 
     with get_cli_context(context).open_app() as app:
         fact_id = find_id(app.database, "fact", fact_id)
-        app.corrections.settle(fact_id, get_operator_name(), both=both)
+        getattr(app.corrections, change)(fact_id, get_operator_name(), **given)
         fact = app.facts.get(fact_id)
-    if json:
-        print_json(fact_json(fact))
-    else:
-        typer.echo(
-            f"{fact.id} is believed" + (" and so are the others" if both else "")
-        )
+    print_outcome(fact_json(fact), f"{fact.id} {told}", json)
 
 
 @group.command("export")
@@ -243,18 +232,7 @@ def export_facts(
 
 
 def _key(cli: CliContext, caller: str) -> "MemoryKey | None":
-    from aftercall.model.facts import memory_key
-
-    if not caller:
-        return None
-    settings = cli.config.settings
-    key = memory_key(settings, settings.agent_id, read_party(caller, "--caller"))
-    if key is None:
-        reason = (
-            "no memory is kept for this number (memory.scope, or a withheld number)"
-        )
-        raise RefusedInput("--caller", reason)
-    return key
+    return find_memory_key(cli, caller, "--caller") if caller else None
 
 
 def _category(name: str) -> "Category | None":

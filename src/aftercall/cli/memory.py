@@ -11,10 +11,12 @@ from aftercall.cli.context import (
     JSON_OPTION,
     CliContext,
     count_nouns,
+    find_memory_key,
     get_cli_context,
     get_operator_name,
     print_json,
     print_line,
+    print_outcome,
     wait_for_steps,
 )
 from aftercall.cli.search import evaluate
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from aftercall.app import App
     from aftercall.memory.importer import NoteOwner
-    from aftercall.model.facts import MemoryKey, PinPage
+    from aftercall.model.facts import PinPage
 
 _CALLER = typer.Argument(metavar="CALLER", help="The caller's number.")
 
@@ -125,7 +127,7 @@ def list_pins(
     from aftercall.memory.pins.store import pin_json
 
     cli = get_cli_context(context)
-    key = _key(cli, caller)
+    key = find_memory_key(cli, caller, "CALLER")
     with cli.open_app() as app:
         app.pins.refresh(key)
         pages = app.pins.list_pages(key)
@@ -157,7 +159,7 @@ def pin(
 ) -> None:
     """Pin a topic by hand; it stays pinned until you unpin it."""
     cli = get_cli_context(context)
-    key = _key(cli, caller)
+    key = find_memory_key(cli, caller, "CALLER")
     with cli.open_app() as app:
         audit = app.audit.make_writer(get_operator_name(), "edited", "a pin")
         page = app.pins.get(app.pins.pin_topic(key, topic, audit).id)
@@ -252,26 +254,10 @@ def _read_text() -> str:
         ) from None
 
 
-def _key(cli: CliContext, caller: str) -> "MemoryKey":
-    from aftercall.model.facts import memory_key
-
-    settings = cli.config.settings
-    key = memory_key(settings, settings.agent_id, read_party(caller, "CALLER"))
-    if key is None:
-        reason = (
-            "no memory is kept for this number (memory.scope, or a withheld number)"
-        )
-        raise RefusedInput("CALLER", reason)
-    return key
-
-
 def _print_change(page: "PinPage", what: str, json: bool) -> None:
     from aftercall.memory.pins.store import pin_json
 
-    if json:
-        print_json(pin_json(page))
-    else:
-        typer.echo(f"{page.pin.id}  {page.pin.title} {what}")
+    print_outcome(pin_json(page), f"{page.pin.id}  {page.pin.title} {what}", json)
 
 
 def _print_pin(cli: CliContext, page: "PinPage") -> None:

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from aftercall import telemetry
-from aftercall.cli.context import JSON_OPTION, get_cli_context, print_json
+from aftercall.cli.context import JSON_OPTION, get_cli_context, print_outcome
 from aftercall.log import get_logger
 from aftercall.running import read_gauges
 
@@ -120,10 +120,7 @@ def token(
     else:
         api_token = load_api_token(cli.config.settings)
         name, shown = "token", api_token.get_secret_value()
-    if json:
-        print_json({name: shown})
-    else:
-        typer.echo(shown)
+    print_outcome({name: shown}, shown, json)
 
 
 def make_login_link(app: "App", address: str) -> str:

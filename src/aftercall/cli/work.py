@@ -15,6 +15,7 @@ from aftercall.cli.context import (
     get_cli_context,
     get_operator_name,
     print_json,
+    print_outcome,
     print_rows,
 )
 from aftercall.errors import AftercallError, ConfigError, RefusedInput
@@ -200,10 +201,7 @@ def resend_delivery(
     with get_cli_context(context).open_app() as app:
         sent = deliver.resend(app.work, key)
         app.audit.record(get_operator_name(), "resent", key)
-    if json:
-        print_json(delivery_json(sent))
-    else:
-        typer.echo(f"{sent.key}  {sent.state}")
+    print_outcome(delivery_json(sent), f"{sent.key}  {sent.state}", json)
 
 
 def _change_followup(
@@ -221,10 +219,7 @@ def _change_followup(
     with get_cli_context(context).open_app() as app:
         whole_id = find_id(app.database, "follow-up", followup_id)
         row = changes[change](app.work, whole_id, get_operator_name())
-    if json:
-        print_json(followup_json(row))
-    else:
-        typer.echo(f"{row.id}  {row.state}")
+    print_outcome(followup_json(row), f"{row.id}  {row.state}", json)
 
 
 events_group = typer.Typer(

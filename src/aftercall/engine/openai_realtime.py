@@ -26,7 +26,7 @@ from aftercall.engine.voice import (
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.log import get_logger
 from aftercall.model.turns import Turn
-from aftercall.settings.providers import OpenAISettings
+from aftercall.settings.providers import OpenAISettings, make_key_headers
 from aftercall.sockets.client import EngineSocket, clean_code, parse_message, text_of
 from aftercall.sockets.mailbox import Handler, Work, handle_each
 from aftercall.speech.sound import BYTES_PER_MS
@@ -48,12 +48,8 @@ class OpenAIRealtime:
     async def connect(
         self, opening: EngineOpening, tools: Sequence[Tool]
     ) -> VoiceSession:
-        key = (
-            self._settings.api_key.get_secret_value() if self._settings.api_key else ""
-        )
-        socket = await EngineSocket.open(
-            socket_url(self._settings), {"Authorization": f"Bearer {key}"}, NAME
-        )
+        headers = make_key_headers("openai", self._settings.api_key)
+        socket = await EngineSocket.open(socket_url(self._settings), headers, NAME)
         try:
             _check_accepted(await socket.receive_json("session.created", "error"))
             socket.send_json(make_update(self._settings, opening, tools))

@@ -5,7 +5,6 @@ A service that says it is busy is asked again after the pause that it names.
 
 import json
 from abc import ABC, abstractmethod
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,12 +14,7 @@ from typing import Any, ClassVar
 import httpx2
 
 from aftercall.clock import Clock, format_instant
-from aftercall.errors import (
-    CarrierError,
-    CarrierUnreachable,
-    RefusedInput,
-    describe_network_error,
-)
+from aftercall.errors import CarrierError, RefusedInput
 from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
 from aftercall.hosted.platform import (
     Json,
@@ -35,12 +29,15 @@ from aftercall.hosted.platform import (
     text_of,
 )
 from aftercall.model.calls import Call
+from aftercall.rest import RestClient, RetryRule, basic_auth
 from aftercall.settings import Settings
 from aftercall.settings.providers import make_key_headers
 
-TIMEOUT_S = 30.0
-RETRY_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
-MAX_RETRY_PAUSE_S = 120.0
+RETRY_RULE = RetryRule(
+    timeout_s=30.0,
+    pauses_s=(1.0, 2.0, 4.0, 8.0, 16.0, 30.0),
+    max_named_pause_s=120.0,
+)
 PAGE_SIZE = 100
 TELNYX_PAGE_SIZE = 250
 TELNYX_MAX_AGE = timedelta(hours=24)
@@ -66,70 +63,16 @@ class ListingPage:
     cursor: str | None
 
 
-class ListingClient:
-    """Asks one service; its answers are JSON."""
-
-    def __init__(
-        self,
-        name: str,
-        url: str,
-        headers: Mapping[str, str],
-        clock: Clock,
-        transport: httpx2.AsyncBaseTransport | None,
-    ) -> None:
-        self.name = name
-        self.clock = clock
-        self._url = url.rstrip("/")
-        self._http = httpx2.AsyncClient(
-            timeout=TIMEOUT_S,
-            trust_env=False,
-            transport=transport,
-            headers=dict(headers) | {"Accept": "application/json"},
-        )
+class ListingClient(RestClient):
+    """Reads the calls of one service, which may be busy; its answers are JSON."""
 
     async def get(self, target: str, query: Mapping[str, str] | None = None) -> Any:
-        return await self.request("GET", target, query)
+        return await self.read("GET", target, params=query)
 
-    async def request(
-        self,
-        method: str,
-        target: str,
-        query: Mapping[str, str] | None = None,
-        body: Json | None = None,
-    ) -> Any:
-        """Raises CarrierUnreachable after all tries, CarrierError if a try cannot help."""
-        for pause_s in (*RETRY_PAUSES_S, None):
-            try:
-                answer = await self._http.request(
-                    method, self._url + target, params=query, json=body
-                )
-            except httpx2.HTTPError as error:
-                wait_s, reason = pause_s, describe_network_error(error)
-            else:
-                if answer.is_success:
-                    return self._parse(answer.content)
-                wait_s, reason = self._check(answer, pause_s)
-            if wait_s is not None:
-                await self.clock.sleep(wait_s)
-        raise CarrierUnreachable(f"{self.name}: no list of calls ({reason})")
-
-    async def close(self) -> None:
-        await self._http.aclose()
-
-    def _check(
-        self, answer: httpx2.Response, pause_s: float | None
-    ) -> tuple[float | None, str]:
-        """How long to wait, and why."""
-        status = answer.status_code
-        if status == 404:
-            raise CarrierError(f"{self.name} no longer has it")
-        if status != 429 and status < 500:
-            raise CarrierError(f"{self.name}: refused the request with {status}")
-        return _read_pause(answer, pause_s), f"it answered {status}"
-
-    def _parse(self, content: bytes) -> Any:
+    async def read(self, method: str, target: str, **parts: Any) -> Any:
+        body = await self.request("a request for calls", method, target, **parts)
         try:
-            return json.loads(content)
+            return json.loads(body)
         except (ValueError, RecursionError):
             raise CarrierError(f"{self.name}: the answer is not JSON") from None
 
@@ -149,14 +92,6 @@ class ServiceListing(ABC):
     @abstractmethod
     async def fetch(self, listed: ListedCall, agent_id: str) -> Call | None:
         """The whole call; None if it is not one of ours. Raises CarrierError."""
-
-
-def _read_pause(answer: httpx2.Response, pause_s: float | None) -> float | None:
-    """As the service names it in seconds; None if we have asked often enough."""
-    named = answer.headers.get("retry-after", "")
-    if pause_s is None or not named.isdigit():
-        return pause_s
-    return min(float(named), MAX_RETRY_PAUSE_S)
 
 
 class PlatformListing(ServiceListing):
@@ -229,7 +164,7 @@ class RetellListing(PlatformListing):
         }
         if cursor:
             body["pagination_key"] = cursor
-        answer = await self.client.request("POST", "/v3/list-calls", body=body)
+        answer = await self.client.read("POST", "/v3/list-calls", json=body)
         following = answer.get("pagination_key") if answer.get("has_more") else None
         listed = [self._read(call, since) for call in get_objects(answer, "items")]
         return ListingPage(listed, following)
@@ -462,35 +397,33 @@ def make_listings(
     settings: Settings, clock: Clock, transport: httpx2.AsyncBaseTransport | None
 ) -> list[ServiceListing]:
     """Of the services with a key. Platforms first: a call of theirs may use our carrier."""
+    platforms: dict[str, tuple[type[PlatformListing], Platform]] = {
+        "elevenlabs": (
+            ElevenLabsListing,
+            ElevenLabs(None, settings.elevenlabs.agents),
+        ),
+        "vapi": (VapiListing, Vapi(None)),
+        "retell": (RetellListing, Retell(None)),
+        "bland": (BlandListing, Bland(None)),
+    }
+
+    def connect(name: str, headers: Mapping[str, str]) -> ListingClient:
+        def explain(status: int, body: bytes) -> CarrierError | None:
+            return CarrierError(f"{name} no longer has it") if status == 404 else None
+
+        url = getattr(settings, name).api_url
+        return ListingClient(name, url, headers, RETRY_RULE, explain, clock, transport)
+
     found: list[ServiceListing] = []
-
-    def connect(name: str, url: str, headers: Mapping[str, str]) -> ListingClient:
-        return ListingClient(name, url, headers, clock, transport)
-
-    elevenlabs, vapi, retell = settings.elevenlabs, settings.vapi, settings.retell
-    if key := elevenlabs.api_key:
-        headers = make_key_headers("elevenlabs", key)
-        client = connect("elevenlabs", elevenlabs.api_url, headers)
-        found.append(ElevenLabsListing(client, ElevenLabs(None, elevenlabs.agents)))
-    if key := vapi.api_key:
-        client = connect("vapi", vapi.api_url, make_key_headers("vapi", key))
-        found.append(VapiListing(client, Vapi(None)))
-    if key := retell.api_key:
-        headers = make_key_headers("retell", key)
-        client = connect("retell", retell.api_url, headers)
-        found.append(RetellListing(client, Retell(None)))
-    bland, twilio, telnyx = settings.bland, settings.twilio, settings.telnyx
-    if key := bland.api_key:
-        headers = make_key_headers("bland", key)
-        client = connect("bland", bland.api_url, headers)
-        found.append(BlandListing(client, Bland(None)))
+    for name, (listing, platform) in platforms.items():
+        if headers := make_key_headers(name, getattr(settings, name).api_key):
+            found.append(listing(connect(name, headers), platform))
+    twilio, telnyx = settings.twilio, settings.telnyx
     if twilio.account_sid and twilio.auth_token:
-        login = f"{twilio.account_sid}:{twilio.auth_token.get_secret_value()}"
-        basic = {"Authorization": f"Basic {b64encode(login.encode()).decode()}"}
-        client = connect("twilio", twilio.api_url, basic)
+        login = basic_auth(twilio.account_sid, twilio.auth_token.get_secret_value())
+        client = connect("twilio", {"Authorization": login})
         found.append(TwilioListing(client, twilio.phone_number, twilio.account_sid))
-    if key := telnyx.api_key:
-        headers = make_key_headers("telnyx", key)
-        client = connect("telnyx", telnyx.api_url, headers)
+    if headers := make_key_headers("telnyx", telnyx.api_key):
+        client = connect("telnyx", headers)
         found.append(TelnyxListing(client, telnyx.phone_number))
     return found

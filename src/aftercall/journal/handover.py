@@ -36,6 +36,18 @@ class TakenCall:
     """The key of the last notice that was answered."""
 
 
+class LateEnd:
+    """A reported end of a call, to be stored when the database knows the call."""
+
+    def __init__(self, reason: str, reported_s: float) -> None:
+        self.reason = reason
+        self.due_s = reported_s
+        self._reported_s = reported_s
+
+    def age_s(self, now_s: float) -> float:
+        return now_s - self._reported_s
+
+
 class Handovers:
     """Which calls any process may take, and who has taken them."""
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, and_, select, update
 
-from aftercall.clock import format_instant
+from aftercall.clock import pick_fields
 from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import recordings
@@ -479,18 +479,5 @@ class RecordingStore:
 
 
 def recordings_json(found: list[Recording]) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": recording.id,
-            "carrier": recording.carrier,
-            "state": recording.state,
-            "reason": recording.reason,
-            "path": recording.path,
-            "bytes": recording.bytes,
-            "sha256": recording.sha256,
-            "attempts": recording.attempts,
-            "transcript": recording.transcript,
-            "changed_at": format_instant(recording.changed_at),
-        }
-        for recording in found
-    ]
+    names = "id carrier state reason path bytes sha256 attempts transcript changed_at"
+    return [pick_fields(recording, names) for recording in found]

@@ -295,10 +295,6 @@ class CallStore:
             rows = _SELECT_PARTY.fetch(connection, {"call": call_id})
         return rows[0][0] if rows else None
 
-    def get_decided_parties(self, call_ids: Sequence[str]) -> dict[str, str | None]:
-        with self._database.read() as connection:
-            return _fetch_parties(connection, call_ids)
-
     def decide_parties(self, decided: Mapping[str, str]) -> dict[str, str | None]:
         """Stores whose each call is, unless that is decided; returns what is stored."""
         is_undecided = and_(calls.c.id == bindparam("call"), calls.c.whose.is_(None))

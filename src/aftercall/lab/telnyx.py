@@ -19,7 +19,8 @@ from websockets.exceptions import InvalidHandshake
 from aftercall.clock import Clock, format_instant
 from aftercall.lab.carrier import NO_DELIVERY_FAULTS, DeliveryFaults, EmulatedCarrier
 from aftercall.lab.line import SECONDS_PER_WORD
-from aftercall.lab.media import MediaPhone, TelnyxSide
+from aftercall.lab.media import MediaPhone
+from aftercall.phone.carrier_frames import TelnyxSide
 
 MAX_ATTEMPTS = 3
 RECORDING_LIFETIME_S = 600.0

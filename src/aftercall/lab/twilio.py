@@ -17,7 +17,7 @@ from websockets.exceptions import InvalidHandshake
 
 from aftercall.clock import Clock
 from aftercall.lab.carrier import NO_DELIVERY_FAULTS, DeliveryFaults, EmulatedCarrier
-from aftercall.lab.media import MediaPhone, TwilioSide
+from aftercall.lab.media import MediaPhone
 from aftercall.lab.twiml import (
     BAD_STREAM,
     HTTP_FAILED,
@@ -32,6 +32,7 @@ from aftercall.lab.twiml import (
     Verb,
     parse_twiml,
 )
+from aftercall.phone.carrier_frames import TwilioSide
 
 MAX_REDIRECTS = 20
 APOLOGY = "We are sorry, an application error has occurred. Goodbye."

@@ -43,6 +43,7 @@ from aftercall.model.passages import (
 )
 from aftercall.model.people import split_party
 from aftercall.model.reading import Summary
+from aftercall.rest import read_retry_pause
 from aftercall.settings.providers import RememSettings
 
 SOURCE = "voice-call"
@@ -200,7 +201,6 @@ class DocumentStore:
         *,
         tags: Sequence[str] = (),
         namespaces: Sequence[str] = (),
-        caller: str | None = None,
     ) -> list[Document]:
         """Documents that hold words of the query; those with most of them first, then newest."""
         terms = list(dict.fromkeys(_TERM.findall(query.lower())))[:MAX_QUERY_TERMS]
@@ -212,8 +212,6 @@ class DocumentStore:
         wanted: list[ColumnElement[bool]] = [or_(*held)]
         if namespaces and "*" not in namespaces:
             wanted.append(documents.c.namespace.in_(namespaces))
-        if caller is not None:
-            wanted.append(documents.c.caller == caller)
         ordered = (
             select(documents)
             .where(and_(*wanted))
@@ -322,10 +320,9 @@ def _to_error(answer: httpx2.Response) -> RememError:
     """By the status alone: the form of the error bodies is not documented."""
     status = answer.status_code
     if status in RETRYABLE_STATUSES:
-        pause = answer.headers.get("retry-after", "")
         return RememUnavailable(
             f"remem: is busy or failing (HTTP {status}); retried later",
-            float(pause) if pause.isdigit() else None,
+            read_retry_pause(answer),
         )
     reasons = {
         401: "refuses the key; check REMEM_API_KEY",

@@ -30,6 +30,7 @@ from aftercall.errors import (
 from aftercall.log import get_logger
 from aftercall.memory.postings import PassageReader
 from aftercall.model.passages import SearchScope
+from aftercall.rest import read_retry_pause
 from aftercall.settings.providers import OpenAISettings
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -127,10 +128,9 @@ class OpenAIEmbedder:
     def _refusal(self, answer: httpx2.Response) -> ModelUnavailable | ModelRefused:
         status = answer.status_code
         if status in RETRYABLE_STATUSES and "insufficient_quota" not in answer.text:
-            pause = answer.headers.get("retry-after", "")
             return ModelUnavailable(
                 f"{self.name}: is busy or failing (HTTP {status})",
-                float(pause) if pause.isdigit() else None,
+                read_retry_pause(answer),
             )
         reasons = {
             401: "refuses the key; check OPENAI_API_KEY",

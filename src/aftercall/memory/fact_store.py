@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from aftercall.clock import Clock, format_instant, parse_instant
+from aftercall.clock import Clock, parse_instant, pick_fields
 from aftercall.db.connect import Database
 from aftercall.db.corrections import Correction
 from aftercall.db.event_log import LoggedEvent, write_events
@@ -348,20 +348,16 @@ _INTERNAL = ("key", "identity", "matching")
 
 def fact_json(fact: Fact, *, reveal: bool = False) -> dict[str, Any]:
     """With `reveal`, a fact whose secrets `FactStore.reveal` opened."""
-    shown = {"id": fact.id, "agent_id": fact.key.agent_id, "caller": fact.key.caller}
-    shown |= {
-        name: _plain(value)
-        for name, value in vars(fact).items()
-        if name not in _INTERNAL
-    }
-    shown["state"] = fact.state
+    shown = {"id": fact.id, **pick_fields(fact.key, "agent_id caller")}
+    names = " ".join(name for name in vars(fact) if name not in _INTERNAL)
+    shown |= pick_fields(fact, f"{names} state")
     if fact.is_secret and not reveal:
         shown |= {"content": HIDDEN, "summary": HIDDEN}
     return shown
 
 
 def occurrence_json(item: Occurrence, *, is_hidden: bool) -> dict[str, Any]:
-    shown = {name: _plain(value) for name, value in vars(item).items()}
+    shown = pick_fields(item, " ".join(vars(item)))
     return shown | ({"words": HIDDEN, "context": HIDDEN} if is_hidden else {})
 
 
@@ -391,9 +387,8 @@ def extraction_json(store: FactStore, call_id: str) -> dict[str, Any] | None:
     entry = store.find_extraction(call_id)
     if entry is None:
         return None
-    shown = {
-        name: _plain(value) for name, value in vars(entry).items() if name != "call_id"
-    }
+    shown = pick_fields(entry, " ".join(vars(entry)))
+    del shown["call_id"]
     return shown | {"facts": store.list_ids_of_call(call_id)}
 
 
@@ -423,10 +418,6 @@ def parse_as_of(name: str, text: str, zone: tzinfo) -> datetime:
         ) from None
 
 
-def _plain(value: Any) -> Any:
-    return format_instant(value) if isinstance(value, datetime) else value
-
-
 def hit_json(hit: SearchHit) -> dict[str, Any]:
     """Without the words around a fact: search finds it by them, but they are not shown."""
     return _passage_json(hit.passage) | {
@@ -446,11 +437,7 @@ def _passage_json(passage: Passage) -> dict[str, Any]:
         "caller": passage.caller,
         "speaker": passage.speaker or None,
         "category": passage.category or None,
-        "visibility": passage.visibility,
-        "at": format_instant(passage.at),
-        "until": format_instant(passage.until) if passage.until else None,
-        "mentions": passage.mentions,
-        "text": passage.text,
+        **pick_fields(passage, "visibility at until mentions text"),
     }
 
 
@@ -458,12 +445,9 @@ def correction_json(correction: Correction) -> dict[str, Any]:
     """A secret only shows that it exists."""
     old, new = correction.old, correction.new
     return {
-        "id": correction.id,
-        "what": correction.what,
-        "caller": correction.caller,
+        **pick_fields(correction, "id what caller"),
         "call": correction.call_id,
         "old": HIDDEN if is_sealed(old or "") else old,
         "new": HIDDEN if is_sealed(new or "") else new,
-        "who": correction.who,
-        "at": format_instant(correction.at),
+        **pick_fields(correction, "who at"),
     }

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from aftercall.clock import format_instant
+from aftercall.clock import pick_fields
 from aftercall.model.reading import RequestKind
 
 FollowUpKind = Literal["request", "promise"]
@@ -175,19 +175,9 @@ class SinkWork:
 
     def to_json(self) -> dict[str, Any]:
         """For programs; `title`, `details`, `person` and `words` hold what was said."""
+        said = "key purpose kind title details person due words caller trust"
         return {
-            "key": self.key,
-            "purpose": self.purpose,
-            "kind": self.kind,
-            "title": self.title,
-            "details": self.details,
-            "person": self.person,
-            "due": self.due,
-            "words": self.words,
-            "caller": self.caller,
-            "trust": self.trust,
-            "agent_id": self.agent_id,
-            "conversation": self.conversation,
+            **pick_fields(self, f"{said} agent_id conversation"),
             "call": self.call_id,
             "archives": list(self.archives),
         }
@@ -241,51 +231,22 @@ class FollowUpRun:
 
 
 def followup_json(row: FollowUp) -> dict[str, Any]:
+    said = "id kind request_kind title details person due"
     return {
-        "id": row.id,
-        "kind": row.kind,
-        "request_kind": row.request_kind,
-        "title": row.title,
-        "details": row.details,
-        "person": row.person,
-        "due": row.due,
-        "state": row.state,
-        "standing": row.standing,
-        "reason": row.reason,
-        "link": row.link,
-        "trust": row.trust,
-        "sinks": list(row.sinks),
-        "conversation": row.conversation,
+        **pick_fields(
+            row, f"{said} state standing reason link trust sinks conversation"
+        ),
         "call": row.call_id,
-        "agent_id": row.agent_id,
-        "caller": row.caller,
+        **pick_fields(row, "agent_id caller"),
         "turns": [{"call": call, "seq": seq} for call, seq in row.turns],
-        "words": row.words,
-        "fulfilled_by": row.fulfilled_by,
-        "remind_at": row.remind_at and format_instant(row.remind_at),
-        "created_at": format_instant(row.created_at),
-        "changed_at": format_instant(row.changed_at),
+        **pick_fields(row, "words fulfilled_by remind_at created_at changed_at"),
     }
 
 
 def delivery_json(delivery: Delivery) -> dict[str, Any]:
-    return {
-        "key": delivery.key,
-        "sink": delivery.sink,
-        "purpose": delivery.purpose,
-        "state": delivery.state,
-        "attempts": delivery.attempts,
-        "reason": delivery.reason,
-        "link": delivery.link,
-        "response": delivery.response,
-        "changed_at": format_instant(delivery.changed_at),
-    }
+    names = "key sink purpose state attempts reason link response changed_at"
+    return pick_fields(delivery, names)
 
 
 def change_json(change: FollowUpChange) -> dict[str, Any]:
-    return {
-        "at": format_instant(change.at),
-        "who": change.who,
-        "what": change.what,
-        "note": change.note,
-    }
+    return pick_fields(change, "at who what note")

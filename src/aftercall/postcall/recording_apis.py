@@ -4,27 +4,28 @@ A carrier names a recording's address in its notice, a hosted platform in its re
 An address that is missing or has expired is asked for in the service's API.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aftercall.carrier.control import basic_auth
 from aftercall.hosted.platform import Json, get_object
 from aftercall.phone.telnyx import TelnyxControl
+from aftercall.rest import basic_auth
 from aftercall.settings import Settings
-from aftercall.settings.providers import (
-    BlandSettings,
-    ElevenLabsSettings,
-    RetellSettings,
-    TelnyxSettings,
-    TwilioSettings,
-    VapiSettings,
-    make_key_headers,
-)
+from aftercall.settings.providers import TwilioSettings, make_key_headers
 
 PLATFORMS = ("elevenlabs", "vapi", "retell", "bland")
 _INNER_REPORTS = {"vapi": "message", "retell": "call"}
 """Where a platform's webhook holds what its API answers alone."""
+_TITLES = {"elevenlabs": "ElevenLabs"}
+# Addresses expire: Telnyx' after ten minutes, Retell's after a day, or ten minutes if signed.
+_LOOKUP_PATHS = {
+    "vapi": "/call/{sid}",
+    "retell": "/v2/get-call/{sid}",
+    "bland": "/v1/calls/{sid}",
+}
+# ElevenLabs names no address: the audio of a conversation is part of its API.
+_AUDIO_PATHS = {"elevenlabs": "/v1/convai/conversations/{sid}/audio"}
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,29 @@ class RecordingApi:
 
 def open_recording_api(settings: Settings, service: str, sid: str) -> RecordingApi:
     """`sid` is the recording's at a carrier, and the call's at a platform."""
+    if service == "twilio":
+        return _open_twilio(settings.twilio)
     section = getattr(settings, service)
-    return _MAKERS[service](section, sid)
+    path = _LOOKUP_PATHS.get(service, "").format(sid=sid)
+    if service == "telnyx":
+        path = TelnyxControl().find_recording(sid).path
+    return RecordingApi(
+        _TITLES.get(service, service.capitalize()),
+        section.api_url,
+        make_key_headers(service, section.api_key),
+        f"{service.upper()}_API_KEY",
+        path,
+        _AUDIO_PATHS.get(service, "").format(sid=sid),
+    )
+
+
+def _open_twilio(section: TwilioSettings) -> RecordingApi:
+    headers = {}
+    if section.account_sid and section.auth_token:
+        token = section.auth_token.get_secret_value()
+        headers["Authorization"] = basic_auth(section.account_sid, token)
+    keys = "TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN"
+    return RecordingApi("Twilio", section.api_url, headers, keys)
 
 
 def find_recording_url(service: str, answer: Json) -> str | None:
@@ -83,59 +105,3 @@ def find_reported_url(platform: str, event: Json) -> str | None:
     """The address in a platform's report of a finished call."""
     inner = _INNER_REPORTS.get(platform)
     return find_recording_url(platform, get_object(event, inner) if inner else event)
-
-
-def _make_twilio(section: TwilioSettings, sid: str) -> RecordingApi:
-    headers = {}
-    if section.account_sid and section.auth_token:
-        token = section.auth_token.get_secret_value()
-        headers["Authorization"] = basic_auth(section.account_sid, token)
-    keys = "TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN"
-    return RecordingApi("Twilio", section.api_url, headers, keys)
-
-
-def _make_telnyx(section: TelnyxSettings, sid: str) -> RecordingApi:
-    """Its addresses expire after ten minutes."""
-    headers = make_key_headers("telnyx", section.api_key)
-    path = TelnyxControl().find_recording(sid).path
-    return RecordingApi("Telnyx", section.api_url, headers, "TELNYX_API_KEY", path)
-
-
-def _make_vapi(section: VapiSettings, sid: str) -> RecordingApi:
-    headers = make_key_headers("vapi", section.api_key)
-    path = f"/call/{sid}"
-    return RecordingApi("Vapi", section.api_url, headers, "VAPI_API_KEY", path)
-
-
-def _make_retell(section: RetellSettings, sid: str) -> RecordingApi:
-    """Its addresses expire after a day, or after ten minutes, if they are signed."""
-    headers = make_key_headers("retell", section.api_key)
-    path = f"/v2/get-call/{sid}"
-    return RecordingApi("Retell", section.api_url, headers, "RETELL_API_KEY", path)
-
-
-def _make_elevenlabs(section: ElevenLabsSettings, sid: str) -> RecordingApi:
-    """It names no address: the audio of a conversation is part of its API."""
-    return RecordingApi(
-        "ElevenLabs",
-        section.api_url,
-        make_key_headers("elevenlabs", section.api_key),
-        "ELEVENLABS_API_KEY",
-        audio_path=f"/v1/convai/conversations/{sid}/audio",
-    )
-
-
-def _make_bland(section: BlandSettings, sid: str) -> RecordingApi:
-    headers = make_key_headers("bland", section.api_key)
-    path = f"/v1/calls/{sid}"
-    return RecordingApi("Bland", section.api_url, headers, "BLAND_API_KEY", path)
-
-
-_MAKERS: dict[str, Callable[[Any, str], RecordingApi]] = {
-    "twilio": _make_twilio,
-    "telnyx": _make_telnyx,
-    "vapi": _make_vapi,
-    "retell": _make_retell,
-    "elevenlabs": _make_elevenlabs,
-    "bland": _make_bland,
-}

@@ -46,6 +46,7 @@ from aftercall.postcall.recording_apis import (
     open_recording_api,
 )
 from aftercall.settings import Settings
+from aftercall.settings.providers import make_key_headers
 from aftercall.speech.transcription import make_upload, parse_transcription
 
 QUEUE = "aftercall.recordings"
@@ -172,7 +173,7 @@ class RecordingFetcher:
                 "recordings.transcribe is on, but OPENAI_API_KEY is not set"
             )
         url = f"{(self.settings.openai.base_url or OPENAI_URL).rstrip('/')}/audio/transcriptions"
-        headers = {"Authorization": f"Bearer {key.get_secret_value()}"}
+        headers = make_key_headers("openai", key)
         form = {"model": TRANSCRIBER, "response_format": "verbose_json"}
         try:
             with httpx2.Client(

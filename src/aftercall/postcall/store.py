@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import ReturningInsert
 
-from aftercall.clock import format_instant
+from aftercall.clock import pick_fields
 from aftercall.db.connect import Database
 from aftercall.db.conversations import belongs_to
 from aftercall.db.event_log import write_call_event
@@ -427,16 +427,9 @@ def _invalidate_briefing(connection: Connection, call_id: str) -> None:
 
 
 def steps_json(steps: list[Step]) -> list[dict[str, Any]]:
+    names = "name state reason attempts result changed_at"
     return [
-        {
-            "name": step.name,
-            "state": step.state,
-            "reason": step.reason,
-            "attempts": step.attempts,
-            "result": step.result,
-            "changed_at": format_instant(step.changed_at),
-            "trace": asdict(step.trace) if step.trace else None,
-        }
+        pick_fields(step, names) | {"trace": step.trace and asdict(step.trace)}
         for step in steps
     ]
 

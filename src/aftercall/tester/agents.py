@@ -1,9 +1,10 @@
 """Which agent `--agent` names, and how the tester reaches it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -28,6 +29,7 @@ from aftercall.tester.drivers.text_agent import (
 )
 from aftercall.tester.drivers.twilio_stream import SCHEME as STREAM_SCHEME
 from aftercall.tester.drivers.twilio_stream import StreamConnection
+from aftercall.tester.line import TextAgent
 from aftercall.tester.practice_agent import BY_NAME, practice_target
 from aftercall.tester.target import AgentTarget, CallSetup
 
@@ -79,28 +81,20 @@ async def _open_socket(
 
 @asynccontextmanager
 async def _open_http(
-    settings: Settings, url: str, rest: str, setup: CallSetup
+    settings: Settings, name: str, rest: str, setup: CallSetup
 ) -> AsyncIterator[AgentTarget]:
+    """An agent at an address of its own, or at a platform."""
+    is_chat = name.partition(":")[0] in CHATS
     async with open_socket_thread() as loop:
-        http = httpx2.AsyncClient(timeout=30.0, trust_env=False)
+        http = httpx2.AsyncClient(timeout=60.0 if is_chat else 30.0, trust_env=False)
+        chat = open_chat(settings, name, rest, http) if is_chat else None
         try:
             yield AgentTarget.of_agent(
-                url, setup, lambda: SocketThreadAgent(HttpAgent(url, http), loop)
-            )
-        finally:
-            await run_in_loop(loop, http.aclose())
-
-
-@asynccontextmanager
-async def _open_chat(
-    settings: Settings, name: str, agent: str, setup: CallSetup
-) -> AsyncIterator[AgentTarget]:
-    async with open_socket_thread() as loop:
-        http = httpx2.AsyncClient(timeout=60.0, trust_env=False)
-        make = open_chat(settings, name, agent, http)
-        try:
-            yield AgentTarget.of_agent(
-                name, setup, lambda: SocketThreadAgent(make(), loop)
+                name,
+                setup,
+                lambda: SocketThreadAgent(
+                    chat() if chat else HttpAgent(name, http), loop
+                ),
             )
         finally:
             await run_in_loop(loop, http.aclose())
@@ -110,28 +104,21 @@ async def _open_chat(
 async def _open_function(
     settings: Settings, name: str, address: str, setup: CallSetup
 ) -> AsyncIterator[AgentTarget]:
+    """A function, or what makes the agent of a framework, in this process."""
+    agent_class = _find_agent_class(name)
     function = load_function(address)
-    yield AgentTarget.of_agent(name, setup, lambda: CallableAgent(function))
+    yield AgentTarget.of_agent(name, setup, lambda: agent_class(function))
 
 
-@asynccontextmanager
-async def _open_livekit(
-    settings: Settings, name: str, address: str, setup: CallSetup
-) -> AsyncIterator[AgentTarget]:
-    make = load_function(address)
-    yield AgentTarget.of_agent(name, setup, lambda: LiveKitAgent(make))
-
-
-@asynccontextmanager
-async def _open_pipecat(
-    settings: Settings, name: str, address: str, setup: CallSetup
-) -> AsyncIterator[AgentTarget]:
+def _find_agent_class(name: str) -> Callable[[Callable[..., Any]], TextAgent]:
+    kind = name.partition(":")[0]
+    if kind != "pipecat":
+        return LiveKitAgent if kind == "livekit" else CallableAgent
     try:
         driver = import_module("aftercall.tester.drivers.pipecat")
     except ImportError as error:
         raise UnknownTestName(f"{name}: {error}") from None
-    make = load_function(address)
-    yield AgentTarget.of_agent(name, setup, lambda: driver.PipecatAgent(make))
+    return driver.PipecatAgent  # type: ignore[no-any-return]
 
 
 @asynccontextmanager
@@ -189,9 +176,9 @@ _OPENERS = {
     STREAM_SCHEME: _open_stream,
     "python": _open_function,
     "python-audio": _open_audio_function,
-    "livekit": _open_livekit,
-    "pipecat": _open_pipecat,
-    **dict.fromkeys(CHATS, _open_chat),
+    "livekit": _open_function,
+    "pipecat": _open_function,
+    **dict.fromkeys(CHATS, _open_http),
 }
 
 

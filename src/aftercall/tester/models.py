@@ -10,6 +10,7 @@ import httpx2
 from pydantic import SecretStr
 
 from aftercall.errors import LineFailed
+from aftercall.settings.providers import make_key_headers
 from aftercall.speech.transcription import (
     TranscribedAudio,
     make_upload,
@@ -46,9 +47,7 @@ class ChatModel:
         self._http = http
         self._url = base_url.rstrip("/") + "/chat/completions"
         self._model = model
-        self._headers = (
-            {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
-        )
+        self._headers = make_key_headers("openai", key)
 
     async def complete(self, messages: Sequence[ChatMessage], max_tokens: int) -> str:
         body = {
@@ -85,7 +84,7 @@ async def transcribe(
             base_url.rstrip("/") + "/audio/transcriptions",
             data={"model": TRANSCRIPTION_MODEL, "response_format": "verbose_json"},
             files={"file": make_upload(wav)},
-            headers={"Authorization": f"Bearer {key.get_secret_value()}"},
+            headers=make_key_headers("openai", key),
         )
         return parse_transcription(answer.raise_for_status().json())
     except (httpx2.HTTPError, ValueError) as error:

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from aftercall.clock import pick_fields
 from aftercall.faults import fault_point
 from aftercall.speech.transcription import TranscribedAudio
 from aftercall.tester.line import Kind, Outcome
@@ -101,25 +102,19 @@ class CallRecord:
 
 def record_json(record: CallRecord) -> dict[str, Any]:
     return {
-        "id": record.id,
-        "scenario": record.scenario,
+        **pick_fields(record, "id scenario"),
         "call": record.number,
-        "run": record.run,
-        "line": record.line,
-        "caller": record.caller,
-        "sid": record.sid,
+        **pick_fields(record, "run line caller sid"),
         "started_at": format_time(record.started_at),
         "duration_s": round(record.duration_s, 3),
-        "outcome": record.outcome,
-        "ended_by": record.ended_by,
-        "end_why": record.end_why,
+        **pick_fields(record, "outcome ended_by end_why"),
         "recording": "read out by the tester" if record.is_read_out else "recorded",
         "turns": [
             {"turn": turn} | span_json(span)
             for turn, span in enumerate(record.spans, 1)
         ],
         "events": [
-            {"at_s": round(event.at_s, 3), "kind": event.kind, "detail": event.detail}
+            {"at_s": round(event.at_s, 3), **pick_fields(event, "kind detail")}
             for event in record.events
         ],
         "whisper": _transcript_json(record.whisper),
@@ -137,12 +132,8 @@ def _transcript_json(transcript: TranscribedAudio | None) -> dict[str, Any] | No
         {"start_s": round(start, 3), "end_s": round(end, 3), "text": text}
         for start, end, text in transcript.segments
     ]
-    return {
-        "text": transcript.text,
-        "language": transcript.language,
-        "duration_s": transcript.duration_s,
-        "segments": segments,
-    }
+    told = pick_fields(transcript, "text language duration_s")
+    return told | {"segments": segments}
 
 
 def span_json(span: Span) -> dict[str, Any]:
@@ -150,11 +141,7 @@ def span_json(span: Span) -> dict[str, Any]:
         "who": span.who,
         "start_s": round(span.start_s, 3),
         "end_s": round(span.end_s, 3),
-        "text": span.text,
-        "why": span.why,
-        "is_cut": span.is_cut,
-        "confidence": span.confidence,
-        "is_estimated": span.is_estimated,
+        **pick_fields(span, "text why is_cut confidence is_estimated"),
     }
 
 

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
+from aftercall.clock import pick_fields
 from aftercall.disk import lock_file, sync_folder
 from aftercall.errors import NotFound, TesterError
 from aftercall.faults import fault_point
@@ -348,13 +349,7 @@ def _read_call(path: Path) -> dict[str, Any]:
 
 
 def _finding_json(finding: Finding) -> dict[str, Any]:
-    return {
-        "kind": finding.kind,
-        "severity": finding.severity,
-        "who": finding.who,
-        "text": finding.text,
-        "turns": list(finding.turns),
-    }
+    return pick_fields(finding, "kind severity who text turns")
 
 
 def _write(path: Path, text: str, *, private: bool = False) -> None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from aftercall.clock import pick_fields
 from aftercall.tester.finding import BUG_SEVERITIES
 from aftercall.tester.record import format_time, record_json
 from aftercall.tester.redact import Redactor
@@ -169,12 +170,10 @@ def run_json(run: RunReport) -> dict[str, Any]:
     rates = rates_of(run)
     return {
         "schema": 1,
-        "id": run.id,
-        "target": run.target,
+        **pick_fields(run, "id target"),
         "started_at": format_time(run.started_at),
         "seconds": round(run.seconds, 3),
-        "passed": run.passed,
-        "failed": run.failed,
+        **pick_fields(run, "passed failed"),
         "runs": len(run.scored),
         "rates": asdict(rates) if rates else None,
         "calibration": [item.as_json() for item in run.calibration],
@@ -195,9 +194,7 @@ def _scored_json(run: RunReport, item: ScenarioScore) -> dict[str, Any]:
     return {
         "scenario": item.scenario.name,
         "goal": item.scenario.goal,
-        "run": item.run,
-        "verdict": item.verdict,
-        "reason": item.reason,
+        **pick_fields(item, "run verdict reason"),
         "criteria": [asdict(checked) for checked in item.criteria],
         "findings": findings,
         "calls": [

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from aftercall.clock import Clock
+from aftercall.clock import Clock, pick_fields
 from aftercall.errors import AftercallError
 from aftercall.tester.bugs import BugLedger
 from aftercall.tester.call import ScriptedCall
@@ -142,10 +142,7 @@ class LoadStep:
     def as_json(self) -> dict[str, Any]:
         shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
         return {
-            "at_once": self.at_once,
-            "runs": self.runs,
-            "failed": self.failed,
-            "undecided": self.undecided,
+            **pick_fields(self, "at_once runs failed undecided"),
             "answers": len(self.latencies_s),
             "seconds": round(self.seconds, 2),
             **{

@@ -161,10 +161,6 @@ class BrowserSession:
     login: Login | None = None
     is_new: bool = False
 
-    @property
-    def is_logged_in(self) -> bool:
-        return self.login is not None
-
 
 class LoginNeeded(Exception):
     """The page needs a login; the server redirects to the login page."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
-from aftercall.clock import format_instant
+from aftercall.clock import format_instant, pick_fields
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.calls import to_refused_input
 from aftercall.model.passages import (
@@ -226,13 +226,7 @@ def _check_document_id(document_id: str) -> str:
 
 def _document_json(document: Document) -> dict[str, Any]:
     return {
-        "id": document.id,
-        "title": document.title,
-        "content": document.content,
-        "source": document.source,
-        "tags": list(document.tags),
-        "metadata": document.metadata,
-        "namespace": document.namespace,
+        **pick_fields(document, "id title content source tags metadata namespace"),
         "created_at": format_instant(document.made_at),
         "updated_at": format_instant(document.changed_at),
     }

@@ -23,7 +23,7 @@ from sqlalchemy import (
     update,
 )
 
-from aftercall.clock import format_instant
+from aftercall.clock import format_instant, pick_fields
 from aftercall.db.connect import Database
 from aftercall.db.statements import chunked, upsert
 from aftercall.db.tables import (
@@ -263,20 +263,11 @@ def _warnings(
 
 
 def report_json(made: HealthReport) -> dict[str, Any]:
-    rows = [
-        {
-            "id": call.id,
-            "state": call.state,
-            "reason": call.reason,
-            "started_at": format_instant(call.started_at),
-        }
-        for call in made.calls
-    ]
+    names = "id state reason started_at"
     return {
-        "status": made.status,
-        "reasons": list(made.reasons),
+        **pick_fields(made, "status reasons"),
         "counts": made.by_state,
-        "oldest_pending": made.oldest_pending and format_instant(made.oldest_pending),
+        **pick_fields(made, "oldest_pending"),
         "broken_promises": made.counts.broken,
         "held": made.counts.held,
         "failed_steps": made.failed_steps,
@@ -284,7 +275,7 @@ def report_json(made: HealthReport) -> dict[str, Any]:
         "queue_depth": made.counts.queued,
         "last_sweep": made.counts.swept_at and format_instant(made.counts.swept_at),
         "last_reconcile": made.counts.reconciled,
-        "calls": rows,
+        "calls": [pick_fields(call, names) for call in made.calls],
     }
 
 

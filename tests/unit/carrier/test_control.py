@@ -5,7 +5,7 @@ an error.
 import httpx2
 import pytest
 
-from aftercall.carrier.control import CarrierClient
+from aftercall.carrier.control import RETRY_RULE, CarrierClient, make_explainer
 from aftercall.clock import SystemClock
 from aftercall.errors import CallOver, CarrierError, CarrierUnreachable
 from aftercall.phone.notices import ControlRequest
@@ -47,8 +47,9 @@ async def send(
     client = CarrierClient(
         "Telnyx",
         "https://api.telnyx.com",
-        "Bearer x",
-        TelnyxControl().is_call_over,
+        {"Authorization": "Bearer x"},
+        RETRY_RULE,
+        make_explainer("Telnyx", TelnyxControl().is_call_over),
         Hasty(),
         transport,
     )

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, Row, delete, select, update
 
-from aftercall.clock import format_instant
+from aftercall.clock import pick_fields
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import lock_name, upsert
 from aftercall.db.tables import call_topics, followups, pins
@@ -334,33 +334,19 @@ def pin_json(shown: PinPage) -> dict[str, Any]:
     pin = shown.pin
     return {
         "id": pin.id,
-        "agent_id": pin.key.agent_id,
-        "caller": pin.key.caller,
-        "title": pin.title,
-        "state": pin.state,
-        "reason": pin.reason,
-        "is_decided_by_hand": pin.is_decided_by_hand,
-        "note": pin.note,
-        "about": shown.about,
-        "status": shown.status,
+        **pick_fields(pin.key, "agent_id caller"),
+        **pick_fields(pin, "title state reason is_decided_by_hand note"),
+        **pick_fields(shown, "about status"),
         "open_items": [_item_json(item) for item in shown.open_items],
         "done_items": [_item_json(item) for item in shown.done_items],
         "history": [
-            {"call": each.call_id, "at": format_instant(each.at), "words": each.words}
+            {"call": each.call_id, **pick_fields(each, "at words")}
             for each in pin.history
         ],
-        "terms": list(pin.terms),
-        "since": format_instant(pin.since),
-        "last_at": format_instant(pin.last_at),
-        "changed_at": format_instant(pin.changed_at),
+        **pick_fields(pin, "terms since last_at changed_at"),
     }
 
 
 def _item_json(item: PinItem) -> dict[str, Any]:
-    return {
-        "id": item.id,
-        "title": item.title,
-        "state": item.state,
-        "standing": item.standing or item.state,
-        "due": item.due,
-    }
+    standing = {"standing": item.standing or item.state}
+    return pick_fields(item, "id title state") | standing | {"due": item.due}

@@ -13,14 +13,14 @@ from binascii import Error as NotBase64
 from collections import deque
 from contextlib import suppress
 from hashlib import sha1
-from typing import Any
 
 from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from aftercall.errors import AgentBroke, LineFailed
-from aftercall.speech.sound import FRAME_S, SAMPLE_RATE_HZ
+from aftercall.phone.carrier_frames import TwilioSide
+from aftercall.speech.sound import FRAME_S
 from aftercall.tester.drivers.remote import (
     OPEN_TIMEOUT_S,
     blame_close,
@@ -41,59 +41,6 @@ MAX_MESSAGE_BYTES = 1_000_000
 SCHEME = "twilio"
 
 
-class CarrierFrames:
-    """What Twilio sends on a stream, as it documents it."""
-
-    def __init__(self) -> None:
-        self.call_sid = "CA" + secrets.token_hex(16)
-        self._stream_sid = "MZ" + secrets.token_hex(16)
-        self._account_sid = "AC" + "0" * 32
-        self._sequence = 0
-        self._chunk = 0
-
-    def start(self, caller: str | None) -> list[str]:
-        parameters = {"from": caller} if caller else {}
-        start = {
-            "accountSid": self._account_sid,
-            "streamSid": self._stream_sid,
-            "callSid": self.call_sid,
-            "tracks": ["inbound"],
-            "mediaFormat": {
-                "encoding": "audio/x-mulaw",
-                "sampleRate": SAMPLE_RATE_HZ,
-                "channels": 1,
-            },
-            "customParameters": parameters,
-        }
-        hello = {"event": "connected", "protocol": "Call", "version": "1.0.0"}
-        return [json.dumps(hello), self._frame("start", start)]
-
-    def media(self, frame: bytes) -> str:
-        self._chunk += 1
-        media = {
-            "track": "inbound",
-            "chunk": str(self._chunk),
-            "timestamp": str(round(1000 * FRAME_S * (self._chunk - 1))),
-            "payload": b64encode(frame).decode("ascii"),
-        }
-        return self._frame("media", media)
-
-    def digit(self, key: str) -> str:
-        return self._frame("dtmf", {"track": "inbound_track", "digit": key})
-
-    def mark(self, name: str) -> str:
-        return self._frame("mark", {"name": name})
-
-    def stop(self) -> str:
-        about = {"accountSid": self._account_sid, "callSid": self.call_sid}
-        return self._frame("stop", about)
-
-    def _frame(self, event: str, about: dict[str, Any]) -> str:
-        self._sequence += 1
-        head = {"event": event, "sequenceNumber": str(self._sequence)}
-        return json.dumps(head | {"streamSid": self._stream_sid, event: about})
-
-
 class StreamConnection:
     """One call; the socket is used in a thread of its own, so that arrivals have their time."""
 
@@ -108,7 +55,7 @@ class StreamConnection:
         self._pace = pace
         self._loop = loop
         self._auth_token = auth_token
-        self._frames = CarrierFrames()
+        self._frames = TwilioSide("CA" + secrets.token_hex(16))
         self._timeline = SoundTimeline()
         self._marks: deque[tuple[float, str]] = deque()
         self._arrived: deque[tuple[float, str | bytes]] = deque()
@@ -183,8 +130,9 @@ class StreamConnection:
         except (OSError, WebSocketException, TimeoutError) as error:
             reason = f"no connection ({type(error).__name__})"
             raise LineFailed(f"{self._url}: {reason}") from None
-        for frame in self._frames.start(caller):
-            self._outgoing.put_nowait(frame)
+        parameters = {"from": caller} if caller else {}
+        self._outgoing.put_nowait(self._frames.connected())
+        self._outgoing.put_nowait(self._frames.start(parameters))
         self._tasks = [
             asyncio.create_task(self._read(self._socket)),
             asyncio.create_task(self._write(self._socket)),

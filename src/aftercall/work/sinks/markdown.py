@@ -45,16 +45,24 @@ def make_mark(work: SinkWork) -> str:
     return f"<!-- aftercall: {work.key[:32]} -->"
 
 
-class TasksSink:
-    """`tasks/`: a markdown file a task, and an `.ics` file beside it if it has a due date."""
+class WorkspaceSink:
+    """Writes files of the workspace, which stay on this machine."""
 
-    name = "tasks"
     leaves_machine = False
     can_repeat = True
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
+
+    def _workspace(self, work: SinkWork) -> Workspace:
+        return Workspace.from_settings(self._settings, work.agent_id)
+
+
+class TasksSink(WorkspaceSink):
+    """`tasks/`: a markdown file a task, and an `.ics` file beside it if it has a due date."""
+
+    name = "tasks"
 
     def describe_dry_run(self, work: SinkWork) -> str:
         return f"would write {self._path(work).name}" + (
@@ -74,14 +82,15 @@ class TasksSink:
                 path.with_suffix(".ics"),
                 lambda text: calendar if text is None else text,
             )
-        return SinkReceipt(link=str(path.relative_to(self._root(work))))
-
-    def _root(self, work: SinkWork) -> Path:
-        return Workspace.from_settings(self._settings, work.agent_id).root
+        return SinkReceipt(link=str(path.relative_to(self._workspace(work).root)))
 
     def _path(self, work: SinkWork) -> Path:
         """The key keeps two tasks of one title apart."""
-        return self._root(work) / "tasks" / f"{slug(work.title)}-{work.key[:8]}.md"
+        return (
+            self._workspace(work).root
+            / "tasks"
+            / f"{slug(work.title)}-{work.key[:8]}.md"
+        )
 
 
 def _task_page(work: SinkWork, zone: str, today: str) -> str:
@@ -161,16 +170,10 @@ def _fold_ics(line: str) -> str:
     return folded
 
 
-class PeopleSink:
+class PeopleSink(WorkspaceSink):
     """`people/`: a note on the page of the person it is about, or of the caller who left it."""
 
     name = "people"
-    leaves_machine = False
-    can_repeat = True
-
-    def __init__(self, settings: Settings, clock: Clock) -> None:
-        self._settings = settings
-        self._clock = clock
 
     def describe_dry_run(self, work: SinkWork) -> str:
         return f"would add a note to {self._path(work).name}"
@@ -186,9 +189,6 @@ class PeopleSink:
             path, lambda text: add_note(text, work.person or "Notes", line, mark)
         )
         return SinkReceipt(link=str(path.relative_to(self._workspace(work).root)))
-
-    def _workspace(self, work: SinkWork) -> Workspace:
-        return Workspace.from_settings(self._settings, work.agent_id)
 
     def _path(self, work: SinkWork) -> Path:
         workspace = self._workspace(work)

@@ -29,7 +29,12 @@ from aftercall.errors import (
 )
 from aftercall.model.followups import SinkReceipt, SinkWork
 from aftercall.settings import Settings
-from aftercall.settings.providers import EmailSettings, TelnyxSettings, TwilioSettings
+from aftercall.settings.providers import (
+    EmailSettings,
+    TelnyxSettings,
+    TwilioSettings,
+    make_key_headers,
+)
 from aftercall.work.sinks.http import HttpRequest, send
 
 MAX_MESSAGE_CHARS = 480
@@ -98,8 +103,7 @@ class TelnyxMessages:
         sender: str,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
-        key = settings.api_key.get_secret_value() if settings.api_key else ""
-        self._headers = {"Authorization": f"Bearer {key}"}
+        self._headers = make_key_headers("telnyx", settings.api_key)
         self._url = f"{settings.api_url.rstrip('/')}/v2/messages"
         self._sender = sender
         self._transport = transport
