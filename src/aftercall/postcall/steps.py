@@ -41,7 +41,7 @@ from aftercall.model.steps import (
 )
 from aftercall.postcall.store import SUMMARY, StepStore
 from aftercall.settings import Settings
-from aftercall.who.introduction import find_stated_name
+from aftercall.who.names import find_stated_name
 from aftercall.who.register import CallerRegister
 from aftercall.workspace import calls_md, files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Workspace, WorkspacePerson

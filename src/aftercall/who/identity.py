@@ -14,7 +14,7 @@ from aftercall.model.calls import LiveCall
 from aftercall.model.followups import Trust
 from aftercall.model.people import join_party, split_party
 from aftercall.model.turns import Turn
-from aftercall.who.introduction import resolve_names
+from aftercall.who.names import resolve_names
 from aftercall.who.register import NAMED, RIGHT, WRONG, CallerRegister
 from aftercall.who.trust import TrustPolicy, asks_passcode, find_passcode
 

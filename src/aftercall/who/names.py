@@ -1,14 +1,20 @@
-"""Compares given names: short forms, spellings that sound alike, parts of a full name."""
+"""Names that callers give for themselves, and how two names compare: short forms, spellings."""
 
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from aftercall.english.names import short_forms
 from aftercall.english.words import word_class
+from aftercall.model.calls import Call
 from aftercall.model.people import MAX_PERSON_CHARS
+from aftercall.model.turns import Turn
+
+if TYPE_CHECKING:  # commands that read do without
+    from aftercall.english.introductions import GivenName
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
 
@@ -79,3 +85,30 @@ def _is_same_name(one: str, other: str) -> bool:
     a, b = _sound_key(one), _sound_key(other)
     forms = _read_forms()
     return a == b or bool(forms.get(a, frozenset({a})) & forms.get(b, frozenset({b})))
+
+
+def list_introductions(turns: Iterable[Turn]) -> "list[GivenName]":
+    """Every name given in a call, in the order it was given."""
+    from aftercall.english.introductions import NameListener
+
+    listener = NameListener()
+    return [
+        given
+        for turn in turns
+        if (given := listener.process_turn(turn.speaker, turn.text))
+    ]
+
+
+def find_stated_name(call: Call) -> str | None:
+    """The first name that was not corrected. At a new number it is the owner's."""
+    return next(iter(resolve_names(list_introductions(call.turns))), None)
+
+
+def resolve_names(given: "Sequence[GivenName]") -> list[str]:
+    """The names given. A correction replaces the name before it."""
+    names: list[str] = []
+    for introduction in given:
+        if introduction.corrects and names:
+            names.pop()
+        names.append(introduction.name)
+    return names

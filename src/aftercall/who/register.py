@@ -11,7 +11,12 @@ from aftercall.model.calls import IMPORTED, Call, LiveCall
 from aftercall.model.people import join_party, normalise_caller, split_party
 from aftercall.model.turns import Turn
 from aftercall.settings import Settings
-from aftercall.who.names import find_person, split_name
+from aftercall.who.names import (
+    find_person,
+    list_introductions,
+    resolve_names,
+    split_name,
+)
 from aftercall.who.trust import (
     POSTED,
     PasscodeMask,
@@ -98,8 +103,6 @@ class CallerRegister:
         number = self.find_number(call, has_passcode=has_passcode)
         if number is None or call.direction == "outbound" or call.source == IMPORTED:
             return number
-        from aftercall.who.introduction import list_introductions, resolve_names
-
         names = resolve_names(list_introductions(call.turns))
         persons = set(self.find_persons(call.agent_id, number, names))
         if len(persons) == 1:

@@ -56,15 +56,17 @@ def locked(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
 
 def _lock_file(path: Path) -> Path:
     """One of 256 locks of a folder. Its name holds no word: it outlives the file."""
-    folder = path.parent / LOCK_FOLDER
+    digest = sha256(path.name.encode(errors="surrogateescape")).hexdigest()
+    return make_lock_folder(path.parent) / f"{digest[:2]}.lock"
+
+
+def make_lock_folder(parent: Path) -> Path:
+    folder = parent / LOCK_FOLDER
     if not folder.is_dir():
         folder.mkdir(exist_ok=True)
         # workspaces are often git repositories
         (folder / ".gitignore").write_text("*\n", "utf-8")
-    return (
-        folder
-        / f"{sha256(path.name.encode(errors='surrogateescape')).hexdigest()[:2]}.lock"
-    )
+    return folder
 
 
 def _try_lock(lock: Path) -> int | None:
@@ -174,7 +176,7 @@ class PageFolder:
     def claim(self, path: Path) -> DatedText | None:
         if read_copy(path) is None:  # refuses what is too large before it is removed
             return None
-        spare = _temporary_path(path)
+        spare = make_temporary_path(path)
         with translated_errors(path), locked(path):
             try:
                 path.replace(spare)
@@ -190,7 +192,9 @@ class PageFolder:
 
     def remove(self, path: Path) -> bool:
         with translated_errors(path):
-            there = [each for each in (path, _temporary_path(path)) if each.exists()]
+            there = [
+                each for each in (path, make_temporary_path(path)) if each.exists()
+            ]
             if not there:
                 return False
             with locked(path):
@@ -209,7 +213,7 @@ class PageFolder:
         """The files are the pages."""
 
 
-_FOLDER = PageFolder()
+FOLDER = PageFolder()
 _mounts: dict[Path, list[PageStore]] = {}
 
 
@@ -231,7 +235,7 @@ def _find_store(path: Path) -> PageStore:
         for folder in (path, *path.parents):
             if folder in _mounts:
                 return _mounts[folder][0]
-    return _FOLDER
+    return FOLDER
 
 
 def read(path: Path) -> str | None:
@@ -250,7 +254,7 @@ def read_copy(path: Path) -> str | None:
 
     For whoever looks through many pages: it asks no database.
     """
-    found = _FOLDER.load(path)
+    found = FOLDER.load(path)
     return found[0] if found else None
 
 
@@ -317,6 +321,16 @@ def remove_named_locks(root: Path) -> int:
     return len(named)
 
 
+def remove_empty_folders(folder: Path, root: Path) -> None:
+    """A folder's name may be a number: it goes with the last page in it."""
+    while folder != root and folder.is_relative_to(root):
+        left = [path.name for path in folder.iterdir()] if folder.exists() else []
+        if any(name != LOCK_FOLDER for name in left):
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        folder = folder.parent
+
+
 def contended(path: Path) -> WorkspaceBusy:
     return WorkspaceBusy(
         f"{path}: another program changes it faster than it can be edited"
@@ -363,11 +377,11 @@ def load_bytes(path: Path) -> bytes | None:
             raw = file.read(MAX_BYTES + 1)
     finally:
         os.close(opened)
-    _refuse_large(path, len(raw))
+    refuse_large(path, len(raw))
     return raw
 
 
-def _refuse_large(path: Path, size: int) -> None:
+def refuse_large(path: Path, size: int) -> None:
     if size > MAX_BYTES:
         raise FileTooLarge(
             f"{path}: is larger than {MAX_BYTES:,} bytes; move what is not needed to another file"
@@ -391,7 +405,7 @@ def encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _temporary_path(path: Path) -> Path:
+def make_temporary_path(path: Path) -> Path:
     """One fixed name: only the holder of the lock uses it, and the next edit overwrites it."""
     return path.with_name(f".{path.name}{_TEMPORARY_SUFFIX}")
 
@@ -400,8 +414,8 @@ def swap_bytes(
     target: Path, before: bytes | None, after: bytes, at: datetime | None = None
 ) -> bool:
     """Replaces `before` by `after`; does nothing and returns False if the file has changed."""
-    _refuse_large(target, len(after))
-    spare = _temporary_path(target)
+    refuse_large(target, len(after))
+    spare = make_temporary_path(target)
     try:
         _write(spare, after, like=target)
         if at:
@@ -430,13 +444,16 @@ def _write(path: Path, raw: bytes, like: Path) -> None:
 
 
 def _copy_access(source: Path, copy: int) -> None:
-    """Copies the mode and, if permitted, the owner.
-
-    Refuses a write-protected file, which a rename would replace.
-    """
-    found = source.stat()
-    if not found.st_mode & 0o222:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    """Copies the mode and, if permitted, the owner."""
+    found = refuse_protected(source)
     with suppress(PermissionError):
         os.fchown(copy, found.st_uid, found.st_gid)
     os.fchmod(copy, stat.S_IMODE(found.st_mode))
+
+
+def refuse_protected(path: Path) -> os.stat_result:
+    """A rename would replace a write-protected file."""
+    found = path.stat()
+    if not found.st_mode & 0o222:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return found

@@ -14,7 +14,7 @@ from aftercall.model.people import (
     split_party,
 )
 from aftercall.testing import make_call
-from aftercall.who.introduction import list_introductions, resolve_names
+from aftercall.who.names import list_introductions, resolve_names
 from aftercall.who.names import (
     find_person,
     is_same_person,

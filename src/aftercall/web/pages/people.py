@@ -128,7 +128,7 @@ def _make_change_router(context: PageContext) -> APIRouter:
         known = require_party(caller)
         person = _find_files(context, known)
         is_saved = await run_in_threadpool(
-            _save_profile, person, text.replace("\r\n", "\n"), was
+            _save_profile, person, text.replace("\r\n", "\n"), was, who
         )
         if not is_saved:
             return await run_in_threadpool(
@@ -272,7 +272,7 @@ def _split_briefing(text: str) -> list[tuple[str, str]]:
     return [(label, said) if said else ("", label) for label, _, said in parts]
 
 
-def _save_profile(person: WorkspacePerson, text: str, was: str) -> bool:
+def _save_profile(person: WorkspacePerson, text: str, was: str, who: str) -> bool:
     """Writes unless the file has changed since the page was shown; compares under the file's
     lock.
     """
@@ -285,7 +285,7 @@ def _save_profile(person: WorkspacePerson, text: str, was: str) -> bool:
         is_unchanged = _hash_text(now or "") == was
         return text if is_unchanged else now
 
-    files.edit(person.user, replace)
+    files.edit(person.user, replace, author=who)
     return is_unchanged
 
 
