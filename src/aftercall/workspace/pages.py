@@ -9,6 +9,7 @@ was changed by a hand, and is merged with the newest revision line by line.
 import hashlib
 import json
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -160,9 +161,9 @@ class PageTable:
     def _load(self, path: Path) -> DatedText | None:
         place = self._locate(path)
         with files.translated_errors(path):
-            if place.is_as_written():
-                newest = self._find_newest(place.key)
-            else:
+            newest = self._find_newest(place.key)
+            is_unknown = newest.number == 0 and place.file.exists()
+            if is_unknown or not place.is_as_written():
                 with files.locked_target(path):
                     newest = self._settle(place)
         text = files.decode(path, newest.body)
@@ -217,6 +218,7 @@ class PageTable:
 
     def sync(self) -> None:
         """Takes in what hands changed here, and writes what other machines changed."""
+        self._follow()
         self._scan()
         self._follow()
 
@@ -299,7 +301,8 @@ class PageTable:
         """Brings the newest revision and the file together; the caller holds the file's lock."""
         for _ in range(files.MAX_ATTEMPTS):
             newest = self._find_newest(place.key)
-            note = place.read_note()
+            # of a page that the database does not know, a note is of another database
+            note = place.read_note() if newest.number else None
             body = files.load_bytes(place.file)
             is_erased = newest.is_erased and note is not None
             if body is not None and not _is_noted(body, note) and not is_erased:
@@ -402,6 +405,7 @@ class PageTable:
             changes = self._rows.list_changes(max(0, at - OVERLAP_ROWS))
             last = changes[-1].n if changes else self._rows.find_last_row()
             if last < mark:  # another database, or an older state of it
+                shutil.rmtree(self._notes)
                 self._handled_rows.clear()
                 mark = at = 0
                 continue
