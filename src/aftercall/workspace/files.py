@@ -115,7 +115,7 @@ _CAUSES: dict[int, tuple[type[WorkspaceError], str]] = {
 DatedText = tuple[str, datetime]
 
 
-class PageStore(Protocol):
+class WorkspaceStore(Protocol):
     """Where the pages of a folder are kept."""
 
     def load(self, path: Path) -> DatedText | None: ...
@@ -214,15 +214,15 @@ class PageFolder:
 
 
 FOLDER = PageFolder()
-_mounts: dict[Path, list[PageStore]] = {}
+_mounts: dict[Path, list[WorkspaceStore]] = {}
 
 
-def mount(root: Path, store: PageStore) -> None:
+def mount(root: Path, store: WorkspaceStore) -> None:
     """From here on this process finds the pages below `root` in the store."""
     _mounts.setdefault(root, []).append(store)
 
 
-def unmount(root: Path, store: PageStore) -> None:
+def unmount(root: Path, store: WorkspaceStore) -> None:
     stores = _mounts.get(root, [])
     if store in stores:
         stores.remove(store)
@@ -230,7 +230,7 @@ def unmount(root: Path, store: PageStore) -> None:
         _mounts.pop(root, None)
 
 
-def _find_store(path: Path) -> PageStore:
+def _find_store(path: Path) -> WorkspaceStore:
     if _mounts:
         for folder in (path, *path.parents):
             if folder in _mounts:

@@ -68,9 +68,6 @@ class PagePlace:
     file: Path
     note: Path
 
-    def read_note(self) -> FileNote | None:
-        return _read_note(self.note)
-
     def write_note(self, revision: PageRevision) -> bool:
         """False if the file is not as the revision says: a hand was quicker."""
         try:
@@ -79,8 +76,8 @@ class PagePlace:
             return False
         if files.load_bytes(self.file) != revision.body:
             return False
-        digest = _hash_body(revision.body or b"")
-        note = FileNote(self.path, revision.number, digest, found.st_mtime_ns)
+        sha256 = _hash_body(revision.body or b"")
+        note = FileNote(self.path, revision.number, sha256, found.st_mtime_ns)
         self.note.parent.mkdir(parents=True, exist_ok=True)
         replace_synced(self.note, json.dumps(asdict(note)).encode())
         return True
@@ -91,7 +88,7 @@ class PagePlace:
             found = self.file.stat()
         except (FileNotFoundError, NotADirectoryError):
             return True
-        note = self.read_note()
+        note = _read_note(self.note)
         if note is None:
             return False
         if note.mtime_ns == found.st_mtime_ns:
@@ -121,9 +118,142 @@ def _hash_body(body: bytes) -> str:
 
 
 def _is_noted(body: bytes | None, note: FileNote | None) -> bool:
-    if body is None:
-        return True
-    return note is not None and _hash_body(body) == note.sha256
+    return body is None or (note is not None and _hash_body(body) == note.sha256)
+
+
+class PageCopies:
+    """The files of one machine, and how each is brought together with the rows of its page."""
+
+    def __init__(self, root: Path, rows: RevisionStore, clock: Clock) -> None:
+        self.root = root
+        self.notes = root / files.LOCK_FOLDER / "pages"
+        self.machine = socket.gethostname()
+        self.hand = f"hand edit on {self.machine}"
+        self._rows = rows
+        self._clock = clock
+
+    def locate(self, path: Path) -> PagePlace:
+        name = path.relative_to(self.root).as_posix()
+        key = make_key(name)
+        return PagePlace(name, key, Path(os.path.realpath(path)), self.note_file(key))
+
+    def note_file(self, key: str) -> Path:
+        return self.notes / key[:2] / f"{key}.json"
+
+    def find_newest(self, key: str) -> PageRevision:
+        return self._rows.find_newest(key, self._clock.now())
+
+    def add(
+        self,
+        place: PagePlace,
+        newest: PageRevision,
+        body: bytes | None,
+        author: str,
+        at: datetime,
+        *more: PageRevision,
+    ) -> bool:
+        """False if another process was quicker."""
+        number = newest.number + 1
+        added = PageRevision(place.key, number, place.path, body, author, at)
+        return self._rows.add(added, *more)
+
+    def settle(self, place: PagePlace) -> PageRevision:
+        """Brings the newest revision and the file together; the caller holds the file's lock."""
+        for _ in range(files.MAX_ATTEMPTS):
+            newest = self.find_newest(place.key)
+            # of a page that the database does not know, a note is of another database
+            note = _read_note(place.note) if newest.number else None
+            body = files.load_bytes(place.file)
+            is_erased = newest.is_erased and note is not None
+            if body is not None and not _is_noted(body, note) and not is_erased:
+                merged = self._merge(place, body, note, newest)
+                if files.encode(merged.text) != newest.body or merged.left_over:
+                    self._take_in(place, merged, newest)
+                    fault_point("pages.after_commit")
+                    newest = self.find_newest(place.key)
+                    if files.encode(merged.text) != newest.body:
+                        continue  # another process was quicker
+            if self._write_file(place, body, newest, note):
+                return newest
+        raise files.contended(place.file)
+
+    def settle_locked(self, place: PagePlace) -> None:
+        file = place.file
+        with files.translated_errors(file), files.locked_target(file):
+            newest = self.settle(place)
+        if newest.body is None:
+            files.remove_empty_folders(place.file.parent, self.root)
+
+    def _merge(
+        self,
+        place: PagePlace,
+        body: bytes,
+        note: FileNote | None,
+        newest: PageRevision,
+    ) -> MergedText:
+        files.decode(place.file, body)  # refuses what is no text
+        own = body.decode("utf-8", "surrogateescape")
+        is_current = note is not None and note.revision == newest.number
+        if newest.body is None or is_current:
+            return MergedText(own)
+        base = None
+        if note is not None and not place.path.endswith(CONFLICT_SUFFIX):
+            base = self._rows.find_body(place.key, note.revision)
+        text = None if base is None else base.decode("utf-8", "surrogateescape")
+        return merge_texts(text, own, newest.text)
+
+    def _take_in(
+        self, place: PagePlace, merged: MergedText, newest: PageRevision
+    ) -> None:
+        raw = files.encode(merged.text)
+        files.refuse_large(place.file, len(raw))
+        conflicts = [self._keep_left_over(place, merged)] if merged.left_over else []
+        at = files.date_file(place.file)
+        self.add(place, newest, raw, self.hand, at, *conflicts)
+
+    def _keep_left_over(self, place: PagePlace, merged: MergedText) -> PageRevision:
+        """The next revision of the page beside it that keeps what found no place."""
+        path = make_conflict_path(Path(place.path)).as_posix()
+        before = self.find_newest(make_key(path))
+        name = place.path.rpartition("/")[2]
+        now = self._clock.now()
+        section = (
+            before.text.rstrip("\n") or f"# Conflicts of {name}",
+            "",
+            f"## {format_instant(now)}",
+            "",
+            f"Written by a machine while {name} was changed by hand on {self.machine}:",
+            "",
+            *merged.left_over,
+            "",
+        )
+        body = files.encode("\n".join(section))
+        number = before.number + 1
+        return PageRevision(before.key, number, path, body, self.machine, now)
+
+    def _write_file(
+        self,
+        place: PagePlace,
+        before: bytes | None,
+        newest: PageRevision,
+        note: FileNote | None,
+    ) -> bool:
+        """False if a hand changed the file meanwhile."""
+        if newest.body is None:
+            if files.load_bytes(place.file) != before:
+                return False
+            place.file.unlink(missing_ok=True)
+            place.note.unlink(missing_ok=True)
+            return True
+        if before != newest.body:
+            at = newest.changed_at
+            if not files.swap_bytes(place.file, before, newest.body, at):
+                return False
+        elif note is not None and note.revision == newest.number:
+            return True
+        fault_point("pages.after_file")
+        files.make_lock_folder(self.root)
+        return place.write_note(newest)
 
 
 class PageTable:
@@ -131,11 +261,9 @@ class PageTable:
 
     def __init__(self, root: Path, database: Database, clock: Clock) -> None:
         self.root = root
-        self._notes = root / files.LOCK_FOLDER / "pages"
         self._rows = RevisionStore(database)
+        self._copies = PageCopies(root, self._rows, clock)
         self._clock = clock
-        self._machine = socket.gethostname()
-        self._hand = f"hand edit on {self._machine}"
         self._away_until = 0.0
         self._scan_due_at = 0.0
         self._handled_rows: set[int] = set()
@@ -159,13 +287,13 @@ class PageTable:
         return files.FOLDER.load(path)
 
     def _load(self, path: Path) -> DatedText | None:
-        place = self._locate(path)
+        place = self._copies.locate(path)
         with files.translated_errors(path):
-            newest = self._find_newest(place.key)
+            newest = self._copies.find_newest(place.key)
             is_unknown = newest.number == 0 and place.file.exists()
             if is_unknown or not place.is_as_written():
                 with files.locked_target(path):
-                    newest = self._settle(place)
+                    newest = self._copies.settle(place)
         text = files.decode(path, newest.body)
         return (text, newest.changed_at) if text is not None else None
 
@@ -184,7 +312,7 @@ class PageTable:
         if change(text) not in (None, text):
             is_changed = self._replace(path, make_body, author) is not None
         if not keeps_history:
-            self._rows.delete_history(self._locate(path).key)
+            self._rows.delete_history(self._copies.locate(path).key)
         return is_changed
 
     def write(self, path: Path, text: str, at: datetime) -> None:
@@ -198,13 +326,13 @@ class PageTable:
         return (text, claimed.changed_at) if claimed and text is not None else None
 
     def remove(self, path: Path) -> bool:
-        place = self._locate(path)
+        place = self._copies.locate(path)
         spare = files.make_temporary_path(place.file)
         there = [each for each in (place.file, spare, place.note) if each.exists()]
-        if not there and self._find_newest(place.key).path is None:
+        if not there and self._copies.find_newest(place.key).path is None:
             return False
         with files.translated_errors(path), files.locked_target(path) as file:
-            self._rows.erase(place.key, self._machine, self._clock.now())
+            self._rows.erase(place.key, self._copies.machine, self._clock.now())
             for each in there:
                 each.unlink(missing_ok=True)
             sync_folder(file.parent)
@@ -235,17 +363,6 @@ class PageTable:
             pause = max(SCAN_INTERVAL_S, (ended - began) / MAX_SCAN_SHARE)
             self._scan_due_at = ended + pause
 
-    def _locate(self, path: Path) -> PagePlace:
-        name = path.relative_to(self.root).as_posix()
-        key = make_key(name)
-        return PagePlace(name, key, Path(os.path.realpath(path)), self._note_file(key))
-
-    def _note_file(self, key: str) -> Path:
-        return self._notes / key[:2] / f"{key}.json"
-
-    def _find_newest(self, key: str) -> PageRevision:
-        return self._rows.find_newest(key, self._clock.now())
-
     def _replace(
         self,
         path: Path,
@@ -257,145 +374,33 @@ class PageTable:
 
         What is dated `at` is added even if it is the same.
         """
-        place = self._locate(path)
+        place = self._copies.locate(path)
         with files.translated_errors(path), files.locked_target(path) as file:
             for _ in range(files.MAX_ATTEMPTS):
-                newest = self._settle(place)
+                newest = self._copies.settle(place)
                 body = make_body(newest)
                 if body == newest.body and at is None:
                     return None
                 if body is not None and file.exists():
                     files.refuse_protected(file)
                 files.refuse_large(path, len(body or b""))
-                author = author or self._machine
-                if self._add(place, newest, body, author, at or self._clock.now()):
+                author = author or self._copies.machine
+                if self._copies.add(
+                    place, newest, body, author, at or self._clock.now()
+                ):
                     self._write_through(place)
                     return newest
         raise files.contended(path)
-
-    def _add(
-        self,
-        place: PagePlace,
-        newest: PageRevision,
-        body: bytes | None,
-        author: str,
-        at: datetime,
-        *more: PageRevision,
-    ) -> bool:
-        """False if another process was quicker."""
-        number = newest.number + 1
-        added = PageRevision(place.key, number, place.path, body, author, at)
-        return self._rows.add(added, *more)
 
     def _write_through(self, place: PagePlace) -> None:
         fault_point("pages.after_commit")
         try:
             with files.translated_errors(place.file):
-                self._settle(place)
+                self._copies.settle(place)
         except (
             AftercallError
         ) as error:  # the page is kept; `keep_up` writes it, or reports
             log.warning("a page could not be written to the folder", error=error.code)
-
-    def _settle(self, place: PagePlace) -> PageRevision:
-        """Brings the newest revision and the file together; the caller holds the file's lock."""
-        for _ in range(files.MAX_ATTEMPTS):
-            newest = self._find_newest(place.key)
-            # of a page that the database does not know, a note is of another database
-            note = place.read_note() if newest.number else None
-            body = files.load_bytes(place.file)
-            is_erased = newest.is_erased and note is not None
-            if body is not None and not _is_noted(body, note) and not is_erased:
-                merged = self._merge(place, body, note, newest)
-                if files.encode(merged.text) != newest.body or merged.left_over:
-                    self._take_in(place, merged, newest)
-                    fault_point("pages.after_commit")
-                    newest = self._find_newest(place.key)
-                    if files.encode(merged.text) != newest.body:
-                        continue  # another process was quicker
-            if self._write_file(place, body, newest, note):
-                return newest
-        raise files.contended(place.file)
-
-    def _merge(
-        self,
-        place: PagePlace,
-        body: bytes,
-        note: FileNote | None,
-        newest: PageRevision,
-    ) -> MergedText:
-        files.decode(place.file, body)  # refuses what is no text
-        own = body.decode("utf-8", "surrogateescape")
-        is_current = note is not None and note.revision == newest.number
-        if newest.body is None or is_current:
-            return MergedText(own)
-        base = None
-        if note is not None and not place.path.endswith(CONFLICT_SUFFIX):
-            base = self._rows.find_body(place.key, note.revision)
-        text = None if base is None else base.decode("utf-8", "surrogateescape")
-        return merge_texts(text, own, newest.text)
-
-    def _take_in(
-        self, place: PagePlace, merged: MergedText, newest: PageRevision
-    ) -> None:
-        raw = files.encode(merged.text)
-        files.refuse_large(place.file, len(raw))
-        conflicts = [self._keep_left_over(place, merged)] if merged.left_over else []
-        at = files.date_file(place.file)
-        self._add(place, newest, raw, self._hand, at, *conflicts)
-
-    def _keep_left_over(self, place: PagePlace, merged: MergedText) -> PageRevision:
-        """The next revision of the page beside it that keeps what found no place."""
-        path = make_conflict_path(Path(place.path)).as_posix()
-        before = self._find_newest(make_key(path))
-        name = place.path.rpartition("/")[2]
-        now = self._clock.now()
-        section = (
-            before.text.rstrip("\n") or f"# Conflicts of {name}",
-            "",
-            f"## {format_instant(now)}",
-            "",
-            f"Written by a machine while {name} was changed by hand on {self._machine}:",
-            "",
-            *merged.left_over,
-            "",
-        )
-        body = files.encode("\n".join(section))
-        number = before.number + 1
-        return PageRevision(before.key, number, path, body, self._machine, now)
-
-    def _write_file(
-        self,
-        place: PagePlace,
-        before: bytes | None,
-        newest: PageRevision,
-        note: FileNote | None,
-    ) -> bool:
-        """False if a hand changed the file meanwhile."""
-        if newest.body is None:
-            if files.load_bytes(place.file) != before:
-                return False
-            place.file.unlink(missing_ok=True)
-            place.note.unlink(missing_ok=True)
-            return True
-        if before != newest.body:
-            at = newest.changed_at
-            if not files.swap_bytes(place.file, before, newest.body, at):
-                return False
-        elif note is not None and note.revision == newest.number:
-            return True
-        fault_point("pages.after_file")
-        files.make_lock_folder(self.root)
-        return place.write_note(newest)
-
-    def _settle_locked(self, place: PagePlace) -> None:
-        with (
-            files.translated_errors(place.file),
-            files.locked_target(place.file),
-        ):
-            newest = self._settle(place)
-        if newest.body is None:
-            files.remove_empty_folders(place.file.parent, self.root)
 
     def _follow(self) -> None:
         """A page that fails is tried again the next time, with all that came after it."""
@@ -405,7 +410,7 @@ class PageTable:
             changes = self._rows.list_changes(max(0, at - OVERLAP_ROWS))
             last = changes[-1].n if changes else self._rows.find_last_row()
             if last < mark:  # another database, or an older state of it
-                shutil.rmtree(self._notes)
+                shutil.rmtree(self._copies.notes)
                 self._handled_rows.clear()
                 mark = at = 0
                 continue
@@ -426,25 +431,25 @@ class PageTable:
 
     def _follow_change(self, change: PageChange) -> None:
         """An erased page has no path; the note of its file knows it."""
-        note = _read_note(self._note_file(change.key))
+        note = _read_note(self._copies.note_file(change.key))
         path = change.path or (note.path if note else None)
         if path is None or (note and note.revision == change.number):
             return
-        self._settle_locked(self._locate(self.root / path))
+        self._copies.settle_locked(self._copies.locate(self.root / path))
 
     def _read_mark(self) -> int:
         try:
-            return int((self._notes / MARK_FILE).read_text("ascii"))
+            return int((self._copies.notes / MARK_FILE).read_text("ascii"))
         except (FileNotFoundError, ValueError):
             self._handled_rows.clear()
             return 0
 
     def _write_mark(self, mark: int) -> None:
-        with files.translated_errors(self._notes):
+        with files.translated_errors(self._copies.notes):
             self.root.mkdir(parents=True, exist_ok=True)
             files.make_lock_folder(self.root)
-            self._notes.mkdir(exist_ok=True)
-            replace_synced(self._notes / MARK_FILE, str(mark).encode())
+            self._copies.notes.mkdir(exist_ok=True)
+            replace_synced(self._copies.notes / MARK_FILE, str(mark).encode())
 
     def _scan(self) -> None:
         """Finds what hands changed, made and deleted."""
@@ -452,10 +457,10 @@ class PageTable:
         for place in self._list_files():
             with _collected(failures), files.translated_errors(place.file):
                 if place.is_page() and not place.is_as_written():
-                    self._settle_locked(place)
-        notes = list(self._notes.glob("*/*.json"))
+                    self._copies.settle_locked(place)
+        notes = list(self._copies.notes.glob("*/*.json"))
         places = [
-            self._locate(self.root / note.path)
+            self._copies.locate(self.root / note.path)
             for note in map(_read_note, notes)
             if note
         ]
@@ -465,7 +470,7 @@ class PageTable:
             with _collected(failures):
                 if not is_lost:
                     self._take_in_deletion(place)
-                self._settle_locked(place)
+                self._copies.settle_locked(place)
         if failures:
             raise failures[0]
 
@@ -474,13 +479,13 @@ class PageTable:
             folders[:] = [name for name in folders if not name.startswith(".")]
             for name in names:
                 if name.endswith(PAGE_SUFFIXES) and not name.startswith("."):
-                    yield self._locate(Path(parent, name))
+                    yield self._copies.locate(Path(parent, name))
 
     def _take_in_deletion(self, place: PagePlace) -> None:
         """A page that nobody else changed is removed; its history stays."""
-        newest, note = self._find_newest(place.key), place.read_note()
+        newest, note = self._copies.find_newest(place.key), _read_note(place.note)
         if note and newest.number == note.revision and newest.body is not None:
-            self._add(place, newest, None, self._hand, self._clock.now())
+            self._copies.add(place, newest, None, self._copies.hand, self._clock.now())
 
 
 @contextmanager
