@@ -27,7 +27,11 @@ from aftercall.web.page_store import (
 )
 from aftercall.web.pages.context import PageContext, find_summary
 from aftercall.workspace import files, user_md
-from aftercall.workspace.paths import Workspace, WorkspacePerson
+from aftercall.workspace.paths import (
+    Workspace,
+    WorkspacePerson,
+    make_conflict_path,
+)
 
 PAGE_SIZE = 50
 MIN_DIGITS = 3
@@ -231,7 +235,8 @@ def _show_person(
     """`typed` and `pin_typed` hold input that was not saved because of an edit meanwhile."""
     app, settings = context.app, context.app.settings
     number, person = split_party(caller)
-    profile = files.read(_find_files(context, caller).user) or ""
+    page = _find_files(context, caller).user
+    profile = files.read(page) or ""
     call_filter = CallFilter(party=caller) if person else CallFilter(caller=number)
     calls = context.store.list_calls(call_filter, limit=MAX_CALLS)
     key = memory_key(settings, settings.agent_id, caller)
@@ -255,6 +260,7 @@ def _show_person(
         followups=asked,
         times=context.store.list_call_times({row.call_id for row in asked}),
         profile=profile,
+        conflicts=files.read(make_conflict_path(page)),
         known=user_md.parse(profile),
         mark=_hash_text(profile),
         typed=typed,
