@@ -14,11 +14,12 @@ from aftercall.model.people import (
     split_party,
 )
 from aftercall.testing import make_call
-from aftercall.who.names import list_introductions, resolve_names
 from aftercall.who.names import (
     find_person,
     is_same_person,
+    list_introductions,
     make_person_id,
+    resolve_names,
 )
 
 GIVEN = [
