@@ -53,7 +53,7 @@ from aftercall.privacy.retention import Retention
 from aftercall.reconcile import Reconciler
 from aftercall.settings import Settings
 from aftercall.speech.kit import SpeechKit
-from aftercall.stores import Stores
+from aftercall.stores import Stores, mount_workspace
 from aftercall.upkeep import Upkeep, format_failure, list_reported_failures
 from aftercall.who.register import CallerRegister
 from aftercall.work.context import WorkContext
@@ -62,6 +62,7 @@ from aftercall.work.health import HealthReport, HealthStore, report
 from aftercall.work.run_store import RunStore
 from aftercall.work.sinks.router import make_sinks
 from aftercall.work.store import DeliveryStore, FollowUpStore
+from aftercall.workspace.pages import PageTable
 
 log = get_logger("app")
 
@@ -94,6 +95,8 @@ class App:
     """How carriers are reached; tests put the lab here."""
     speech_kit: SpeechKit | None = None
     """The receptionist's own speech; None if it has none or another engine speaks."""
+    pages: PageTable | None = None
+    """The pages of the workspace; None where they are files only."""
 
     @cached_property
     def phone(self) -> Phone:
@@ -301,6 +304,8 @@ class App:
                 part.close()
         with suppress(AftercallError):
             self.presence.close()
+        if self.pages is not None:
+            self.pages.unmount()
         self.database.close()
 
 
@@ -352,6 +357,7 @@ def build(
         model_client=model_client,
         remem=RememClient(settings.remem) if settings.remem.api_key else None,
         speech_kit=load_speech_kit(settings),
+        pages=mount_workspace(settings, database, clock),
     )
     try:
         app.work.check()

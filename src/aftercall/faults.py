@@ -30,6 +30,8 @@ POINTS = (
     "workspace.before_compare",
     "workspace.before_rename",
     "workspace.after_rename",
+    "pages.after_commit",
+    "pages.after_file",
     "postcall.after_enqueue",
     "postcall.after_claim",
     "postcall.before_step",

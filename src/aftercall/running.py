@@ -34,6 +34,7 @@ from aftercall.reconcile import RECONCILE_JOB
 from aftercall.test_runs import close_test_runs, open_test_runs
 from aftercall.work import workflow as work
 from aftercall.work.workflow import sweep_if_due
+from aftercall.workspace.pages import FOLLOW_INTERVAL_S
 
 Job = Callable[[], Awaitable[object]]
 """Does what is due. May return the time at which more will be due."""
@@ -83,6 +84,7 @@ POSTCALL_JOB, WORK_JOB = "post-call work", "follow-up work"
 RECORDINGS_JOB, RECOVERY_JOB = "recordings", "recovery"
 EVENTS_JOB = "events"
 UPLOAD_JOB = "object storage"
+PAGES_JOB = "pages of the workspace"
 LEASE_CHECK_INTERVAL_S = 1.0
 RECONCILE_CHECK_INTERVAL_S = 60.0
 SWEEP_CHECK_INTERVAL_S = 10.0  # how often to check whether the hourly sweep is due
@@ -202,6 +204,10 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
     async def write_corrections() -> None:
         await durable.run_in_thread(app.corrections.write_pending)
 
+    async def keep_up_pages() -> None:
+        if app.pages is not None:
+            await durable.run_in_thread(app.pages.keep_up)
+
     run = app.upkeep.run_repeatedly
     return [
         run("heartbeat", HEARTBEAT_INTERVAL_S, send_heartbeat),
@@ -210,6 +216,7 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
         run("retention", retention.RETENTION_INTERVAL_S, retain),
         run("finished workflows", RECOVERY_INTERVAL_S, delete_workflows),
         run("pins", board.SWEEP_INTERVAL_S, sweep_pins),
+        run(PAGES_JOB, FOLLOW_INTERVAL_S, keep_up_pages),
         run("corrections", RECOVERY_INTERVAL_S, write_corrections),
         run(RECONCILE_JOB, RECONCILE_CHECK_INTERVAL_S, app.reconciler.run_if_due),
         run("handovers", LEASE_CHECK_INTERVAL_S, app.phone.follow_handovers),

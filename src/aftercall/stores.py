@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from aftercall.work.health import HealthStore
     from aftercall.work.run_store import RunStore
     from aftercall.work.store import DeliveryStore, FollowUpStore
+    from aftercall.workspace.pages import PageTable
 
 MAX_NAMED_IDS = 3
 LAST = "last"
@@ -82,12 +83,26 @@ def open_stores(settings: Settings, *, claims_home: bool = True) -> Iterator["St
     clock = SystemClock()
     database = open_database(settings, clock, claims_home=claims_home)
     stores = Stores(settings, clock, database)
+    pages = mount_workspace(settings, database, clock)
     try:
         yield stores
     finally:
         if "presence" in vars(stores):
             stores.presence.close()
+        if pages is not None:
+            pages.unmount()
         database.close()
+
+
+def mount_workspace(
+    settings: Settings, database: Database, clock: Clock
+) -> "PageTable | None":
+    """On Postgres, where several machines work, pages are rows; on SQLite they are files."""
+    if database.dialect != "postgresql":
+        return None
+    from aftercall.workspace.pages import PageTable
+
+    return PageTable.mount(settings, database, clock)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from aftercall.app import App
 from aftercall.backup import make_backup, restore_backup
 from aftercall.db.dump import dump_database
 from aftercall.db.tables import deliveries, recordings
+from aftercall.db.upgrade import NEWEST_REVISION
 from aftercall.errors import (
     BackupRefused,
     DatabaseNewer,
@@ -261,7 +262,8 @@ def test_the_backup_of_a_newer_version_is_refused(
     rigged_file: Path, tmp_path: Path
 ) -> None:
     data = rigged_file.read_bytes()
-    newer = data.replace(b'"revision": "0001"', b'"revision": "9999"')
+    ours = f'"revision": "{NEWEST_REVISION}"'.encode()
+    newer = data.replace(ours, b'"revision": "9999"')
     rigged_file.write_bytes(newer)
     with pytest.raises(DatabaseNewer):
         restore_backup(

@@ -35,6 +35,8 @@ from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from opened_apps import OpenDatabase
 
+NEXT_REVISION = "next"
+
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
@@ -126,7 +128,7 @@ def test_an_outdated_postgres_waits_for_db_upgrade(
 ) -> None:
     database = open_database(empty_postgres)
     upgrade(database)
-    monkeypatch.setattr("aftercall.db.upgrade.NEWEST_REVISION", "0002-to-come")
+    monkeypatch.setattr("aftercall.db.upgrade.NEWEST_REVISION", NEXT_REVISION)
     with pytest.raises(DatabaseOutdated, match="aftercall db upgrade"):
         prepare_database(database)
 
@@ -188,7 +190,7 @@ def test_serve_upgrades_the_database_of_the_version_before_and_keeps_its_calls(
     else:
         prepare_database(empty)
     with empty.read() as connection:
-        assert current_revision(connection) == "0002"
+        assert current_revision(connection) == NEXT_REVISION
         found = connection.execute(text("SELECT name, added FROM upkeep")).all()
     assert [tuple(row) for row in found] == [("x", "new")]
 
@@ -211,10 +213,10 @@ def add_next_revision(folder: Path, patched: pytest.MonkeyPatch) -> None:
     shutil.copytree(
         Path(aftercall.db.upgrade.__file__).parent / "migrations", migrations
     )
-    (migrations / "versions" / "0002_next.py").write_text(
+    (migrations / "versions" / "next.py").write_text(
         "import sqlalchemy as sa\n"
         "from alembic import op\n"
-        "revision, down_revision = '0002', '0001'\n"
+        f"revision, down_revision = '{NEXT_REVISION}', '{NEWEST_REVISION}'\n"
         "def upgrade():\n"
         "    op.add_column('upkeep', sa.Column('added', sa.Text, server_default='new'))\n"
     )
@@ -225,5 +227,7 @@ def add_next_revision(folder: Path, patched: pytest.MonkeyPatch) -> None:
         return config
 
     patched.setattr("aftercall.db.upgrade.make_alembic_config", make_config)
-    patched.setattr("aftercall.db.upgrade.KNOWN_REVISIONS", ("0001", "0002"))
-    patched.setattr("aftercall.db.upgrade.NEWEST_REVISION", "0002")
+    patched.setattr(
+        "aftercall.db.upgrade.KNOWN_REVISIONS", (*KNOWN_REVISIONS, NEXT_REVISION)
+    )
+    patched.setattr("aftercall.db.upgrade.NEWEST_REVISION", NEXT_REVISION)

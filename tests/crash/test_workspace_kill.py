@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from aftercall.clock import SystemClock
+from aftercall.db.connect import Database
 from aftercall.workspace.files import edit
+from aftercall.workspace.pages import PageTable
 
 OLD = "- **Name:** Bill\n" + "old line\n" * 5_000
 NEW = OLD + "new line\n"
@@ -27,10 +30,10 @@ save_greeting(WorkspacePerson(pathlib.Path(sys.argv[1])), "New one.", datetime.n
 """
 
 
-def kill(script: str, argument: Path, fault: str) -> None:
+def kill(script: str, argument: Path, fault: str, url: str = "") -> None:
     environment = {**os.environ, "AFTERCALL_FAULT": fault}
     killed = subprocess.run(
-        [sys.executable, "-c", script, str(argument)],
+        [sys.executable, "-c", script, str(argument), url],
         env=environment,
         capture_output=True,
         check=False,
@@ -78,3 +81,37 @@ def test_a_killed_greeting_leaves_the_one_before(tmp_path: Path) -> None:
     assert (tmp_path / "NEXT_GREETING.txt").read_text() == "Old one.\n"
     kill(LEAVE, tmp_path, "workspace.after_rename")
     assert (tmp_path / "NEXT_GREETING.txt").read_text() == "New one.\n"
+
+
+ROWS = """
+import pathlib, sys
+from aftercall.clock import SystemClock
+from aftercall.db.connect import Database
+from aftercall.workspace import files
+from aftercall.workspace.pages import PageTable
+page, url = pathlib.Path(sys.argv[1]), sys.argv[2]
+files.mount(page.parent, PageTable(page.parent, Database(url), SystemClock()))
+files.edit(page, lambda text: (text or "") + "new line\\n")
+"""
+
+
+@pytest.mark.parametrize("fault", ["pages.after_commit", "pages.after_file"])
+@pytest.mark.parametrize("by_hand", ["", "by hand\n"])
+def test_a_process_killed_behind_the_commit_of_a_page_loses_nothing(
+    tmp_path: Path, other_postgres: str, fault: str, by_hand: str
+) -> None:
+    """The file may be behind its row, or its note behind the file; a hand edits it meanwhile."""
+    page = tmp_path / "USER.md"
+    page.write_text("old\n")
+    database = Database(other_postgres)
+    table = PageTable(tmp_path, database, SystemClock())
+    table.sync()
+    kill(ROWS, page, fault, other_postgres)
+    page.write_text(by_hand + page.read_text())
+    table.sync()
+    assert page.read_text() == by_hand + "old\nnew line\n"
+    found = table.load(page)
+    database.close()
+    assert found is not None
+    assert found[0] == page.read_text()
+    assert not list(tmp_path.glob("*.conflict.md"))

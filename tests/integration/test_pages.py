@@ -429,3 +429,16 @@ def test_a_fact_is_retired_from_its_page_and_undone(
     (made,) = app.corrections.store.page(limit=9)
     client.post("/corrections/undo", data={"csrf": csrf_of(retired), "of": made.id})
     assert "I live in Porto" in client.get("/memory").text
+
+
+def test_what_could_not_be_merged_into_a_profile_is_shown(
+    client: TestClient, app: App
+) -> None:
+    app.journal.ingest(make_call(caller=CALLER))
+    folder = app.settings.home / "workspace" / "people" / CALLER
+    folder.mkdir(parents=True)
+    (folder / "USER.conflict.md").write_text(f"- **Name:** {EVIL} William\n")
+    shown = client.get(f"/people/{CALLER}").text
+    assert "What could not be merged" in shown
+    assert "William" in shown
+    assert EVIL not in shown

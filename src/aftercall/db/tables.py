@@ -468,3 +468,17 @@ users = Table(
     Column("password_hash", Text),  # none until the invitation is used
     Column("invited_at", InstantColumn, nullable=False),
 )
+
+# The pages of the workspace on Postgres (workspace/pages.py). The newest revision of a page is
+# the page; the key is a hash of its path, which an erased page does not keep.
+page_revisions = Table(
+    "page_revisions",
+    metadata,
+    Column("n", Number, primary_key=True, autoincrement=True),
+    Column("key", Text, nullable=False),
+    Column("revision", Number, nullable=False),
+    Column("path", Text),
+    Column("body", LargeBinary),  # null: removed
+    Column("author", Text, nullable=False),  # a machine, a hand edit on it, or a person
+    Column("changed_at", InstantColumn, nullable=False),
+)

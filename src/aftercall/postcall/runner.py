@@ -252,17 +252,20 @@ def redact_secrets(context: StepContext, call: Call, words: Sequence[str]) -> No
     context.extractor.store.redact_occurrences(call.id, clean)
     workspace = context.workspace(call)
     files.edit(
-        workspace.calls, lambda text: calls_md.rewrite_summary(text, call.id, clean)
+        workspace.calls,
+        lambda text: calls_md.rewrite_summary(text, call.id, clean),
+        keeps_history=False,
     )
     person = workspace.find_person(call.caller)
     if person is None:
         return
     greeting = files.read(person.greeting)
     if greeting is not None and clean(greeting) != greeting:
-        person.greeting.unlink(missing_ok=True)
+        files.remove(person.greeting)
     files.edit(
         person.user,
         lambda text: text and "".join(map(clean, text.splitlines(keepends=True))),
+        keeps_history=False,
     )
 
 

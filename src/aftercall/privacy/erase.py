@@ -44,7 +44,7 @@ from aftercall.privacy.store import (
 from aftercall.settings import Settings
 from aftercall.work.sinks.markdown import is_empty_page
 from aftercall.workspace import calls_md, files, user_md
-from aftercall.workspace.paths import Workspace, make_folder_name
+from aftercall.workspace.paths import Workspace, make_conflict_path, make_folder_name
 
 OUT_OF_REACH = (
     "the carrier's and the voice engine's own records",
@@ -105,6 +105,8 @@ class Eraser:
         self._refuse_live_calls(subject)
         receipt_id = new_id()
         workspaces = self._list_workspaces()
+        for workspace in workspaces:
+            files.sync(workspace.root)
         needles = make_needles(subject, self.archive, workspaces)
         name_parts = frozenset(
             part
@@ -255,7 +257,9 @@ def _list_names(subject: DataSubject, workspaces: Sequence[Workspace]) -> Iterat
 
 def erase_pages(workspace: Workspace, subject: DataSubject) -> int:
     """Returns how many files of one agent's workspace were removed or changed."""
-    changed = sum(_remove(path) for path in _list_own_files(workspace, subject))
+    folders = list(_list_own_folders(workspace, subject))
+    changed = sum(map(files.remove_folder, folders))
+    changed += sum(map(files.remove, _list_own_files(workspace, subject)))
     changed += files.edit(
         workspace.calls,
         lambda text: calls_md.remove(text, set(subject.call_ids), subject.number),
@@ -270,13 +274,20 @@ def erase_pages(workspace: Workspace, subject: DataSubject) -> int:
     return changed
 
 
-def _list_own_files(workspace: Workspace, subject: DataSubject) -> Iterator[Path]:
+def _list_own_folders(workspace: Workspace, subject: DataSubject) -> Iterator[Path]:
     person = workspace.find_person(subject.number)
     if person is not None and person.folder != workspace.root:
         yield person.folder
     elif person is not None:
-        yield from (person.user, person.greeting, person.folder / "NOTES.md")
         yield workspace.person_folder(subject.number)
+
+
+def _list_own_files(workspace: Workspace, subject: DataSubject) -> Iterator[Path]:
+    person = workspace.find_person(subject.number)
+    if person is not None and person.folder == workspace.root:
+        for path in (person.user, person.greeting, person.folder / "NOTES.md"):
+            yield from (path, make_conflict_path(path))
+    yield make_conflict_path(workspace.calls)  # whose lines are whose is not known
     for path in _list_texts(workspace.root / "journal"):
         if any(conversation in path.name for conversation in subject.conversations):
             yield path
@@ -318,10 +329,3 @@ def _remove_notes(text: str | None, subject: DataSubject) -> str | None:
 def _list_texts(folder: Path) -> list[Path]:
     paths = (path for path in folder.rglob("*") if path.suffix in TEXT_SUFFIXES)
     return sorted(path for path in paths if path.is_file())
-
-
-def _remove(path: Path) -> bool:
-    if path.is_dir():
-        shutil.rmtree(path)
-        return True
-    return files.remove(path)

@@ -35,6 +35,7 @@ from aftercall.privacy.store import (
 )
 from aftercall.settings import Settings
 from aftercall.work.store import FollowUpStore
+from aftercall.workspace import files
 from aftercall.workspace.paths import Workspace
 
 MAX_FOLLOWUPS = 100_000
@@ -186,6 +187,7 @@ class Exporter:
         workspace = Workspace.from_settings(self.settings, agent_id)
         if workspace.scope == "none":
             return
+        files.sync(workspace.root)
         for who in ("", *workspace.list_other_persons(number)):
             person = workspace.find_person(join_party(number, who))
             for page in sorted(person.folder.glob("*")) if person else ():

@@ -30,6 +30,7 @@ from aftercall.db.tables import (
     fact_occurrences,
     facts,
     followup_runs,
+    page_revisions,
     passages,
     recordings,
     steps,
@@ -49,6 +50,7 @@ from aftercall.model.people import split_party
 from aftercall.privacy.store import unlink_facts
 from aftercall.settings import Settings
 from aftercall.settings.sections import RetentionKind
+from aftercall.workspace.revisions import is_superseded
 
 RETENTION_INTERVAL_S = 3600.0
 BATCH_SIZE = 100
@@ -160,6 +162,16 @@ class Retention:
         while last := self._expire_some_answers(cutoff):
             done += last
         return done
+
+    def expire_page_history(self) -> int:
+        """Delete old revisions of pages; the newest stays. Returns how many."""
+        days = self.settings.retention.pages_days
+        if not days:
+            return 0
+        is_old = page_revisions.c.changed_at < self.clock.now() - timedelta(days=days)
+        query = delete(page_revisions).where(is_old, is_superseded())
+        with self.database.write() as connection:
+            return connection.execute(query).rowcount
 
     def _expire_some_answers(self, cutoff: datetime) -> int:
         mark = select(upkeep.c.at).where(upkeep.c.name == ANSWERS_MARK)
@@ -424,6 +436,7 @@ async def start_retention(retention: Retention) -> bool:
     Answers and ended workflows need no run of their own: one that is cut off goes on later.
     """
     await run_in_thread(retention.expire_answers)
+    await run_in_thread(retention.expire_page_history)
     found = await run_in_thread(retention.find_expired)
     if not any(found.values()):
         return False

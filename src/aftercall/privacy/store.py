@@ -40,6 +40,7 @@ from aftercall.db.tables import (
     followups,
     handovers,
     journal,
+    page_revisions,
     passage_vectors,
     passages,
     pins,
@@ -54,6 +55,7 @@ from aftercall.memory.fact_rows import reindex_facts
 from aftercall.memory.pins.store import strip_calls
 from aftercall.model.calls import Call
 from aftercall.model.people import PERSON_SEPARATOR
+from aftercall.workspace.revisions import is_superseded
 
 IMPERSONAL_TABLES = (
     "archive_chain",  # its files are removed with their tombstones
@@ -89,6 +91,7 @@ ERASED_TABLES: tuple[Table, ...] = (
     resume_states,
     pins,
     call_topics,
+    page_revisions,
     calls,
 )
 """In an order that the foreign keys allow."""
@@ -211,6 +214,8 @@ def _make_conditions(
         ],
         resume_states: [resume_states.c.caller_hash == hash_caller(number)],
         pins: [_is_at_number(pins.c.caller, number), *_in(pins.c.id, pin_ids)],
+        # The pages are changed by now. Their history may have the words of anybody.
+        page_revisions: [is_superseded()],
         calls: _in(calls.c.id, call_ids),
     }
 

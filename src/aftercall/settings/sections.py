@@ -265,6 +265,9 @@ class RetentionSettings(Section):
             "is read again after that is paid again; 0 keeps them"
         ),
     )
+    pages_days: int = Field(
+        default=30, ge=0, description="days of the history of pages; 0 keeps it"
+    )
     workflows_hours: float = Field(
         default=24,
         gt=0,

@@ -1,12 +1,15 @@
-"""Reads and changes files that other programs may change at the same time.
+"""Reads and changes pages: files that other programs may change at the same time.
 
 A change is atomic: temporary file, fsync, rename. Bytes that are not UTF-8 survive the round
 trip. Everything here blocks, so an event loop calls it in a thread.
+
+A store may be mounted on a folder (`pages.py`): its pages are rows then, and its files are copies.
 """
 
 import errno
 import os
 import re
+import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +17,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol
 
 from aftercall import faults
 from aftercall.disk import lock_file, sync_folder
@@ -52,15 +56,17 @@ def locked(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
 
 def _lock_file(path: Path) -> Path:
     """One of 256 locks of a folder. Its name holds no word: it outlives the file."""
-    folder = path.parent / LOCK_FOLDER
+    digest = sha256(path.name.encode(errors="surrogateescape")).hexdigest()
+    return make_lock_folder(path.parent) / f"{digest[:2]}.lock"
+
+
+def make_lock_folder(parent: Path) -> Path:
+    folder = parent / LOCK_FOLDER
     if not folder.is_dir():
         folder.mkdir(exist_ok=True)
         # workspaces are often git repositories
         (folder / ".gitignore").write_text("*\n", "utf-8")
-    return (
-        folder
-        / f"{sha256(path.name.encode(errors='surrogateescape')).hexdigest()[:2]}.lock"
-    )
+    return folder
 
 
 def _try_lock(lock: Path) -> int | None:
@@ -106,75 +112,191 @@ _CAUSES: dict[int, tuple[type[WorkspaceError], str]] = {
 }
 
 
+DatedText = tuple[str, datetime]
+
+
+class WorkspaceStore(Protocol):
+    """Where the pages of a folder are kept."""
+
+    def load(self, path: Path) -> DatedText | None: ...
+
+    def edit(
+        self, path: Path, change: Change, *, author: str, keeps_history: bool
+    ) -> bool: ...
+
+    def write(self, path: Path, text: str, at: datetime) -> None: ...
+
+    def claim(self, path: Path) -> DatedText | None: ...
+
+    def remove(self, path: Path) -> bool: ...
+
+    def remove_folder(self, folder: Path) -> bool: ...
+
+    def sync(self) -> None: ...
+
+
+class PageFolder:
+    """Pages that are files and nothing else."""
+
+    def load(self, path: Path) -> DatedText | None:
+        with translated_errors(path):
+            text = decode(path, load_bytes(path))
+            if text is None:
+                return None
+            try:
+                return text, date_file(path)
+            except FileNotFoundError:  # removed meanwhile
+                return None
+
+    def edit(
+        self, path: Path, change: Change, *, author: str, keeps_history: bool
+    ) -> bool:
+        """A file has neither author nor history."""
+        text = read_copy(path)
+        if change(text) in (None, text):  # no trace on the disk, not even a lock
+            return False
+        with translated_errors(path), locked_target(path) as target:
+            for _ in range(MAX_ATTEMPTS):
+                before = load_bytes(target)
+                text = decode(target, before)
+                after = change(text)
+                if after is None or after == text or encode(after) == before:
+                    return False
+                if swap_bytes(target, before, encode(after)):
+                    return True
+            raise contended(path)
+
+    def write(self, path: Path, text: str, at: datetime) -> None:
+        with translated_errors(path), locked_target(path) as target:
+            for _ in range(MAX_ATTEMPTS):
+                if swap_bytes(target, load_bytes(target), encode(text), at):
+                    return
+            raise contended(path)
+
+    def claim(self, path: Path) -> DatedText | None:
+        if read_copy(path) is None:  # refuses what is too large before it is removed
+            return None
+        spare = make_temporary_path(path)
+        with translated_errors(path), locked(path):
+            try:
+                path.replace(spare)
+            except FileNotFoundError:
+                return None
+            try:
+                dated = date_file(spare)
+                text = decode(path, load_bytes(spare))
+            finally:
+                spare.unlink(missing_ok=True)
+                sync_folder(path.parent)
+        return (text, dated) if text is not None else None
+
+    def remove(self, path: Path) -> bool:
+        with translated_errors(path):
+            there = [
+                each for each in (path, make_temporary_path(path)) if each.exists()
+            ]
+            if not there:
+                return False
+            with locked(path):
+                for each in there:
+                    each.unlink(missing_ok=True)
+                sync_folder(path.parent)
+        return True
+
+    def remove_folder(self, folder: Path) -> bool:
+        if not folder.is_dir():
+            return False
+        shutil.rmtree(folder)
+        return True
+
+    def sync(self) -> None:
+        """The files are the pages."""
+
+
+FOLDER = PageFolder()
+_mounts: dict[Path, list[WorkspaceStore]] = {}
+
+
+def mount(root: Path, store: WorkspaceStore) -> None:
+    """From here on this process finds the pages below `root` in the store."""
+    _mounts.setdefault(root, []).append(store)
+
+
+def unmount(root: Path, store: WorkspaceStore) -> None:
+    stores = _mounts.get(root, [])
+    if store in stores:
+        stores.remove(store)
+    if not stores:
+        _mounts.pop(root, None)
+
+
+def _find_store(path: Path) -> WorkspaceStore:
+    if _mounts:
+        for folder in (path, *path.parents):
+            if folder in _mounts:
+                return _mounts[folder][0]
+    return FOLDER
+
+
 def read(path: Path) -> str | None:
-    """The text; None if there is no file or only white space in it."""
-    with _translated_errors(path):
-        return _decode(path, _load(path))
+    """The text; None if there is no page or only white space on it."""
+    found = _find_store(path).load(path)
+    return found[0] if found else None
 
 
-def edit(path: Path, change: Change) -> bool:
+def read_dated(path: Path) -> DatedText | None:
+    """The text and its date."""
+    return _find_store(path).load(path)
+
+
+def read_copy(path: Path) -> str | None:
+    """The text of the file on this machine, which may be seconds older than the page.
+
+    For whoever looks through many pages: it asks no database.
+    """
+    found = FOLDER.load(path)
+    return found[0] if found else None
+
+
+def edit(
+    path: Path, change: Change, *, author: str = "", keeps_history: bool = True
+) -> bool:
     """Replaces the text by the result of `change`; None or the same text changes nothing.
 
     `change` may be called several times, each time with newer text, and must have no side
-    effects. Returns whether the file was written.
+    effects. Without `keeps_history`, older revisions go too. Returns whether anything changed.
     """
-    text = read(path)
-    if change(text) in (None, text):  # leave no trace on the disk, not even a lock
-        return False
-    with _translated_errors(path), _opened(path) as target:
-        for _ in range(MAX_ATTEMPTS):
-            before = _load(target)
-            text = _decode(target, before)
-            after = change(text)
-            if after is None or after == text or _encode(after) == before:
-                return False
-            if _swap(target, before, _encode(after)):
-                return True
-        raise _contended(path)
+    store = _find_store(path)
+    return store.edit(path, change, author=author, keeps_history=keeps_history)
 
 
 def write(path: Path, text: str, at: datetime) -> None:
-    """Writes `text` over anything, and dates the file `at`."""
-    with _translated_errors(path), _opened(path) as target:
-        for _ in range(MAX_ATTEMPTS):
-            if _swap(target, _load(target), _encode(text), at):
-                return
-        raise _contended(path)
+    """Writes `text` over anything, and dates the page `at`."""
+    _find_store(path).write(path, text, at)
 
 
-def claim(path: Path) -> tuple[str, datetime] | None:
-    """Removes the file and returns its text and date. Of several claimants one gets it."""
-    if read(path) is None:  # refuses what is too large before it is removed
-        return None
-    spare = _temporary_path(path)
-    with _translated_errors(path), locked(path):
-        try:
-            path.replace(spare)
-        except FileNotFoundError:
-            return None
-        try:
-            dated = datetime.fromtimestamp(spare.stat().st_mtime, UTC)
-            text = _decode(path, _load(spare))
-        finally:
-            spare.unlink(missing_ok=True)
-            sync_folder(path.parent)
-    return (text, dated) if text is not None else None
+def claim(path: Path) -> DatedText | None:
+    """Removes the page and returns its text and date. Of several claimants one gets it."""
+    return _find_store(path).claim(path)
 
 
 def remove(path: Path) -> bool:
-    """Removes a file, and what a crash in an edit left of it. Returns whether anything was there.
+    """Removes a page with its history, and what a crash in an edit left of it.
 
-    A file that is being written is removed after the writer has let go of its lock.
+    Returns whether anything was there. A file that is being written is removed after the writer
+    has let go of its lock.
     """
-    with _translated_errors(path):
-        there = [each for each in (path, _temporary_path(path)) if each.exists()]
-        if not there:
-            return False
-        with locked(path):
-            for each in there:
-                each.unlink(missing_ok=True)
-            sync_folder(path.parent)
-    return True
+    return _find_store(path).remove(path)
+
+
+def remove_folder(folder: Path) -> bool:
+    """Removes all pages below a folder, and the folder."""
+    return _find_store(folder).remove_folder(folder)
+
+
+def sync(root: Path) -> None:
+    """Brings the pages and the files of this machine together."""
+    _find_store(root).sync()
 
 
 def discard_unfinished(root: Path) -> int:
@@ -182,7 +304,7 @@ def discard_unfinished(root: Path) -> int:
     copies = list(root.rglob(f".*{_TEMPORARY_SUFFIX}"))
     for copy in copies:
         path = copy.with_name(copy.name[1:].removesuffix(_TEMPORARY_SUFFIX))
-        with _translated_errors(path), locked(path):
+        with translated_errors(path), locked(path):
             copy.unlink(missing_ok=True)
     return len(copies)
 
@@ -199,14 +321,24 @@ def remove_named_locks(root: Path) -> int:
     return len(named)
 
 
-def _contended(path: Path) -> WorkspaceBusy:
+def remove_empty_folders(folder: Path, root: Path) -> None:
+    """A folder's name may be a number: it goes with the last page in it."""
+    while folder != root and folder.is_relative_to(root):
+        left = [path.name for path in folder.iterdir()] if folder.exists() else []
+        if any(name != LOCK_FOLDER for name in left):
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        folder = folder.parent
+
+
+def contended(path: Path) -> WorkspaceBusy:
     return WorkspaceBusy(
         f"{path}: another program changes it faster than it can be edited"
     )
 
 
 @contextmanager
-def _translated_errors(path: Path) -> Iterator[None]:
+def translated_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -217,7 +349,7 @@ def _translated_errors(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Path]:
+def locked_target(path: Path) -> Iterator[Path]:
     """The locked file behind any links, in a folder that exists: a link stays a link."""
     target = Path(os.path.realpath(path))
     _make_folder(target.parent)
@@ -232,7 +364,7 @@ def _make_folder(folder: Path) -> None:
         sync_folder(step.parent)
 
 
-def _load(path: Path) -> bytes | None:
+def load_bytes(path: Path) -> bytes | None:
     try:
         # Without O_NONBLOCK, opening a named pipe would wait for a writer forever.
         opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -245,18 +377,22 @@ def _load(path: Path) -> bytes | None:
             raw = file.read(MAX_BYTES + 1)
     finally:
         os.close(opened)
-    _refuse_large(path, len(raw))
+    refuse_large(path, len(raw))
     return raw
 
 
-def _refuse_large(path: Path, size: int) -> None:
+def refuse_large(path: Path, size: int) -> None:
     if size > MAX_BYTES:
         raise FileTooLarge(
             f"{path}: is larger than {MAX_BYTES:,} bytes; move what is not needed to another file"
         )
 
 
-def _decode(path: Path, raw: bytes | None) -> str | None:
+def date_file(path: Path) -> datetime:
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+
+
+def decode(path: Path, raw: bytes | None) -> str | None:
     if raw is None:
         return None
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -265,27 +401,27 @@ def _decode(path: Path, raw: bytes | None) -> str | None:
     return text if text.strip("\ufeff \t\r\n") else None
 
 
-def _encode(text: str) -> bytes:
+def encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _temporary_path(path: Path) -> Path:
+def make_temporary_path(path: Path) -> Path:
     """One fixed name: only the holder of the lock uses it, and the next edit overwrites it."""
     return path.with_name(f".{path.name}{_TEMPORARY_SUFFIX}")
 
 
-def _swap(
+def swap_bytes(
     target: Path, before: bytes | None, after: bytes, at: datetime | None = None
 ) -> bool:
     """Replaces `before` by `after`; does nothing and returns False if the file has changed."""
-    _refuse_large(target, len(after))
-    spare = _temporary_path(target)
+    refuse_large(target, len(after))
+    spare = make_temporary_path(target)
     try:
         _write(spare, after, like=target)
         if at:
             os.utime(spare, (at.timestamp(), at.timestamp()))
         faults.fault_point("workspace.before_compare")
-        if _load(target) != before:
+        if load_bytes(target) != before:
             return False
         faults.fault_point("workspace.before_rename")
         spare.replace(target)
@@ -308,13 +444,16 @@ def _write(path: Path, raw: bytes, like: Path) -> None:
 
 
 def _copy_access(source: Path, copy: int) -> None:
-    """Copies the mode and, if permitted, the owner.
-
-    Refuses a write-protected file, which a rename would replace.
-    """
-    found = source.stat()
-    if not found.st_mode & 0o222:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    """Copies the mode and, if permitted, the owner."""
+    found = refuse_protected(source)
     with suppress(PermissionError):
         os.fchown(copy, found.st_uid, found.st_gid)
     os.fchmod(copy, stat.S_IMODE(found.st_mode))
+
+
+def refuse_protected(path: Path) -> os.stat_result:
+    """A rename would replace a write-protected file."""
+    found = path.stat()
+    if not found.st_mode & 0o222:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return found

@@ -5,7 +5,7 @@ Written after a call, used once, expired after 30 days.
 
 import re
 import unicodedata
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from aftercall.log import get_logger
@@ -112,28 +112,18 @@ def save_greeting(person: WorkspacePerson, text: str, now: datetime) -> str | No
 
 def claim_greeting(person: WorkspacePerson, now: datetime) -> str | None:
     """Removes and returns the greeting unless it has expired. Of two calls, one gets it."""
-    claimed = files.claim(person.greeting)
-    if claimed is None:
-        return None
-    text, saved_at = claimed
-    return (
-        clean_greeting(replace_undecodable(text))
-        if now - saved_at <= LIFETIME
-        else None
-    )
+    return _open_greeting(files.claim(person.greeting), now)
 
 
 def peek_greeting(person: WorkspacePerson, now: datetime) -> str | None:
     """What `claim_greeting` would return, without removing it."""
-    text = files.read(person.greeting)
-    if text is None:
+    return _open_greeting(files.read_dated(person.greeting), now)
+
+
+def _open_greeting(saved: files.DatedText | None, now: datetime) -> str | None:
+    if saved is None or now - saved[1] > LIFETIME:
         return None
-    saved_at = datetime.fromtimestamp(person.greeting.stat().st_mtime, UTC)
-    return (
-        clean_greeting(replace_undecodable(text))
-        if now - saved_at <= LIFETIME
-        else None
-    )
+    return clean_greeting(replace_undecodable(saved[0]))
 
 
 def choose_greeting(saved: str | None, profile: UserProfile, configured: str) -> str:

@@ -93,5 +93,5 @@ def map_speaker_names(settings: Settings, party: str | None) -> dict[str, str]:
 
 def _read_profile(workspace: Workspace, party: str | None) -> user_md.UserProfile:
     person = workspace.find_person(party) if party else None
-    text = files.read(person.user) if person else None
+    text = files.read_copy(person.user) if person else None
     return user_md.parse(text)

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from enum import Enum, auto
 from functools import cached_property
 from typing import Self
@@ -311,3 +312,121 @@ def replace_undecodable(text: str) -> str:
 
 def _is_writable(mark: str) -> bool:
     return mark not in _TURNING and unicodedata.category(mark) not in ("Cc", "Cs")
+
+
+@dataclass(frozen=True)
+class MergedText:
+    """A text that two sides have changed, and lines of the other side that found no place."""
+
+    text: str
+    left_over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _LineChange:
+    """Lines `start` to `stop` of the base became `lines`."""
+
+    start: int
+    stop: int
+    lines: list[str]
+
+    def overlaps(self, start: int, stop: int) -> bool:
+        """Lines put in at the border of a range do not change the range."""
+        return self.start < stop and start < self.stop
+
+
+def merge_texts(base: str | None, own: str, other: str) -> MergedText:
+    """Merges line by line what two sides made of `base`.
+
+    Where both changed the same lines, ours stay in place and theirs are left over. Without a
+    base, what both have counts as the base, so each side has only added lines.
+    """
+    ours, theirs = own.split("\n"), other.split("\n")
+    if base is None:
+        return MergedText("\n".join(_unite(ours, theirs)))
+    return _merge(base.split("\n"), ours, theirs)
+
+
+def _merge(base: list[str], ours: list[str], theirs: list[str]) -> MergedText:
+    own, other = _list_changes(base, ours), _list_changes(base, theirs)
+    merged: list[str] = []
+    left_over: list[str] = []
+    at = 0
+    while own or other:
+        start, stop = _find_range(own, other)
+        merged += base[at:start]
+        one = _apply(base, start, stop, _take(own, start, stop))
+        two = _apply(base, start, stop, _take(other, start, stop))
+        if start == stop:
+            merged += _unite(one, two)
+        elif one == base[start:stop]:
+            merged += two
+        else:
+            merged += one
+            if two not in (one, base[start:stop]):
+                left_over += two
+        at = stop
+    merged += base[at:]
+    return MergedText("\n".join(merged), tuple(left_over))
+
+
+def _list_changes(base: list[str], side: list[str]) -> list[_LineChange]:
+    """The common beginning and end are left out first: comparing takes quadratic time."""
+    shorter = min(len(base), len(side))
+    head = 0
+    while head < shorter and base[head] == side[head]:
+        head += 1
+    tail = 0
+    while tail < shorter - head and base[-1 - tail] == side[-1 - tail]:
+        tail += 1
+    old, new = base[head : len(base) - tail], side[head : len(side) - tail]
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    return [
+        _LineChange(head + i1, head + i2, new[j1:j2])
+        for kind, i1, i2, j1, j2 in matcher.get_opcodes()
+        if kind != "equal"
+    ]
+
+
+def _find_range(own: list[_LineChange], other: list[_LineChange]) -> tuple[int, int]:
+    """The first lines of the base that changed, with all changes that overlap them."""
+    first = min([*own[:1], *other[:1]], key=lambda change: (change.start, change.stop))
+    start, stop = first.start, first.stop
+    is_growing = True
+    while is_growing:
+        touched = [one for one in (*own, *other) if one.overlaps(start, stop)]
+        reach = max((one.stop for one in touched), default=stop)
+        is_growing = reach > stop
+        stop = max(stop, reach)
+    return start, stop
+
+
+def _take(changes: list[_LineChange], start: int, stop: int) -> list[_LineChange]:
+    """Takes the changes of this range out of the list."""
+    taken = []
+    while changes and (
+        changes[0].overlaps(start, stop)
+        or (changes[0].start, changes[0].stop) == (start, stop)
+    ):
+        taken.append(changes.pop(0))
+    return taken
+
+
+def _apply(
+    base: list[str], start: int, stop: int, changes: list[_LineChange]
+) -> list[str]:
+    lines: list[str] = []
+    for change in changes:
+        lines += base[start : change.start] + change.lines
+        start = change.stop
+    return lines + base[start:stop]
+
+
+def _unite(ours: list[str], theirs: list[str]) -> list[str]:
+    """All lines of both, in order; lines that both have at the same place once."""
+    united: list[str] = []
+    at = 0
+    for change in _list_changes(ours, theirs):
+        united += ours[at : change.stop] + change.lines
+        at = change.stop
+    return united + ours[at:]

@@ -21,6 +21,7 @@ from aftercall.settings import Settings
 Scope = Literal["per_caller", "shared", "none"]
 
 MAIN_AGENT = "main"
+CONFLICT_SUFFIX = ".conflict.md"
 MAX_FOLDER_NAME_CHARS = (
     200  # file systems allow 255; lock and temporary names are longer
 )
@@ -55,8 +56,7 @@ class Workspace:
 
     @classmethod
     def from_settings(cls, settings: Settings, agent_id: str | None = None) -> Self:
-        root = settings.workspace or settings.home / "workspace"
-        folder = _agent_folder(root, agent_id or settings.agent_id)
+        folder = _agent_folder(find_root(settings), agent_id or settings.agent_id)
         return cls(folder, _owner(settings.owner), settings.memory.scope)
 
     @property
@@ -106,6 +106,16 @@ class Workspace:
             return ()
         names = [path.name for path in folder.iterdir() if path.is_dir()]
         return tuple(sorted(name for name in names if is_person(name)))
+
+
+def find_root(settings: Settings) -> Path:
+    """The folder of all agents."""
+    return settings.workspace or settings.home / "workspace"
+
+
+def make_conflict_path(page: Path) -> Path:
+    """The page beside it that keeps what could not be merged."""
+    return page.with_name(page.stem + CONFLICT_SUFFIX)
 
 
 def make_folder_name(caller: str) -> str:

@@ -5,13 +5,15 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.clock import SystemClock
+from aftercall.db.connect import Database
 from aftercall.errors import (
     AftercallError,
     FileTooLarge,
@@ -23,6 +25,24 @@ from aftercall.errors import (
 )
 from aftercall.workspace import files
 from aftercall.workspace.files import edit, locked, read
+from aftercall.workspace.pages import PageTable
+
+FOLDER, ROWS = "folder", "rows"
+
+
+@pytest.fixture(autouse=True, params=[FOLDER, ROWS])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Each promise is kept where pages are files, and where they are rows with copies."""
+    if request.param == FOLDER:
+        yield ""
+        return
+    url: str = request.getfixturevalue("other_postgres")
+    database = Database(url)
+    table = PageTable(tmp_path, database, SystemClock())
+    files.mount(tmp_path, table)
+    yield url
+    table.unmount()
+    database.close()
 
 
 @pytest.fixture
@@ -91,7 +111,7 @@ def test_bytes_that_are_no_text_survive_an_edit(
 
 @pytest.mark.parametrize("change", [lambda text: text, lambda text: None])
 def test_nothing_to_change_leaves_bytes_date_and_folder_as_they_are(
-    page: Path, change: files.Change
+    page: Path, change: files.Change, store: str
 ) -> None:
     os.utime(page, (1_000, 1_000))
     before = page.stat()
@@ -103,7 +123,8 @@ def test_nothing_to_change_leaves_bytes_date_and_folder_as_they_are(
         before.st_ctime_ns,
     )
     assert page.read_text() == "old\n"
-    assert list(page.parent.iterdir()) == [page]
+    notes = [page.parent / files.LOCK_FOLDER] if store else []
+    assert sorted(page.parent.iterdir()) == [*notes, page]
 
 
 def test_nothing_to_write_makes_no_folder(tmp_path: Path) -> None:
@@ -187,8 +208,9 @@ OUTSIDE = (
 
 @pytest.mark.parametrize("times", [1, 3])
 def test_what_another_program_writes_between_our_read_and_our_rename_is_kept(
-    page: Path, times: int
+    page: Path, times: int, store: str
 ) -> None:
+    """Files are edited again with what came; rows are merged with it."""
     seen: list[str | None] = []
 
     def change(text: str | None) -> str:
@@ -199,13 +221,16 @@ def test_what_another_program_writes_between_our_read_and_our_rename_is_kept(
         return (text or "") + "ours\n"
 
     assert edit(page, change)
-    assert page.read_text() == "old\n" + "theirs\n" * times + "ours\n"
-    assert len(seen) == times + 2
+    written = 1 if store else times
+    assert page.read_text() == "old\n" + "theirs\n" * written + "ours\n"
+    assert read(page) == page.read_text()
+    assert len(seen) == 2 if store else times + 2
 
 
 def test_a_file_removed_between_our_read_and_our_rename_is_edited_as_missing(
-    page: Path,
+    page: Path, store: str
 ) -> None:
+    """A row is there all the same: both changed it, so nothing is removed."""
     seen: list[str | None] = []
 
     def change(text: str | None) -> str:
@@ -215,14 +240,20 @@ def test_a_file_removed_between_our_read_and_our_rename_is_edited_as_missing(
         return (text or "") + "ours\n"
 
     assert edit(page, change)
-    assert page.read_text() == "ours\n"
+    assert page.read_text() == ("old\nours\n" if store else "ours\n")
 
 
-def test_a_file_that_never_holds_still_is_given_up_for_now(page: Path) -> None:
+def test_a_file_that_never_holds_still_is_given_up_for_now(
+    page: Path, store: str
+) -> None:
     def change(text: str | None) -> str:
         page.write_text((text or "") + "theirs\n")
         return (text or "") + "ours\n"
 
+    if store:  # a row holds still
+        assert edit(page, change)
+        assert page.read_text() == "old\ntheirs\ntheirs\nours\n"
+        return
     with pytest.raises(WorkspaceBusy) as caught:
         edit(page, change)
     assert caught.value.retryable
@@ -231,27 +262,44 @@ def test_a_file_that_never_holds_still_is_given_up_for_now(page: Path) -> None:
 
 COUNT = """
 import pathlib, sys
-from aftercall.workspace.files import edit
+from aftercall.clock import SystemClock
+from aftercall.db.connect import Database
+from aftercall.workspace import files
+from aftercall.workspace.pages import PageTable
+path, url = pathlib.Path(sys.argv[1]), sys.argv[2]
+if url:
+    files.mount(path.parent, PageTable(path.parent, Database(url), SystemClock()))
 sys.stdin.readline()
 for _ in range(25):
-    edit(pathlib.Path(sys.argv[1]), lambda text: str(int(text or 0) + 1))
+    files.edit(path, lambda text: str(int(text or 0) + 1))
 """
 
 
-def test_two_processes_editing_the_same_file_lose_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "count"
+@pytest.mark.parametrize("folders", [("here", "here"), ("here", "there")])
+def test_two_processes_editing_the_same_file_lose_nothing(
+    tmp_path: Path, store: str, folders: tuple[str, str]
+) -> None:
+    """On rows, also from two machines that share no folder."""
+    if not store and len(set(folders)) > 1:
+        pytest.skip("files are shared by sharing their folder")
+    paths = [tmp_path / folder / "count" for folder in folders]
+    path = paths[0]
+    path.parent.mkdir()
     workers = [
         subprocess.Popen(
-            [sys.executable, "-c", COUNT, str(path)], stdin=subprocess.PIPE, text=True
+            [sys.executable, "-c", COUNT, str(path), store],
+            stdin=subprocess.PIPE,
+            text=True,
         )
-        for _ in range(2)
+        for path in paths
     ]
     for worker in workers:
         assert worker.stdin is not None
         worker.stdin.write("go\n")
         worker.stdin.close()
     assert [worker.wait(60) for worker in workers] == [0, 0]
-    assert path.read_text() == "50"
+    texts = {path.read_text() for path in paths}
+    assert "50" in texts
 
 
 def test_threads_editing_the_same_file_lose_nothing(tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ class PageContext:
         wanted = words.casefold()
         found = set()
         for number, page in workspace.list_user_pages():
-            text = files.read(page) or ""
+            text = files.read_copy(page) or ""
             if wanted in text.casefold():
                 known = user_md.parse(text)
                 names = f"{known.name or ''}\n{known.call_name or ''}"

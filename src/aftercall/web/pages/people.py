@@ -28,7 +28,11 @@ from aftercall.web.page_store import (
 )
 from aftercall.web.pages.context import PageContext, find_summary
 from aftercall.workspace import files, user_md
-from aftercall.workspace.paths import Workspace, WorkspacePerson
+from aftercall.workspace.paths import (
+    Workspace,
+    WorkspacePerson,
+    make_conflict_path,
+)
 
 PAGE_SIZE = 50
 MIN_DIGITS = 3
@@ -129,7 +133,7 @@ def _add_changes(router: APIRouter, context: PageContext) -> None:
         known = require_party(caller)
         person = _find_files(context, known)
         is_saved = await run_in_threadpool(
-            _save_profile, person, text.replace("\r\n", "\n"), was
+            _save_profile, person, text.replace("\r\n", "\n"), was, who
         )
         if not is_saved:
             return await run_in_threadpool(
@@ -229,7 +233,8 @@ def _show_person(
     """`typed` and `pin_typed` hold input that was not saved because of an edit meanwhile."""
     app, settings = context.app, context.app.settings
     number, person = split_party(caller)
-    profile = files.read(_find_files(context, caller).user) or ""
+    page = _find_files(context, caller).user
+    profile = files.read(page) or ""
     call_filter = CallFilter(party=caller) if person else CallFilter(caller=number)
     calls = context.store.list_calls(call_filter, limit=MAX_CALLS)
     key = memory_key(settings, settings.agent_id, caller)
@@ -253,6 +258,7 @@ def _show_person(
         followups=asked,
         times=context.store.list_call_times({row.call_id for row in asked}),
         profile=profile,
+        conflicts=files.read(make_conflict_path(page)),
         known=user_md.parse(profile),
         mark=_hash_text(profile),
         typed=typed,
@@ -270,7 +276,7 @@ def _split_briefing(text: str) -> list[tuple[str, str]]:
     return [(label, said) if said else ("", label) for label, _, said in parts]
 
 
-def _save_profile(person: WorkspacePerson, text: str, was: str) -> bool:
+def _save_profile(person: WorkspacePerson, text: str, was: str, who: str) -> bool:
     """Writes unless the file has changed since the page was shown; compares under the file's
     lock.
     """
@@ -283,7 +289,7 @@ def _save_profile(person: WorkspacePerson, text: str, was: str) -> bool:
         is_unchanged = _hash_text(now or "") == was
         return text if is_unchanged else now
 
-    files.edit(person.user, replace)
+    files.edit(person.user, replace, author=who)
     return is_unchanged
 
 

@@ -1,0 +1,499 @@
+"""Pages as rows of the database, for several machines; each machine's folder has copies of them.
+
+A change is a new revision: of two machines that change the same one, the second begins again. A
+committed revision is written to the folder at once, those of other machines by `keep_up`. This
+machine notes which revision each file had when it was written. A file that differs from its note
+was changed by a hand, and is merged with the newest revision line by line.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from aftercall.clock import Clock, format_instant
+from aftercall.db.connect import Database
+from aftercall.disk import replace_synced, sync_folder
+from aftercall.errors import AftercallError, DatabaseUnreachable
+from aftercall.faults import fault_point
+from aftercall.log import get_logger
+from aftercall.settings import Settings
+from aftercall.workspace import files
+from aftercall.workspace.files import Change, DatedText
+from aftercall.workspace.markdown import MergedText, merge_texts
+from aftercall.workspace.paths import CONFLICT_SUFFIX, find_root, make_conflict_path
+from aftercall.workspace.revisions import (
+    BATCH_SIZE,
+    PageChange,
+    PageRevision,
+    RevisionStore,
+    make_key,
+)
+
+PAGE_SUFFIXES = (".md", ".ics", ".txt")
+FOLLOW_INTERVAL_S = 2.0
+SCAN_INTERVAL_S = 10.0
+MAX_SCAN_SHARE = 0.02  # of the time
+OUTAGE_PAUSE_S = 5.0
+OVERLAP_ROWS = 300  # rows may be committed in another order than they were numbered in
+MARK_FILE = "mark"
+
+log = get_logger("workspace")
+
+
+@dataclass(frozen=True)
+class FileNote:
+    """What this machine wrote into a file."""
+
+    path: str
+    revision: int
+    sha256: str
+    mtime_ns: int
+
+
+@dataclass(frozen=True)
+class PagePlace:
+    """One page: its path in the workspace, the file behind any links, and the note of it."""
+
+    path: str
+    key: str
+    file: Path
+    note: Path
+
+    def write_note(self, revision: PageRevision) -> bool:
+        """False if the file is not as the revision says: a hand was quicker."""
+        try:
+            found = self.file.stat()  # before the body: a later change has a later time
+        except FileNotFoundError:
+            return False
+        if files.load_bytes(self.file) != revision.body:
+            return False
+        sha256 = _hash_body(revision.body or b"")
+        note = FileNote(self.path, revision.number, sha256, found.st_mtime_ns)
+        self.note.parent.mkdir(parents=True, exist_ok=True)
+        replace_synced(self.note, json.dumps(asdict(note)).encode())
+        return True
+
+    def is_as_written(self) -> bool:
+        """Whether no hand changed the file. A missing file is for the scan to judge."""
+        try:
+            found = self.file.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        note = _read_note(self.note)
+        if note is None:
+            return False
+        if note.mtime_ns == found.st_mtime_ns:
+            return True
+        return _is_noted(files.load_bytes(self.file), note)
+
+    def is_page(self) -> bool:
+        """Whether a file is small enough, and its name is text; others stay on their machine."""
+        if self.note.exists():
+            return True
+        try:
+            self.path.encode()
+            return self.file.stat().st_size <= files.MAX_BYTES
+        except (UnicodeEncodeError, OSError):
+            return False
+
+
+def _read_note(file: Path) -> FileNote | None:
+    try:
+        return FileNote(**json.loads(file.read_bytes()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def _hash_body(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def _is_noted(body: bytes | None, note: FileNote | None) -> bool:
+    return body is None or (note is not None and _hash_body(body) == note.sha256)
+
+
+class PageCopies:
+    """The files of one machine, and how each is brought together with the rows of its page."""
+
+    def __init__(self, root: Path, rows: RevisionStore, clock: Clock) -> None:
+        self.root = root
+        self.notes = root / files.LOCK_FOLDER / "pages"
+        self.machine = socket.gethostname()
+        self.hand = f"hand edit on {self.machine}"
+        self._rows = rows
+        self._clock = clock
+
+    def locate(self, path: Path) -> PagePlace:
+        name = path.relative_to(self.root).as_posix()
+        key = make_key(name)
+        return PagePlace(name, key, Path(os.path.realpath(path)), self.note_file(key))
+
+    def note_file(self, key: str) -> Path:
+        return self.notes / key[:2] / f"{key}.json"
+
+    def find_newest(self, key: str) -> PageRevision:
+        return self._rows.find_newest(key, self._clock.now())
+
+    def add(
+        self,
+        place: PagePlace,
+        newest: PageRevision,
+        body: bytes | None,
+        author: str,
+        at: datetime,
+        *more: PageRevision,
+    ) -> bool:
+        """False if another process was quicker."""
+        number = newest.number + 1
+        added = PageRevision(place.key, number, place.path, body, author, at)
+        return self._rows.add(added, *more)
+
+    def settle(self, place: PagePlace) -> PageRevision:
+        """Brings the newest revision and the file together; the caller holds the file's lock."""
+        for _ in range(files.MAX_ATTEMPTS):
+            newest = self.find_newest(place.key)
+            # of a page that the database does not know, a note is of another database
+            note = _read_note(place.note) if newest.number else None
+            body = files.load_bytes(place.file)
+            is_erased = newest.is_erased and note is not None
+            if body is not None and not _is_noted(body, note) and not is_erased:
+                merged = self._merge(place, body, note, newest)
+                if files.encode(merged.text) != newest.body or merged.left_over:
+                    self._take_in(place, merged, newest)
+                    fault_point("pages.after_commit")
+                    newest = self.find_newest(place.key)
+                    if files.encode(merged.text) != newest.body:
+                        continue  # another process was quicker
+            if self._write_file(place, body, newest, note):
+                return newest
+        raise files.contended(place.file)
+
+    def settle_locked(self, place: PagePlace) -> None:
+        file = place.file
+        with files.translated_errors(file), files.locked_target(file):
+            newest = self.settle(place)
+        if newest.body is None:
+            files.remove_empty_folders(place.file.parent, self.root)
+
+    def _merge(
+        self,
+        place: PagePlace,
+        body: bytes,
+        note: FileNote | None,
+        newest: PageRevision,
+    ) -> MergedText:
+        files.decode(place.file, body)  # refuses what is no text
+        own = body.decode("utf-8", "surrogateescape")
+        is_current = note is not None and note.revision == newest.number
+        if newest.body is None or is_current:
+            return MergedText(own)
+        base = None
+        if note is not None and not place.path.endswith(CONFLICT_SUFFIX):
+            base = self._rows.find_body(place.key, note.revision)
+        text = None if base is None else base.decode("utf-8", "surrogateescape")
+        return merge_texts(text, own, newest.text)
+
+    def _take_in(
+        self, place: PagePlace, merged: MergedText, newest: PageRevision
+    ) -> None:
+        raw = files.encode(merged.text)
+        files.refuse_large(place.file, len(raw))
+        conflicts = [self._keep_left_over(place, merged)] if merged.left_over else []
+        at = files.date_file(place.file)
+        self.add(place, newest, raw, self.hand, at, *conflicts)
+
+    def _keep_left_over(self, place: PagePlace, merged: MergedText) -> PageRevision:
+        """The next revision of the page beside it that keeps what found no place."""
+        path = make_conflict_path(Path(place.path)).as_posix()
+        before = self.find_newest(make_key(path))
+        name = place.path.rpartition("/")[2]
+        now = self._clock.now()
+        section = (
+            before.text.rstrip("\n") or f"# Conflicts of {name}",
+            "",
+            f"## {format_instant(now)}",
+            "",
+            f"Written by a machine while {name} was changed by hand on {self.machine}:",
+            "",
+            *merged.left_over,
+            "",
+        )
+        body = files.encode("\n".join(section))
+        number = before.number + 1
+        return PageRevision(before.key, number, path, body, self.machine, now)
+
+    def _write_file(
+        self,
+        place: PagePlace,
+        before: bytes | None,
+        newest: PageRevision,
+        note: FileNote | None,
+    ) -> bool:
+        """False if a hand changed the file meanwhile."""
+        if newest.body is None:
+            if files.load_bytes(place.file) != before:
+                return False
+            place.file.unlink(missing_ok=True)
+            place.note.unlink(missing_ok=True)
+            return True
+        if before != newest.body:
+            at = newest.changed_at
+            if not files.swap_bytes(place.file, before, newest.body, at):
+                return False
+        elif note is not None and note.revision == newest.number:
+            return True
+        fault_point("pages.after_file")
+        files.make_lock_folder(self.root)
+        return place.write_note(newest)
+
+
+class PageTable:
+    """Pages in the database, with copies of them in this machine's folder."""
+
+    def __init__(self, root: Path, database: Database, clock: Clock) -> None:
+        self.root = root
+        self._rows = RevisionStore(database)
+        self._copies = PageCopies(root, self._rows, clock)
+        self._clock = clock
+        self._away_until = 0.0
+        self._scan_due_at = 0.0
+        self._handled_rows: set[int] = set()
+
+    @classmethod
+    def mount(cls, settings: Settings, database: Database, clock: Clock) -> Self:
+        table = cls(find_root(settings), database, clock)
+        files.mount(table.root, table)
+        return table
+
+    def unmount(self) -> None:
+        files.unmount(self.root, self)
+
+    def load(self, path: Path) -> DatedText | None:
+        """While the database is away, what the file says."""
+        if time.monotonic() >= self._away_until:
+            try:
+                return self._load(path)
+            except DatabaseUnreachable:
+                self._away_until = time.monotonic() + OUTAGE_PAUSE_S
+        return files.FOLDER.load(path)
+
+    def _load(self, path: Path) -> DatedText | None:
+        place = self._copies.locate(path)
+        with files.translated_errors(path):
+            newest = self._copies.find_newest(place.key)
+            is_unknown = newest.number == 0 and place.file.exists()
+            if is_unknown or not place.is_as_written():
+                with files.locked_target(path):
+                    newest = self._copies.settle(place)
+        text = files.decode(path, newest.body)
+        return (text, newest.changed_at) if text is not None else None
+
+    def edit(
+        self, path: Path, change: Change, *, author: str, keeps_history: bool
+    ) -> bool:
+        def make_body(newest: PageRevision) -> bytes | None:
+            text = files.decode(path, newest.body)
+            after = change(text)
+            is_same = after is None or after == text
+            return newest.body if is_same else files.encode(after or "")
+
+        found = self._load(path)
+        text = found[0] if found else None
+        is_changed = False
+        if change(text) not in (None, text):
+            is_changed = self._replace(path, make_body, author) is not None
+        if not keeps_history:
+            self._rows.delete_history(self._copies.locate(path).key)
+        return is_changed
+
+    def write(self, path: Path, text: str, at: datetime) -> None:
+        self._replace(path, lambda _: files.encode(text), at=at)
+
+    def claim(self, path: Path) -> DatedText | None:
+        if self._load(path) is None:
+            return None
+        claimed = self._replace(path, lambda _: None)
+        text = files.decode(path, claimed.body) if claimed else None
+        return (text, claimed.changed_at) if claimed and text is not None else None
+
+    def remove(self, path: Path) -> bool:
+        place = self._copies.locate(path)
+        spare = files.make_temporary_path(place.file)
+        there = [each for each in (place.file, spare, place.note) if each.exists()]
+        if not there and self._copies.find_newest(place.key).path is None:
+            return False
+        with files.translated_errors(path), files.locked_target(path) as file:
+            self._rows.erase(place.key, self._copies.machine, self._clock.now())
+            for each in there:
+                each.unlink(missing_ok=True)
+            sync_folder(file.parent)
+        files.remove_empty_folders(place.file.parent, self.root)
+        return True
+
+    def remove_folder(self, folder: Path) -> bool:
+        paths = self._rows.list_paths(folder.relative_to(self.root).as_posix())
+        removed = [self.remove(self.root / path) for path in paths]
+        return files.FOLDER.remove_folder(folder) or any(removed)
+
+    def sync(self) -> None:
+        """Takes in what hands changed here, and writes what other machines changed."""
+        self._follow()
+        self._scan()
+        self._follow()
+
+    def keep_up(self) -> None:
+        """Writes what other machines changed. Now and then looks for changes by hand."""
+        self._follow()
+        began = time.monotonic()
+        if began < self._scan_due_at:
+            return
+        try:
+            self._scan()
+        finally:
+            ended = time.monotonic()
+            pause = max(SCAN_INTERVAL_S, (ended - began) / MAX_SCAN_SHARE)
+            self._scan_due_at = ended + pause
+
+    def _replace(
+        self,
+        path: Path,
+        make_body: Callable[[PageRevision], bytes | None],
+        author: str = "",
+        at: datetime | None = None,
+    ) -> PageRevision | None:
+        """Adds a revision; returns the one before it, or None if there is nothing to change.
+
+        What is dated `at` is added even if it is the same.
+        """
+        place = self._copies.locate(path)
+        with files.translated_errors(path), files.locked_target(path) as file:
+            for _ in range(files.MAX_ATTEMPTS):
+                newest = self._copies.settle(place)
+                body = make_body(newest)
+                if body == newest.body and at is None:
+                    return None
+                if body is not None and file.exists():
+                    files.refuse_protected(file)
+                files.refuse_large(path, len(body or b""))
+                author = author or self._copies.machine
+                if self._copies.add(
+                    place, newest, body, author, at or self._clock.now()
+                ):
+                    self._write_through(place)
+                    return newest
+        raise files.contended(path)
+
+    def _write_through(self, place: PagePlace) -> None:
+        fault_point("pages.after_commit")
+        try:
+            with files.translated_errors(place.file):
+                self._copies.settle(place)
+        except (
+            AftercallError
+        ) as error:  # the page is kept; `keep_up` writes it, or reports
+            log.warning("a page could not be written to the folder", error=error.code)
+
+    def _follow(self) -> None:
+        """A page that fails is tried again the next time, with all that came after it."""
+        mark = at = self._read_mark()
+        failures: list[AftercallError] = []
+        while True:
+            changes = self._rows.list_changes(max(0, at - OVERLAP_ROWS))
+            last = changes[-1].n if changes else self._rows.find_last_row()
+            if last < mark:  # another database, or an older state of it
+                shutil.rmtree(self._copies.notes)
+                self._handled_rows.clear()
+                mark = at = 0
+                continue
+            for change in changes:
+                if change.n not in self._handled_rows:
+                    with _collected(failures):
+                        self._follow_change(change)
+                        self._handled_rows.add(change.n)
+            at = last
+            if len(changes) < BATCH_SIZE:
+                break
+        if failures:
+            raise failures[0]
+        if at != mark:
+            self._write_mark(at)
+        oldest = at - OVERLAP_ROWS
+        self._handled_rows = {row for row in self._handled_rows if row > oldest}
+
+    def _follow_change(self, change: PageChange) -> None:
+        """An erased page has no path; the note of its file knows it."""
+        note = _read_note(self._copies.note_file(change.key))
+        path = change.path or (note.path if note else None)
+        if path is None or (note and note.revision == change.number):
+            return
+        self._copies.settle_locked(self._copies.locate(self.root / path))
+
+    def _read_mark(self) -> int:
+        try:
+            return int((self._copies.notes / MARK_FILE).read_text("ascii"))
+        except (FileNotFoundError, ValueError):
+            self._handled_rows.clear()
+            return 0
+
+    def _write_mark(self, mark: int) -> None:
+        with files.translated_errors(self._copies.notes):
+            self.root.mkdir(parents=True, exist_ok=True)
+            files.make_lock_folder(self.root)
+            self._copies.notes.mkdir(exist_ok=True)
+            replace_synced(self._copies.notes / MARK_FILE, str(mark).encode())
+
+    def _scan(self) -> None:
+        """Finds what hands changed, made and deleted."""
+        failures: list[AftercallError] = []
+        for place in self._list_files():
+            with _collected(failures), files.translated_errors(place.file):
+                if place.is_page() and not place.is_as_written():
+                    self._copies.settle_locked(place)
+        notes = list(self._copies.notes.glob("*/*.json"))
+        places = [
+            self._copies.locate(self.root / note.path)
+            for note in map(_read_note, notes)
+            if note
+        ]
+        deleted = [place for place in places if not place.file.exists()]
+        is_lost = len(deleted) == len(places)  # the whole folder: it is written again
+        for place in deleted:
+            with _collected(failures):
+                if not is_lost:
+                    self._take_in_deletion(place)
+                self._copies.settle_locked(place)
+        if failures:
+            raise failures[0]
+
+    def _list_files(self) -> Iterator[PagePlace]:
+        for parent, folders, names in os.walk(self.root):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            for name in names:
+                if name.endswith(PAGE_SUFFIXES) and not name.startswith("."):
+                    yield self._copies.locate(Path(parent, name))
+
+    def _take_in_deletion(self, place: PagePlace) -> None:
+        """A page that nobody else changed is removed; its history stays."""
+        newest, note = self._copies.find_newest(place.key), _read_note(place.note)
+        if note and newest.number == note.revision and newest.body is not None:
+            self._copies.add(place, newest, None, self._copies.hand, self._clock.now())
+
+
+@contextmanager
+def _collected(failures: list[AftercallError]) -> Iterator[None]:
+    """A page that fails does not keep the others waiting."""
+    try:
+        yield
+    except DatabaseUnreachable:
+        raise
+    except AftercallError as error:
+        failures.append(error)
