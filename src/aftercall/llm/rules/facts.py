@@ -1,5 +1,6 @@
 """Facts that a caller plainly tells: by one table of patterns, and by a model of clauses."""
 
+import itertools
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ from aftercall.llm.rules.clause_model import (
     list_fact_features,
     load_clause_model,
 )
+from aftercall.llm.rules.state import POINTERS
 from aftercall.model.reading import (
     Category,
     FactDraft,
@@ -37,6 +39,8 @@ _TELLING = ("tell", "own", "dont", "correct")
 _LASTS = "F"  # label of a clause that states a fact
 _LIKELY = 0.25  # from here a clause is taken for one
 _PERSONAL = ("person", "emotional", "routine")
+_UNTOLD = ("hypothetical", "hearsay", "question", "withdraw", "ignore")
+_REACH = 2  # clauses back in which a fact may find its subject
 MIN_FACT_WORDS = 3
 MAX_FACT_WORDS = 30
 _PRIVATE = _PATTERNS["private"]
@@ -45,6 +49,9 @@ _UNREAL = _PATTERNS["unreal"]
 _DONE = _PATTERNS["done"]
 _MINE = _PATTERNS["mine"]
 _CORRECTS = _PATTERNS["corrects"]
+_DANGLES = _PATTERNS["dangles"]
+_BREAKS_OFF = _PATTERNS["breaks_off"]
+_STATES = _PATTERNS["states"]
 _Kind = tuple[Category, Visibility]
 
 
@@ -71,7 +78,7 @@ def _rows() -> tuple[_Row, ...]:
 
 
 def find_facts(
-    talk: Sequence[TalkTurn], acts: Iterable[Act], refused: frozenset[str]
+    talk: Sequence[TalkTurn], acts: list[Act], refused: frozenset[str]
 ) -> list[FactDraft]:
     """From the caller's clauses; nothing that is asked, supposed, hearsay or refused."""
     places = [
@@ -80,16 +87,43 @@ def find_facts(
         for index in range(len(turn.clauses))
     ]
     told: list[tuple[_Kind, list[Act]]] = []
-    for (at, index), act in zip(places, acts, strict=True):
+    for number, ((at, index), act) in enumerate(zip(places, acts, strict=True)):
         if not _may_tell(act, refused):
             continue
         kind = _find_kind(act) or _guess_kind(talk, at, index)
         if kind and told and _goes_on(told[-1][1][-1], act):
             told[-1][1].append(act)
         elif kind:
-            told.append((kind, [act]))
-    drafts = (_draft(said, *kind) for kind, said in told)
+            told.append((kind, [*_find_context(acts, number), act]))
+    drafts = (_draft(said, *kind) for kind, said in told if _stands_alone(said))
     return list({draft.words: draft for draft in drafts}.values())
+
+
+def _find_context(acts: list[Act], number: int) -> list[Act]:
+    """What "he" or "it" is, or what was asked: the clause before one that does not stand alone."""
+    act = acts[number]
+    if _stands_alone([act]):
+        return []
+    earlier = [other for other in acts[max(0, number - _REACH) : number] if _says(other)]
+    if not earlier:
+        return []
+    before = earlier[-1]
+    is_asked = before.speaker == "agent" and before.clause.is_question
+    is_told = before.seq == act.seq and before.kind not in _UNTOLD
+    return [before] if is_asked or is_told else []
+
+
+def _says(act: Act) -> bool:
+    return not act.is_bare and bool(stems(act.clause.text))
+
+
+def _stands_alone(acts: list[Act]) -> bool:
+    """Whether a fact has a subject, a verb and a value that are understood without the call."""
+    text = " ".join(act.clause.text for act in acts)
+    if _DANGLES.match(text) or _BREAKS_OFF.fullmatch(text) or MASK in text:
+        return False
+    least = 2 if POINTERS & set(text.split()) else 1
+    return bool(_STATES.match(text)) and len(stems(text)) >= least
 
 
 def _goes_on(before: Act, act: Act) -> bool:
@@ -150,10 +184,10 @@ def _is_todo(act: Act) -> bool:
 
 
 def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactDraft:
-    """From the clauses of one sentence."""
+    """From clauses that follow each other; a question before them is told, not cited."""
+    text = _tell(acts)
+    acts = [act for act in acts if act.speaker == "caller"]
     first, last = acts[0].clause.plain, acts[-1].clause.plain
-    text = " ".join(act.clause.plain.said.strip() for act in acts).strip(" ,")
-    text = text[:1].upper() + text[1:]
     mood: Sentiment = "negative" if category == "emotional" else "neutral"
     return FactDraft(
         category=category,
@@ -165,6 +199,21 @@ def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactD
         turns=(acts[0].seq,),
         words=first.source[first.words[0].start : last.words[-1].end],
     )
+
+
+def _tell(acts: list[Act]) -> str:
+    """The clauses as one line; each sentence of them ends as one."""
+    text = ""
+    for before, act in itertools.pairwise((None, *acts)):
+        said = act.clause.plain.said.strip(" ,")
+        if before and before.clause.is_question:
+            text += "? "
+        elif before and before.clause.sentence != act.clause.sentence:
+            text += ". "
+        elif before:
+            text += " "
+        text += said if text[-2:] == " " else said
+    return text[:1].upper() + text[1:]
 
 
 _OF_SELF = load_patterns("aftercall.llm.rules", "profile")
