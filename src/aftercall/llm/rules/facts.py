@@ -52,6 +52,7 @@ _CORRECTS = _PATTERNS["corrects"]
 _DANGLES = _PATTERNS["dangles"]
 _BREAKS_OFF = _PATTERNS["breaks_off"]
 _STATES = _PATTERNS["states"]
+_ASKS_FOR = _PATTERNS["asks_for"]
 _Kind = tuple[Category, Visibility]
 
 
@@ -109,7 +110,9 @@ def _find_context(acts: list[Act], number: int) -> list[Act]:
         return []
     before = earlier[-1]
     is_asked = before.speaker == "agent" and before.clause.is_question
+    is_asked = is_asked and bool(_ASKS_FOR.match(before.clause.text))
     is_told = before.seq == act.seq and before.kind not in _UNTOLD
+    is_told = is_told and len(before.clause.plain.words) >= MIN_FACT_WORDS
     return [before] if is_asked or is_told else []
 
 
