@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import cast
 
-from aftercall.english.clauses import split_plain_sentences
+from aftercall.english.clauses import split_plain_sentences, stands_alone
 from aftercall.english.introductions import find_call_name, find_pronouns
 from aftercall.english.names import take_name
 from aftercall.english.text import MASK, Plain, normalise
@@ -21,7 +21,6 @@ from aftercall.llm.rules.clause_model import (
     list_fact_features,
     load_clause_model,
 )
-from aftercall.llm.rules.state import POINTERS
 from aftercall.model.reading import (
     Category,
     FactDraft,
@@ -49,9 +48,6 @@ _UNREAL = _PATTERNS["unreal"]
 _DONE = _PATTERNS["done"]
 _MINE = _PATTERNS["mine"]
 _CORRECTS = _PATTERNS["corrects"]
-_DANGLES = _PATTERNS["dangles"]
-_BREAKS_OFF = _PATTERNS["breaks_off"]
-_STATES = _PATTERNS["states"]
 _ASKS_FOR = _PATTERNS["asks_for"]
 _Kind = tuple[Category, Visibility]
 
@@ -96,14 +92,14 @@ def find_facts(
             told[-1][1].append(act)
         elif kind:
             told.append((kind, [*_find_context(acts, number), act]))
-    drafts = (_draft(said, *kind) for kind, said in told if _stands_alone(said))
+    drafts = (_draft(said, *kind) for kind, said in told if _is_whole(said))
     return list({draft.words: draft for draft in drafts}.values())
 
 
 def _find_context(acts: list[Act], number: int) -> list[Act]:
     """What "he" or "it" is, or what was asked: the clause before one that does not stand alone."""
     act = acts[number]
-    if _stands_alone([act]):
+    if stands_alone(act.clause.text):
         return []
     earlier = [other for other in acts[max(0, number - _REACH) : number] if _says(other)]
     if not earlier:
@@ -116,17 +112,12 @@ def _find_context(acts: list[Act], number: int) -> list[Act]:
     return [before] if is_asked or is_told else []
 
 
+def _is_whole(acts: list[Act]) -> bool:
+    return stands_alone(" ".join(act.clause.text for act in acts))
+
+
 def _says(act: Act) -> bool:
     return not act.is_bare and bool(stems(act.clause.text))
-
-
-def _stands_alone(acts: list[Act]) -> bool:
-    """Whether a fact has a subject, a verb and a value that are understood without the call."""
-    text = " ".join(act.clause.text for act in acts)
-    if _DANGLES.match(text) or _BREAKS_OFF.fullmatch(text) or MASK in text:
-        return False
-    least = 2 if POINTERS & set(text.split()) else 1
-    return bool(_STATES.match(text)) and len(stems(text)) >= least
 
 
 def _goes_on(before: Act, act: Act) -> bool:

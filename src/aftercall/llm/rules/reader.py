@@ -24,8 +24,11 @@ from aftercall.llm.rules.offers import find_promises
 from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
 from aftercall.llm.rules.titles import (
+    choose_details,
+    choose_title,
     drop_other_days,
     find_told,
+    names_deed,
     summarise,
     summarise_foreign,
 )
@@ -171,9 +174,15 @@ def _compose(
         if item.confidence >= ACTED_ON
     ]
     requests = [_with_decisions(request, facts) for request in requests]
-    unclear = [_to_unclear(item) for item in open_items if item.confidence < ACTED_ON]
+    unclear = [
+        _to_unclear(item)
+        for item in open_items
+        if item.confidence < ACTED_ON and names_deed(item.title)
+    ]
     withdrawn = [
-        WithdrawnRequest(title=item.title, turns=item.turns) for item in called_off
+        WithdrawnRequest(title=item.title, turns=item.turns)
+        for item in called_off
+        if names_deed(item.title)
     ]
     promises = find_promises(turns, (item.topic for item in called_off))
     profile = read_profile(turns, *named, facts, acts)
@@ -204,10 +213,14 @@ def _ground(item: Cited) -> Cited:
 
 def _to_request(item: Item, today: date) -> Request:
     title = drop_other_days(item.title, item.due, today) if item.due else item.title
+    details = choose_details(item)
+    chosen = choose_title(title, item, details)
+    if title not in chosen:
+        details = [f"“{title}”", *(text for text in details if text != chosen)]
     return Request(
         kind=item.kind,
-        title=title,
-        details=". ".join(dict.fromkeys((*item.details, *item.confirmed))),
+        title=chosen,
+        details=". ".join(details),
         person=item.person,
         due=item.due,
         turns=item.turns,
