@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import cast
 
-from aftercall.english.clauses import split_plain_sentences, stands_alone
+from aftercall.english.clauses import POINTERS, split_plain_sentences, stands_alone
 from aftercall.english.introductions import find_call_name, find_pronouns
 from aftercall.english.names import take_name
 from aftercall.english.text import MASK, Plain, normalise
@@ -130,6 +130,8 @@ def _goes_on(before: Act, act: Act) -> bool:
 
 def _guess_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
     """What the models take for a fact that lasts."""
+    if _UNREAL.search(talk[at].clauses[index].text):
+        return None
     features = list_fact_features(talk, at, index)
     if load_clause_model("facts").weigh(features)[_LASTS] < _LIKELY:
         return None
@@ -216,6 +218,11 @@ MAX_NOTES = 3  # sentences of a profile's notes and context
 _STANDS_ALONE = re.compile(
     r"(?:I|we|my|our)\b(?!.*\b(?:it|that|this|them|him|her|one)\b)", re.I
 )
+_PREFERS = re.compile(
+    r"\b(?:prefer|always|never|only|hate|love|like|rather|allergic|vegan|vegetarian"
+    r"|(?:ca|do|wo)n[’']t)\b",
+    re.I,
+)
 _CARES = _OF_SELF["cares"]
 _NAMED = _OF_SELF["named"]
 _CREATURE = _OF_SELF["creature"]
@@ -239,7 +246,9 @@ def read_profile(
     notes = [
         fact.text
         for fact in facts
-        if fact.category == "preference" and _STANDS_ALONE.match(fact.text)
+        if fact.category == "preference"
+        and _STANDS_ALONE.match(fact.text)
+        and _PREFERS.search(fact.text)
     ]
     cares = [
         act.matter.said
@@ -247,6 +256,8 @@ def read_profile(
         if act.speaker == "caller"
         and act.kind == "tell"
         and _CARES.fullmatch(act.matter.text)
+        and POINTERS.isdisjoint(act.matter.vocabulary)
+        and len(stems(act.matter.text)) > 1
     ]
     return Profile(
         name=name,

@@ -175,8 +175,8 @@ def find_promises(
         for sentence in split_plain_sentences(normalise(turn.text)):
             for words, deed in _deeds(sentence):
                 title = title_of(deed)
-                if before and _POINTS.fullmatch(deed.text):
-                    title = f"{title}: {before}"
+                if _POINTS.fullmatch(deed.text):
+                    title = _resolve_deed(title, deed, before)
                 promise = Promise(title=title, turns=(turn.seq,), words=words.cited)
                 if (
                     title
@@ -187,8 +187,16 @@ def find_promises(
                     )
                 ):
                     promises.append(promise)
-            before = "" if sentence.ends_with == "?" else sentence.said
+            is_told = sentence.ends_with != "?" and len(stems(sentence.text)) > 1
+            before = sentence.said if is_told else ""
     return promises
+
+
+def _resolve_deed(title: str, deed: Plain, before: str) -> str:
+    """ "I'll send it" with what the agent spoke of; nothing where neither says what is done."""
+    if before:
+        return f"{title}: {before}"
+    return title if stems(deed.text) - EMPTY_VERBS else ""
 
 
 def _deeds(sentence: Plain) -> Iterator[tuple[Plain, Plain]]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import date
 
-from aftercall.english.clauses import is_broken_off, is_dangling, stands_alone
+from aftercall.english.clauses import is_broken_off, stands_alone
 from aftercall.english.dates import find_dates
 from aftercall.english.language import LANGUAGES
 from aftercall.english.names import take_name
@@ -81,7 +81,7 @@ MAX_PLAIN_WORDS = 18
 MAX_QUOTED_CHARS = 80
 PLAIN_TITLES: dict[RequestKind, str] = {
     "booking": "Booking",
-    "issue": "Problem reported",
+    "issue": "Report of a problem",
     "message": "Message",
     "note": "Note",
     "reminder": "Reminder",
@@ -102,7 +102,8 @@ def names_deed(title: str) -> bool:
         return False
     if _CALLS_BACK.match(text):
         return True
-    is_fault = bool(_WRONG.search(text)) and not is_dangling(text)
+    is_fault = bool(_WRONG.search(text)) and stands_alone(text)
+    is_fault = is_fault and not text.startswith("come ")
     is_deed = is_fault or bool(_DEED.fullmatch(text))
     return is_deed and bool(stems(text) - EMPTY_VERBS)
 
@@ -114,10 +115,10 @@ def choose_details(item: Item) -> list[str]:
     for clause in (*item.details, *item.confirmed):
         text = _LEAD.sub("", clause)
         plain = normalise(text)
-        is_spelled = all(len(word.norm) == 1 for word in plain.words)
-        is_civil = is_spelled or bool(_INTRODUCES.fullmatch(plain.text))
+        spoken = [word for word in plain.words if len(word.norm) > 1]
+        is_civil = len(spoken) < 2 or bool(_INTRODUCES.fullmatch(plain.text))
         if not is_civil and MASK not in text and stems(text) - known:
-            kept.append(text)
+            kept.append(text[:1].upper() + text[1:])
             known |= stems(text)
     return kept[:MAX_TOLD_DETAILS]
 
@@ -128,7 +129,7 @@ def choose_title(title: str, item: Item, details: list[str]) -> str:
         return title
     for detail in details:
         if names_deed(detail) and len(detail) <= MAX_QUOTED_CHARS:
-            return detail[:1].upper() + detail[1:]
+            return detail
     return _tell_plainly(title, item)
 
 
