@@ -206,7 +206,7 @@ def _find_codes(seq: int, text: str, question: str) -> Iterator[Secret]:
             shown = "" if is_named else label
             yield Secret(seq, sentence.cited, value, "technical", shown)
         noun = _last_noun(sentence.text) or noun
-        label = sentence.said
+        label = noun or asked or sentence.said
 
 
 def _password_asked(question: str) -> str:

@@ -45,6 +45,7 @@ MAX_FACT_WORDS = 30
 _PRIVATE = _PATTERNS["private"]
 _VAGUE = _PATTERNS["vague"]
 _UNREAL = _PATTERNS["unreal"]
+_PASSING = _PATTERNS["passing"]
 _DONE = _PATTERNS["done"]
 _MINE = _PATTERNS["mine"]
 _CORRECTS = _PATTERNS["corrects"]
@@ -108,7 +109,7 @@ def _find_context(acts: list[Act], number: int) -> list[Act]:
     is_asked = before.speaker == "agent" and before.clause.is_question
     is_asked = is_asked and bool(_ASKS_FOR.match(before.clause.text))
     is_told = before.seq == act.seq and before.kind not in _UNTOLD
-    is_told = is_told and len(before.clause.plain.words) >= MIN_FACT_WORDS
+    is_told = is_told and len(before.clause.plain.words) > 1
     return [before] if is_asked or is_told else []
 
 
@@ -130,14 +131,15 @@ def _goes_on(before: Act, act: Act) -> bool:
 
 def _guess_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
     """What the models take for a fact that lasts."""
-    if _UNREAL.search(talk[at].clauses[index].text):
+    text = talk[at].clauses[index].text
+    if _UNREAL.search(text) or _PASSING.match(text):
         return None
     features = list_fact_features(talk, at, index)
     if load_clause_model("facts").weigh(features)[_LASTS] < _LIKELY:
         return None
     odds = load_clause_model("fact_kinds").weigh(features)
     category = cast(Category, max(odds, key=odds.__getitem__))
-    is_private = category in _PERSONAL or _PRIVATE.search(talk[at].clauses[index].text)
+    is_private = category in _PERSONAL or _PRIVATE.search(text)
     return category, "private" if is_private else "shared"
 
 
