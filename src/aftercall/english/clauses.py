@@ -17,6 +17,11 @@ _DANGLES = _PATTERNS["dangles"]
 _BREAKS_OFF = _PATTERNS["breaks_off"]
 _STATES = _PATTERNS["states"]
 POINTERS = frozenset(("it", "that", "this", "them", "those", "one", "all", "both"))
+# Verbs that say nothing of what they are done to.
+EMPTY_VERBS = stems(
+    "put add log send make do get fix open book order change move write file take note block "
+    "replace bug issue ticket down assign tell give call bring cancel forget leave scratch drop"
+)
 
 _PRONOUN = r"(?:i|we|he|she|it|they|you|there|that|this|my|our|nobody|somebody|someone|the \S+)"
 _ASK = r"""

@@ -205,8 +205,9 @@ def _find_codes(seq: int, text: str, question: str) -> Iterator[Secret]:
         if (is_named or _PASSWORD.search(noun)) and (value := _password(sentence)):
             shown = "" if is_named else label
             yield Secret(seq, sentence.cited, value, "technical", shown)
-        noun = _last_noun(sentence.text) or noun
-        label = noun or asked or sentence.said
+        named = _last_noun(sentence.text)
+        label = sentence.said if named else noun or asked or sentence.said
+        noun = named or noun
 
 
 def _password_asked(question: str) -> str:

@@ -102,7 +102,9 @@ def _find_context(acts: list[Act], number: int) -> list[Act]:
     act = acts[number]
     if stands_alone(act.clause.text):
         return []
-    earlier = [other for other in acts[max(0, number - _REACH) : number] if _says(other)]
+    earlier = [
+        other for other in acts[max(0, number - _REACH) : number] if _says(other)
+    ]
     if not earlier:
         return []
     before = earlier[-1]
@@ -210,7 +212,7 @@ def _tell(acts: list[Act]) -> str:
             text += ". "
         elif before:
             text += " "
-        text += said if text[-2:] == " " else said
+        text += said
     return text[:1].upper() + text[1:]
 
 
@@ -252,15 +254,7 @@ def read_profile(
         and _STANDS_ALONE.match(fact.text)
         and _PREFERS.search(fact.text)
     ]
-    cares = [
-        act.matter.said
-        for act in acts
-        if act.speaker == "caller"
-        and act.kind == "tell"
-        and _CARES.fullmatch(act.matter.text)
-        and POINTERS.isdisjoint(act.matter.vocabulary)
-        and len(stems(act.matter.text)) > 1
-    ]
+    cares = [act.matter.said for act in acts if _tells_care(act)]
     return Profile(
         name=name,
         call_name=call_name if call_name != name else None,
@@ -269,6 +263,15 @@ def read_profile(
         notes=_join(notes),
         context=_join(cares),
     )
+
+
+def _tells_care(act: Act) -> bool:
+    """Whether a clause says what the caller does or cares about, and names it."""
+    if (act.speaker, act.kind) != ("caller", "tell"):
+        return False
+    is_named = POINTERS.isdisjoint(act.matter.vocabulary)
+    is_named = is_named and len(stems(act.matter.text)) > 1
+    return is_named and bool(_CARES.fullmatch(act.matter.text))
 
 
 def _join(texts: Iterable[str]) -> str | None:

@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from aftercall.english.clauses import split_plain_sentences
+from aftercall.english.clauses import EMPTY_VERBS, split_plain_sentences
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import (
     compile_pattern,
@@ -19,7 +19,6 @@ from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.asking import join_fault
 from aftercall.llm.rules.due import settle
 from aftercall.llm.rules.state import (
-    EMPTY_VERBS,
     TO_PERSON,
     Item,
     Offer,

@@ -167,23 +167,13 @@ def _compose(
 ) -> Reading:
     open_items = [item for item in state.items if item.status == "open"]
     called_off = [item for item in state.items if item.status == "withdrawn"]
+    asked_for = [item for item in open_items if item.confidence >= ACTED_ON]
+    doubted = [item for item in open_items if item.confidence < ACTED_ON]
     secrets, facts = told
-    requests = [
-        _to_request(item, state.today)
-        for item in open_items
-        if item.confidence >= ACTED_ON
-    ]
+    requests = [_to_request(item, state.today) for item in asked_for]
     requests = [_with_decisions(request, facts) for request in requests]
-    unclear = [
-        _to_unclear(item)
-        for item in open_items
-        if item.confidence < ACTED_ON and names_deed(item.title)
-    ]
-    withdrawn = [
-        WithdrawnRequest(title=item.title, turns=item.turns)
-        for item in called_off
-        if names_deed(item.title)
-    ]
+    unclear = [_to_unclear(item) for item in doubted if names_deed(item.title)]
+    withdrawn = [_to_withdrawn(item) for item in called_off if names_deed(item.title)]
     promises = find_promises(turns, (item.topic for item in called_off))
     profile = read_profile(turns, *named, facts, acts)
     asked = " ".join(f"{item.title} {item.details} {item.words}" for item in requests)
@@ -213,8 +203,8 @@ def _ground(item: Cited) -> Cited:
 
 def _to_request(item: Item, today: date) -> Request:
     title = drop_other_days(item.title, item.due, today) if item.due else item.title
-    details = choose_details(item)
-    chosen = choose_title(title, item, details)
+    details = choose_details(item.title, (*item.details, *item.confirmed))
+    chosen = choose_title(title, item.kind, item.person, details)
     if title not in chosen:
         details = [f"“{title}”", *(text for text in details if text != chosen)]
     return Request(
@@ -244,3 +234,7 @@ def _to_unclear(item: Item) -> UnclearRequest:
     return UnclearRequest(
         title=item.title, turns=item.turns, words=item.words, confidence=item.confidence
     )
+
+
+def _to_withdrawn(item: Item) -> WithdrawnRequest:
+    return WithdrawnRequest(title=item.title, turns=item.turns)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import date
 
-from aftercall.english.clauses import is_broken_off, stands_alone
+from aftercall.english.clauses import EMPTY_VERBS, is_broken_off, stands_alone
 from aftercall.english.dates import find_dates
 from aftercall.english.language import LANGUAGES
 from aftercall.english.names import take_name
@@ -18,7 +18,6 @@ from aftercall.english.words import (
     word_class,
 )
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.state import EMPTY_VERBS, Item
 from aftercall.model.reading import (
     Profile,
     Promise,
@@ -90,8 +89,12 @@ _DEED = _PATTERNS["deed"]
 _WRONG = _PATTERNS["wrong"]
 _GROPES = _PATTERNS["gropes"]
 _INTRODUCES = load_patterns("aftercall.llm.rules", "state")["introduces"]
-_LEAD = re.compile(r"^(?:(?:and|but|so|or|because|then|also|oh|well|yes|no|yeah),? )+", re.I)
-_CALLS_BACK = re.compile(r"(?:have \S+ |get \S+ to )?(?:call|ring|phone|text|email) (?:me|us)\b")
+_LEAD = re.compile(
+    r"^(?:(?:and|but|so|or|because|then|also|oh|well|yes|no|yeah),? )+", re.I
+)
+_CALLS_BACK = re.compile(
+    r"(?:have \S+ |get \S+ to )?(?:call|ring|phone|text|email) (?:me|us)\b"
+)
 
 
 def names_deed(title: str) -> bool:
@@ -108,11 +111,11 @@ def names_deed(title: str) -> bool:
     return is_deed and bool(stems(text) - EMPTY_VERBS)
 
 
-def choose_details(item: Item) -> list[str]:
+def choose_details(title: str, clauses: Iterable[str]) -> list[str]:
     """The few clauses that tell more of a request than its title does, in the order said."""
-    known = stems(item.title)
+    known = stems(title)
     kept: list[str] = []
-    for clause in (*item.details, *item.confirmed):
+    for clause in clauses:
         text = _LEAD.sub("", clause)
         plain = normalise(text)
         spoken = [word for word in plain.words if len(word.norm) > 1]
@@ -123,21 +126,23 @@ def choose_details(item: Item) -> list[str]:
     return kept[:MAX_TOLD_DETAILS]
 
 
-def choose_title(title: str, item: Item, details: list[str]) -> str:
+def choose_title(
+    title: str, kind: RequestKind, person: str | None, details: list[str]
+) -> str:
     """The title where it names a deed; else a detail that does; else the plain form of its kind."""
     if names_deed(title):
         return title
     for detail in details:
         if names_deed(detail) and len(detail) <= MAX_QUOTED_CHARS:
             return detail
-    return _tell_plainly(title, item)
+    return _tell_plainly(title, kind, person)
 
 
-def _tell_plainly(title: str, item: Item) -> str:
+def _tell_plainly(title: str, kind: RequestKind, person: str | None) -> str:
     """The kind of a request, and the caller's words as a quotation where they stand alone."""
-    plain = PLAIN_TITLES.get(item.kind, "Request")
-    if item.kind == "message" and item.person:
-        plain = f"{plain} for {item.person}"
+    plain = PLAIN_TITLES.get(kind, "Request")
+    if kind == "message" and person:
+        plain = f"{plain} for {person}"
     is_told = stands_alone(normalise(title).text) and len(title) <= MAX_QUOTED_CHARS
     return f"{plain}: “{title}”" if is_told else plain
 
