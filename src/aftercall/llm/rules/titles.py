@@ -133,7 +133,8 @@ def choose_title(
     if names_deed(title):
         return title
     for detail in details:
-        if names_deed(detail) and len(detail) <= MAX_QUOTED_CHARS:
+        is_deed = names_deed(detail) and _DEED.fullmatch(normalise(detail).text)
+        if is_deed and len(detail) <= MAX_QUOTED_CHARS:
             return detail
     return _tell_plainly(title, kind, person)
 
