@@ -202,17 +202,14 @@ def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactD
 
 
 def _tell(acts: list[Act]) -> str:
-    """The clauses as one line; each sentence of them ends as one."""
+    """The clauses as one line; a question and a sentence end as such."""
     text = ""
-    for before, act in itertools.pairwise((None, *acts)):
-        said = act.clause.plain.said.strip(" ,")
-        if before and before.clause.is_question:
-            text += "? "
-        elif before and before.clause.sentence != act.clause.sentence:
-            text += ". "
-        elif before:
-            text += " "
-        text += said
+    for act, after in itertools.zip_longest(acts, acts[1:]):
+        text += act.clause.plain.said.strip(" ,")
+        if after is None:
+            break
+        is_whole = act.clause.sentence != after.clause.sentence
+        text += "? " if act.clause.is_question else ". " if is_whole else " "
     return text[:1].upper() + text[1:]
 
 
