@@ -9,12 +9,11 @@ import itertools
 from collections.abc import Iterable
 from typing import NamedTuple, cast
 
-from aftercall.english.clauses import POINTERS
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import Labels, generalise, load_clause_model
-from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
+from aftercall.llm.rules.state import ACTED_ON, POINTERS, Item, RequestState
 from aftercall.model.reading import RequestKind
 
 YES = "yes"

@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from aftercall.english.clauses import EMPTY_VERBS, split_plain_sentences
+from aftercall.english.clauses import split_plain_sentences
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import (
     compile_pattern,
@@ -19,6 +19,7 @@ from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.asking import join_fault
 from aftercall.llm.rules.due import settle
 from aftercall.llm.rules.state import (
+    EMPTY_VERBS,
     TO_PERSON,
     Item,
     Offer,
@@ -174,8 +175,8 @@ def find_promises(
         for sentence in split_plain_sentences(normalise(turn.text)):
             for words, deed in _deeds(sentence):
                 title = title_of(deed)
-                if _POINTS.fullmatch(deed.text):
-                    title = _resolve_deed(title, deed, before)
+                if before and _POINTS.fullmatch(deed.text):
+                    title = f"{title}: {before}"
                 promise = Promise(title=title, turns=(turn.seq,), words=words.cited)
                 if (
                     title
@@ -186,16 +187,8 @@ def find_promises(
                     )
                 ):
                     promises.append(promise)
-            is_told = sentence.ends_with != "?" and len(stems(sentence.text)) > 1
-            before = sentence.said if is_told else ""
+            before = "" if sentence.ends_with == "?" else sentence.said
     return promises
-
-
-def _resolve_deed(title: str, deed: Plain, before: str) -> str:
-    """ "I'll send it" with what the agent spoke of; nothing where neither says what is done."""
-    if before:
-        return f"{title}: {before}"
-    return title if stems(deed.text) - EMPTY_VERBS else ""
 
 
 def _deeds(sentence: Plain) -> Iterator[tuple[Plain, Plain]]:

@@ -24,11 +24,8 @@ from aftercall.llm.rules.offers import find_promises
 from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
 from aftercall.llm.rules.titles import (
-    choose_details,
-    choose_title,
     drop_other_days,
     find_told,
-    names_deed,
     summarise,
     summarise_foreign,
 )
@@ -167,13 +164,17 @@ def _compose(
 ) -> Reading:
     open_items = [item for item in state.items if item.status == "open"]
     called_off = [item for item in state.items if item.status == "withdrawn"]
-    asked_for = [item for item in open_items if item.confidence >= ACTED_ON]
-    doubted = [item for item in open_items if item.confidence < ACTED_ON]
     secrets, facts = told
-    requests = [_to_request(item, state.today) for item in asked_for]
+    requests = [
+        _to_request(item, state.today)
+        for item in open_items
+        if item.confidence >= ACTED_ON
+    ]
     requests = [_with_decisions(request, facts) for request in requests]
-    unclear = [_to_unclear(item) for item in doubted if names_deed(item.title)]
-    withdrawn = [_to_withdrawn(item) for item in called_off if names_deed(item.title)]
+    unclear = [_to_unclear(item) for item in open_items if item.confidence < ACTED_ON]
+    withdrawn = [
+        WithdrawnRequest(title=item.title, turns=item.turns) for item in called_off
+    ]
     promises = find_promises(turns, (item.topic for item in called_off))
     profile = read_profile(turns, *named, facts, acts)
     asked = " ".join(f"{item.title} {item.details} {item.words}" for item in requests)
@@ -203,14 +204,10 @@ def _ground(item: Cited) -> Cited:
 
 def _to_request(item: Item, today: date) -> Request:
     title = drop_other_days(item.title, item.due, today) if item.due else item.title
-    details = choose_details(item.title, (*item.details, *item.confirmed))
-    chosen = choose_title(title, item.kind, item.person, details)
-    if title not in chosen:
-        details = [f"“{title}”", *(text for text in details if text != chosen)]
     return Request(
         kind=item.kind,
-        title=chosen,
-        details=". ".join(details),
+        title=title,
+        details=". ".join(dict.fromkeys((*item.details, *item.confirmed))),
         person=item.person,
         due=item.due,
         turns=item.turns,
@@ -234,7 +231,3 @@ def _to_unclear(item: Item) -> UnclearRequest:
     return UnclearRequest(
         title=item.title, turns=item.turns, words=item.words, confidence=item.confidence
     )
-
-
-def _to_withdrawn(item: Item) -> WithdrawnRequest:
-    return WithdrawnRequest(title=item.title, turns=item.turns)

@@ -5,7 +5,6 @@ import re
 from datetime import date
 from typing import Literal, NamedTuple
 
-from aftercall.english.clauses import EMPTY_VERBS, POINTERS
 from aftercall.english.dates import DateMention, find_dates
 from aftercall.english.text import Plain, Word, normalise
 from aftercall.english.words import overlap_coefficient, stems
@@ -24,6 +23,12 @@ MAX_RECENT = 12  # requests that later words may be about
 MIN_SAME_MATTER = 0.5
 NOTHING = Plain("", ())
 Status = Literal["open", "withdrawn", "refused", "own", "part"]
+POINTERS = frozenset(("it", "that", "this", "them", "those", "one", "all", "both"))
+# Verbs that say nothing of what they are done to.
+EMPTY_VERBS = stems(
+    "put add log send make do get fix open book order change move write file take note block "
+    "replace bug issue ticket down assign tell give call bring cancel forget leave scratch drop"
+)
 TO_PERSON = re.compile(
     r"(?:tell|ask|let|text|ring|call|email|message|remind|say to) (?:him|her|them)\b"
 )

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 from datetime import date
 
-from aftercall.english.clauses import EMPTY_VERBS, is_broken_off, stands_alone
 from aftercall.english.dates import find_dates
 from aftercall.english.language import LANGUAGES
 from aftercall.english.names import take_name
@@ -75,79 +74,6 @@ def title_of(matter: Plain) -> str:
     return said[:1].upper() + said[1:]
 
 
-MAX_TOLD_DETAILS = 7
-MAX_PLAIN_WORDS = 18
-MAX_QUOTED_CHARS = 80
-PLAIN_TITLES: dict[RequestKind, str] = {
-    "booking": "Booking",
-    "issue": "Report of a problem",
-    "message": "Message",
-    "note": "Note",
-    "reminder": "Reminder",
-}
-_DEED = _PATTERNS["deed"]
-_WRONG = _PATTERNS["wrong"]
-_GROPES = _PATTERNS["gropes"]
-_INTRODUCES = load_patterns("aftercall.llm.rules", "state")["introduces"]
-_LEAD = re.compile(
-    r"^(?:(?:and|but|so|or|because|then|also|oh|well|yes|no|yeah),? )+", re.I
-)
-_CALLS_BACK = re.compile(
-    r"(?:have \S+ |get \S+ to )?(?:call|ring|phone|text|email) (?:me|us)\b"
-)
-
-
-def names_deed(title: str) -> bool:
-    """Whether a title says what is to be done, or what is wrong, to somebody who was not there."""
-    text = normalise(title).text
-    is_long = len(text.split()) > MAX_PLAIN_WORDS
-    if is_long or is_broken_off(text) or _GROPES.search(text):
-        return False
-    if _CALLS_BACK.match(text):
-        return True
-    is_fault = bool(_WRONG.search(text)) and stands_alone(text)
-    is_fault = is_fault and not text.startswith("come ")
-    is_deed = is_fault or bool(_DEED.fullmatch(text))
-    return is_deed and bool(stems(text) - EMPTY_VERBS)
-
-
-def choose_details(title: str, clauses: Iterable[str]) -> list[str]:
-    """The few clauses that tell more of a request than its title does, in the order said."""
-    known = stems(title)
-    kept: list[str] = []
-    for clause in clauses:
-        text = _LEAD.sub("", clause)
-        plain = normalise(text)
-        spoken = [word for word in plain.words if len(word.norm) > 1]
-        is_civil = len(spoken) < 2 or bool(_INTRODUCES.fullmatch(plain.text))
-        if not is_civil and MASK not in text and stems(text) - known:
-            kept.append(text[:1].upper() + text[1:])
-            known |= stems(text)
-    return kept[:MAX_TOLD_DETAILS]
-
-
-def choose_title(
-    title: str, kind: RequestKind, person: str | None, details: list[str]
-) -> str:
-    """The title where it names a deed; else a detail that does; else the plain form of its kind."""
-    if names_deed(title):
-        return title
-    for detail in details:
-        is_deed = names_deed(detail) and _DEED.fullmatch(normalise(detail).text)
-        if is_deed and len(detail) <= MAX_QUOTED_CHARS:
-            return detail
-    return _tell_plainly(title, kind, person)
-
-
-def _tell_plainly(title: str, kind: RequestKind, person: str | None) -> str:
-    """The kind of a request, and the caller's words as a quotation where they stand alone."""
-    plain = PLAIN_TITLES.get(kind, "Request")
-    if kind == "message" and person:
-        plain = f"{plain} for {person}"
-    is_told = stands_alone(normalise(title).text) and len(title) <= MAX_QUOTED_CHARS
-    return f"{plain}: “{title}”" if is_told else plain
-
-
 _BEFORE_DAY = frozenset(("on", "for", "by", "before", "from", "at", "until"))
 _YOU = re.compile(r"\b(you|your|yours|yourself)\b", re.I)
 _ME = {"you": "me", "your": "my", "yours": "mine", "yourself": "myself"}
@@ -204,7 +130,7 @@ def find_person(matter: Plain) -> str | None:
 
 
 MAX_ITEMS = 5
-MAX_TOLD_SENTENCES = 2
+MAX_TOLD_SENTENCES = 3
 MIN_TOLD_STEMS = 2
 MAX_TOLD_WORDS = 25
 
@@ -256,10 +182,7 @@ def _tells_more(act: Act) -> bool:
         return False
     is_hidden = MASK in act.clause.text or is_confided(act.clause.text)
     is_short = len(act.matter.words) <= MAX_TOLD_WORDS
-    is_civil = bool(_INTRODUCES.fullmatch(act.matter.text))
-    if is_hidden or is_civil or not is_short or not stands_alone(act.matter.text):
-        return False
-    return len(stems(act.matter.text)) >= MIN_TOLD_STEMS
+    return is_short and not is_hidden and len(stems(act.matter.text)) >= MIN_TOLD_STEMS
 
 
 def _dated(request: Request) -> str:
