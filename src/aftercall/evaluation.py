@@ -32,6 +32,7 @@ FIGURES = {
     "profile, precision": "right, of names etc. found",
     "profile, recall": "found, of names etc. told",
     "forbidden strings left out": "of misheard or retracted words",
+    "forbidden strings told to nobody": "of those found, in secret facts only",
 }
 """Each with what its share is of."""
 PROFILE = ("name", "call_name", "pronouns", "timezone")
@@ -177,12 +178,18 @@ class Score:
                 self._note("profile, precision", call, name, told == found)
 
     def _add_forbidden(self, call: str, gold: Label, reading: Reading) -> None:
-        texts = [_text("requests", item) for item in reading.requests]
-        texts += [_text("facts", item) for item in reading.facts]
-        texts += [str(getattr(reading.profile, name) or "").lower() for name in PROFILE]
+        """A fact marked secret is neither acted on nor told: what stands only there is apart."""
+        open_facts = [fact for fact in reading.facts if fact.visibility != "secret"]
+        told = [_text("requests", item) for item in reading.requests]
+        told += [_text("facts", item) for item in open_facts]
+        told += [str(getattr(reading.profile, name) or "").lower() for name in PROFILE]
+        kept = [_text("facts", item) for item in reading.facts]
         for number, word in enumerate(gold.get("not") or ()):
-            is_there = any(word.lower() in text for text in texts)
-            self._note("forbidden strings left out", call, number, not is_there)
+            is_told = any(word.lower() in text for text in told)
+            self._note("forbidden strings left out", call, number, not is_told)
+            if is_told or any(word.lower() in text for text in kept):
+                figure = "forbidden strings told to nobody"
+                self._note(figure, call, number, not is_told)
 
 
 def _pair(labels: list[Label], kind: str, found: Iterable[Any]) -> dict[int, Any]:

@@ -95,7 +95,18 @@ def test_every_kind_of_mistake_lowers_its_own_figure() -> None:
         "profile, precision": 0.0,
         "profile, recall": 0.0,
         "forbidden strings left out": 0.0,
+        "forbidden strings told to nobody": 0.0,
     }
+
+
+def test_a_forbidden_string_in_a_secret_fact_only_is_told_to_nobody() -> None:
+    gold = {"not": ["four two"], "facts": []}
+    figures = shares(gold, reading(facts=(fact("The gate is four two", "secret", 6),)))
+    assert figures["forbidden strings left out"] == 1.0
+    assert figures["forbidden strings told to nobody"] == 1.0
+    figures = shares(gold, reading(facts=(fact("The gate is four two", "shared", 6),)))
+    assert figures["forbidden strings left out"] == 0.0
+    assert figures["forbidden strings told to nobody"] == 0.0
 
 
 def test_what_is_not_labelled_is_not_counted() -> None:

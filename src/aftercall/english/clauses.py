@@ -4,8 +4,24 @@ import itertools
 import re
 from dataclasses import dataclass
 
-from aftercall.english.text import SENTENCE_ENDS, Plain, normalise
-from aftercall.english.words import compile_pattern, vocabulary
+from aftercall.english.text import MASK, SENTENCE_ENDS, Plain, normalise
+from aftercall.english.words import (
+    compile_pattern,
+    load_patterns,
+    stems,
+    vocabulary,
+)
+
+_PATTERNS = load_patterns("aftercall.english", "clauses")
+_DANGLES = _PATTERNS["dangles"]
+_BREAKS_OFF = _PATTERNS["breaks_off"]
+_STATES = _PATTERNS["states"]
+POINTERS = frozenset(("it", "that", "this", "them", "those", "one", "all", "both"))
+# Verbs that say nothing of what they are done to.
+EMPTY_VERBS = stems(
+    "put add log send make do get fix open book order change move write file take note block "
+    "replace bug issue ticket down assign tell give call bring cancel forget leave scratch drop"
+)
 
 _PRONOUN = r"(?:i|we|he|she|it|they|you|there|that|this|my|our|nobody|somebody|someone|the \S+)"
 _ASK = r"""
@@ -143,3 +159,20 @@ def _cut(plain: Plain, ends: list[int]) -> list[Plain]:
     bounds = [0, *ends, len(plain.words)]
     pieces = (plain.slice(at, end) for at, end in itertools.pairwise(bounds))
     return [piece for piece in pieces if piece.words]
+
+
+def is_dangling(text: str) -> bool:
+    """Whether only the talk before normal-form words says what they are about: "he's away"."""
+    return bool(_DANGLES.match(text))
+
+
+def is_broken_off(text: str) -> bool:
+    return bool(_BREAKS_OFF.fullmatch(text))
+
+
+def stands_alone(text: str) -> bool:
+    """Whether normal-form words have a subject, a verb and a value, understood without the call."""
+    if is_dangling(text) or is_broken_off(text) or MASK in text:
+        return False
+    is_pointing = not POINTERS.isdisjoint(text.split())
+    return bool(_STATES.match(text)) and len(stems(text)) >= 1 + is_pointing

@@ -205,8 +205,13 @@ def _find_codes(seq: int, text: str, question: str) -> Iterator[Secret]:
         if (is_named or _PASSWORD.search(noun)) and (value := _password(sentence)):
             shown = "" if is_named else label
             yield Secret(seq, sentence.cited, value, "technical", shown)
+        label = _label_next(sentence, noun or asked)
         noun = _last_noun(sentence.text) or noun
-        label = sentence.said
+
+
+def _label_next(sentence: Plain, noun: str) -> str:
+    """What "it" in the next sentence is: what this one names, else what was spoken of before."""
+    return sentence.said if _last_noun(sentence.text) or not noun else noun
 
 
 def _password_asked(question: str) -> str:

@@ -3,11 +3,11 @@
 import itertools
 import re
 
+from aftercall.english.clauses import EMPTY_VERBS
 from aftercall.english.words import load_patterns, stem, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.due import claim_pending, day_of_ask
 from aftercall.llm.rules.state import (
-    EMPTY_VERBS,
     PLAIN,
     TO_PERSON,
     UNKNOWN,

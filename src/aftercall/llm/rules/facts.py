@@ -1,5 +1,6 @@
 """Facts that a caller plainly tells: by one table of patterns, and by a model of clauses."""
 
+import itertools
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -8,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import cast
 
-from aftercall.english.clauses import split_plain_sentences
+from aftercall.english.clauses import POINTERS, split_plain_sentences, stands_alone
 from aftercall.english.introductions import find_call_name, find_pronouns
 from aftercall.english.names import take_name
 from aftercall.english.text import MASK, Plain, normalise
@@ -37,14 +38,18 @@ _TELLING = ("tell", "own", "dont", "correct")
 _LASTS = "F"  # label of a clause that states a fact
 _LIKELY = 0.25  # from here a clause is taken for one
 _PERSONAL = ("person", "emotional", "routine")
+_UNTOLD = ("hypothetical", "hearsay", "question", "withdraw", "ignore")
+_REACH = 2  # clauses back in which a fact may find its subject
 MIN_FACT_WORDS = 3
 MAX_FACT_WORDS = 30
 _PRIVATE = _PATTERNS["private"]
 _VAGUE = _PATTERNS["vague"]
 _UNREAL = _PATTERNS["unreal"]
+_PASSING = _PATTERNS["passing"]
 _DONE = _PATTERNS["done"]
 _MINE = _PATTERNS["mine"]
 _CORRECTS = _PATTERNS["corrects"]
+_ASKS_FOR = _PATTERNS["asks_for"]
 _Kind = tuple[Category, Visibility]
 
 
@@ -71,7 +76,7 @@ def _rows() -> tuple[_Row, ...]:
 
 
 def find_facts(
-    talk: Sequence[TalkTurn], acts: Iterable[Act], refused: frozenset[str]
+    talk: Sequence[TalkTurn], acts: list[Act], refused: frozenset[str]
 ) -> list[FactDraft]:
     """From the caller's clauses; nothing that is asked, supposed, hearsay or refused."""
     places = [
@@ -80,16 +85,42 @@ def find_facts(
         for index in range(len(turn.clauses))
     ]
     told: list[tuple[_Kind, list[Act]]] = []
-    for (at, index), act in zip(places, acts, strict=True):
+    for number, ((at, index), act) in enumerate(zip(places, acts, strict=True)):
         if not _may_tell(act, refused):
             continue
         kind = _find_kind(act) or _guess_kind(talk, at, index)
         if kind and told and _goes_on(told[-1][1][-1], act):
             told[-1][1].append(act)
         elif kind:
-            told.append((kind, [act]))
-    drafts = (_draft(said, *kind) for kind, said in told)
+            told.append((kind, [*_find_context(acts, number), act]))
+    drafts = (_draft(said, *kind) for kind, said in told if _is_whole(said))
     return list({draft.words: draft for draft in drafts}.values())
+
+
+def _find_context(acts: list[Act], number: int) -> list[Act]:
+    """What "he" or "it" is, or what was asked: the clause before one that does not stand alone."""
+    act = acts[number]
+    if stands_alone(act.clause.text):
+        return []
+    earlier = [
+        other for other in acts[max(0, number - _REACH) : number] if _says(other)
+    ]
+    if not earlier:
+        return []
+    before = earlier[-1]
+    is_asked = before.speaker == "agent" and before.clause.is_question
+    is_asked = is_asked and bool(_ASKS_FOR.match(before.clause.text))
+    is_told = before.seq == act.seq and before.kind not in _UNTOLD
+    is_told = is_told and len(before.clause.plain.words) > 1
+    return [before] if is_asked or is_told else []
+
+
+def _is_whole(acts: list[Act]) -> bool:
+    return stands_alone(" ".join(act.clause.text for act in acts))
+
+
+def _says(act: Act) -> bool:
+    return not act.is_bare and bool(stems(act.clause.text))
 
 
 def _goes_on(before: Act, act: Act) -> bool:
@@ -102,12 +133,15 @@ def _goes_on(before: Act, act: Act) -> bool:
 
 def _guess_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
     """What the models take for a fact that lasts."""
+    text = talk[at].clauses[index].text
+    if _UNREAL.search(text) or _PASSING.match(text):
+        return None
     features = list_fact_features(talk, at, index)
     if load_clause_model("facts").weigh(features)[_LASTS] < _LIKELY:
         return None
     odds = load_clause_model("fact_kinds").weigh(features)
     category = cast(Category, max(odds, key=odds.__getitem__))
-    is_private = category in _PERSONAL or _PRIVATE.search(talk[at].clauses[index].text)
+    is_private = category in _PERSONAL or _PRIVATE.search(text)
     return category, "private" if is_private else "shared"
 
 
@@ -150,10 +184,10 @@ def _is_todo(act: Act) -> bool:
 
 
 def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactDraft:
-    """From the clauses of one sentence."""
+    """From clauses that follow each other; a question before them is told, not cited."""
+    text = _tell(acts)
+    acts = [act for act in acts if act.speaker == "caller"]
     first, last = acts[0].clause.plain, acts[-1].clause.plain
-    text = " ".join(act.clause.plain.said.strip() for act in acts).strip(" ,")
-    text = text[:1].upper() + text[1:]
     mood: Sentiment = "negative" if category == "emotional" else "neutral"
     return FactDraft(
         category=category,
@@ -167,11 +201,28 @@ def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactD
     )
 
 
+def _tell(acts: list[Act]) -> str:
+    """The clauses as one line; a question and a sentence end as such."""
+    text = ""
+    for act, after in itertools.zip_longest(acts, acts[1:]):
+        text += act.clause.plain.said.strip(" ,")
+        if after is None:
+            break
+        is_whole = act.clause.sentence != after.clause.sentence
+        text += "? " if act.clause.is_question else ". " if is_whole else " "
+    return text[:1].upper() + text[1:]
+
+
 _OF_SELF = load_patterns("aftercall.llm.rules", "profile")
 
 MAX_NOTES = 3  # sentences of a profile's notes and context
 _STANDS_ALONE = re.compile(
     r"(?:I|we|my|our)\b(?!.*\b(?:it|that|this|them|him|her|one)\b)", re.I
+)
+_PREFERS = re.compile(
+    r"\b(?:prefer|always|never|only|hate|love|like|rather|allergic|vegan|vegetarian"
+    r"|(?:ca|do|wo)n[’']t)\b",
+    re.I,
 )
 _CARES = _OF_SELF["cares"]
 _NAMED = _OF_SELF["named"]
@@ -196,15 +247,11 @@ def read_profile(
     notes = [
         fact.text
         for fact in facts
-        if fact.category == "preference" and _STANDS_ALONE.match(fact.text)
+        if fact.category == "preference"
+        and _STANDS_ALONE.match(fact.text)
+        and _PREFERS.search(fact.text)
     ]
-    cares = [
-        act.matter.said
-        for act in acts
-        if act.speaker == "caller"
-        and act.kind == "tell"
-        and _CARES.fullmatch(act.matter.text)
-    ]
+    cares = [act.matter.said for act in acts if _tells_care(act)]
     return Profile(
         name=name,
         call_name=call_name if call_name != name else None,
@@ -213,6 +260,15 @@ def read_profile(
         notes=_join(notes),
         context=_join(cares),
     )
+
+
+def _tells_care(act: Act) -> bool:
+    """Whether a clause says what the caller does or cares about, and names it."""
+    if (act.speaker, act.kind) != ("caller", "tell"):
+        return False
+    is_named = POINTERS.isdisjoint(act.matter.vocabulary)
+    is_named = is_named and len(stems(act.matter.text)) > 1
+    return is_named and bool(_CARES.fullmatch(act.matter.text))
 
 
 def _join(texts: Iterable[str]) -> str | None:
