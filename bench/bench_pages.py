@@ -32,7 +32,7 @@ PAGE_AIM_MS, TURN_AIM_MS, SIZE_AIM_KB = 100.0, 300.0, 150.0
 FRONT_AIM_MS, PAINT_AIM_MS, VIEWERS_AIM, SCRIPT_AIM_KB = 150.0, 300.0, 0.10, 120.0
 FRONT_PATHS = ("/", "/?span=day", "/?span=month")
 TURNS = 20
-SETTLE_S, IDLE_SHARE = 5.0, 0.06
+SETTLE_S, QUIET_S, IDLE_SHARE = 5.0, 20.0, 0.06
 LONG_TURNS = 300
 FIRST_PAINT = 'performance.getEntriesByName("first-contentful-paint")'
 STATIC = Path(aftercall.__file__).parent / "web" / "static"
@@ -195,11 +195,12 @@ def cpu_s(pid: int) -> float:
 
 async def settle(pid: int) -> None:
     """Waits until the server has done what the calls written behind its back left to do."""
-    while True:
+    quiet_s = 0.0
+    while quiet_s < QUIET_S:
         burnt = cpu_s(pid)
         await asyncio.sleep(SETTLE_S)
-        if (cpu_s(pid) - burnt) / SETTLE_S < IDLE_SHARE:
-            return
+        share = (cpu_s(pid) - burnt) / SETTLE_S
+        quiet_s = quiet_s + SETTLE_S if share < IDLE_SHARE else 0.0
 
 
 async def view(address: str, seen: asyncio.Queue[float], ready: asyncio.Event) -> None:
