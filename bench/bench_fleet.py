@@ -23,7 +23,7 @@ from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.media import MediaPhone
 from aftercall.lab.twilio import EmulatedTwilio
 from aftercall.lab.twiml import Connect
-from aftercall.phone.carrier_frames import TwilioSide
+from aftercall.phone.carrier_frames import TwilioFrames
 from bench_postcall import postgres
 from tables import median, met, percentile, print_table
 
@@ -47,7 +47,7 @@ class FleetTwilio(EmulatedTwilio):
     ) -> MediaPhone:
         return await MediaPhone.dial(
             f"ws://127.0.0.1:{self.stream}{urlsplit(stream.url).path}",
-            TwilioSide(sid, self.account_sid),
+            TwilioFrames(sid, self.account_sid),
             parameters=dict(stream.parameters),
             headers={"x-twilio-signature": self.sign(stream.url, {})},
             speed=speed,

@@ -8,7 +8,7 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Coroutine
 
-from aftercall.phone.carrier_frames import TwilioSide
+from aftercall.phone.carrier_frames import TwilioFrames
 from raw_socket import BINARY, TEXT, RawSocket, dial, unmask
 
 FRAME_S = 0.02
@@ -90,7 +90,7 @@ class Load:
     ) -> asyncio.Future[None]:
         """A caller on the line; the future is done when they hear the first audio."""
         heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        side = TwilioSide(sid)
+        side = TwilioFrames(sid)
         offset = len(
             f'{{"event":"media","streamSid":"{side.stream_sid}","media":{{"payload":"'
         )
@@ -119,7 +119,7 @@ class Load:
         self._keep(self._talk(caller, side))
         return heard
 
-    async def _talk(self, caller: RawSocket, side: TwilioSide) -> None:
+    async def _talk(self, caller: RawSocket, side: TwilioFrames) -> None:
         head = f'{{"event":"media","streamSid":"{side.stream_sid}","sequenceNumber":"'
         number = 0
         async for _ in self._every_frame():

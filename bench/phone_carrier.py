@@ -21,7 +21,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from aftercall.clock import SystemClock
-from aftercall.phone.carrier_frames import TwilioSide
+from aftercall.phone.carrier_frames import TwilioFrames
 from aftercall.phone.signature import TwilioSignature
 from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SILENCE, LoudnessMeter
 from aftercall.tester.call import ScriptedCall
@@ -98,7 +98,7 @@ class KnownCarrier:
         return "CA1"
 
     async def _talk(self, call_id: str) -> None:
-        side, line = TwilioSide("CA1"), self.lines[call_id]
+        side, line = TwilioFrames("CA1"), self.lines[call_id]
         text = PUBLIC.replace("https", "wss") + "/tester/media"
         signed = b64encode(hmac.digest(TOKEN.encode(), text.encode(), sha1)).decode()
         url = f"ws://127.0.0.1:{self._port}/tester/media"
@@ -112,7 +112,7 @@ class KnownCarrier:
             reader.cancel()
 
     async def _beat(
-        self, socket: ClientConnection, side: TwilioSide, line: KnownLine
+        self, socket: ClientConnection, side: TwilioFrames, line: KnownLine
     ) -> None:
         due_s, held = self._loop.time(), list[str]()
         for number in range(10_000):
@@ -125,7 +125,7 @@ class KnownCarrier:
             await asyncio.sleep(max(0.0, due_s - self._loop.time()))
 
 
-async def _read(socket: ClientConnection, side: TwilioSide, line: KnownLine) -> None:
+async def _read(socket: ClientConnection, side: TwilioFrames, line: KnownLine) -> None:
     with suppress(ConnectionClosed):
         async for raw in socket:
             message = json.loads(raw)

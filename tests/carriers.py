@@ -45,7 +45,7 @@ class Carrier(Protocol):
     def stop(self, sequence: int = ...) -> str: ...
 
 
-class TwilioSide:
+class TwilioFrames:
     name = "twilio"
     stream = STREAM["twilio"]
 
@@ -123,7 +123,7 @@ class TwilioSide:
         )
 
 
-class TelnyxSide:
+class TelnyxFrames:
     name = "telnyx"
     stream = STREAM["telnyx"]
 
@@ -200,7 +200,7 @@ class TelnyxSide:
         )
 
 
-CARRIERS: tuple[Carrier, ...] = (TwilioSide(), TelnyxSide())
+CARRIERS: tuple[Carrier, ...] = (TwilioFrames(), TelnyxFrames())
 
 
 def started(carrier: Carrier) -> Wire:

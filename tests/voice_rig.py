@@ -11,7 +11,7 @@ from aftercall.briefing.render import make_instructions
 from aftercall.engine.voice import AgentAudio, AgentDone, AgentText, VoiceEngine
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
-from aftercall.phone.carrier_frames import Side, TelnyxSide, TwilioSide
+from aftercall.phone.carrier_frames import CarrierFrames, TelnyxFrames, TwilioFrames
 from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.phone.telnyx import TelnyxWire
 from aftercall.phone.twilio import TwilioWire
@@ -41,8 +41,10 @@ class Rig:
         """`whole` gives the call the app's own memory and attention, in place of fakes."""
         self.app, self.clock, self._engine = app, clock, engine
         self.line = FakeMediaSocket()
-        self.side: Side = (
-            TwilioSide("CA" + "0" * 32) if carrier == "twilio" else TelnyxSide("v3:abc")
+        self.side: CarrierFrames = (
+            TwilioFrames("CA" + "0" * 32)
+            if carrier == "twilio"
+            else TelnyxFrames("v3:abc")
         )
         self.live = make_live_call(
             source=carrier, sid=self.side.call_sid, started_at=clock.now()

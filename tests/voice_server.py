@@ -26,7 +26,7 @@ from aftercall.lab.rest import REFUSALS
 from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.model.calls import Call
-from aftercall.phone.carrier_frames import TelnyxSide
+from aftercall.phone.carrier_frames import TelnyxFrames
 from aftercall.phone.telnyx import unpack_state
 from aftercall.settings import Settings
 from aftercall.settings.providers import (
@@ -229,7 +229,7 @@ async def open_stream(call: TelnyxCall, speed: float = SPEED) -> MediaPhone:
     """
     await until(lambda: bool(call.streams))
     stream = call.streams[-1]
-    side = TelnyxSide(call.control_id, caller=call.caller)
+    side = TelnyxFrames(call.control_id, caller=call.caller)
     return await MediaPhone.dial(
         stream["stream_url"],
         side,

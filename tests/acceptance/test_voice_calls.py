@@ -23,7 +23,7 @@ from aftercall.lab.engine import (
 )
 from aftercall.lab.media import MediaPhone
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.phone.carrier_frames import TelnyxSide, TwilioSide
+from aftercall.phone.carrier_frames import TelnyxFrames, TwilioFrames
 from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
@@ -302,7 +302,7 @@ async def test_only_the_announced_call_with_its_fresh_pass_gets_a_stream(
         with pytest.raises(InvalidStatus):
             await MediaPhone.dial(
                 url,
-                TwilioSide(call.sid),
+                TwilioFrames(call.sid),
                 parameters={TOKEN_PARAMETER: given},
                 headers={"x-twilio-signature": "wrong"},
             )
@@ -312,13 +312,16 @@ async def test_only_the_announced_call_with_its_fresh_pass_gets_a_stream(
             ("CA" + "2" * 32, ""),
         ):
             stranger = await MediaPhone.dial(
-                url, TwilioSide(sid), parameters={TOKEN_PARAMETER: word}, headers=signed
+                url,
+                TwilioFrames(sid),
+                parameters={TOKEN_PARAMETER: word},
+                headers=signed,
             )
             await stranger.wait_closed()
             assert stranger.played_bytes == 0
         phone = await MediaPhone.dial(
             url,
-            TwilioSide(call.sid),
+            TwilioFrames(call.sid),
             parameters={TOKEN_PARAMETER: given},
             headers=signed,
             speed=SPEED,
@@ -326,7 +329,7 @@ async def test_only_the_announced_call_with_its_fresh_pass_gets_a_stream(
         await phone.wait_for_words("What can I do")
         second = await MediaPhone.dial(
             url,
-            TwilioSide(call.sid),
+            TwilioFrames(call.sid),
             parameters={TOKEN_PARAMETER: given},
             headers=signed,
         )
@@ -346,7 +349,7 @@ async def test_a_telnyx_stream_is_the_same_call(tmp_path: Path, name: str) -> No
         url = f"{stage.address.replace('http', 'ws')}/telnyx/media/{address}"
         phone = await MediaPhone.dial(
             url,
-            TelnyxSide("v3:abc", caller="+19990000"),
+            TelnyxFrames("v3:abc", caller="+19990000"),
             parameters={TOKEN_PARAMETER: given},
             speed=SPEED,
         )

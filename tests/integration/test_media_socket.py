@@ -11,7 +11,7 @@ from aftercall.app import App, build
 from aftercall.config import LoadedConfig
 from aftercall.doctor import run_checks
 from aftercall.errors import ConfigError
-from aftercall.phone.carrier_frames import TelnyxSide
+from aftercall.phone.carrier_frames import TelnyxFrames
 from aftercall.phone.signature import TOKEN_LIFETIME_S
 from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings
@@ -44,8 +44,8 @@ def voiced(tmp_path: Path) -> Settings:
     "frames",
     [
         ["nonsense"] * MAX_FRAMES_BEFORE_START,
-        [TelnyxSide("v3:a").start({"token": "made up"})],
-        [TelnyxSide("v3:a").stop()],
+        [TelnyxFrames("v3:a").start({"token": "made up"})],
+        [TelnyxFrames("v3:a").stop()],
     ],
 )
 def test_who_brings_no_token_is_sent_away(

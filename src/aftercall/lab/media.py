@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed
 
 from aftercall.clock import Clock, SystemClock
 from aftercall.lab.speech import ToneDetector, ToneEnded, utter
-from aftercall.phone.carrier_frames import Side
+from aftercall.phone.carrier_frames import CarrierFrames
 from aftercall.speech.sound import (
     FRAME_BYTES,
     FRAME_S,
@@ -37,7 +37,7 @@ class MediaPhone:
     def __init__(
         self,
         connection: ClientConnection,
-        side: Side,
+        side: CarrierFrames,
         speed: float,
         clock: Clock | None,
     ) -> None:
@@ -63,7 +63,7 @@ class MediaPhone:
     async def dial(
         cls,
         url: str,
-        side: Side,
+        side: CarrierFrames,
         *,
         parameters: Mapping[str, str],
         headers: Mapping[str, str] | None = None,

@@ -20,7 +20,7 @@ from aftercall.clock import Clock, format_instant
 from aftercall.lab.carrier import NO_DELIVERY_FAULTS, DeliveryFaults, EmulatedCarrier
 from aftercall.lab.line import SECONDS_PER_WORD
 from aftercall.lab.media import MediaPhone
-from aftercall.phone.carrier_frames import TelnyxSide
+from aftercall.phone.carrier_frames import TelnyxFrames
 
 MAX_ATTEMPTS = 3
 RECORDING_LIFETIME_S = 600.0
@@ -146,7 +146,7 @@ class EmulatedTelnyx(EmulatedCarrier):
             self.queue_event(call, "streaming.started", {"stream_url": url})
 
     async def _dial(self, call: TelnyxCall, url: str, client_state: str | None) -> None:
-        side = TelnyxSide(
+        side = TelnyxFrames(
             call.control_id,
             caller=call.caller,
             callee=call.callee,

@@ -32,7 +32,7 @@ from aftercall.lab.twiml import (
     Verb,
     parse_twiml,
 )
-from aftercall.phone.carrier_frames import TwilioSide
+from aftercall.phone.carrier_frames import TwilioFrames
 
 MAX_REDIRECTS = 20
 APOLOGY = "We are sorry, an application error has occurred. Goodbye."
@@ -99,7 +99,7 @@ class TwilioCarrier(EmulatedCarrier):
         try:
             return await MediaPhone.dial(
                 stream.url,
-                TwilioSide(sid, self.account_sid),
+                TwilioFrames(sid, self.account_sid),
                 parameters=dict(stream.parameters),
                 headers={"x-twilio-signature": self.sign(stream.url, {})},
                 speed=speed,

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 
-class Side(ABC):
+class CarrierFrames(ABC):
     """A carrier's side of one stream: makes its frames, as the carrier documents them."""
 
     sequence_field: str
@@ -55,7 +55,7 @@ class Side(ABC):
         return json.dumps(head | {self.stream_field: self.stream_sid} | fields)
 
 
-class TwilioSide(Side):
+class TwilioFrames(CarrierFrames):
     """Frames as Twilio documents them."""
 
     sequence_field = "sequenceNumber"
@@ -94,7 +94,7 @@ class TwilioSide(Side):
         )
 
 
-class TelnyxSide(Side):
+class TelnyxFrames(CarrierFrames):
     """Frames as Telnyx documents them."""
 
     sequence_field = "sequence_number"

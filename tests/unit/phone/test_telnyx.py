@@ -19,9 +19,9 @@ from aftercall.phone.wire import (
     OddMessage,
     StreamStarted,
 )
-from carriers import STREAM, TelnyxSide, sent, started
+from carriers import STREAM, TelnyxFrames, sent, started
 
-SIDE = TelnyxSide()
+SIDE = TelnyxFrames()
 
 
 def test_a_european_leg_brings_a_law_and_is_heard_as_mu_law() -> None:

@@ -17,9 +17,9 @@ from aftercall.phone.wire import (
     OddMessage,
     StreamStarted,
 )
-from carriers import AUDIO, STREAM, TwilioSide, sent, started
+from carriers import AUDIO, STREAM, TwilioFrames, sent, started
 
-SIDE = TwilioSide()
+SIDE = TwilioFrames()
 
 
 def test_only_the_three_messages_that_twilio_knows_are_sent_each_naming_its_stream() -> (

@@ -19,7 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from aftercall.errors import AgentBroke, LineFailed
-from aftercall.phone.carrier_frames import TwilioSide
+from aftercall.phone.carrier_frames import TwilioFrames
 from aftercall.speech.sound import FRAME_S
 from aftercall.tester.drivers.remote import (
     OPEN_TIMEOUT_S,
@@ -55,7 +55,7 @@ class StreamConnection:
         self._pace = pace
         self._loop = loop
         self._auth_token = auth_token
-        self._frames = TwilioSide("CA" + secrets.token_hex(16))
+        self._frames = TwilioFrames("CA" + secrets.token_hex(16))
         self._timeline = SoundTimeline()
         self._marks: deque[tuple[float, str]] = deque()
         self._arrived: deque[tuple[float, str | bytes]] = deque()
