@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from aftercall.app import App
-from aftercall.phone.carrier_frames import Side
+from aftercall.phone.carrier_frames import CarrierFrames
 from aftercall.testing import FakeVoiceEngine, VirtualClock
 from voice_rig import Rig
 
@@ -36,7 +36,7 @@ VALUES = [
 ]
 
 
-def bad_frames(luck: random.Random, side: Side) -> Iterator[str | bytes]:
+def bad_frames(luck: random.Random, side: CarrierFrames) -> Iterator[str | bytes]:
     """Every kind of wrong, by a seeded generator; the ones that would rightly end the call are
     left out.
     """
