@@ -52,6 +52,10 @@ SCRIPTS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
+        "+15550166",  # what may be a request
+        ("My bicycle needs new brakes.", "Maybe you could tell Mark about the gate."),
+    ),
+    (
         "+15550123",
         ("Hello, this is Ann Reed.", "Please call the plumber, the tap drips again."),
     ),
