@@ -97,7 +97,8 @@ def test_a_page_hears_the_agent_and_is_heard_and_remembers_who_calls(
     expect(page.locator("#mute")).to_be_focused(timeout=20_000)
     # the agent's words are written as far as the page has played them: a beep cuts in
     turns = page.locator("#heard .turn")
-    expect(turns.first).to_contain_text("Hello!", timeout=20_000)
+    # whoever is quicker is first: the beep of the page or the greeting
+    expect(turns.filter(has_text="Hello!")).to_have_count(1, timeout=20_000)
     expect(page.locator("#heard .caller")).to_contain_text(BEEP)
     expect(turns.last).to_contain_text("I heard you beep.", timeout=20_000)
     page.keyboard.press("5")

@@ -101,6 +101,7 @@ class TemplateRenderer:
             due_day=self.format_due,
             clock=self.format_clock,
             moment=self.format_moment,
+            short_moment=self.format_short_moment,
             offset=format_offset,
             lasted=format_span,
             seconds=format_duration,
@@ -181,6 +182,11 @@ class TemplateRenderer:
 
     def format_moment(self, at: datetime) -> str:
         return f"{self.format_day(at)}, {self.format_clock(at)}"
+
+    def format_short_moment(self, at: datetime) -> str:
+        """For the axis of a chart."""
+        local = at.astimezone(self._zone)
+        return f"{local.day} {local:%b %H:%M}"
 
 
 @dataclass(frozen=True)
