@@ -16,7 +16,7 @@ _PATTERNS = load_patterns("aftercall.english", "clauses")
 _DANGLES = _PATTERNS["dangles"]
 _BREAKS_OFF = _PATTERNS["breaks_off"]
 _STATES = _PATTERNS["states"]
-MIN_PLAIN_WORDS = 5  # that say something without a telling one: "I get up at 6"
+MIN_PLAIN_WORDS = 4  # that say something without a telling one: "never call before 9"
 POINTERS = frozenset(("it", "that", "this", "them", "those", "one", "all", "both"))
 # Verbs that say nothing of what they are done to.
 EMPTY_VERBS = stems(

@@ -6,6 +6,7 @@ from aftercall.english.clauses import stands_alone
 from aftercall.english.text import normalise
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.reading import Reading
+from aftercall.testing import make_call
 from unit.llm.calls import call_of
 
 
@@ -28,6 +29,24 @@ def _read(script: str) -> Reading:
 )
 def test_a_fact_has_a_subject_a_verb_and_a_value(said: str, is_whole: bool) -> None:
     assert stands_alone(normalise(said).text) is is_whole
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Never call before nine.", "Never call before nine"),
+        ("I get up at six every morning.", "I get up at six every morning"),
+        (
+            "It's Dana Fox again, and I prefer to be called in the evening.",
+            "I prefer to be called in the evening",
+        ),
+    ],
+)
+def test_plain_words_are_a_fact_that_begins_where_it_is_told(
+    said: str, told: str
+) -> None:
+    call = make_call([("agent", "Hello."), ("caller", said), ("agent", "I see.")])
+    assert told in [fact.text for fact in RulesReader().find_facts(call).value]
 
 
 def test_a_fact_about_somebody_says_who_it_is() -> None:

@@ -210,6 +210,7 @@ def _tell(acts: list[Act]) -> str:
             break
         is_whole = act.clause.sentence != after.clause.sentence
         text += "? " if act.clause.is_question else ". " if is_whole else " "
+    text = _JOINT.sub("", text)
     return text[:1].upper() + text[1:]
 
 
@@ -219,6 +220,7 @@ MAX_NOTES = 3  # sentences of a profile's notes and context
 _STANDS_ALONE = re.compile(
     r"(?:I|we|my|our)\b(?!.*\b(?:it|that|this|them|him|her|one)\b)", re.I
 )
+_JOINT = re.compile(r"^(?:and|but|so)\b[ ,]+", re.I)  # with what was said before
 _PREFERS = re.compile(
     r"\b(?:prefer|always|never|only|hate|love|like|rather|allergic|vegan|vegetarian"
     r"|(?:ca|do|wo)n[’']t)\b",
