@@ -23,7 +23,7 @@ $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "aftercall needs Python 3.11 or newer; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip uninstall -qq --yes setuptools
-	$(PIP_INSTALL) --require-hashes -r requirements.txt
+	$(PIP_INSTALL) --no-deps --require-hashes -r requirements.txt
 	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
