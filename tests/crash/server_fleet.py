@@ -153,24 +153,27 @@ class Fleet:
         ]
 
 
+def make_server(
+    home: Path, balancer: Balancer, database_url: str, **keys: str
+) -> MortalServer:
+    return MortalServer(
+        home,
+        AFTERCALL_PUBLIC_URL=balancer.address,
+        AFTERCALL_DATABASE_URL=database_url,
+        AFTERCALL_BRIDGE_DRAIN_S="0.2",
+        AFTERCALL_BRIDGE_FINISH_S="60",
+        TWILIO_AUTH_TOKEN=TOKEN,
+        **keys,
+    )
+
+
 @asynccontextmanager
 async def running_fleet(
     home: Path, database_urls: Sequence[str], **keys: str
 ) -> AsyncIterator[Fleet]:
     balancer = Balancer()
     async with balancer.listen():
-        servers = [
-            MortalServer(
-                home,
-                AFTERCALL_PUBLIC_URL=balancer.address,
-                AFTERCALL_DATABASE_URL=url,
-                AFTERCALL_BRIDGE_DRAIN_S="0.2",
-                AFTERCALL_BRIDGE_FINISH_S="60",
-                TWILIO_AUTH_TOKEN=TOKEN,
-                **keys,
-            )
-            for url in database_urls
-        ]
+        servers = [make_server(home, balancer, url, **keys) for url in database_urls]
         fleet = Fleet(servers, balancer)
         await fleet.start_dead()
         try:

@@ -16,7 +16,7 @@ from starlette.types import Scope
 from aftercall import __version__, telemetry
 from aftercall.app import App
 from aftercall.config import LoadedConfig
-from aftercall.db.upgrade import NEWEST_REVISION, current_revision
+from aftercall.db.upgrade import can_use, current_revision
 from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
 from aftercall.log import get_logger
 from aftercall.model.calls import problem_to_refusal
@@ -193,12 +193,12 @@ def _add_probes(server: FastAPI, app: App) -> None:
 
 
 def _check_ready(app: App) -> None:
-    """Raises unless the process goes on, and the database answers and has this revision."""
+    """Raises unless the process goes on, and can use the database as it is."""
     if not app.phone.intake.is_open:
         raise HTTPException(503, STOPPING)
     with app.database.read() as connection:
         current = current_revision(connection)
-    if current != NEWEST_REVISION:
+    if not can_use(current):
         raise DatabaseOutdated(
             f"the database is at revision {current}; run `aftercall db upgrade`"
         )
