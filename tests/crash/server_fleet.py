@@ -64,7 +64,7 @@ class Link:
     """A port that leads to the socket of a Postgres server, and can be cut.
 
     While it is cut, nothing passes and nobody is told, as in a network that lost its way. What
-    was connected then is closed when it is mended.
+    was connected then is closed when it is mended, and goes on when it is resumed.
     """
 
     def __init__(self, target: Path) -> None:
@@ -90,6 +90,9 @@ class Link:
     def mend(self) -> None:
         for writer in self._writers:
             writer.close()
+        self.resume()
+
+    def resume(self) -> None:
         self._is_open.set()
 
     async def _serve(
