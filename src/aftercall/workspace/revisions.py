@@ -5,11 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, delete, func, select
+from sqlalchemy import ColumnElement, Connection, delete, func, select, text
 
 from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import page_revisions
+from aftercall.workspace.paths import CONFLICT_SUFFIX
 
 MAX_REVISIONS = 100  # of one page; CALLS.md gets one with every call
 BATCH_SIZE = 1_000
@@ -141,6 +142,19 @@ class RevisionStore:
         )
         with self._database.read() as connection:
             return [PageChange(*row) for row in connection.execute(query)]
+
+    def list_conflicts(self) -> list[str]:
+        """The paths of all pages that keep what could not be merged."""
+        columns = page_revisions.c
+        # as the partial index has it, which a bound value would not match
+        is_conflict = text(f"page_revisions.path LIKE '%{CONFLICT_SUFFIX}'")
+        query = (
+            select(columns.path)
+            .where(is_conflict, columns.body.is_not(None), ~is_superseded())
+            .order_by(columns.path)
+        )
+        with self._database.read() as connection:
+            return [str(path) for path in connection.execute(query).scalars()]
 
     def find_last_row(self) -> int:
         query = select(func.max(page_revisions.c.n))
