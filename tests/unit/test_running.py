@@ -4,16 +4,19 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import insert, text
 
 from aftercall.db.connect import DatabaseChanges
+from aftercall.db.tables import upkeep
 from aftercall.running import ChangeTrigger
-from aftercall.testing import VirtualClock
+from aftercall.testing import START, VirtualClock
 from opened_apps import OpenDatabase
 
 
 class Stone(DatabaseChanges):
     """A database in which something is written when a test says so."""
+
+    is_snapshot_due = False
 
     def __init__(self) -> None:
         self.writes = 0
@@ -117,6 +120,27 @@ def test_what_anybody_commits_changes_the_mark_and_reading_does_not(
             connection.execute(text("SELECT x FROM t")).all()
         assert changes.read_version() == marks[-1]
     assert len(set(marks)) == 3
+    changes.close()
+
+
+def test_on_postgres_own_commits_are_seen_at_once_and_those_of_others_later(
+    other_postgres: str, open_database: OpenDatabase
+) -> None:
+    database, elsewhere = open_database(other_postgres), open_database(other_postgres)
+    changes = DatabaseChanges(database)
+    assert changes.is_snapshot_due
+    changes.read_snapshot()
+    versions = [changes.read_version()]
+    assert not changes.is_snapshot_due
+    for writer in (database, elsewhere):
+        with writer.write() as connection:
+            added = {"name": f"by {id(writer)}", "at": START}
+            connection.execute(insert(upkeep).values(added))
+            assert not changes.is_snapshot_due  # not yet committed
+        assert changes.is_snapshot_due is (writer is database)
+        changes.read_snapshot()
+        versions.append(changes.read_version())
+    assert len(set(versions)) == 3
     changes.close()
 
 

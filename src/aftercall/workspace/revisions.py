@@ -4,12 +4,14 @@ import hashlib
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select, text
 
 from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import page_revisions
+from aftercall.workspace import files
 from aftercall.workspace.paths import CONFLICT_SUFFIX
 
 MAX_REVISIONS = 100  # of one page; CALLS.md gets one with every call
@@ -34,6 +36,11 @@ class PageRevision:
     @property
     def text(self) -> str:
         return (self.body or b"").decode("utf-8", "surrogateescape")
+
+    def to_dated_text(self, path: Path) -> files.DatedText | None:
+        """None for a page that was removed. Raises for what is no text."""
+        text = files.decode(path, self.body)
+        return (text, self.changed_at) if text is not None else None
 
 
 @dataclass(frozen=True)
