@@ -51,7 +51,7 @@ class ChangeTrigger:
 
     async def poll(self) -> None:
         """Wake the jobs that have a reason to run."""
-        if self._changes.is_snapshot_due:
+        if self._changes.is_snapshot_due():
             await durable.run_in_thread(self._changes.read_snapshot)
         version = self._changes.read_version()
         is_changed = version != self._last_version

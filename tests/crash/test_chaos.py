@@ -296,7 +296,7 @@ async def test_calls_are_answered_while_postgres_hangs_and_stored_once_after(
         (server,) = fleet.servers
         fleet.balancer.list_servers = lambda path: [server]
         twilio.http.headers["connection"] = "close"
-        sids = []
+        sids: list[str] = []
         for end_hang in (link.resume, link.mend):
             while await read_status(http, server) != READY:
                 await asyncio.sleep(SETTLE_POLL_S)

@@ -16,7 +16,8 @@ from opened_apps import OpenDatabase
 class Stone(DatabaseChanges):
     """A database in which something is written when a test says so."""
 
-    is_snapshot_due = False
+    def is_snapshot_due(self) -> bool:
+        return False
 
     def __init__(self) -> None:
         self.writes = 0
@@ -124,23 +125,28 @@ def test_what_anybody_commits_changes_the_mark_and_reading_does_not(
 
 
 def test_on_postgres_own_commits_are_seen_at_once_and_those_of_others_later(
-    other_postgres: str, open_database: OpenDatabase
+    other_postgres: str, open_database: OpenDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    short_s, long_s = 1_000.0, 2_000.0
+    monkeypatch.setattr("aftercall.db.connect.MIN_SNAPSHOT_INTERVAL_S", short_s)
+    monkeypatch.setattr("aftercall.db.connect.MAX_SNAPSHOT_INTERVAL_S", long_s)
     database, elsewhere = open_database(other_postgres), open_database(other_postgres)
     changes = DatabaseChanges(database)
-    assert changes.is_snapshot_due
+    assert changes.is_snapshot_due()
     changes.read_snapshot()
     versions = [changes.read_version()]
-    assert not changes.is_snapshot_due
     for writer in (database, elsewhere):
         with writer.write() as connection:
             added = {"name": f"by {id(writer)}", "at": START}
             connection.execute(insert(upkeep).values(added))
-            assert not changes.is_snapshot_due  # not yet committed
-        assert changes.is_snapshot_due is (writer is database)
+            assert not changes.is_snapshot_due()  # not yet committed
+        assert changes.is_snapshot_due() is (writer is database)
         changes.read_snapshot()
         versions.append(changes.read_version())
     assert len(set(versions)) == 3
+    assert changes.snapshot_interval_s == long_s  # something was written
+    changes.read_snapshot()
+    assert changes.snapshot_interval_s == short_s
     changes.close()
 
 

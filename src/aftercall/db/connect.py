@@ -53,7 +53,8 @@ WRITE_LOCK_TIMEOUT_S = (
     1.0  # then SQLite decides: the holder may wait for another process
 )
 POOLING_PROBES = 3
-SNAPSHOT_INTERVAL_S = 0.5
+MIN_SNAPSHOT_INTERVAL_S = 0.5
+MAX_SNAPSHOT_INTERVAL_S = 2.0
 _SQLITE_PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",
@@ -372,7 +373,8 @@ class DatabaseChanges:
     """Detects writes to the database without waiting, for the thread of the event loop.
 
     On Postgres they show in the snapshot of the server, which names the transactions that are
-    over. It is read after each commit of this process, and now and then for those of others.
+    over. It is read after each commit of this process, and now and then for those of others:
+    less often while they write all the time, since each of them looks for its own work.
     """
 
     def __init__(self, database: Database) -> None:
@@ -380,9 +382,9 @@ class DatabaseChanges:
         self._driver: Any = None
         self._snapshot: object = None
         self._snapshot_due_at = 0.0
+        self.snapshot_interval_s = MIN_SNAPSHOT_INTERVAL_S
         self._seen_commits = 0
 
-    @property
     def is_snapshot_due(self) -> bool:
         if self._database.dialect == "sqlite":
             return False
@@ -392,13 +394,16 @@ class DatabaseChanges:
     def read_snapshot(self) -> None:
         """Waits for the server, so it is for another thread."""
         query = text("SELECT CAST(pg_current_snapshot() AS TEXT)")
-        self._seen_commits = self._database.commits
+        before, self._seen_commits = self._snapshot, self._database.commits
         try:
             with self._database.read() as connection:
                 self._snapshot = connection.execute(query).scalar()
         except AftercallError:  # the jobs that look for work report it
             self._snapshot = object()
-        self._snapshot_due_at = time.monotonic() + SNAPSHOT_INTERVAL_S
+        is_busy = self._snapshot != before
+        longer_s = min(2 * self.snapshot_interval_s, MAX_SNAPSHOT_INTERVAL_S)
+        self.snapshot_interval_s = longer_s if is_busy else MIN_SNAPSHOT_INTERVAL_S
+        self._snapshot_due_at = time.monotonic() + self.snapshot_interval_s
 
     def read_version(self) -> object:
         """A value that changes with every write; a new one each time where that is unknown."""

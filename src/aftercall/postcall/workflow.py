@@ -47,7 +47,7 @@ MAX_DIRECT_SHARED_CALLS = (
 POLL_S = 1.0  # the queue holds what is tried again; other calls start without it
 SHARED_POLL_S = 2.0  # on Postgres, where each process polls
 UNUSED_POLL_S = (
-    10.0  # without a limit, the queue holds only calls from before a change of settings
+    60.0  # without a limit, the queue holds only calls from before a change of settings
 )
 ATTEMPTS = 10  # with doubling pauses: outlasts a database that is away for a quarter of an hour
 MODEL_THREADS = 24  # steps that mostly wait for a model
