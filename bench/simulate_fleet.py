@@ -4,9 +4,11 @@ Postgres, and carried over to a fleet by simulating a balancer that knows nothin
 python bench/simulate_fleet.py [--calls 100 1000 3000 10000] [--live 10] [--seconds 20]
 
 Costs are processor time that Linux counts for the server and for Postgres, so a busy machine
-changes them little. What is not measured is an argument: the length of a call, the cores of the
-Postgres machine and the price of a core. The simulation spreads calls over processes by chance
-and lets them come and go, so the busiest process counts and not the average one.
+changes them little. The cost of a process is that of one with a single call: only one that
+nobody calls looks for work less often. What is not measured is an argument: the length of a
+call, the cores of the Postgres machine and the price of a core. The simulation spreads calls
+over processes by chance and lets them come and go, so the busiest process counts and not the
+average one.
 """
 
 import argparse
@@ -31,7 +33,7 @@ from tables import print_table
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-SETTLE_S = 5.0
+SETTLE_S = 10.0
 PAUSE_S = 2.0  # a caller speaks, listens, speaks
 MAX_CORE_SHARE = 0.7  # of the core that a process has: more makes audio late
 TURNOVERS = 3
@@ -53,7 +55,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Costs:
-    """Of one call while it goes on (a second), of one after its end, and of a process alone."""
+    """Of a call while it goes on (a second), of one after its end, and of a process with one."""
 
     live_cores: float
     live_postgres_cores: float
@@ -63,10 +65,10 @@ class Costs:
     after_postgres_cpu_s: float
     after_commits: float
     call_wal_bytes: float
-    idle_cores: float
-    idle_postgres_cores: float
-    idle_commits: float
-    idle_bytes: float
+    alone_cores: float
+    alone_postgres_cores: float
+    alone_commits: float
+    alone_bytes: float
     connections: int
     max_connections: int
 
@@ -182,52 +184,52 @@ async def measure(home: str, database: str, pid: int, live: int, s: float) -> Co
         with serving(home, database, voice.url) as (server, address):
             twilio.webhook = twilio.stream = int(address.rpartition(":")[2])
             meter = Meter(server, pid, engine)
-            await talk(twilio, live, time.perf_counter())  # opens what is opened once
-            await wait_for_work(address, 1)
+            until_s = time.perf_counter() + 2 * SETTLE_S + s
+            first = asyncio.create_task(talk(twilio, live, until_s))
+            await asyncio.sleep(SETTLE_S)  # opens what is opened once
             begun = await asyncio.to_thread(meter.read)
             await asyncio.sleep(SETTLE_S)
-            idle = await asyncio.to_thread(meter.read)
-            until_s = time.perf_counter() + s
+            alone = await asyncio.to_thread(meter.read)
             talking = [talk(twilio, number, until_s) for number in range(live)]
             calls = asyncio.gather(*talking)
             await asyncio.sleep(s)
             busy = await asyncio.to_thread(meter.read)
-            await calls
-            await wait_for_work(address, live)
+            await asyncio.gather(first, calls)
+            await wait_for_work(address, live + 1)
             done = await asyncio.to_thread(meter.read)
             most = meter.read_max_connections()
     engine.dispose()
-    return compute_costs((begun, idle, busy, done), live, most)
+    return compute_costs((begun, alone, busy, done), live, most)
 
 
 def compute_costs(samples: Sequence[Sample], live: int, max_connections: int) -> Costs:
-    begun, idle, busy, done = samples
-    idle_s, busy_s, done_s = (
+    begun, alone, busy, done = samples
+    alone_s, busy_s, done_s = (
         after.at_s - before.at_s
-        for before, after in ((begun, idle), (idle, busy), (busy, done))
+        for before, after in ((begun, alone), (alone, busy), (busy, done))
     )
-    idle_cores = (idle.server_cpu_s - begun.server_cpu_s) / idle_s
-    idle_postgres = (idle.postgres_cpu_s - begun.postgres_cpu_s) / idle_s
-    idle_commits = (idle.commits - begun.commits) / idle_s
+    alone_cores = (alone.server_cpu_s - begun.server_cpu_s) / alone_s
+    alone_postgres = (alone.postgres_cpu_s - begun.postgres_cpu_s) / alone_s
+    alone_commits = (alone.commits - begun.commits) / alone_s
 
-    def share(total: float, idle_rate: float, seconds: float) -> float:
+    def share(total: float, alone_rate: float, seconds: float) -> float:
         """Of one call, without what the process costs anyway."""
-        return max(0.0, total - idle_rate * seconds) / live
+        return max(0.0, total - alone_rate * seconds) / live
 
     return Costs(
-        share(busy.server_cpu_s - idle.server_cpu_s, idle_cores, busy_s) / busy_s,
-        share(busy.postgres_cpu_s - idle.postgres_cpu_s, idle_postgres, busy_s)
+        share(busy.server_cpu_s - alone.server_cpu_s, alone_cores, busy_s) / busy_s,
+        share(busy.postgres_cpu_s - alone.postgres_cpu_s, alone_postgres, busy_s)
         / busy_s,
-        share(busy.commits - idle.commits, idle_commits, busy_s) / busy_s,
-        max(0, busy.rss_bytes - idle.rss_bytes) / live,
-        share(done.server_cpu_s - busy.server_cpu_s, idle_cores, done_s),
-        share(done.postgres_cpu_s - busy.postgres_cpu_s, idle_postgres, done_s),
-        share(done.commits - busy.commits, idle_commits, done_s),
-        (done.wal_bytes - idle.wal_bytes) / live,
-        idle_cores,
-        idle_postgres,
-        idle_commits,
-        idle.rss_bytes,
+        share(busy.commits - alone.commits, alone_commits, busy_s) / busy_s,
+        max(0, busy.rss_bytes - alone.rss_bytes) / live,
+        share(done.server_cpu_s - busy.server_cpu_s, alone_cores, done_s),
+        share(done.postgres_cpu_s - busy.postgres_cpu_s, alone_postgres, done_s),
+        share(done.commits - busy.commits, alone_commits, done_s),
+        (done.wal_bytes - alone.wal_bytes) / live,
+        alone_cores,
+        alone_postgres,
+        alone_commits,
+        alone.rss_bytes,
         max(sample.connections for sample in samples),
         max_connections,
     )
@@ -252,10 +254,10 @@ def find_busiest(calls: int, processes: int, luck: random.Random) -> int:
 def simulate(costs: Costs, calls: int, call_s: float) -> Fleet:
     """The fewest processes of which the busiest keeps up with its audio."""
     cores = costs.live_cores + costs.after_cpu_s / call_s
-    processes = max(1, math.ceil(calls * cores / (MAX_CORE_SHARE - costs.idle_cores)))
+    processes = max(1, math.ceil(calls * cores / (MAX_CORE_SHARE - costs.alone_cores)))
     luck = random.Random(calls)
     while True:
-        busiest = find_busiest(calls, processes, luck) * cores + costs.idle_cores
+        busiest = find_busiest(calls, processes, luck) * cores + costs.alone_cores
         if busiest <= MAX_CORE_SHARE:
             break
         processes += max(1, processes // 50)
@@ -267,12 +269,12 @@ def simulate(costs: Costs, calls: int, call_s: float) -> Fleet:
         processes * costs.connections,
         calls * costs.live_postgres_cores
         + rings * costs.after_postgres_cpu_s
-        + processes * costs.idle_postgres_cores,
+        + processes * costs.alone_postgres_cores,
         calls * costs.live_commits
         + rings * costs.after_commits
-        + processes * costs.idle_commits,
+        + processes * costs.alone_commits,
         rings * costs.call_wal_bytes,
-        processes * costs.idle_bytes + calls * costs.live_bytes,
+        processes * costs.alone_bytes + calls * costs.live_bytes,
     )
 
 
@@ -295,10 +297,10 @@ def print_costs(costs: Costs, live: int) -> None:
             f"{costs.live_commits:.2f}",
         ),
         (
-            "an idle process",
-            f"{costs.idle_cores * 1e3:.1f}",
-            f"{costs.idle_postgres_cores * 1e3:.1f}",
-            f"{costs.idle_commits:.2f}",
+            "a process with one",
+            f"{costs.alone_cores * 1e3:.1f}",
+            f"{costs.alone_postgres_cores * 1e3:.1f}",
+            f"{costs.alone_commits:.2f}",
         ),
         (
             "after a call, in all",
@@ -310,7 +312,7 @@ def print_costs(costs: Costs, live: int) -> None:
     columns = ("", "server, ms", "Postgres, ms", "transactions")
     print_table(f"Measured with {live} live calls, each second", columns, rows)
     print(
-        f"memory: {costs.idle_bytes / 1e6:.0f} MB a process and "
+        f"memory: {costs.alone_bytes / 1e6:.0f} MB a process and "
         f"{costs.live_bytes / 1e6:.2f} MB a live call; {costs.connections} connections a "
         f"process; {costs.call_wal_bytes / 1e3:.0f} kB of Postgres log a call"
     )

@@ -16,6 +16,7 @@ from aftercall.config import LoadedConfig
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import (
     NEWEST_REVISION,
+    can_use,
     check_home,
     current_revision,
 )
@@ -195,7 +196,7 @@ def _check_database(settings: Settings) -> Check:
         return Check(
             "database", "ok", f"{database.dialect}, empty; the first start creates it"
         )
-    if current == NEWEST_REVISION:
+    if can_use(current):
         return Check("database", "ok", f"{database.dialect}, revision {current}")
     detail = f"revision {current}, this version has {NEWEST_REVISION}"
     return Check("database", "fail", detail, "run `aftercall db upgrade`")

@@ -458,7 +458,9 @@ def _engine_options(settings: Settings) -> dict[str, Any]:
     url = make_url(settings.database_url)
     if url.get_backend_name() == "sqlite":
         return {}
-    return {"connect_args": list_postgres_timeouts(url.query)}
+    limits = list_postgres_timeouts(url.query)
+    # `db/connect.py` looks at each connection before it is used
+    return {"connect_args": limits, "pool_pre_ping": False}
 
 
 def _engine_url(settings: Settings) -> str:

@@ -1,7 +1,7 @@
 """Runs the app: recovers after a crash, does what is due, and seals live calls at the end.
 
-A job runs only when the database has changed or when the time that the job named has come. On
-SQLite one cheap query per tick serves all jobs, so an idle server costs almost nothing.
+A job runs only when the database has changed or when the time that the job named has come. One
+cheap query per tick serves all jobs, so an idle server costs almost nothing.
 Heartbeats change the database too, so every job runs every few seconds even if a change was
 missed.
 """
@@ -34,7 +34,7 @@ from aftercall.reconcile import RECONCILE_JOB
 from aftercall.test_runs import close_test_runs, open_test_runs
 from aftercall.work import workflow as work
 from aftercall.work.workflow import sweep_if_due
-from aftercall.workspace.pages import FOLLOW_INTERVAL_S
+from aftercall.workspace.pages import FOLLOW_INTERVAL_S, SCAN_INTERVAL_S, PageTable
 
 Job = Callable[[], Awaitable[object]]
 """Does what is due. May return the time at which more will be due."""
@@ -51,6 +51,8 @@ class ChangeTrigger:
 
     async def poll(self) -> None:
         """Wake the jobs that have a reason to run."""
+        if self._changes.is_snapshot_due():
+            await durable.run_in_thread(self._changes.read_snapshot)
         version = self._changes.read_version()
         is_changed = version != self._last_version
         self._last_version = version
@@ -204,10 +206,6 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
     async def write_corrections() -> None:
         await durable.run_in_thread(app.corrections.write_pending)
 
-    async def keep_up_pages() -> None:
-        if app.pages is not None:
-            await durable.run_in_thread(app.pages.keep_up)
-
     run = app.upkeep.run_repeatedly
     return [
         run("heartbeat", HEARTBEAT_INTERVAL_S, send_heartbeat),
@@ -216,7 +214,6 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
         run("retention", retention.RETENTION_INTERVAL_S, retain),
         run("finished workflows", RECOVERY_INTERVAL_S, delete_workflows),
         run("pins", board.SWEEP_INTERVAL_S, sweep_pins),
-        run(PAGES_JOB, FOLLOW_INTERVAL_S, keep_up_pages),
         run("corrections", RECOVERY_INTERVAL_S, write_corrections),
         run(RECONCILE_JOB, RECONCILE_CHECK_INTERVAL_S, app.reconciler.run_if_due),
         run("handovers", LEASE_CHECK_INTERVAL_S, app.phone.follow_handovers),
@@ -231,6 +228,8 @@ def _triggered_jobs(
 
     async def start_calls() -> datetime | None:
         """Calls that found no free place are looked at again at once: nothing else wakes it."""
+        if not await durable.run_in_thread(app.steps.list_due, 1):
+            return None
         await start_due(app.step_runner)
         is_waiting = await durable.run_in_thread(app.steps.list_due, 1)
         return app.clock.now() if is_waiting else None
@@ -273,9 +272,18 @@ def _triggered_jobs(
         run("briefings", composer.FILL_INTERVAL_S, trigger.wrap(prepare_briefings)),
         run("looking for changes", CHANGE_POLL_INTERVAL_S, trigger.poll),
     ]
+    if app.pages is not None:
+        keep_up = trigger.wrap(partial(_keep_up_pages, app.pages, app.clock))
+        jobs.append(run(PAGES_JOB, FOLLOW_INTERVAL_S, keep_up))
     if app.settings.archive.url:
         jobs.append(run(UPLOAD_JOB, DUE_WORK_INTERVAL_S, trigger.wrap(upload)))
     return jobs
+
+
+async def _keep_up_pages(pages: PageTable, clock: Clock) -> datetime:
+    """Changes by hand are no writes: they are looked for at this time."""
+    await durable.run_in_thread(pages.keep_up)
+    return clock.now() + timedelta(seconds=SCAN_INTERVAL_S)
 
 
 async def _requeue_orphans(app: App) -> None:

@@ -23,6 +23,7 @@ from aftercall.workspace import files, greeting
 from aftercall.workspace.pages import PageTable
 from aftercall.workspace.paths import Workspace, make_conflict_path
 from aftercall.workspace.revisions import MAX_REVISIONS
+from api_client import make_client
 from database_switches import Stopped
 from opened_apps import OpenApp
 
@@ -145,6 +146,31 @@ async def test_where_both_changed_a_line_the_hand_stays_and_the_other_is_kept(
     for machine in (a, b):
         assert machine.user.read_text().startswith("- **Name:** Will\n")
         assert "- **Name:** William" in make_conflict_path(machine.user).read_text()
+
+
+@pytest.mark.parametrize(
+    "name", ["CALLS.md", "tasks/roof.md", f"people/{CALLER}/USER.md"]
+)
+async def test_a_page_that_could_not_be_merged_is_told_and_shown_until_it_is_gone(
+    a: Machine, b: Machine, name: str
+) -> None:
+    page, kept = a.root / name, make_conflict_path(Path(name)).as_posix()
+    files.edit(page, lambda _: "one\n")
+    b.pages.keep_up()
+    (b.root / name).write_text("by hand\n")
+    files.edit(page, lambda _: "by a machine\n")
+    b.pages.sync()
+    report = a.app.report_health()
+    (reason,) = report.reasons
+    assert report.status == "warn"
+    assert reason.startswith(f"could not be merged: {kept}; ")
+    client = make_client(a.app)
+    assert f"could not be merged: {kept}" in client.get("/").text
+    assert "by a machine" in client.get("/settings").text
+    (b.root / kept).unlink()
+    b.pages.sync()
+    assert a.app.report_health().status == "ok"
+    assert "could not be merged" not in client.get("/settings").text
 
 
 async def test_both_add_a_line_at_the_end_and_both_stay(a: Machine, b: Machine) -> None:

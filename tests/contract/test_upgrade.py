@@ -1,9 +1,11 @@
 """The schema: built twice and compared; never downgraded by accident."""
 
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
@@ -18,6 +20,7 @@ from sqlalchemy import (
     Integer,
     Table,
     Text,
+    event,
     insert,
     inspect,
     select,
@@ -33,6 +36,8 @@ from aftercall.db.tables import calls, followups, users
 from aftercall.db.upgrade import (
     KNOWN_REVISIONS,
     NEWEST_REVISION,
+    SURVIVED_BY,
+    can_use,
     current_revision,
     make_alembic_config,
     prepare_database,
@@ -51,6 +56,13 @@ from aftercall.testing import START
 from opened_apps import OpenDatabase
 
 NEXT_REVISION = "next"
+EXPANSIONS = (
+    r"CREATE TABLE (\w+)",
+    r"(CREATE|DROP) INDEX",
+    r"ALTER TABLE \w+ ADD (?!CONSTRAINT)((?!.*NOT NULL)|.* DEFAULT )",
+    r"(INSERT INTO|UPDATE) alembic_version",
+    r"SELECT|PRAGMA|BEGIN",
+)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -243,7 +255,103 @@ def test_a_rollback_refuses_the_newer_database_and_changes_nothing(
     assert describe(empty) == before
 
 
-def add_next_revision(folder: Path, patched: pytest.MonkeyPatch) -> None:
+def test_a_newer_database_that_we_survive_is_used_and_left_as_it_is(
+    empty: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    survived = f"0099{SURVIVED_BY}{NEWEST_REVISION[:4]}"
+    with monkeypatch.context() as newer:
+        add_next_revision(tmp_path, newer, survived)
+        upgrade(empty)
+    before = describe(empty)
+    prepare_database(empty)
+    assert upgrade(empty) == survived
+    assert describe(empty) == before
+
+
+def test_a_database_is_used_from_the_revision_on_that_it_names() -> None:
+    unknown = f"0100{SURVIVED_BY}0099"
+    usable = (NEWEST_REVISION, f"0100{SURVIVED_BY}{KNOWN_REVISIONS[0]}")
+    refused = (None, KNOWN_REVISIONS[0], "0100", unknown)
+    assert [can_use(name) for name in usable] == [True, True]
+    assert [can_use(name) for name in refused] == [False] * 4
+
+
+def test_a_migration_only_adds_or_names_the_version_that_it_contracts_for(
+    empty: Database,
+) -> None:
+    """Old processes go on while the first of the new version migrates their database."""
+    floor = ""
+    for revision in KNOWN_REVISIONS:
+        statements = collect_statements(empty, revision)
+        number, _, survived_by = revision.partition(SURVIVED_BY)
+        if number > "0002":
+            assert re.fullmatch(r"\d{4}", survived_by), f"{revision} names no version"
+            assert floor <= survived_by < number
+        contracts = number != "0001" and bool(find_contractions(statements))
+        assert not contracts or survived_by > floor, find_contractions(statements)
+        floor = survived_by or floor
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_expansion"),
+    [
+        ("ALTER TABLE calls ADD COLUMN mood TEXT", True),
+        ("ALTER TABLE calls ADD mood TEXT DEFAULT 'x' NOT NULL", True),
+        ("ALTER TABLE calls ADD COLUMN mood TEXT NOT NULL", False),
+        ("ALTER TABLE calls ALTER COLUMN sid DROP NOT NULL", False),
+        ("ALTER TABLE calls ADD CONSTRAINT one UNIQUE (sid)", False),
+        ("ALTER TABLE calls RENAME COLUMN sid TO id", False),
+        ("CREATE INDEX ix ON calls (sid)", True),
+        ("CREATE UNIQUE INDEX ix ON calls (sid)", False),
+        ("CREATE UNIQUE INDEX ix ON moods (sid)", True),
+        ("DROP INDEX ix", True),
+        ("DROP TABLE calls", False),
+        ("UPDATE calls SET sid = ''", False),
+    ],
+)
+def test_what_an_old_process_may_trip_over_is_no_expansion(
+    statement: str, is_expansion: bool
+) -> None:
+    found = find_contractions(["CREATE TABLE moods (sid TEXT)", statement])
+    assert found == ([] if is_expansion else [statement])
+
+
+def collect_statements(database: Database, revision: str) -> list[str]:
+    """What one migration sends to the database."""
+    statements: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        statements.append(" ".join(statement.split()))
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    try:
+        with database.write() as connection:
+            command.upgrade(make_alembic_config(connection), revision)
+    finally:
+        event.remove(database.engine, "before_cursor_execute", note)
+    return statements
+
+
+def find_contractions(statements: Sequence[str]) -> list[str]:
+    """What does more than add. A new table or column may have whatever it wants."""
+    made = [re.match(r"CREATE TABLE (\w+)", statement) for statement in statements]
+    tables = [found[1] for found in made if found]
+    allowed = [*EXPANSIONS]
+    for table in tables:
+        allowed.append(rf"CREATE UNIQUE INDEX \w+ ON {table} ")
+    for statement in statements:
+        if added := re.match(r"ALTER TABLE (\w+) ADD(?: COLUMN)? (\w+)", statement):
+            allowed.append(" ".join(("UPDATE", added[1], "SET", added[2], "=")))
+    return [
+        statement
+        for statement in statements
+        if not any(re.match(pattern, statement) for pattern in allowed)
+    ]
+
+
+def add_next_revision(
+    folder: Path, patched: pytest.MonkeyPatch, revision: str = NEXT_REVISION
+) -> None:
     """The version to come: our migrations and one more."""
     migrations = folder / "migrations"
     shutil.copytree(
@@ -252,7 +360,7 @@ def add_next_revision(folder: Path, patched: pytest.MonkeyPatch) -> None:
     (migrations / "versions" / "next.py").write_text(
         "import sqlalchemy as sa\n"
         "from alembic import op\n"
-        f"revision, down_revision = '{NEXT_REVISION}', '{NEWEST_REVISION}'\n"
+        f"revision, down_revision = '{revision}', '{NEWEST_REVISION}'\n"
         "def upgrade():\n"
         "    op.add_column('upkeep', sa.Column('added', sa.Text, server_default='new'))\n"
     )
@@ -264,6 +372,6 @@ def add_next_revision(folder: Path, patched: pytest.MonkeyPatch) -> None:
 
     patched.setattr("aftercall.db.upgrade.make_alembic_config", make_config)
     patched.setattr(
-        "aftercall.db.upgrade.KNOWN_REVISIONS", (*KNOWN_REVISIONS, NEXT_REVISION)
+        "aftercall.db.upgrade.KNOWN_REVISIONS", (*KNOWN_REVISIONS, revision)
     )
-    patched.setattr("aftercall.db.upgrade.NEWEST_REVISION", NEXT_REVISION)
+    patched.setattr("aftercall.db.upgrade.NEWEST_REVISION", revision)

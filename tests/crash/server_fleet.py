@@ -64,7 +64,7 @@ class Link:
     """A port that leads to the socket of a Postgres server, and can be cut.
 
     While it is cut, nothing passes and nobody is told, as in a network that lost its way. What
-    was connected then is closed when it is mended.
+    was connected then is closed when it is mended, and goes on when it is resumed.
     """
 
     def __init__(self, target: Path) -> None:
@@ -90,6 +90,9 @@ class Link:
     def mend(self) -> None:
         for writer in self._writers:
             writer.close()
+        self.resume()
+
+    def resume(self) -> None:
         self._is_open.set()
 
     async def _serve(
@@ -153,24 +156,27 @@ class Fleet:
         ]
 
 
+def make_server(
+    home: Path, balancer: Balancer, database_url: str, **keys: str
+) -> MortalServer:
+    return MortalServer(
+        home,
+        AFTERCALL_PUBLIC_URL=balancer.address,
+        AFTERCALL_DATABASE_URL=database_url,
+        AFTERCALL_BRIDGE_DRAIN_S="0.2",
+        AFTERCALL_BRIDGE_FINISH_S="60",
+        TWILIO_AUTH_TOKEN=TOKEN,
+        **keys,
+    )
+
+
 @asynccontextmanager
 async def running_fleet(
     home: Path, database_urls: Sequence[str], **keys: str
 ) -> AsyncIterator[Fleet]:
     balancer = Balancer()
     async with balancer.listen():
-        servers = [
-            MortalServer(
-                home,
-                AFTERCALL_PUBLIC_URL=balancer.address,
-                AFTERCALL_DATABASE_URL=url,
-                AFTERCALL_BRIDGE_DRAIN_S="0.2",
-                AFTERCALL_BRIDGE_FINISH_S="60",
-                TWILIO_AUTH_TOKEN=TOKEN,
-                **keys,
-            )
-            for url in database_urls
-        ]
+        servers = [make_server(home, balancer, url, **keys) for url in database_urls]
         fleet = Fleet(servers, balancer)
         await fleet.start_dead()
         try:

@@ -41,6 +41,8 @@ CALLS_IN_A_ROUND = 4 if SOAK else 2
 PATIENCE_S = 15.0 if SOAK else 6.0  # then a caller hangs up
 RETRY_S = 0.2
 SETTLE_POLL_S = 1.0
+CALLS_WHILE_IT_HANGS = 3
+READY = {"status": "ready"}
 SEED = int(os.environ.get("AFTERCALL_CHAOS_SEED", "24"))
 
 Fault = Callable[[], Awaitable[None]]
@@ -261,3 +263,68 @@ async def test_nothing_is_lost_doubled_or_stuck_whatever_fails(
         finally:
             app.close()
     store.stop()
+
+
+@pytest.mark.timeout(240)
+async def test_calls_are_answered_while_postgres_hangs_and_stored_once_after(
+    tmp_path: Path, stoppable: Stopped
+) -> None:
+    """It takes what is sent and says nothing, which no limit of the network ends. The first time
+    it goes on as if nothing had been, the second time it has forgotten its connections.
+    """
+    home = tmp_path / "home"
+    home.mkdir()
+    stoppable.on()
+    stoppable.rename()
+    settings = Settings(
+        home=home, database=DatabaseSettings(url=stoppable.url), reconnect_window_s=1
+    )
+    async with (
+        EmulatedDeepgram(KEY, lambda heard: "Taken down.") as engine,
+        EmulatedTwilio(TOKEN, speed=10.0) as twilio,
+        cuttable_links(stoppable, 1) as (link,),
+        running_fleet(
+            home,
+            [address_of(stoppable, link)],
+            AFTERCALL_RECONNECT_WINDOW_S="1",
+            AFTERCALL_ENGINE="deepgram",
+            DEEPGRAM_API_KEY=KEY,
+            AFTERCALL_DEEPGRAM_URL=engine.url,
+        ) as fleet,
+        httpx2.AsyncClient(timeout=60, trust_env=False) as http,
+    ):
+        (server,) = fleet.servers
+        fleet.balancer.list_servers = lambda path: [server]
+        twilio.http.headers["connection"] = "close"
+        sids: list[str] = []
+        for end_hang in (link.resume, link.mend):
+            while await read_status(http, server) != READY:
+                await asyncio.sleep(SETTLE_POLL_S)
+            link.cut()
+            assert await read_status(http, server) == READY | {"database": "away"}
+            for _ in range(CALLS_WHILE_IT_HANGS):
+                address = fleet.balancer.address
+                call = await twilio.ring(
+                    f"{address}/twilio/voice",
+                    caller=f"+1555010{len(sids):04}",
+                    status_url=f"{address}/twilio/status",
+                )
+                await speak(call.phone, len(sids))
+                await twilio.hang_up(call)
+                sids.append(call.sid)
+            end_hang()
+        app = build(settings)
+        try:
+            while not await asyncio.to_thread(is_settled, app):
+                await asyncio.sleep(SETTLE_POLL_S)
+            rows = app.store.list_page(limit=100)
+            assert sorted(row.live.sid for row in rows) == sorted(sids)
+            assert verify_archive(app.archive.place, app.store).faults == ()
+        finally:
+            app.close()
+
+
+async def read_status(http: httpx2.AsyncClient, server: MortalServer) -> dict[str, str]:
+    answer = await http.get(f"{server.address}/readyz")
+    status: dict[str, str] = answer.json()
+    return status

@@ -439,6 +439,6 @@ def test_what_could_not_be_merged_into_a_profile_is_shown(
     folder.mkdir(parents=True)
     (folder / "USER.conflict.md").write_text(f"- **Name:** {EVIL} William\n")
     shown = client.get(f"/people/{CALLER}").text
-    assert "What could not be merged" in shown
+    assert "What could not be merged: USER.conflict.md" in shown
     assert "William" in shown
     assert EVIL not in shown

@@ -4,16 +4,20 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import insert, text
 
 from aftercall.db.connect import DatabaseChanges
+from aftercall.db.tables import upkeep
 from aftercall.running import ChangeTrigger
-from aftercall.testing import VirtualClock
+from aftercall.testing import START, VirtualClock
 from opened_apps import OpenDatabase
 
 
 class Stone(DatabaseChanges):
     """A database in which something is written when a test says so."""
+
+    def is_snapshot_due(self) -> bool:
+        return False
 
     def __init__(self) -> None:
         self.writes = 0
@@ -117,6 +121,32 @@ def test_what_anybody_commits_changes_the_mark_and_reading_does_not(
             connection.execute(text("SELECT x FROM t")).all()
         assert changes.read_version() == marks[-1]
     assert len(set(marks)) == 3
+    changes.close()
+
+
+def test_on_postgres_own_commits_are_seen_at_once_and_those_of_others_later(
+    other_postgres: str, open_database: OpenDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short_s, long_s = 1_000.0, 2_000.0
+    monkeypatch.setattr("aftercall.db.connect.MIN_SNAPSHOT_INTERVAL_S", short_s)
+    monkeypatch.setattr("aftercall.db.connect.MAX_SNAPSHOT_INTERVAL_S", long_s)
+    database, elsewhere = open_database(other_postgres), open_database(other_postgres)
+    changes = DatabaseChanges(database)
+    assert changes.is_snapshot_due()
+    changes.read_snapshot()
+    versions = [changes.read_version()]
+    for writer in (database, elsewhere):
+        with writer.write() as connection:
+            added = {"name": f"by {id(writer)}", "at": START}
+            connection.execute(insert(upkeep).values(added))
+            assert not changes.is_snapshot_due()  # not yet committed
+        assert changes.is_snapshot_due() is (writer is database)
+        changes.read_snapshot()
+        versions.append(changes.read_version())
+    assert len(set(versions)) == 3
+    assert changes.snapshot_interval_s == long_s  # something was written
+    changes.read_snapshot()
+    assert changes.snapshot_interval_s == short_s
     changes.close()
 
 

@@ -6,6 +6,7 @@ other instead of failing half-way. Every commit is on disk before it returns.
 
 import select
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     ExceptionContext,
+    Pool,
     create_engine,
     event,
     text,
@@ -51,6 +53,8 @@ WRITE_LOCK_TIMEOUT_S = (
     1.0  # then SQLite decides: the holder may wait for another process
 )
 POOLING_PROBES = 3
+MIN_SNAPSHOT_INTERVAL_S = 0.5
+MAX_SNAPSHOT_INTERVAL_S = 2.0
 _SQLITE_PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",
@@ -93,6 +97,7 @@ class Database:
             else self.engine.execution_options(isolation_level="AUTOCOMMIT")
         )
         self._write_lock = Lock()
+        self.commits = 0  # of this process
         driver: Any = self.engine.dialect.loaded_dbapi
         self.driver_error: type[Exception] = driver.Error
 
@@ -113,6 +118,7 @@ class Database:
                 actions = connection.info.pop(_BEFORE_COMMIT)
             for key in sorted(actions):
                 actions[key](connection)
+        self.commits += 1
 
     @contextmanager
     def write_lock(self) -> Iterator[None]:
@@ -299,6 +305,20 @@ def _create_engine(url: str, connections: int) -> Engine:
     )
 
 
+@event.listens_for(Pool, "checkout")
+def replace_closed(connection: Any, _record: Any, _proxy: Any) -> None:
+    """Of the durable engine's pool, too. A ping would cost as much as a query.
+
+    Postgres says nothing on an idle connection unless it closes it.
+    """
+    if isinstance(connection, sqlite3.Connection):
+        return
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN)
+    if waiting.poll(0):
+        raise DisconnectionError
+
+
 def _create_postgres(parsed: URL, pool: dict[str, Any]) -> Engine:
     engine = create_engine(
         parsed.set(drivername="postgresql+psycopg"),
@@ -306,17 +326,6 @@ def _create_postgres(parsed: URL, pool: dict[str, Any]) -> Engine:
         hide_parameters=True,  # an error's text must not hold what was said
         **pool,
     )
-
-    @event.listens_for(engine, "checkout")
-    def replace_closed(connection: Any, _record: Any, _proxy: Any) -> None:
-        """The server says nothing on an idle connection unless it closes it.
-
-        A ping would cost as much as a query.
-        """
-        waiting = select.poll()
-        waiting.register(connection.fileno(), select.POLLIN)
-        if waiting.poll(0):
-            raise DisconnectionError
 
     @event.listens_for(engine, "handle_error")
     def leave_standby(context: ExceptionContext) -> None:
@@ -361,16 +370,45 @@ def _create_sqlite(url: str, file: str | None, pool: dict[str, Any]) -> Engine:
 
 
 class DatabaseChanges:
-    """Detects writes to the database without waiting, for the thread of the event loop."""
+    """Detects writes to the database without waiting, for the thread of the event loop.
+
+    On Postgres they show in the snapshot of the server, which names the transactions that are
+    over. It is read after each commit of this process, and now and then for those of others:
+    less often while they write all the time, since each of them looks for its own work.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._driver: Any = None
+        self._snapshot: object = None
+        self._snapshot_due_at = 0.0
+        self.snapshot_interval_s = MIN_SNAPSHOT_INTERVAL_S
+        self._seen_commits = 0
+
+    def is_snapshot_due(self) -> bool:
+        if self._database.dialect == "sqlite":
+            return False
+        is_ours = self._database.commits != self._seen_commits
+        return is_ours or time.monotonic() >= self._snapshot_due_at
+
+    def read_snapshot(self) -> None:
+        """Waits for the server, so it is for another thread."""
+        query = text("SELECT CAST(pg_current_snapshot() AS TEXT)")
+        before, self._seen_commits = self._snapshot, self._database.commits
+        try:
+            with self._database.read() as connection:
+                self._snapshot = connection.execute(query).scalar()
+        except AftercallError:  # the jobs that look for work report it
+            self._snapshot = object()
+        is_busy = self._snapshot != before
+        longer_s = min(2 * self.snapshot_interval_s, MAX_SNAPSHOT_INTERVAL_S)
+        self.snapshot_interval_s = longer_s if is_busy else MIN_SNAPSHOT_INTERVAL_S
+        self._snapshot_due_at = time.monotonic() + self.snapshot_interval_s
 
     def read_version(self) -> object:
         """A value that changes with every write; a new one each time where that is unknown."""
         if self._database.dialect != "sqlite":
-            return object()
+            return self._snapshot
         try:
             driver = self._driver = self._driver or self._connect()
             return driver.execute("PRAGMA data_version").fetchone()

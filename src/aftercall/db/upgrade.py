@@ -28,8 +28,10 @@ if TYPE_CHECKING:  # loaded when there is something to upgrade
 
 log = get_logger("home")
 
-KNOWN_REVISIONS = ("0001", "0002", "0003")
+# A revision's name says from which one on a version survives it.
+KNOWN_REVISIONS = ("0001", "0002", "0003_survived_by_0002")
 NEWEST_REVISION = KNOWN_REVISIONS[-1]
+SURVIVED_BY = "_survived_by_"
 HOME_ID_FILE = "home.id"
 UNFINISHED_RESTORE = "restore"  # a row of `upkeep` in a database without its home
 _UPGRADE_LOCK = (
@@ -82,9 +84,9 @@ def prepare_database(database: Database) -> None:
     """
     with database.read() as connection:
         current = current_revision(connection)
-    refuse_newer(current)
-    if current == NEWEST_REVISION:
+    if can_use(current):
         return
+    refuse_newer(current)
     if current is not None and database.dialect == "postgresql":
         raise DatabaseOutdated(
             f"the database is at revision {current}, this version needs {NEWEST_REVISION}: "
@@ -100,7 +102,10 @@ def upgrade(database: Database) -> str:
     with database.write() as connection:
         if database.dialect == "postgresql":
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})")
-        refuse_newer(current_revision(connection))
+        current = current_revision(connection)
+        if current is not None and can_use(current):
+            return current
+        refuse_newer(current)
         command.upgrade(make_alembic_config(connection), NEWEST_REVISION)
     return NEWEST_REVISION
 
@@ -120,6 +125,18 @@ def current_revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+
+
+def can_use(revision: str | None) -> bool:
+    """Whether this version works on a database of this revision: its own, or a newer one that
+    it survives, so that machines are upgraded one after the other.
+    """
+    if revision is None or revision == NEWEST_REVISION:
+        return revision is not None
+    if revision in KNOWN_REVISIONS:
+        return False
+    _, _, oldest = revision.partition(SURVIVED_BY)
+    return oldest in {known.partition(SURVIVED_BY)[0] for known in KNOWN_REVISIONS}
 
 
 def refuse_newer(current: str | None) -> None:

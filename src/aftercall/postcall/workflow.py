@@ -44,9 +44,10 @@ MAX_SHARED_CALLS = 32  # on Postgres: leaves some calls to other processes
 MAX_DIRECT_SHARED_CALLS = (
     16  # started without the queue, where other processes may take them
 )
-POLL_S = 1.0
+POLL_S = 1.0  # the queue holds what is tried again; other calls start without it
+SHARED_POLL_S = 2.0  # on Postgres, where each process polls
 UNUSED_POLL_S = (
-    10.0  # without a limit, the queue holds only calls from before a change of settings
+    60.0  # without a limit, the queue holds only calls from before a change of settings
 )
 ATTEMPTS = 10  # with doubling pauses: outlasts a database that is away for a quarter of an hour
 MODEL_THREADS = 24  # steps that mostly wait for a model
@@ -148,13 +149,15 @@ def open_postcall(runner: StepRunner) -> None:
         runner,
         ThreadPoolExecutor(count, thread_name_prefix="aftercall-step"),
     )
-    max_calls = MAX_CALLS if context.database.dialect == "sqlite" else MAX_SHARED_CALLS
+    is_shared = context.database.dialect != "sqlite"
+    max_calls = MAX_SHARED_CALLS if is_shared else MAX_CALLS
+    poll_s = SHARED_POLL_S if is_shared else POLL_S
     limit = limit_per_minute(context.settings, context.reader)
-    register_queue(QUEUE, max_calls, poll_s=POLL_S)
+    register_queue(QUEUE, max_calls, poll_s=poll_s)
     register_queue(
         RATIONED_QUEUE,
         max_calls,
-        poll_s=POLL_S if limit else UNUSED_POLL_S,
+        poll_s=poll_s if limit else UNUSED_POLL_S,
         limit=limit,
         period_s=MINUTE_S,
     )

@@ -1,5 +1,6 @@
 """The web server: one process for webhooks, media, API and pages."""
 
+import asyncio
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,16 +9,22 @@ from functools import partial
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from aftercall import __version__, telemetry
 from aftercall.app import App
+from aftercall.clock import with_timeout
 from aftercall.config import LoadedConfig
-from aftercall.db.upgrade import NEWEST_REVISION, current_revision
-from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
+from aftercall.db.upgrade import can_use, current_revision
+from aftercall.errors import (
+    AftercallError,
+    DatabaseOutdated,
+    DatabaseUnreachable,
+    RefusedInput,
+)
+from aftercall.journal.journal import DATABASE_TIMEOUT_S
 from aftercall.log import get_logger
 from aftercall.model.calls import problem_to_refusal
 from aftercall.phone.telnyx import MAX_BODY_BYTES as MAX_TELNYX_BYTES
@@ -174,12 +181,15 @@ class HashedFiles(StaticFiles):
 
 def _add_probes(server: FastAPI, app: App) -> None:
     @server.get("/healthz", tags=["operations"], summary="The process is up")
-    def get_healthz() -> dict[str, str]:
+    async def get_healthz() -> dict[str, str]:
         return {"status": "ok", "version": __version__}
 
     @server.get("/readyz", tags=["operations"], summary="The process can take calls")
     async def get_readyz() -> dict[str, str]:
-        await run_in_threadpool(_check_ready, app)
+        if not app.phone.intake.is_open:
+            raise HTTPException(503, STOPPING)
+        if await _is_database_away(app):
+            return {"status": "ready", "database": "away"}
         return {"status": "ready"}
 
     @server.get(
@@ -192,16 +202,31 @@ def _add_probes(server: FastAPI, app: App) -> None:
         return telemetry.start().render(partial(read_gauges, app))
 
 
-def _check_ready(app: App) -> None:
-    """Raises unless the process goes on, and the database answers and has this revision."""
-    if not app.phone.intake.is_open:
-        raise HTTPException(503, STOPPING)
-    with app.database.read() as connection:
-        current = current_revision(connection)
-    if current != NEWEST_REVISION:
+async def _is_database_away(app: App) -> bool:
+    """Raises if its schema is not for this version.
+
+    Calls are answered without it and kept on disk: a balancer must go on sending them. One that
+    hangs is left alone from here on until it answers.
+    """
+    outage = app.journal.outage
+    if outage.is_active:
+        return True
+    reading = asyncio.to_thread(_read_revision, app)
+    try:
+        current = await with_timeout(app.clock, DATABASE_TIMEOUT_S, reading)
+    except (TimeoutError, DatabaseUnreachable) as error:
+        outage.start(DatabaseUnreachable(f"the database: {error}"))
+        return True
+    if not can_use(current):
         raise DatabaseOutdated(
             f"the database is at revision {current}; run `aftercall db upgrade`"
         )
+    return False
+
+
+def _read_revision(app: App) -> str | None:
+    with app.database.read() as connection:
+        return current_revision(connection)
 
 
 def _add_error_answers(server: FastAPI, view: TemplateRenderer) -> None:

@@ -36,6 +36,7 @@ from aftercall.db.tables import (
 )
 from aftercall.english.words import count_noun
 from aftercall.model.steps import OPEN_STATES
+from aftercall.workspace.revisions import RevisionStore
 
 CallHealth = Literal[
     "ok", "pending", "failed", "recovered", "superseded", "nothing_said", "held"
@@ -104,6 +105,7 @@ class HealthCounts:
     oldest_held: datetime | None
     swept_at: datetime | None
     reconciled: dict[str, Any] | None
+    conflicts: list[str]
 
     @property
     def queued(self) -> int:
@@ -259,6 +261,11 @@ def _warnings(
         reasons.append(
             f"the last sweep was at {format_instant(counts.swept_at)}; {is_running}"
         )
+    if pages := counts.conflicts:
+        reasons.append(
+            f"could not be merged: {', '.join(pages[:3])}{' …' * (len(pages) > 3)}; "
+            "take over what is right, then delete them"
+        )
     return reasons
 
 
@@ -350,6 +357,7 @@ class HealthStore:
                 oldest_held=connection.execute(oldest_held).scalar(),
                 swept_at=connection.execute(swept_at).scalar(),
                 reconciled=(connection.execute(compared).scalar() or {}).get("summary"),
+                conflicts=RevisionStore(self._database).list_conflicts(),
             )
 
     def claim_sweep(self, now: datetime, not_since: datetime) -> bool:

@@ -151,16 +151,22 @@ class PageCopies:
         author: str,
         at: datetime,
         *more: PageRevision,
-    ) -> bool:
-        """False if another process was quicker."""
+    ) -> PageRevision | None:
+        """None if another process was quicker."""
         number = newest.number + 1
         added = PageRevision(place.key, number, place.path, body, author, at)
-        return self._rows.add(added, *more)
+        return added if self._rows.add(added, *more) else None
 
-    def settle(self, place: PagePlace) -> PageRevision:
-        """Brings the newest revision and the file together; the caller holds the file's lock."""
+    def settle(
+        self, place: PagePlace, known: PageRevision | None = None
+    ) -> PageRevision:
+        """Brings the newest revision and the file together; the caller holds the file's lock.
+
+        A revision that was just read or added saves a query; `keep_up` writes a newer one.
+        """
         for _ in range(files.MAX_ATTEMPTS):
-            newest = self.find_newest(place.key)
+            newest = known or self.find_newest(place.key)
+            known = None
             # of a page that the database does not know, a note is of another database
             note = _read_note(place.note) if newest.number else None
             body = files.load_bytes(place.file)
@@ -215,8 +221,7 @@ class PageCopies:
         """The next revision of the page beside it that keeps what found no place."""
         path = make_conflict_path(Path(place.path)).as_posix()
         before = self.find_newest(make_key(path))
-        name = place.path.rpartition("/")[2]
-        now = self._clock.now()
+        name, now = Path(place.path).name, self._clock.now()
         section = (
             before.text.rstrip("\n") or f"# Conflicts of {name}",
             "",
@@ -281,21 +286,20 @@ class PageTable:
         """While the database is away, what the file says."""
         if time.monotonic() >= self._away_until:
             try:
-                return self._load(path)
+                return self._find_settled(path).to_dated_text(path)
             except DatabaseUnreachable:
                 self._away_until = time.monotonic() + OUTAGE_PAUSE_S
         return files.FOLDER.load(path)
 
-    def _load(self, path: Path) -> DatedText | None:
+    def _find_settled(self, path: Path) -> PageRevision:
         place = self._copies.locate(path)
         with files.translated_errors(path):
             newest = self._copies.find_newest(place.key)
             is_unknown = newest.number == 0 and place.file.exists()
             if is_unknown or not place.is_as_written():
                 with files.locked_target(path):
-                    newest = self._copies.settle(place)
-        text = files.decode(path, newest.body)
-        return (text, newest.changed_at) if text is not None else None
+                    newest = self._copies.settle(place, newest)
+        return newest
 
     def edit(
         self, path: Path, change: Change, *, author: str, keeps_history: bool
@@ -306,11 +310,11 @@ class PageTable:
             is_same = after is None or after == text
             return newest.body if is_same else files.encode(after or "")
 
-        found = self._load(path)
-        text = found[0] if found else None
-        is_changed = False
-        if change(text) not in (None, text):
-            is_changed = self._replace(path, make_body, author) is not None
+        found = self._find_settled(path)
+        text = files.decode(path, found.body)
+        is_changed = change(text) not in (None, text) and (
+            self._replace(path, make_body, author, known=found) is not None
+        )
         if not keeps_history:
             self._rows.delete_history(self._copies.locate(path).key)
         return is_changed
@@ -319,11 +323,11 @@ class PageTable:
         self._replace(path, lambda _: files.encode(text), at=at)
 
     def claim(self, path: Path) -> DatedText | None:
-        if self._load(path) is None:
+        found = self._find_settled(path)
+        if found.body is None:
             return None
-        claimed = self._replace(path, lambda _: None)
-        text = files.decode(path, claimed.body) if claimed else None
-        return (text, claimed.changed_at) if claimed and text is not None else None
+        claimed = self._replace(path, lambda _: None, known=found)
+        return claimed.to_dated_text(path) if claimed else None
 
     def remove(self, path: Path) -> bool:
         place = self._copies.locate(path)
@@ -369,15 +373,17 @@ class PageTable:
         make_body: Callable[[PageRevision], bytes | None],
         author: str = "",
         at: datetime | None = None,
+        known: PageRevision | None = None,
     ) -> PageRevision | None:
-        """Adds a revision; returns the one before it, or None if there is nothing to change.
+        """Adds a revision, if it is dated also the same text; returns the one before it.
 
-        What is dated `at` is added even if it is the same.
+        None if there is nothing to change. `known` was the newest just now.
         """
         place = self._copies.locate(path)
         with files.translated_errors(path), files.locked_target(path) as file:
             for _ in range(files.MAX_ATTEMPTS):
-                newest = self._copies.settle(place)
+                newest = self._copies.settle(place, known)
+                known = None
                 body = make_body(newest)
                 if body == newest.body and at is None:
                     return None
@@ -385,21 +391,19 @@ class PageTable:
                     files.refuse_protected(file)
                 files.refuse_large(path, len(body or b""))
                 author = author or self._copies.machine
-                if self._copies.add(
-                    place, newest, body, author, at or self._clock.now()
-                ):
-                    self._write_through(place)
+                changed_at = at or self._clock.now()
+                added = self._copies.add(place, newest, body, author, changed_at)
+                if added is not None:
+                    self._write_through(place, added)
                     return newest
         raise files.contended(path)
 
-    def _write_through(self, place: PagePlace) -> None:
+    def _write_through(self, place: PagePlace, added: PageRevision) -> None:
         fault_point("pages.after_commit")
         try:
             with files.translated_errors(place.file):
-                self._copies.settle(place)
-        except (
-            AftercallError
-        ) as error:  # the page is kept; `keep_up` writes it, or reports
+                self._copies.settle(place, added)
+        except AftercallError as error:  # `keep_up` writes it, or reports
             log.warning("a page could not be written to the folder", error=error.code)
 
     def _follow(self) -> None:
@@ -459,11 +463,8 @@ class PageTable:
                 if place.is_page() and not place.is_as_written():
                     self._copies.settle_locked(place)
         notes = list(self._copies.notes.glob("*/*.json"))
-        places = [
-            self._copies.locate(self.root / note.path)
-            for note in map(_read_note, notes)
-            if note
-        ]
+        found = [note for note in map(_read_note, notes) if note]
+        places = [self._copies.locate(self.root / note.path) for note in found]
         deleted = [place for place in places if not place.file.exists()]
         is_lost = len(deleted) == len(places)  # the whole folder: it is written again
         for place in deleted:

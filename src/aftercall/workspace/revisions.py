@@ -4,12 +4,15 @@ import hashlib
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
-from sqlalchemy import ColumnElement, Connection, delete, func, select
+from sqlalchemy import ColumnElement, Connection, delete, func, select, text
 
 from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import page_revisions
+from aftercall.workspace import files
+from aftercall.workspace.paths import CONFLICT_SUFFIX
 
 MAX_REVISIONS = 100  # of one page; CALLS.md gets one with every call
 BATCH_SIZE = 1_000
@@ -33,6 +36,11 @@ class PageRevision:
     @property
     def text(self) -> str:
         return (self.body or b"").decode("utf-8", "surrogateescape")
+
+    def to_dated_text(self, path: Path) -> files.DatedText | None:
+        """None for a page that was removed. Raises for what is no text."""
+        text = files.decode(path, self.body)
+        return (text, self.changed_at) if text is not None else None
 
 
 @dataclass(frozen=True)
@@ -141,6 +149,19 @@ class RevisionStore:
         )
         with self._database.read() as connection:
             return [PageChange(*row) for row in connection.execute(query)]
+
+    def list_conflicts(self) -> list[str]:
+        """The paths of all pages that keep what could not be merged."""
+        columns = page_revisions.c
+        # as the partial index has it, which a bound value would not match
+        is_conflict = text(f"page_revisions.path LIKE '%{CONFLICT_SUFFIX}'")
+        query = (
+            select(columns.path)
+            .where(is_conflict, columns.body.is_not(None), ~is_superseded())
+            .order_by(columns.path)
+        )
+        with self._database.read() as connection:
+            return [str(path) for path in connection.execute(query).scalars()]
 
     def find_last_row(self) -> int:
         query = select(func.max(page_revisions.c.n))

@@ -233,8 +233,8 @@ def _show_person(
     """`typed` and `pin_typed` hold input that was not saved because of an edit meanwhile."""
     app, settings = context.app, context.app.settings
     number, person = split_party(caller)
-    page = _find_files(context, caller).user
-    profile = files.read(page) or ""
+    person_files = _find_files(context, caller)
+    profile = files.read(person_files.user) or ""
     call_filter = CallFilter(party=caller) if person else CallFilter(caller=number)
     calls = context.store.list_calls(call_filter, limit=MAX_CALLS)
     key = memory_key(settings, settings.agent_id, caller)
@@ -258,7 +258,7 @@ def _show_person(
         followups=asked,
         times=context.store.list_call_times({row.call_id for row in asked}),
         profile=profile,
-        conflicts=files.read(make_conflict_path(page)),
+        conflicts=_list_conflicts(person_files),
         known=user_md.parse(profile),
         mark=_hash_text(profile),
         typed=typed,
@@ -268,6 +268,12 @@ def _show_person(
         pin_typed=pin_typed or {},
         has_pins=key is not None,
     )
+
+
+def _list_conflicts(person: WorkspacePerson) -> list[tuple[str, str]]:
+    """The pages that keep what could not be merged, by name."""
+    paths = [make_conflict_path(page) for page in (person.user, person.greeting)]
+    return [(path.name, text) for path in paths if (text := files.read(path))]
 
 
 def _split_briefing(text: str) -> list[tuple[str, str]]:

@@ -30,6 +30,9 @@ from aftercall.web.auth import SESSION_COOKIE, Who, get_session
 from aftercall.web.page_store import CallFilter
 from aftercall.web.pages.context import PageContext, to_own_path
 from aftercall.web.users import ROLES, PageUser, hash_password
+from aftercall.workspace import files
+from aftercall.workspace.paths import find_root
+from aftercall.workspace.revisions import RevisionStore
 
 TOKEN_PATHS = ("/api/", "/v1/")  # what the API page can try
 LOGIN_REFUSED = "That is neither the token nor the password."
@@ -218,6 +221,7 @@ def _add_site(context: PageContext) -> None:
             sections=[(name, list(values)) for name, values in sections],
             webhooks=list_webhooks(settings),
             checks=list(run_checks(loaded)),
+            conflicts=_read_conflicts(context),
         )
 
     @router.post("/settings", dependencies=admin)
@@ -259,6 +263,13 @@ def _redirect_logged_out() -> RedirectResponse:
     response = RedirectResponse("/login", 303)
     response.delete_cookie(SESSION_COOKIE)
     return response
+
+
+def _read_conflicts(context: PageContext) -> list[tuple[str, str]]:
+    """Every page that keeps what could not be merged."""
+    root = find_root(context.app.settings)
+    paths = RevisionStore(context.app.database).list_conflicts()
+    return [(path, files.read(root / path) or "") for path in paths]
 
 
 def _list_changeable(loaded: LoadedConfig) -> list[dict[str, Any]]:

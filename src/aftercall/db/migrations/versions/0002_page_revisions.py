@@ -4,6 +4,7 @@ Only adds: a process of the version before goes on with its files, whose changes
 """
 
 from alembic import op
+from sqlalchemy import text
 
 revision = "0002"
 down_revision = "0001"
@@ -32,6 +33,10 @@ CREATE TABLE page_revisions (
 """,
     "CREATE UNIQUE INDEX ix_page_revisions_key ON page_revisions (key, revision)",
     "CREATE INDEX ix_page_revisions_changed ON page_revisions (changed_at)",
+    """
+CREATE INDEX ix_page_revisions_conflicts ON page_revisions (key, revision)
+    WHERE path LIKE '%.conflict.md'
+""",
 )
 
 
@@ -39,4 +44,4 @@ def upgrade() -> None:
     connection = op.get_bind()
     for statement in STATEMENTS:
         filled = statement.format(**TYPES[connection.dialect.name])
-        connection.exec_driver_sql(filled)
+        connection.execute(text(filled))  # a driver has its own idea of %

@@ -6,7 +6,7 @@ its rows count on the day they were made.
 
 from alembic import op
 
-revision = "0003"
+revision = "0003_survived_by_0002"
 down_revision = "0002"
 
 INSTANT = {"sqlite": "TEXT", "postgresql": "TIMESTAMP WITH TIME ZONE"}
