@@ -280,10 +280,13 @@ class QueryRanking:
         self._marks: dict[int, int] = {}
         for found in postings:
             self._marks.update(found)
+        longest = (
+            weights.whole + 1 << LENGTH_SHIFT
+        ) - 1  # the marks of what stands alone
         self._needs = {
             n: _need(marks >> LENGTH_SHIFT, weights.whole)
             for n, marks in self._marks.items()
-            if marks >> LENGTH_SHIFT > weights.whole
+            if marks > longest
         }
         (after, _), *others = weights.reach
         self._reaches = weights.reach, ((after, weights.answered), *others)
@@ -308,10 +311,9 @@ class QueryRanking:
     def _add_term(self, found: Mapping[int, int], rarity: float) -> None:
         """Add what a term gives to the passages that hold it, to their neighbours and calls."""
         whole, dilution = self._weights.whole, self._weights.dilution
-        held = {
-            n: rarity * _concentration(marks >> LENGTH_SHIFT, whole, dilution)
-            for n, marks in found.items()
-        }
+        held = dict.fromkeys(found, rarity)
+        for n in found.keys() & self._needs.keys():
+            held[n] *= _concentration(found[n] >> LENGTH_SHIFT, whole, dilution)
         reached: dict[int, float] = {}
         for n, value in held.items() if rarity >= self._telling else ():
             if n >> PAGE_BITS & 1:
