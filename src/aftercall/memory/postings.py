@@ -103,7 +103,7 @@ class PassageReader:
         self, numbers: Iterable[int], scope: SearchScope, phrases: Sequence[str] = ()
     ) -> list[MatchSigns]:
         """What ranking needs of the passages with these numbers that the scope allows."""
-        return list(map(MatchSigns._make, self._fetch(_SIGNS, numbers, scope, phrases)))
+        return self._fetch(_SIGNS, numbers, scope, phrases)
 
     def fetch_terms(self, numbers: Sequence[int], scope: SearchScope) -> dict[int, str]:
         """The indexed words of these passages, in their order."""
