@@ -198,10 +198,7 @@ def _find_codes(seq: int, text: str, question: str) -> Iterator[Secret]:
     before: Plain | None = None
     for sentence in split_plain_sentences(normalise(text)):
         if before:
-            named = _last_noun(before.text)
-            # What "it" is: what the sentence before names, else what was spoken of before it.
-            label = before.said if named or not (noun or asked) else noun or asked
-            noun = named or noun
+            label, noun = _name_it(before, noun, asked)
         before = sentence
         is_pointing = bool(label) and bool(_POINTS.match(sentence.text))
         for value, governor in _find_numbers(sentence, asked or noun):
@@ -212,6 +209,12 @@ def _find_codes(seq: int, text: str, question: str) -> Iterator[Secret]:
         if (is_named or _PASSWORD.search(noun)) and (value := _password(sentence)):
             shown = "" if is_named else label
             yield Secret(seq, sentence.cited, value, "technical", shown)
+
+
+def _name_it(before: Plain, noun: str, asked: str) -> tuple[str, str]:
+    """What "it" is: what the sentence before names, else what was spoken of before that."""
+    named, known = _last_noun(before.text), noun or asked
+    return before.said if named or not known else known, named or noun
 
 
 def _password_asked(question: str) -> str:

@@ -186,7 +186,7 @@ LENGTH_SHIFT = 2
 
 @dataclass(frozen=True)
 class Weights:
-    pool_size: int = 120
+    pool_size: int = 100
     """How many of the best by words alone are ranked further."""
     whole: int = 40
     """So many words stand alone. A longer passage holds a word more often by chance, so the word
