@@ -30,9 +30,8 @@ _INSTANTS = [_PASSAGE_FIELDS.index(name) for name in ("at", "until")]
 _FETCH_SQLITE = "SELECT {} FROM json_each(?) j CROSS JOIN passages p ON p.n = j.value"
 _FETCH_POSTGRES = "SELECT {} FROM passages p WHERE p.n = ANY(%s)"
 _POSTINGS_SQLITE = (
-    "SELECT group_concat(n), group_concat(marks) FROM "
-    "(SELECT p.n, p.marks FROM passages_fts CROSS JOIN passages p ON p.n = passages_fts.rowid "
-    "WHERE passages_fts MATCH ?{}{})"
+    "SELECT p.n, p.marks FROM passages_fts CROSS JOIN passages p ON p.n = passages_fts.rowid "
+    "WHERE passages_fts MATCH ?{}{}"
 )
 # As in the index that the migration makes.
 _LEXEMES = (
@@ -82,15 +81,16 @@ class PassageReader:
         if not terms:
             return []
         conditions, values = self._filter(scope, phrases)
-        if self.is_postgres:
-            statement, make_match = _POSTINGS_POSTGRES, _make_tsquery
-        else:
-            statement, make_match = _POSTINGS_SQLITE, _make_fts_match
-        statement = statement.format(conditions, self._limit(scope))
-        shelves = _list_shelves(scope)
+        limit, shelves = self._limit(scope), _list_shelves(scope)
+        if not self.is_postgres:
+            statement = _POSTINGS_SQLITE.format(conditions, limit)
+            matches = [_make_fts_match(term, shelves) for term in terms]
+            return [dict(self.run(statement, (match, *values))) for match in matches]
+        # One round trip for all terms, one row for each.
+        statement = _POSTINGS_POSTGRES.format(conditions, limit)
         given: list[Any] = []
         for term in terms:
-            given += [make_match(term, shelves), *values]
+            given += [_make_tsquery(term, shelves), *values]
         rows = self.run(" UNION ALL ".join([statement] * len(terms)), tuple(given))
         return [
             dict(zip(*(json.loads(f"[{listed}]") for listed in row), strict=True))

@@ -186,7 +186,7 @@ LENGTH_SHIFT = 2
 
 @dataclass(frozen=True)
 class Weights:
-    pool_size: int = 100
+    pool_size: int = 120
     """How many of the best by words alone are ranked further."""
     whole: int = 40
     """So many words stand alone. A longer passage holds a word more often by chance, so the word
@@ -200,7 +200,7 @@ class Weights:
     """A word counts for its turn and, less, for the neighbours: an answer repeats little of its
     question.
     """
-    telling: float = 0.5
+    telling: float = 0.3
     """Only words with this share of the rarity of the rarest one count for neighbours."""
     call: float = 0.6
     """What a call that holds all the words somewhere adds to each of its turns."""
