@@ -438,10 +438,10 @@ def _rarity(count: int, size: int) -> float:
     return math.log(1 + (size - count + 0.5) / (count + 0.5))
 
 
-def score_fact(fact: Fact | Gist, today: date, weights: Weights = WEIGHTS) -> float:
+def score_fact(fact: Fact | Gist, today: date) -> float:
     """The weight of a fact without a query."""
     age_days = (today - fact.last_seen_at.date()).days
-    return _score_history(fact.category, age_days, fact.occurrence_count, weights)
+    return _score_history(fact.category, age_days, fact.occurrence_count, WEIGHTS)
 
 
 def _score_history(
