@@ -5,7 +5,8 @@ Every function writes inside the transaction it is given, so a fact and its pass
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
@@ -227,11 +228,14 @@ def record_mentions(connection: Connection, said: Sequence[Passage]) -> None:
 def retire_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
     """Retire passages of facts that no longer hold, from the end that each fact has.
 
-    From then on only a search as of an earlier instant finds them. A fact without an end never
-    held.
+    A fact without an end never held.
     """
-    known = _FACT_ENDS.fetch(connection, {"refs": fact_ids})
-    ends = {fact_id: until or since for fact_id, since, until in known}
+    rows = _FACT_ENDS.fetch(connection, {"refs": fact_ids})
+    retire(connection, {fact_id: until or since for fact_id, since, until in rows})
+
+
+def retire(connection: Connection, ends: Mapping[str, datetime]) -> None:
+    """From its end on, only a search as of an earlier instant finds the passage of a fact."""
     rows = []
     for n, ref, agent_id, caller in _ACTIVE.fetch(connection, {"refs": ends}):
         shelf = _make_shelf_terms(agent_id, caller, active=False)
