@@ -28,6 +28,7 @@ from aftercall.memory.claims import look_up_again, read_secret_claim
 from aftercall.memory.dedupe import compare, match_subjects
 from aftercall.memory.extraction import Extractor, filter_drafts
 from aftercall.memory.judge import Judge, load_judge, weigh
+from aftercall.memory.words import to_term
 from aftercall.model.calls import parse_call
 from aftercall.model.reading import Reading
 from aftercall.settings import Settings
@@ -178,6 +179,7 @@ def _time(app: App, calls: list[Told]) -> tuple[int, float, float]:
     for told in calls:
         app.journal.ingest(told.call)
     look_up_again.cache_clear()
+    to_term.cache_clear()
     begun, busy = time.perf_counter(), time.process_time()
     came = [
         extractor.extract(told.call, reader)[0]

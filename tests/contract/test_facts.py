@@ -472,6 +472,8 @@ def test_search_follows_every_change_and_never_finds_a_secret(app: App) -> None:
     raised = app.facts.get(lisbon.id)
     assert "Lisbon" not in repr((raised, app.facts.list_occurrences(lisbon.id)))
     assert app.facts.reveal(raised).content == "I live in Lisbon"
+    assert lisbon.matching == "caller|residence"
+    assert raised.matching == app.facts.vault.hash("matching", "caller|residence")
 
 
 def test_search_follows_facts_of_the_past_and_a_restoration(app: App) -> None:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from aftercall.app import App
-    from aftercall.memory.importer import NoteOwner
-    from aftercall.model.facts import PinPage
+    from aftercall.model.facts import MemoryKey, PinPage
 
 _CALLER = typer.Argument(metavar="CALLER", help="The caller's number.")
 
@@ -211,7 +210,7 @@ def edit_pin(
 
 
 def _import_files(
-    app: "App", paths: list[Path], owner: "NoteOwner", console: "Console"
+    app: "App", paths: list[Path], owner: "MemoryKey", console: "Console"
 ) -> tuple[list[str], list[str]]:
     """The ids of the calls that are new, and of all."""
     from rich.progress import Progress

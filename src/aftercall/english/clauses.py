@@ -8,6 +8,7 @@ from aftercall.english.text import MASK, SENTENCE_ENDS, Plain, normalise
 from aftercall.english.words import (
     compile_pattern,
     load_patterns,
+    remember,
     stems,
     vocabulary,
 )
@@ -103,7 +104,13 @@ _ASKS = re.compile(
 
 
 def split_clauses(seq: int, text: str) -> list[Clause]:
-    clauses: list[Clause] = []
+    return [Clause(seq, *parts) for parts in _split_text(text)]
+
+
+@remember
+def _split_text(text: str) -> list[tuple[Plain, int, bool]]:
+    """Each clause, the number of its sentence, and whether it asks."""
+    clauses = []
     for number, sentence in enumerate(split_plain_sentences(normalise(text))):
         pieces = _clauses(sentence)
         asked = sentence.ends_with == "?"
@@ -111,7 +118,7 @@ def split_clauses(seq: int, text: str) -> list[Clause]:
             is_question = bool(_ASKS.match(piece.text)) or (
                 asked and piece is pieces[-1]
             )
-            clauses.append(Clause(seq, piece, number, is_question))
+            clauses.append((piece, number, is_question))
     return clauses
 
 

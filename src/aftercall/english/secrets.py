@@ -195,7 +195,11 @@ def _find_keys(seq: int, text: str) -> Iterator[Secret]:
 def _find_codes(seq: int, text: str, question: str) -> Iterator[Secret]:
     asked = _asked_for(question)
     label = noun = _password_asked(question)
+    before: Plain | None = None
     for sentence in split_plain_sentences(normalise(text)):
+        if before:
+            label, noun = _name_it(before, noun, asked)
+        before = sentence
         is_pointing = bool(label) and bool(_POINTS.match(sentence.text))
         for value, governor in _find_numbers(sentence, asked or noun):
             is_vague = governor in _VAGUE_NOUNS and noun not in ("", governor)
@@ -205,13 +209,12 @@ def _find_codes(seq: int, text: str, question: str) -> Iterator[Secret]:
         if (is_named or _PASSWORD.search(noun)) and (value := _password(sentence)):
             shown = "" if is_named else label
             yield Secret(seq, sentence.cited, value, "technical", shown)
-        label = _label_next(sentence, noun or asked)
-        noun = _last_noun(sentence.text) or noun
 
 
-def _label_next(sentence: Plain, noun: str) -> str:
-    """What "it" in the next sentence is: what this one names, else what was spoken of before."""
-    return sentence.said if _last_noun(sentence.text) or not noun else noun
+def _name_it(before: Plain, noun: str, asked: str) -> tuple[str, str]:
+    """What "it" is: what the sentence before names, else what was spoken of before that."""
+    named, known = _last_noun(before.text), noun or asked
+    return before.said if named or not known else known, named or noun
 
 
 def _password_asked(question: str) -> str:
@@ -223,6 +226,8 @@ def _password_asked(question: str) -> str:
 
 def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
     """Each secret number of a sentence, and the noun that says what it is."""
+    if not any(map(str.isdigit, sentence.text)):
+        return
     for run in _runs(sentence):
         figures = _figures(run)
         if not figures or max(len(figures), len(run)) < _MIN_FIGURES:
@@ -233,12 +238,14 @@ def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
 
 def _asked_for(question: str) -> str:
     """The secret that an agent asks for."""
+    if not _ASKED.search(question):
+        return ""
     plain = normalise(question)
     text = plain.text
     nouns = list(_OPENS.finditer(text))
-    known = list(_KNOWN.finditer(text))
-    if not nouns or not _ASKED.search(question):
+    if not nouns:
         return ""
+    known = list(_KNOWN.finditer(text))
     if known and known[-1].start() > nouns[-1].start():
         return ""
     return plain.between(nouns[0].start(), nouns[-1].end()).cited
@@ -311,22 +318,20 @@ def _password_after(rest: Plain) -> str:
 
 def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret]:
     for clause in clauses:
-        text = clause.text
-        acronym = _ACRONYM.search(clause.plain.cited)
+        text, cited = clause.text, clause.plain.cited
+        if clause.is_question or not _OF_SOMEONE.search(text):
+            continue
         match = _DIAGNOSED.search(text) or _ILLNESS.search(text)
         if not match and not is_order:
             match = _MEDICINE.search(text)
-        if (
-            clause.is_question
-            or _NO_ILLNESS.search(text)
-            or not _OF_SOMEONE.search(text)
-        ):
+        acronym = None if match else _ACRONYM.search(cited)
+        if (match or acronym) is None or _NO_ILLNESS.search(text):
             continue
         if match:
             value = clause.plain.between(match.start("value"), match.end("value")).cited
-            yield Secret(clause.seq, clause.plain.cited, value, "person")
+            yield Secret(clause.seq, cited, value, "person")
         elif acronym:
-            yield Secret(clause.seq, clause.plain.cited, acronym.group(), "person")
+            yield Secret(clause.seq, cited, acronym.group(), "person")
 
 
 def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[Secret]:

@@ -4,7 +4,6 @@ values, yes or no, and whether it says that something changed or was wrong.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from typing import NamedTuple
 from aftercall.english.words import by_form, vocabulary
 from aftercall.memory.attributes import AttributeReader, Statement
 from aftercall.memory.subject import Subject, find_role
-from aftercall.memory.words import fold, make_term, plain, split_words, tokens
+from aftercall.memory.words import fold, make_term, plain, split_words, to_term, tokens
 
 SAME_WORD = by_form(
     {
@@ -137,8 +136,7 @@ DECISIVE = vocabulary(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """`words` are the stems that carry meaning; values of each kind stand beside them.
 
     `kin` are the roles that are named, `who` is the one it opens with, `denied` what it says does
@@ -218,18 +216,20 @@ class ClaimWord(NamedTuple):
 Lookup = Callable[[str], ClaimWord]
 
 
-def look_up(word: str) -> ClaimWord:
+def look_up(word: str, to_term: Callable[[str], str] = make_term) -> ClaimWord:
     same = canonical(word)
     number = _shorten_number(word) if _NUMBER.fullmatch(word) else None
     is_empty = word in EMPTY_WORDS or same in EMPTY_WORDS
     term = same
     if not is_empty and number is None:
-        term = " ".join(map(make_term, split_words(same))) or same
+        term = " ".join(map(to_term, split_words(same))) or same
     return ClaimWord(term, _DAYS.get(word), number, is_empty)
 
 
-look_up_again = lru_cache(maxsize=32_768)(look_up)
-"""Kept word by word, never a sentence; the words of secrets are looked up anew each time."""
+@lru_cache(maxsize=32_768)
+def look_up_again(word: str) -> ClaimWord:
+    """Kept word by word, never a sentence; the words of secrets are looked up anew each time."""
+    return look_up(word, to_term)
 
 
 def read_claim(text: str) -> Claim:

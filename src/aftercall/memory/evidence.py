@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 
-from aftercall.memory.claims import Claim, content_words, look_up, read_plain
+from aftercall.memory.claims import (
+    Claim,
+    content_words,
+    look_up,
+    look_up_again,
+    read_plain,
+)
 from aftercall.memory.words import plain
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Visibility
@@ -158,8 +164,10 @@ class EvidenceFinder:
         turns = range(max(0, first - 1), last + 1)
         return not words or any(words & self._get_content_words(at) for at in turns)
 
-    def parse_claim(self, text: str) -> Claim:
-        return read_plain(text, self._make_plain(text), self._look_up)
+    def parse_claim(self, text: str, *, is_secret: bool) -> Claim:
+        """The words of a secret are forgotten with the call; others are looked up once."""
+        look = self._look_up if is_secret else look_up_again
+        return read_plain(text, self._make_plain(text), look)
 
     def _make_context(self, first: int, last: int) -> str:
         turns = self.call.turns[max(0, first - 1) : last + 2]

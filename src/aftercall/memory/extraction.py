@@ -190,9 +190,9 @@ def _accept(
     masked = [*secrets, *to_secrets(secret_words)]
     accepted = []
     for (draft, evidence), level in zip(found, levels, strict=True):
-        context = evidence.context
-        if level != "secret":
+        context, is_secret = evidence.context, level == "secret"
+        if not is_secret:
             context = mask_secrets(context, masked)
-        claim = finder.parse_claim(draft.text)
+        claim = finder.parse_claim(draft.text, is_secret=is_secret)
         accepted.append(AcceptedDraft(draft, evidence, level, context, claim))
     return accepted

@@ -288,7 +288,7 @@ def _rewrite(ledger: FactLedger, fact: Fact, text: str, by: str | None) -> None:
         content=text,
         summary=to_summary(text),
         identity=identity,
-        matching=hash_matching(claim, fact.visibility, ledger.vault),
+        matching=hash_matching(claim.matching, fact.visibility, ledger.vault),
         needs_confirmation=False,
         metadata=_mark(fact, by),
     )

@@ -6,7 +6,6 @@ The same file of the same owner is imported once.
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +15,7 @@ from aftercall.db.statements import chunked
 from aftercall.errors import ConfigError, NotFound, RefusedInput
 from aftercall.memory.words import tokens
 from aftercall.model.calls import IMPORTED, Call, parse_call
+from aftercall.model.facts import MemoryKey
 from aftercall.settings import Settings
 
 MAX_NOTE_CHARS = 2_000
@@ -121,13 +121,7 @@ _INSTRUCTIONS = frozenset(
 _WORKSPACE_SIGNS = ("AGENTS.md", "SOUL.md", "MEMORY.md")
 
 
-@dataclass(frozen=True)
-class NoteOwner:
-    agent_id: str
-    caller: str
-
-
-def resolve_note_owner(settings: Settings, caller: str | None) -> NoteOwner:
+def resolve_note_owner(settings: Settings, caller: str | None) -> MemoryKey:
     """The named caller, else the owner, else all callers of a shared memory."""
     if settings.memory.scope == "none":
         raise ConfigError(
@@ -140,7 +134,7 @@ def resolve_note_owner(settings: Settings, caller: str | None) -> NoteOwner:
         raise ConfigError(
             "--caller: whose notes are these? Name a number, or set `owner`"
         )
-    return NoteOwner(settings.agent_id, known)
+    return MemoryKey(settings.agent_id, known)
 
 
 def find_note_files(path: Path) -> list[Path]:
@@ -162,14 +156,14 @@ def find_note_files(path: Path) -> list[Path]:
 
 
 def to_calls(
-    file: Path, who: NoteOwner, settings: Settings, now: datetime
+    file: Path, who: MemoryKey, settings: Settings, now: datetime
 ) -> Iterator[Call]:
     """The calls of a file. Their ids are hashes of its content and owner: importing it again gives
     the same calls.
     """
     raw = _read(file)
     notes = [note for note in read_notes(raw.decode("utf-8", "replace")) if note]
-    owner = "\0".join((who.agent_id, who.caller)).encode()
+    owner = "\0".join(who).encode()
     name = sha256(owner + b"\0" + raw).hexdigest()[:40]
     started = min(_find_date(file, settings), now)
     for part, chunk in enumerate(chunked(notes, NOTES_PER_CALL)):
@@ -177,7 +171,7 @@ def to_calls(
 
 
 def _to_call(
-    notes: Sequence[str], sid: str, who: NoteOwner, started: datetime, title: str
+    notes: Sequence[str], sid: str, who: MemoryKey, started: datetime, title: str
 ) -> Call:
     said = [
         ("agent", f"What do the notes {title} say?"),

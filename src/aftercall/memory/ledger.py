@@ -214,12 +214,10 @@ class FactLedger:
         fact = self.known.get(fact_id)
         at = found.evidence.at
         visibility = max(fact.visibility, found.visibility, key=LEVELS.index)
+        matching = fact.matching
         if visibility == "secret" and not fact.is_secret:
             self.reindexed.add(fact_id)
-        claim = self.known.get_claim(fact_id)
-        matching = (
-            hash_matching(claim, visibility, self.vault) if claim else fact.matching
-        )
+            matching = hash_matching(matching, visibility, self.vault)
         is_clear = not found.needs_confirmation
         self.change(
             fact_id,
@@ -403,7 +401,7 @@ class FactLedger:
             superseded_by=None,
             is_active="superseded_by" not in links,
             identity=hash_identity(found.claim, self.vault),
-            matching=hash_matching(found.claim, found.visibility, self.vault),
+            matching=hash_matching(found.claim.matching, found.visibility, self.vault),
             reader=self._trace.reader,
             prompt_hash=self._trace.prompt,
         )
@@ -452,11 +450,13 @@ def hash_identity(claim: Claim, vault: Vault) -> str:
     return vault.hash("identity", claim.identity)
 
 
-def hash_matching(claim: Claim, visibility: Visibility, vault: Vault) -> str | None:
+def hash_matching(
+    matching: str | None, visibility: Visibility, vault: Vault
+) -> str | None:
     """A keyed hash for a secret, else plain text."""
-    if claim.matching and visibility == "secret":
-        return vault.hash("matching", claim.matching)
-    return claim.matching
+    if matching and visibility == "secret":
+        return vault.hash("matching", matching)
+    return matching
 
 
 def _choose_sentiment(found: AcceptedDraft, otherwise: str) -> str:

@@ -210,15 +210,9 @@ def record_mentions(connection: Connection, said: Sequence[Passage]) -> None:
         if ref in rows or first.setdefault(ref, passage) is not passage:
             later.append(passage)
     numbers = _allocate_pages(connection, len(first))
-    if first:
-        _insert(connection, zip(numbers, first.values(), strict=True))
-    for n, (ref, passage) in zip(numbers, first.items(), strict=True):
-        rows[ref] = {
-            "at_n": n,
-            "new_mentions": passage.mentions,
-            "new_day": passage.at.toordinal(),
-            "new_around": to_terms(passage.around),
-        }
+    for row in _insert(connection, zip(numbers, first.values(), strict=True)):
+        values = (row["n"], row["mentions"], row["day"], row["around"])
+        rows[row["ref"]] = dict(zip(names, values, strict=True))
     changed = {}
     for passage in later:
         ref = str(passage.ref)
@@ -294,8 +288,14 @@ def _allocate_pages(
     return [(2 * page + has_neighbours) << PAGE_BITS for page in pages]
 
 
-def _insert(connection: Connection, numbered: Iterable[tuple[int, Passage]]) -> None:
-    _INSERT.execute_many(connection, [_to_row(n, passage) for n, passage in numbered])
+def _insert(
+    connection: Connection, numbered: Iterable[tuple[int, Passage]]
+) -> list[dict[str, Any]]:
+    """Returns the inserted rows."""
+    rows = [_to_row(n, passage) for n, passage in numbered]
+    if rows:
+        _INSERT.execute_many(connection, rows)
+    return rows
 
 
 def _to_row(n: int, passage: Passage) -> dict[str, Any]:

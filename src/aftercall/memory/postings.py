@@ -3,6 +3,7 @@
 All reads of one search see one snapshot of the database, and only the passages of its scope.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -19,14 +20,18 @@ MAX_VECTORS = 2_000  # compared in a search through all callers, newest first
 MAX_POSTINGS = 1_000
 
 _SIGNS = ", ".join(f"p.{name}" for name in MatchSigns._fields)
-_PASSAGE_FIELDS = [name for name in Passage.__dataclass_fields__ if name != "around"]
-_PASSAGE = ", ".join(f"p.{name}" for name in ("n", *_PASSAGE_FIELDS))
+_PASSAGE_FIELDS = list(Passage.__dataclass_fields__)
+# The words around a fact are indexed, not shown.
+_PASSAGE_COLUMNS = [
+    "''" if name == "around" else f"p.{name}" for name in _PASSAGE_FIELDS
+]
+_PASSAGE = ", ".join(["p.n", *_PASSAGE_COLUMNS])
+_INSTANTS = [_PASSAGE_FIELDS.index(name) for name in ("at", "until")]
 _FETCH_SQLITE = "SELECT {} FROM json_each(?) j CROSS JOIN passages p ON p.n = j.value"
 _FETCH_POSTGRES = "SELECT {} FROM passages p WHERE p.n = ANY(%s)"
 _POSTINGS_SQLITE = (
-    "SELECT group_concat(n), group_concat(marks) FROM "
-    "(SELECT p.n, p.marks FROM passages_fts CROSS JOIN passages p ON p.n = passages_fts.rowid "
-    "WHERE passages_fts MATCH ?{}{})"
+    "SELECT p.n, p.marks FROM passages_fts CROSS JOIN passages p ON p.n = passages_fts.rowid "
+    "WHERE passages_fts MATCH ?{}{}"
 )
 # As in the index that the migration makes.
 _LEXEMES = (
@@ -76,18 +81,19 @@ class PassageReader:
         if not terms:
             return []
         conditions, values = self._filter(scope, phrases)
-        if self.is_postgres:
-            statement, make_match = _POSTINGS_POSTGRES, _make_tsquery
-        else:
-            statement, make_match = _POSTINGS_SQLITE, _make_fts_match
-        statement = statement.format(conditions, self._limit(scope))
-        shelves = _list_shelves(scope)
+        limit, shelves = self._limit(scope), _list_shelves(scope)
+        if not self.is_postgres:
+            statement = _POSTINGS_SQLITE.format(conditions, limit)
+            matches = [_make_fts_match(term, shelves) for term in terms]
+            return [dict(self.run(statement, (match, *values))) for match in matches]
+        # One round trip for all terms, one row for each.
+        statement = _POSTINGS_POSTGRES.format(conditions, limit)
         given: list[Any] = []
         for term in terms:
-            given += [make_match(term, shelves), *values]
+            given += [_make_tsquery(term, shelves), *values]
         rows = self.run(" UNION ALL ".join([statement] * len(terms)), tuple(given))
         return [
-            dict(zip(*(map(int, listed.split(",")) for listed in row), strict=True))
+            dict(zip(*(json.loads(f"[{listed}]") for listed in row), strict=True))
             if row[0]
             else {}
             for row in rows
@@ -97,7 +103,7 @@ class PassageReader:
         self, numbers: Iterable[int], scope: SearchScope, phrases: Sequence[str] = ()
     ) -> list[MatchSigns]:
         """What ranking needs of the passages with these numbers that the scope allows."""
-        return list(map(MatchSigns._make, self._fetch(_SIGNS, numbers, scope, phrases)))
+        return self._fetch(_SIGNS, numbers, scope, phrases)
 
     def fetch_terms(self, numbers: Sequence[int], scope: SearchScope) -> dict[int, str]:
         """The indexed words of these passages, in their order."""
@@ -109,11 +115,10 @@ class PassageReader:
         """The passages with these numbers that the scope allows, by number."""
         found = {}
         for n, *row in self._fetch(_PASSAGE, numbers, scope, ()):
-            values = dict(zip(_PASSAGE_FIELDS, row, strict=True))
-            for name in ("at", "until"):
-                if isinstance(values[name], str):  # SQLite stores instants as text
-                    values[name] = datetime.fromisoformat(values[name])
-            found[n] = Passage(**values)
+            for at in _INSTANTS:
+                if isinstance(row[at], str):  # SQLite stores instants as text
+                    row[at] = datetime.fromisoformat(row[at])
+            found[n] = Passage(*row)
         return found
 
     def _fetch(

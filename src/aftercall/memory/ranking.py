@@ -280,10 +280,13 @@ class QueryRanking:
         self._marks: dict[int, int] = {}
         for found in postings:
             self._marks.update(found)
+        longest = (
+            weights.whole + 1 << LENGTH_SHIFT
+        ) - 1  # the marks of what stands alone
         self._needs = {
             n: _need(marks >> LENGTH_SHIFT, weights.whole)
             for n, marks in self._marks.items()
-            if marks >> LENGTH_SHIFT > weights.whole
+            if marks > longest
         }
         (after, _), *others = weights.reach
         self._reaches = weights.reach, ((after, weights.answered), *others)
@@ -308,10 +311,9 @@ class QueryRanking:
     def _add_term(self, found: Mapping[int, int], rarity: float) -> None:
         """Add what a term gives to the passages that hold it, to their neighbours and calls."""
         whole, dilution = self._weights.whole, self._weights.dilution
-        held = {
-            n: rarity * _concentration(marks >> LENGTH_SHIFT, whole, dilution)
-            for n, marks in found.items()
-        }
+        held = dict.fromkeys(found, rarity)
+        for n in found.keys() & self._needs.keys():
+            held[n] *= _concentration(found[n] >> LENGTH_SHIFT, whole, dilution)
         reached: dict[int, float] = {}
         for n, value in held.items() if rarity >= self._telling else ():
             if n >> PAGE_BITS & 1:
@@ -379,43 +381,41 @@ class QueryRanking:
 
         `terms` has the words of the paired passages, in their order.
         """
-        is_lookup, marks = self._query.is_lookup, self._marks
         ranked = [
-            (
-                not is_lookup or signs.n in marks or signs.n in self._near,
-                self.score(signs, terms.get(signs.n, "")),
-                signs.n,
-            )
+            (self.score(signs, terms.get(signs[0], "")), signs[0])
             for signs in candidates
         ]
         ranked.sort(reverse=True)
-        return [(score, n) for _, score, n in ranked]
+        if self._query.is_lookup:
+            holding = self._marks.keys() | self._near.keys()
+            ranked.sort(key=lambda pair: pair[1] not in holding)
+        return ranked
 
     def score(self, signs: MatchSigns, terms: str = "") -> float:
         weights, query = self._weights, self._query
-        length = signs.marks >> LENGTH_SHIFT
-        words = self._words.get(signs.n, 0.0)
-        if signs.n not in self._marks:  # a neighbour, whose length was not known
-            words *= _need(length, weights.whole)
+        n, day, marks, kind, speaker, category, mentions = signs
+        words = self._words.get(n, 0.0)
+        if n not in self._marks:  # a neighbour, whose length was not known
+            words *= _need(marks >> LENGTH_SHIFT, weights.whole)
         if terms:
-            pairs = self._score_pairs(signs.n, f" {terms} ")
+            pairs, length = self._score_pairs(n, f" {terms} "), marks >> LENGTH_SHIFT
             words += pairs * _concentration(length, weights.whole, weights.dilution)
         score = words * self._word_unit
-        score += self._calls.get(signs.n >> PAGE_BITS, 0.0) * self._call_unit
-        score += self._near.get(signs.n, 0.0)
+        score += self._calls.get(n >> PAGE_BITS, 0.0) * self._call_unit
+        score += self._near.get(n, 0.0)
         if query.days:
-            said = date.fromordinal(signs.day)
-            score += weights.days * max(day.closeness(said) for day in query.days)
-        if signs.speaker in query.speakers:
+            said = date.fromordinal(day)
+            score += weights.days * max(named.closeness(said) for named in query.days)
+        if speaker in query.speakers:
             score *= weights.speaker
-        if query.asks_when and signs.marks & TIME:
+        if query.asks_when and marks & TIME:
             score *= weights.tells_time
-        if signs.marks & QUESTION:
+        if marks & QUESTION:
             score *= weights.is_question
-        if signs.kind == "turn":
+        if kind == "turn":
             return score
-        age_days = self._today - signs.day
-        return score * _score_history(signs.category, age_days, signs.mentions, weights)
+        age_days = self._today - day
+        return score * _score_history(category, age_days, mentions, weights)
 
     def _score_pairs(self, n: int, padded: str) -> float:
         return sum(
@@ -438,10 +438,10 @@ def _rarity(count: int, size: int) -> float:
     return math.log(1 + (size - count + 0.5) / (count + 0.5))
 
 
-def score_fact(fact: Fact | Gist, today: date, weights: Weights = WEIGHTS) -> float:
+def score_fact(fact: Fact | Gist, today: date) -> float:
     """The weight of a fact without a query."""
     age_days = (today - fact.last_seen_at.date()).days
-    return _score_history(fact.category, age_days, fact.occurrence_count, weights)
+    return _score_history(fact.category, age_days, fact.occurrence_count, WEIGHTS)
 
 
 def _score_history(

@@ -106,9 +106,9 @@ def find_sensitive_topics(text: str) -> list[str]:
     found = [name for name, pattern in _TOPICS.items() if pattern.search(text)]
     if _FIGURE.search(text) and (_IBAN.search(text) or _has_card_number(text)):
         found.append("financial")
-    turn = Turn.model_construct(
-        seq=1, speaker="caller", text=text, at=None, confidence=None
-    )
+    # With its full stop: so it stands in the call, where it has been taken apart already.
+    said = text if text.endswith((".", "?", "!")) else f"{text}."
+    turn = Turn.model_construct(seq=1, speaker="caller", text=said)
     if find_secrets((turn,)):
         found.append("confided")
     return found

@@ -75,9 +75,9 @@ def split_words(text: str) -> list[str]:
 def make_term(word: str) -> str:
     """One word as it is indexed: its stem; in another alphabet, its code."""
     word = word[:LONGEST_WORD]
-    return (
-        stem(_LEMMAS.get(word, word)) if word.isascii() else "u" + word.encode().hex()
-    )
+    if not word.isascii():
+        return "u" + word.encode().hex()
+    return stem_word(_LEMMAS.get(word, word))
 
 
 to_term = lru_cache(maxsize=65_536)(make_term)
@@ -94,11 +94,6 @@ def gives_away(text: str, fact: str) -> bool:
     terms = set(to_terms(fact).split())
     shared = terms & set(to_terms(text).split())
     return bool(terms) and len(shared) >= MIN_SHARED_TERM_RATIO * len(terms)
-
-
-def stem(word: str) -> str:
-    """The stem of a lower-case English word; other alphabets stay as they are."""
-    return stem_word(word) if word.isascii() else word
 
 
 def _written(*forms: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:

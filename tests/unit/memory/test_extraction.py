@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.memory.claims import look_up_again
 from aftercall.memory.evidence import Evidence, EvidenceFinder
+from aftercall.memory.words import to_term
 from aftercall.testing import make_call
 from fact_drafts import draft
 
@@ -128,6 +130,17 @@ def test_a_fact_is_no_surer_than_its_words_were_heard() -> None:
     found = EvidenceFinder(badly).find(draft("I live in Porto"))
     assert found is not None
     assert found.transcript_confidence == 0.4
+
+
+def test_the_words_of_a_secret_are_kept_in_no_cache() -> None:
+    secret, shared = "My PIN is zaporeth", "My dog is quillobar"
+    finder = EvidenceFinder(make_call([("caller", f"{secret}. {shared}")]))
+    finder.parse_claim(shared, is_secret=False)
+    kept = look_up_again.cache_info().currsize, to_term.cache_info().currsize
+    finder.parse_claim(secret, is_secret=True)
+    assert kept == (look_up_again.cache_info().currsize, to_term.cache_info().currsize)
+    look_up_again("quillobar")
+    assert look_up_again.cache_info().currsize == kept[0]
 
 
 @given(

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from aftercall.errors import ConfigError, NotFound, RefusedInput
 from aftercall.memory.importer import (
-    NoteOwner,
     find_note_files,
     read_notes,
     resolve_note_owner,
     to_calls,
 )
+from aftercall.model.facts import MemoryKey
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
 from aftercall.testing import START
 
-BILL = NoteOwner("main", "+15550100")
+BILL = MemoryKey("main", "+15550100")
 
 
 def notes(markdown: str) -> list[str]:
@@ -88,7 +88,7 @@ def test_the_same_notes_of_the_same_caller_are_the_same_call(tmp_path: Path) -> 
         for path, who in (
             (file, BILL),
             (copy, BILL),
-            (file, NoteOwner("main", "+15550101")),
+            (file, MemoryKey("main", "+15550101")),
         )
     ]
     assert sids[0] == sids[1] != sids[2]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.english.words import listed_words
+from aftercall.english.words import listed_words, stem_word
 from aftercall.memory.ranking import (
     MAX_QUERY_CHARS,
     MAX_QUERY_TERMS,
@@ -16,7 +16,7 @@ from aftercall.memory.ranking import (
     find_days,
     parse_query,
 )
-from aftercall.memory.words import split_words, stem, to_terms
+from aftercall.memory.words import split_words, to_terms
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_terms_are_plain_and_the_same_when_asked_as_when_kept(text: str) -> None
 def test_a_stem_is_never_empty_nor_longer_than_its_word_by_more_than_a_letter(
     word: str,
 ) -> None:
-    assert 0 < len(stem(word)) <= len(word) + 1
+    assert 0 < len(stem_word(word)) <= len(word) + 1
 
 
 @given(st.text())
@@ -149,12 +149,14 @@ def test_a_day_is_nearest_to_itself_and_nearer_to_the_days_after_than_before() -
 
 def test_threads_that_stem_at_once_get_the_stems_of_one_thread() -> None:
     words = sorted(word for word in listed_words() if word.isascii())[:600]
-    expected = [stem(word) for word in words]
+    expected = [stem_word(word) for word in words]
     usual_interval_s = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(lambda _: [stem(word) for word in words], range(4)))
+            found = list(
+                pool.map(lambda _: [stem_word(word) for word in words], range(4))
+            )
     finally:
         sys.setswitchinterval(usual_interval_s)
     assert found == [expected] * 4
