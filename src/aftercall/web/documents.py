@@ -21,7 +21,8 @@ from aftercall.model.passages import (
     make_document_id,
 )
 from aftercall.model.plain_json import parse_json
-from aftercall.web.api_models import ApiAnswer, Time, add_section, describe_body
+from aftercall.web.api_models import ApiAnswer, Time, describe_body
+from aftercall.web.routes import add_section
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 SNIPPET_CHARS = 500
