@@ -299,11 +299,25 @@ class FileTooLarge(WorkspaceError):
     code = "workspace.too_large"
 
 
-class CarrierError(AftercallError):
+class RestError(AftercallError):
+    """Another service refused a request to its API; its status and code say why."""
+
+    code = "service.refused"
+    http_status = 502
+
+
+class RestUnreachable(RestError):
+    """No usable answer from another service's API; tried again."""
+
+    code = "service.unreachable"
+    retryable = True
+    http_status = 503
+
+
+class CarrierError(RestError):
     """A carrier refused a command or a request; its status and code say why."""
 
     code = "carrier.refused"
-    http_status = 502
 
 
 class CarrierUnreachable(CarrierError):

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from aftercall.clock import pick_fields
 from aftercall.model.briefing import Briefing, BriefingFact, BriefingPin, RecentCall
+from aftercall.model.plain_json import pick_fields
 
 OPENING_TAG = "<briefing>"
 CLOSING_TAG = "</briefing>"

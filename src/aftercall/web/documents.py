@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
-from aftercall.clock import format_instant, pick_fields
+from aftercall.clock import format_instant
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.calls import to_refused_input
 from aftercall.model.passages import (
@@ -20,7 +20,7 @@ from aftercall.model.passages import (
     is_document_id,
     make_document_id,
 )
-from aftercall.model.plain_json import parse_json
+from aftercall.model.plain_json import parse_json, pick_fields
 from aftercall.web.api_models import ApiAnswer, Time, describe_body
 from aftercall.web.routes import add_section
 
