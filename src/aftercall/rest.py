@@ -12,8 +12,10 @@ from aftercall.clock import Clock
 from aftercall.errors import (
     RestError,
     RestUnreachable,
-    describe_network_error,
 )
+
+# HTTP statuses of a service that may take the same request later.
+RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 Explain = Callable[[int, bytes], RestError | None]
 """What a refusal means by its status and body; None if it has no meaning of its own."""
@@ -130,3 +132,8 @@ def read_retry_pause(answer: httpx2.Response) -> float | None:
 
 def basic_auth(user: str, password: str) -> str:
     return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
+
+
+def describe_network_error(error: BaseException) -> str:
+    is_late = "Timeout" in type(error).__name__
+    return "it took too long" if is_late else "the connection failed"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from aftercall.model.briefing import Briefing, BriefingFact, BriefingPin, RecentCall
-from aftercall.model.plain_json import pick_fields
+from aftercall.model.json_fields import pick_fields
 
 OPENING_TAG = "<briefing>"
 CLOSING_TAG = "</briefing>"

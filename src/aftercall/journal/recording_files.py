@@ -35,7 +35,7 @@ from aftercall.errors import ConfigError, NotFound, RecordingError
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.model.calls import Recording, RecordingState, TranscriptState
-from aftercall.model.plain_json import pick_fields
+from aftercall.model.json_fields import pick_fields
 from aftercall.settings import Settings
 from aftercall.settings.providers import ArchiveSettings
 

@@ -25,13 +25,11 @@ from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
 from aftercall.db.tables import documents
 from aftercall.errors import (
-    RETRYABLE_STATUSES,
     NotFound,
     RefusedInput,
     RememError,
     RememRefused,
     RememUnavailable,
-    describe_network_error,
 )
 from aftercall.model.calls import Call
 from aftercall.model.passages import (
@@ -43,7 +41,7 @@ from aftercall.model.passages import (
 )
 from aftercall.model.people import split_party
 from aftercall.model.reading import Summary
-from aftercall.rest import read_retry_pause
+from aftercall.rest import RETRYABLE_STATUSES, describe_network_error, read_retry_pause
 from aftercall.settings.providers import RememSettings
 
 SOURCE = "voice-call"

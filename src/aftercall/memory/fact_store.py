@@ -39,8 +39,8 @@ from aftercall.memory.fact_rows import (
 )
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Extraction, Fact, Gist, MemoryKey, Occurrence
+from aftercall.model.json_fields import pick_fields
 from aftercall.model.passages import Passage, SearchHit
-from aftercall.model.plain_json import pick_fields
 from aftercall.model.reading import Category, KnownFact, Visibility
 
 if TYPE_CHECKING:

@@ -1,5 +1,4 @@
-"""JSON from outside: parsed within limits, and cleaned of what not every store can hold. Our
-objects as JSON: the fields that are asked for.
+"""JSON from outside: parsed within limits, and cleaned of what not every store can hold.
 
 Python's parser lets no other thread run until it is done. A long text takes it milliseconds; many
 small values take it seconds and gigabytes. So values are counted before they are parsed.
@@ -7,11 +6,9 @@ small values take it seconds and gigabytes. So values are counted before they ar
 
 import json
 import re
-from datetime import datetime
 from math import isfinite
 from typing import Any
 
-from aftercall.clock import format_instant
 from aftercall.errors import RefusedInput
 
 MAX_VALUES = 300_000  # ten times a call of two hours
@@ -67,14 +64,3 @@ def clean_text(text: str) -> str:
     if text.isascii() and "\0" not in text:  # quick, for megabytes of audio in base64
         return text
     return _UNSTORABLE.sub("\ufffd", text)
-
-
-def pick_fields(thing: object, names: str) -> dict[str, Any]:
-    """Fields as JSON has them, times as text, in this order; `names` has spaces between them."""
-    return {name: _to_plain(getattr(thing, name)) for name in names.split()}
-
-
-def _to_plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    return format_instant(value) if isinstance(value, datetime) else value

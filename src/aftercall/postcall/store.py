@@ -30,9 +30,9 @@ from aftercall.db.statements import insert_into, upsert
 from aftercall.db.tables import calls, documents, steps
 from aftercall.model.briefing import RecentCall
 from aftercall.model.calls import Call
+from aftercall.model.json_fields import pick_fields
 from aftercall.model.passages import parse_next_call_context
 from aftercall.model.people import find_greeted_name
-from aftercall.model.plain_json import pick_fields
 from aftercall.model.steps import (
     OPEN_STATES,
     ReadingTrace,

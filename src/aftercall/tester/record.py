@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from aftercall.faults import fault_point
-from aftercall.model.plain_json import pick_fields
+from aftercall.model.json_fields import pick_fields
 from aftercall.speech.transcription import TranscribedAudio
 from aftercall.tester.line import Kind, Outcome
 

@@ -22,7 +22,7 @@ from aftercall.disk import lock_file, sync_folder
 from aftercall.errors import NotFound, TesterError
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
-from aftercall.model.plain_json import pick_fields
+from aftercall.model.json_fields import pick_fields
 from aftercall.speech.sound import read_wav, write_wav
 from aftercall.tester.bugs import BugLedger, bug_report
 from aftercall.tester.finding import Finding

@@ -7,7 +7,7 @@ from typing import Any
 
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
-from aftercall.model.plain_json import pick_fields
+from aftercall.model.json_fields import pick_fields
 from aftercall.tester.bugs import BugLedger
 from aftercall.tester.call import ScriptedCall
 from aftercall.tester.caller import Caller

@@ -35,7 +35,7 @@ from aftercall.db.tables import (
     upkeep,
 )
 from aftercall.english.words import count_noun
-from aftercall.model.plain_json import pick_fields
+from aftercall.model.json_fields import pick_fields
 from aftercall.model.steps import OPEN_STATES
 
 CallHealth = Literal[

@@ -1,22 +1,12 @@
-"""JSON from outside: what is refused before it is parsed, and what is made storable; fields of
-our objects as JSON.
-"""
+"""JSON from outside: what is refused before it is parsed, and what is made storable."""
 
 import json
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from aftercall.errors import RefusedInput
-from aftercall.model.plain_json import (
-    MAX_DEPTH,
-    MAX_VALUES,
-    clean_json,
-    parse_json,
-    pick_fields,
-)
+from aftercall.model.plain_json import MAX_DEPTH, MAX_VALUES, clean_json, parse_json
 
 
 def test_a_body_of_countless_values_is_refused_before_it_is_parsed() -> None:
@@ -63,20 +53,3 @@ def test_nesting_is_allowed_within_reason() -> None:
     for _ in range(MAX_DEPTH):
         value = {"inner": value}
     assert clean_json(value) == value
-
-
-@dataclass(frozen=True)
-class Heard:
-    words: tuple[str, ...]
-    at: datetime
-    until: datetime | None = None
-    secret: str = "not asked for"
-
-
-def test_picked_fields_have_the_order_asked_for_and_times_as_text() -> None:
-    heard = Heard(("hello", "there"), datetime(2026, 2, 13, 15, 41, tzinfo=UTC))
-    assert list(pick_fields(heard, "at until words").items()) == [
-        ("at", "2026-02-13T15:41:00.000Z"),
-        ("until", None),
-        ("words", ["hello", "there"]),
-    ]

@@ -25,7 +25,7 @@ from aftercall.model.facts import (
     SpokenTopic,
 )
 from aftercall.model.followups import describe_state
-from aftercall.model.plain_json import pick_fields
+from aftercall.model.json_fields import pick_fields
 
 MAX_CALLS = 100  # calls of one memory, newest first
 SAMPLE_CALLS = 400  # calls of others that a topic is compared with
