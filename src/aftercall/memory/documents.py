@@ -27,9 +27,9 @@ from aftercall.db.tables import documents
 from aftercall.errors import (
     NotFound,
     RefusedInput,
-    RememError,
     RememRefused,
     RememUnavailable,
+    RestError,
 )
 from aftercall.model.calls import Call
 from aftercall.model.passages import (
@@ -314,7 +314,7 @@ def make_caller_token(caller: str | None) -> str:
     return sha256((caller or "").encode()).hexdigest()[:16]
 
 
-def _to_error(answer: httpx2.Response) -> RememError:
+def _to_error(answer: httpx2.Response) -> RestError:
     """By the status alone: the form of the error bodies is not documented."""
     status = answer.status_code
     if status in RETRYABLE_STATUSES:
