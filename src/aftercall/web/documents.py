@@ -13,6 +13,7 @@ from aftercall.app import App
 from aftercall.clock import format_instant
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.calls import to_refused_input
+from aftercall.model.json_fields import pick_fields
 from aftercall.model.passages import (
     MAX_CONTENT_CHARS,
     MAX_TITLE_CHARS,
@@ -20,7 +21,7 @@ from aftercall.model.passages import (
     is_document_id,
     make_document_id,
 )
-from aftercall.model.plain_json import parse_json, pick_fields
+from aftercall.model.plain_json import parse_json
 from aftercall.web.api_models import ApiAnswer, Time, describe_body
 from aftercall.web.routes import add_section
 
