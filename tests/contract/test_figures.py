@@ -9,6 +9,7 @@ from aftercall.app import App
 from aftercall.model.steps import ReadingTrace, done
 from aftercall.testing import START, make_call
 from aftercall.web.figures import Chart, FigureQuery, FigureStore, make_edges
+from aftercall.web.page_store import PageStore
 
 ZONE = ZoneInfo("Europe/London")
 
@@ -67,6 +68,14 @@ def test_one_agent_is_counted_alone_and_all_are_listed(app: App) -> None:
     assert read(app, agent="night")["Calls"].total == "2"
     agents = FigureStore(app.database, ZONE).read(FigureQuery(), START).agents
     assert [(one.agent_id, one.calls) for one in agents] == [("night", 2), ("main", 1)]
+
+
+def test_a_request_counts_on_the_day_of_its_call(app: App) -> None:
+    call_id = ring(app, 4)
+    app.corrections.add_request(call_id, "Send the invoice", "Ann", turns=[1])
+    assert read(app)["Requests"].series["held"] == [0, 0, 1, 0, 0, 0, 0]
+    counts = PageStore(app.database).count_since(START - timedelta(days=2), ZONE)
+    assert counts["followups"] == {}
 
 
 def test_cost_is_what_the_readings_cost_by_model(app: App) -> None:

@@ -2,20 +2,34 @@
 
 import shutil
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Connection,
+    Integer,
+    Table,
+    Text,
+    insert,
+    inspect,
+    select,
+    text,
+)
 from sqlalchemy.exc import DatabaseError
 
 import aftercall.db.upgrade
+from aftercall.db.columns import InstantColumn
 from aftercall.db.connect import Database
 from aftercall.db.corrections import corrections
-from aftercall.db.tables import users
+from aftercall.db.tables import calls, followups, users
 from aftercall.db.upgrade import (
     KNOWN_REVISIONS,
     NEWEST_REVISION,
@@ -33,6 +47,7 @@ from aftercall.errors import (
 )
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
+from aftercall.testing import START
 from opened_apps import OpenDatabase
 
 NEXT_REVISION = "next"
@@ -75,6 +90,7 @@ def is_ours(_thing: object, name: str | None, kind: str, *_rest: object) -> bool
     return kind != "index" and not str(name).startswith("passages_fts")
 
 
+@pytest.mark.filterwarnings("ignore:Skipped unsupported reflection")
 def test_migrations_lead_to_exactly_the_tables(empty: Database) -> None:
     metadata = corrections.metadata  # of every table
     assert users.metadata is metadata
@@ -92,6 +108,26 @@ def test_migrations_lead_to_exactly_the_tables(empty: Database) -> None:
 def test_every_migration_is_known() -> None:
     scripts = ScriptDirectory.from_config(make_alembic_config()).walk_revisions()
     assert tuple(script.revision for script in scripts)[::-1] == KNOWN_REVISIONS
+
+
+def make_columns(table: Table, **columns: object) -> dict[str, object]:
+    """A row with something in each column that must have a value."""
+    values = {Text: "x", Boolean: False, JSON: [], InstantColumn: START, Integer: 0}
+    needed = [c for c in table.columns if not c.nullable and c.server_default is None]
+    return {c.name: values[type(c.type)] for c in needed} | columns
+
+
+def test_followups_of_before_get_the_day_of_their_call(empty: Database) -> None:
+    began = START - timedelta(days=9)
+    with empty.write() as connection:
+        command.upgrade(make_alembic_config(connection), "0002")
+        row = make_columns(calls, id="C1", started_at=began)
+        connection.execute(insert(calls), row)
+        row = make_columns(followups, id="F1", call_id="C1")
+        connection.execute(insert(followups), row)
+    upgrade(empty)
+    with empty.read() as connection:
+        assert connection.execute(select(followups.c.asked_at)).scalar() == began
 
 
 def test_preparing_builds_a_new_database_and_does_it_once(empty: Database) -> None:

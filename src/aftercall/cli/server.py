@@ -142,8 +142,8 @@ def worker(
     ),
     log_json: bool = _LOG_JSON,
 ) -> None:
-    """Do the work after calls without answering any: a second machine on the same Postgres and
-    home folder shares the work.
+    """Do the work after calls without answering any: a second machine on the same Postgres
+    shares the work.
     """
     from aftercall.running import running
 

@@ -28,6 +28,7 @@ from aftercall.db.tables import (
     call_topics,
     calls,
     followup_runs,
+    followups,
     metadata,
     resume_states,
 )
@@ -156,3 +157,8 @@ def write_answer_delays(connection: Connection, call: Call) -> None:
             delete(answer_delays).where(answer_delays.c.call_id == call.id)
         )
         connection.execute(insert(answer_delays), rows)
+
+
+def asked_at() -> ColumnElement[datetime]:
+    """When a follow-up was asked for: when its call began, which may be long before it was read."""
+    return func.coalesce(followups.c.asked_at, followups.c.created_at)

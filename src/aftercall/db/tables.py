@@ -413,6 +413,7 @@ followups = Table(
     Column("queued", Text),
     Column("remind_at", InstantColumn),
     Column("reminder", Text),  # due, then started
+    Column("asked_at", InstantColumn),  # when its call began
     Column("created_at", InstantColumn, nullable=False),
     Column("changed_at", InstantColumn, nullable=False),
 )

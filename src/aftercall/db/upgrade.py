@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # loaded when there is something to upgrade
 
 log = get_logger("home")
 
-KNOWN_REVISIONS = ("0001", "0002")
+KNOWN_REVISIONS = ("0001", "0002", "0003")
 NEWEST_REVISION = KNOWN_REVISIONS[-1]
 HOME_ID_FILE = "home.id"
 UNFINISHED_RESTORE = "restore"  # a row of `upkeep` in a database without its home

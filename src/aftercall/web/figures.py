@@ -13,6 +13,7 @@ from typing import Any, Literal
 from sqlalchemy import (
     Column,
     ColumnElement,
+    Table,
     case,
     extract,
     func,
@@ -22,7 +23,7 @@ from sqlalchemy import (
 
 from aftercall.clock import format_duration
 from aftercall.db.connect import Database
-from aftercall.db.conversations import answer_delays
+from aftercall.db.conversations import answer_delays, asked_at
 from aftercall.db.tables import calls, followups, steps
 
 Span = Literal["day", "week", "month"]
@@ -126,7 +127,7 @@ class FigureStore:
         sums = (func.count(), func.sum(self._lasted_s()))
         found = {"calls": _zeros(edges), "minutes": _zeros(edges)}
         for place, count, seconds in self._group(
-            calls.c.started_at, edges, agent, (), *sums
+            calls.c.started_at, edges, agent, (), *sums, of=calls
         ):
             found["calls"][place] = count
             found["minutes"][place] = round(float(seconds or 0) / 60, 1)
@@ -147,7 +148,7 @@ class FigureStore:
         )
         keys = (followups.c.kind, followups.c.state)
         for kind, state, place, count in self._group(
-            followups.c.created_at, edges, agent, keys, func.count()
+            asked_at(), edges, agent, keys, func.count(), of=followups
         ):
             found[kind][state][place] += count
         return found
@@ -159,7 +160,12 @@ class FigureStore:
         by_bin: dict[int, Counter[int]] = defaultdict(Counter)
         delays = answer_delays.c
         for ms, place, answers in self._group(
-            delays.at, edges, agent, (delays.ms,), func.sum(delays.answers)
+            delays.at,
+            edges,
+            agent,
+            (delays.ms,),
+            func.sum(delays.answers),
+            of=answer_delays,
         ):
             by_bin[place][ms] += int(answers)
         series = {
@@ -188,6 +194,7 @@ class FigureStore:
             agent,
             (steps.c.reader,),
             func.sum(steps.c.cost),
+            of=steps,
             only=steps.c.cost.is_not(None),
         ):
             series[reader or "unnamed"][place] = float(cost)
@@ -197,11 +204,12 @@ class FigureStore:
 
     def _group(
         self,
-        at: Column[Any],
+        at: ColumnElement[Any],
         edges: list[datetime],
         agent: str | None,
         keys: Sequence[Column[Any]],
         *sums: ColumnElement[Any],
+        of: Table,
         only: ColumnElement[bool] | None = None,
     ) -> Iterable[Any]:
         """Rows of the keys, the number of the bin, and the sums over both."""
@@ -210,11 +218,11 @@ class FigureStore:
         query = query.where(at >= edges[0], at < edges[-1])
         if only is not None:
             query = query.where(only)
-        if agent is not None and at.table is steps:  # a step's agent is its call's
+        if agent is not None and of is steps:  # a step's agent is its call's
             query = query.join(calls, calls.c.id == steps.c.call_id)
             query = query.where(calls.c.agent_id == agent)
         elif agent is not None:
-            query = query.where(at.table.c.agent_id == agent)
+            query = query.where(of.c.agent_id == agent)
         with self._database.read() as connection:
             return connection.execute(query).all()
 
@@ -234,7 +242,7 @@ class FigureStore:
             )
 
 
-def _bin_of(at: Column[Any], edges: list[datetime]) -> ColumnElement[int]:
+def _bin_of(at: ColumnElement[Any], edges: list[datetime]) -> ColumnElement[int]:
     """The number of the bin, found by halving; the caller has checked that it is in one."""
 
     def halve(first: int, last: int) -> ColumnElement[int]:

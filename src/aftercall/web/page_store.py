@@ -22,7 +22,7 @@ from starlette.requests import Request
 
 from aftercall.clock import format_instant, parse_instant
 from aftercall.db.connect import Database
-from aftercall.db.conversations import belongs_to
+from aftercall.db.conversations import asked_at, belongs_to
 from aftercall.db.tables import calls, facts, followups, journal, steps
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.recording_files import RecordingFolder
@@ -340,7 +340,7 @@ class PageStore:
         return first
 
     def count_since(self, since: datetime, zone: tzinfo) -> dict[str, Any]:
-        """Reads each call of the span once; the follow-ups are those that were made in it."""
+        """Reads each call of the span once; the follow-ups are those asked for in it."""
         columns = calls.c.started_at, calls.c.ended_at, calls.c.source
         query = select(*columns, calls.c.end_reason, calls.c.caller)
         days, sources, reasons = Counter[str](), Counter[str](), Counter[str]()
@@ -356,7 +356,7 @@ class PageStore:
                 callers.add(row.caller)
                 if row.ended_at:
                     seconds += (row.ended_at - row.started_at).total_seconds()
-            made = made.where(followups.c.created_at >= since)
+            made = made.where(asked_at() >= since)
             states = {row.state: row.count for row in connection.execute(made)}
         return {
             "since": format_instant(since),

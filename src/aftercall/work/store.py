@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    ScalarSelect,
     and_,
     exists,
     func,
@@ -80,7 +81,9 @@ class FollowUpStore:
                 if row.key in known:
                     continue
                 reminder = {"reminder": "due"} if row.id in reminders else {}
-                connection.execute(insert(followups), _columns(row) | reminder)
+                asked = {"asked_at": _select_start(row.call_id)}
+                new = insert(followups).values(_columns(row) | reminder | asked)
+                connection.execute(new)
                 invalidate_briefing(connection, row.agent_id, row.caller)
                 _write_history(connection, row.id, now, who, row.state, row.reason)
                 write_followup_events(connection, row, now, is_new=True)
@@ -330,6 +333,11 @@ def _write_history(
         insert(followup_history),
         {"followup_id": followup_id, "at": at, "who": who, "what": what, "note": note},
     )
+
+
+def _select_start(call_id: str) -> ScalarSelect[Any]:
+    """When the call began, as its own row has it."""
+    return select(calls.c.started_at).where(calls.c.id == call_id).scalar_subquery()
 
 
 def _columns(row: FollowUp) -> dict[str, Any]:
