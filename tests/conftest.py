@@ -11,13 +11,11 @@ import traceback
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 from dbos import run_dbos_database_migrations
-from fastapi._compat.v2 import ModelField
-from pydantic import TypeAdapter
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
@@ -94,28 +92,6 @@ def no_live_database_file_is_opened() -> Iterator[None]:
     _opened.clear()
     yield
     assert _opened == []
-
-
-@pytest.fixture(scope="session", autouse=True)
-def adapters_are_made_once() -> Iterator[None]:
-    """A thousand servers are built here, with the same fields each time.
-
-    Making what checks and writes a field is half of building a server.
-    """
-    made: dict[tuple[object, str, str], TypeAdapter[Any]] = {}
-    make = ModelField.__post_init__
-
-    def find_or_make(field: ModelField) -> None:
-        about = field.field_info
-        key = (about.annotation, repr(about), repr(field.config))
-        if key not in made:
-            make(field)
-            made[key] = field._type_adapter
-        field._type_adapter = made[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ModelField, "__post_init__", find_or_make)
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,12 @@
-"""`aftercall serve` as a user starts it, for tests that look at it from outside."""
+"""`aftercall serve` in a process of its own, for tests that look at it from outside."""
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from command_process import start_command
 
 
 @contextmanager
@@ -38,31 +38,19 @@ def _start(
         for name, value in os.environ.items()
         if not name.startswith("AFTERCALL_")
     }
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "from aftercall.cli.main import run; run()",
-            "serve",
-            "--port",
-            str(port),
-        ],
-        env=clean
-        | {"AFTERCALL_HOME": str(home), "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
-        | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
+    process, printed = start_command(
+        ["serve", "--port", str(port)],
+        clean | {"AFTERCALL_HOME": str(home), "COLUMNS": "200"} | environment,
+        Path.cwd(),
     )
-    assert process.stdout is not None
     try:
-        told = re.search(r"http://[\d.:]+", process.stdout.readline())
-        link = re.search(r"https?://\S+", process.stdout.readline())
+        told = re.search(r"http://[\d.:]+", printed.readline())
+        link = re.search(r"https?://\S+", printed.readline())
         assert told
         # a token from outside: output may be kept, so no link is printed
         assert link or "AFTERCALL_API_TOKEN" in environment
         yield told[0], link[0] if link else ""
     finally:
         process.terminate()
-        process.wait(20)
-        process.stdout.close()
+        process.join(20)
+        printed.close()

@@ -162,14 +162,3 @@ async def attempt(
         raise lost(str(error) or "timed out") from error
     except Exception as error:
         raise lost(f"it broke ({type(error).__name__})") from error
-
-
-def pick_fields(thing: object, names: str) -> dict[str, Any]:
-    """Fields as JSON has them, times as text, in this order; `names` has spaces between them."""
-    return {name: _to_plain(getattr(thing, name)) for name in names.split()}
-
-
-def _to_plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    return format_instant(value) if isinstance(value, datetime) else value

@@ -1,8 +1,6 @@
 """Every error Aftercall raises on purpose; docs/reference/errors.md is made from this file."""
 
 UNEXPECTED = "failed for a reason that was not foreseen (unexpected); the log names it"
-# HTTP statuses of a service that may take the same request later.
-RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class AftercallError(Exception):
@@ -26,11 +24,6 @@ def to_aftercall_error(error: BaseException) -> AftercallError:
 def error_code(error: BaseException) -> str:
     """The error as logs name it: our code, or the class of a foreign error."""
     return error.code if isinstance(error, AftercallError) else type(error).__name__
-
-
-def describe_network_error(error: BaseException) -> str:
-    is_late = "Timeout" in type(error).__name__
-    return "it took too long" if is_late else "the connection failed"
 
 
 class Unexpected(AftercallError):
@@ -126,27 +119,6 @@ class FileUnreadable(AftercallError):
     """An encrypted file was changed or encrypted with another key; restore that file or key."""
 
     code = "file.unreadable"
-
-
-class RememError(AftercallError):
-    """Remote document memory could not be used; the local copy is complete."""
-
-    code = "remem"
-    http_status = 502
-
-
-class RememUnavailable(RememError):
-    """Remote document memory is away or busy; the document is sent again later."""
-
-    code = "remem.unavailable"
-    retryable = True
-    http_status = 503
-
-
-class RememRefused(RememError):
-    """Remote memory refuses it: check REMEM_API_KEY, REMEM_API_URL and the namespace."""
-
-    code = "remem.refused"
 
 
 class TooLate(AftercallError):
@@ -299,11 +271,25 @@ class FileTooLarge(WorkspaceError):
     code = "workspace.too_large"
 
 
-class CarrierError(AftercallError):
+class RestError(AftercallError):
+    """Another service refused a request to its API; its status and code say why."""
+
+    code = "service.refused"
+    http_status = 502
+
+
+class RestUnreachable(RestError):
+    """No usable answer from another service's API; tried again."""
+
+    code = "service.unreachable"
+    retryable = True
+    http_status = 503
+
+
+class CarrierError(RestError):
     """A carrier refused a command or a request; its status and code say why."""
 
     code = "carrier.refused"
-    http_status = 502
 
 
 class CarrierUnreachable(CarrierError):
@@ -318,6 +304,18 @@ class CallOver(CarrierError):
     """The call has already ended at the carrier."""
 
     code = "carrier.call_over"
+
+
+class RememUnavailable(RestUnreachable):
+    """Remote document memory is away or busy; the document is sent again later."""
+
+    code = "remem.unavailable"
+
+
+class RememRefused(RestError):
+    """Remote memory refuses it: check REMEM_API_KEY, REMEM_API_URL and the namespace."""
+
+    code = "remem.refused"
 
 
 class RecordingError(AftercallError):
@@ -411,10 +409,8 @@ class ScenarioRefused(TesterError):
 
     def __init__(self, source: str, line: int, field: str, reason: str) -> None:
         super().__init__(f"{source}:{line}: {field}: {reason}")
-        self.source = source
-        self.line = line
-        self.field = field
-        self.reason = reason
+        self.source, self.line = source, line
+        self.field, self.reason = field, reason
 
 
 class UnknownTestName(NotFound):

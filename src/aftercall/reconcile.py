@@ -22,8 +22,8 @@ from aftercall.errors import (
     AftercallError,
     CallElsewhere,
     CallErased,
-    CarrierUnreachable,
     ConfigError,
+    RestUnreachable,
 )
 from aftercall.hosted.listings import ListedCall, ServiceListing, make_listings
 from aftercall.journal.recording_files import RecordingStore
@@ -232,7 +232,7 @@ class Reconciler:
         except ConfigError:  # there is nothing to compare with
             return
         if made.errors:
-            raise CarrierUnreachable("; ".join(made.errors))
+            raise RestUnreachable("; ".join(made.errors))
 
     async def run(
         self,
@@ -348,7 +348,7 @@ class Reconciler:
             if report is None:
                 return replace(result, missing=result.missing - 1)
             _, is_new = await self._take_report(report)
-        except CarrierUnreachable:
+        except RestUnreachable:
             raise
         except CallErased:
             return replace(result, missing=result.missing - 1)

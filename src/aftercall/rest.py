@@ -10,12 +10,14 @@ import httpx2
 
 from aftercall.clock import Clock
 from aftercall.errors import (
-    CarrierError,
-    CarrierUnreachable,
-    describe_network_error,
+    RestError,
+    RestUnreachable,
 )
 
-Explain = Callable[[int, bytes], CarrierError | None]
+# HTTP statuses of a service that may take the same request later.
+RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+Explain = Callable[[int, bytes], RestError | None]
 """What a refusal means by its status and body; None if it has no meaning of its own."""
 
 
@@ -30,7 +32,10 @@ class RetryRule:
 
 
 class RestClient:
-    """Asks the API of one carrier or platform."""
+    """Asks the API of one service."""
+
+    refusal: type[RestError] = RestError
+    no_answer: type[RestError] = RestUnreachable
 
     def __init__(
         self,
@@ -66,7 +71,7 @@ class RestClient:
     ) -> bytes:
         """The body of a good answer. `action` names the request in errors.
 
-        Raises CarrierUnreachable (a later try may help) or CarrierError (it will not).
+        Raises `no_answer` (a later try may help) or `refusal` (it will not).
         """
         for pause_s in (*self._rule.pauses_s, None):
             wait_s, may_repeat = pause_s, is_repeatable
@@ -86,7 +91,7 @@ class RestClient:
             if wait_s is None or not may_repeat:
                 break
             await self.clock.sleep(wait_s)
-        raise CarrierUnreachable(f"{self.name}: {reason}")
+        raise self.no_answer(f"{self.name}: {reason}")
 
     def _refuse(self, action: str, answer: httpx2.Response) -> None:
         """Raises the error of an answer that another try would not change."""
@@ -95,7 +100,7 @@ class RestClient:
             raise error
         if status != 429 and status < 500:
             code = _find_code(answer.content)
-            raise CarrierError(f"{self.name}: refused {action} with {status}{code}")
+            raise self.refusal(f"{self.name}: refused {action} with {status}{code}")
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -127,3 +132,8 @@ def read_retry_pause(answer: httpx2.Response) -> float | None:
 
 def basic_auth(user: str, password: str) -> str:
     return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
+
+
+def describe_network_error(error: BaseException) -> str:
+    is_late = "Timeout" in type(error).__name__
+    return "it took too long" if is_late else "the connection failed"

@@ -20,10 +20,11 @@ from websockets.sync.client import connect
 
 from aftercall.clock import SystemClock
 from aftercall.doctor import Check
-from aftercall.errors import AftercallError, describe_network_error
+from aftercall.errors import AftercallError
 from aftercall.journal.recording_files import open_bucket
 from aftercall.llm.model.client import XAI_URL, ModelChoice, choose_model
 from aftercall.memory.documents import DEFAULT_URL
+from aftercall.rest import describe_network_error
 from aftercall.settings import Settings
 from aftercall.settings.providers import (
     ArchiveSettings,

@@ -212,8 +212,8 @@ class Stores:
     def composer(self) -> "Composer":
         from aftercall.briefing.cache import BriefingCache
         from aftercall.briefing.composer import Composer
+        from aftercall.briefing.render import FollowUpNews
         from aftercall.journal.recorder import ResumeStates
-        from aftercall.work.news import FollowUpNews
 
         return Composer(
             self.settings,

@@ -16,9 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from aftercall.cli.main import program
+from command_process import start_command
 from loopback_server import listening
 
-# five commands are started, each of which loads everything
 pytestmark = pytest.mark.timeout(300)
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
 CLEAN = {
@@ -32,25 +32,20 @@ PHONE = "+15550101"
 @contextmanager
 def started(*words: str, until: str, **environment: str) -> Iterator[list[str]]:
     """A command that goes on until it is stopped; what it said until it was ready."""
-    process = subprocess.Popen(
-        [AFTERCALL, *words],
-        env=CLEAN | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"} | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
+    process, printed = start_command(
+        words, CLEAN | {"COLUMNS": "200"} | environment, Path.cwd()
     )
-    assert process.stdout is not None
     told: list[str] = []
     try:
-        for line in process.stdout:
+        for line in printed:
             told.append(line.rstrip("\n"))
             if until in line:
                 break
         yield told
     finally:
         process.terminate()
-        process.wait(20)
-        process.stdout.close()
+        process.join(20)
+        printed.close()
 
 
 def free_port() -> str:

@@ -3,7 +3,6 @@ our words.
 """
 
 import asyncio
-import multiprocessing
 import os
 import signal
 from pathlib import Path
@@ -16,6 +15,7 @@ from aftercall.app import App
 from aftercall.errors import UNEXPECTED, SinkRefused
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
+from command_process import spawner
 from waiting import until
 
 QUEUE = "test.durable"
@@ -23,8 +23,6 @@ DEAD = "a-process-that-is-gone"
 _begun: list[str] = []
 _told: list[tuple[str, str]] = []
 _is_mortal = False
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def _die_if_mortal() -> None:
@@ -85,7 +83,6 @@ def run_and_die(home: str, database_url: str, kind: str) -> None:
 
 def leave_work_behind(app: App, kind: str = "") -> None:
     """A process begins work and is killed in the middle of it."""
-    spawner.set_forkserver_preload(["aftercall.app", "aftercall.durable", "psycopg"])
     process = spawner.Process(
         target=run_and_die,
         args=(str(app.settings.home), app.settings.database_url, kind),

@@ -1,6 +1,5 @@
 """Several processes on one home and one database, all sealing at once."""
 
-import multiprocessing
 from pathlib import Path
 
 from aftercall.app import App, build
@@ -9,10 +8,9 @@ from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import make_call
+from command_process import spawner
 
 PROCESSES, CALLS = 3, 8
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def seal_calls(home: str, database_url: str, process: int) -> None:
@@ -32,7 +30,6 @@ def seal_calls(home: str, database_url: str, process: int) -> None:
 def test_processes_sealing_at_once_make_one_whole_chain_and_share_no_call(
     app: App,
 ) -> None:
-    spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     arguments = (str(app.settings.home), app.settings.database_url)
     processes = [
         spawner.Process(target=seal_calls, args=(*arguments, number))

@@ -3,12 +3,11 @@ call.
 """
 
 from aftercall.app import App
-from aftercall.briefing.render import render
+from aftercall.briefing.render import FollowUpNews, render
 from aftercall.model.followups import followup_json
 from aftercall.testing import VirtualClock
 from aftercall.work import deliver
 from aftercall.work.deliver import notice_work
-from aftercall.work.news import FollowUpNews
 from aftercall.workspace.paths import Workspace
 from followup_work import RecordingSink, follow, hold_call, with_sink
 

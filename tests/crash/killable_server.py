@@ -5,8 +5,11 @@ the same address.
 import asyncio
 import os
 import socket
-import sys
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from typing import TextIO
+
+from command_process import start_command
 
 
 class MortalServer:
@@ -26,7 +29,8 @@ class MortalServer:
         own = {"AFTERCALL_HOME": str(home), "AFTERCALL_PUBLIC_URL": self.address}
         self._environment = inherited | own | environment
         self._home = home
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: ForkServerProcess | None = None
+        self._printed: TextIO | None = None
 
     @property
     def address(self) -> str:
@@ -34,31 +38,18 @@ class MortalServer:
 
     async def start(self) -> None:
         """Returns when it listens; who rings before it is ready waits."""
-        arguments = (
-            sys.executable,
-            "-m",
-            "aftercall",
-            "serve",
-            "--port",
-            str(self._port),
+        self._process, self._printed = start_command(
+            ["serve", "--port", str(self._port)], self._environment, self._home
         )
-        self._process = await asyncio.create_subprocess_exec(
-            *arguments,
-            env=self._environment,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            cwd=self._home,
-        )
-        assert self._process.stdout is not None
-        assert b"http://" in await self._process.stdout.readline()
+        assert "http://" in await asyncio.to_thread(self._printed.readline)
 
     async def kill(self) -> None:
         assert self._process is not None
         self._process.kill()
-        assert await self._process.wait() == -9
+        assert await self.wait_stopped() == -9
 
     async def stop(self) -> None:
-        if self._process is not None and self._process.returncode is None:
+        if self._process is not None and self._process.is_alive():
             self.ask_to_stop()
             await self.wait_stopped()
 
@@ -68,4 +59,8 @@ class MortalServer:
 
     async def wait_stopped(self) -> int:
         assert self._process is not None
-        return await self._process.wait()
+        assert self._printed is not None
+        await asyncio.to_thread(self._process.join)
+        self._printed.close()
+        assert self._process.exitcode is not None
+        return self._process.exitcode

@@ -2,17 +2,13 @@
 is lost.
 """
 
-import multiprocessing
-
 from aftercall.app import App
 from aftercall.journal.verify import verify_archive
+from command_process import spawner
 from crash import full_disk_process
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def test_no_word_is_lost_while_the_system_lets_no_file_grow(app: App) -> None:
-    spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     ours, theirs = spawner.Pipe()
     process = spawner.Process(
         target=full_disk_process.talk,

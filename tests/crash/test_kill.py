@@ -1,7 +1,6 @@
 """kill -9 at every named point and at any moment: what was acknowledged is archived, once."""
 
 import json
-import multiprocessing
 import os
 import random
 import time
@@ -14,6 +13,7 @@ from aftercall import faults
 from aftercall.app import App
 from aftercall.journal.journal import recover
 from aftercall.journal.verify import verify_archive
+from command_process import spawner
 from crash import call_process
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
@@ -24,8 +24,6 @@ KEEPING = [
     for point in faults.POINTS
     if point.startswith(("journal", "archive", "resume"))
 ]
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def most_often(point: str) -> int:
@@ -83,7 +81,6 @@ def test_no_acknowledged_turn_is_lost_and_no_call_is_archived_twice(
     acknowledged = tmp_path / "acknowledged"
     acknowledged.touch()
     luck = random.Random(20260213)
-    spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     for run in range(RUNS):
         kill_once(app, acknowledged, luck, run)
         check(app, acknowledged)

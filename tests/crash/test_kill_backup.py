@@ -1,6 +1,5 @@
 """kill -9 during a backup and a restore: no half backup, no half home, and the next try works."""
 
-import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,15 +10,11 @@ from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import make_call
+from command_process import spawner
 from crash import backup_process
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def run(target: Callable[..., None], *args: object) -> int | None:
-    spawner.set_forkserver_preload(
-        ["aftercall.app", "aftercall.backup", "aftercall.testing", "psycopg"]
-    )
     process = spawner.Process(target=target, args=args)
     process.start()
     process.join(60)

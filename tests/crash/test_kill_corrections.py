@@ -2,8 +2,6 @@
 pages that were not written are written by the next process.
 """
 
-import multiprocessing
-
 import pytest
 
 from aftercall import faults
@@ -12,6 +10,7 @@ from aftercall.memory.fact_store import FactFilter
 from aftercall.testing import make_call
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
+from command_process import spawner
 from crash import corrections_process
 from fact_drafts import draft, reader_of
 from followup_work import follow
@@ -24,8 +23,6 @@ SAID = [
 ]
 POINTS = [point for point in faults.POINTS if point.startswith("corrections.")]
 RIGHT = "Something else"
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def start(app: App, fault: str, of: dict[str, str], new: str) -> int | None:
@@ -65,7 +62,6 @@ def values_of(app: App, of: dict[str, str]) -> dict[str, str | None]:
 def test_a_correction_that_is_cut_off_is_whole_or_was_never_made(
     app: App, point: str, count: int
 ) -> None:
-    spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     of = prepare(app)
     before = values_of(app, of)
     ended = start(app, f"{point}:{count}", of, RIGHT)

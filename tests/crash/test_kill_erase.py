@@ -2,16 +2,14 @@
 killed: no word is lost.
 """
 
-import multiprocessing
 from multiprocessing.connection import Connection
 from typing import Any
 
 from aftercall.app import build
 from aftercall.settings import Settings
 from aftercall.testing import make_call
+from command_process import spawner
 from crash import erase_process
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def receive(pipe: Connection) -> Any:
@@ -22,7 +20,6 @@ def receive(pipe: Connection) -> Any:
 def test_acknowledged_words_outlive_an_erasure_another_process_and_kill_9(
     settings: Settings,
 ) -> None:
-    spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     app = build(settings)
     app.journal.ingest(make_call(caller="+15550100"))
     app.close()

@@ -1,6 +1,5 @@
 """kill -9 while facts are written: no half-done replacement, no occurrence lost or doubled."""
 
-import multiprocessing
 import os
 import random
 
@@ -11,13 +10,12 @@ from aftercall import faults
 from aftercall.app import App
 from aftercall.db.tables import fact_occurrences
 from aftercall.memory.fact_store import FactFilter
+from command_process import spawner
 from crash import facts_process
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 RUNS = 200 if SOAK else 8
 POINTS = [point for point in faults.POINTS if point.startswith("facts.")]
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def remember(app: App, fault: str, count: int) -> int | None:
@@ -30,7 +28,6 @@ def remember(app: App, fault: str, count: int) -> int | None:
 
 @pytest.mark.timeout(3600 if SOAK else 120)
 def test_every_mind_is_changed_whole_and_everything_said_counts_once(app: App) -> None:
-    spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     ended: list[int | None] = []
     luck = random.Random(20260213)
     for run in range(1, RUNS + 1):

@@ -2,7 +2,6 @@
 thing stands once.
 """
 
-import multiprocessing
 from collections import Counter
 from collections.abc import Callable
 
@@ -12,17 +11,13 @@ from sqlalchemy import select
 from aftercall.app import App
 from aftercall.db.tables import passages
 from aftercall.postcall.runner import UNENDED
+from command_process import spawner
 from crash import late_summary_process
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def start(
     app: App, run: Callable[..., None], *words: object, **named: object
 ) -> int | None:
-    spawner.set_forkserver_preload(
-        ["aftercall.running", "aftercall.testing", "psycopg"]
-    )
     process = spawner.Process(
         target=run,
         args=(str(app.settings.home), app.settings.database_url, *words),

@@ -2,7 +2,6 @@
 next start, once.
 """
 
-import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,9 @@ from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import START, make_live_call
+from command_process import spawner
 from crash import outage_process
 from database_switches import Outlet
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def run_tidy(app: App, fault: str) -> int | None:
@@ -35,7 +33,6 @@ def test_a_call_whose_process_died_in_an_outage_is_imported_at_the_next_start(
     outlet: Outlet, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     ours, theirs = spawner.Pipe()
     process = spawner.Process(
         target=outage_process.ring,

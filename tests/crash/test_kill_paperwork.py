@@ -1,15 +1,12 @@
 """kill -9 around the document of a call: one page in our store, one in the remote one."""
 
-import multiprocessing
-
 import pytest
 
 from aftercall.app import App
 from aftercall.lab.rest import serve_on_loopback
 from aftercall.lab.services import EmulatedRemem, make_remem
+from command_process import spawner
 from crash import document_process
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def work(app: App, fault: str, sid: str, remem_url: str) -> int | None:
@@ -28,9 +25,6 @@ def work(app: App, fault: str, sid: str, remem_url: str) -> int | None:
 def test_the_document_of_a_call_stands_once_here_and_there(
     app: App, point: str
 ) -> None:
-    spawner.set_forkserver_preload(
-        ["aftercall.running", "aftercall.testing", "psycopg"]
-    )
     lab = EmulatedRemem("vlt_lab")
     if point == "step.after_put_off":
         lab.faults.append("unavailable")

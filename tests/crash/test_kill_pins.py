@@ -2,7 +2,6 @@
 either.
 """
 
-import multiprocessing
 import os
 import random
 
@@ -13,14 +12,13 @@ from aftercall import faults
 from aftercall.app import App
 from aftercall.db.tables import call_topics
 from aftercall.model.facts import MemoryKey
+from command_process import spawner
 from crash import pins_process
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 RUNS = 100 if SOAK else 6
 POINTS = [point for point in faults.POINTS if point.startswith("pins.")]
 KEY = MemoryKey("main", pins_process.CALLER)
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def keep_pins(app: App, fault: str, count: int) -> int | None:
@@ -35,7 +33,6 @@ def keep_pins(app: App, fault: str, count: int) -> int | None:
 
 @pytest.mark.timeout(3600 if SOAK else 120)
 def test_a_pin_and_what_it_rests_on_are_written_whole_and_once(app: App) -> None:
-    spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     luck = random.Random(20260213)
     for run in range(1, RUNS + 1):
         assert (

@@ -2,7 +2,6 @@
 stands once.
 """
 
-import multiprocessing
 import os
 import random
 from collections import Counter
@@ -16,6 +15,7 @@ from aftercall.app import App
 from aftercall.db.tables import passages
 from aftercall.journal.verify import verify_archive
 from aftercall.postcall.store import are_finished
+from command_process import spawner
 from crash import postcall_process
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
@@ -32,8 +32,6 @@ ONCE_A_CALL = (
     "postcall.after_claim",
 )
 
-spawner = multiprocessing.get_context("forkserver")
-
 
 def work(app: App, fault: str, sids: list[str]) -> int | None:
     process = spawner.Process(
@@ -47,9 +45,6 @@ def work(app: App, fault: str, sids: list[str]) -> int | None:
 
 @pytest.mark.timeout(3600 if SOAK else 120)
 def test_every_step_ends_and_each_thing_stands_once(app: App, tmp_path: Path) -> None:
-    spawner.set_forkserver_preload(
-        ["aftercall.running", "aftercall.testing", "psycopg"]
-    )
     luck = random.Random(20260213)
     sids: list[str] = []
     for run in range(RUNS):

@@ -1,6 +1,5 @@
 """kill -9 while a recording is fetched: it is whole in the end, and there once."""
 
-import multiprocessing
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -12,12 +11,11 @@ from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings, VapiSettings
 from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import make_call
+from command_process import spawner
 from crash import recording_process
 from loopback_server import ACCOUNT, TOKEN, lab_box
 
 POINTS = [point for point in faults.POINTS if point.startswith("recording")]
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def work(settings: Settings, fault: str) -> int | None:
@@ -63,9 +61,6 @@ def test_a_report_that_comes_again_after_a_kill_brings_the_recording_once(
 def test_a_recording_is_whole_and_there_once_wherever_the_process_dies(
     tmp_path: Path,
 ) -> None:
-    spawner.set_forkserver_preload(
-        ["aftercall.running", "aftercall.testing", "psycopg"]
-    )
     with lab_box() as lab:
         twilio = TwilioSettings(
             account_sid=ACCOUNT, auth_token=SecretStr(TOKEN), api_url=lab.address

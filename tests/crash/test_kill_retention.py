@@ -2,7 +2,6 @@
 that was to go, the archive is whole.
 """
 
-import multiprocessing
 from datetime import UTC, datetime
 
 import pytest
@@ -11,9 +10,8 @@ from aftercall.app import App
 from aftercall.journal.verify import verify_archive
 from aftercall.postcall.steps import STEPS
 from aftercall.testing import make_call
+from command_process import spawner
 from crash import retention_process
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def let_go(app: App, fault: str) -> int | None:
@@ -32,9 +30,6 @@ def let_go(app: App, fault: str) -> int | None:
 def test_what_was_cut_off_is_finished_by_whoever_comes_next(
     app: App, point: str
 ) -> None:
-    spawner.set_forkserver_preload(
-        ["aftercall.running", "aftercall.testing", "psycopg"]
-    )
     said = [
         ("agent", "Hello!"),
         ("caller", "I prefer juniper tea in the evening."),

@@ -1,12 +1,10 @@
 """kill -9 while a test run is going on: the next process finishes that run, and no second one."""
 
 import json
-import multiprocessing
 
 from aftercall.app import App
+from command_process import spawner
 from crash import tests_process
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def run(app: App, fault: str) -> int | None:
@@ -20,7 +18,6 @@ def run(app: App, fault: str) -> int | None:
 
 
 def test_a_run_that_was_cut_off_is_finished_by_whoever_comes_next(app: App) -> None:
-    spawner.set_forkserver_preload(["aftercall.running", "psycopg"])
     assert run(app, "tests.after_start") == -9
     assert run(app, "") == 0
     (report,) = (app.settings.home / "tests").glob("*/report.json")

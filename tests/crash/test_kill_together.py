@@ -2,7 +2,6 @@
 stuck, nothing failed.
 """
 
-import multiprocessing
 import os
 import random
 import re
@@ -16,13 +15,12 @@ import pytest
 from aftercall.app import App
 from aftercall.lab.services import EmulatedGitHub
 from aftercall.testing import make_call
+from command_process import spawner
 from crash import work_process
 from webhook_receiver import Receiver
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 CALLS, PROCESSES, ROUNDS = (300, 3, 12) if SOAK else (12, 2, 2)
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 @pytest.fixture
@@ -46,9 +44,6 @@ def start(place: work_process.Place) -> ForkServerProcess:
 def test_every_issue_is_made_once_however_the_processes_end(
     app: App, place: tuple[work_process.Place, EmulatedGitHub]
 ) -> None:
-    spawner.set_forkserver_preload(
-        ["aftercall.running", "aftercall.testing", "psycopg"]
-    )
     luck = random.Random(20260213)
     where, github = place
     calls = [

@@ -1,6 +1,5 @@
 """kill -9 between a seal and its upload: every file arrives, once, and the chain is whole."""
 
-import multiprocessing
 from pathlib import Path
 
 from aftercall import faults
@@ -9,12 +8,11 @@ from aftercall.journal.recording_files import RecordingFolder, make_file_name
 from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.testing import make_call
+from command_process import spawner
 from crash import upload_process
 from s3_server import S3Server
 
 POINTS = [point for point in faults.POINTS if point.startswith("upload.")]
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 def upload(settings: Settings, fault: str) -> int | None:

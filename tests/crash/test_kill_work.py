@@ -2,7 +2,6 @@
 moment.
 """
 
-import multiprocessing
 import os
 import random
 import re
@@ -15,6 +14,7 @@ import pytest
 from aftercall import faults
 from aftercall.app import App
 from aftercall.lab.services import EmulatedGitHub
+from command_process import spawner
 from crash import work_process
 from webhook_receiver import Receiver
 
@@ -27,8 +27,6 @@ MOST = {
     "work.before_delivery": 3,
     "work.after_done": 3,
 }
-
-spawner = multiprocessing.get_context("forkserver")
 
 
 @pytest.fixture
@@ -80,9 +78,6 @@ def kill_at(run: int, luck: random.Random, dialect: str) -> tuple[str, float | N
 def test_each_effect_happens_exactly_once(
     app: App, github: EmulatedGitHub, hook: Receiver, told: Receiver
 ) -> None:
-    spawner.set_forkserver_preload(
-        ["aftercall.running", "aftercall.testing", "psycopg"]
-    )
     luck = random.Random(20260213)
     place = work_process.Place(
         str(app.settings.home),

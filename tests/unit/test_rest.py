@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from aftercall.clock import SystemClock
-from aftercall.errors import CarrierError, CarrierUnreachable
+from aftercall.errors import RestError, RestUnreachable
 from aftercall.rest import RestClient, RetryRule
 
 RULE = RetryRule(timeout_s=1.0, pauses_s=(1.0, 2.0), max_named_pause_s=60.0)
@@ -20,7 +20,7 @@ class NotingClock(SystemClock):
 
 async def ask(
     *answers: httpx2.Response, rule: RetryRule = RULE
-) -> tuple[list[float], bytes | CarrierError]:
+) -> tuple[list[float], bytes | RestError]:
     """How long was waited before each further try, and how it ended."""
     left, clock = list(answers), NotingClock()
     transport = httpx2.MockTransport(lambda _: left.pop(0))
@@ -29,7 +29,7 @@ async def ask(
     )
     try:
         return clock.slept_s, await client.request("a list", "GET", "/call")
-    except CarrierError as error:
+    except RestError as error:
         return clock.slept_s, error
     finally:
         await client.close()
@@ -58,7 +58,7 @@ async def test_a_pause_that_nobody_can_wait_for_is_not_taken() -> None:
 async def test_after_all_tries_the_error_says_what_was_asked_for() -> None:
     slept_s, error = await ask(*[httpx2.Response(503)] * 3)
     assert slept_s == [1.0, 2.0]
-    assert isinstance(error, CarrierUnreachable)
+    assert isinstance(error, RestUnreachable)
     assert str(error) == "Vapi: answered 503 to a list"
 
 

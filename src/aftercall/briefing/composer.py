@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from hashlib import sha256
 
 from aftercall.briefing.cache import BriefingCache, StaleBriefing
-from aftercall.briefing.render import trim
+from aftercall.briefing.render import FollowUpNews, trim
 from aftercall.clock import Clock, is_done_within
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
@@ -41,7 +41,6 @@ from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
 from aftercall.who.register import CallerRegister
 from aftercall.who.trust import TrustPolicy
-from aftercall.work.news import FollowUpNews
 from aftercall.workspace import files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Workspace, WorkspacePerson
 

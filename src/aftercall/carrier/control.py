@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import httpx2
 
 from aftercall.clock import Clock
-from aftercall.errors import CallOver, CarrierError, ConfigError
+from aftercall.errors import CallOver, CarrierError, CarrierUnreachable, ConfigError
 from aftercall.phone.notices import ControlRequest
 from aftercall.phone.telnyx import TelnyxControl
 from aftercall.phone.twilio import TwilioControl
@@ -34,6 +34,9 @@ class CarrierControl(Protocol):
 
 class CarrierClient(RestClient):
     """Sends commands to one carrier."""
+
+    refusal = CarrierError
+    no_answer = CarrierUnreachable
 
     async def send(self, request: ControlRequest) -> Any:
         """The answer's JSON. Raises CallOver, CarrierUnreachable or CarrierError."""

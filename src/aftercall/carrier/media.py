@@ -17,8 +17,8 @@ from aftercall.errors import (
     RecordingExpired,
     RecordingNotYet,
     RecordingRefused,
-    describe_network_error,
 )
+from aftercall.rest import describe_network_error
 
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 # Hosts by name or by suffix. Telnyx keeps recordings in an Amazon bucket and in its storage,

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import httpx2
 
 from aftercall.clock import Clock, format_instant
-from aftercall.errors import CarrierError, RefusedInput
+from aftercall.errors import RefusedInput, RestError
 from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
 from aftercall.hosted.platform import (
     Json,
@@ -74,7 +74,7 @@ class ListingClient(RestClient):
         try:
             return json.loads(body)
         except (ValueError, RecursionError):
-            raise CarrierError(f"{self.name}: the answer is not JSON") from None
+            raise RestError(f"{self.name}: the answer is not JSON") from None
 
 
 class ServiceListing(ABC):
@@ -91,7 +91,7 @@ class ServiceListing(ABC):
 
     @abstractmethod
     async def fetch(self, listed: ListedCall, agent_id: str) -> Call | None:
-        """The whole call; None if it is not one of ours. Raises CarrierError."""
+        """The whole call; None if it is not one of ours. Raises RestError."""
 
 
 class PlatformListing(ServiceListing):
@@ -408,8 +408,8 @@ def make_listings(
     }
 
     def connect(name: str, headers: Mapping[str, str]) -> ListingClient:
-        def explain(status: int, body: bytes) -> CarrierError | None:
-            return CarrierError(f"{name} no longer has it") if status == 404 else None
+        def explain(status: int, body: bytes) -> RestError | None:
+            return RestError(f"{name} no longer has it") if status == 404 else None
 
         url = getattr(settings, name).api_url
         return ListingClient(name, url, headers, RETRY_RULE, explain, clock, transport)

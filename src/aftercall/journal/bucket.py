@@ -27,11 +27,11 @@ from aftercall.errors import (
     FileUnreadable,
     NotFound,
     ObjectStoreUnreachable,
-    describe_network_error,
 )
 from aftercall.faults import fault_point
 from aftercall.journal.archive import KEY_CHECK_FILE
 from aftercall.log import get_logger
+from aftercall.rest import describe_network_error
 from aftercall.settings.providers import ArchiveSettings
 
 log = get_logger("archive")

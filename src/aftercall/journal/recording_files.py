@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, and_, select, update
 
-from aftercall.clock import pick_fields
 from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import recordings
@@ -36,6 +35,7 @@ from aftercall.errors import ConfigError, NotFound, RecordingError
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.model.calls import Recording, RecordingState, TranscriptState
+from aftercall.model.json_fields import pick_fields
 from aftercall.settings import Settings
 from aftercall.settings.providers import ArchiveSettings
 

@@ -25,13 +25,11 @@ from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
 from aftercall.db.tables import documents
 from aftercall.errors import (
-    RETRYABLE_STATUSES,
     NotFound,
     RefusedInput,
-    RememError,
     RememRefused,
     RememUnavailable,
-    describe_network_error,
+    RestError,
 )
 from aftercall.model.calls import Call
 from aftercall.model.passages import (
@@ -43,7 +41,7 @@ from aftercall.model.passages import (
 )
 from aftercall.model.people import split_party
 from aftercall.model.reading import Summary
-from aftercall.rest import read_retry_pause
+from aftercall.rest import RETRYABLE_STATUSES, describe_network_error, read_retry_pause
 from aftercall.settings.providers import RememSettings
 
 SOURCE = "voice-call"
@@ -316,7 +314,7 @@ def make_caller_token(caller: str | None) -> str:
     return sha256((caller or "").encode()).hexdigest()[:16]
 
 
-def _to_error(answer: httpx2.Response) -> RememError:
+def _to_error(answer: httpx2.Response) -> RestError:
     """By the status alone: the form of the error bodies is not documented."""
     status = answer.status_code
     if status in RETRYABLE_STATUSES:

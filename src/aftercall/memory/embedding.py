@@ -19,18 +19,16 @@ from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import passage_vectors, passages
 from aftercall.errors import (
-    RETRYABLE_STATUSES,
     AftercallError,
     ConfigError,
     ModelOffForm,
     ModelRefused,
     ModelUnavailable,
-    describe_network_error,
 )
 from aftercall.log import get_logger
 from aftercall.memory.postings import PassageReader
 from aftercall.model.passages import SearchScope
-from aftercall.rest import read_retry_pause
+from aftercall.rest import RETRYABLE_STATUSES, describe_network_error, read_retry_pause
 from aftercall.settings.providers import OpenAISettings
 
 DEFAULT_URL = "https://api.openai.com/v1"

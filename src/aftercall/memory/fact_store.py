@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from aftercall.clock import Clock, parse_instant, pick_fields
+from aftercall.clock import Clock, parse_instant
 from aftercall.db.connect import Database
 from aftercall.db.corrections import Correction
 from aftercall.db.event_log import LoggedEvent, write_events
@@ -39,6 +39,7 @@ from aftercall.memory.fact_rows import (
 )
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Extraction, Fact, Gist, MemoryKey, Occurrence
+from aftercall.model.json_fields import pick_fields
 from aftercall.model.passages import Passage, SearchHit
 from aftercall.model.reading import Category, KnownFact, Visibility
 

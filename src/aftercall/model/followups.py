@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from aftercall.clock import pick_fields
+from aftercall.model.json_fields import pick_fields
 from aftercall.model.reading import RequestKind
 
 FollowUpKind = Literal["request", "promise"]

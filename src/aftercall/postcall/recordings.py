@@ -28,7 +28,6 @@ from aftercall.errors import (
     RecordingExpired,
     RecordingNotYet,
     TranscriberUnreachable,
-    describe_network_error,
     to_aftercall_error,
 )
 from aftercall.faults import fault_point
@@ -45,6 +44,7 @@ from aftercall.postcall.recording_apis import (
     find_recording_url,
     open_recording_api,
 )
+from aftercall.rest import describe_network_error
 from aftercall.settings import Settings
 from aftercall.settings.providers import make_key_headers
 from aftercall.speech.transcription import make_upload, parse_transcription

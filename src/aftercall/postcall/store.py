@@ -22,7 +22,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import ReturningInsert
 
-from aftercall.clock import pick_fields
 from aftercall.db.connect import Database
 from aftercall.db.conversations import belongs_to
 from aftercall.db.event_log import write_call_event
@@ -31,6 +30,7 @@ from aftercall.db.statements import insert_into, upsert
 from aftercall.db.tables import calls, documents, steps
 from aftercall.model.briefing import RecentCall
 from aftercall.model.calls import Call
+from aftercall.model.json_fields import pick_fields
 from aftercall.model.passages import parse_next_call_context
 from aftercall.model.people import find_greeted_name
 from aftercall.model.steps import (

@@ -12,7 +12,8 @@ from websockets.frames import DATA_OPCODES, Frame, Opcode
 from websockets.http11 import Response
 from websockets.protocol import Event, State
 
-from aftercall.errors import EngineLost, EngineRefused, describe_network_error
+from aftercall.errors import EngineLost, EngineRefused
+from aftercall.rest import describe_network_error
 from aftercall.sockets.frames import FrameParser, Masks, UnhandledBytes, make_frame
 from aftercall.sockets.mailbox import Handler, Mailbox, MailboxClosed
 

@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from aftercall.clock import pick_fields
 from aftercall.faults import fault_point
+from aftercall.model.json_fields import pick_fields
 from aftercall.speech.transcription import TranscribedAudio
 from aftercall.tester.line import Kind, Outcome
 

@@ -18,11 +18,11 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from aftercall.clock import pick_fields
 from aftercall.disk import lock_file, sync_folder
 from aftercall.errors import NotFound, TesterError
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
+from aftercall.model.json_fields import pick_fields
 from aftercall.speech.sound import read_wav, write_wav
 from aftercall.tester.bugs import BugLedger, bug_report
 from aftercall.tester.finding import Finding

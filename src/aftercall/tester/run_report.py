@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from aftercall.clock import pick_fields
+from aftercall.model.json_fields import pick_fields
 from aftercall.tester.finding import BUG_SEVERITIES
 from aftercall.tester.record import format_time, record_json
 from aftercall.tester.redact import Redactor

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from aftercall.clock import Clock, pick_fields
+from aftercall.clock import Clock
 from aftercall.errors import AftercallError
+from aftercall.model.json_fields import pick_fields
 from aftercall.tester.bugs import BugLedger
 from aftercall.tester.call import ScriptedCall
 from aftercall.tester.caller import Caller

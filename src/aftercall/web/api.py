@@ -41,7 +41,7 @@ from aftercall.model.followups import (
 from aftercall.model.reading import Category
 from aftercall.postcall.store import steps_json
 from aftercall.web import api_models as models
-from aftercall.web.api_models import ApiRoute, add_section, describe_body
+from aftercall.web.api_models import describe_body
 from aftercall.web.page_store import (
     find_recording_file,
     parse_caller,
@@ -51,6 +51,7 @@ from aftercall.web.page_store import (
     require_party,
     to_cursor,
 )
+from aftercall.web.routes import ApiRoute, add_section
 from aftercall.who.register import remove_claims
 from aftercall.work import deliver
 

@@ -4,11 +4,8 @@ Answers may get more fields: a client ignores what it does not know. Secret fact
 they exist; the command line reveals them.
 """
 
-from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
-from fastapi.params import Depends
-from fastapi.routing import APIRoute, APIRouter
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from aftercall.db.corrections import CorrectedThing
@@ -80,39 +77,6 @@ class RetiredFact(ApiBody):
 
 class ApiAnswer(BaseModel):
     model_config = ConfigDict(extra="allow")
-
-
-class ApiRoute(APIRoute):
-    """A route whose docstring is its summary. Fields that were not set stay out of its answer."""
-
-    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        options["summary"] = " ".join((endpoint.__doc__ or "").split()).rstrip(".")
-        options["response_model_exclude_unset"] = True
-        super().__init__(path, endpoint, **options)
-        self.description = ""
-
-
-def add_section(
-    parent: APIRouter,
-    prefix: str = "",
-    dependencies: Sequence[Depends] = (),
-    **options: Any,
-) -> APIRouter:
-    """A router whose routes stand among those of its parent and keep its rules.
-
-    FastAPI builds the routes of an included router again, at every level and at the first
-    request: that took half of a server's start.
-    """
-    section = APIRouter(
-        prefix=parent.prefix + prefix,
-        dependencies=[*parent.dependencies, *dependencies],
-        responses=parent.responses,
-        include_in_schema=parent.include_in_schema,
-        generate_unique_id_function=parent.generate_unique_id_function,
-        **options,
-    )
-    section.routes = parent.routes
-    return section
 
 
 class Problem(ApiAnswer):

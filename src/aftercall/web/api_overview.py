@@ -22,10 +22,8 @@ from aftercall.test_runs import REPORT_FILE
 from aftercall.web.api_models import (
     ApiAnswer,
     ApiBody,
-    ApiRoute,
     DeliveryAnswer,
     Time,
-    add_section,
 )
 from aftercall.web.page_store import (
     PageStore,
@@ -36,6 +34,7 @@ from aftercall.web.page_store import (
     require_party,
 )
 from aftercall.web.pages.tests import list_run_ids, read_run
+from aftercall.web.routes import ApiRoute, add_section
 from aftercall.work import deliver
 from aftercall.work.health import CallHealth, HealthStatus, report_json
 from aftercall.workspace import files

@@ -10,9 +10,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
-from aftercall.clock import format_instant, pick_fields
+from aftercall.clock import format_instant
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.calls import to_refused_input
+from aftercall.model.json_fields import pick_fields
 from aftercall.model.passages import (
     MAX_CONTENT_CHARS,
     MAX_TITLE_CHARS,
@@ -21,7 +22,8 @@ from aftercall.model.passages import (
     make_document_id,
 )
 from aftercall.model.plain_json import parse_json
-from aftercall.web.api_models import ApiAnswer, Time, add_section, describe_body
+from aftercall.web.api_models import ApiAnswer, Time, describe_body
+from aftercall.web.routes import add_section
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 SNIPPET_CHARS = 500

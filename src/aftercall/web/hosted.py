@@ -22,7 +22,7 @@ from aftercall.hosted.platform import UNKNOWN_SID, Json, Platform, parse_event
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
 from aftercall.postcall.recording_apis import find_reported_url
-from aftercall.web.api_models import add_section
+from aftercall.web.routes import add_section
 
 MAX_START_BYTES = 64 * 1024
 MAX_BODY_BYTES = 64 * 1024 * 1024  # a webhook may carry a recording

@@ -60,11 +60,11 @@ from aftercall.web.api_models import (
     LiveToolAnswer,
     LiveToolDescription,
     LiveTurnsAnswer,
-    add_section,
 )
 from aftercall.web.auth import BrowserAuth, may_open
 from aftercall.web.limits import CLOSE_REFUSED
 from aftercall.web.page_store import refuse_unknown_query
+from aftercall.web.routes import add_section
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_SID_CHARS = 190  # a later leg adds its number

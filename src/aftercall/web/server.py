@@ -39,7 +39,7 @@ from aftercall.web import (
     telnyx,
     twilio,
 )
-from aftercall.web.api_models import RefusalAnswer, add_section
+from aftercall.web.api_models import RefusalAnswer
 from aftercall.web.auth import BrowserAuth, GuessLimit, LoginNeeded
 from aftercall.web.limits import (
     MAX_PAGE_BYTES,
@@ -64,6 +64,7 @@ from aftercall.web.pages import (
     work,
 )
 from aftercall.web.pages.context import PageContext, TemplateRenderer
+from aftercall.web.routes import LazyRoute, add_section
 from aftercall.web.users import SessionStore, UserStore
 
 RETRY_AFTER_S = 5.0
@@ -102,6 +103,7 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
     auth = BrowserAuth(app.settings, sessions, users, GuessLimit(app.clock))
     needs_token = [Depends(auth.api), Depends(require_json)]
     router = server.router
+    router.route_class = LazyRoute
     guarded = add_section(router, dependencies=needs_token)
     for part in (api, api_overview, live, documents):
         part.add_routes(guarded, app)
@@ -158,7 +160,7 @@ def _add_pages(
 ) -> None:
     store = PageStore(app.database)
     server.state.feed = LiveFeed(store, app.phone.is_audible)
-    pages = APIRouter(include_in_schema=False)
+    pages = APIRouter(include_in_schema=False, route_class=LazyRoute)
     pages.routes = server.routes
     context = PageContext(app, pages, view, store, server.state.feed, loaded)
     view.add_global("first_steps", partial(site.list_first_steps, context))

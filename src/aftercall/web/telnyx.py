@@ -45,7 +45,6 @@ from aftercall.phone.telnyx import (
     TelnyxControl,
     read_event,
 )
-from aftercall.web.api_models import add_section
 from aftercall.web.carrier import (
     TELNYX_MEDIA,
     get_stream_url,
@@ -54,6 +53,7 @@ from aftercall.web.carrier import (
     read_signed_body,
     store_recording_notice,
 )
+from aftercall.web.routes import add_section
 
 STOPPING = "no new calls here: the process is about to stop"
 NOT_SET_UP = "Telnyx is not set up here: set TELNYX_API_KEY and TELNYX_PUBLIC_KEY"

@@ -22,7 +22,6 @@ from aftercall.phone import twilio
 from aftercall.phone.notices import RingNotice
 from aftercall.phone.signature import TOKEN_PARAMETER, TwilioSignature
 from aftercall.phone.twilio import SOURCE, Fields, read_form
-from aftercall.web.api_models import add_section
 from aftercall.web.carrier import (
     TWILIO_MEDIA,
     get_stream_url,
@@ -31,6 +30,7 @@ from aftercall.web.carrier import (
     read_signed_body,
     store_recording_notice,
 )
+from aftercall.web.routes import add_section
 
 VOICE, RECORDING = "/twilio/voice", "/twilio/recording"
 STREAM_ENDED = "/twilio/stream-ended"

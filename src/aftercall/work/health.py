@@ -23,7 +23,7 @@ from sqlalchemy import (
     update,
 )
 
-from aftercall.clock import format_instant, pick_fields
+from aftercall.clock import format_instant
 from aftercall.db.connect import Database
 from aftercall.db.statements import chunked, upsert
 from aftercall.db.tables import (
@@ -35,6 +35,7 @@ from aftercall.db.tables import (
     upkeep,
 )
 from aftercall.english.words import count_noun
+from aftercall.model.json_fields import pick_fields
 from aftercall.model.steps import OPEN_STATES
 from aftercall.workspace.revisions import RevisionStore
 

@@ -9,7 +9,6 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, Row, delete, select, update
 
-from aftercall.clock import pick_fields
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import lock_name, upsert
 from aftercall.db.tables import call_topics, followups, pins
@@ -26,6 +25,7 @@ from aftercall.model.facts import (
     SpokenTopic,
 )
 from aftercall.model.followups import describe_state
+from aftercall.model.json_fields import pick_fields
 
 MAX_CALLS = 100  # calls of one memory, newest first
 SAMPLE_CALLS = 400  # calls of others that a topic is compared with

@@ -21,11 +21,11 @@ from aftercall.english.words import count_noun
 from aftercall.journal.store import CallRow
 from aftercall.model.people import join_party, split_party
 from aftercall.model.steps import Step
-from aftercall.web.api_models import add_section
 from aftercall.web.auth import BrowserAuth, get_session
 from aftercall.web.figures import FigureStore
 from aftercall.web.live_feed import LiveFeed
 from aftercall.web.page_store import PageStore
+from aftercall.web.routes import add_section
 from aftercall.web.users import Role, is_enough
 from aftercall.workspace import files, user_md
 from aftercall.workspace.identity_md import find_call_name

@@ -17,7 +17,6 @@ from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.pins.board import hash_note
 from aftercall.model.facts import MemoryKey, PinState, memory_key
 from aftercall.model.people import split_party
-from aftercall.web.api_models import add_section
 from aftercall.web.auth import Who
 from aftercall.web.page_store import (
     CallFilter,
@@ -27,6 +26,7 @@ from aftercall.web.page_store import (
     require_party,
 )
 from aftercall.web.pages.context import PageContext, find_summary
+from aftercall.web.routes import add_section
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import (
     Workspace,

@@ -25,10 +25,10 @@ from aftercall.doctor import run_checks
 from aftercall.errors import RefusedInput
 from aftercall.log import get_logger
 from aftercall.service_checks import list_webhooks
-from aftercall.web.api_models import add_section
 from aftercall.web.auth import SESSION_COOKIE, Who, get_session
 from aftercall.web.page_store import CallFilter
 from aftercall.web.pages.context import PageContext, to_own_path
+from aftercall.web.routes import add_section
 from aftercall.web.users import ROLES, PageUser, hash_password
 from aftercall.workspace import files
 from aftercall.workspace.paths import find_root

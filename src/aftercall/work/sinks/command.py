@@ -21,14 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aftercall.errors import (
-    ConfigError,
-    OutcomeUnknown,
-    SinkRefused,
-    SinkUnavailable,
-    describe_network_error,
-)
+from aftercall.errors import ConfigError, OutcomeUnknown, SinkRefused, SinkUnavailable
 from aftercall.model.followups import SinkReceipt, SinkWork
+from aftercall.rest import describe_network_error
 from aftercall.settings.providers import AgentSettings, McpSettings
 
 if TYPE_CHECKING:

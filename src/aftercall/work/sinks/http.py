@@ -18,15 +18,14 @@ import httpx2
 
 from aftercall.clock import Clock, format_instant
 from aftercall.errors import (
-    RETRYABLE_STATUSES,
     ConfigError,
     OutcomeUnknown,
     SinkError,
     SinkRefused,
     SinkUnavailable,
-    describe_network_error,
 )
 from aftercall.model.followups import SinkReceipt, SinkWork
+from aftercall.rest import RETRYABLE_STATUSES, describe_network_error
 from aftercall.settings.providers import GitHubSettings, WebhookSettings
 from aftercall.work.sinks.markdown import make_mark, quote
 

@@ -25,9 +25,9 @@ from aftercall.errors import (
     SinkError,
     SinkRefused,
     SinkUnavailable,
-    describe_network_error,
 )
 from aftercall.model.followups import SinkReceipt, SinkWork
+from aftercall.rest import describe_network_error
 from aftercall.settings import Settings
 from aftercall.settings.providers import (
     EmailSettings,

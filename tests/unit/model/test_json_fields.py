@@ -1,9 +1,9 @@
-"""Times as JSON has them."""
+"""Times and tuples as JSON has them."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from aftercall.clock import pick_fields
+from aftercall.model.json_fields import pick_fields
 
 
 @dataclass(frozen=True)
