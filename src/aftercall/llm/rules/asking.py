@@ -1,6 +1,5 @@
 """A request, asked for or asked for again in other words."""
 
-import itertools
 import re
 
 from aftercall.english.clauses import EMPTY_VERBS
@@ -210,26 +209,38 @@ _CIVIL = re.compile(
 
 def gather_details(state: RequestState, acts: list[Act]) -> RequestState:
     """The state with the clauses that tell more of each open request."""
-    told = [
-        act
-        for act, after in itertools.zip_longest(acts, acts[1:])
-        if not _is_taken_back(act, after)
-    ]
-    said = [act for act in told if act.speaker == "caller" and _tells(act)]
+    told = [act for act in acts if act.speaker == "caller"]
+    taken_back = {
+        put_right(plain).said
+        for at, act in enumerate(told, 1)
+        if is_taken_back(act, told[at : at + 1])
+        for plain in (act.clause.plain, act.matter)
+    }
+    said = [act for act in told if _tells(act)]
+    said = [act for act in said if put_right(act.clause.plain).said not in taken_back]
     items = [
-        _with_details(state.items, index, said)
-        if item.status == "open" and not item.delivers_words
-        else item
-        for index, item in enumerate(state.items)
+        item._replace(
+            details=tuple(words for words in item.details if words not in taken_back)
+        )
+        for item in state.items
     ]
-    return state._replace(items=tuple(items))
+    kept = state._replace(items=tuple(items))
+    return kept._replace(
+        items=tuple(
+            _with_details(kept.items, index, said)
+            if item.status == "open" and not item.delivers_words
+            else item
+            for index, item in enumerate(items)
+        )
+    )
 
 
-def _is_taken_back(act: Act, after: Act | None) -> bool:
+def is_taken_back(act: Act, after: list[Act]) -> bool:
     """ "Navy. No, black.": whether the next words of the turn take a clause back."""
-    if after is None or after.seq != act.seq:
+    if not after or after[0].seq != act.seq:
         return False
-    return after.answer == "no" or bool(_TAKES_BACK.match(after.clause.text))
+    taken = _TAKES_BACK.match(after[0].clause.text)
+    return after[0].answer == "no" or taken is not None
 
 
 def _tells(act: Act) -> bool:
@@ -250,7 +261,8 @@ def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:
     ]
     theirs = " ".join(" ".join((*other.details, other.words)) for other in others)
     said = [act for act in said if act.clause.plain.said not in theirs]
-    after = [act for act in said if act.seq >= first and _is_of(act, first, others)]
+    after = [act for act in said if act.seq in item.turns and act.seq >= first]
+    after = [act for act in after if _is_of(act, first, others)]
     since = _last_before(first, others)
     before = [
         act

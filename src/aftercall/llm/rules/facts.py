@@ -16,6 +16,7 @@ from aftercall.english.text import MASK, Plain, normalise
 from aftercall.english.words import compile_pattern, load_patterns, stems
 from aftercall.llm.reader import as_sentence
 from aftercall.llm.rules.acts import Act
+from aftercall.llm.rules.asking import is_taken_back
 from aftercall.llm.rules.clause_model import (
     TalkTurn,
     list_fact_features,
@@ -86,7 +87,7 @@ def find_facts(
     ]
     told: list[tuple[_Kind, list[Act]]] = []
     for number, ((at, index), act) in enumerate(zip(places, acts, strict=True)):
-        if not _may_tell(act, refused):
+        if not _may_tell(act, refused) or is_taken_back(act, acts[number + 1 :]):
             continue
         kind = _find_kind(act) or _guess_kind(talk, at, index)
         if kind and told and _goes_on(told[-1][1][-1], act):
