@@ -95,6 +95,7 @@ _MAYBE = 0.4
 _PLAIN = 0.85  # confidence of a pattern that is seldom wrong
 _LIKELY = 0.02
 _PLAINEST = 0.95  # of one that needs no model
+_MODEL_SURE = 0.94  # the most that the model of clauses alone can be
 _BELONGS = ("R", "D", "X", "Y")
 
 
@@ -162,7 +163,8 @@ _STATES = re.compile(
 )
 
 
-def _as_ask(act: Act, sure: float) -> Act:
+def _as_ask(act: Act, likely: float) -> Act:
+    sure = min(likely, _MODEL_SURE)
     if act.kind in ("ask", "fault"):
         return replace(act, confidence=max(sure, act.confidence))
     is_found = act.kind == "unclear"

@@ -58,8 +58,6 @@ def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
     if item.kind == "note":
         return None
     days = state.mentions_of(act.clause.plain)
-    if not days and _CUES["same_visit"].search(act.clause.text):
-        return state.anchor
     if item.delivers_words:
         head = " ".join(act.matter.text.split()[:3])
         end = act.clause.text.find(head) + len(head)

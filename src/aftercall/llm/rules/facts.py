@@ -48,7 +48,6 @@ _VAGUE = _PATTERNS["vague"]
 _UNREAL = _PATTERNS["unreal"]
 _PASSING = _PATTERNS["passing"]
 _DONE = _PATTERNS["done"]
-_MINE = _PATTERNS["mine"]
 _CORRECTS = _PATTERNS["corrects"]
 _ASKS_FOR = _PATTERNS["asks_for"]
 _Kind = tuple[Category, Visibility]
@@ -87,7 +86,8 @@ def find_facts(
     ]
     told: list[tuple[_Kind, list[Act]]] = []
     for number, ((at, index), act) in enumerate(zip(places, acts, strict=True)):
-        if not _may_tell(act, refused) or is_taken_back(act, acts[number + 1 :]):
+        after = acts[number + 1 : number + 2]
+        if not _may_tell(act, refused) or is_taken_back(act, after):
             continue
         kind = _find_kind(act) or _guess_kind(talk, at, index)
         if kind and told and _goes_on(told[-1][1][-1], act):

@@ -9,19 +9,20 @@ import itertools
 from collections.abc import Iterable
 from typing import NamedTuple, cast
 
+from aftercall.english.clauses import POINTERS
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import Labels, generalise, load_clause_model
-from aftercall.llm.rules.state import ACTED_ON, POINTERS, Item, RequestState
+from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
 from aftercall.model.reading import RequestKind
 
 YES = "yes"
-REQUESTED = 0.75  # how likely it must be one; told as a confidence of ACTED_ON
+REQUESTED = 0.72  # how likely it must be one; told as a confidence of ACTED_ON
 PART = 0.15  # how likely it must be a part of the request before it
 SURE_OF_KIND = 0.42
 SURE_OF_OTHER = 0.6  # where the words of the title tell a kind
-PLAINEST = 0.9  # how sure a pattern must be to need no model …
+PLAINEST = 0.95  # how sure a pattern must be to need no model …
 PLAINLY_ASKED = 0.85  # … and where the model knows too little
 MAX_FEATURED_WORDS = 40
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
