@@ -16,8 +16,8 @@ from aftercall.model.turns import Speaker
 _PATTERNS = load_patterns("aftercall.llm.rules", "acts")
 
 ActKind = Literal[
-    "ask", "fault", "unclear", "withdraw", "correct", "dont", "own", "hypothetical", "hearsay",
-    "question", "ignore", "offer", "refuse", "tell",
+    "ask", "fault", "unclear", "withdraw", "correct", "own", "hypothetical", "hearsay", "ignore",
+    "offer", "refuse", "tell",
 ]  # fmt: skip
 Answer = Literal["yes", "ok", "no", ""]
 _NO_ANSWER: Answer = ""
@@ -128,7 +128,7 @@ def _follow(act: Act, label: str, labels: Labels) -> Act | None:
         return act  # "And on Friday, remind me": the next clause asks
     if label == "R":
         return _as_ask(act, labels["R"])
-    if label == "W" and act.kind not in ("withdraw", "dont"):
+    if label == "W" and act.kind != "withdraw":
         matter = take_matter(act.clause.plain)
         return replace(act, kind="withdraw", matter=matter, answer="")
     if label == "X":
@@ -185,20 +185,16 @@ def take_matter(plain: Plain) -> Plain:
 
 
 def _read_turn(turn: TalkTurn) -> list[Act]:
-    """The acts of one turn in order; a condition or hearsay colours the rest of its sentence."""
+    """The acts of one turn in order; a condition colours the rest of its sentence."""
     acts: list[Act] = []
-    supposed = quoted = -1
+    supposed = -1
     for clause in turn.clauses:
         act = classify(clause, turn.speaker)
         is_asked = act.kind in ("ask", "correct")
         if not is_asked and _CONDITION.search(clause.text):
             supposed = clause.sentence
-        if act.kind == "hearsay":
-            quoted = clause.sentence
         if clause.sentence == supposed and _is_supposed(act):
             act = _as_kind(act, "hypothetical")
-        elif clause.sentence == quoted and _is_quoted(act):
-            act = _as_kind(act, "hearsay")
         acts.append(act)
     return acts
 
@@ -210,18 +206,6 @@ def _is_supposed(act: Act) -> bool:
     is_would = " would " in f" {act.clause.text} "
     is_order = act.matter.text == act.clause.text
     return act.kind in _ASKING and (is_would or is_order)
-
-
-def _is_quoted(act: Act) -> bool:
-    """Whether an act in a sentence of hearsay is somebody else's."""
-    return act.kind in _ASKING and not _speaks_for_self(act.clause)
-
-
-def _speaks_for_self(clause: Clause) -> bool:
-    """ "My wife says hello and could you book …": the caller goes on in their own words."""
-    return bool(
-        re.match(r"(?:and |but |so )+(?:can|could|would|i|please|we) ", clause.text)
-    )
 
 
 def _as_kind(act: Act, kind: ActKind) -> Act:

@@ -35,11 +35,11 @@ from aftercall.model.turns import Turn
 _PATTERNS = load_patterns("aftercall.llm.rules", "facts")
 
 MAX_SUMMARY_CHARS = 100
-_TELLING = ("tell", "own", "dont", "correct")
+_TELLING = ("tell", "own", "correct")
 _LASTS = "F"  # label of a clause that states a fact
 _LIKELY = 0.25  # from here a clause is taken for one
 _PERSONAL = ("person", "emotional", "routine")
-_UNTOLD = ("hypothetical", "hearsay", "question", "withdraw", "ignore")
+_UNTOLD = ("hypothetical", "hearsay", "withdraw", "ignore")
 _REACH = 2  # clauses back in which a fact may find its subject
 MIN_FACT_WORDS = 3
 MAX_FACT_WORDS = 30

@@ -184,7 +184,7 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
     reply = _reply(talk.acts, start)
     title = _words(item.title)
     later = [act for act in talk.acts if act.speaker == "caller" and act.seq > start]
-    off = [act for act in later if act.kind in ("withdraw", "dont")]
+    off = [act for act in later if act.kind == "withdraw"]
     told = {act.kind for act in talk.acts if act.seq == start}
     return [
         f"sure:{round(item.confidence * 10)}",

@@ -239,14 +239,6 @@ def _head_of(matter: Plain) -> str:
     return ""
 
 
-def stop(state: RequestState, act: Act) -> RequestState:
-    """ "Don't order the cake" calls off what it names."""
-    named = " ".join(stems(act.matter.text) - EMPTY_VERBS)
-    known = find_match(state, named, minimum=0.99) if named else -1
-    is_near = known >= 0 and state.items[known].turns[-1] >= act.seq - STOP_REACH
-    return close(state, known, act) if is_near else state
-
-
 def correct(state: RequestState, act: Act) -> RequestState:
     """ "Make it Friday": another day of the request talked of."""
     if state.open_item is None:

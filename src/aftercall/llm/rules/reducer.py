@@ -13,7 +13,6 @@ from aftercall.llm.rules.offers import (
     answer_offer,
     correct,
     decline,
-    stop,
     withdraw,
 )
 from aftercall.llm.rules.state import (
@@ -41,7 +40,7 @@ from aftercall.llm.rules.titles import find_person, kind_of
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
 LEFT_OUT_REACH = 7  # turns back in which an agent may say that something is left out
-_WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own", "question")
+_WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own")
 _PROMISED = re.compile(
     r"(?:and |so )*(?:i|we|they|he|she|it|the \S+) (?:will|am going to)\b"
 )
@@ -59,7 +58,6 @@ def apply(state: RequestState, act: Act) -> RequestState:
     after = _hear_caller(state, act)
     days = after.days_of(act.clause.plain)
     is_asking = act.clause.is_question and act.kind not in _CHANGES
-    is_asking = is_asking or act.kind == "question"
     earlier_question = NOTHING if is_new_turn else state.question
     earlier_day = None if is_new_turn else after.last_day
     return after._replace(
@@ -100,11 +98,6 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
     days = state.days_of(act.clause.plain)
     if not days and _OFFERS_HOUR.search(text) and not act.clause.is_question:
         days = state.days_of(state.question)  # "Is she free on Saturday?" "At ten."
-    if _CUES["no_slot"].search(text):
-        state, days = (
-            state._replace(told_days=(*state.told_days, *days)[-MAX_SLOTS:]),
-            [],
-        )
     state = _propose(state, act, days)
     if act.kind == "refuse":
         return _refuse(state, act)
@@ -258,7 +251,7 @@ def _refuse(state: RequestState, act: Act) -> RequestState:
 def _hear_caller(state: RequestState, act: Act) -> RequestState:
     had_offer = state.offer is not None
     state = answer_offer(state, act)
-    if state.offer and act.kind in ("withdraw", "dont"):
+    if state.offer and act.kind == "withdraw":
         state = decline(state, act)._replace(offer=None, proposed=None)
     if act.kind != "withdraw" and _is_content(state, act):
         return _add_detail(state, act)
@@ -273,14 +266,13 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
     return state if act.is_bare else _add_detail(state, act)
 
 
-_SILENT = ("hypothetical", "ignore", "hearsay", "question", "own")
+_SILENT = ("hypothetical", "ignore", "hearsay", "own")
 _CHANGES: dict[str, Callable[[RequestState, Act], RequestState]] = {
     "withdraw": withdraw,
     "ask": ask,
     "unclear": ask,
     "fault": ask,
     "correct": correct,
-    "dont": stop,
 }
 
 

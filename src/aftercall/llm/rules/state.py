@@ -110,8 +110,6 @@ class RequestState(NamedTuple):
     offer: Offer | None = None
     proposed: date | None = None
     proposed_seq: int = 0
-    told_days: tuple[date, ...] = ()
-    """Days that the agent only told: a deadline of the caller's, opening hours."""
     slots: tuple[date, ...] = ()
     """The days that the agent put forward last."""
     asks_day: bool = False
