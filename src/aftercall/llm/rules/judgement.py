@@ -18,7 +18,7 @@ from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
 from aftercall.model.reading import RequestKind
 
 YES = "yes"
-REQUESTED = 0.72  # how likely it must be one; told as a confidence of ACTED_ON
+REQUESTED = 0.75  # how likely it must be one; told as a confidence of ACTED_ON
 PART = 0.15  # how likely it must be a part of the request before it
 SURE_OF_KIND = 0.42
 SURE_OF_OTHER = 0.6  # where the words of the title tell a kind

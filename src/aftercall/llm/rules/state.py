@@ -205,14 +205,13 @@ def find_match(
     otherwise: int = -1,
     *,
     minimum: float = MIN_SAME_MATTER,
-    is_any: bool = False,
 ) -> int:
     """The request that a text is about: the latest of those with the most in common."""
     about = stems(text)
     recent = [
         (index, item)
         for index, item in list(enumerate(state.items))[-MAX_RECENT:]
-        if item.status == "open" or is_any
+        if item.status == "open"
     ]
     best, found = 0.0, -1
     for index, item in recent:
