@@ -191,7 +191,7 @@ def test_a_key_is_a_secret(said: str) -> None:
 
 def test_a_request_holds_how_the_agent_said_it_back() -> None:
     (request,) = _read(
-        "A: Hi. | C: I've a letter about my permit. Can you change it? | A: I'll move the permit."
+        "A: Hi. | C: I've a letter about my permit. Please change it. | A: I'll move the permit."
     ).requests
     assert "I'll move the permit" in request.details
 
@@ -231,7 +231,7 @@ def test_how_to_be_reached_is_no_request(said: str) -> None:
 )
 def test_what_is_named_is_called_off(said: str) -> None:
     script = (
-        "A: Hi. | C: Please order a cake. And could you ring Ann Lee? | A: Cake and Ann. "
+        "A: Hi. | C: Please order a cake. And please ring Ann Lee. | A: Cake and Ann. "
         f"| C: {said} | A: All right."
     )
     assert _titles(script) == ["Ring Ann Lee"]
