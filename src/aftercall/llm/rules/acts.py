@@ -58,6 +58,8 @@ class Act:
     """The clause is an answer and nothing else."""
     belongs: float = 0.0
     """How likely the clause says something of a request."""
+    plainness: float = 0.0
+    """The confidence that a pattern alone gives."""
 
     @property
     def seq(self) -> int:
@@ -146,7 +148,7 @@ def _doubt(act: Act, likely: float) -> Act:
     if likely < _NO_REQUEST:
         return replace(act, kind="tell", matter=act.clause.plain, confidence=0.0)
     limit = UNSURE if likely >= _MAYBE else UNLIKELY
-    return replace(act, confidence=min(act.confidence, limit))
+    return replace(act, confidence=min(act.confidence, limit), plainness=0.0)
 
 
 _DAY_ONLY = re.compile(
@@ -241,7 +243,15 @@ def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> 
             matter = plain.between(*match.span("what")) if has_matter else plain
             if kind == "ask":
                 kind = _check_ask(matter.text, plain.text)
-            return Act(kind, clause, matter, speaker, confidence, answer)
+            return Act(
+                kind,
+                clause,
+                matter,
+                speaker,
+                confidence,
+                answer,
+                plainness=confidence,
+            )
     return Act("tell", clause, plain, speaker, answer=answer)
 
 

@@ -98,6 +98,7 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
         details=context,
         asked=act.seq,
         is_fault=act.kind == "fault",
+        plainness=0.0 if is_vague else act.plainness,
     )
     state, day = claim_pending(state, act, day_of_ask(state, act, item))
     state = state._replace(offer=None, proposed=None)
@@ -126,6 +127,7 @@ def restate(state: RequestState, act: Act) -> RequestState:
         asked=act.seq,
         due=days[-1] if days and not item.is_settled else item.due,
         confidence=max(item.confidence, act.confidence),
+        plainness=max(item.plainness, act.plainness),
     )
     if stems(said) - item.about:
         updated = with_detail(updated, said)

@@ -128,6 +128,7 @@ def _find_zone(acts: Iterable[Act]) -> str | None:
     return zones[-1] if zones else None
 
 
+_DECIDED = re.compile(r"\b(?:decided|agreed|settled|decision)\b", re.I)
 _DAY_THERE = re.compile(
     r"\bit is (?:still |already |only )?(monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
     r"(?: \S+)? (?:here|for me|over here)\b"
@@ -159,6 +160,7 @@ def _compose(
         for item in open_items
         if item.confidence >= ACTED_ON
     ]
+    requests = [_with_decisions(request, facts) for request in requests]
     unclear = [_to_unclear(item) for item in open_items if item.confidence < ACTED_ON]
     withdrawn = [
         WithdrawnRequest(title=item.title, turns=item.turns) for item in called_off
@@ -199,6 +201,18 @@ def _to_request(item: Item, today: date) -> Request:
         turns=item.turns,
         words=item.words,
     )
+
+
+def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
+    """ "Note what we decided about Carl" holds what was decided in the call."""
+    decided = [fact for fact in facts if fact.category == "decision"]
+    if request.kind != "note" or not _DECIDED.search(request.title):
+        return request
+    fresh = (fact.text for fact in decided if fact.text not in request.details)
+    details = ". ".join(filter(None, dict.fromkeys((request.details, *fresh))))
+    turns = {*request.turns}.union(*(fact.turns for fact in decided))
+    update = {"details": details, "turns": tuple(sorted(turns))}
+    return request.model_copy(update=update)
 
 
 def _to_unclear(item: Item) -> UnclearRequest:

@@ -69,6 +69,8 @@ class Item(NamedTuple):
     confirmed_seq: int = 0
     is_settled: bool = False
     """The agent has said its day back."""
+    plainness: float = 0.0
+    """How plainly it was asked for, by the patterns alone."""
 
     @property
     def about(self) -> frozenset[str]:
