@@ -22,7 +22,9 @@ REQUESTED = 0.75  # how likely it must be one; told as a confidence of ACTED_ON
 PART = 0.15  # how likely it must be a part of the request before it
 SURE_OF_KIND = 0.42
 SURE_OF_OTHER = 0.6  # where the words of the title tell a kind
-PLAINEST = 0.9  # how sure a pattern must be to need no model …
+PLAINEST = 0.95  # how sure a pattern must be to need no model …
+PLAIN = 0.9  # … to need a model that does not rule it out …
+NOT_RULED_OUT = 0.4
 PLAINLY_ASKED = 0.85  # … and where the model knows too little
 MAX_FEATURED_WORDS = 40
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
@@ -85,7 +87,7 @@ def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
     """Where the agent's reply tells nothing, the model knows too little to rule a plain ask out."""
     reply = _reply(talk.acts, item.turns[-1])
     is_told = bool(stems(" ".join(plain.text for plain in reply)))
-    is_plain = item.plainness >= PLAINEST
+    is_plain = item.plainness >= (PLAIN if sure >= NOT_RULED_OUT else PLAINEST)
     if is_plain or (item.confidence >= PLAINLY_ASKED and not is_told):
         sure = max(sure, REQUESTED)
     if sure < REQUESTED:
