@@ -1,11 +1,13 @@
 """Trains the models of clauses of the reader by rules, and writes their weights.
 
-    python tools/train_reader.py bench/clauses bench/calls
+    python tools/train_reader.py bench/clauses bench/calls HARPER.jsonl
 
 takes folders of marked calls (`*.txt`, see bench/clauses/README.md; below `facts/` only facts are
-marked) and of labelled calls (`*.json`, see bench/calls/README.md). Labelled calls tell which turns
-a request rests on, not which clause: their clauses are labelled by a first model, within what the
-label allows. The requests that the reader then finds teach the models of requests, parts and kinds;
+marked), of labelled calls (`*.json`, see bench/calls/README.md; K is kept unread), and calls of
+HarperValleyBank (`*.jsonl`, see docs/reference/labels.md), of which every eighth is taken.
+Labelled calls tell which turns a request rests on, not which clause: their clauses are labelled by
+a first model, within what the label allows. The requests that the reader then finds teach the
+models of requests, parts and kinds;
 it finds them in the calls of one group of writers after another, trained on the others.
 It needs scikit-learn, which nothing else here does: `pip install scikit-learn`.
 """
@@ -25,6 +27,7 @@ from sklearn.linear_model import LogisticRegression
 
 from aftercall.english.clauses import Clause
 from aftercall.english.words import clear_caches, stems
+from aftercall.labels import HARPER_WORDS
 from aftercall.llm.rules import clause_model
 from aftercall.llm.rules.clause_model import (
     SCALE,
@@ -58,6 +61,8 @@ LIVE_WEIGHT = (
 OTHER_WEIGHT = (
     0.3  # of a clause without a fact, in calls that were not marked for facts
 )
+KEPT_UNREAD = "K"  # writers whose calls are only measured on
+HARPER_STEP = 8  # one call of HarperValleyBank in so many
 GROUPS = 4  # of writers; each is read by a model of clauses trained on the others
 MARKED_WEIGHT = 0.5  # of a request in a call that the model of clauses was trained on
 NO = "no"
@@ -151,8 +156,26 @@ def label_clauses(turn: TalkTurn, spans: list[Span]) -> list[str]:
     return labels
 
 
-def read_labelled(path: Path) -> Lesson:
-    document = json.loads(path.read_text("utf-8"))
+Document = dict[str, Any]
+
+
+def read_harper(paths: Iterable[Path]) -> Iterator[Document]:
+    """Both transcripts of each call as labelled calls; the turn that names the task asks for it."""
+    lines = [line for path in paths for line in path.read_text("utf-8").splitlines()]
+    for line in lines[::HARPER_STEP]:
+        known = json.loads(line)
+        word = HARPER_WORDS.get(known["gold"]["task"].get("task_type", ""))
+        for turns in (known["call"]["turns"], known.get("machine_turns")):
+            spoken = [turn for turn in turns or () if turn["speaker"] == "caller"]
+            asking = [turn["seq"] for turn in spoken if word and word in turn["text"]]
+            if not turns or bool(word) != bool(asking):
+                continue
+            task = {"kind": "", "words": [word], "turns": asking[:1]}
+            gold = {"requests": [task] if word else [], "facts": []}
+            yield {"call": known["call"] | {"turns": turns}, "gold": gold}
+
+
+def read_labelled(document: Document) -> Lesson:
     turns, gold = document["call"]["turns"], document["gold"]
     talk = [to_talk(turn["seq"], turn["speaker"], turn["text"]) for turn in turns]
     at_seq = {turn["seq"]: at for at, turn in enumerate(turns)}
@@ -370,22 +393,25 @@ class Wanted:
     is_withdrawn: bool = False
 
 
-def read_wanted(path: Path) -> Iterator[tuple[datetime, list[TalkTurn], list[Wanted]]]:
-    """The calls of a file and what is asked for in them."""
-    if path.suffix == ".json":
-        document = json.loads(path.read_text("utf-8"))
-        gold = document["gold"]["requests"]
-        started = datetime.fromisoformat(document["call"]["started_at"])
-        turns = document["call"]["turns"]
-        yield (
-            started,
-            [to_talk(turn["seq"], turn["speaker"], turn["text"]) for turn in turns],
-            [
-                Wanted(item["kind"], item.get("due"), set(item["turns"]), item["words"])
-                for item in gold
-            ],
-        )
-        return
+AskedCall = tuple[datetime, list[TalkTurn], list[Wanted]]
+
+
+def list_wanted(document: Document) -> AskedCall:
+    """A labelled call and what is asked for in it."""
+    started = datetime.fromisoformat(document["call"]["started_at"])
+    turns = document["call"]["turns"]
+    return (
+        started,
+        [to_talk(turn["seq"], turn["speaker"], turn["text"]) for turn in turns],
+        [
+            Wanted(item["kind"], item.get("due"), set(item["turns"]), item["words"])
+            for item in document["gold"]["requests"]
+        ],
+    )
+
+
+def read_wanted(path: Path) -> Iterator[AskedCall]:
+    """The marked calls of a file and what is asked for in them."""
     for started, lines in _cut_marked(path):
         talk: list[TalkTurn] = []
         wanted: dict[str, Wanted] = {}
@@ -524,12 +550,11 @@ class JudgementRows:
         }
 
 
-def read_all(rows: JudgementRows, files: Iterable[Path], weight: float) -> None:
+def read_all(rows: JudgementRows, calls: Iterable[AskedCall], weight: float) -> None:
     """Adds the requests that the reader finds with the models in the tree."""
-    for file in files:
-        for started, turns, wanted in read_wanted(file):
-            rows.add(read_requests(turns, started)[0], wanted, weight)
-            clear_caches()
+    for started, turns, wanted in calls:
+        rows.add(read_requests(turns, started)[0], wanted, weight)
+        clear_caches()
 
 
 def save(model: ClauseModel, path: Path) -> None:
@@ -554,13 +579,22 @@ def list_files(paths: Iterable[Path], pattern: str) -> list[Path]:
 
 def main(paths: list[Path]) -> None:
     of_marks = list_files(paths, "*.txt")
-    of_labels = list_files(paths, "[A-Z]*[0-9].json")
+    documents = {
+        file: json.loads(file.read_text("utf-8"))
+        for file in list_files(paths, "[A-Z]*[0-9].json")
+        if file.stem[0] not in KEPT_UNREAD
+    }
+    of_harper = list(read_harper(path for path in paths if path.suffix == ".jsonl"))
     marked = [lesson for file in of_marks for lesson in read_marked(file)]
-    labelled = {file: read_labelled(file) for file in of_labels}
+    asked = {file: list_wanted(document) for file, document in documents.items()}
+    asked_of_harper = [list_wanted(document) for document in of_harper]
+    labelled = {file: read_labelled(document) for file, document in documents.items()}
+    harper = [read_labelled(document) for document in of_harper]
     of_requests = [(lesson, 1.0) for lesson in marked if not lesson.is_of_facts]
     first = train(of_requests)
-    for lesson in labelled.values():
+    for lesson in (*labelled.values(), *harper):
         relabel(lesson, first)
+    of_requests += [(lesson, LABELLED_WEIGHT) for lesson in harper]
 
     def train_acts(files: Iterable[Path]) -> None:
         more = ((labelled[file], LABELLED_WEIGHT) for file in files)
@@ -569,12 +603,13 @@ def main(paths: list[Path]) -> None:
 
     rows = JudgementRows()
     for group in range(GROUPS):
-        unseen = [file for file in of_labels if ord(file.stem[0]) % GROUPS == group]
-        train_acts(set(of_labels).difference(unseen))
-        read_all(rows, unseen, 1.0)
-    train_acts(of_labels)
+        unseen = [file for file in documents if ord(file.stem[0]) % GROUPS == group]
+        train_acts([file for file in documents if file not in unseen])
+        read_all(rows, (asked[file] for file in unseen), 1.0)
+    train_acts(documents)
     of_requests_only = [file for file in of_marks if "facts" not in file.parts]
-    read_all(rows, of_requests_only, MARKED_WEIGHT)
+    marks = (call for file in of_requests_only for call in read_wanted(file))
+    read_all(rows, (*asked_of_harper, *marks), MARKED_WEIGHT)
     facts, kinds = train_facts([*marked, *labelled.values()])
     save_all({"facts": facts, "fact_kinds": kinds, **rows.fit()})
     print(f"from {len(marked)} marked and {len(labelled)} labelled calls")

@@ -398,8 +398,3 @@ def _tells(part: Plain) -> bool:
     if is_empty or _CONFIDES.search(part.text):
         return False
     return bool(_PERSONAL.search(part.text)) and not _ASKS_OF_OTHER.search(part.text)
-
-
-def is_confided(text: str) -> bool:
-    """Whether normal-form words ask that something be kept quiet."""
-    return bool(_CONFIDES.search(text))

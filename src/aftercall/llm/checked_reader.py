@@ -72,9 +72,7 @@ class CheckedReader(CachedReader):
             self._usages[call.id] = check.usage
         if checked.requests == reading.requests:
             return checked
-        asked = (checked.requests, checked.unclear, checked.withdrawn)
-        summary = summarise(checked.profile, *asked, checked.promises, ())
-        return checked.model_copy(update={"summary": summary})
+        return checked.model_copy(update={"summary": summarise(checked)})
 
     def find_requests(self, call: Call) -> ReadingResult[RequestsReading]:
         """Its trace has the tokens of all questions about the call."""
@@ -139,7 +137,7 @@ class CallCheck:
             return None
         if self._tell_outcome(item) == "called off":
             return None
-        asked = f"Of what kind is {_quote(item.title)}?"
+        asked = f"Of what kind is {_quote(item.words)}?"
         kind = self._ask(questions.KIND, self._show(item), asked)
         days = find_dates(item.words, self._call.started_at.date())
         return Request(
@@ -164,7 +162,7 @@ class CallCheck:
         ]
         if not later:
             return "still wanted"
-        asked = f"What became of {_quote(item.title)}?"
+        asked = f"What became of {_quote(item.words)}?"
         form = self._ask(questions.OUTCOME, (*self._show(item), *later), asked)
         return self._note(item, "what became of it", form.answer if form else None)
 

@@ -104,12 +104,8 @@ def split_windows(turns: Sequence[Turn]) -> list[tuple[Turn, ...]]:
     return [tuple(window) for window in windows]
 
 
-def read_in_windows(
-    call: Call,
-    read: Callable[[Call], Reading],
-    summarise: Callable[[Reading], str],
-) -> Reading:
-    """One reading of all windows; `summarise` tells in one summary what they hold.
+def read_in_windows(call: Call, read: Callable[[Call], Reading]) -> Reading:
+    """One reading of all windows, without a summary.
 
     A window is read together with the turns of the last requests before it, so that a caller
     can still change them or call them off.
@@ -126,8 +122,7 @@ def read_in_windows(
         parts.append(_keep_citing(part, {turn.seq for turn in window}))
         cited = {turn.seq for turn in carried}
         cited |= {seq for request in part.requests for seq in request.turns}
-    whole = merge_readings(parts)
-    return whole.model_copy(update={"summary": summarise(whole)})
+    return merge_readings(parts)
 
 
 def _pick_last(turns: Sequence[Turn]) -> list[Turn]:

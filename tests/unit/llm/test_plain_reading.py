@@ -5,7 +5,8 @@ import pytest
 from aftercall.english.clauses import stands_alone
 from aftercall.english.text import normalise
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.model.reading import Reading
+from aftercall.llm.rules.titles import summarise, title_plainly
+from aftercall.model.reading import Reading, Request, RequestKind
 from aftercall.testing import make_call
 from unit.llm.calls import call_of
 
@@ -64,3 +65,59 @@ def test_a_code_is_labelled_by_what_was_asked_for() -> None:
     ).facts
     assert fact.visibility == "secret"
     assert fact.text.lower().startswith("pin") or "PIN" in fact.text
+
+
+def _request(title: str, kind: RequestKind = "task", person: str = "") -> Request:
+    return Request(
+        kind=kind, title=title, person=person or None, turns=(2,), words=title
+    )
+
+
+@pytest.mark.parametrize(
+    ("title", "kind", "told"),
+    [
+        ("Book a table for four", "booking", "Book a table for four"),
+        ("I need a copy of the lease", "task", "I need a copy of the lease"),
+        ("The boiler is leaking again", "issue", "The boiler is leaking again"),
+        ("New quote", "task", "New quote"),
+        ("The Hollis Trust", "booking", "Booking"),
+        ("Get a table at the, not the Thief", "booking", "Booking"),
+        ("Stop it", "other", "Request"),
+        ("Tell him", "message", "Message"),
+        ("Her to ring me about it", "message", "Call back"),
+        ("It's the boiler, not the one at home", "issue", "Fault report"),
+    ],
+)
+def test_a_title_names_a_deed_or_is_plain_by_its_kind(
+    title: str, kind: RequestKind, told: str
+) -> None:
+    (request,) = title_plainly([_request(title, kind)])
+    assert request.title == told
+    assert title in f"{request.title} {request.words} {request.details}"
+
+
+def test_two_plain_titles_of_one_kind_are_told_apart() -> None:
+    asked = [_request("The Hollis Trust", "booking"), _request("When it comes")]
+    asked += [_request("My flight, no", "booking")]
+    titles = [request.title for request in title_plainly(asked)]
+    assert titles == ["Booking", "Task", "Second booking"]
+
+
+def test_a_message_with_a_plain_title_says_for_whom_it_is() -> None:
+    (request,) = title_plainly([_request("And one more: the oak", "message", "Lee")])
+    assert request.title == "Message for Lee"
+
+
+def test_a_summary_tells_a_plainly_titled_request_in_the_callers_words() -> None:
+    asked = title_plainly([_request("The Hollis Trust", "booking")])
+    reading = Reading(language="en", summary="", requests=asked)
+    assert summarise(reading) == "The caller asked for: Booking: “The Hollis Trust”."
+
+
+def test_a_detail_that_is_taken_back_at_once_is_none() -> None:
+    (request,) = _read(
+        "A: Hello. | C: Please book a table for Friday. A window seat. No, sorry, by the door."
+        " | A: A table on Friday by the door, booked."
+    ).requests
+    assert "window" not in request.details
+    assert "door" in request.details

@@ -16,8 +16,8 @@ from aftercall.model.turns import Speaker
 _PATTERNS = load_patterns("aftercall.llm.rules", "acts")
 
 ActKind = Literal[
-    "ask", "fault", "unclear", "withdraw", "correct", "dont", "own", "hypothetical", "hearsay",
-    "question", "ignore", "offer", "refuse", "tell",
+    "ask", "fault", "unclear", "withdraw", "correct", "own", "hypothetical", "hearsay", "ignore",
+    "offer", "refuse", "tell",
 ]  # fmt: skip
 Answer = Literal["yes", "ok", "no", ""]
 _NO_ANSWER: Answer = ""
@@ -58,6 +58,8 @@ class Act:
     """The clause is an answer and nothing else."""
     belongs: float = 0.0
     """How likely the clause says something of a request."""
+    plainness: float = 0.0
+    """The confidence that a pattern alone gives."""
 
     @property
     def seq(self) -> int:
@@ -95,6 +97,7 @@ _MAYBE = 0.4
 _PLAIN = 0.85  # confidence of a pattern that is seldom wrong
 _LIKELY = 0.02
 _PLAINEST = 0.95  # of one that needs no model
+_MODEL_SURE = 0.94  # the most that the model of clauses alone can be
 _BELONGS = ("R", "D", "X", "Y")
 
 
@@ -127,7 +130,7 @@ def _follow(act: Act, label: str, labels: Labels) -> Act | None:
         return act  # "And on Friday, remind me": the next clause asks
     if label == "R":
         return _as_ask(act, labels["R"])
-    if label == "W" and act.kind not in ("withdraw", "dont"):
+    if label == "W" and act.kind != "withdraw":
         matter = take_matter(act.clause.plain)
         return replace(act, kind="withdraw", matter=matter, answer="")
     if label == "X":
@@ -145,7 +148,7 @@ def _doubt(act: Act, likely: float) -> Act:
     if likely < _NO_REQUEST:
         return replace(act, kind="tell", matter=act.clause.plain, confidence=0.0)
     limit = UNSURE if likely >= _MAYBE else UNLIKELY
-    return replace(act, confidence=min(act.confidence, limit))
+    return replace(act, confidence=min(act.confidence, limit), plainness=0.0)
 
 
 _DAY_ONLY = re.compile(
@@ -162,7 +165,8 @@ _STATES = re.compile(
 )
 
 
-def _as_ask(act: Act, sure: float) -> Act:
+def _as_ask(act: Act, likely: float) -> Act:
+    sure = min(likely, _MODEL_SURE)
     if act.kind in ("ask", "fault"):
         return replace(act, confidence=max(sure, act.confidence))
     is_found = act.kind == "unclear"
@@ -183,20 +187,16 @@ def take_matter(plain: Plain) -> Plain:
 
 
 def _read_turn(turn: TalkTurn) -> list[Act]:
-    """The acts of one turn in order; a condition or hearsay colours the rest of its sentence."""
+    """The acts of one turn in order; a condition colours the rest of its sentence."""
     acts: list[Act] = []
-    supposed = quoted = -1
+    supposed = -1
     for clause in turn.clauses:
         act = classify(clause, turn.speaker)
         is_asked = act.kind in ("ask", "correct")
         if not is_asked and _CONDITION.search(clause.text):
             supposed = clause.sentence
-        if act.kind == "hearsay":
-            quoted = clause.sentence
         if clause.sentence == supposed and _is_supposed(act):
             act = _as_kind(act, "hypothetical")
-        elif clause.sentence == quoted and _is_quoted(act):
-            act = _as_kind(act, "hearsay")
         acts.append(act)
     return acts
 
@@ -208,18 +208,6 @@ def _is_supposed(act: Act) -> bool:
     is_would = " would " in f" {act.clause.text} "
     is_order = act.matter.text == act.clause.text
     return act.kind in _ASKING and (is_would or is_order)
-
-
-def _is_quoted(act: Act) -> bool:
-    """Whether an act in a sentence of hearsay is somebody else's."""
-    return act.kind in _ASKING and not _speaks_for_self(act.clause)
-
-
-def _speaks_for_self(clause: Clause) -> bool:
-    """ "My wife says hello and could you book …": the caller goes on in their own words."""
-    return bool(
-        re.match(r"(?:and |but |so )+(?:can|could|would|i|please|we) ", clause.text)
-    )
 
 
 def _as_kind(act: Act, kind: ActKind) -> Act:
@@ -255,7 +243,15 @@ def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> 
             matter = plain.between(*match.span("what")) if has_matter else plain
             if kind == "ask":
                 kind = _check_ask(matter.text, plain.text)
-            return Act(kind, clause, matter, speaker, confidence, answer)
+            return Act(
+                kind,
+                clause,
+                matter,
+                speaker,
+                confidence,
+                answer,
+                plainness=confidence,
+            )
     return Act("tell", clause, plain, speaker, answer=answer)
 
 

@@ -1,10 +1,9 @@
 """A request, asked for or asked for again in other words."""
 
-import itertools
 import re
 
 from aftercall.english.clauses import EMPTY_VERBS
-from aftercall.english.words import load_patterns, stem, stems
+from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.due import claim_pending, day_of_ask
 from aftercall.llm.rules.state import (
@@ -14,7 +13,7 @@ from aftercall.llm.rules.state import (
     Item,
     RequestState,
     add,
-    close_named,
+    close,
     concerns_person,
     context_of,
     find_match,
@@ -26,7 +25,6 @@ from aftercall.llm.rules.state import (
 )
 from aftercall.llm.rules.titles import MAX_TITLE_CHARS, find_person, kind_of, title_of
 
-_CUES = load_patterns("aftercall.llm.rules", "state")
 _ALONE = frozenset(
     ("cancel", "complain", "unsubscribe", "upgrade", "renew", "reschedule")
 )
@@ -37,14 +35,13 @@ _OF_IT = re.compile(
 _CALLS_OFF = re.compile(
     r"(?:cancel|remove|delete|take) (?P<what>.+?)(?: (?:off|out)(?: .*)?| again| then)?"
 )
-DICTATES = re.compile(r"^say (?!that)\S|\bquote\b|\bword for word\b")
 
 
 def ask(state: RequestState, act: Act) -> RequestState:
     """A new request, or more about one that is known; or "cancel it", which calls one off."""
     off = _find_called_off(state, act) if act.kind == "ask" else -1
     if off >= 0:
-        return close_named(state, off, act.matter.text, act)
+        return close(state, off, act)
     known = _find_meant(state, act)
     if known >= 0:
         return restate(state._replace(current=known), act)
@@ -68,7 +65,7 @@ def _find_meant(state: RequestState, act: Act) -> int:
         told = [at for at, other in enumerate(state.items) if concerns_person(other)]
         if told:
             return told[-1]
-    if item and (_is_taken_up(item, act) or _continues(state, item, act)):
+    if item and _continues(state, item, act):
         return state.current
     is_same_turn = item is not None and item.asked == act.seq
     known = find_match(state, text, minimum=0.5 if is_same_turn else 0.75)
@@ -76,12 +73,6 @@ def _find_meant(state: RequestState, act: Act) -> int:
         return known
     other = state.items[known]
     return known if other.is_fault or other.kind == kind_of(text) else -1
-
-
-def _is_taken_up(item: Item, act: Act) -> bool:
-    """ "Yes please, give me the code": the offer that was just taken."""
-    is_now = bool(act.answer) and act.seq in item.turns
-    return is_now and bool(stems(act.matter.text) & item.topic)
 
 
 def _ask_anew(state: RequestState, act: Act) -> RequestState:
@@ -107,9 +98,8 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
         details=context,
         asked=act.seq,
         is_fault=act.kind == "fault",
+        plainness=0.0 if is_vague else act.plainness,
     )
-    if DICTATES.search(act.clause.text):
-        state = state._replace(dictated_seq=act.seq)
     state, day = claim_pending(state, act, day_of_ask(state, act, item))
     state = state._replace(offer=None, proposed=None)
     return join_fault(state, item._replace(due=day))
@@ -124,22 +114,7 @@ def _continues(state: RequestState, item: Item, act: Act) -> bool:
     if act.kind != "ask":
         is_answer = state.proposed_seq == act.seq - 1 and item.due is None
         return is_same_turn or is_answer or bool(stems(text) & item.about)
-    if is_pointing(act.matter) or _says_again(state, item, act):
-        return True
-    is_of_person = bool(_CUES["of_person"].search(act.clause.text))
-    if is_of_person and (item.kind == "message" or item.person):
-        return True
-    return _is_of_it(text)
-
-
-def _says_again(state: RequestState, item: Item, act: Act) -> bool:
-    """ "Can somebody call me?" in one breath with the request, or its verb once more later."""
-    text = act.matter.text
-    is_way = bool(re.match(r"(?:call|ring|phone|text|email) (?:me|us)\b", text))
-    if item.turns[-1] == act.seq and is_way and len(stems(text)) <= 1:
-        return True
-    is_again = stem(text.split()[0]) in item.topic and state.asks_detail
-    return is_again and len(stems(text) - item.about) <= 3
+    return is_pointing(act.matter) or _is_of_it(text)
 
 
 def restate(state: RequestState, act: Act) -> RequestState:
@@ -152,6 +127,7 @@ def restate(state: RequestState, act: Act) -> RequestState:
         asked=act.seq,
         due=days[-1] if days and not item.is_settled else item.due,
         confidence=max(item.confidence, act.confidence),
+        plainness=max(item.plainness, act.plainness),
     )
     if stems(said) - item.about:
         updated = with_detail(updated, said)
@@ -210,26 +186,38 @@ _CIVIL = re.compile(
 
 def gather_details(state: RequestState, acts: list[Act]) -> RequestState:
     """The state with the clauses that tell more of each open request."""
-    told = [
-        act
-        for act, after in itertools.zip_longest(acts, acts[1:])
-        if not _is_taken_back(act, after)
-    ]
-    said = [act for act in told if act.speaker == "caller" and _tells(act)]
+    told = [act for act in acts if act.speaker == "caller"]
+    taken_back = {
+        put_right(plain).said
+        for at, act in enumerate(told, 1)
+        if is_taken_back(act, told[at : at + 1])
+        for plain in (act.clause.plain, act.matter)
+    }
+    said = [act for act in told if _tells(act)]
+    said = [act for act in said if put_right(act.clause.plain).said not in taken_back]
     items = [
-        _with_details(state.items, index, said)
-        if item.status == "open" and not item.delivers_words
-        else item
-        for index, item in enumerate(state.items)
+        item._replace(
+            details=tuple(words for words in item.details if words not in taken_back)
+        )
+        for item in state.items
     ]
-    return state._replace(items=tuple(items))
+    kept = state._replace(items=tuple(items))
+    return kept._replace(
+        items=tuple(
+            _with_details(kept.items, index, said)
+            if item.status == "open" and not item.delivers_words
+            else item
+            for index, item in enumerate(items)
+        )
+    )
 
 
-def _is_taken_back(act: Act, after: Act | None) -> bool:
+def is_taken_back(act: Act, after: list[Act]) -> bool:
     """ "Navy. No, black.": whether the next words of the turn take a clause back."""
-    if after is None or after.seq != act.seq:
+    if not after or after[0].seq != act.seq:
         return False
-    return after.answer == "no" or bool(_TAKES_BACK.match(after.clause.text))
+    taken = _TAKES_BACK.match(after[0].clause.text)
+    return after[0].answer == "no" or taken is not None
 
 
 def _tells(act: Act) -> bool:
@@ -250,7 +238,8 @@ def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:
     ]
     theirs = " ".join(" ".join((*other.details, other.words)) for other in others)
     said = [act for act in said if act.clause.plain.said not in theirs]
-    after = [act for act in said if act.seq >= first and _is_of(act, first, others)]
+    after = [act for act in said if act.seq in item.turns and act.seq >= first]
+    after = [act for act in after if _is_of(act, first, others)]
     since = _last_before(first, others)
     before = [
         act

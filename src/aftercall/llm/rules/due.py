@@ -58,8 +58,6 @@ def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
     if item.kind == "note":
         return None
     days = state.mentions_of(act.clause.plain)
-    if not days and _CUES["same_visit"].search(act.clause.text):
-        return state.anchor
     if item.delivers_words:
         head = " ".join(act.matter.text.split()[:3])
         end = act.clause.text.find(head) + len(head)
@@ -168,12 +166,9 @@ def _is_its_day(
     if item.is_settled and not is_asked and act.answer != "no":
         return False
     is_cued = bool(_CUES["due"].search(act.clause.text))
-    is_repeated = mention.day in state.told_days and not is_asked
     is_said = _is_alone(act, mention) or is_asked or is_cued or is_first
-    is_said = is_said or act.belongs >= OF_REQUEST
-    is_said = is_said and not is_repeated
     is_others = bool(_CUES["other_day"].match(act.matter.text)) and not is_first
-    return is_said and not is_others
+    return (is_said or act.belongs >= OF_REQUEST) and not is_others
 
 
 def _is_alone(act: Act, mention: DateMention) -> bool:

@@ -16,6 +16,7 @@ from aftercall.english.text import MASK, Plain, normalise
 from aftercall.english.words import compile_pattern, load_patterns, stems
 from aftercall.llm.reader import as_sentence
 from aftercall.llm.rules.acts import Act
+from aftercall.llm.rules.asking import is_taken_back
 from aftercall.llm.rules.clause_model import (
     TalkTurn,
     list_fact_features,
@@ -34,11 +35,11 @@ from aftercall.model.turns import Turn
 _PATTERNS = load_patterns("aftercall.llm.rules", "facts")
 
 MAX_SUMMARY_CHARS = 100
-_TELLING = ("tell", "own", "dont", "correct")
+_TELLING = ("tell", "own", "correct")
 _LASTS = "F"  # label of a clause that states a fact
 _LIKELY = 0.25  # from here a clause is taken for one
 _PERSONAL = ("person", "emotional", "routine")
-_UNTOLD = ("hypothetical", "hearsay", "question", "withdraw", "ignore")
+_UNTOLD = ("hypothetical", "hearsay", "withdraw", "ignore")
 _REACH = 2  # clauses back in which a fact may find its subject
 MIN_FACT_WORDS = 3
 MAX_FACT_WORDS = 30
@@ -47,7 +48,6 @@ _VAGUE = _PATTERNS["vague"]
 _UNREAL = _PATTERNS["unreal"]
 _PASSING = _PATTERNS["passing"]
 _DONE = _PATTERNS["done"]
-_MINE = _PATTERNS["mine"]
 _CORRECTS = _PATTERNS["corrects"]
 _ASKS_FOR = _PATTERNS["asks_for"]
 _Kind = tuple[Category, Visibility]
@@ -86,7 +86,8 @@ def find_facts(
     ]
     told: list[tuple[_Kind, list[Act]]] = []
     for number, ((at, index), act) in enumerate(zip(places, acts, strict=True)):
-        if not _may_tell(act, refused):
+        after = acts[number + 1 : number + 2]
+        if not _may_tell(act, refused) or is_taken_back(act, after):
             continue
         kind = _find_kind(act) or _guess_kind(talk, at, index)
         if kind and told and _goes_on(told[-1][1][-1], act):

@@ -9,11 +9,12 @@ import itertools
 from collections.abc import Iterable
 from typing import NamedTuple, cast
 
+from aftercall.english.clauses import POINTERS
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import Labels, generalise, load_clause_model
-from aftercall.llm.rules.state import ACTED_ON, POINTERS, Item, RequestState
+from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
 from aftercall.model.reading import RequestKind
 
 YES = "yes"
@@ -21,7 +22,9 @@ REQUESTED = 0.75  # how likely it must be one; told as a confidence of ACTED_ON
 PART = 0.15  # how likely it must be a part of the request before it
 SURE_OF_KIND = 0.42
 SURE_OF_OTHER = 0.6  # where the words of the title tell a kind
-PLAINEST = 0.9  # how sure a pattern must be to need no model …
+PLAINEST = 0.95  # how sure a pattern must be to need no model …
+PLAIN = 0.9  # … to need a model that does not rule it out …
+NOT_RULED_OUT = 0.2
 PLAINLY_ASKED = 0.85  # … and where the model knows too little
 MAX_FEATURED_WORDS = 40
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
@@ -84,7 +87,8 @@ def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
     """Where the agent's reply tells nothing, the model knows too little to rule a plain ask out."""
     reply = _reply(talk.acts, item.turns[-1])
     is_told = bool(stems(" ".join(plain.text for plain in reply)))
-    if item.confidence >= (PLAINEST if is_told else PLAINLY_ASKED):
+    is_plain = item.plainness >= (PLAIN if sure >= NOT_RULED_OUT else PLAINEST)
+    if is_plain or (item.confidence >= PLAINLY_ASKED and not is_told):
         sure = max(sure, REQUESTED)
     if sure < REQUESTED:
         return sure * ACTED_ON / REQUESTED
@@ -183,7 +187,7 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
     reply = _reply(talk.acts, start)
     title = _words(item.title)
     later = [act for act in talk.acts if act.speaker == "caller" and act.seq > start]
-    off = [act for act in later if act.kind in ("withdraw", "dont")]
+    off = [act for act in later if act.kind == "withdraw"]
     told = {act.kind for act in talk.acts if act.seq == start}
     return [
         f"sure:{round(item.confidence * 10)}",

@@ -4,14 +4,13 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from aftercall.english.clauses import split_plain_sentences
+from aftercall.english.clauses import EMPTY_VERBS, split_plain_sentences
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import (
     compile_pattern,
     jaccard_similarity,
     load_patterns,
     overlap_coefficient,
-    stem,
     stems,
     vocabulary,
 )
@@ -19,18 +18,12 @@ from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.asking import join_fault
 from aftercall.llm.rules.due import settle
 from aftercall.llm.rules.state import (
-    EMPTY_VERBS,
-    TO_PERSON,
     Item,
     Offer,
     RequestState,
     add,
-    change_number,
     close,
-    close_named,
-    concerns_person,
     context_of,
-    drop_details,
     find_match,
     find_named,
     is_pointing,
@@ -45,10 +38,6 @@ from aftercall.model.turns import Turn
 # An agent that offers these asks what it can do.
 _OPEN_OFFERS = EMPTY_VERBS | stems(
     "message list something anything details information start arrange"
-)
-_QUESTION_LEAD = re.compile(
-    r"^(?:and |so |but |ok )*(?:do (?:i|we|you)(?: guys)? (?:get|have|do)|is there|are there"
-    r"|have you(?: got)?|can i have) (?:a |an |any |the )?"
 )
 
 
@@ -96,9 +85,8 @@ def accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
         known = state.current
         detailed = with_detail(item, to_caller(offer.matter.said))
         state = put(state, known, detailed)
-    elif known < 0 and is_pointing(offer.matter):
-        offer = _resolve_pointer(state, act, offer)
-        known = state.current if is_pointing(offer.matter) and item else -1
+    elif known < 0 and is_pointing(offer.matter) and item:
+        known = state.current
     if known >= 0:
         return put(state, known, touch(state.items[known], offer.seq, act.seq))
     is_open = not stems(offer.matter.text) - _OPEN_OFFERS
@@ -107,18 +95,6 @@ def accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
         title = f"{item.title}: {item.details[-1]}"
         return add(state, item._replace(title=title, topic=stems(title)))
     return state if is_open else join_fault(state, item)
-
-
-def _resolve_pointer(state: RequestState, act: Act, offer: Offer) -> Offer:
-    """ "Would you like to book that?": what the agent or the caller just spoke of."""
-    about = [p for p in state.agent_said if _is_new_matter(p, state.open_item)]
-    if about and not state.question.words:
-        return offer._replace(matter=about[-1])
-    asked = _QUESTION_LEAD.sub("", state.question.text, count=1)
-    if not stems(asked):
-        return offer
-    start = len(state.question.text) - len(asked)
-    return offer._replace(matter=state.question.after(start), seq=act.seq - 2)
 
 
 def _to_item(state: RequestState, act: Act, offer: Offer) -> Item:
@@ -135,12 +111,6 @@ def _to_item(state: RequestState, act: Act, offer: Offer) -> Item:
         person=find_person(offer.matter),
         details=(*said, *context_of(state, act.seq, 4)),
     )
-
-
-def _is_new_matter(plain: Plain, item: Item | None) -> bool:
-    """Whether an agent's clause, to which its offer points, is about something new."""
-    about = stems(plain.text)
-    return len(about) > 1 and not (item and about & item.about)
 
 
 def _is_offered(item: Item, offer: Offer) -> bool:
@@ -223,18 +193,8 @@ _CUES = load_patterns("aftercall.llm.rules", "state")
 _REASONS = vocabulary(
     "because since as if i we he she they it there my our and but so till"
 )
-_REACHES = re.compile(
-    r"^(?:call|ring|phone|text|email|leave|contact|use|write|come|put)\b"
-)
-_NO_DEED = compile_pattern(
-    r"(?!ask|(?:tell|call|ring|text) (?:any|me|us))<deed>"
-    r"(?: (?:it|that|this|them|him|her|those|me|anything|any|anybody|anyone))?(?: .*)?"
-)
 WITHDRAW_REACH = 3  # turns back in which "it" can be called off
 STOP_REACH = 6  # turns back in which something can be called off without its name
-_STOPPING = re.compile(r"\b(?:any ?more|again|any)\b")
-_STOPS = ("stop", "no more", "please stop", "and stop", "and no more")
-_WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b")
 _ALL = re.compile(
     r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b"
 )
@@ -247,9 +207,7 @@ def withdraw(state: RequestState, act: Act) -> RequestState:
     head = _head_of(act.matter)
     if stems(head) - EMPTY_VERBS:
         known = find_named(state, head)
-        if known < 0:
-            return drop_details(state, head)
-        return close_named(state, known, head, act)
+        return close(state, known, act)
     if state.declined_seq == act.seq:
         return state
     return close(state._replace(told=()), _find_last(state, act), act)
@@ -257,7 +215,7 @@ def withdraw(state: RequestState, act: Act) -> RequestState:
 
 def _withdraw_all(state: RequestState, act: Act) -> RequestState:
     for index, item in enumerate(state.items):
-        if item.status in ("open", "refused"):
+        if item.status == "open":
             state = close(state, index, act)
     return state
 
@@ -281,63 +239,8 @@ def _head_of(matter: Plain) -> str:
     return ""
 
 
-def stop(state: RequestState, act: Act) -> RequestState:
-    """ "Don't order it" calls off; "don't send me any more calendars" asks for an end to it."""
-    text = act.matter.text
-    named = " ".join(stems(text) - EMPTY_VERBS)
-    known = find_match(state, named or text, minimum=0.99)
-    if known >= 0 and state.items[known].turns[-1] >= act.seq - STOP_REACH:
-        return close(state, known, act)
-    if _NO_DEED.match(text) and not stems(text) - EMPTY_VERBS:
-        return _stop_last(state, act)
-    is_running = _STOPPING.search(text) or act.clause.text.startswith(_STOPS)
-    is_reach = _REACHES.match(text) and not re.search(r"any ?more", text)
-    if not is_running or is_reach or not stems(text):
-        return state
-    item = Item(
-        title=title_of(act.clause.plain),
-        words=act.clause.plain.cited,
-        turns=(act.seq,),
-        kind="other",
-        confidence=act.confidence,
-        topic=stems(text),
-        details=context_of(state, act.seq, 0),
-    )
-    return add(state, item)
-
-
-def _stop_last(state: RequestState, act: Act) -> RequestState:
-    """ "Don't send anybody", "don't tell her": the last request with such a deed, or the last."""
-    verb = stem(act.matter.text.split()[0])
-    is_told = bool(TO_PERSON.match(act.matter.text))
-    near = [
-        (at, item)
-        for at, item in enumerate(state.items)
-        if item.status == "open" and item.turns[-1] >= act.seq - STOP_REACH
-    ]
-    same = [
-        at
-        for at, item in near
-        if verb in stems(item.title) or (is_told and concerns_person(item))
-    ]
-    known = same or [at for at, _ in near]
-    return close(state, known[-1], act) if known else state
-
-
-def take_over(state: RequestState, act: Act) -> RequestState:
-    """ "That's on me": what was just taken for a request is the caller's own to do."""
-    item = state.open_item
-    is_pointer = bool(re.match(r"(?:so |and )?(?:that|it) is ", act.clause.text))
-    if item and is_pointer and item.turns[-1] == act.seq:
-        return put(state, state.current, item._replace(status="own"))
-    return state
-
-
 def correct(state: RequestState, act: Act) -> RequestState:
-    """ "Make it Friday", "twelve, not ten": another day or number of the request talked of."""
-    state = _turn_to_day(state, act)
-    if act.answer == "no" and (named := _find_denied(state, act)) >= 0:
-        return close(state, named, act)
+    """ "Make it Friday": another day of the request talked of."""
     if state.open_item is None:
         opened = (at for at, other in enumerate(state.items) if other.status == "open")
         state = state._replace(current=max(opened, default=-1))
@@ -347,24 +250,4 @@ def correct(state: RequestState, act: Act) -> RequestState:
     days = state.days_of(act.clause.plain)
     if days:
         item = touch(item, act.seq)._replace(due=days[-1])
-    elif changed := change_number(item, act.matter):
-        item = touch(changed, act.seq)
     return put(state, state.current, item)._replace(offer=None, proposed=None)
-
-
-def _turn_to_day(state: RequestState, act: Act) -> RequestState:
-    """ "Not Monday": the request that was put on a Monday is talked of."""
-    names = _WEEKDAY.findall(act.clause.text)
-    dated = [
-        at
-        for at, item in enumerate(state.items)
-        if item.status == "open" and item.due and f"{item.due:%A}".lower() in names
-    ]
-    return state._replace(current=dated[-1]) if len(dated) == 1 else state
-
-
-def _find_denied(state: RequestState, act: Act) -> int:
-    """ "No, not the magician": the request for one."""
-    is_denied = act.clause.text.endswith(f"not {act.matter.text}")
-    head = _head_of(act.matter)
-    return find_named(state, head, is_open=True) if is_denied and stems(head) else -1

@@ -23,12 +23,7 @@ from aftercall.llm.rules.judgement import RequestTalk, judge
 from aftercall.llm.rules.offers import find_promises
 from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
-from aftercall.llm.rules.titles import (
-    drop_other_days,
-    find_told,
-    summarise,
-    summarise_foreign,
-)
+from aftercall.llm.rules.titles import drop_other_days, summarise, title_plainly
 from aftercall.model.calls import Call
 from aftercall.model.reading import (
     FactDraft,
@@ -78,15 +73,10 @@ def _read(call: Call) -> Reading:
     )
     call = call.model_copy(update={"turns": turns})
     read = _read_english if language == "en" else partial(_read_foreign, language)
-    return read_in_windows(call, partial(read, secrets), _summarise)
-
-
-def _summarise(reading: Reading) -> str:
-    """Of a call that was read in windows."""
-    if reading.language != "en":
-        return summarise_foreign(reading.language, reading.profile)
-    asked = (reading.requests, reading.unclear, reading.withdrawn)
-    return summarise(reading.profile, *asked, reading.promises, ())
+    reading = read_in_windows(call, partial(read, secrets))
+    requests = title_plainly(reading.requests)
+    reading = reading.model_copy(update={"requests": requests})
+    return reading.model_copy(update={"summary": summarise(reading)})
 
 
 def _told_in(call: Call, secrets: list[Secret]) -> list[Secret]:
@@ -121,7 +111,7 @@ def _read_foreign(language: str, secrets: list[Secret], call: Call) -> Reading:
     profile = Profile(name=find_foreign_name(said))
     return Reading(
         language=language,
-        summary=summarise_foreign(language, profile),
+        summary="",
         profile=profile,
         facts=tuple(secret_facts(_told_in(call, secrets))),
     )
@@ -177,11 +167,9 @@ def _compose(
     ]
     promises = find_promises(turns, (item.topic for item in called_off))
     profile = read_profile(turns, *named, facts, acts)
-    asked = " ".join(f"{item.title} {item.details} {item.words}" for item in requests)
-    about = find_told(acts, asked, state.refused)
     return Reading(
         language="en",
-        summary=summarise(profile, requests, unclear, withdrawn, promises, about),
+        summary="",
         profile=profile,
         identity=read_identity(turns),
         requests=tuple(_ground(item) for item in requests),

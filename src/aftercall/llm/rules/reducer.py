@@ -7,14 +7,12 @@ from datetime import date
 from aftercall.english.text import Plain
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.asking import DICTATES, ask
+from aftercall.llm.rules.asking import ask
 from aftercall.llm.rules.due import confirm_day, settle, take_day
 from aftercall.llm.rules.offers import (
     answer_offer,
     correct,
     decline,
-    stop,
-    take_over,
     withdraw,
 )
 from aftercall.llm.rules.state import (
@@ -29,7 +27,6 @@ from aftercall.llm.rules.state import (
     Item,
     Offer,
     RequestState,
-    change_number,
     close,
     concerns_person,
     find_match,
@@ -43,7 +40,7 @@ from aftercall.llm.rules.titles import find_person, kind_of
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
 LEFT_OUT_REACH = 7  # turns back in which an agent may say that something is left out
-_WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own", "question")
+_WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own")
 _PROMISED = re.compile(
     r"(?:and |so )*(?:i|we|they|he|she|it|the \S+) (?:will|am going to)\b"
 )
@@ -61,7 +58,6 @@ def apply(state: RequestState, act: Act) -> RequestState:
     after = _hear_caller(state, act)
     days = after.days_of(act.clause.plain)
     is_asking = act.clause.is_question and act.kind not in _CHANGES
-    is_asking = is_asking or act.kind == "question"
     earlier_question = NOTHING if is_new_turn else state.question
     earlier_day = None if is_new_turn else after.last_day
     return after._replace(
@@ -102,11 +98,6 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
     days = state.days_of(act.clause.plain)
     if not days and _OFFERS_HOUR.search(text) and not act.clause.is_question:
         days = state.days_of(state.question)  # "Is she free on Saturday?" "At ten."
-    if _CUES["no_slot"].search(text):
-        state, days = (
-            state._replace(told_days=(*state.told_days, *days)[-MAX_SLOTS:]),
-            [],
-        )
     state = _propose(state, act, days)
     if act.kind == "refuse":
         return _refuse(state, act)
@@ -128,7 +119,7 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
 
 def _leave_out(state: RequestState, act: Act, what: str) -> RequestState:
     """ "All right, no coach": the agent says back what the caller no longer wants."""
-    known = find_named(state, what, is_open=True)
+    known = find_named(state, what)
     if known < 0 and kind_of(what) == "message":
         told = (at for at, item in enumerate(state.items) if concerns_person(item))
         known = max(told, default=-1)
@@ -197,7 +188,7 @@ def _was_just_said(item: Item, act: Act) -> bool:
 
 
 def _be_asked(state: RequestState, act: Act) -> RequestState:
-    named = find_named(state, act.clause.text, is_open=True)
+    named = find_named(state, act.clause.text)
     return state._replace(
         asks_day=bool(_CUES["asks_day"].search(act.clause.text)),
         asks_detail=_asks_detail(state, act),
@@ -249,73 +240,56 @@ _POINTED = ("do that", "that", "")
 
 
 def _refuse(state: RequestState, act: Act) -> RequestState:
-    """What the agent will not do is not asked for any more; a wrong number asks for nothing."""
-    about = stems(act.matter.text)
-    is_wrong_number = bool(_CUES["wrong_number"].search(act.clause.text))
-
-    def refuse(item: Item) -> Item:
-        is_last = item.turns[-1] == act.seq - 1 and item.status == "open"
-        is_meant = bool(about & item.topic) or act.matter.text in _POINTED
-        is_refused = is_wrong_number or (is_last and is_meant)
-        return item._replace(status="refused") if is_refused else item
-
-    return state._replace(items=tuple(map(refuse, state.items)))
+    """What the agent will not do is not asked for any more."""
+    item, at = state.open_item, state.current
+    if item is None or item.turns[-1] != act.seq - 1:
+        return state
+    is_meant = bool(stems(act.matter.text) & item.topic) or act.matter.text in _POINTED
+    return put(state, at, item._replace(status="refused")) if is_meant else state
 
 
 def _hear_caller(state: RequestState, act: Act) -> RequestState:
     had_offer = state.offer is not None
     state = answer_offer(state, act)
-    if _is_dictated(state, act):
-        return _add_detail(state._replace(dictated_seq=act.seq), act)
-    if state.offer and act.kind in ("withdraw", "dont"):
+    if state.offer and act.kind == "withdraw":
         state = decline(state, act)._replace(offer=None, proposed=None)
     if act.kind != "withdraw" and _is_content(state, act):
         return _add_detail(state, act)
+    denied = -1 if had_offer else _find_denied(state, act)
+    if act.kind in ("tell", "correct") and denied >= 0:
+        return close(state, denied, act)
     if act.kind in _CHANGES:
         return _CHANGES[act.kind](state, act)
-    return state if act.kind in _SILENT else _hear_told(state, act, had_offer=had_offer)
-
-
-def _hear_told(state: RequestState, act: Act, *, had_offer: bool) -> RequestState:
-    """What the caller tells: a no to something, a number, a day, a detail."""
-    if act.answer == "no" and not act.is_bare and not had_offer:
-        known = _named_in(state, act)
-        if known >= 0:
-            return close(state, known, act)
-    item = state.open_item
-    if item and (changed := change_number(item, act.matter, is_contrast=True)):
-        return put(state, state.current, touch(changed, act.seq))
+    if act.kind in _SILENT:
+        return state
     state = take_day(state, act)
     return state if act.is_bare else _add_detail(state, act)
 
 
-_SILENT = ("hypothetical", "ignore", "hearsay", "question")
+_SILENT = ("hypothetical", "ignore", "hearsay", "own")
 _CHANGES: dict[str, Callable[[RequestState, Act], RequestState]] = {
     "withdraw": withdraw,
     "ask": ask,
     "unclear": ask,
     "fault": ask,
     "correct": correct,
-    "dont": stop,
-    "own": take_over,
 }
 
 
-def _named_in(state: RequestState, act: Act) -> int:
-    """ "No taxi": the request that the few words name."""
-    is_short = len(act.matter.words) <= 3 and bool(stems(act.matter.text))
-    words = act.clause.plain.words
-    is_short = is_short and not any(word.stop for word in words if word.norm == "no")
-    return find_match(state, act.matter.text, minimum=0.99) if is_short else -1
-
-
-def _is_dictated(state: RequestState, act: Act) -> bool:
-    """ "Say, …", "word for word": the rest of the turn is what to write or say."""
-    if state.open_item is None:
-        return False
-    begins = bool(DICTATES.search(act.clause.text)) and act.kind != "ask"
-    goes_on = state.dictated_seq == act.seq
-    return begins or goes_on
+def _find_denied(state: RequestState, act: Act) -> int:
+    """ "No taxi", "no, not the cake": the request that the few words name; -1 for none."""
+    text = act.matter.text
+    if (
+        act.answer != "no"
+        or act.is_bare
+        or len(act.matter.words) > 3
+        or not stems(text)
+    ):
+        return -1
+    is_apart = any(word.stop for word in act.clause.plain.words if word.norm == "no")
+    if is_apart and not act.clause.text.endswith(f"not {text}"):
+        return -1
+    return find_match(state, text, minimum=0.99)
 
 
 def _is_content(state: RequestState, act: Act) -> bool:
@@ -337,8 +311,7 @@ def _add_detail(state: RequestState, act: Act) -> RequestState:
     is_meant = is_same_turn or state.asks_detail or act.answer == "yes"
     matter = put_right(act.matter)
     about = stems(matter.text)
-    is_story = bool(_CUES["story"].match(matter.text))
-    if not is_meant or not about or is_story or about & state.refused:
+    if not is_meant or not about or about & state.refused:
         return state
     updated = touch(item, act.seq)._replace(
         details=(*item.details, matter.said),

@@ -5,8 +5,9 @@ import re
 from datetime import date
 from typing import Literal, NamedTuple
 
+from aftercall.english.clauses import EMPTY_VERBS, POINTERS
 from aftercall.english.dates import DateMention, find_dates
-from aftercall.english.text import Plain, Word, normalise
+from aftercall.english.text import Plain
 from aftercall.english.words import overlap_coefficient, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.model.reading import RequestKind
@@ -22,20 +23,11 @@ MAX_SLOTS = 6
 MAX_RECENT = 12  # requests that later words may be about
 MIN_SAME_MATTER = 0.5
 NOTHING = Plain("", ())
-Status = Literal["open", "withdrawn", "refused", "own", "part"]
-POINTERS = frozenset(("it", "that", "this", "them", "those", "one", "all", "both"))
-# Verbs that say nothing of what they are done to.
-EMPTY_VERBS = stems(
-    "put add log send make do get fix open book order change move write file take note block "
-    "replace bug issue ticket down assign tell give call bring cancel forget leave scratch drop"
-)
+Status = Literal["open", "withdrawn", "refused", "part"]
 TO_PERSON = re.compile(
     r"(?:tell|ask|let|text|ring|call|email|message|remind|say to) (?:him|her|them)\b"
 )
 _THINKS_AGAIN = frozenset(("wait", "hang", "hold", "sorry", "actually"))
-_BOTH = re.compile(
-    r"(?P<first>[\w'’-]+) and (?:an? |the |his |her |my |our |some )?(?P<second>[\w'’-]+)"
-)
 _BARE_WEEKDAY = re.compile(
     r"(?:this |on |the )?\w+day(?: (?:morning|afternoon|evening|lunchtime))?"
 )
@@ -77,6 +69,8 @@ class Item(NamedTuple):
     confirmed_seq: int = 0
     is_settled: bool = False
     """The agent has said its day back."""
+    plainness: float = 0.0
+    """How plainly it was asked for, by the patterns alone."""
 
     @property
     def about(self) -> frozenset[str]:
@@ -118,8 +112,6 @@ class RequestState(NamedTuple):
     offer: Offer | None = None
     proposed: date | None = None
     proposed_seq: int = 0
-    told_days: tuple[date, ...] = ()
-    """Days that the agent only told: a deadline of the caller's, opening hours."""
     slots: tuple[date, ...] = ()
     """The days that the agent put forward last."""
     asks_day: bool = False
@@ -133,8 +125,6 @@ class RequestState(NamedTuple):
     """What the caller asked last."""
     agent_said: tuple[Plain, ...] = ()
     """The clauses of the agent's turn that are no offer."""
-    dictated_seq: int = 0
-    """The turn in which the caller dictates."""
     declined_seq: int = 0
     """The turn in which the caller last declined an offer."""
     pending: PendingDay | None = None
@@ -204,16 +194,6 @@ def close(state: RequestState, index: int, act: Act) -> RequestState:
     return put(state, index, closed)._replace(offer=None)
 
 
-def close_named(state: RequestState, index: int, text: str, act: Act) -> RequestState:
-    """Without what a text names: the whole request, or one of two things it asks for."""
-    item = state.items[index]
-    rest = drop_part(item.title, stems(text))
-    if not rest:
-        return close(state, index, act)
-    kept = touch(item, act.seq)._replace(title=rest, topic=stems(rest))
-    return put(state, index, kept)
-
-
 def context_of(state: RequestState, seq: int, reach: int) -> tuple[str, ...]:
     """What the caller told just before, for a request that names little itself."""
     used = {detail for item in state.items for detail in item.details}
@@ -227,14 +207,13 @@ def find_match(
     otherwise: int = -1,
     *,
     minimum: float = MIN_SAME_MATTER,
-    is_any: bool = False,
 ) -> int:
     """The request that a text is about: the latest of those with the most in common."""
     about = stems(text)
     recent = [
         (index, item)
         for index, item in list(enumerate(state.items))[-MAX_RECENT:]
-        if item.status == "open" or is_any
+        if item.status == "open"
     ]
     best, found = 0.0, -1
     for index, item in recent:
@@ -248,13 +227,12 @@ def find_match(
     return found if found >= 0 else otherwise
 
 
-def find_named(state: RequestState, text: str, *, is_open: bool = False) -> int:
+def find_named(state: RequestState, text: str) -> int:
     """The newest of the requests that share the most words with a text; -1 for none."""
     about = stems(text)
     best, found = 1, -1
-    wanted = ("open",) if is_open else ("open", "refused")
     for index, item in list(enumerate(state.items))[-MAX_RECENT:]:
-        shared = len(about & item.topic) if item.status in wanted else 0
+        shared = len(about & item.topic) if item.status == "open" else 0
         if shared >= best:
             best, found = shared, index
     return found
@@ -269,76 +247,6 @@ def put_right(plain: Plain) -> Plain:
         if word.norm == "no" and (is_apart or is_again):
             start = at + 1 + is_again
     return plain.slice(start) if start else plain
-
-
-def drop_part(title: str, named: frozenset[str]) -> str:
-    """ "Eggs and flour" without the flour; nothing where the named is not one of two."""
-    for match in _BOTH.finditer(title):
-        first, second = (stems(match[name]) for name in ("first", "second"))
-        if second & named and not first & named:
-            return f"{title[: match.end('first')]}{title[match.end() :]}"
-        if first & named and not second & named:
-            return f"{title[: match.start()]}{title[match.start('second') :]}"
-    return ""
-
-
-def drop_details(state: RequestState, text: str) -> RequestState:
-    """The requests without the details that name something in a text."""
-    about = stems(text)
-    items = (
-        item._replace(
-            details=tuple(
-                detail for detail in item.details if not stems(detail) & about
-            ),
-        )
-        for item in state.items
-    )
-    return state._replace(items=tuple(items))
-
-
-_NEW_NUMBER = re.compile(r"(?P<new>\d+)(?: (?P<noun>[a-z]+))?(?: instead| please)?")
-_CONTRAST = re.compile(r"(?P<new>\d+)(?: (?P<noun>[a-z]+))? not (?P<old>\d+).*")
-
-
-def change_number(item: Item, said: Plain, *, is_contrast: bool = False) -> Item | None:
-    """ "Make that twelve", "eight people, not six": the one number of the request it can mean."""
-    match = (_CONTRAST if is_contrast else _NEW_NUMBER).fullmatch(said.text)
-    word = _find_number(normalise(item.title), match) if match else None
-    if match is None or word is None:
-        return None
-    new = said.between(*match.span("new")).said
-    return item._replace(
-        confirmed=(),
-        title=item.title[: word.start] + new + item.title[word.end :],
-        details=tuple(text for text in item.details if not _counts(text, word.norm)),
-        words=_without(item.words, word.norm),
-    )
-
-
-def _find_number(title: Plain, match: re.Match[str]) -> Word | None:
-    """The only number of a title that a correction can be about."""
-    wanted = match.groupdict().get("old") or _number_of(title, match["noun"])
-    numbers = [word for word in title.words if word.norm.isdecimal()]
-    meant = [word for word in numbers if word.norm == (wanted or word.norm)]
-    return meant[0] if len(meant) == 1 else None
-
-
-def _number_of(title: Plain, noun: str | None) -> str:
-    pairs = itertools.pairwise(word.norm for word in title.words)
-    return next((number for number, other in pairs if other == noun), "")
-
-
-def _counts(text: str, number: str) -> bool:
-    return number in normalise(text).vocabulary
-
-
-def _without(words: str, number: str) -> str:
-    """The longest verbatim piece of the words that does not hold the number."""
-    plain = normalise(words)
-    cuts = [at for at, word in enumerate(plain.words) if word.norm == number]
-    bounds = [-1, *cuts, len(plain.words)]
-    pieces = [plain.slice(a + 1, b).cited for a, b in itertools.pairwise(bounds)]
-    return max(pieces, key=len) or words
 
 
 def concerns_person(item: Item) -> bool:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable
 from datetime import date
 
+from aftercall.english.clauses import EMPTY_VERBS, stands_alone
 from aftercall.english.dates import find_dates
 from aftercall.english.language import LANGUAGES
 from aftercall.english.names import take_name
-from aftercall.english.secrets import is_confided
 from aftercall.english.text import MASK, Plain, normalise
 from aftercall.english.words import (
     compile_pattern,
@@ -16,15 +16,7 @@ from aftercall.english.words import (
     vocabulary,
     word_class,
 )
-from aftercall.llm.rules.acts import Act
-from aftercall.model.reading import (
-    Profile,
-    Promise,
-    Request,
-    RequestKind,
-    UnclearRequest,
-    WithdrawnRequest,
-)
+from aftercall.model.reading import Reading, Request, RequestKind
 
 _PATTERNS = load_patterns("aftercall.llm.rules", "titles")
 
@@ -130,67 +122,34 @@ def find_person(matter: Plain) -> str | None:
 
 
 MAX_ITEMS = 5
-MAX_TOLD_SENTENCES = 3
-MIN_TOLD_STEMS = 2
-MAX_TOLD_WORDS = 25
+MAX_TOLD_FACTS = 3
 
 
-def summarise(
-    profile: Profile,
-    requests: Iterable[Request],
-    unclear: Iterable[UnclearRequest],
-    withdrawn: Iterable[WithdrawnRequest],
-    promises: Iterable[Promise],
-    told: Iterable[str],
-) -> str:
-    """Built from what was read; `told` says in the caller's words what the call was about."""
+def summarise(reading: Reading) -> str:
+    """Built from what was read: what is no request, promise or fact is not told."""
+    profile = reading.profile
     who = profile.call_name or profile.name or "The caller"
+    if reading.language != "en":
+        spoken = LANGUAGES.get(reading.language, reading.language)
+        return f"{who} called and spoke {spoken}; the words are in the transcript."
     parts = (
-        _sentence(f"{who} asked for", [_dated(request) for request in requests]),
-        _sentence("May be a request", [item.words for item in unclear]),
-        _sentence("Called off", [item.title for item in withdrawn]),
-        _sentence("The agent promised", [promise.title for promise in promises]),
+        _sentence(f"{who} asked for", [_dated(item) for item in reading.requests]),
+        _sentence("May be a request", [item.words for item in reading.unclear]),
+        _sentence("Called off", [item.title for item in reading.withdrawn]),
+        _sentence("The agent promised", [item.title for item in reading.promises]),
     )
     text = " ".join(part for part in parts if part)
-    more = _sentence("Also said" if text else f"{who} said", list(told))
+    facts = [fact.text for fact in reading.facts if fact.visibility != "secret"]
+    opening = "Also said" if text else f"{who} said"
+    more = _sentence(opening, facts[:MAX_TOLD_FACTS])
     return f"{text} {more}".strip() or f"{who} called; nothing was asked or promised."
 
 
-def summarise_foreign(language: str, profile: Profile) -> str:
-    who = profile.name or "The caller"
-    spoken = LANGUAGES.get(language, language)
-    return f"{who} called and spoke {spoken}; the words are in the transcript."
-
-
-def find_told(acts: Iterable[Act], asked: str, refused: frozenset[str]) -> list[str]:
-    """Sentences in which the caller tells something that no request holds already."""
-    known = asked.lower()
-    told = [
-        act.matter.said
-        for act in acts
-        if _tells_more(act)
-        and not stems(act.matter.text) & refused
-        and act.matter.said.lower() not in known
-    ]
-    return list(dict.fromkeys(text[:1].upper() + text[1:] for text in told))[
-        :MAX_TOLD_SENTENCES
-    ]
-
-
-def _tells_more(act: Act) -> bool:
-    if (act.speaker, act.kind) != ("caller", "tell") or act.clause.is_question:
-        return False
-    is_hidden = MASK in act.clause.text or is_confided(act.clause.text)
-    is_short = len(act.matter.words) <= MAX_TOLD_WORDS
-    return is_short and not is_hidden and len(stems(act.matter.text)) >= MIN_TOLD_STEMS
-
-
 def _dated(request: Request) -> str:
-    return (
-        f"{request.title} (by {request.due.isoformat()})"
-        if request.due
-        else request.title
-    )
+    day = f" (by {request.due.isoformat()})" if request.due else ""
+    is_told = bool(stems(request.title) & stems(request.words))
+    words = "" if is_told else f": “{request.words}”"
+    return f"{request.title}{words}{day}"
 
 
 def _sentence(opening: str, items: list[str]) -> str:
@@ -198,3 +157,67 @@ def _sentence(opening: str, items: list[str]) -> str:
         return ""
     more = f"; and {len(items) - MAX_ITEMS} more" if len(items) > MAX_ITEMS else ""
     return f"{opening}: {'; '.join(items[:MAX_ITEMS])}{more}."
+
+
+_KIND_TITLES: dict[RequestKind, str] = {
+    "booking": "Booking",
+    "issue": "Fault report",
+    "message": "Message",
+    "note": "Note",
+    "other": "Request",
+    "reminder": "Reminder",
+    "task": "Task",
+}
+_ORDINALS = ("Second", "Third", "Fourth", "Fifth")
+_CALLS_BACK = re.compile(r"\b(?:call|ring|phone) (?:me|us)\b|\bcall ?back\b")
+_CANCELS = re.compile(r"\bcancel")
+_WISHES = re.compile(r"(?:i|we)(?: \S+)? (?:need|want|would like|am looking for)\b")
+_SUBJECT = re.compile(r"(?:\S+ ){0,3}(?:i|we|you|he|she|it|they|is|are)\b", re.I)
+# "at the, not …", "barrel, no, trough": words that the caller did not end.
+_UNFINISHED = re.compile(
+    r"\b(?:the|an?|for|at|to|of|my|your|and|with|no)[,.]|, (?:no|not|sorry)\b", re.I
+)
+
+
+def title_plainly(requests: Iterable[Request]) -> tuple[Request, ...]:
+    """A request whose title names no deed has its kind for a title, over the caller's words."""
+    titled: list[Request] = []
+    for request in requests:
+        if not names_deed(request):
+            request = _name_by_kind(request, [other.title for other in titled])
+        titled.append(request)
+    return tuple(titled)
+
+
+def names_deed(request: Request) -> bool:
+    """Whether a title has a verb and what it is done to, a plain wish or a plain fault."""
+    head, _, tail = request.title.partition(": ")
+    plain = normalise(head)
+    if not plain.words or _UNFINISHED.search(head):
+        return False
+    text, first = plain.text, plain.words[0]
+    is_alone = len(stems(tail)) > 1 and not _UNFINISHED.search(tail)
+    if first.norm in word_class("deed") or _WISHES.match(text):
+        has_object = bool(stems(plain.slice(1).text) - EMPTY_VERBS)
+        return (is_alone if tail else has_object) and not first.stop
+    if stands_alone(text) or text.startswith("there is"):
+        return request.kind == "issue" and not tail
+    is_thing = not plain.vocabulary.isdisjoint(word_class("wanted"))
+    return is_thing and len(plain.words) > 1 and not _SUBJECT.match(head)
+
+
+def _name_by_kind(request: Request, taken: list[str]) -> Request:
+    title = _KIND_TITLES[request.kind]
+    text = normalise(f"{request.title}. {request.words}").text
+    if request.kind == "message" and _CALLS_BACK.search(text):
+        title = "Call back"
+    elif request.kind == "message" and request.person:
+        title = f"Message for {request.person}"
+    elif _CANCELS.search(text):
+        title = "Cancellation"
+    names = [title, *(f"{word} {title[0].lower()}{title[1:]}" for word in _ORDINALS)]
+    title = next((name for name in names if name not in taken), request.title)
+    is_kept = request.title.lower() in f"{request.words} {request.details}".lower()
+    said = () if is_kept else (request.title,)
+    details = ". ".join(filter(None, (*said, request.details)))
+    return request.model_copy(update={"title": title, "details": details})
