@@ -80,15 +80,23 @@ def _request(title: str, kind: RequestKind = "task", person: str = "") -> Reques
         ("I need a copy of the lease", "task", "I need a copy of the lease"),
         ("The boiler is leaking again", "issue", "The boiler is leaking again"),
         ("New quote", "task", "New quote"),
-        ("The Hollis Trust", "booking", "Booking"),
-        ("Get a table at the, not the Thief", "booking", "Booking"),
-        ("Stop it", "other", "Request"),
-        ("Tell him", "message", "Message"),
-        ("Her to ring me about it", "message", "Call back"),
-        ("It's the boiler, not the one at home", "issue", "Fault report"),
+        ("The Hollis Trust", "booking", "Booking: “The Hollis Trust”"),
+        (
+            "Get a table at the, not the Thief",
+            "booking",
+            "Booking: “Get a table at the, not the Thief”",
+        ),
+        ("Stop it", "other", "Request: “Stop it”"),
+        ("Tell him", "message", "Message: “Tell him”"),
+        ("Her to ring me about it", "message", "Call back: “Her to ring me about it”"),
+        (
+            "It's the boiler, not the one at home",
+            "issue",
+            "Fault report: “It's the boiler, not the one at home”",
+        ),
     ],
 )
-def test_a_title_names_a_deed_or_is_plain_by_its_kind(
+def test_a_title_names_a_deed_or_is_its_kind_and_the_words(
     title: str, kind: RequestKind, told: str
 ) -> None:
     (request,) = title_plainly([_request(title, kind)])
@@ -96,16 +104,9 @@ def test_a_title_names_a_deed_or_is_plain_by_its_kind(
     assert title in f"{request.title} {request.words} {request.details}"
 
 
-def test_two_plain_titles_of_one_kind_are_told_apart() -> None:
-    asked = [_request("The Hollis Trust", "booking"), _request("When it comes")]
-    asked += [_request("My flight, no", "booking")]
-    titles = [request.title for request in title_plainly(asked)]
-    assert titles == ["Booking", "Task", "Second booking"]
-
-
 def test_a_message_with_a_plain_title_says_for_whom_it_is() -> None:
     (request,) = title_plainly([_request("And one more: the oak", "message", "Lee")])
-    assert request.title == "Message for Lee"
+    assert request.title == "Message for Lee: “And one more: the oak”"
 
 
 def test_a_summary_tells_a_plainly_titled_request_in_the_callers_words() -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from datetime import date
+from textwrap import shorten
 
 from aftercall.english.clauses import EMPTY_VERBS, stands_alone
 from aftercall.english.dates import find_dates
@@ -121,6 +122,7 @@ def find_person(matter: Plain) -> str | None:
     return None
 
 
+MAX_QUOTED_CHARS = 80
 MAX_ITEMS = 5
 MAX_TOLD_FACTS = 3
 
@@ -147,9 +149,7 @@ def summarise(reading: Reading) -> str:
 
 def _dated(request: Request) -> str:
     day = f" (by {request.due.isoformat()})" if request.due else ""
-    is_told = bool(stems(request.title) & stems(request.words))
-    words = "" if is_told else f": “{request.words}”"
-    return f"{request.title}{words}{day}"
+    return f"{request.title}{day}"
 
 
 def _sentence(opening: str, items: list[str]) -> str:
@@ -168,7 +168,6 @@ _KIND_TITLES: dict[RequestKind, str] = {
     "reminder": "Reminder",
     "task": "Task",
 }
-_ORDINALS = ("Second", "Third", "Fourth", "Fifth")
 _CALLS_BACK = re.compile(r"\b(?:call|ring|phone) (?:me|us)\b|\bcall ?back\b")
 _CANCELS = re.compile(r"\bcancel")
 _WISHES = re.compile(r"(?:i|we)(?: \S+)? (?:need|want|would like|am looking for)\b")
@@ -180,13 +179,11 @@ _UNFINISHED = re.compile(
 
 
 def title_plainly(requests: Iterable[Request]) -> tuple[Request, ...]:
-    """A request whose title names no deed has its kind for a title, over the caller's words."""
-    titled: list[Request] = []
-    for request in requests:
-        if not names_deed(request):
-            request = _name_by_kind(request, [other.title for other in titled])
-        titled.append(request)
-    return tuple(titled)
+    """A request whose title names no deed is titled by its kind and the caller's words."""
+    return tuple(
+        request if names_deed(request) else _name_by_kind(request)
+        for request in requests
+    )
 
 
 def names_deed(request: Request) -> bool:
@@ -206,18 +203,19 @@ def names_deed(request: Request) -> bool:
     return is_thing and len(plain.words) > 1 and not _SUBJECT.match(head)
 
 
-def _name_by_kind(request: Request, taken: list[str]) -> Request:
-    title = _KIND_TITLES[request.kind]
+def _name_by_kind(request: Request) -> Request:
+    """Its kind, and what the caller said: Booking: “I've got a cleaning on Tuesday”."""
+    name = _KIND_TITLES[request.kind]
     text = normalise(f"{request.title}. {request.words}").text
     if request.kind == "message" and _CALLS_BACK.search(text):
-        title = "Call back"
+        name = "Call back"
     elif request.kind == "message" and request.person:
-        title = f"Message for {request.person}"
+        name = f"Message for {request.person}"
     elif _CANCELS.search(text):
-        title = "Cancellation"
-    names = [title, *(f"{word} {title[0].lower()}{title[1:]}" for word in _ORDINALS)]
-    title = next((name for name in names if name not in taken), request.title)
+        name = "Cancellation"
+    quoted = shorten(request.words, MAX_QUOTED_CHARS, placeholder=" …")
     is_kept = request.title.lower() in f"{request.words} {request.details}".lower()
     said = () if is_kept else (request.title,)
     details = ". ".join(filter(None, (*said, request.details)))
+    title = f"{name}: “{quoted}”"
     return request.model_copy(update={"title": title, "details": details})
