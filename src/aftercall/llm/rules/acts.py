@@ -279,20 +279,17 @@ def _read_answer(plain: Plain) -> tuple[Plain, Answer]:
 
 
 def corrects(text: str) -> bool:
-    """Whether a caller's words change what was said before: "make it Sunday"."""
-    return _has_kind(text, "correct")
+    """Whether a caller's words, by themselves, change what was said before: "make it Sunday"."""
+    turn = TalkTurn.from_text("caller", 1, text)
+    return any(classify(clause, "caller").kind == "correct" for clause in turn.clauses)
 
 
 def calls_off(text: str) -> bool:
     """Whether a caller's words call something off: "never mind the cake"."""
-    return _has_kind(text, "withdraw")
+    talk = [TalkTurn.from_text("caller", 1, text)]
+    return any(act.kind == "withdraw" for act in read_acts(talk))
 
 
 def denies_number(text: str) -> bool:
     """ "Five, not three." """
     return bool(re.search(r"\bnot \d", normalise(text).text))
-
-
-def _has_kind(text: str, kind: ActKind) -> bool:
-    talk = [TalkTurn.from_text("caller", 1, text)]
-    return any(act.kind == kind for act in read_acts(talk))

@@ -22,10 +22,7 @@ REQUESTED = 0.75  # how likely it must be one; told as a confidence of ACTED_ON
 PART = 0.15  # how likely it must be a part of the request before it
 SURE_OF_KIND = 0.42
 SURE_OF_OTHER = 0.6  # where the words of the title tell a kind
-PLAINEST = 0.95  # how sure a pattern must be to need no model …
-PLAIN = 0.9  # … to need a model that does not rule it out …
-NOT_RULED_OUT = 0.2
-PLAINLY_ASKED = 0.85  # … and where the model knows too little
+PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
 NAMED_KINDS: tuple[RequestKind, ...] = ("issue", "reminder")
@@ -84,11 +81,12 @@ def _choose_kind(item: Item, kinds: Labels) -> RequestKind:
 
 
 def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
-    """Where the agent's reply tells nothing, the model knows too little to rule a plain ask out."""
+    """What is asked plainly stands. Where the agent's reply tells nothing, the model knows too
+    little to rule out what else was likely asked.
+    """
     reply = _reply(talk.acts, item.turns[-1])
     is_told = bool(stems(" ".join(plain.text for plain in reply)))
-    is_plain = item.plainness >= (PLAIN if sure >= NOT_RULED_OUT else PLAINEST)
-    if is_plain or (item.confidence >= PLAINLY_ASKED and not is_told):
+    if item.plainness >= PLAIN or (item.confidence >= PLAIN and not is_told):
         sure = max(sure, REQUESTED)
     if sure < REQUESTED:
         return sure * ACTED_ON / REQUESTED

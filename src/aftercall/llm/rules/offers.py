@@ -22,6 +22,7 @@ from aftercall.llm.rules.state import (
     Offer,
     RequestState,
     add,
+    change_number,
     close,
     context_of,
     find_match,
@@ -240,7 +241,7 @@ def _head_of(matter: Plain) -> str:
 
 
 def correct(state: RequestState, act: Act) -> RequestState:
-    """ "Make it Friday": another day of the request talked of."""
+    """ "Make it Friday", "make that twelve": another day or number of the request talked of."""
     if state.open_item is None:
         opened = (at for at, other in enumerate(state.items) if other.status == "open")
         state = state._replace(current=max(opened, default=-1))
@@ -250,4 +251,6 @@ def correct(state: RequestState, act: Act) -> RequestState:
     days = state.days_of(act.clause.plain)
     if days:
         item = touch(item, act.seq)._replace(due=days[-1])
+    elif changed := change_number(item, act.matter):
+        item = touch(changed, act.seq)
     return put(state, state.current, item)._replace(offer=None, proposed=None)
