@@ -55,7 +55,7 @@ REMEM_OUT_OF_REACH = "documents in Remem, whose API has no way to remove one"
 POSTGRES_OUT_OF_REACH = (
     "the files of the Postgres server, which its administrator has to vacuum"
 )
-TEXT_SUFFIXES = (".md", ".ics", ".txt")
+
 MIN_NAME_CHARS = 4
 MIN_NAME_PART_CHARS = 5
 MIN_NEEDLE_CHARS = 16
@@ -327,5 +327,5 @@ def _remove_notes(text: str | None, subject: DataSubject) -> str | None:
 
 
 def _list_texts(folder: Path) -> list[Path]:
-    paths = (path for path in folder.rglob("*") if path.suffix in TEXT_SUFFIXES)
+    paths = (path for path in folder.rglob("*") if path.suffix in files.PAGE_SUFFIXES)
     return sorted(path for path in paths if path.is_file())
