@@ -423,7 +423,7 @@ async def test_pages_of_a_caller_that_only_another_machine_has_are_erased_too(
 ) -> None:
     files.edit(b.user, add("Anna Berg"))
     subject = load_subject(a.app.database, CALLER)
-    assert erase_pages(a.workspace, subject) == 1
+    assert erase_pages(a.workspace, subject, set()) == 1
     assert files.read(b.user) is None
 
 

@@ -207,7 +207,8 @@ class PageFolder:
     def remove_folder(self, folder: Path) -> bool:
         if not folder.is_dir():
             return False
-        shutil.rmtree(folder)
+        with translated_errors(folder):
+            shutil.rmtree(folder)
         return True
 
     def sync(self) -> None:
