@@ -2,6 +2,7 @@
 people edit them on either, and nothing that anybody wrote is lost.
 """
 
+import os
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -11,10 +12,12 @@ import pytest
 from sqlalchemy import func, select
 
 from aftercall.app import App
+from aftercall.clock import SystemClock
 from aftercall.db.tables import page_revisions
 from aftercall.db.upgrade import HOME_ID_FILE
 from aftercall.privacy.erase import erase_pages
 from aftercall.privacy.store import load_subject
+from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import BriefingSettings, DatabaseSettings
 from aftercall.testing import VirtualClock, make_call
@@ -25,6 +28,7 @@ from aftercall.workspace.revisions import LOSS_PERIOD, MAX_REVISIONS
 from api_client import make_client
 from database_switches import Stopped
 from opened_apps import OpenApp
+from waiting import until
 
 CALLER = "+15550100"
 
@@ -427,6 +431,66 @@ async def test_pages_of_a_caller_that_only_another_machine_has_are_erased_too(
     assert files.read(b.user) is None
 
 
+def write_old(machine: Machine, name: str, text: str) -> Path:
+    """A file in the caller's folder that was changed before anything is erased."""
+    file = machine.folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    before = machine.app.clock.now().timestamp() - 60
+    os.utime(file, (before, before))
+    return file
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_what_another_machine_alone_has_of_an_erased_caller_does_not_come_back(
+    a: Machine, b: Machine, is_known: bool
+) -> None:
+    """It was down while they were erased; no process has seen these files."""
+    if is_known:
+        files.edit(a.user, add("Anna Berg"))
+        b.pages.sync()
+    for name in ("cake.md", "anna/USER.md", "scan.csv", "anna/scan.csv"):
+        write_old(b, name, "Anna Berg likes cake\n")
+    other = b.root / "people" / "+15550199" / "scan.csv"
+    other.parent.mkdir()
+    other.write_text("stays")
+    receipt = a.app.eraser.erase(CALLER)
+    assert any("other machines" in place for place in receipt.out_of_reach)
+    reopen(b).keep_up()
+    a.pages.keep_up()
+    assert not a.folder.exists()
+    assert not b.folder.exists()
+    assert other.exists()
+    with a.app.database.read() as connection:
+        paths = connection.execute(select(page_revisions.c.path)).scalars().all()
+    assert not any(CALLER in str(path) for path in paths)
+
+
+async def test_an_old_file_of_an_erased_caller_is_not_merged_into_the_new_page(
+    a: Machine, b: Machine, clock: VirtualClock
+) -> None:
+    write_old(b, "USER.md", "Anna Berg\n")
+    a.app.eraser.erase(CALLER)
+    await clock.advance(60)
+    files.edit(a.user, add("a new caller"))
+    assert files.read(b.user) == "a new caller\n"
+    b.pages.sync()
+    assert b.user.read_text() == files.read(a.user) == "a new caller\n"
+
+
+async def test_pages_made_after_an_erasure_stay_on_every_machine(
+    a: Machine, b: Machine
+) -> None:
+    a.app.eraser.erase(CALLER)
+    b.folder.mkdir(parents=True)
+    (b.folder / "cake.md").write_text("called again\n")
+    (b.folder / "scan.csv").write_text("new\n")
+    b.pages.sync()
+    reopen(b).sync()
+    assert files.read(a.folder / "cake.md") == "called again\n"
+    assert (b.folder / "scan.csv").exists()
+
+
 async def test_a_secret_that_is_taken_out_of_a_page_is_out_of_its_history(
     a: Machine,
 ) -> None:
@@ -492,6 +556,22 @@ async def test_a_file_that_cannot_be_read_is_named_as_long_as_it_is_there(
     a.pages.sync()
     assert not a.pages.failures
     assert files.read(a.user) == "two\n"
+
+
+async def test_a_running_server_names_an_unreadable_file_in_its_health(
+    other_postgres: str, tmp_path: Path, open_app: OpenApp
+) -> None:
+    database = DatabaseSettings(url=other_postgres)
+    app = open_app(Settings(home=tmp_path / "home", database=database), SystemClock())
+    root = Workspace.from_settings(app.settings).root
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "list.md").write_bytes("Anna".encode("utf-16"))
+    async with running(app):
+        await until(lambda: bool(app.upkeep.failures))
+        (reason,) = app.report_health().reasons
+        assert "list.md: is UTF-16" in reason
+        (root / "list.md").write_text("Anna\n")
+        await until(lambda: not app.upkeep.failures)
 
 
 async def test_a_database_that_begins_anew_gets_the_pages_of_the_folder(

@@ -59,7 +59,8 @@ OUT_OF_REACH = (
 )
 REMEM_OUT_OF_REACH = "documents in Remem, whose API has no way to remove one"
 POSTGRES_OUT_OF_REACH = (
-    "the files of the Postgres server, which its administrator has to vacuum"
+    "the files of the Postgres server, which its administrator has to vacuum",
+    "copies of pages on other machines, which remove them within seconds or when they start",
 )
 
 MIN_NAME_CHARS = 4
@@ -236,7 +237,7 @@ class Eraser:
         return replace(scan, unreadable=(*scan.unreadable, *pages))
 
     def _list_out_of_reach(self) -> tuple[str, ...]:
-        postgres = (POSTGRES_OUT_OF_REACH,) if self.database.dialect != "sqlite" else ()
+        postgres = POSTGRES_OUT_OF_REACH if self.database.dialect != "sqlite" else ()
         remem = (REMEM_OUT_OF_REACH,) if self.has_remote else ()
         bucket = self.archive.place.list_out_of_reach()
         return (*OUT_OF_REACH, *postgres, *remem, *bucket)
@@ -292,9 +293,10 @@ def _list_names(
 
 
 def _read_page(path: Path, unreadable: set[Path]) -> str | None:
+    text = None
     with _noted(path, unreadable):
-        return files.read(path)
-    return None
+        text = files.read(path)
+    return text
 
 
 def _decode_roughly(path: Path) -> str:

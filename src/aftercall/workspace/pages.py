@@ -104,8 +104,7 @@ class PageCopies:
             # of a page that the database does not know, a note is of another database
             note = read_note(place.note) if newest.number else None
             body = files.load_bytes(place.file)
-            is_erased = newest.is_erased and note is not None
-            if body is not None and not is_noted(body, note) and not is_erased:
+            if body is not None and self._is_by_hand(place, body, note, newest):
                 merged = self._merge(place, body, note, newest)
                 if files.encode(merged.text) != newest.body or merged.left_over:
                     self._take_in(place, merged, newest)
@@ -116,6 +115,44 @@ class PageCopies:
             if self._write_file(place, body, newest, note):
                 return newest
         raise files.contended(place.file)
+
+    def _is_by_hand(
+        self,
+        place: PagePlace,
+        body: bytes,
+        note: FileNote | None,
+        newest: PageRevision,
+    ) -> bool:
+        """Whether a hand changed the file, and the page was not erased since."""
+        if is_noted(body, note) or (newest.is_erased and note is not None):
+            return False
+        erased_at = self._rows.find_erasure(place.path)
+        return erased_at is None or files.date_file(place.file) >= erased_at
+
+    def remove_erased(self, keys: set[str]) -> None:
+        """Removes what this machine still has in erased folders, also files that are no pages.
+
+        What was changed after the erasure stays.
+        """
+        for parent, names, _ in os.walk(self.root):
+            for name in names:
+                folder = Path(parent, name)
+                path = folder.relative_to(self.root).as_posix()
+                erased_at = (
+                    self._rows.find_erasure(path) if make_key(path) in keys else None
+                )
+                if erased_at is not None:
+                    self._remove_older(folder, erased_at)
+
+    def _remove_older(self, folder: Path, at: datetime) -> None:
+        for parent, _, names in os.walk(folder, topdown=False):
+            if files.LOCK_FOLDER in Path(parent).parts:
+                continue
+            for file in (Path(parent, name) for name in names):
+                with files.translated_errors(file):
+                    if file.lstat().st_mtime < at.timestamp():
+                        file.unlink(missing_ok=True)
+            files.remove_empty_folders(Path(parent), self.root)
 
     def settle_locked(self, place: PagePlace) -> None:
         file = place.file
@@ -281,7 +318,10 @@ class PageTable:
         return True
 
     def remove_folder(self, folder: Path) -> bool:
-        paths = self._rows.list_paths(folder.relative_to(self.root).as_posix())
+        name = folder.relative_to(self.root).as_posix()
+        machine, now = self._copies.machine, self._clock.now()
+        self._rows.erase(make_key(name), machine, now, is_folder=True)
+        paths = self._rows.list_paths(name)
         removed = [self.remove(self.root / path) for path in paths]
         return files.FOLDER.remove_folder(folder) or any(removed)
 
@@ -360,6 +400,7 @@ class PageTable:
         """A page that fails is tried again the next time, with all that came after it."""
         mark = at = self._read_mark()
         failures: list[AftercallError] = []
+        erased: set[str] = set()
         while True:
             changes = self._rows.list_changes(max(0, at - OVERLAP_ROWS))
             last = changes[-1].n if changes else self._rows.find_last_row()
@@ -370,12 +411,17 @@ class PageTable:
                 continue
             for change in changes:
                 if change.n not in self._handled_rows:
+                    if change.path is None:
+                        erased.add(change.key)
                     with _collected(failures):
                         self._follow_change(change)
                         self._handled_rows.add(change.n)
             at = last
             if len(changes) < BATCH_SIZE:
                 break
+        if erased:
+            with _collected(failures):
+                self._copies.remove_erased(erased)
         self._unfollowed = failures
         if failures:
             return

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select, text
 
@@ -247,17 +247,32 @@ class RevisionStore:
         with self._database.write() as connection:
             _delete(connection, key, is_superseded())
 
-    def erase(self, key: str, author: str, now: datetime) -> bool:
-        """Removes all revisions; what stays is the number of the removal, without a path."""
+    def erase(
+        self, key: str, author: str, now: datetime, *, is_folder: bool = False
+    ) -> bool:
+        """Removes all revisions; what stays is the number of the removal, without a path.
+
+        The key of a folder, which has no revisions, tells machines to remove what they have in it.
+        """
         while True:
             newest = self.find_newest(key, now)
-            if newest.path is None:
+            if newest.path is None and not is_folder:
                 return False
             gone = PageRevision(key, newest.number + 1, None, None, author, now)
             with suppress(_RevisionTaken), self._database.write() as connection:
                 _insert(connection, gone)
                 _delete(connection, key, page_revisions.c.revision < gone.number)
                 return newest.body is not None
+
+    def find_erasure(self, path: str) -> datetime | None:
+        """When the page, or a folder that it is in, was erased the last time."""
+        columns = page_revisions.c
+        places = (path, *map(str, PurePosixPath(path).parents))
+        is_part = columns.key.in_([make_key(place) for place in places])
+        query = select(columns.changed_at).where(is_part, columns.path.is_(None))
+        newest = query.order_by(columns.changed_at.desc()).limit(1)
+        with self._database.read() as connection:
+            return connection.execute(newest).scalar()
 
     def list_paths(self, folder: str) -> list[str]:
         """Of every page that is or was below the folder."""
