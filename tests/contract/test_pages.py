@@ -309,6 +309,18 @@ async def test_files_that_vanish_together_are_written_again_and_named_in_health(
     assert len(list_pages(a)) == 19
 
 
+async def test_a_file_that_is_lost_with_its_note_is_written_again_like_the_others(
+    a: Machine, b: Machine
+) -> None:
+    make_pages(a, 9)
+    b.pages.sync()
+    notes = b.root / files.LOCK_FOLDER / "pages"
+    for path in (*b.root.rglob("*.md"), *sorted(notes.rglob("*.json"))[:4]):
+        path.unlink()
+    b.pages.sync()
+    assert len(list_pages(b)) == 9
+
+
 async def test_files_that_go_on_vanishing_between_two_looks_are_written_again(
     a: Machine, b: Machine
 ) -> None:

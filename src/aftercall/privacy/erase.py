@@ -293,10 +293,11 @@ def _list_names(
 
 
 def _read_page(path: Path, unreadable: set[Path]) -> str | None:
-    text = None
-    with _noted(path, unreadable):
-        text = files.read(path)
-    return text
+    try:
+        return files.read(path)
+    except WorkspaceError as error:
+        _note_page(path, error, unreadable)
+        return None
 
 
 def _decode_roughly(path: Path) -> str:
@@ -314,8 +315,12 @@ def _noted(path: Path, unreadable: set[Path]) -> Iterator[None]:
     try:
         yield
     except WorkspaceError as error:
-        log.warning("a page could not be searched", error=error.code, reason=str(error))
-        unreadable.add(path)
+        _note_page(path, error, unreadable)
+
+
+def _note_page(path: Path, error: WorkspaceError, unreadable: set[Path]) -> None:
+    log.warning("a page could not be searched", error=error.code, reason=str(error))
+    unreadable.add(path)
 
 
 def erase_pages(

@@ -45,7 +45,6 @@ SCAN_INTERVAL_S = 10.0
 MAX_SCAN_SHARE = 0.02  # of the time, in processor time of looking
 OUTAGE_PAUSE_S = 5.0
 OVERLAP_ROWS = 300  # rows may be committed in another order than they were numbered in
-MARK_FILE = "mark"
 
 log = get_logger("workspace")
 
@@ -240,6 +239,7 @@ class PageTable:
         self._rows = RevisionStore(database)
         self._copies = PageCopies(root, self._rows, clock)
         self._clock = clock
+        self._mark_file = self._copies.notes / "mark"
         self._away_until = 0.0
         self._scan_due_at = 0.0
         self._missing = MissingFiles(root, clock)
@@ -440,9 +440,10 @@ class PageTable:
 
     def _read_mark(self) -> int:
         try:
-            return int((self._copies.notes / MARK_FILE).read_text("ascii"))
+            return int(self._mark_file.read_text("ascii"))
         except (FileNotFoundError, ValueError):
             self._handled_rows.clear()
+            self._missing.forget_files()
             return 0
 
     def _write_mark(self, mark: int) -> None:
@@ -450,14 +451,15 @@ class PageTable:
             self.root.mkdir(parents=True, exist_ok=True)
             files.make_lock_folder(self.root)
             self._copies.notes.mkdir(exist_ok=True)
-            replace_synced(self._copies.notes / MARK_FILE, str(mark).encode())
+            replace_synced(self._mark_file, str(mark).encode())
 
     def _scan(self) -> float:
         """Finds what hands changed, made and deleted; returns the time it took to look."""
         began = time.thread_time()
         notes = self._copies.list_notes()
         found = dict(files.list_pages(self.root))
-        changed = [path for path in found if not _is_same(notes.get(path), found[path])]
+        written = {path: note.mtime_ns for path, note in notes.items()}
+        changed = [path for path in found if found[path] != written.get(path)]
         unseen = [path for path in notes if path not in found]
         missing = [path for path in unseen if files.is_gone(self.root / path)]
         looking_s = time.thread_time() - began
@@ -468,6 +470,8 @@ class PageTable:
                 if not place.is_as_written():
                     self._copies.settle_locked(place)
         deleted, lost = self._missing.judge(found, missing, len(notes))
+        if lost:  # as some notes may be, too: all pages are looked at again
+            self._mark_file.unlink(missing_ok=True)
         for path in (*deleted, *lost):
             place = self._copies.locate(self.root / path)
             with _collected(failures):
@@ -482,10 +486,6 @@ class PageTable:
         newest, note = self._copies.find_newest(place.key), read_note(place.note)
         if note and newest.number == note.revision and newest.body is not None:
             self._copies.add(place, newest, None, self._copies.hand, self._clock.now())
-
-
-def _is_same(note: FileNote | None, mtime_ns: int) -> bool:
-    return note is not None and note.mtime_ns == mtime_ns
 
 
 @contextmanager

@@ -167,6 +167,10 @@ class MissingFiles:
         self._seen = self._waiting.union(found)
         return deleted, lost
 
+    def forget_files(self) -> None:
+        """The notes are gone, and so may be any file: none was seen."""
+        self._seen = frozenset()
+
     def find_loss(self) -> WorkspaceError | None:
         """The last time that many were missing at once, for a while."""
         if self._loss is None or self._clock.now() - self._loss[0] >= LOSS_PERIOD:
