@@ -41,7 +41,7 @@ from aftercall.workspace.revisions import (
 )
 
 FOLLOW_INTERVAL_S = 2.0
-SCAN_INTERVAL_S = 10.0
+SCAN_INTERVAL_S = 7.0  # a hand edit is found within ten seconds
 MAX_SCAN_SHARE = 0.02  # of the time, in processor time of looking
 OUTAGE_PAUSE_S = 5.0
 OVERLAP_ROWS = 300  # rows may be committed in another order than they were numbered in
@@ -346,16 +346,13 @@ class PageTable:
         often; taking in what was found does not count.
         """
         self._follow()
-        pause = self._scan_due_at - time.monotonic()
-        if pause > 0:
-            return pause
-        looking_s = 0.0
-        try:
+        began = time.monotonic()
+        if began >= self._scan_due_at:
+            self._scan_due_at = began + SCAN_INTERVAL_S
             looking_s = self._scan()
-        finally:
             pause = max(SCAN_INTERVAL_S, looking_s / MAX_SCAN_SHARE)
-            self._scan_due_at = time.monotonic() + pause
-        return pause
+            self._scan_due_at = began + pause
+        return max(0.0, self._scan_due_at - time.monotonic())
 
     def _replace(
         self,
