@@ -12,6 +12,7 @@ POINTS = (
     "archive.before_file",
     "archive.after_file",
     "archive.after_chain",
+    "erase.after_terms",
     "erase.after_tombstone",
     "erase.after_recordings",
     "erase.after_archive",

@@ -34,7 +34,7 @@ from aftercall.reconcile import RECONCILE_JOB
 from aftercall.test_runs import close_test_runs, open_test_runs
 from aftercall.work import workflow as work
 from aftercall.work.workflow import sweep_if_due
-from aftercall.workspace.pages import FOLLOW_INTERVAL_S, SCAN_INTERVAL_S, PageTable
+from aftercall.workspace.pages import FOLLOW_INTERVAL_S, PageTable
 
 Job = Callable[[], Awaitable[object]]
 """Does what is due. May return the time at which more will be due."""
@@ -273,17 +273,18 @@ def _triggered_jobs(
         run("looking for changes", CHANGE_POLL_INTERVAL_S, trigger.poll),
     ]
     if app.pages is not None:
-        keep_up = trigger.wrap(partial(_keep_up_pages, app.pages, app.clock))
+        keep_up = trigger.wrap(partial(_keep_up_pages, app.pages, app))
         jobs.append(run(PAGES_JOB, FOLLOW_INTERVAL_S, keep_up))
     if app.settings.archive.url:
         jobs.append(run(UPLOAD_JOB, DUE_WORK_INTERVAL_S, trigger.wrap(upload)))
     return jobs
 
 
-async def _keep_up_pages(pages: PageTable, clock: Clock) -> datetime:
+async def _keep_up_pages(pages: PageTable, app: App) -> datetime:
     """Changes by hand are no writes: they are looked for at this time."""
-    await durable.run_in_thread(pages.keep_up)
-    return clock.now() + timedelta(seconds=SCAN_INTERVAL_S)
+    pause_s = await durable.run_in_thread(pages.keep_up)
+    app.upkeep.report(PAGES_JOB, pages.failures)
+    return app.clock.now() + timedelta(seconds=pause_s)
 
 
 async def _requeue_orphans(app: App) -> None:

@@ -4,7 +4,7 @@ A failing job is retried after a growing pause and reported as long as it fails.
 """
 
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -48,10 +48,29 @@ class Upkeep:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._failures: dict[str, JobFailure] = {}
+        self._reports: dict[str, dict[str, JobFailure]] = {}
 
     @property
     def failures(self) -> list[dict[str, str]]:
-        return [failure.to_json() for failure in list(self._failures.values())]
+        found = list(self._failures.values())
+        for reports in list(self._reports.values()):
+            found += reports.values()
+        return [failure.to_json() for failure in found]
+
+    def report(self, job: str, errors: Sequence[Exception]) -> None:
+        """Shows what a job goes on in spite of, until it is reported no more; logs it once."""
+        before = self._reports.get(job, {})
+        reports = {}
+        for error in errors:
+            code, reason = error_code(error), describe(error)
+            reports[reason] = before.get(reason) or JobFailure(
+                job, code, reason, self._clock.now(), times=1
+            )
+            if reason not in before:
+                log.warning("upkeep reports", job=job, error=code, reason=reason)
+        for reason in before.keys() - reports.keys():
+            log.warning("upkeep reports no more", job=job, error=before[reason].code)
+        self._reports[job] = reports
 
     async def run_repeatedly(
         self, job: str, pause_s: float, do: Callable[[], Awaitable[object]]

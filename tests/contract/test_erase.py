@@ -9,13 +9,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from aftercall.app import App
 from aftercall.clock import SystemClock
-from aftercall.db.tables import metadata
+from aftercall.db.tables import metadata, upkeep
 from aftercall.errors import ArchiveError, CallErased, RefusedInput
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
+from aftercall.model.passages import SearchScope
 from aftercall.postcall.store import are_finished
 from aftercall.privacy.scan import scan_for_traces
 from aftercall.privacy.store import ERASED_TABLES, IMPERSONAL_TABLES
@@ -23,6 +25,7 @@ from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import make_call, make_live_call
+from aftercall.workspace import files
 from opened_apps import OpenApp
 from waiting import until
 
@@ -270,6 +273,49 @@ async def test_nobody_is_erased_while_on_the_phone(live: App) -> None:
     assert live.eraser.erase(GOES).calls == 1
 
 
+@pytest.mark.parametrize("is_wide", [True, False])
+async def test_a_page_that_cannot_be_read_stops_no_erasure_and_is_named(
+    live: App, is_wide: bool
+) -> None:
+    """UTF-16, or more than 1 MB. The second erasure still knows the names."""
+    call = call_of(GOES, "Ada Quillfeather", "zanzibarium")
+    await work_off(live, call)
+    page = live.settings.home / "workspace" / "people" / "dora.md"
+    text = f"- Ada Quillfeather asked for her. (call {call.id})\n- She likes tea.\n"
+    body = text.encode("utf-16") if is_wide else text.encode() + b"x" * files.MAX_BYTES
+    page.write_bytes(body)
+    for _ in range(2):
+        receipt = live.eraser.erase(GOES)
+        assert not receipt.scan.is_clean
+        assert receipt.scan.unreadable == (page.name,)
+        assert page.read_bytes() == body
+        assert live.composer.preview(GOES).caller_name is None
+        assert live.search.find("zanzibarium", SearchScope("main", GOES)) == []
+        assert verify_archive(live.archive.place, live.store).faults == ()
+        assert rows_with(live, b"Quillfeather") == []
+    page.write_text("Ada Quillfeather was here.\n")
+    assert live.eraser.erase(GOES).scan.traces == (page.name,)
+    page.write_text(text)
+    assert live.eraser.erase(GOES).scan.is_clean
+    assert page.read_text() == "- She likes tea.\n"
+    with live.database.read() as connection:
+        rows = connection.execute(select(upkeep.c.name)).scalars()
+        assert not [name for name in rows if name.startswith("erasure")]
+
+
+async def test_the_names_on_a_profile_that_cannot_be_read_are_looked_for_too(
+    live: App,
+) -> None:
+    workspace = live.settings.home / "workspace"
+    profile = workspace / "people" / GOES / "USER.md"
+    profile.parent.mkdir(parents=True)
+    profile.write_bytes("- **Name:** Ada Quillfeather\n".encode("utf-16"))
+    (workspace / "list.md").write_text("Ada Quillfeather\n")
+    receipt = live.eraser.erase(GOES)
+    assert not profile.exists()
+    assert (receipt.scan.traces, receipt.scan.unreadable) == (("list.md",), ())
+
+
 class Cut(BaseException):
     """The power goes here."""
 
@@ -277,6 +323,7 @@ class Cut(BaseException):
 @pytest.mark.parametrize(
     "point",
     [
+        "erase.after_terms",
         "erase.after_tombstone",
         "erase.after_archive",
         "erase.after_pages",

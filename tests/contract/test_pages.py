@@ -2,6 +2,7 @@
 people edit them on either, and nothing that anybody wrote is lost.
 """
 
+import os
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -11,21 +12,23 @@ import pytest
 from sqlalchemy import func, select
 
 from aftercall.app import App
+from aftercall.clock import SystemClock
 from aftercall.db.tables import page_revisions
 from aftercall.db.upgrade import HOME_ID_FILE
-from aftercall.errors import FileTooLarge
 from aftercall.privacy.erase import erase_pages
 from aftercall.privacy.store import load_subject
+from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import BriefingSettings, DatabaseSettings
 from aftercall.testing import VirtualClock, make_call
 from aftercall.workspace import files, greeting
-from aftercall.workspace.pages import PageTable
+from aftercall.workspace.pages import SCAN_INTERVAL_S, PageTable
 from aftercall.workspace.paths import Workspace, make_conflict_path
-from aftercall.workspace.revisions import MAX_REVISIONS
+from aftercall.workspace.revisions import LOSS_PERIOD, MAX_REVISIONS
 from api_client import make_client
 from database_switches import Stopped
 from opened_apps import OpenApp
+from waiting import until
 
 CALLER = "+15550100"
 
@@ -160,6 +163,7 @@ async def test_a_page_that_could_not_be_merged_is_told_and_shown_until_it_is_gon
     (b.root / name).write_text("by hand\n")
     files.edit(page, lambda _: "by a machine\n")
     b.pages.sync()
+    b.pages.sync()
     report = a.app.report_health()
     (reason,) = report.reasons
     assert report.status == "warn"
@@ -168,6 +172,7 @@ async def test_a_page_that_could_not_be_merged_is_told_and_shown_until_it_is_gon
     assert f"could not be merged: {kept}" in client.get("/").text
     assert "by a machine" in client.get("/settings").text
     (b.root / kept).unlink()
+    b.pages.sync()
     b.pages.sync()
     assert a.app.report_health().status == "ok"
     assert "could not be merged" not in client.get("/settings").text
@@ -199,6 +204,8 @@ async def test_a_file_deleted_by_hand_is_removed_everywhere_with_its_history_kep
     files.edit(a.workspace.calls, add("a call"))
     b.pages.sync()
     b.user.unlink()
+    b.pages.sync()  # more files may be vanishing at this moment
+    assert files.read(a.user) == "one\n"
     b.pages.sync()
     a.pages.keep_up()
     assert files.read(a.user) is None
@@ -230,6 +237,137 @@ async def test_a_folder_that_is_lost_is_written_again(
     b.pages.sync()
     assert b.user.read_text() == "one\n"
     assert files.read(a.user) == "one\n"
+
+
+def make_pages(machine: Machine, count: int) -> list[Path]:
+    pages = [machine.root / "tasks" / f"{number}.md" for number in range(count)]
+    for page in pages:
+        files.edit(page, add(page.stem))
+    return pages
+
+
+def reopen(machine: Machine) -> PageTable:
+    """The pages as another process on the same machine finds them."""
+    return PageTable(machine.root, machine.app.database, machine.app.clock)
+
+
+async def test_files_deleted_while_no_process_ran_are_written_again(
+    a: Machine, b: Machine
+) -> None:
+    files.edit(a.user, add("by hand"))
+    make_pages(a, 12)
+    b.pages.sync()
+    for path in b.root.rglob("*.md"):
+        path.unlink()
+    files.edit(a.workspace.calls, add("a call"))
+    started = reopen(b)
+    for _ in range(3):
+        started.sync()
+    a.pages.sync()
+    assert list_pages(a) == list_pages(b)
+    assert len(list_pages(b)) == 14
+    assert b.user.read_text() == "by hand\n"
+
+
+async def test_one_file_deleted_while_no_process_ran_is_written_again(
+    a: Machine, b: Machine
+) -> None:
+    files.edit(a.user, add("one"))
+    make_pages(a, 3)
+    b.pages.sync()
+    b.user.unlink()
+    started = reopen(b)
+    started.sync()
+    started.sync()
+    assert b.user.read_text() == files.read(a.user) == "one\n"
+
+
+@pytest.mark.parametrize("kept", [0, 3, 12])
+async def test_files_that_vanish_together_are_written_again_and_named_in_health(
+    a: Machine, b: Machine, clock: VirtualClock, kept: int
+) -> None:
+    """`rm -rf` works on while the server writes: later few are missing, which do not count."""
+    make_pages(a, 20)
+    b.pages.sync()
+    pages = sorted(b.root.rglob("*.md"))
+    for path in pages[kept:]:
+        path.unlink()
+    b.pages.sync()
+    (told,) = b.pages.failures
+    assert f"{20 - kept} of 20 files were missing" in str(told)
+    for path in pages[:2]:
+        path.unlink()
+    b.pages.sync()
+    b.pages.sync()
+    assert len(list_pages(b)) == 20
+    await clock.advance(LOSS_PERIOD.total_seconds())
+    assert not b.pages.failures
+    pages[0].unlink()
+    b.pages.sync()
+    b.pages.sync()
+    a.pages.keep_up()
+    assert len(list_pages(a)) == 19
+
+
+async def test_a_file_that_is_lost_with_its_note_is_written_again_like_the_others(
+    a: Machine, b: Machine
+) -> None:
+    make_pages(a, 9)
+    b.pages.sync()
+    notes = b.root / files.LOCK_FOLDER / "pages"
+    for path in (*b.root.rglob("*.md"), *sorted(notes.rglob("*.json"))[:4]):
+        path.unlink()
+    b.pages.sync()
+    assert len(list_pages(b)) == 9
+
+
+async def test_files_that_go_on_vanishing_between_two_looks_are_written_again(
+    a: Machine, b: Machine
+) -> None:
+    make_pages(a, 20)
+    b.pages.sync()
+    pages = sorted(b.root.rglob("*.md"))
+    for path in pages[:3]:
+        path.unlink()
+    b.pages.sync()
+    for path in pages[3:9]:
+        path.unlink()
+    b.pages.sync()
+    a.pages.keep_up()
+    assert len(list_pages(a)) == len(list_pages(b)) == 20
+
+
+async def test_a_page_that_was_deleted_is_back_once_its_last_text_is_saved_again(
+    a: Machine, b: Machine
+) -> None:
+    files.edit(a.user, add("one"))
+    make_pages(a, 1)
+    b.pages.sync()
+    b.user.unlink()
+    b.pages.sync()
+    b.pages.sync()
+    columns = page_revisions.c
+    has_text = columns.body.is_not(None)
+    query = select(columns.body).where(columns.path.like("%USER.md"), has_text)
+    with a.app.database.read() as connection:
+        body = connection.execute(query).scalar_one()
+    b.folder.mkdir(parents=True)
+    b.user.write_bytes(body)
+    b.pages.sync()
+    assert files.read(a.user) == "one\n"
+
+
+async def test_hand_edits_are_looked_for_as_often_after_many_changes(
+    a: Machine, b: Machine
+) -> None:
+    """The time that it takes to take changes in does not count."""
+    make_pages(a, 60)
+    assert b.pages.keep_up() <= SCAN_INTERVAL_S
+    for path in b.root.rglob("*.md"):
+        path.write_text("by hand\n")
+    fresh = reopen(b)
+    assert fresh.keep_up() <= SCAN_INTERVAL_S
+    assert files.read(a.root / "tasks" / "7.md") == "by hand\n"
 
 
 async def test_of_two_machines_one_gets_the_greeting(a: Machine, b: Machine) -> None:
@@ -300,8 +438,68 @@ async def test_pages_of_a_caller_that_only_another_machine_has_are_erased_too(
 ) -> None:
     files.edit(b.user, add("Anna Berg"))
     subject = load_subject(a.app.database, CALLER)
-    assert erase_pages(a.workspace, subject) == 1
+    assert erase_pages(a.workspace, subject, set()) == 1
     assert files.read(b.user) is None
+
+
+def write_old(machine: Machine, name: str, text: str) -> Path:
+    """A file in the caller's folder that was changed before anything is erased."""
+    file = machine.folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    before = machine.app.clock.now().timestamp() - 60
+    os.utime(file, (before, before))
+    return file
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_what_another_machine_alone_has_of_an_erased_caller_does_not_come_back(
+    a: Machine, b: Machine, is_known: bool
+) -> None:
+    """It was down while they were erased; no process has seen these files."""
+    if is_known:
+        files.edit(a.user, add("Anna Berg"))
+        b.pages.sync()
+    for name in ("cake.md", "anna/USER.md", "scan.csv", "anna/scan.csv"):
+        write_old(b, name, "Anna Berg likes cake\n")
+    other = b.root / "people" / "+15550199" / "scan.csv"
+    other.parent.mkdir()
+    other.write_text("stays")
+    receipt = a.app.eraser.erase(CALLER)
+    assert any("other machines" in place for place in receipt.out_of_reach)
+    reopen(b).keep_up()
+    a.pages.keep_up()
+    assert not a.folder.exists()
+    assert not b.folder.exists()
+    assert other.exists()
+    with a.app.database.read() as connection:
+        paths = connection.execute(select(page_revisions.c.path)).scalars().all()
+    assert not any(CALLER in str(path) for path in paths)
+
+
+async def test_an_old_file_of_an_erased_caller_is_not_merged_into_the_new_page(
+    a: Machine, b: Machine, clock: VirtualClock
+) -> None:
+    write_old(b, "USER.md", "Anna Berg\n")
+    a.app.eraser.erase(CALLER)
+    await clock.advance(60)
+    files.edit(a.user, add("a new caller"))
+    assert files.read(b.user) == "a new caller\n"
+    b.pages.sync()
+    assert b.user.read_text() == files.read(a.user) == "a new caller\n"
+
+
+async def test_pages_made_after_an_erasure_stay_on_every_machine(
+    a: Machine, b: Machine
+) -> None:
+    a.app.eraser.erase(CALLER)
+    b.folder.mkdir(parents=True)
+    (b.folder / "cake.md").write_text("called again\n")
+    (b.folder / "scan.csv").write_text("new\n")
+    b.pages.sync()
+    reopen(b).sync()
+    assert files.read(a.folder / "cake.md") == "called again\n"
+    assert (b.folder / "scan.csv").exists()
 
 
 async def test_a_secret_that_is_taken_out_of_a_page_is_out_of_its_history(
@@ -343,14 +541,48 @@ async def test_a_file_that_cannot_be_read_holds_up_no_other_page(
     b.user.write_bytes(b"x" * (files.MAX_BYTES + 1))
     files.edit(a.user, add("two"))
     files.edit(a.workspace.calls, add("a call"))
-    with pytest.raises(FileTooLarge):
-        b.pages.sync()
-    with pytest.raises(FileTooLarge):
-        b.pages.keep_up()
+    b.pages.sync()
     assert b.workspace.calls.read_text() == "a call\n"
     b.user.write_text("one\nby hand\n")
     b.pages.sync()
+    assert not b.pages.failures
     assert b.user.read_text() == "one\nby hand\ntwo\n"
+
+
+@pytest.mark.parametrize("body", ["Anna".encode("utf-16"), b"x" * 1_000_001])
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_a_file_that_cannot_be_read_is_named_as_long_as_it_is_there(
+    a: Machine, body: bytes, is_new: bool
+) -> None:
+    if not is_new:
+        files.edit(a.user, add("one"))
+    a.folder.mkdir(parents=True, exist_ok=True)
+    a.user.write_bytes(body)
+    for _ in range(3):
+        a.pages.sync()
+        a.pages.keep_up()
+        (told,) = a.pages.failures
+        assert str(told).startswith(f"{a.user}: is ")
+    a.user.write_text("two\n")
+    a.pages.sync()
+    assert not a.pages.failures
+    assert files.read(a.user) == "two\n"
+
+
+async def test_a_running_server_names_an_unreadable_file_in_its_health(
+    other_postgres: str, tmp_path: Path, open_app: OpenApp
+) -> None:
+    database = DatabaseSettings(url=other_postgres)
+    app = open_app(Settings(home=tmp_path / "home", database=database), SystemClock())
+    root = Workspace.from_settings(app.settings).root
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "list.md").write_bytes("Anna".encode("utf-16"))
+    async with running(app):
+        await until(lambda: bool(app.upkeep.failures))
+        (reason,) = app.report_health().reasons
+        assert "list.md: is UTF-16" in reason
+        (root / "list.md").write_text("Anna\n")
+        await until(lambda: not app.upkeep.failures)
 
 
 async def test_a_database_that_begins_anew_gets_the_pages_of_the_folder(

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from aftercall.errors import StorageFull
+import pytest
+
+from aftercall.errors import StorageFull, WorkspaceError
 from aftercall.testing import VirtualClock
 from aftercall.upkeep import MAX_PAUSE_S, Upkeep
 
@@ -69,3 +71,16 @@ async def test_what_anothers_error_says_is_never_told(clock: VirtualClock) -> No
     assert "heliotrope" not in str(upkeep.failures)
     assert upkeep.failures[0]["code"] == "ValueError"
     assert upkeep.failures[0]["reason"].startswith("ValueError")
+
+
+def test_what_a_job_reports_is_logged_once_and_shown_until_it_is_over(
+    clock: VirtualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    upkeep = Upkeep(clock)
+    for _ in range(3):
+        upkeep.report("pages", [WorkspaceError("a.md: is UTF-16")])
+    (told,) = upkeep.failures
+    assert (told["job"], told["reason"]) == ("pages", "a.md: is UTF-16")
+    assert capsys.readouterr().out.count("a.md") == 1
+    upkeep.report("pages", [])
+    assert upkeep.failures == []

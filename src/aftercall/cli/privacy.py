@@ -319,7 +319,7 @@ def _print_receipt(receipt: "ErasureReceipt") -> None:
     if scan.traces:
         typer.echo(f"Still there: {', '.join(scan.traces)}")
     if scan.unreadable:
-        typer.echo(f"Could not be searched, no key fits: {', '.join(scan.unreadable)}")
+        typer.echo(f"Could not be searched: {', '.join(scan.unreadable)}")
     if scan.is_clean and scan.others:
         typer.echo("Nothing of the caller's own is left.")
     elif scan.is_clean:

@@ -1,14 +1,16 @@
 """Erases one caller everywhere, and searches for what is left.
 
 An erasure that is cut off can be run again: the rows that name the caller's calls go last, in one
-transaction with the tombstones that keep those calls from coming back.
+transaction with the tombstones that keep those calls from coming back. What it looks for is stored,
+encrypted, until nothing is left. A page that cannot be read stops nothing, and is named.
 """
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from aftercall import durable
 from aftercall.clock import Clock, format_instant
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
-from aftercall.errors import ConfigError, RefusedInput
+from aftercall.errors import ConfigError, RefusedInput, WorkspaceError
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.journal.archive import Archive
@@ -27,12 +29,16 @@ from aftercall.journal.recording_files import (
     make_file_name,
 )
 from aftercall.journal.spill import SpillFolder
+from aftercall.log import get_logger
 from aftercall.privacy.retention import RetiredFolder
 from aftercall.privacy.scan import TraceScan, scan_for_traces
 from aftercall.privacy.store import (
     DataSubject,
+    ErasureTerms,
     add_tombstones,
+    drop_terms,
     erase_rows,
+    keep_terms,
     list_agents,
     list_delivery_keys,
     list_event_ids,
@@ -53,13 +59,16 @@ OUT_OF_REACH = (
 )
 REMEM_OUT_OF_REACH = "documents in Remem, whose API has no way to remove one"
 POSTGRES_OUT_OF_REACH = (
-    "the files of the Postgres server, which its administrator has to vacuum"
+    "the files of the Postgres server, which its administrator has to vacuum",
+    "copies of pages on other machines, which remove them within seconds or when they start",
 )
-TEXT_SUFFIXES = (".md", ".ics", ".txt")
+
 MIN_NAME_CHARS = 4
 MIN_NAME_PART_CHARS = 5
 MIN_NEEDLE_CHARS = 16
 MAX_NEEDLE_CHARS = 60
+
+log = get_logger("privacy")
 
 
 @dataclass(frozen=True)
@@ -107,14 +116,16 @@ class Eraser:
         workspaces = self._list_workspaces()
         for workspace in workspaces:
             files.sync(workspace.root)
-        needles = make_needles(subject, self.archive, workspaces)
-        name_parts = frozenset(
-            part
-            for name in _list_names(subject, workspaces)
-            for part in name.split()
-            if len(part) >= MIN_NAME_PART_CHARS
+        unreadable: set[Path] = set()
+        found = find_terms(subject, self.archive, workspaces, unreadable)
+        cipher = self.archive.place.cipher
+        terms = keep_terms(self.database, cipher, number, found, self.clock.now())
+        fault_point("erase.after_terms")
+        subject = replace(
+            subject,
+            erased_calls=tuple(sorted(terms.calls)),
+            erased_conversations=tuple(sorted(terms.conversations)),
         )
-        names = needles | {path.stem for path in _list_tasks(workspaces, subject)}
         workflows = self._erase_workflows(subject)
         recordings = list_recordings(self.database, subject)
         recorded = self._erase_recordings(recordings)
@@ -124,9 +135,11 @@ class Eraser:
         )
         self._erase_agent_files(subject)
         fault_point("erase.after_recordings")
-        archived = sum(len(self.archive.erase(call_id)) for call_id in subject.call_ids)
+        archived = sum(len(self.archive.erase(row.live.id)) for row in subject.rows)
         fault_point("erase.after_archive")
-        pages = sum(erase_pages(workspace, subject) for workspace in workspaces)
+        pages = 0
+        for workspace in workspaces:
+            pages += erase_pages(workspace, subject, unreadable)
         fault_point("erase.after_pages")
         with self.database.write() as connection:
             add_tombstones(connection, subject, self.clock.now())
@@ -137,6 +150,9 @@ class Eraser:
         self._erase_recordings(recordings)
         vacuum(self.database)
         durable.vacuum(self.settings)
+        scan = self._scan(terms, unreadable)
+        if scan.is_clean:
+            drop_terms(self.database, number)
         return ErasureReceipt(
             id=receipt_id,
             erased_at=self.clock.now(),
@@ -147,7 +163,7 @@ class Eraser:
             pages=pages,
             workflows=workflows,
             rows={name: count for name, count in rows.items() if count},
-            scan=self._scan(needles, names | {make_folder_name(number)}, name_parts),
+            scan=scan,
             out_of_reach=self._list_out_of_reach(),
         )
 
@@ -197,12 +213,7 @@ class Eraser:
                 found.append(Workspace.from_settings(self.settings, agent_id))
         return found
 
-    def _scan(
-        self,
-        needles: frozenset[str],
-        names: frozenset[str],
-        name_parts: frozenset[str],
-    ) -> TraceScan:
+    def _scan(self, terms: ErasureTerms, unreadable: Iterable[Path]) -> TraceScan:
         folders = [self.settings.home]
         if self.settings.workspace:
             folders.append(self.settings.workspace)
@@ -213,64 +224,131 @@ class Eraser:
             if self.database.dialect == "sqlite"
             else None
         )
-        return scan_for_traces(
+        scan = scan_for_traces(
             [Path(folder) for folder in folders],
-            frozenset(needle.encode() for needle in needles),
-            name_parts=frozenset(part.encode() for part in name_parts),
-            names=names,
+            frozenset(needle.encode() for needle in terms.needles),
+            name_parts=frozenset(part.encode() for part in terms.name_parts),
+            names=terms.names,
             database=Path(file) if file else None,
             others_files=frozenset(others),
             key=self.archive.place.cipher.key,
         )
+        pages = sorted(path.name for path in unreadable)
+        return replace(scan, unreadable=(*scan.unreadable, *pages))
 
     def _list_out_of_reach(self) -> tuple[str, ...]:
-        postgres = (POSTGRES_OUT_OF_REACH,) if self.database.dialect != "sqlite" else ()
+        postgres = POSTGRES_OUT_OF_REACH if self.database.dialect != "sqlite" else ()
         remem = (REMEM_OUT_OF_REACH,) if self.has_remote else ()
         bucket = self.archive.place.list_out_of_reach()
         return (*OUT_OF_REACH, *postgres, *remem, *bucket)
 
 
-def make_needles(
-    subject: DataSubject, archive: Archive, workspaces: Sequence[Workspace]
-) -> frozenset[str]:
+def find_terms(
+    subject: DataSubject,
+    archive: Archive,
+    workspaces: Sequence[Workspace],
+    unreadable: set[Path],
+) -> ErasureTerms:
     """What identifies the caller: the number, the names, and long turns of theirs.
 
     Short turns are left out: "Thanks, bye." identifies no caller.
     """
-    needles = [subject.number.removeprefix("+"), *_list_names(subject, workspaces)]
+    names = set(_list_names(subject, workspaces, unreadable))
+    needles = {subject.number.removeprefix("+"), *names}
     for call in subject.read_calls(archive):
         for turn in call.turns:
             said = turn.text.strip()
             if turn.speaker == "caller" and len(said) >= MIN_NEEDLE_CHARS:
-                needles.append(said[:MAX_NEEDLE_CHARS])
-    return frozenset(needles)
+                needles.add(said[:MAX_NEEDLE_CHARS])
+    parts = {part for name in names for part in name.split()}
+    in_names = {make_folder_name(subject.number), *needles}
+    for workspace in workspaces:
+        in_names |= {path.stem for path in _list_tasks(workspace, subject, unreadable)}
+    return ErasureTerms(
+        calls=frozenset(subject.call_ids),
+        conversations=frozenset(subject.conversations),
+        needles=frozenset(needles),
+        names=frozenset(in_names),
+        name_parts=frozenset(
+            part for part in parts if len(part) >= MIN_NAME_PART_CHARS
+        ),
+    )
 
 
-def _list_names(subject: DataSubject, workspaces: Sequence[Workspace]) -> Iterator[str]:
-    """The names of the number's owner on the pages of every agent."""
+def _list_names(
+    subject: DataSubject, workspaces: Sequence[Workspace], unreadable: set[Path]
+) -> Iterator[str]:
+    """The names of the number's owner on the pages of every agent, also on one that is no page."""
     for workspace in workspaces:
         person = workspace.find_person(subject.number)
-        profile = user_md.parse(files.read(person.user)) if person else None
-        names = (profile.name, profile.call_name) if profile else ()
-        yield from (name for name in names if name and len(name) >= MIN_NAME_CHARS)
+        if person is None:
+            continue
+        text = _read_page(person.user, unreadable)
+        if person.user in unreadable:
+            text = _decode_roughly(person.user)
+        profile = user_md.parse(text)
+        for name in (profile.name, profile.call_name):
+            if name and len(name) >= MIN_NAME_CHARS:
+                yield name
 
 
-def erase_pages(workspace: Workspace, subject: DataSubject) -> int:
+def _read_page(path: Path, unreadable: set[Path]) -> str | None:
+    try:
+        return files.read(path)
+    except WorkspaceError as error:
+        _note_page(path, error, unreadable)
+        return None
+
+
+def _decode_roughly(path: Path) -> str:
+    """The start of a file that is no page: UTF-16, or too large."""
+    with suppress(OSError), path.open("rb") as file:
+        raw = file.read(files.MAX_BYTES)
+        is_wide = raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+        return raw.decode("utf-16" if is_wide else "utf-8", "replace")
+    return ""
+
+
+@contextmanager
+def _noted(path: Path, unreadable: set[Path]) -> Iterator[None]:
+    """A page that cannot be read or changed keeps nothing else from being erased."""
+    try:
+        yield
+    except WorkspaceError as error:
+        _note_page(path, error, unreadable)
+
+
+def _note_page(path: Path, error: WorkspaceError, unreadable: set[Path]) -> None:
+    log.warning("a page could not be searched", error=error.code, reason=str(error))
+    unreadable.add(path)
+
+
+def erase_pages(
+    workspace: Workspace, subject: DataSubject, unreadable: set[Path]
+) -> int:
     """Returns how many files of one agent's workspace were removed or changed."""
-    folders = list(_list_own_folders(workspace, subject))
-    changed = sum(map(files.remove_folder, folders))
-    changed += sum(map(files.remove, _list_own_files(workspace, subject)))
-    changed += files.edit(
-        workspace.calls,
-        lambda text: calls_md.remove(text, set(subject.call_ids), subject.number),
-    )
+    changed = 0
+    for folder in _list_own_folders(workspace, subject):
+        with _noted(folder.parent, unreadable):  # its own name is the number
+            changed += files.remove_folder(folder)
+    for path in list(_list_own_files(workspace, subject, unreadable)):
+        with _noted(path, unreadable):
+            changed += files.remove(path)
+    with _noted(workspace.calls, unreadable):
+        changed += files.edit(
+            workspace.calls,
+            lambda text: calls_md.remove(text, set(subject.call_ids), subject.number),
+        )
     for path in _list_texts(workspace.root):
-        if files.edit(path, lambda text: _remove_notes(text, subject)):
-            changed += 1
-            if is_empty_page(files.read(path)):
-                files.remove(path)  # its name is that of a person they spoke of
-    files.discard_unfinished(workspace.root)
-    files.remove_named_locks(workspace.root)
+        with _noted(path, unreadable):
+            if files.edit(path, lambda text: _remove_notes(text, subject)):
+                changed += 1
+                if is_empty_page(files.read(path)):
+                    files.remove(path)  # its name is that of a person they spoke of
+    with _noted(workspace.root, unreadable):
+        files.discard_unfinished(workspace.root)
+        files.remove_named_locks(workspace.root)
+    unreadable.difference_update([path for path in unreadable if not path.exists()])
     return changed
 
 
@@ -282,7 +360,9 @@ def _list_own_folders(workspace: Workspace, subject: DataSubject) -> Iterator[Pa
         yield workspace.person_folder(subject.number)
 
 
-def _list_own_files(workspace: Workspace, subject: DataSubject) -> Iterator[Path]:
+def _list_own_files(
+    workspace: Workspace, subject: DataSubject, unreadable: set[Path]
+) -> Iterator[Path]:
     person = workspace.find_person(subject.number)
     if person is not None and person.folder == workspace.root:
         for path in (person.user, person.greeting, person.folder / "NOTES.md"):
@@ -291,18 +371,19 @@ def _list_own_files(workspace: Workspace, subject: DataSubject) -> Iterator[Path
     for path in _list_texts(workspace.root / "journal"):
         if any(conversation in path.name for conversation in subject.conversations):
             yield path
-    for path in _list_tasks([workspace], subject):
+    for path in _list_tasks(workspace, subject, unreadable):
         yield from (path, path.with_suffix(".ics"))
 
 
 def _list_tasks(
-    workspaces: Sequence[Workspace], subject: DataSubject
+    workspace: Workspace, subject: DataSubject, unreadable: set[Path]
 ) -> Iterator[Path]:
     """The caller's tasks. Their file names are made of the caller's words."""
-    for workspace in workspaces:
-        for path in _list_texts(workspace.root / "tasks"):
-            if path.suffix == ".md" and _is_own_task(files.read(path) or "", subject):
-                yield path
+    for path in _list_texts(workspace.root / "tasks"):
+        if path.suffix != ".md":
+            continue
+        if _is_own_task(_read_page(path, unreadable) or "", subject):
+            yield path
 
 
 def _is_own_task(task: str, subject: DataSubject) -> bool:
@@ -327,5 +408,5 @@ def _remove_notes(text: str | None, subject: DataSubject) -> str | None:
 
 
 def _list_texts(folder: Path) -> list[Path]:
-    paths = (path for path in folder.rglob("*") if path.suffix in TEXT_SUFFIXES)
+    paths = (path for path in folder.rglob("*") if path.suffix in files.PAGE_SUFFIXES)
     return sorted(path for path in paths if path.is_file())

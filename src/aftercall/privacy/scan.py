@@ -35,7 +35,7 @@ class TraceScan:
     others: tuple[str, ...] = ()
     """Names of other people's files that hold the same words; these stay."""
     unreadable: tuple[str, ...] = ()
-    """Names of encrypted files that the key does not open."""
+    """Names of encrypted files that the key does not open, and of pages that are no text."""
 
     @property
     def is_clean(self) -> bool:

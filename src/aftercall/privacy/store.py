@@ -3,8 +3,9 @@
 A test compares `ERASED_TABLES` and `IMPERSONAL_TABLES` with the schema: no table is forgotten.
 """
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
 from sqlalchemy import (
@@ -24,7 +25,7 @@ from aftercall.db.connect import Database
 from aftercall.db.conversations import answer_delays
 from aftercall.db.corrections import corrections
 from aftercall.db.event_log import events, format_event_id
-from aftercall.db.statements import chunked
+from aftercall.db.statements import chunked, upsert
 from aftercall.db.tables import (
     answers,
     briefings,
@@ -47,7 +48,9 @@ from aftercall.db.tables import (
     recordings,
     resume_states,
     steps,
+    upkeep,
 )
+from aftercall.encryption import FileCipher
 from aftercall.ids import hash_caller
 from aftercall.journal.archive import Archive
 from aftercall.journal.store import CallRow, add_tombstone, to_call_row
@@ -64,7 +67,7 @@ IMPERSONAL_TABLES = (
     "home_claim",
     "processes",
     "tombstones",
-    "upkeep",
+    "upkeep",  # the terms of an unfinished erasure are encrypted
     "users",
 )
 """Tables that hold no number, no name and no words of a caller."""
@@ -114,14 +117,19 @@ class DataSubject:
 
     number: str = field(repr=False)
     rows: tuple[CallRow, ...] = field(repr=False)
+    erased_calls: tuple[str, ...] = ()
+    """Calls whose rows an unfinished erasure has removed."""
+    erased_conversations: tuple[str, ...] = ()
 
     @property
     def call_ids(self) -> tuple[str, ...]:
-        return tuple(row.live.id for row in self.rows)
+        found = (row.live.id for row in self.rows)
+        return tuple(dict.fromkeys((*found, *self.erased_calls)))
 
     @property
     def conversations(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(row.live.conversation for row in self.rows))
+        found = (row.live.conversation for row in self.rows)
+        return tuple(dict.fromkeys((*found, *self.erased_conversations)))
 
     def read_calls(self, archive: Archive) -> Iterator[Call]:
         """Their archived calls with late turns; calls whose files are gone are skipped."""
@@ -144,6 +152,58 @@ def load_subject(database: Database, number: str) -> DataSubject:
         return DataSubject(
             number, tuple(to_call_row(row) for row in connection.execute(query))
         )
+
+
+@dataclass(frozen=True)
+class ErasureTerms:
+    """What an erasure looks for: ids, words, names of files, and parts of names."""
+
+    calls: frozenset[str] = field(repr=False)
+    conversations: frozenset[str] = field(repr=False)
+    needles: frozenset[str] = field(repr=False)
+    names: frozenset[str] = field(repr=False)
+    name_parts: frozenset[str] = field(repr=False)
+
+    def merge(self, other: "ErasureTerms") -> "ErasureTerms":
+        mine, theirs = asdict(self), asdict(other)
+        return ErasureTerms(**{kind: mine[kind] | theirs[kind] for kind in mine})
+
+
+def keep_terms(
+    database: Database,
+    cipher: FileCipher,
+    number: str,
+    found: ErasureTerms,
+    now: datetime,
+) -> ErasureTerms:
+    """Stores the terms, encrypted, with those of an erasure that was not finished.
+
+    An erasure removes what its terms are made of: a second one would not know them. Raises
+    FileUnreadable if they were encrypted with another key.
+    """
+    name = _make_terms_name(number)
+    with database.write() as connection:
+        query = select(upkeep.c.found).where(upkeep.c.name == name)
+        if before := connection.execute(query).scalar():
+            clear = json.loads(cipher.decode(bytes.fromhex(before["terms"])))
+            lists = {kind: frozenset(words) for kind, words in clear.items()}
+            found = found.merge(ErasureTerms(**lists))
+        words = {kind: sorted(words) for kind, words in asdict(found).items()}
+        stored = cipher.encrypt(json.dumps(words).encode()).hex()
+        values = {"at": now, "found": {"terms": stored}}
+        upsert(connection, upkeep, {"name": name}, values)
+    return found
+
+
+def drop_terms(database: Database, number: str) -> None:
+    """When nothing is left that they name."""
+    with database.write() as connection:
+        is_theirs = upkeep.c.name == _make_terms_name(number)
+        connection.execute(delete(upkeep).where(is_theirs))
+
+
+def _make_terms_name(number: str) -> str:
+    return f"erasure {hash_caller(number)}"
 
 
 def erase_rows(connection: Connection, subject: DataSubject) -> dict[str, int]:

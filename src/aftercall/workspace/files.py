@@ -92,6 +92,7 @@ def _is_still_there(lock: Path, held: int) -> bool:
     return False
 
 
+PAGE_SUFFIXES = (".md", ".ics", ".txt")
 MAX_BYTES = 1_000_000
 MAX_ATTEMPTS = 20
 
@@ -206,7 +207,8 @@ class PageFolder:
     def remove_folder(self, folder: Path) -> bool:
         if not folder.is_dir():
             return False
-        shutil.rmtree(folder)
+        with translated_errors(folder):
+            shutil.rmtree(folder)
         return True
 
     def sync(self) -> None:
@@ -362,6 +364,34 @@ def _make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for step in missing:
         sync_folder(step.parent)
+
+
+def list_pages(root: Path) -> Iterator[tuple[str, int]]:
+    """The path of each file that is a page, and when it was changed in nanoseconds.
+
+    Hidden files, links that lead nowhere and names that are no text are none.
+    """
+    for parent, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            file = Path(parent, name)
+            path = file.relative_to(root).as_posix()
+            is_text = not any("\ud800" <= char <= "\udfff" for char in path)
+            if name.startswith(".") or not name.endswith(PAGE_SUFFIXES) or not is_text:
+                continue
+            with suppress(OSError):
+                yield path, file.stat().st_mtime_ns
+
+
+def is_gone(file: Path) -> bool:
+    """Whether there is no such file; one that cannot be looked at is there."""
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def load_bytes(path: Path) -> bytes | None:

@@ -6,15 +6,12 @@ machine notes which revision each file had when it was written. A file that diff
 was changed by a hand, and is merged with the newest revision line by line.
 """
 
-import hashlib
-import json
 import os
 import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -32,93 +29,24 @@ from aftercall.workspace.markdown import MergedText, merge_texts
 from aftercall.workspace.paths import CONFLICT_SUFFIX, find_root, make_conflict_path
 from aftercall.workspace.revisions import (
     BATCH_SIZE,
+    FileNote,
+    MissingFiles,
     PageChange,
+    PagePlace,
     PageRevision,
     RevisionStore,
+    is_noted,
     make_key,
+    read_note,
 )
 
-PAGE_SUFFIXES = (".md", ".ics", ".txt")
 FOLLOW_INTERVAL_S = 2.0
-SCAN_INTERVAL_S = 10.0
-MAX_SCAN_SHARE = 0.02  # of the time
+SCAN_INTERVAL_S = 7.0  # a hand edit is found within ten seconds
+MAX_SCAN_SHARE = 0.02  # of the time, in processor time of looking
 OUTAGE_PAUSE_S = 5.0
 OVERLAP_ROWS = 300  # rows may be committed in another order than they were numbered in
-MARK_FILE = "mark"
 
 log = get_logger("workspace")
-
-
-@dataclass(frozen=True)
-class FileNote:
-    """What this machine wrote into a file."""
-
-    path: str
-    revision: int
-    sha256: str
-    mtime_ns: int
-
-
-@dataclass(frozen=True)
-class PagePlace:
-    """One page: its path in the workspace, the file behind any links, and the note of it."""
-
-    path: str
-    key: str
-    file: Path
-    note: Path
-
-    def write_note(self, revision: PageRevision) -> bool:
-        """False if the file is not as the revision says: a hand was quicker."""
-        try:
-            found = self.file.stat()  # before the body: a later change has a later time
-        except FileNotFoundError:
-            return False
-        if files.load_bytes(self.file) != revision.body:
-            return False
-        sha256 = _hash_body(revision.body or b"")
-        note = FileNote(self.path, revision.number, sha256, found.st_mtime_ns)
-        self.note.parent.mkdir(parents=True, exist_ok=True)
-        replace_synced(self.note, json.dumps(asdict(note)).encode())
-        return True
-
-    def is_as_written(self) -> bool:
-        """Whether no hand changed the file. A missing file is for the scan to judge."""
-        try:
-            found = self.file.stat()
-        except (FileNotFoundError, NotADirectoryError):
-            return True
-        note = _read_note(self.note)
-        if note is None:
-            return False
-        if note.mtime_ns == found.st_mtime_ns:
-            return True
-        return _is_noted(files.load_bytes(self.file), note)
-
-    def is_page(self) -> bool:
-        """Whether a file is small enough, and its name is text; others stay on their machine."""
-        if self.note.exists():
-            return True
-        try:
-            self.path.encode()
-            return self.file.stat().st_size <= files.MAX_BYTES
-        except (UnicodeEncodeError, OSError):
-            return False
-
-
-def _read_note(file: Path) -> FileNote | None:
-    try:
-        return FileNote(**json.loads(file.read_bytes()))
-    except (FileNotFoundError, ValueError, TypeError):
-        return None
-
-
-def _hash_body(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()
-
-
-def _is_noted(body: bytes | None, note: FileNote | None) -> bool:
-    return body is None or (note is not None and _hash_body(body) == note.sha256)
 
 
 class PageCopies:
@@ -139,6 +67,11 @@ class PageCopies:
 
     def note_file(self, key: str) -> Path:
         return self.notes / key[:2] / f"{key}.json"
+
+    def list_notes(self) -> dict[str, FileNote]:
+        """By the path of the page."""
+        found = map(read_note, self.notes.glob("*/*.json"))
+        return {note.path: note for note in found if note}
 
     def find_newest(self, key: str) -> PageRevision:
         return self._rows.find_newest(key, self._clock.now())
@@ -168,10 +101,9 @@ class PageCopies:
             newest = known or self.find_newest(place.key)
             known = None
             # of a page that the database does not know, a note is of another database
-            note = _read_note(place.note) if newest.number else None
+            note = read_note(place.note) if newest.number else None
             body = files.load_bytes(place.file)
-            is_erased = newest.is_erased and note is not None
-            if body is not None and not _is_noted(body, note) and not is_erased:
+            if body is not None and self._is_by_hand(place, body, note, newest):
                 merged = self._merge(place, body, note, newest)
                 if files.encode(merged.text) != newest.body or merged.left_over:
                     self._take_in(place, merged, newest)
@@ -182,6 +114,44 @@ class PageCopies:
             if self._write_file(place, body, newest, note):
                 return newest
         raise files.contended(place.file)
+
+    def _is_by_hand(
+        self,
+        place: PagePlace,
+        body: bytes,
+        note: FileNote | None,
+        newest: PageRevision,
+    ) -> bool:
+        """Whether a hand changed the file, and the page was not erased since."""
+        if is_noted(body, note) or (newest.is_erased and note is not None):
+            return False
+        erased_at = self._rows.find_erasure(place.path)
+        return erased_at is None or files.date_file(place.file) >= erased_at
+
+    def remove_erased(self, keys: set[str]) -> None:
+        """Removes what this machine still has in erased folders, also files that are no pages.
+
+        What was changed after the erasure stays.
+        """
+        for parent, names, _ in os.walk(self.root):
+            for name in names:
+                folder = Path(parent, name)
+                path = folder.relative_to(self.root).as_posix()
+                erased_at = (
+                    self._rows.find_erasure(path) if make_key(path) in keys else None
+                )
+                if erased_at is not None:
+                    self._remove_older(folder, erased_at)
+
+    def _remove_older(self, folder: Path, at: datetime) -> None:
+        for parent, _, names in os.walk(folder, topdown=False):
+            if files.LOCK_FOLDER in Path(parent).parts:
+                continue
+            for file in (Path(parent, name) for name in names):
+                with files.translated_errors(file):
+                    if file.lstat().st_mtime < at.timestamp():
+                        file.unlink(missing_ok=True)
+            files.remove_empty_folders(Path(parent), self.root)
 
     def settle_locked(self, place: PagePlace) -> None:
         file = place.file
@@ -227,7 +197,7 @@ class PageCopies:
             "",
             f"## {format_instant(now)}",
             "",
-            f"Written by a machine while {name} was changed by hand on {self.machine}:",
+            f"Written elsewhere while {name} was changed by hand on {self.machine}:",
             "",
             *merged.left_over,
             "",
@@ -269,8 +239,12 @@ class PageTable:
         self._rows = RevisionStore(database)
         self._copies = PageCopies(root, self._rows, clock)
         self._clock = clock
+        self._mark_file = self._copies.notes / "mark"
         self._away_until = 0.0
         self._scan_due_at = 0.0
+        self._missing = MissingFiles(root, clock)
+        self._unfollowed: list[AftercallError] = []
+        self._unscanned: list[AftercallError] = []
         self._handled_rows: set[int] = set()
 
     @classmethod
@@ -344,9 +318,20 @@ class PageTable:
         return True
 
     def remove_folder(self, folder: Path) -> bool:
-        paths = self._rows.list_paths(folder.relative_to(self.root).as_posix())
+        name = folder.relative_to(self.root).as_posix()
+        machine, now = self._copies.machine, self._clock.now()
+        self._rows.erase(make_key(name), machine, now, is_folder=True)
+        paths = self._rows.list_paths(name)
         removed = [self.remove(self.root / path) for path in paths]
         return files.FOLDER.remove_folder(folder) or any(removed)
+
+    @property
+    def failures(self) -> list[AftercallError]:
+        """What is wrong with single files; all others are kept up all the same."""
+        loss = self._missing.find_loss()
+        found = [*([loss] if loss else []), *self._unfollowed, *self._unscanned]
+        by_text = {str(error): error for error in found}
+        return list(by_text.values())
 
     def sync(self) -> None:
         """Takes in what hands changed here, and writes what other machines changed."""
@@ -354,18 +339,20 @@ class PageTable:
         self._scan()
         self._follow()
 
-    def keep_up(self) -> None:
-        """Writes what other machines changed. Now and then looks for changes by hand."""
+    def keep_up(self) -> float:
+        """Writes what other machines changed. Now and then looks for changes by hand.
+
+        Returns in how many seconds it has to look again. A large folder is looked through less
+        often; taking in what was found does not count.
+        """
         self._follow()
         began = time.monotonic()
-        if began < self._scan_due_at:
-            return
-        try:
-            self._scan()
-        finally:
-            ended = time.monotonic()
-            pause = max(SCAN_INTERVAL_S, (ended - began) / MAX_SCAN_SHARE)
-            self._scan_due_at = ended + pause
+        if began >= self._scan_due_at:
+            self._scan_due_at = began + SCAN_INTERVAL_S
+            looking_s = self._scan()
+            pause = max(SCAN_INTERVAL_S, looking_s / MAX_SCAN_SHARE)
+            self._scan_due_at = began + pause
+        return max(0.0, self._scan_due_at - time.monotonic())
 
     def _replace(
         self,
@@ -410,6 +397,7 @@ class PageTable:
         """A page that fails is tried again the next time, with all that came after it."""
         mark = at = self._read_mark()
         failures: list[AftercallError] = []
+        erased: set[str] = set()
         while True:
             changes = self._rows.list_changes(max(0, at - OVERLAP_ROWS))
             last = changes[-1].n if changes else self._rows.find_last_row()
@@ -420,14 +408,20 @@ class PageTable:
                 continue
             for change in changes:
                 if change.n not in self._handled_rows:
+                    if change.path is None:
+                        erased.add(change.key)
                     with _collected(failures):
                         self._follow_change(change)
                         self._handled_rows.add(change.n)
             at = last
             if len(changes) < BATCH_SIZE:
                 break
+        if erased:
+            with _collected(failures):
+                self._copies.remove_erased(erased)
+        self._unfollowed = failures
         if failures:
-            raise failures[0]
+            return
         if at != mark:
             self._write_mark(at)
         oldest = at - OVERLAP_ROWS
@@ -435,7 +429,7 @@ class PageTable:
 
     def _follow_change(self, change: PageChange) -> None:
         """An erased page has no path; the note of its file knows it."""
-        note = _read_note(self._copies.note_file(change.key))
+        note = read_note(self._copies.note_file(change.key))
         path = change.path or (note.path if note else None)
         if path is None or (note and note.revision == change.number):
             return
@@ -443,9 +437,10 @@ class PageTable:
 
     def _read_mark(self) -> int:
         try:
-            return int((self._copies.notes / MARK_FILE).read_text("ascii"))
+            return int(self._mark_file.read_text("ascii"))
         except (FileNotFoundError, ValueError):
             self._handled_rows.clear()
+            self._missing.forget_files()
             return 0
 
     def _write_mark(self, mark: int) -> None:
@@ -453,38 +448,39 @@ class PageTable:
             self.root.mkdir(parents=True, exist_ok=True)
             files.make_lock_folder(self.root)
             self._copies.notes.mkdir(exist_ok=True)
-            replace_synced(self._copies.notes / MARK_FILE, str(mark).encode())
+            replace_synced(self._mark_file, str(mark).encode())
 
-    def _scan(self) -> None:
-        """Finds what hands changed, made and deleted."""
+    def _scan(self) -> float:
+        """Finds what hands changed, made and deleted; returns the time it took to look."""
+        began = time.thread_time()
+        notes = self._copies.list_notes()
+        found = dict(files.list_pages(self.root))
+        written = {path: note.mtime_ns for path, note in notes.items()}
+        changed = [path for path in found if found[path] != written.get(path)]
+        unseen = [path for path in notes if path not in found]
+        missing = [path for path in unseen if files.is_gone(self.root / path)]
+        looking_s = time.thread_time() - began
         failures: list[AftercallError] = []
-        for place in self._list_files():
+        for path in changed:
+            place = self._copies.locate(self.root / path)
             with _collected(failures), files.translated_errors(place.file):
-                if place.is_page() and not place.is_as_written():
+                if not place.is_as_written():
                     self._copies.settle_locked(place)
-        notes = list(self._copies.notes.glob("*/*.json"))
-        found = [note for note in map(_read_note, notes) if note]
-        places = [self._copies.locate(self.root / note.path) for note in found]
-        deleted = [place for place in places if not place.file.exists()]
-        is_lost = len(deleted) == len(places)  # the whole folder: it is written again
-        for place in deleted:
+        deleted, lost = self._missing.judge(found, missing, len(notes))
+        if lost:  # as some notes may be, too: all pages are looked at again
+            self._mark_file.unlink(missing_ok=True)
+        for path in (*deleted, *lost):
+            place = self._copies.locate(self.root / path)
             with _collected(failures):
-                if not is_lost:
+                if path in deleted:
                     self._take_in_deletion(place)
                 self._copies.settle_locked(place)
-        if failures:
-            raise failures[0]
-
-    def _list_files(self) -> Iterator[PagePlace]:
-        for parent, folders, names in os.walk(self.root):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            for name in names:
-                if name.endswith(PAGE_SUFFIXES) and not name.startswith("."):
-                    yield self._copies.locate(Path(parent, name))
+        self._unscanned = failures
+        return looking_s
 
     def _take_in_deletion(self, place: PagePlace) -> None:
         """A page that nobody else changed is removed; its history stays."""
-        newest, note = self._copies.find_newest(place.key), _read_note(place.note)
+        newest, note = self._copies.find_newest(place.key), read_note(place.note)
         if note and newest.number == note.revision and newest.body is not None:
             self._copies.add(place, newest, None, self._copies.hand, self._clock.now())
 

@@ -1,21 +1,36 @@
-"""The revisions of pages in the database: the newest one of a page is the page."""
+"""The revisions of pages in the database: the newest one of a page is the page.
+
+A note says which revision a machine wrote into a file.
+"""
 
 import hashlib
+import json
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import Path, PurePosixPath
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select, text
 
+from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import page_revisions
+from aftercall.disk import replace_synced
+from aftercall.errors import WorkspaceError
+from aftercall.log import get_logger
 from aftercall.workspace import files
 from aftercall.workspace.paths import CONFLICT_SUFFIX
 
 MAX_REVISIONS = 100  # of one page; CALLS.md gets one with every call
 BATCH_SIZE = 1_000
+MAX_DELETED = (
+    5  # files that a hand deletes at once; more are lost, and are written again
+)
+LOSS_PERIOD = timedelta(minutes=10)  # in which no deletion counts
+
+log = get_logger("workspace")
 
 
 @dataclass(frozen=True)
@@ -51,6 +66,123 @@ class PageChange:
     key: str
     number: int
     path: str | None
+
+
+@dataclass(frozen=True)
+class FileNote:
+    """What this machine wrote into a file."""
+
+    path: str
+    revision: int
+    sha256: str
+    mtime_ns: int
+
+
+@dataclass(frozen=True)
+class PagePlace:
+    """One page: its path in the workspace, the file behind any links, and the note of it."""
+
+    path: str
+    key: str
+    file: Path
+    note: Path
+
+    def write_note(self, revision: PageRevision) -> bool:
+        """False if the file is not as the revision says: a hand was quicker."""
+        try:
+            found = self.file.stat()  # before the body: a later change has a later time
+        except FileNotFoundError:
+            return False
+        if files.load_bytes(self.file) != revision.body:
+            return False
+        sha256 = hashlib.sha256(revision.body or b"").hexdigest()
+        note = FileNote(self.path, revision.number, sha256, found.st_mtime_ns)
+        self.note.parent.mkdir(parents=True, exist_ok=True)
+        replace_synced(self.note, json.dumps(asdict(note)).encode())
+        return True
+
+    def is_as_written(self) -> bool:
+        """Whether no hand changed the file. A missing file is for the scan to judge."""
+        try:
+            found = self.file.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        note = read_note(self.note)
+        if note is None:
+            return False
+        if note.mtime_ns == found.st_mtime_ns:
+            return True
+        return is_noted(files.load_bytes(self.file), note)
+
+
+def read_note(file: Path) -> FileNote | None:
+    try:
+        return FileNote(**json.loads(file.read_bytes()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def is_noted(body: bytes | None, note: FileNote | None) -> bool:
+    """Whether a file is as it was written; one that is missing is for the scan to judge."""
+    if body is None or note is None:
+        return body is None
+    return hashlib.sha256(body).hexdigest() == note.sha256
+
+
+class MissingFiles:
+    """Which missing files a hand deleted, and which were lost.
+
+    A hand deletes a few files that this process has seen, and they stay away. All others are
+    lost with a folder or a disk, or while no process ran: they are written again.
+    """
+
+    def __init__(self, root: Path, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+        self._seen: frozenset[str] = frozenset()
+        self._waiting: frozenset[str] = frozenset()
+        self._loss: tuple[datetime, WorkspaceError] | None = None
+
+    def judge(
+        self, found: Iterable[str], missing: Sequence[str], known: int
+    ) -> tuple[list[str], list[str]]:
+        """The paths of deleted and of lost files, after a look at all files.
+
+        One that is missing for the first time waits: more may be vanishing at this moment.
+        """
+        if len(missing) > MAX_DELETED or 2 * len(missing) > known:
+            self._note_loss(len(missing), known)
+        trusted = frozenset() if self.find_loss() else self._seen
+        deleted, lost, waiting = [], [], []
+        for path in missing:
+            if path not in trusted:
+                lost.append(path)
+            elif path in self._waiting:
+                deleted.append(path)
+            else:
+                waiting.append(path)
+        if lost:
+            log.warning("missing files are written again", files=len(lost))
+        self._waiting = frozenset(waiting)
+        self._seen = self._waiting.union(found)
+        return deleted, lost
+
+    def forget_files(self) -> None:
+        """The notes are gone, and so may be any file: none was seen."""
+        self._seen = frozenset()
+
+    def find_loss(self) -> WorkspaceError | None:
+        """The last time that many were missing at once, for a while."""
+        if self._loss is None or self._clock.now() - self._loss[0] >= LOSS_PERIOD:
+            return None
+        return self._loss[1]
+
+    def _note_loss(self, missing: int, known: int) -> None:
+        reason = (
+            f"{self._root}: {missing} of {known} files were missing and are written again; a "
+            f"deletion by hand counts for at most {MAX_DELETED} files, or half of them, at once"
+        )
+        self._loss = (self._clock.now(), WorkspaceError(reason))
 
 
 def make_key(path: str) -> str:
@@ -119,17 +251,32 @@ class RevisionStore:
         with self._database.write() as connection:
             _delete(connection, key, is_superseded())
 
-    def erase(self, key: str, author: str, now: datetime) -> bool:
-        """Removes all revisions; what stays is the number of the removal, without a path."""
+    def erase(
+        self, key: str, author: str, now: datetime, *, is_folder: bool = False
+    ) -> bool:
+        """Removes all revisions; what stays is the number of the removal, without a path.
+
+        The key of a folder, which has no revisions, tells machines to remove what they have in it.
+        """
         while True:
             newest = self.find_newest(key, now)
-            if newest.path is None:
+            if newest.path is None and not is_folder:
                 return False
             gone = PageRevision(key, newest.number + 1, None, None, author, now)
             with suppress(_RevisionTaken), self._database.write() as connection:
                 _insert(connection, gone)
                 _delete(connection, key, page_revisions.c.revision < gone.number)
                 return newest.body is not None
+
+    def find_erasure(self, path: str) -> datetime | None:
+        """When the page, or a folder that it is in, was erased the last time."""
+        columns = page_revisions.c
+        places = (path, *map(str, PurePosixPath(path).parents))
+        is_part = columns.key.in_([make_key(place) for place in places])
+        query = select(columns.changed_at).where(is_part, columns.path.is_(None))
+        newest = query.order_by(columns.changed_at.desc()).limit(1)
+        with self._database.read() as connection:
+            return connection.execute(newest).scalar()
 
     def list_paths(self, folder: str) -> list[str]:
         """Of every page that is or was below the folder."""
