@@ -322,6 +322,8 @@ class Phone:
     async def follow_handovers(self) -> None:
         """Lets go of the calls that other processes took, ends those that others saw end."""
         await self._store_late_ends()
+        for switchboard in self.switchboards.values():
+            await switchboard.rejoin_calls()
         handovers = self.journal.handovers
         recorders = {one.call.id: one for one in self.journal.live_recorders}
         if not handovers.is_shared or not recorders:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, tzinfo
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any, get_args
 
 from aftercall.clock import format_instant, parse_instant
@@ -82,11 +83,15 @@ class JoinedConversation:
 def join_legs(
     conversation: str, legs: Sequence[tuple[Call, tuple[Turn, ...]]]
 ) -> JoinedConversation:
-    """Legs in the order they began, each with the late words of its addenda."""
+    """Legs in the order they began, each with the late words of its addenda.
+
+    Legs that two processes recorded side by side are told in the order of time.
+    """
     calls = tuple(call for call, _ in legs)
-    spoken = [(call.id, turn) for call, late in legs for turn in (*call.turns, *late)][
-        -MAX_TURNS:
-    ]
+    spoken = [(call.id, turn) for call, late in legs for turn in (*call.turns, *late)]
+    if any(later.started_at < one.ended_at for one, later in pairwise(calls)):
+        spoken.sort(key=lambda told: told[1].at)
+    spoken = spoken[-MAX_TURNS:]
     turns = [
         turn.model_copy(update={"seq": seq}) for seq, (_, turn) in enumerate(spoken, 1)
     ]
