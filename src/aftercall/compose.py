@@ -332,6 +332,9 @@ class Phone:
         for call_id, reason in changes:
             call = recorders[call_id].call
             sid = str(call.metadata.get("call_sid", call.sid))
+            if reason is not None and (remote := self.remote_calls.find_by_id(call_id)):
+                await remote.interrupt()
+                continue
             if reason is not None:
                 await self.end_call(call.source, sid, reason)
                 continue

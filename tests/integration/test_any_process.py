@@ -13,10 +13,11 @@ from pydantic import SecretStr
 from sqlalchemy import QueuePool, select
 
 from aftercall.app import App
+from aftercall.bridge.remote_call import RemoteStart, SentTurn
 from aftercall.clock import SystemClock
 from aftercall.db.tables import handovers
 from aftercall.db.upgrade import HOME_ID_FILE
-from aftercall.errors import DatabaseUnreachable
+from aftercall.errors import CallElsewhere, DatabaseUnreachable
 from aftercall.journal.journal import DATABASE_TIMEOUT_S, recover
 from aftercall.journal.verify import verify_archive
 from aftercall.lab.carrier import DeliveryFaults
@@ -289,6 +290,25 @@ async def test_a_process_that_stops_takes_no_new_call_and_answers_the_old_ones(
         await twilio.say(call, "That's all, bye.")
         await until(app.phone.intake.is_finished)
     assert len(app.store.list_page(limit=5)) == 1
+
+
+async def test_an_agent_that_moves_to_another_process_goes_on_there_in_another_leg(
+    fleet: Sequence[App],
+) -> None:
+    live = make_live_call(source="mine", started_at=fleet[0].clock.now())
+    begun = RemoteStart(live, "agent-1")
+    first, second = (app.phone.remote_calls for app in fleet[:2])
+    call = await first.start(begun)
+    await call.write_turns([SentTurn(seq=1, speaker="caller", text="One.")])
+    again = RemoteStart(make_again(live), "agent-1")
+    with pytest.raises(CallElsewhere):
+        await second.start(again)
+    await fleet[0].phone.follow_handovers()
+    leg = await second.start(again)
+    assert (leg.turns, leg.call.resumes) == (1, live.id)
+    await leg.write_turns([SentTurn(seq=2, speaker="caller", text="Two.")])
+    await leg.end("completed")
+    assert pick_caller(read_conversation(fleet[2])) == ["One.", "Two."]
 
 
 @pytest.fixture

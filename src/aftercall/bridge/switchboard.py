@@ -21,12 +21,12 @@ from aftercall.bridge.caller_tracker import WRITE_TIMEOUT_S
 from aftercall.bridge.turn_call import NOT_WRITTEN_END, TurnCall, TurnCallParts
 from aftercall.clock import Clock, attempt
 from aftercall.engine.voice import AgentReply
-from aftercall.errors import AftercallError, CallElsewhere
+from aftercall.errors import AftercallError, CallElsewhere, Overloaded
 from aftercall.journal.handover import TakenCall
 from aftercall.journal.journal import Journal
 from aftercall.journal.replay import INTERRUPTED, RESUMABLE_ENDS
 from aftercall.log import get_logger
-from aftercall.model.calls import SENDER, LiveCall
+from aftercall.model.calls import LiveCall
 
 IDLE_TIMEOUT_S = 600.0
 OFFER_S = 60.0
@@ -332,10 +332,15 @@ class CallIntake:
         log.info("no new calls", live=len(self._journal.live_recorders))
         self._closed_s = self._clock.monotonic()
 
+    def refuse_if_closed(self) -> None:
+        if not self.is_open:
+            raise Overloaded(
+                "this process is about to stop; another one takes the call"
+            )
+
     def is_finished(self) -> bool:
-        """Whether the process may stop. An agent elsewhere goes on with its call in another leg."""
+        """Whether the process may stop: its calls are over, or have had their time."""
         if self._closed_s is None:
             return False
         is_late = self._clock.monotonic() - self._closed_s >= self._finish_s
-        calls = [recorder.call for recorder in self._journal.live_recorders]
-        return is_late or all(SENDER in call.metadata for call in calls)
+        return is_late or not self._journal.live_recorders

@@ -285,11 +285,12 @@ class Journal:
         elif row.owner != owner:  # it was taken before the database went away
             end = end_entry(call.id, self.clock.now(), INTERRUPTED)
             await self._spiller.submit(end)
-            return self.release(recorder)
+            self.release(recorder)
+            return
         if row.live.sid != call.sid:
             del self._recorders[call.source, call.sid]
-            self._recorders[row.live.source, row.live.sid] = recorder
             recorder.call, recorder.is_second = row.live, True
+            self._recorders[call.source, row.live.sid] = recorder
             log.warning("two processes answered one call", call=call.id)
         await self._spiller.submit(removal_entry(call.id))
         recorder.is_spilling = False
@@ -494,7 +495,6 @@ def _add_late_entries(
 def _seal_as_leg(journal: Journal, row: CallRow, words: Sequence[Turn | Event]) -> None:
     """Two processes recorded the call without knowing of each other."""
     if words:
-        leg, is_new = journal.ingest(make_leg(row.live, words))
-        if is_new:
-            told = {"call": row.live.id, "leg": leg.live.id, "entries": len(words)}
-            log.warning("another process recorded the call too", **told)
+        leg, _ = journal.ingest(make_leg(row.live, words))
+        told = {"call": row.live.id, "leg": leg.live.id, "entries": len(words)}
+        log.warning("another process recorded the call too", **told)
