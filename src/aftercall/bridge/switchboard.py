@@ -105,7 +105,9 @@ class Switchboard:
     ) -> SpokenReply:
         """The caller's answer to question `turn`, or to the open one. Silence is an answer.
 
-        Words that carry the key of the last `notice` are a repeat.
+        Words that carry the key of the last `notice` are a repeat, and so is an answer to a
+        question before the open one. A higher number is an answer to another process, which this
+        one could not hear of.
         """
         if turn is not None:
             notice = notice or f"turn {turn}"
@@ -143,7 +145,12 @@ class Switchboard:
         self._lines.pop(sid, None)
 
     async def rejoin_calls(self) -> None:
-        """The database is back: of each call one leg goes on, which any process may take."""
+        """The database is back: of each call one leg goes on, which any process may take.
+
+        The leg that was imported first has the carrier's sid. It is offered. The leg of another
+        process is sealed, and a line whose call was taken meanwhile is forgotten. A call that is
+        answered at this moment has its turn at the next look.
+        """
         if not self._handovers.is_shared or self._journal.outage.is_active:
             return
         for sid, line in list(self._lines.items()):
@@ -172,7 +179,10 @@ class Switchboard:
                     await self._offer(self._lines.get(sid))
 
     async def _await_import(self, line: PhoneLine | None) -> bool:
-        """False while the database is away, or does not have the words of the call yet."""
+        """False while the database is away, or does not have the words of the call yet.
+
+        A call that is taken while its words are only on our disk would be written twice.
+        """
         until_s = self._clock.monotonic() + TAKE_TIMEOUT_S
         while not self._journal.outage.is_active:
             if line is None or not line.call.is_spilling:
@@ -333,13 +343,17 @@ class CallIntake:
         self._closed_s = self._clock.monotonic()
 
     def refuse_if_closed(self) -> None:
+        """For a program that begins a call: it is told to try again, and finds another process."""
         if not self.is_open:
             raise Overloaded(
                 "this process is about to stop; another one takes the call"
             )
 
     def is_finished(self) -> bool:
-        """Whether the process may stop: its calls are over, or have had their time."""
+        """Whether the process may stop: its calls are over, or have had their time.
+
+        What is live then is sealed; an agent elsewhere goes on with its call in another leg.
+        """
         if self._closed_s is None:
             return False
         is_late = self._clock.monotonic() - self._closed_s >= self._finish_s

@@ -211,7 +211,10 @@ class TurnCall:
 
     @property
     def is_second(self) -> bool:
-        """Whether another process recorded the same call while the database was away."""
+        """Whether another process recorded the same call while the database was away.
+
+        Then this one is a leg beside it, and ends when the database is back.
+        """
         return self._record.is_open and self._record.recorder.is_second
 
     @property
@@ -236,7 +239,10 @@ class TurnCall:
         return await self.say(reply)
 
     async def connect(self) -> AgentReply | None:
-        """Opens the call without a greeting. Returns what the caller hears if that fails."""
+        """Opens the call without a greeting. Returns what the caller hears if that fails.
+
+        For a caller whom another process has greeted.
+        """
         parts, clock = self._parts, self._parts.clock
         try:
             briefing = await self._record.open()

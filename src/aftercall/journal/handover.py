@@ -142,7 +142,10 @@ class Handovers:
         )
 
     def ask_to_end(self, call_id: str, reason: str) -> None:
-        """The process that has the call looks once a second, and ends it."""
+        """The process that has the call looks once a second, and ends it.
+
+        The first end that is stored counts.
+        """
         is_going_on = and_(
             calls.c.id == call_id,
             calls.c.state == "live",

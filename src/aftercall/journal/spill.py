@@ -1,7 +1,8 @@
 """Calls on disk while the database is away: one file a call, one synced line an entry.
 
 The process that records a call holds the lock of its file. An unlocked file is left over from a
-call that is over or from a process that died, and is imported when the database is back.
+call that is over or from a process that died, and is imported when the database is back. Where two
+processes record one call, on one home or on two, each has a file of its own.
 
 While the disk is full, lines wait in memory, and are written first when there is room.
 """

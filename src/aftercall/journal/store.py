@@ -362,7 +362,10 @@ class CallStore:
 
 
 def _make_spilled_row(connection: Connection, call: LiveCall) -> dict[str, Any]:
-    """Two processes may have answered the same call while they could not know of each other."""
+    """Two processes may have answered the same call while they could not know of each other.
+
+    The second record gets a sid of its own and belongs to the conversation of the first.
+    """
     same_sid = and_(calls.c.source == call.source, calls.c.sid == call.sid)
     row = to_columns(call)
     if first := connection.execute(select(calls).where(same_sid)).first():
