@@ -49,7 +49,7 @@ from aftercall.journal.replay import (
 from aftercall.journal.spill import (
     DatabaseOutage,
     SpillFolder,
-    SpillWriter,
+    SpillJournal,
     call_entry,
     end_entry,
     read_spilled_call,
@@ -96,7 +96,7 @@ class Journal:
         self._database_timeout_s = database_timeout_s
         self._inserter = inserter
         self._writer: GroupCommit[JournalEntry] | None = None
-        self._spiller = SpillWriter(spill)
+        self._spiller = SpillJournal(spill)
         self._recorders: dict[tuple[str, str], CallRecorder] = {}
         self._opening: dict[tuple[str, str], asyncio.Task[CallRecorder]] = {}
         self._sealing: set[str] = set()

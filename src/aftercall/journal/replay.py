@@ -132,8 +132,8 @@ def find_missing(
 ) -> list[Turn | Event]:
     """What was replayed and is not among these turns and events, whatever its number.
 
-    A turn is the same if speaker, text and time are the same. Times have microseconds, so that a
-    caller who says the same words twice is heard twice.
+    A turn is the same if speaker, text and time are the same: a caller who says the same words
+    twice is heard twice.
     """
     told = {(turn.speaker, turn.text, turn.at) for turn in turns}
     happened = {(event.kind, event.at) for event in events}

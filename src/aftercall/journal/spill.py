@@ -185,8 +185,8 @@ class SpillFolder:
         return self.path / f"{call_id}{FILE_SUFFIX}"
 
 
-class SpillWriter:
-    """Writes entries of live calls to their files, in a thread that starts with the first."""
+class SpillJournal:
+    """Entries of live calls, written to their files in a thread that starts with the first."""
 
     def __init__(self, folder: SpillFolder) -> None:
         self._folder = folder

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, tzinfo
 from hashlib import sha256
-from itertools import pairwise
 from typing import Any, get_args
 
 from aftercall.clock import format_instant, parse_instant
@@ -89,7 +88,10 @@ def join_legs(
     """
     calls = tuple(call for call, _ in legs)
     spoken = [(call.id, turn) for call, late in legs for turn in (*call.turns, *late)]
-    if any(later.started_at < one.ended_at for one, later in pairwise(calls)):
+    ends = {call.id: call.ended_at for call in calls}
+    if any(
+        call.resumes in ends and call.started_at < ends[call.resumes] for call in calls
+    ):
         spoken.sort(key=lambda told: told[1].at)
     spoken = spoken[-MAX_TURNS:]
     turns = [
