@@ -322,6 +322,8 @@ class Phone:
     async def follow_handovers(self) -> None:
         """Lets go of the calls that other processes took, ends those that others saw end."""
         await self._store_late_ends()
+        for switchboard in self.switchboards.values():
+            await switchboard.rejoin_calls()
         handovers = self.journal.handovers
         recorders = {one.call.id: one for one in self.journal.live_recorders}
         if not handovers.is_shared or not recorders:
@@ -330,6 +332,9 @@ class Phone:
         for call_id, reason in changes:
             call = recorders[call_id].call
             sid = str(call.metadata.get("call_sid", call.sid))
+            if reason is not None and (remote := self.remote_calls.find_by_id(call_id)):
+                await remote.interrupt()
+                continue
             if reason is not None:
                 await self.end_call(call.source, sid, reason)
                 continue

@@ -8,9 +8,9 @@ import pytest
 
 from aftercall.app import App
 from aftercall.errors import RefusedInput
-from aftercall.journal.journal import ingest_call, ingest_json
+from aftercall.journal.journal import ingest_call
 from aftercall.journal.verify import verify_archive
-from aftercall.model.calls import encode_call
+from aftercall.model.calls import encode_call, parse_call_json
 from aftercall.testing import START, make_call
 
 
@@ -19,7 +19,7 @@ def test_a_finished_call_is_sealed_as_it_was_told(app: App) -> None:
         [("agent", "Hey!"), ("caller", "Grüße aus Zürich 🎉")],
         metadata={"stream_sid": "MZ1"},
     )
-    row, is_new = ingest_json(app.journal, encode_call(call))
+    row, is_new = ingest_call(app.journal, parse_call_json(encode_call(call)))
     assert is_new
     assert row.state == "sealed"
     assert app.archive.read(str(row.archive_name)) == (call, ())
@@ -67,7 +67,7 @@ def test_a_refused_call_leaves_nothing_behind(app: App) -> None:
     call = json.loads(encode_call(make_call()))
     call["turns"][1]["speaker"] = "ghost"
     with pytest.raises(RefusedInput):
-        ingest_json(app.journal, json.dumps(call).encode())
+        ingest_call(app.journal, parse_call_json(json.dumps(call).encode()))
     assert app.store.list_page(limit=10) == []
     assert app.archive.place.list_names() == []
 

@@ -206,10 +206,38 @@ async def test_a_call_that_is_live_in_another_process_is_to_be_tried_again(
 ) -> None:
     other = open_app(app.settings, app.clock)
     call = await start(other)
-    with pytest.raises(CallElsewhere):
+    with pytest.raises(CallElsewhere) as refused:
         await start(app)
+    assert refused.value.retry_after_s
+    with pytest.raises(CallElsewhere, match="all requests of a call to one process"):
+        await app.phone.remote_calls.get(call.call.id, "agent-1")
+    with pytest.raises(CallTaken):
+        await start(app, sender="agent-2")
+    await call.end("completed")
     with pytest.raises(CallNotLive):
         await app.phone.remote_calls.get(call.call.id, "agent-1")
+
+
+async def test_a_process_that_stops_lets_calls_of_agents_elsewhere_finish(
+    app: App, clock: VirtualClock
+) -> None:
+    call = await start(app)
+    intake = app.phone.intake
+    intake.close()
+    await say(call, "one")
+    assert not intake.is_finished()
+    await call.end("completed")
+    assert intake.is_finished()
+    assert read_sealed(app, call).end_reason == "completed"
+
+
+async def test_a_process_that_stops_waits_for_no_call_longer_than_it_may(
+    app: App, clock: VirtualClock
+) -> None:
+    call = await start(app)
+    app.phone.intake.close()
+    clock.move(app.settings.bridge.finish_s)
+    assert app.phone.intake.is_finished()
     await call.end("completed")
 
 

@@ -1,6 +1,7 @@
 """Three processes on one Postgres: each request of a call may reach any of them."""
 
 import asyncio
+import shutil
 from collections.abc import Callable, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -12,10 +13,13 @@ from pydantic import SecretStr
 from sqlalchemy import QueuePool, select
 
 from aftercall.app import App
+from aftercall.bridge.remote_call import RemoteStart, SentTurn
 from aftercall.clock import SystemClock
 from aftercall.db.tables import handovers
-from aftercall.errors import DatabaseUnreachable
-from aftercall.journal.journal import recover
+from aftercall.db.upgrade import HOME_ID_FILE
+from aftercall.errors import CallElsewhere, DatabaseUnreachable
+from aftercall.journal.journal import DATABASE_TIMEOUT_S, recover
+from aftercall.journal.verify import verify_archive
 from aftercall.lab.carrier import DeliveryFaults
 from aftercall.lab.twilio import EmulatedTwilio
 from aftercall.model.calls import LiveCall
@@ -27,6 +31,7 @@ from aftercall.testing import make_live_call
 from aftercall.web.server import make_server
 from database_switches import Stopped
 from opened_apps import OpenApp, crashed
+from s3_server import S3Server
 from telnyx_setup import EVENTS, PUBLIC, Line, reach, telnyx_settings, telnyx_town
 
 TOKEN = "twilio-token"
@@ -285,3 +290,132 @@ async def test_a_process_that_stops_takes_no_new_call_and_answers_the_old_ones(
         await twilio.say(call, "That's all, bye.")
         await until(app.phone.intake.is_finished)
     assert len(app.store.list_page(limit=5)) == 1
+
+
+async def test_an_agent_that_moves_to_another_process_goes_on_there_in_another_leg(
+    fleet: Sequence[App],
+) -> None:
+    live = make_live_call(source="mine", started_at=fleet[0].clock.now())
+    begun = RemoteStart(live, "agent-1")
+    first, second = (app.phone.remote_calls for app in fleet[:2])
+    call = await first.start(begun)
+    await call.write_turns([SentTurn(seq=1, speaker="caller", text="One.")])
+    again = RemoteStart(make_again(live), "agent-1")
+    with pytest.raises(CallElsewhere):
+        await second.start(again)
+    await fleet[0].phone.follow_handovers()
+    leg = await second.start(again)
+    assert (leg.turns, leg.call.resumes) == (1, live.id)
+    await leg.write_turns([SentTurn(seq=2, speaker="caller", text="Two.")])
+    await leg.end("completed")
+    assert pick_caller(read_conversation(fleet[2])) == ["One.", "Two."]
+
+
+@pytest.fixture
+def machines(
+    fleet_settings: Settings,
+    stoppable: Stopped,
+    s3: S3Server,
+    tmp_path: Path,
+    open_app: OpenApp,
+) -> Sequence[App]:
+    """Two homes on one bucket and one Postgres, which the test stops."""
+    stoppable.on()
+    stoppable.rename()
+    shared = {
+        "database": DatabaseSettings(url=stoppable.url),
+        "archive": s3.make_bucket(),
+    }
+    first = fleet_settings.model_copy(update=shared)
+    other = first.model_copy(update={"home": tmp_path / "other"})
+    opened = [open_app(first, SystemClock(), database_timeout_s=DATABASE_TIMEOUT_S)]
+    other.home.mkdir()
+    shutil.copy(first.home / HOME_ID_FILE, other.home)
+    opened.append(open_app(other, SystemClock(), database_timeout_s=DATABASE_TIMEOUT_S))
+    return opened
+
+
+SENTENCES = [
+    "This is Anna.",
+    "Please call the plumber.",
+    "And remind me to water the plants.",
+    "The key is under the mat.",
+]
+
+
+async def follow_until_sealed(machines: Sequence[App]) -> None:
+    """What a running process does every second, until no call is open anywhere."""
+    async with asyncio.timeout(30):
+        while True:
+            for app in machines:
+                await app.phone.follow_handovers()
+            is_spilled = any(app.journal.spill.list_files() for app in machines)
+            is_live = any(app.journal.live_recorders for app in machines)
+            if not (is_spilled or is_live or machines[0].store.list_unsealed()):
+                return
+            await asyncio.sleep(0.05)
+
+
+def read_conversation(app: App) -> list[tuple[str, str]]:
+    """All legs as one transcript; it must be one conversation."""
+    rows = app.store.list_page(limit=20)
+    (conversation,) = {row.live.conversation for row in rows}
+    return [
+        (turn.speaker, turn.text)
+        for turn in app.work.read(conversation).merged_call.turns
+    ]
+
+
+def pick_caller(turns: Sequence[tuple[str, str]]) -> list[str]:
+    return [text for speaker, text in turns if speaker == "caller"]
+
+
+async def test_no_word_is_lost_when_turns_meet_two_processes_without_a_database(
+    machines: Sequence[App], stoppable: Stopped
+) -> None:
+    stoppable.off()
+    greeting = machines[0].settings.receptionist.greeting
+    async with EmulatedTwilio(TOKEN, transport=Balancer(machines)) as twilio:
+        call = await twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER)
+        for sentence in SENTENCES:
+            await twilio.say(call, sentence)
+        stoppable.on()
+        status = {"CallStatus": "completed"}
+        await twilio.post(call, f"{PUBLIC}/twilio/status", status)
+    assert call.heard.count(greeting) == 1
+    await follow_until_sealed(machines)
+    turns = read_conversation(machines[0])
+    assert pick_caller(turns) == SENTENCES
+    assert [text for speaker, text in turns if speaker == "agent"] == call.heard
+    assert verify_archive(machines[0].archive.place, machines[0].store).faults == ()
+    (conversation,) = {
+        row.live.conversation for row in machines[0].store.list_page(limit=9)
+    }
+    machines[0].work.record_followups(conversation, 1)
+    asked = machines[0].work.followups.of_conversation(conversation)
+    assert len([row for row in asked if "plumber" in row.title]) == 1
+
+
+@pytest.mark.parametrize("answers_before", [1, 2])
+async def test_no_word_is_lost_when_the_database_goes_in_the_middle_and_comes_back(
+    machines: Sequence[App], stoppable: Stopped, answers_before: int
+) -> None:
+    async with EmulatedTwilio(TOKEN, transport=Balancer(machines)) as twilio:
+        call = await twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER)
+        for sentence in SENTENCES[:answers_before]:
+            await twilio.say(call, sentence)
+        stoppable.off()
+        for sentence in SENTENCES[answers_before:]:
+            await twilio.say(call, sentence)
+        stoppable.on()
+        await until(lambda: not any(app.journal.outage.is_active for app in machines))
+        for app in machines:
+            await app.phone.follow_handovers()
+        for number in range(3):
+            await twilio.say(call, f"My number is {number}.")
+        status = {"CallStatus": "completed"}
+        await twilio.post(call, f"{PUBLIC}/twilio/status", status)
+    await follow_until_sealed(machines)
+    turns = read_conversation(machines[0])
+    assert pick_caller(turns) == SENTENCES + [f"My number is {n}." for n in range(3)]
+    assert call.heard.count(machines[0].settings.receptionist.greeting) == 1

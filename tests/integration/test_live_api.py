@@ -256,3 +256,19 @@ def test_telnyx_attests_a_number_by_its_signature_while_that_is_fresh(
     forged = carrier | {"body": str(carrier["body"]).replace("+15550100", "+15550142")}
     body = {"source": "telnyx", "sid": "v3:stale", "carrier": forged}
     assert client.post("/api/live", json=body).status_code == 403
+
+
+def test_a_process_that_stops_takes_no_new_call_and_the_turns_of_known_ones(
+    client: TestClient, live: App
+) -> None:
+    call = start(client)["call"]
+    live.phone.intake.close()
+    new = client.post("/api/live", json={"source": "mine", "sid": "2"})
+    assert (new.status_code, new.json()["error"]["code"]) == (503, "overload")
+    assert int(new.headers["retry-after"]) > 0
+    again = {"source": "mine", "sid": "1", "caller": "+15550100"}
+    assert client.post("/api/live", json=again).status_code == 201
+    said = client.post(f"/api/live/{call}/turns", json={"turns": [turn(1)]})
+    assert said.json() == {"turns": 1}
+    client.post(f"/api/live/{call}/end", json={})
+    assert live.phone.intake.is_finished()

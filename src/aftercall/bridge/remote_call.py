@@ -50,6 +50,7 @@ ENDED_CALL_RETENTION_S = 600.0  # for repeats of a sender that missed the answer
 MAX_EVENT_BYTES = 65_536
 RESERVED_KINDS = ("briefing.", "caller.", "journal.", "passcode.", "request.")
 """Kinds of events that only we write: they say what we told, learned and took down."""
+TAKEOVER_S = 2.0  # a process that has a call hears within a second that its sender left
 SENDER_SEQ = "sender_seq"  # in the data of an event: the sender's number of it
 TURNS_BEFORE = (
     "turns_before"  # in the metadata of a later leg: turns of the legs before
@@ -370,11 +371,20 @@ class RemoteCalls:
         found = self._by_id.get(call_id)
         if found is None:
             row = await asyncio.to_thread(self._journal.store.get, call_id)
+            if row.state != "sealed" and self._journal.is_elsewhere(row):
+                raise CallElsewhere(
+                    f"call {call_id} is live in another process: send all requests of a call "
+                    "to one process, or start it again here",
+                    TAKEOVER_S,
+                )
             raise CallNotLive(f"call {row.live.id} is not live in this process")
         if found.call.metadata.get(SENDER) != sender:
             raise CallTaken(f"call {call_id} belongs to another sender")
         found.renew()
         return found
+
+    def find_by_id(self, call_id: str) -> RemoteCall | None:
+        return self._by_id.get(call_id)
 
     async def end_expired(self) -> None:
         """Ends the calls of senders that are gone; forgets those that ended long ago."""
@@ -397,7 +407,7 @@ class RemoteCalls:
         previous = known.as_previous() if known else None
         if previous is None:
             with suppress(DatabaseUnreachable):  # the call begins without the database
-                previous = await asyncio.to_thread(self._find_previous, *key)
+                previous = await asyncio.to_thread(self._find_previous, start)
         if previous is not None:
             _refuse_other_sender(previous.call, start)
             if previous.end_reason not in RESUMABLE_ENDS:
@@ -429,9 +439,14 @@ class RemoteCalls:
                 fields["conversation"] = previous.call.conversation
         return call.model_copy(update=fields | {"metadata": metadata})
 
-    def _find_previous(self, source: str, sid: str) -> PreviousLeg | None:
-        """The last leg in the database. One that its process left behind is sealed first."""
-        found = self._journal.handovers.find_last_leg(source, sid)
+    def _find_previous(self, start: RemoteStart) -> PreviousLeg | None:
+        """The last leg in the database. One that its process left behind is sealed first.
+
+        A process that has the call is asked to end its leg: its sender is here now.
+        """
+        source, sid = start.call.source, start.call.sid
+        handovers = self._journal.handovers
+        found = handovers.find_last_leg(source, sid)
         if found is None:
             return None
         row, number = found
@@ -441,7 +456,11 @@ class RemoteCalls:
             self._journal.seal_abandoned(row)
             row = self._journal.store.get(row.live.id)
         if row.state != "sealed":
-            raise CallElsewhere(f"{source} call {sid} is live in another process")
+            _refuse_other_sender(row.live, start)
+            if handovers.is_shared and self._journal.is_elsewhere(row):
+                handovers.ask_to_end(row.live.id, INTERRUPTED)
+            told = f"{source} call {sid} is live in another process; try again"
+            raise CallElsewhere(told, TAKEOVER_S)
         return self._read_previous(row, number)
 
     def _read_previous(self, row: CallRow, number: int) -> PreviousLeg:

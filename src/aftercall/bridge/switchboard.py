@@ -4,6 +4,10 @@ Questions arrive twice and late; a repeated one gets the same answer. On Postgre
 reach another process: it takes the call, reads what was said so far, and offers the call again
 when it has answered (`journal/handover.py`). A question about a call that is not live anywhere
 (the server was restarted in the middle of it) opens a new leg that continues the conversation.
+
+While the database is away, processes know nothing of each other. Each keeps what it hears as a leg
+of its own. A question's number only grows, whoever asks it: a higher one is never a repeat. When
+the database is back, the call goes on in one of the legs.
 """
 
 import asyncio
@@ -17,12 +21,12 @@ from aftercall.bridge.caller_tracker import WRITE_TIMEOUT_S
 from aftercall.bridge.turn_call import NOT_WRITTEN_END, TurnCall, TurnCallParts
 from aftercall.clock import Clock, attempt
 from aftercall.engine.voice import AgentReply
-from aftercall.errors import AftercallError, CallElsewhere
+from aftercall.errors import AftercallError, CallElsewhere, Overloaded
 from aftercall.journal.handover import TakenCall
 from aftercall.journal.journal import Journal
-from aftercall.journal.replay import RESUMABLE_ENDS
+from aftercall.journal.replay import INTERRUPTED, RESUMABLE_ENDS
 from aftercall.log import get_logger
-from aftercall.model.calls import SENDER, LiveCall
+from aftercall.model.calls import LiveCall
 
 IDLE_TIMEOUT_S = 600.0
 OFFER_S = 60.0
@@ -49,6 +53,8 @@ class PhoneLine:
     last_reply: AgentReply = STILL_THERE
     notice: str = ""
     """The key of the notice that was answered last."""
+    is_offered: bool = False
+    """Whether any process may answer the next question."""
 
 
 @dataclass(frozen=True)
@@ -99,23 +105,30 @@ class Switchboard:
     ) -> SpokenReply:
         """The caller's answer to question `turn`, or to the open one. Silence is an answer.
 
-        Words that carry the key of the last `notice` are a repeat.
+        Words that carry the key of the last `notice` are a repeat, and so is an answer to a
+        question before the open one. A higher number is an answer to another process, which this
+        one could not hear of.
         """
+        if turn is not None:
+            notice = notice or f"turn {turn}"
+        asked = turn or 0
         try:
             async with self._hold(sid) as line:
                 if line is None:
-                    return await self._open_line(sid, make_call, text, confidence)
-                is_repeated = (
-                    turn not in (None, line.turn) or notice == line.notice != ""
-                )
+                    return await self._open_line(
+                        sid, make_call, turn, text, confidence, notice
+                    )
+                is_old = turn is not None and turn < line.turn
+                is_repeated = is_old or notice == line.notice != ""
                 if is_repeated or line.call.end_reason is not None:
                     return SpokenReply(line.last_reply, line.turn)
-                line.turn += 1
+                line.turn = max(line.turn, asked) + 1
                 line.notice = notice
                 reply = await self._answer(line, text, confidence)
                 return self._record_reply(line, reply)
         except CallElsewhere:
-            return SpokenReply(SAY_AGAIN, turn or 0)
+            log.warning("a caller must say it again: another process has the call")
+            return SpokenReply(SAY_AGAIN, asked)
 
     async def end(self, sid: str, reason: str) -> bool:
         """The carrier reports that the call is over. A second report changes nothing.
@@ -131,17 +144,53 @@ class Switchboard:
         """Another process has the call now."""
         self._lines.pop(sid, None)
 
+    async def rejoin_calls(self) -> None:
+        """The database is back: of each call one leg goes on, which any process may take.
+
+        The leg that was imported first has the carrier's sid. It is offered. The leg of another
+        process is sealed, and a line whose call was taken meanwhile is forgotten. A call that is
+        answered at this moment has its turn at the next look.
+        """
+        if not self._handovers.is_shared or self._journal.outage.is_active:
+            return
+        for sid, line in list(self._lines.items()):
+            lock = self._locks.setdefault(sid, asyncio.Lock())
+            if lock.locked() or line.call.end_reason or line.call.is_spilling:
+                continue
+            async with lock:
+                if line.call.is_elsewhere:
+                    self.forget(sid)
+                elif line.call.is_second:
+                    self.forget(sid)
+                    await line.call.end(INTERRUPTED)
+                elif not line.is_offered:
+                    await self._offer(line)
+
     @asynccontextmanager
     async def _hold(self, sid: str) -> AsyncIterator[PhoneLine | None]:
         """The line of a call, which is nobody else's until the turn is answered."""
         async with self._locks.setdefault(sid, asyncio.Lock()):
-            is_shared = self._handovers.is_shared and not self._journal.outage.is_active
             line = self._lines.get(sid)
+            is_shared = self._handovers.is_shared and await self._await_import(line)
             try:
                 yield await self._take_line(sid, line) if is_shared else line
             finally:
                 if is_shared:
                     await self._offer(self._lines.get(sid))
+
+    async def _await_import(self, line: PhoneLine | None) -> bool:
+        """False while the database is away, or does not have the words of the call yet.
+
+        A call that is taken while its words are only on our disk would be written twice.
+        """
+        until_s = self._clock.monotonic() + TAKE_TIMEOUT_S
+        while not self._journal.outage.is_active:
+            if line is None or not line.call.is_spilling:
+                return True
+            if self._clock.monotonic() > until_s:
+                return False
+            await self._clock.sleep(TAKE_INTERVAL_S)
+        return False
 
     async def _take_line(self, sid: str, known: PhoneLine | None) -> PhoneLine | None:
         """Waits while another process answers the turn before."""
@@ -158,8 +207,12 @@ class Switchboard:
                 return known
             else:
                 break
+        if known is not None:
+            known.is_offered = False
         if taken is None or (known and taken.row.owner == self._handovers.process):
-            return known
+            return None if known and known.call.is_elsewhere else known
+        if known is not None and known.call.call.id != taken.row.live.id:
+            await known.call.end(INTERRUPTED)  # a leg of the time without the database
         line = self._lines[sid] = await self._restore_line(taken)
         return line
 
@@ -196,6 +249,7 @@ class Switchboard:
                 error=error.code,
             )
         else:
+            line.is_offered = True
             if reason is not None:
                 await line.call.end(reason)
 
@@ -203,10 +257,15 @@ class Switchboard:
         self,
         sid: str,
         make_call: MakeCall,
+        turn: int | None = None,
         text: str = "",
         confidence: float | None = None,
+        notice: str = "",
     ) -> SpokenReply:
-        """The first leg of a call, or another one where its process is gone."""
+        """The first leg of a call, or another one where its process is gone.
+
+        Who answers question `turn` has been greeted, maybe by a process that cannot be asked.
+        """
         finding = asyncio.to_thread(self._handovers.find_last_leg, self._source, sid)
         try:
             last = await attempt(self._clock, WRITE_TIMEOUT_S, finding)
@@ -221,16 +280,22 @@ class Switchboard:
         else:
             make_leg = make_call(sid)
         call = TurnCall(self._parts, make_leg)
-        line = self._lines[sid] = PhoneLine(call, self._clock.monotonic())
-        reply = await call.start()
+        line = PhoneLine(call, self._clock.monotonic(), notice=notice)
+        self._lines[sid] = line
+        is_greeted = turn is not None and last is None
+        if is_greeted:
+            reply = await call.connect() or STILL_THERE
+        else:
+            reply = await call.start()
         if call.end_reason == NOT_WRITTEN_END and self._handovers.is_shared:
             # the same webhook may have come to another process, which was first
             taken = await self._take_line(sid, None)
             if taken is not None:
                 return SpokenReply(taken.last_reply, taken.turn)
-        if call.end_reason is None and text.strip():
-            reply = await call.answer(text, confidence)
-            line.turn += 1
+        is_answer = is_greeted or bool(text.strip())
+        line.turn = int(is_answer) if turn is None else turn + 1
+        if call.end_reason is None and is_answer:
+            reply = await self._answer(line, text, confidence)
         return self._record_reply(line, reply)
 
     async def _answer(
@@ -277,10 +342,19 @@ class CallIntake:
         log.info("no new calls", live=len(self._journal.live_recorders))
         self._closed_s = self._clock.monotonic()
 
+    def refuse_if_closed(self) -> None:
+        """For a program that begins a call: it is told to try again, and finds another process."""
+        if not self.is_open:
+            raise Overloaded(
+                "this process is about to stop; another one takes the call"
+            )
+
     def is_finished(self) -> bool:
-        """Whether the process may stop. An agent elsewhere goes on with its call in another leg."""
+        """Whether the process may stop: its calls are over, or have had their time.
+
+        What is live then is sealed; an agent elsewhere goes on with its call in another leg.
+        """
         if self._closed_s is None:
             return False
         is_late = self._clock.monotonic() - self._closed_s >= self._finish_s
-        calls = [recorder.call for recorder in self._journal.live_recorders]
-        return is_late or all(SENDER in call.metadata for call in calls)
+        return is_late or not self._journal.live_recorders

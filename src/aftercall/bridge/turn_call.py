@@ -203,8 +203,46 @@ class TurnCall:
     def call(self) -> LiveCall:
         return self._record.call
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another process records the call by now, and this one nothing more."""
+        is_released = self._record.is_open and not self._record.recorder.is_open
+        return is_released and self.end_reason is None
+
+    @property
+    def is_second(self) -> bool:
+        """Whether another process recorded the same call while the database was away.
+
+        Then this one is a leg beside it, and ends when the database is back.
+        """
+        return self._record.is_open and self._record.recorder.is_second
+
+    @property
+    def is_spilling(self) -> bool:
+        """Whether its words are on disk only, and the call is not left to another process."""
+        recorder = self._record.recorder if self._record.is_open else None
+        return recorder is not None and recorder.is_open and recorder.is_spilling
+
     async def start(self) -> AgentReply:
         """The call is connected. Returns what the caller hears first."""
+        failure = await self.connect()
+        if failure is not None or self._session is None:
+            return failure or NOT_WRITTEN
+        clock = self._parts.clock
+        try:
+            greeting = self._session.greet()
+            reply = await attempt(clock, ANSWER_TIMEOUT_S, greeting, EngineLost)
+        except AftercallError as error:
+            reply = await self._on_engine_error(error)
+        waited = clock.now() - self.call.started_at
+        telemetry.record("ring", waited.total_seconds(), self.call.id)
+        return await self.say(reply)
+
+    async def connect(self) -> AgentReply | None:
+        """Opens the call without a greeting. Returns what the caller hears if that fails.
+
+        For a caller whom another process has greeted.
+        """
         parts, clock = self._parts, self._parts.clock
         try:
             briefing = await self._record.open()
@@ -218,15 +256,12 @@ class TurnCall:
             self._session = await attempt(
                 clock, ANSWER_TIMEOUT_S, connecting, EngineLost
             )
-            reply = await attempt(
-                clock, ANSWER_TIMEOUT_S, self._session.greet(), EngineLost
-            )
         except AftercallError as error:
-            reply = await self._on_engine_error(error)
+            failure = await self._on_engine_error(error)
+            await self._record.join()
+            return await self.say(failure)
         await self._record.join()  # only now is the call connected
-        waited = clock.now() - self.call.started_at
-        telemetry.record("ring", waited.total_seconds(), self.call.id)
-        return await self.say(reply)
+        return None
 
     async def restore(self, recorder: CallRecorder) -> tuple[Turn, ...]:
         """The call goes on here with what was said so far in another process."""

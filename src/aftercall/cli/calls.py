@@ -213,7 +213,8 @@ def ingest(
     """Seal a call that finished elsewhere. The same source and sid twice is the same call."""
     import asyncio
 
-    from aftercall.journal.journal import ingest_json
+    from aftercall.journal.journal import ingest_call
+    from aftercall.model.calls import parse_call_json
     from aftercall.postcall.store import steps_json
 
     cli = get_cli_context(context)
@@ -221,7 +222,7 @@ def ingest(
     steps: list[Step] = []
     with cli.open_app() as app:
         try:
-            row, is_new = ingest_json(app.journal, raw)
+            row, is_new = ingest_call(app.journal, parse_call_json(raw))
         except RefusedInput as error:
             raise RefusedInput(f"{file}: {error.field}", error.reason) from None
         if wait:

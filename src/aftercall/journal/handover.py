@@ -129,19 +129,8 @@ class Handovers:
         try:
             taken = self.take(source, sid)
         except CallElsewhere:
-            found = self.find_last_leg(source, sid)
-            call_id = found[0].live.id if found else ""
-            is_going_on = and_(
-                calls.c.id == call_id,
-                calls.c.state == "live",
-                calls.c.end_reason.is_(None),
-            )
-            with self._database.write() as connection:
-                connection.execute(
-                    update(calls)
-                    .where(is_going_on)
-                    .values(ended_at=now, end_reason=reason)
-                )
+            if found := self.find_last_leg(source, sid):
+                self.ask_to_end(found[0].live.id, reason)
             return None
         if taken is None:
             return None
@@ -151,6 +140,20 @@ class Handovers:
             ended_at=taken.row.ended_at or now,
             end_reason=taken.row.end_reason or reason,
         )
+
+    def ask_to_end(self, call_id: str, reason: str) -> None:
+        """The process that has the call looks once a second, and ends it.
+
+        The first end that is stored counts.
+        """
+        is_going_on = and_(
+            calls.c.id == call_id,
+            calls.c.state == "live",
+            calls.c.end_reason.is_(None),
+        )
+        end = {"ended_at": self._clock.now(), "end_reason": reason}
+        with self._database.write() as connection:
+            connection.execute(update(calls).where(is_going_on).values(end))
 
     def list_changes(self, call_ids: Sequence[str]) -> list[tuple[str, str | None]]:
         """Of these calls, which others took (with None), and which are over, and why."""

@@ -34,10 +34,14 @@ from aftercall.journal.recorder import (
     CallRecorder,
     GroupCommit,
     JournalInserter,
-    PendingWrite,
+    time_out_write,
 )
 from aftercall.journal.replay import (
+    INTERRUPTED,
     JournalEntry,
+    find_missing,
+    is_place_taken,
+    make_leg,
     replay_entries,
     to_entries,
     to_finished_call,
@@ -45,6 +49,7 @@ from aftercall.journal.replay import (
 from aftercall.journal.spill import (
     DatabaseOutage,
     SpillFolder,
+    SpillJournal,
     call_entry,
     end_entry,
     read_spilled_call,
@@ -53,7 +58,7 @@ from aftercall.journal.spill import (
 )
 from aftercall.journal.store import CallRow, CallStore
 from aftercall.log import get_logger
-from aftercall.model.calls import Call, LiveCall, has_caller_words, parse_call_json
+from aftercall.model.calls import Call, LiveCall, has_caller_words
 from aftercall.model.turns import Event, Turn
 
 DATABASE_TIMEOUT_S = 1.0  # so long a write may take: the caller is on the phone
@@ -91,7 +96,7 @@ class Journal:
         self._database_timeout_s = database_timeout_s
         self._inserter = inserter
         self._writer: GroupCommit[JournalEntry] | None = None
-        self._spiller: GroupCommit[JournalEntry] | None = None
+        self._spiller = SpillJournal(spill)
         self._recorders: dict[tuple[str, str], CallRecorder] = {}
         self._opening: dict[tuple[str, str], asyncio.Task[CallRecorder]] = {}
         self._sealing: set[str] = set()
@@ -177,9 +182,13 @@ class Journal:
         """Whether its process died, or its sealing failed here."""
         if row.owner == self.presence.process:
             return row.state == "sealing" and row.live.id not in self._sealing
-        if self.presence.is_alive(row.owner, self.clock.now()):
-            return False
-        return not self.handovers.list_offered([row.live.id])
+        is_offered = self.handovers.list_offered([row.live.id])
+        return not (self.is_elsewhere(row) or is_offered)
+
+    def is_elsewhere(self, row: CallRow) -> bool:
+        """Whether another process that is alive has the call."""
+        is_ours = row.owner == self.presence.process
+        return not is_ours and self.presence.is_alive(row.owner, self.clock.now())
 
     def seal_abandoned(self, row: CallRow) -> SealedFile | None:
         """Seals an abandoned call; returns None if another process did it first."""
@@ -193,15 +202,15 @@ class Journal:
     async def close(self) -> None:
         await asyncio.gather(*self._seal_tasks, return_exceptions=True)
         await self.outage.close()
-        for writer in (self._spiller, self._writer):
-            if writer is not None:
-                await asyncio.to_thread(writer.close)
+        await asyncio.to_thread(self._spiller.close)
+        if self._writer is not None:
+            await asyncio.to_thread(self._writer.close)
 
     async def _open(self, call: LiveCall) -> CallRecorder:
         telemetry.count("calls_started", source=call.source)
         recorder = CallRecorder(call, self._write)
         if not await self._open_row(call):
-            await self._start_spilling(recorder)
+            await self._spiller.begin(recorder)
         self._recorders[call.source, call.sid] = recorder
         return recorder
 
@@ -234,7 +243,7 @@ class Journal:
             written = self._writer.submit(entry)
             timeout_s = self._database_timeout_s
             alarm = asyncio.ensure_future(self.clock.sleep(timeout_s))
-            alarm.add_done_callback(partial(_time_out_write, written, timeout_s))
+            alarm.add_done_callback(partial(time_out_write, written, timeout_s))
             try:
                 await written
             except AftercallError as error:
@@ -247,51 +256,44 @@ class Journal:
                     recorder.mark_written(entry)
             if written.exception() is None:
                 return
-        await self._start_spilling(recorder)
-        self._refuse_if_full()
-        spilled = self._spill_entry(entry)
+        await self._spiller.begin(recorder)
+        self._spiller.refuse_if_full()
+        spilled = self._spiller.submit(entry)
         try:
             await spilled
         finally:
             if spilled.exception() is None:
                 recorder.mark_written(entry)
 
-    async def _start_spilling(self, recorder: CallRecorder) -> None:
-        """From here on the entries of the call go to a file."""
-        if not recorder.is_spilling:
-            self._refuse_if_full()
-            await self._spill_entry(call_entry(recorder.call))
-            recorder.is_spilling = True
-
-    def _refuse_if_full(self) -> None:
-        if self.spill.is_memory_full:
-            raise StorageFull(
-                "the disk has no room, and too much waits in memory for it; free some space"
-            )
-
-    def _spill_entry(self, entry: JournalEntry) -> PendingWrite:
-        if self._spiller is None:
-            self._spiller = GroupCommit(
-                "spill", self.spill.write, on_close=self.spill.close
-            )
-        return self._spiller.submit(entry)
-
     async def _on_database_back(self) -> None:
         """Writes live calls to the database again; imports and seals those that are over."""
         for recorder in self.live_recorders:
             async with recorder.lock:
                 if recorder.is_spilling and recorder.is_open:
-                    store = partial(self.store.import_spilled, is_live=True)
-                    owner = self.presence.process
-                    await asyncio.to_thread(
-                        store, recorder.call, recorder.entries, owner
-                    )
-                    await self._spill_entry(removal_entry(recorder.call.id))
-                    recorder.is_spilling = False
-        await self._spill_entry(retry_entry())
+                    await self._return_to_database(recorder)
+        await self._spiller.submit(retry_entry())
         if self.spill.has_waiting_entries:
             raise StorageFull("calls wait in memory for room on disk; free some space")
         await asyncio.to_thread(self._seal_spilled)
+
+    async def _return_to_database(self, recorder: CallRecorder) -> None:
+        call, owner = recorder.call, self.presence.process
+        store = partial(self.store.import_spilled, is_live=True)
+        row = await asyncio.to_thread(store, call, recorder.entries, owner)
+        if row.state == "sealed":
+            await asyncio.to_thread(_add_late_entries, self, row, recorder.entries)
+        elif row.owner != owner:  # it was taken before the database went away
+            end = end_entry(call.id, self.clock.now(), INTERRUPTED)
+            await self._spiller.submit(end)
+            self.release(recorder)
+            return
+        if row.live.sid != call.sid:
+            del self._recorders[call.source, call.sid]
+            recorder.call, recorder.is_second = row.live, True
+            self._recorders[call.source, row.live.sid] = recorder
+            log.warning("two processes answered one call", call=call.id)
+        await self._spiller.submit(removal_entry(call.id))
+        recorder.is_spilling = False
 
     def _seal_spilled(self) -> None:
         for call_id in import_spilled(self):
@@ -325,8 +327,8 @@ class Journal:
         error: AftercallError,
     ) -> None:
         """Writes the end of the call to its file, which is imported when the database is back."""
-        await self._spill_entry(call_entry(recorder.call))
-        await self._spill_entry(end_entry(recorder.call.id, ended_at, end_reason))
+        await self._spiller.submit(call_entry(recorder.call))
+        await self._spiller.submit(end_entry(recorder.call.id, ended_at, end_reason))
         self.release(recorder)
         self.outage.start(error)
 
@@ -388,22 +390,8 @@ class Journal:
             self._sealing.discard(call_id)
 
 
-def _time_out_write(
-    written: PendingWrite, timeout_s: float, alarm: "asyncio.Future[None]"
-) -> None:
-    """An entry that is written later all the same is there twice; replay ignores the second."""
-    if not alarm.cancelled() and not written.done():
-        written.set_exception(
-            DatabaseUnreachable(f"not written within {timeout_s:g} s")
-        )
-
-
-def ingest_json(journal: Journal, raw: bytes) -> tuple[CallRow, bool]:
-    """Seals a finished call given as JSON, or refuses it whole; returns whether it is new."""
-    return ingest_call(journal, parse_call_json(raw))
-
-
 def ingest_call(journal: Journal, call: Call) -> tuple[CallRow, bool]:
+    """Seals a finished call, or refuses it whole; returns whether it is new."""
     if call.ended_at > journal.clock.now() + MAX_CLOCK_SKEW:
         raise RefusedInput("ended_at", "lies in the future")
     return journal.ingest(call, is_handed_in=True)
@@ -466,7 +454,15 @@ def _import_spilled_call(journal: Journal, path: Path) -> list[str]:
     spilled = read_spilled_call(path)
     if spilled is None:
         return []
-    owner = journal.presence.process
+    owner, call_id = journal.presence.process, spilled.call.id
+    known = journal.store.find_unsealed(call_id)
+    written = replay_entries(journal.store.list_entries(call_id) if known else ())
+    other = find_missing(replay_entries(spilled.entries), written.turns, written.events)
+    if known is not None and (
+        journal.is_elsewhere(known) or is_place_taken(other, written)
+    ):
+        _seal_as_leg(journal, known, other)
+        return []
     row = journal.store.import_spilled(
         spilled.call, spilled.entries, owner, spilled.ended
     )
@@ -482,14 +478,23 @@ def _import_spilled_call(journal: Journal, path: Path) -> list[str]:
 def _add_late_entries(
     journal: Journal, row: CallRow, entries: Sequence[JournalEntry]
 ) -> None:
-    """Stores what the sealed call lacks of these entries as an addendum."""
-    sealed, _ = journal.archive.read(str(row.archive_name))
+    """Stores what the sealed call lacks of these entries as an addendum.
+
+    Words in the place of others are of another process, and become a leg.
+    """
+    sealed, added = journal.archive.read(str(row.archive_name))
     replayed = replay_entries(entries)
-    known = {(event.kind, event.at) for event in sealed.events}
-    late: list[Turn | Event] = [
-        *(turn for turn in replayed.turns if turn.seq > len(sealed.turns)),
-        *(event for event in replayed.events if (event.kind, event.at) not in known),
-    ]
-    if late:
+    late = find_missing(replayed, [*sealed.turns, *added], sealed.events)
+    if is_place_taken(late, sealed):
+        _seal_as_leg(journal, row, late)
+    elif late:
         journal.add_addendum(row, late)
         log.warning("added late entries", call=row.live.id, entries=len(late))
+
+
+def _seal_as_leg(journal: Journal, row: CallRow, words: Sequence[Turn | Event]) -> None:
+    """Two processes recorded the call without knowing of each other."""
+    if words:
+        leg, _ = journal.ingest(make_leg(row.live, words))
+        told = {"call": row.live.id, "leg": leg.live.id, "entries": len(words)}
+        log.warning("another process recorded the call too", **told)

@@ -58,6 +58,16 @@ class PendingWrite(asyncio.Future[None]):
         return False
 
 
+def time_out_write(
+    written: PendingWrite, timeout_s: float, alarm: "asyncio.Future[None]"
+) -> None:
+    """An entry that is written later all the same is there twice; replay ignores the second."""
+    if not alarm.cancelled() and not written.done():
+        written.set_exception(
+            DatabaseUnreachable(f"not written within {timeout_s:g} s")
+        )
+
+
 class GroupCommit(Generic[E]):
     """Writes submitted entries in a thread, so that the event loop never waits for the disk.
 
@@ -223,6 +233,8 @@ class CallRecorder:
         self.is_open = True
         self.is_spilling = False
         """Its entries go to a file until the database is back."""
+        self.is_second = False
+        """Another process recorded the same call too; this is a leg of its conversation."""
         self.lock = asyncio.Lock()
         self._write = write
         self._written: dict[str, list[JournalEntry]] = {"turn": [], "event": []}

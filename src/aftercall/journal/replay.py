@@ -1,11 +1,18 @@
-"""Journal entries: how turns and events are encoded in them, and how a call is rebuilt."""
+"""Journal entries: how turns and events are encoded in them, and how a call is rebuilt.
+
+While the database is away, two processes may record one call. Their entries have the same numbers
+and say different things. What the first record lacks of the second is found by what it says and
+when, and becomes a leg of the conversation (`make_leg`).
+"""
 
 import json.encoder
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from typing import NamedTuple, TypeVar
 
+from aftercall.ids import new_id
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.turns import Event, Turn
 
@@ -118,6 +125,57 @@ def to_finished_call(
         turns=_renumber(replayed.turns),
         events=_renumber([*replayed.events, *found]),
     )
+
+
+def find_missing(
+    replayed: ReplayedCall, turns: Iterable[Turn], events: Iterable[Event]
+) -> list[Turn | Event]:
+    """What was replayed and is not among these turns and events, whatever its number.
+
+    A turn is the same if speaker, text and time are the same: a caller who says the same words
+    twice is heard twice.
+    """
+    told = {(turn.speaker, turn.text, turn.at) for turn in turns}
+    happened = {(event.kind, event.at) for event in events}
+    missing: list[Turn | Event] = []
+    for turn in replayed.turns:
+        if (turn.speaker, turn.text, turn.at) not in told:
+            missing.append(turn)
+    for event in replayed.events:
+        if (event.kind, event.at) not in happened:
+            missing.append(event)
+    return missing
+
+
+def is_place_taken(missing: Iterable[Turn | Event], kept: ReplayedCall | Call) -> bool:
+    """Whether other turns have the numbers of these: two processes wrote them.
+
+    Events need no look of their own: each follows a turn of its process.
+    """
+    numbers = {turn.seq for turn in kept.turns}
+    return any(isinstance(item, Turn) and item.seq in numbers for item in missing)
+
+
+def make_leg(call: LiveCall, items: Sequence[Turn | Event]) -> Call:
+    """What another process recorded of a call, as a leg of its conversation.
+
+    The sid is made of the first item: a leg that is made again, because the process died before
+    it could remove the file, is known by it and stored once.
+    """
+    key = sha256(items[0].model_dump_json().encode()).hexdigest()[:16]
+    changes = {
+        "id": new_id(),
+        "sid": f"{call.sid}.{key}",
+        "started_at": min(item.at for item in items),
+        "resumes": call.id,
+        "metadata": {"call_sid": call.sid, **call.metadata},
+    }
+    replayed = ReplayedCall(
+        tuple(item for item in items if isinstance(item, Turn)),
+        tuple(item for item in items if isinstance(item, Event)),
+        (),
+    )
+    return to_finished_call(call.model_copy(update=changes), None, None, replayed)
 
 
 def _find_last_activity(live: LiveCall, replayed: ReplayedCall) -> datetime:

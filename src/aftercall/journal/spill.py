@@ -1,7 +1,8 @@
 """Calls on disk while the database is away: one file a call, one synced line an entry.
 
 The process that records a call holds the lock of its file. An unlocked file is left over from a
-call that is over or from a process that died, and is imported when the database is back.
+call that is over or from a process that died, and is imported when the database is back. Where two
+processes record one call, on one home or on two, each has a file of its own.
 
 While the disk is full, lines wait in memory, and are written first when there is room.
 """
@@ -11,7 +12,6 @@ import json
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,12 +20,14 @@ from aftercall.clock import Clock, format_instant
 from aftercall.disk import (
     append_synced,
     create_locked,
-    open_locked,
+    lock_file,
     sync_folder,
     try_locked,
 )
-from aftercall.errors import AftercallError, error_code
+from aftercall.errors import AftercallError, StorageFull, error_code
 from aftercall.faults import fault_point
+from aftercall.ids import new_id
+from aftercall.journal.recorder import CallRecorder, GroupCommit, PendingWrite
 from aftercall.journal.replay import JournalEntry
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
@@ -73,7 +75,7 @@ class SpillFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._locked_files: dict[str, int] = {}
+        self._locked_files: dict[str, tuple[int, Path]] = {}
         self._waiting: deque[JournalEntry] = deque()
         self._waiting_bytes = 0
 
@@ -149,31 +151,69 @@ class SpillFolder:
 
     def _write(self, entry: JournalEntry) -> None:
         if entry.kind == GONE:
-            self._release(entry.call_id)
-            self.remove(self._path(entry.call_id))
+            self.remove(self._release(entry.call_id))
             return
         if entry.call_id not in self._locked_files:
             self._open_locked(entry.call_id)
         line = json.dumps([entry.kind, entry.seq, entry.body]).encode() + b"\n"
-        append_synced(self._locked_files[entry.call_id], line)
+        append_synced(self._locked_files[entry.call_id][0], line)
         fault_point("spill.after_line")
         if entry.kind == END:
             self._release(entry.call_id)
 
     def _open_locked(self, call_id: str) -> None:
+        """Another process on this home may hold a file of the same call."""
         self.path.mkdir(parents=True, exist_ok=True)
         path = self._path(call_id)
-        is_reopened = path.exists()  # after its end
-        self._locked_files[call_id] = (
-            open_locked(path) if is_reopened else create_locked(path)
-        )
+        if path.exists():  # after its end
+            file = os.open(path, os.O_RDWR)
+            if lock_file(file, wait=False):
+                self._locked_files[call_id] = (file, path)
+                return
+            os.close(file)
+            path = self._path(f"{call_id}.{new_id()}")
+        self._locked_files[call_id] = (create_locked(path), path)
 
-    def _release(self, call_id: str) -> None:
-        with suppress(KeyError):
-            os.close(self._locked_files.pop(call_id))
+    def _release(self, call_id: str) -> Path:
+        if call_id not in self._locked_files:
+            return self._path(call_id)
+        file, path = self._locked_files.pop(call_id)
+        os.close(file)
+        return path
 
     def _path(self, call_id: str) -> Path:
         return self.path / f"{call_id}{FILE_SUFFIX}"
+
+
+class SpillJournal:
+    """Entries of live calls, written to their files in a thread that starts with the first."""
+
+    def __init__(self, folder: SpillFolder) -> None:
+        self._folder = folder
+        self._writer: GroupCommit[JournalEntry] | None = None
+
+    async def begin(self, recorder: CallRecorder) -> None:
+        """From here on the entries of the call go to a file."""
+        if not recorder.is_spilling:
+            self.refuse_if_full()
+            await self.submit(call_entry(recorder.call))
+            recorder.is_spilling = True
+
+    def refuse_if_full(self) -> None:
+        if self._folder.is_memory_full:
+            raise StorageFull(
+                "the disk has no room, and too much waits in memory for it; free some space"
+            )
+
+    def submit(self, entry: JournalEntry) -> PendingWrite:
+        if self._writer is None:
+            folder = self._folder
+            self._writer = GroupCommit("spill", folder.write, on_close=folder.close)
+        return self._writer.submit(entry)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
 
 
 def read_spilled_call(path: Path) -> SpilledCall | None:
@@ -182,12 +222,13 @@ def read_spilled_call(path: Path) -> SpilledCall | None:
         whole, _, _ = path.read_bytes().rpartition(b"\n")
     except FileNotFoundError:
         return None
-    lines = [JournalEntry(path.stem, *json.loads(line)) for line in whole.splitlines()]
+    lines = [JournalEntry("", *json.loads(line)) for line in whole.splitlines()]
     calls = [
         LiveCall.model_validate_json(line.body) for line in lines if line.kind == CALL
     ]
     if not calls:
         return None
+    lines = [line._replace(call_id=calls[-1].id) for line in lines]
     ends = [json.loads(line.body) for line in lines if line.kind == END]
     ended = (datetime.fromisoformat(ends[0][0]), str(ends[0][1])) if ends else None
     entries = tuple(line for line in lines if line.kind not in (CALL, END))

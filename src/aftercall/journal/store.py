@@ -131,28 +131,26 @@ class CallStore:
     ) -> CallRow:
         """Inserts a spilled call and its missing entries; may be repeated. Raises CallErased.
 
-        Recovery seals it, unless it is live. If another call has its sid by now, it gets a new
-        one.
+        Recovery seals it, unless it is live. If another call has its sid by now, it becomes a leg
+        of that one's conversation. A live call that another process owns is not changed.
         """
         with self._database.write() as connection:
             _refuse_erased(connection, call)
-            state = connection.execute(
-                select(calls.c.state).where(calls.c.id == call.id)
-            ).scalar()
-            if state is None:
+            own = select(calls).where(calls.c.id == call.id)
+            known = connection.execute(own.with_for_update()).first()  # nobody takes it
+            if known is None:
                 row = _make_spilled_row(connection, call)
                 row |= {"state": "live" if is_live else "sealing", "owner": owner}
                 connection.execute(insert(calls), row)
-            if state != "sealed":
+            is_ours = known is None or known.owner == owner or not is_live
+            if is_ours and (known is None or known.state != "sealed"):
                 _insert_missing_entries(connection, call.id, entries)
                 if not is_live:
                     end = _make_end(*(ended or (None, None)))
                     connection.execute(
                         update(calls).where(calls.c.id == call.id).values(end)
                     )
-            return to_call_row(
-                connection.execute(select(calls).where(calls.c.id == call.id)).one()
-            )
+            return to_call_row(connection.execute(own).one())
 
     def claim(
         self,
@@ -217,6 +215,10 @@ class CallStore:
             )
         return row
 
+    def find_unsealed(self, call_id: str) -> CallRow | None:
+        is_unsealed = and_(calls.c.id == call_id, calls.c.state != "sealed")
+        return self._fetch_first(select(calls).where(is_unsealed))
+
     def find_last_spoken_leg(self, conversation: str) -> CallRow | None:
         """The newest sealed call of a conversation that has caller words."""
         legs = and_(
@@ -245,12 +247,9 @@ class CallStore:
                 for one in ids
             ),
         )
-        query = (
-            select(calls)
-            .where(calls.c.source == source, calls.c.started_at >= since, named)
-            .order_by(calls.c.started_at)
-        )
-        return self._fetch_first(query)
+        is_recent = and_(calls.c.source == source, calls.c.started_at >= since)
+        found = select(calls).where(is_recent, named)
+        return self._fetch_first(found.order_by(calls.c.started_at))
 
     def list_page(
         self,
@@ -363,13 +362,18 @@ class CallStore:
 
 
 def _make_spilled_row(connection: Connection, call: LiveCall) -> dict[str, Any]:
-    same_sid = select(calls.c.id).where(
-        calls.c.source == call.source, calls.c.sid == call.sid
-    )
+    """Two processes may have answered the same call while they could not know of each other.
+
+    The second record gets a sid of its own and belongs to the conversation of the first.
+    """
+    same_sid = and_(calls.c.source == call.source, calls.c.sid == call.sid)
     row = to_columns(call)
-    if connection.execute(same_sid).first():
+    if first := connection.execute(select(calls).where(same_sid)).first():
         row["sid"] = f"{call.sid}.{call.id}"
         row["metadata"] = {**call.metadata, "call_sid": call.sid}
+        is_same = (first.agent_id, first.caller) == (call.agent_id, call.caller)
+        if is_same and call.conversation == call.id:
+            row |= {"conversation": first.conversation, "resumes": first.id}
     return row
 
 

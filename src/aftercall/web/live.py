@@ -254,6 +254,8 @@ def add_routes(parent: APIRouter, app: App) -> None:
     async def post_live(
         start: Annotated[LiveStart, Body()], response: Response
     ) -> dict[str, Any]:
+        if app.phone.remote_calls.find_live(start.source, start.sid) is None:
+            app.phone.intake.refuse_if_closed()
         call = await _convert(api.start(start))
         response.status_code = 200 if call.turns else 201
         return await api.describe(call)

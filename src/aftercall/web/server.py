@@ -243,7 +243,7 @@ def _add_error_answers(server: FastAPI, view: TemplateRenderer) -> None:
         if wants_page(request.scope):
             return view.render_error(request, error.http_status, str(error))
         headers = {}
-        if error.http_status == 503 and error.retryable:
+        if error.retryable and (error.http_status == 503 or error.retry_after_s):
             wait_s = error.retry_after_s or RETRY_AFTER_S
             headers["Retry-After"] = str(math.ceil(wait_s))
         return JSONResponse({"error": problem}, error.http_status, headers)

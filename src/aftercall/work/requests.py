@@ -82,11 +82,18 @@ class JoinedConversation:
 def join_legs(
     conversation: str, legs: Sequence[tuple[Call, tuple[Turn, ...]]]
 ) -> JoinedConversation:
-    """Legs in the order they began, each with the late words of its addenda."""
+    """Legs in the order they began, each with the late words of its addenda.
+
+    Legs that two processes recorded side by side are told in the order of time.
+    """
     calls = tuple(call for call, _ in legs)
-    spoken = [(call.id, turn) for call, late in legs for turn in (*call.turns, *late)][
-        -MAX_TURNS:
-    ]
+    spoken = [(call.id, turn) for call, late in legs for turn in (*call.turns, *late)]
+    ends = {call.id: call.ended_at for call in calls}
+    if any(
+        call.resumes in ends and call.started_at < ends[call.resumes] for call in calls
+    ):
+        spoken.sort(key=lambda told: told[1].at)
+    spoken = spoken[-MAX_TURNS:]
     turns = [
         turn.model_copy(update={"seq": seq}) for seq, (_, turn) in enumerate(spoken, 1)
     ]

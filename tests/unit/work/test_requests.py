@@ -2,7 +2,7 @@
 promises matched.
 """
 
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 from hypothesis import given
@@ -300,6 +300,20 @@ def test_done_is_told_as_what_the_furthest_sink_made_of_it(
 
 def test_of_every_sink_it_is_known_what_its_work_is_worth() -> None:
     assert set(EFFECTS) == {"tasks", "people", *NEEDED_SETTINGS}
+
+
+def test_legs_that_two_processes_recorded_are_told_in_the_order_of_time() -> None:
+    first = make_call([("caller", "One."), ("caller", "Three.")])
+    second = make_call(
+        [("caller", "Two."), ("caller", "Four.")],
+        started_at=first.started_at + timedelta(seconds=0.5),
+        conversation=first.id,
+        resumes=first.id,
+    )
+    joined = join_legs(first.id, [(first, ()), (second, ())])
+    told = [turn.text for turn in joined.merged_call.turns]
+    assert told == ["One.", "Two.", "Three.", "Four."]
+    assert joined.to_spots([2, 3]) == ((second.id, 1), (first.id, 2))
 
 
 def test_legs_are_one_transcript_and_every_turn_knows_where_it_was_said() -> None:
