@@ -1,15 +1,20 @@
 """An archive in object storage: sealed at once, uploaded later, never overwritten."""
 
+import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import insert, select
 
 from aftercall.app import App, build
 from aftercall.backup import make_backup, read_backup
 from aftercall.briefing.composer import brief_ring
 from aftercall.briefing.render import render
-from aftercall.db.tables import recordings
+from aftercall.db.tables import recordings, upkeep
+from aftercall.db.upgrade import open_database
+from aftercall.encryption import KEY_FILE
 from aftercall.errors import ChainBroken, ConfigError, NotFound, ObjectStoreUnreachable
 from aftercall.journal.archive import parse_link
 from aftercall.journal.archive_bucket import PUBLISH_INTERVAL, ArchiveBucket
@@ -24,6 +29,7 @@ from aftercall.journal.recording_files import (
 from aftercall.journal.verify import verify_archive, verify_recordings
 from aftercall.settings import Settings
 from aftercall.settings.providers import ArchiveSettings
+from aftercall.stores import open_stores
 from aftercall.testing import START, VirtualClock, make_call, make_live_call
 from opened_apps import OpenApp, crashed
 from s3_server import S3Server
@@ -206,6 +212,19 @@ def test_a_damaged_chain_of_another_archive_is_refused(
         stored.archive.place.upload_waiting()
 
 
+def become_copy(settings: Settings, app: App) -> None:
+    """Makes a database that has the id, the archive and the key of the app's, and no call."""
+    settings.home.mkdir()
+    shutil.copy(app.settings.home / KEY_FILE, settings.home)
+    with app.database.read() as connection:
+        claim = connection.execute(select(upkeep)).one()
+    with (
+        closing(open_database(settings, app.clock, claims_home=True)) as database,
+        database.write() as connection,
+    ):
+        connection.execute(insert(upkeep), claim._asdict())
+
+
 def test_a_database_of_before_goes_on_behind_what_was_published_since(
     stored: App, clock: VirtualClock, s3: S3Server, open_app: OpenApp, tmp_path: Path
 ) -> None:
@@ -213,11 +232,11 @@ def test_a_database_of_before_goes_on_behind_what_was_published_since(
     seal(stored)
     clock.move(PUBLISH_INTERVAL.total_seconds())
     stored.archive.place.upload_waiting()
+    older = Settings(home=tmp_path / "other", archive=stored.settings.archive)
+    become_copy(older, stored)
     s3.stop()
     try:  # sealed before the store could be asked: a second beginning of the chain
-        other = open_app(
-            Settings(home=tmp_path / "other", archive=stored.settings.archive), clock
-        )
+        other = open_app(older, clock)
         (name,) = seal(other, 1)
     finally:
         s3.start()
@@ -284,7 +303,10 @@ def test_a_folder_is_moved_into_the_bucket_and_goes_on_there(
     names = seal(app)
     lines = app.archive.place.read_chain()
     archive = s3.make_bucket()
-    other = open_app(app.settings.model_copy(update={"archive": archive}), clock)
+    moved = app.settings.model_copy(update={"archive": archive})
+    with open_stores(moved, purpose="move") as stores:
+        stores.move_archive()
+    other = open_app(moved, clock)
     names += seal(other, 1)
     assert other.archive.read(names[0])[0].turns[0].text == "call number 0"
     assert faults(other) == set()
@@ -304,6 +326,56 @@ def test_a_folder_is_moved_into_the_bucket_and_goes_on_there(
         build(app.settings, clock)
 
 
+def test_a_bucket_of_another_database_is_refused_until_a_rebuild(
+    stored: App, clock: VirtualClock, tmp_path: Path
+) -> None:
+    seal(stored)
+    stored.archive.place.upload_waiting()
+    empty = Settings(home=tmp_path / "empty", archive=stored.settings.archive)
+    with pytest.raises(ConfigError, match="aftercall rebuild"):
+        build(empty, clock)
+    build(empty, clock, purpose="rebuild").close()
+    build(empty, clock).close()
+    with pytest.raises(ConfigError, match="of another database"):
+        build(stored.settings, clock)  # it has lost its calls to the other one
+
+
+def test_another_bucket_is_refused_and_leaves_the_calls_where_they_are(
+    stored: App, s3: S3Server, clock: VirtualClock
+) -> None:
+    seal(stored, 1)
+    other = s3.make_bucket()
+    mistyped = stored.settings.model_copy(update={"archive": other})
+    with pytest.raises(ConfigError, match=stored.settings.archive.url):
+        build(mistyped, clock)
+    assert s3.list_keys(other) == []
+
+
+def test_a_bucket_is_left_for_a_copy_of_it_once_the_copy_is_whole(
+    stored: App, s3: S3Server, clock: VirtualClock
+) -> None:
+    seal(stored)
+    clock.move(PUBLISH_INTERVAL.total_seconds())
+    stored.archive.place.upload_waiting()
+    archive, copy = stored.settings.archive, s3.make_bucket()
+    moved = stored.settings.model_copy(update={"archive": copy})
+    with (
+        open_stores(moved, purpose="move") as stores,
+        pytest.raises(ConfigError, match="copy all objects there first"),
+    ):
+        stores.move_archive()
+    with pytest.raises(ConfigError, match="aftercall archive move"):
+        build(moved, clock)
+    for key in s3.list_keys(archive):
+        held = s3.send("GET", s3.path_of(archive, key))
+        s3.send("PUT", s3.path_of(copy, key), held)
+    with open_stores(moved, purpose="move") as stores:
+        stores.move_archive()
+    app = build(moved, clock)
+    assert faults(app) == set()
+    app.close()
+
+
 async def test_an_empty_database_gets_the_same_briefings_from_the_bucket_alone(
     stored: App, clock: VirtualClock, open_app: OpenApp, tmp_path: Path
 ) -> None:
@@ -318,7 +390,7 @@ async def test_an_empty_database_gets_the_same_briefings_from_the_bucket_alone(
     clock.move(3600)  # nobody picks a dropped call up any more
     stored.archive.place.upload_waiting()
     empty = Settings(home=tmp_path / "empty", archive=stored.settings.archive)
-    other = open_app(empty, clock)
+    other = build(empty, clock, purpose="rebuild")
     made = other.rebuilder.rebuild()
     assert (made.calls, made.adopted, made.failed, made.undone) == (2, 2, (), ())
     told = []

@@ -125,7 +125,7 @@ def rebuild(context: typer.Context, json: bool = JSON_OPTION) -> None:
 
     cli = get_cli_context(context)
     progress = Progress(console=cli.console, disable=json, transient=True)
-    with cli.open_app() as app, progress:
+    with cli.open_app(purpose="rebuild") as app, progress:
         bar = progress.add_task("Rebuilding", total=None)
         made = app.rebuilder.rebuild(
             lambda done, total: progress.update(bar, completed=done, total=total)
@@ -241,8 +241,9 @@ def move(context: typer.Context, json: bool = JSON_OPTION) -> None:
     if not cli.config.settings.archive.url:
         raise RefusedInput("archive.url", "is not set; it says where to move to")
     progress = Progress(console=cli.console, disable=json, transient=True)
-    with cli.open_stores() as stores, progress:
+    with cli.open_stores(purpose="move") as stores, progress:
         place = stores.archive.place
+        stores.move_archive()
         assert isinstance(place, ArchiveBucket)  # noqa: S101 - by archive.url
         bars = {name: progress.add_task(name, total=None) for name in _MOVED}
         moved = {"calls": 0, "recordings": 0}
