@@ -220,7 +220,7 @@ class App:
 
     @cached_property
     def rebuilder(self) -> Rebuilder:
-        return Rebuilder(self.database, self.step_runner)
+        return Rebuilder(self.database, self.step_runner, self.work)
 
     @cached_property
     def hosted_calls(self) -> HostedCalls:
