@@ -390,7 +390,6 @@ def test_the_command_that_moves_an_archive_tells_the_database(
     app: App, s3: S3Server, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seal(app)
-    app.close()
     moved = app.settings.model_copy(update={"archive": s3.make_bucket()})
     with pytest.raises(ConfigError, match="aftercall archive move"):
         build(moved, clock)
@@ -430,8 +429,9 @@ def test_a_bucket_is_left_for_a_copy_of_it_once_the_copy_is_whole(
 CALLERS = ("+15550100", "+15550101")
 SAID = {
     CALLERS[0]: (
+        "My brother is Carl.",
         "Hi, this is Rosa Lind. I prefer to be called in the evening.",
-        "My brother is Carl. Please remind me to water the roses.",
+        "Please remind me to water the roses.",
     ),
     CALLERS[1]: (
         "My name is Tom Berger, please order ten boxes of paper.",
@@ -442,9 +442,16 @@ SAID = {
 
 def work_off(app: App) -> None:
     """Calls of both callers, with everything that follows a call."""
+    assert isinstance(app.clock, VirtualClock)
     for number, lines in SAID.items():
         for said in lines:
-            call = make_call([("caller", said)], caller=number, verified=True)
+            call = make_call(
+                [("caller", said)],
+                caller=number,
+                verified=True,
+                started_at=app.clock.now(),
+            )
+            app.clock.move(3600)
             app.journal.ingest(call)
             runner = app.step_runner
             runner.run_by_hand(call.id, list_steps(runner.context), "")
@@ -483,7 +490,7 @@ async def test_an_empty_database_gets_the_same_briefings_from_the_bucket_alone(
     build(empty, clock, purpose="rebuild").close()
     other = open_app(empty, clock)
     made = other.rebuilder.rebuild()
-    assert (made.calls, made.adopted, made.failed, made.undone) == (4, 4, (), ())
+    assert (made.calls, made.adopted, made.failed, made.undone) == (5, 5, (), ())
     assert list_requests(other) == list_requests(stored)
     before = await list_briefings(stored, clock)
     assert await list_briefings(other, clock) == before

@@ -59,7 +59,7 @@ def open_machine(
             shutil.copy(first, home)
         settings = Settings(
             home=home,
-            secret_key=SecretStr("of all machines"),
+            secret_key=SecretStr("the key of all machines"),
             database=DatabaseSettings(url=other_postgres),
             briefing=BriefingSettings(timeout_ms=10_000),
         )

@@ -268,10 +268,9 @@ def test_upkeep_that_fails_in_another_process_is_failing_until_it_works(
     other.send_heartbeat([FAILURE])
     made = app.report_health()
     assert (made.status, made.exit_code) == ("failing", 2)
-    assert made.reasons == (
-        "recovery fails on phone-2 since 2026-02-13T15:41:12Z: no room in the archive "
-        "(storage.full)",
-    )
+    (reason,) = made.reasons
+    assert reason.startswith("recovery fails on phone-2 since 2026-02-13T15:41:12Z: ")
+    assert reason.endswith("no room in the archive (storage.full)")
     without = {name: value for name, value in FAILURE.items() if name != "machine"}
     other.send_heartbeat([without])  # of an older version
     assert app.report_health().reasons[0].startswith("recovery fails since 2026-")
