@@ -170,8 +170,8 @@ def verify(context: typer.Context, json: bool = JSON_OPTION) -> None:
             folder = RecordingFolder.from_settings(stores.settings)
             heard = verify_recordings(folder, stores.recordings)
         except ObjectStoreUnreachable as error:
-            waiting = count_nouns(sealed_file=place.count_waiting())
-            told = f"{error}; {waiting} in the database, waiting for it"
+            files = count_nouns(sealed_file=place.count_waiting())
+            told = f"{error}; {files} in the database, waiting for it"
             raise ObjectStoreUnreachable(told) from error
     faults, waiting = proof.faults + heard.faults, proof.waiting + heard.waiting
     if json:

@@ -137,7 +137,7 @@ class Rebuilder:
             call_id, "remem"
         )
         # updates the remote copy of the page
-        names = (*STEPS, "remem") if is_remote else STEPS
+        names: tuple[str, ...] = (*STEPS, "remem") if is_remote else STEPS
         states = context.steps.states_of(call_id)
         if any(states.get(name) not in ("done", "skipped") for name in PAGE_STEPS):
             first, *others = names
