@@ -22,7 +22,7 @@ from aftercall.corrections import Corrections
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
 from aftercall.db.corrections import CorrectionStore
-from aftercall.db.upgrade import open_database
+from aftercall.db.upgrade import Purpose, open_database
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
 from aftercall.journal.journal import DATABASE_TIMEOUT_S, Journal
@@ -220,7 +220,7 @@ class App:
 
     @cached_property
     def rebuilder(self) -> Rebuilder:
-        return Rebuilder(self.database, self.step_runner)
+        return Rebuilder(self.database, self.step_runner, self.work)
 
     @cached_property
     def hosted_calls(self) -> HostedCalls:
@@ -314,6 +314,7 @@ def build(
     clock: Clock | None = None,
     *,
     database_timeout_s: float = DATABASE_TIMEOUT_S,
+    purpose: Purpose = "use",
 ) -> App:
     """Connect the parts and prepare the database. An AftercallError says what to do.
 
@@ -322,7 +323,7 @@ def build(
     clock = clock or SystemClock()
     check_engine(settings)
     database = open_database(settings, clock, claims_home=True)
-    stores = Stores(settings, clock, database)
+    stores = Stores(settings, clock, database, purpose)
     try:
         archive, store, facts = stores.archive, stores.store, stores.facts
     except AftercallError:

@@ -189,7 +189,7 @@ def _check_database(settings: Settings) -> Check:
         ):
             database.refuse_transaction_pool()
             current = current_revision(connection)
-            check_home(connection, settings.home)
+            check_home(connection, settings)
     except AftercallError as error:
         return Check("database", "fail", str(error))
     if current is None:

@@ -69,6 +69,11 @@ def derive_key(key: bytes, purpose: str) -> bytes:
     return blake2b(key=key, digest_size=32, person=purpose.encode()[:16]).digest()
 
 
+def make_fingerprint(settings: Settings) -> str:
+    """Tells one key from another, and nothing about either."""
+    return derive_key(load_key(settings), "fingerprint").hex()
+
+
 def load_api_token(settings: Settings) -> SecretStr:
     """The configured token, else the one in the home; it is created if there is none."""
     if found := find_api_token(settings):

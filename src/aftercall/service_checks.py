@@ -8,6 +8,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -19,6 +20,8 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus
 from websockets.sync.client import connect
 
 from aftercall.clock import SystemClock
+from aftercall.db.connect import Database
+from aftercall.db.upgrade import current_revision, read_archive_claim
 from aftercall.doctor import Check
 from aftercall.errors import AftercallError
 from aftercall.journal.recording_files import open_bucket
@@ -27,7 +30,6 @@ from aftercall.memory.documents import DEFAULT_URL
 from aftercall.rest import describe_network_error
 from aftercall.settings import Settings
 from aftercall.settings.providers import (
-    ArchiveSettings,
     EmailSettings,
     GitHubSettings,
     make_key_headers,
@@ -103,7 +105,7 @@ def _list_questions(settings: Settings) -> Iterator[Question]:
         if key := platform.api_key:
             yield name, platform.api_url, partial(_check_platform, settings, name, key)
     if url := settings.archive.url:
-        yield "object storage", url, partial(_check_bucket, settings.archive)
+        yield "object storage", url, partial(_check_bucket, settings)
     yield from _list_model_questions(settings)
     yield from _list_sink_questions(settings)
 
@@ -284,18 +286,30 @@ def _check_platform(settings: Settings, name: str, key: SecretStr) -> Iterator[C
         yield Check(f"{name} webhook", "ok", f"set {address} there ({purpose})")
 
 
-def _check_bucket(archive: ArchiveSettings) -> Iterator[Check]:
-    """The bucket can be read with the key; nothing is written."""
-    name = "object storage"
+def _check_bucket(settings: Settings) -> Iterator[Check]:
+    """The bucket can be read with the key and is ours; nothing is written."""
+    name, archive = "object storage", settings.archive
     try:
         if bucket := open_bucket(archive):
             bucket.check_access()
+            bucket.check_owner(_find_database_id(settings))
     except AftercallError as error:
         yield Check(
             name, "fail", str(error), "check archive.url and the AWS_ variables"
         )
     else:
         yield Check(name, "ok", f"{archive.url} can be read; nothing was written")
+
+
+def _find_database_id(settings: Settings) -> str:
+    """Empty for a database without tables, which owns nothing."""
+    with (
+        closing(Database(settings.database_url)) as database,
+        database.read() as connection,
+    ):
+        if current_revision(connection) is None:
+            return ""
+        return (read_archive_claim(connection) or {}).get("database", "")
 
 
 def _check_webhook(name: str, found: dict[str, str], public: str, path: str) -> Check:

@@ -7,7 +7,7 @@ neither the memory nor the telephone.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import select
@@ -15,7 +15,14 @@ from sqlalchemy import select
 from aftercall.clock import Clock, SystemClock
 from aftercall.db.connect import Database
 from aftercall.db.tables import archive_chain, calls, facts, followups, pins
-from aftercall.db.upgrade import open_database
+from aftercall.db.upgrade import (
+    HOME_FOLDER,
+    Purpose,
+    claim_archive,
+    note_moved_archive,
+    open_database,
+    read_archive_claim,
+)
 from aftercall.errors import ConfigError, RefusedInput
 from aftercall.settings import Settings
 
@@ -78,11 +85,13 @@ def find_id(database: Database, kind: Kind, given: str) -> str:
 
 
 @contextmanager
-def open_stores(settings: Settings, *, claims_home: bool = True) -> Iterator["Stores"]:
+def open_stores(
+    settings: Settings, *, claims_home: bool = True, purpose: Purpose = "use"
+) -> Iterator["Stores"]:
     """Without `claims_home` the database may belong to another home: for rows alone."""
     clock = SystemClock()
     database = open_database(settings, clock, claims_home=claims_home)
-    stores = Stores(settings, clock, database)
+    stores = Stores(settings, clock, database, purpose)
     pages = mount_workspace(settings, database, clock)
     try:
         yield stores
@@ -115,6 +124,7 @@ class Stores:
     settings: Settings
     clock: Clock
     database: Database
+    purpose: Purpose = "use"
 
     def find_id(self, kind: Kind, given: str) -> str:
         return find_id(self.database, kind, given)
@@ -147,9 +157,33 @@ class Stores:
         )
         folder.check_key()
         folder.remove_stale_files()
-        return Archive(self._open_bucket(folder) or folder)
+        now = self.clock.now()
+        database_id = claim_archive(self.database, self.settings, now, self.purpose)
+        return Archive(self._open_bucket(folder, database_id) or folder)
 
-    def _open_bucket(self, folder: "ArchiveFolder") -> "ArchiveBucket | None":
+    def move_archive(self) -> None:
+        """Makes `archive.url` the place of the calls of this database.
+
+        What is in another bucket must have been copied: the copy is proven first.
+        """
+        place, url = self.archive.place, self.settings.archive.url.rstrip("/")
+        with self.database.read() as connection:
+            before = (read_archive_claim(connection) or {}).get("archive")
+        if before == url:
+            return
+        if before != HOME_FOLDER:
+            from aftercall.journal.verify import verify_archive
+
+            if faults := verify_archive(place, self.store).faults:
+                raise ConfigError(
+                    f"{url} does not hold the calls of {before}: copy all objects there first, "
+                    f"then run this again ({faults[0].name}: {faults[0].reason})"
+                )
+        note_moved_archive(self.database, url, self.clock.now())
+
+    def _open_bucket(
+        self, folder: "ArchiveFolder", database_id: str
+    ) -> "ArchiveBucket | None":
         """None if calls are sealed into the folder.
 
         With a bucket, the folder keeps the files that have not been moved there.
@@ -162,7 +196,13 @@ class Stores:
             return None
         from aftercall.journal.archive_bucket import ArchiveBucket
 
-        place = ArchiveBucket(bucket, self.database, self.clock, folder)
+        prepare = partial(
+            bucket.prepare,
+            folder.cipher,
+            database_id,
+            takes_over=self.purpose == "rebuild",
+        )
+        place = ArchiveBucket(bucket, self.database, self.clock, folder, prepare)
         place.open()
         return place
 

@@ -3,6 +3,7 @@
 A failing job is retried after a growing pause and reported as long as it fails.
 """
 
+import platform
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class JobFailure:
             "code": self.code,
             "reason": self.reason,
             "since": format_instant(self.since),
+            "machine": platform.node(),
         }
 
 
@@ -120,8 +122,11 @@ def describe(error: Exception) -> str:
 
 
 def format_failure(failure: dict[str, str]) -> str:
+    """Names the machine, unless a process of an older version has left it out."""
+    machine = failure.get("machine")
+    where = f" on {machine}" if machine else ""
     return (
-        f"{failure['job']} fails since {failure['since']}: "
+        f"{failure['job']} fails{where} since {failure['since']}: "
         f"{failure['reason']} ({failure['code']})"
     )
 

@@ -1,15 +1,23 @@
 """An archive in object storage: sealed at once, uploaded later, never overwritten."""
 
+import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import insert, select
+from typer.testing import CliRunner
 
 from aftercall.app import App, build
 from aftercall.backup import make_backup, read_backup
 from aftercall.briefing.composer import brief_ring
 from aftercall.briefing.render import render
-from aftercall.db.tables import recordings
+from aftercall.cli.main import program
+from aftercall.db.event_log import events
+from aftercall.db.tables import deliveries, recordings, upkeep
+from aftercall.db.upgrade import open_database
+from aftercall.encryption import KEY_FILE
 from aftercall.errors import ChainBroken, ConfigError, NotFound, ObjectStoreUnreachable
 from aftercall.journal.archive import parse_link
 from aftercall.journal.archive_bucket import PUBLISH_INTERVAL, ArchiveBucket
@@ -22,9 +30,12 @@ from aftercall.journal.recording_files import (
     move_recordings,
 )
 from aftercall.journal.verify import verify_archive, verify_recordings
+from aftercall.postcall.steps import list_steps
 from aftercall.settings import Settings
 from aftercall.settings.providers import ArchiveSettings
+from aftercall.stores import open_stores
 from aftercall.testing import START, VirtualClock, make_call, make_live_call
+from followup_work import follow, hold_requests
 from opened_apps import OpenApp, crashed
 from s3_server import S3Server
 
@@ -94,6 +105,36 @@ def test_calls_are_sealed_while_the_store_is_away_and_follow_when_it_is_back(
     app.archive.place.upload_waiting()
     assert app.archive.place.count_waiting() == 0
     assert faults(app) == set()
+
+
+def test_verify_says_how_many_files_wait_while_the_store_is_away(
+    stored: App, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal(stored, 2)
+    use_settings(monkeypatch, stored.settings)
+    s3.stop()
+    try:
+        result = CliRunner().invoke(program, ["verify"])
+    finally:
+        s3.start()
+    assert isinstance(result.exception, ObjectStoreUnreachable)
+    assert "2 sealed files in the database" in str(result.exception)
+
+
+def use_settings(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    """Commands of this test run on the same home, database and bucket."""
+    archive = settings.archive
+    assert archive.secret_access_key
+    for name, value in {
+        "AFTERCALL_HOME": str(settings.home),
+        "AFTERCALL_DATABASE_URL": settings.database_url,
+        "AFTERCALL_ARCHIVE_URL": archive.url,
+        "AWS_ENDPOINT_URL": archive.endpoint or "",
+        "AWS_REGION": archive.region,
+        "AWS_ACCESS_KEY_ID": archive.access_key_id or "",
+        "AWS_SECRET_ACCESS_KEY": archive.secret_access_key.get_secret_value(),
+    }.items():
+        monkeypatch.setenv(name, value)
 
 
 def test_the_chain_is_published_beside_the_objects(
@@ -206,6 +247,19 @@ def test_a_damaged_chain_of_another_archive_is_refused(
         stored.archive.place.upload_waiting()
 
 
+def become_copy(settings: Settings, app: App) -> None:
+    """Makes a database that has the id, the archive and the key of the app's, and no call."""
+    settings.home.mkdir()
+    shutil.copy(app.settings.home / KEY_FILE, settings.home)
+    with app.database.read() as connection:
+        claim = connection.execute(select(upkeep)).one()
+    with (
+        closing(open_database(settings, app.clock, claims_home=True)) as database,
+        database.write() as connection,
+    ):
+        connection.execute(insert(upkeep), claim._asdict())
+
+
 def test_a_database_of_before_goes_on_behind_what_was_published_since(
     stored: App, clock: VirtualClock, s3: S3Server, open_app: OpenApp, tmp_path: Path
 ) -> None:
@@ -213,11 +267,11 @@ def test_a_database_of_before_goes_on_behind_what_was_published_since(
     seal(stored)
     clock.move(PUBLISH_INTERVAL.total_seconds())
     stored.archive.place.upload_waiting()
+    older = Settings(home=tmp_path / "other", archive=stored.settings.archive)
+    become_copy(older, stored)
     s3.stop()
     try:  # sealed before the store could be asked: a second beginning of the chain
-        other = open_app(
-            Settings(home=tmp_path / "other", archive=stored.settings.archive), clock
-        )
+        other = open_app(older, clock)
         (name,) = seal(other, 1)
     finally:
         s3.start()
@@ -284,7 +338,10 @@ def test_a_folder_is_moved_into_the_bucket_and_goes_on_there(
     names = seal(app)
     lines = app.archive.place.read_chain()
     archive = s3.make_bucket()
-    other = open_app(app.settings.model_copy(update={"archive": archive}), clock)
+    moved = app.settings.model_copy(update={"archive": archive})
+    with open_stores(moved, purpose="move") as stores:
+        stores.move_archive()
+    other = open_app(moved, clock)
     names += seal(other, 1)
     assert other.archive.read(names[0])[0].turns[0].text == "call number 0"
     assert faults(other) == set()
@@ -304,33 +361,183 @@ def test_a_folder_is_moved_into_the_bucket_and_goes_on_there(
         build(app.settings, clock)
 
 
-async def test_an_empty_database_gets_the_same_briefings_from_the_bucket_alone(
-    stored: App, clock: VirtualClock, open_app: OpenApp, tmp_path: Path
+def test_a_bucket_of_another_database_is_refused_until_a_rebuild(
+    stored: App, clock: VirtualClock, tmp_path: Path
 ) -> None:
-    number = "+15550100"
-    for said in ("I prefer to be called in the evening.", "My brother is Carl."):
-        row, _ = stored.journal.ingest(
-            make_call([("caller", said)], caller=number, verified=True)
-        )
-        stored.step_runner.run_by_hand(
-            row.live.id, ("summary", "facts", "index", "pins"), ""
-        )
-    clock.move(3600)  # nobody picks a dropped call up any more
+    seal(stored)
     stored.archive.place.upload_waiting()
     empty = Settings(home=tmp_path / "empty", archive=stored.settings.archive)
-    other = open_app(empty, clock)
-    made = other.rebuilder.rebuild()
-    assert (made.calls, made.adopted, made.failed, made.undone) == (2, 2, (), ())
+    with pytest.raises(ConfigError, match="aftercall rebuild"):
+        build(empty, clock)
+    build(empty, clock, purpose="rebuild").close()
+    build(empty, clock).close()
+    with pytest.raises(ConfigError, match="of another database"):
+        build(stored.settings, clock)  # it has lost its calls to the other one
+
+
+def test_another_bucket_is_refused_and_leaves_the_calls_where_they_are(
+    stored: App, s3: S3Server, clock: VirtualClock
+) -> None:
+    seal(stored, 1)
+    other = s3.make_bucket()
+    mistyped = stored.settings.model_copy(update={"archive": other})
+    with pytest.raises(ConfigError, match=stored.settings.archive.url):
+        build(mistyped, clock)
+    assert s3.list_keys(other) == []
+
+
+def test_the_command_that_moves_an_archive_tells_the_database(
+    app: App, s3: S3Server, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal(app)
+    moved = app.settings.model_copy(update={"archive": s3.make_bucket()})
+    with pytest.raises(ConfigError, match="aftercall archive move"):
+        build(moved, clock)
+    use_settings(monkeypatch, moved)
+    result = CliRunner().invoke(program, ["archive", "move"])
+    assert (result.exit_code, "3 archive files" in result.output) == (0, True)
+    after = build(moved, clock)
+    assert faults(after) == set()
+    after.close()
+
+
+def test_a_bucket_is_left_for_a_copy_of_it_once_the_copy_is_whole(
+    stored: App, s3: S3Server, clock: VirtualClock
+) -> None:
+    seal(stored)
+    clock.move(PUBLISH_INTERVAL.total_seconds())
+    stored.archive.place.upload_waiting()
+    archive, copy = stored.settings.archive, s3.make_bucket()
+    moved = stored.settings.model_copy(update={"archive": copy})
+    with (
+        open_stores(moved, purpose="move") as stores,
+        pytest.raises(ConfigError, match="copy all objects there first"),
+    ):
+        stores.move_archive()
+    with pytest.raises(ConfigError, match="aftercall archive move"):
+        build(moved, clock)
+    for key in s3.list_keys(archive):
+        held = s3.send("GET", s3.path_of(archive, key))
+        s3.send("PUT", s3.path_of(copy, key), held)
+    with open_stores(moved, purpose="move") as stores:
+        stores.move_archive()
+    app = build(moved, clock)
+    assert faults(app) == set()
+    app.close()
+
+
+CALLERS = ("+15550100", "+15550101")
+SAID = {
+    CALLERS[0]: (
+        "My brother is Carl.",
+        "Hi, this is Rosa Lind. I prefer to be called in the evening.",
+        "Please remind me to water the roses.",
+    ),
+    CALLERS[1]: (
+        "My name is Tom Berger, please order ten boxes of paper.",
+        "Could you call the plumber about the leak on Friday?",
+    ),
+}
+
+
+def work_off(app: App) -> None:
+    """Calls of both callers, with everything that follows a call."""
+    assert isinstance(app.clock, VirtualClock)
+    for number, lines in SAID.items():
+        for said in lines:
+            call = make_call(
+                [("caller", said)],
+                caller=number,
+                verified=True,
+                started_at=app.clock.now(),
+            )
+            app.clock.move(3600)
+            app.journal.ingest(call)
+            runner = app.step_runner
+            runner.run_by_hand(call.id, list_steps(runner.context), "")
+            follow(app.work, call.conversation)
+    publish(app)
+
+
+def publish(app: App) -> None:
+    """Everything is in the bucket, and nobody picks a dropped call up any more."""
+    assert isinstance(app.clock, VirtualClock)
+    app.clock.move(3600)
+    app.archive.place.upload_waiting()
+
+
+async def list_briefings(app: App, clock: VirtualClock) -> list[str]:
     told = []
-    for app in (stored, other):
+    for number in CALLERS:
         ring = make_live_call(
             caller=number, verified=True, sid="ring", id="ring", started_at=clock.now()
         )
         _, briefing = await brief_ring(app.composer, ring, clock)
         told.append(render(briefing, app.settings.zone))
-    assert told[0] == told[1]
-    assert "Carl" in told[0]
+    return told
+
+
+def list_requests(app: App) -> list[tuple[str, str, str]]:
+    rows = app.work.followups.page(limit=50)
+    return [(row.kind, row.title, row.standing) for row in rows]
+
+
+async def test_an_empty_database_gets_the_same_briefings_from_the_bucket_alone(
+    stored: App, clock: VirtualClock, open_app: OpenApp, tmp_path: Path
+) -> None:
+    work_off(stored)
+    empty = Settings(home=tmp_path / "empty", archive=stored.settings.archive)
+    build(empty, clock, purpose="rebuild").close()
+    other = open_app(empty, clock)
+    made = other.rebuilder.rebuild()
+    assert (made.calls, made.adopted, made.failed, made.undone) == (5, 5, (), ())
+    assert list_requests(other) == list_requests(stored)
+    before = await list_briefings(stored, clock)
+    assert await list_briefings(other, clock) == before
+    for told, words in zip(before, (("Rosa", "Carl"), ("Tom", "paper")), strict=True):
+        assert all(word in told for word in words)
+    assert "Written down" in before[0]
     assert faults(other) == set()
+
+
+def test_a_rebuild_holds_what_was_held_and_delivers_nothing(
+    stored: App, clock: VirtualClock, open_app: OpenApp, tmp_path: Path
+) -> None:
+    held = hold_requests(stored, "plumber", "dentist")
+    publish(stored)
+    careful = stored.settings.work.model_copy(update={"policy": {"unknown": "hold"}})
+    archive = stored.settings.archive
+    empty = Settings(home=tmp_path / "empty", archive=archive, work=careful)
+    build(empty, clock, purpose="rebuild").close()
+    other = open_app(empty, clock)
+    assert other.rebuilder.rebuild().followups == len(held)
+    rows = other.work.followups.page(limit=50)
+    assert {(row.key, row.state) for row in rows} == {(row.key, "held") for row in held}
+    assert all("may have been approved" in row.reason for row in rows)
+    again = other.rebuilder.rebuild()
+    assert (again.adopted, again.undone) == (0, ())
+    assert len(other.work.followups.page(limit=50)) == len(held)
+
+
+def test_a_rebuilt_request_waits_for_no_delivery_and_tells_nobody(
+    stored: App, clock: VirtualClock, open_app: OpenApp, tmp_path: Path
+) -> None:
+    """Its sink may have got it before: only a reminder that is still to come is kept."""
+    work_off(stored)
+    empty = Settings(home=tmp_path / "empty", archive=stored.settings.archive)
+    build(empty, clock, purpose="rebuild").close()
+    other = open_app(empty, clock)
+    other.rebuilder.rebuild()
+    rows = other.work.followups.page(limit=50)
+    assert rows
+    assert not {row.state for row in rows} & {"open", "doing"}
+    with other.database.read() as connection:
+        told = connection.execute(select(events.c.type)).scalars().all()
+        assert connection.execute(select(deliveries)).all() == []
+    assert {kind for kind in told if kind.startswith(("request", "promise"))} == set()
+    now = clock.now()
+    assert all(row.remind_at > now for row in rows if row.remind_at)
+    assert other.work.runs.due(now, 0) == []
 
 
 @pytest.mark.parametrize("is_encrypted", [False, True])

@@ -263,7 +263,8 @@ def test_the_backup_of_a_newer_version_is_refused(
 ) -> None:
     data = rigged_file.read_bytes()
     ours = f'"revision": "{NEWEST_REVISION}"'.encode()
-    newer = data.replace(ours, b'"revision": "9999"')
+    nines = "9" * len(NEWEST_REVISION)  # the header keeps its length
+    newer = data.replace(ours, f'"revision": "{nines}"'.encode())
     rigged_file.write_bytes(newer)
     with pytest.raises(DatabaseNewer):
         restore_backup(

@@ -5,14 +5,16 @@ for them in vain.
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from aftercall.app import build
 from aftercall.cli.main import program
 from aftercall.config import LoadedConfig
-from aftercall.db.upgrade import HOME_ID_FILE
-from aftercall.doctor import run_checks
-from aftercall.errors import DatabaseOfAnotherHome
+from aftercall.db.upgrade import HOME_ID_FILE, read_archive_claim
+from aftercall.doctor import Check, run_checks
+from aftercall.encryption import KEY_FILE, load_key
+from aftercall.errors import ConfigError, DatabaseOfAnotherHome
 from aftercall.settings import Settings
 from aftercall.testing import make_call
 
@@ -98,9 +100,88 @@ def test_doctor_tells_that_the_database_is_another_homes(
     settings: Settings, tmp_path: Path
 ) -> None:
     build(settings).close()
-    told = {
-        check.name: check
-        for check in run_checks(LoadedConfig(at(settings, tmp_path / "second"), (), ()))
-    }
-    assert told["database"].state == "fail"
-    assert "belongs to another home" in told["database"].detail
+    told = check_database(at(settings, tmp_path / "second"))
+    assert told.state == "fail"
+    assert "belongs to another home" in told.detail
+    assert "copy home.id" in told.detail
+
+
+def check_database(settings: Settings) -> Check:
+    """What doctor says about the database."""
+    checks = {check.name: check for check in run_checks(LoadedConfig(settings, (), ()))}
+    return checks["database"]
+
+
+def seal_call(settings: Settings) -> None:
+    app = build(settings)
+    app.journal.ingest(make_call())
+    app.close()
+
+
+def with_key(settings: Settings, key: str) -> Settings:
+    return settings.model_copy(update={"secret_key": SecretStr(key)})
+
+
+def with_bucket(settings: Settings, url: str) -> Settings:
+    archive = settings.archive.model_copy(update={"url": url})
+    return settings.model_copy(update={"archive": archive})
+
+
+def test_another_key_is_refused_once_a_call_is_sealed(settings: Settings) -> None:
+    first, other = with_key(settings, "first"), with_key(settings, "other")
+    seal_call(first)
+    with pytest.raises(ConfigError, match="AFTERCALL_SECRET_KEY"):
+        build(other)
+    assert "secret key is not the one" in check_database(other).detail
+    assert check_database(first).state == "ok"
+    build(first).close()
+
+
+def test_a_key_of_the_home_that_was_replaced_is_refused(settings: Settings) -> None:
+    seal_call(settings)
+    (settings.home / KEY_FILE).write_text(f"{'ab' * 32}\n")
+    with pytest.raises(ConfigError, match="secret key is not the one"):
+        build(settings)
+
+
+def test_the_database_keeps_no_key(settings: Settings) -> None:
+    app = build(with_key(settings, "first"))
+    with app.database.read() as connection:
+        claim = read_archive_claim(connection)
+    app.close()
+    assert claim
+    key = load_key(with_key(settings, "first"))
+    assert key.hex() not in str(claim)
+    assert "first" not in str(claim)
+
+
+def test_a_rebuild_takes_a_new_key_for_one_that_is_lost(settings: Settings) -> None:
+    seal_call(with_key(settings, "lost"))
+    app = build(with_key(settings, "new"), purpose="rebuild")
+    assert app.rebuilder.rebuild().failed == ()
+    app.close()
+    build(with_key(settings, "new")).close()
+
+
+def test_a_slip_of_the_first_start_is_put_right_by_the_next(
+    settings: Settings,
+) -> None:
+    build(with_key(settings, "wrong")).close()
+    seal_call(with_key(settings, "right"))
+
+
+def test_two_processes_with_different_keys_do_not_run_side_by_side(
+    settings: Settings,
+) -> None:
+    app = build(with_key(settings, "first"))
+    with pytest.raises(ConfigError, match="secret key is not the one"):
+        build(with_key(settings, "other"))
+    app.close()
+
+
+def test_a_folder_is_left_for_a_bucket_by_a_move_only(settings: Settings) -> None:
+    seal_call(settings)
+    other = with_bucket(settings, "s3://elsewhere/calls")
+    with pytest.raises(ConfigError, match="aftercall archive move"):
+        build(other)
+    assert "the folder `archive` of the home" in check_database(other).detail

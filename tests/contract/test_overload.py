@@ -93,7 +93,7 @@ def test_what_was_refused_shows_in_health_and_metrics_for_some_minutes(
         telemetry.stop()
     assert 'aftercall_refused_total{limit="ingest"}' in metrics
     assert 'aftercall_limit{limit="ingest"} 1.0' in metrics
-    assert "limits.ingest fails since" in app.report_health().reasons[0]
+    assert "limits.ingest fails on" in app.report_health().reasons[0]
     clock.move((SHOWN_FOR + timedelta(seconds=1)).total_seconds())
     assert app.report_health().status == "ok"
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import func, select
 
 from aftercall.app import App
@@ -61,6 +62,7 @@ def open_machine(
             shutil.copy(first, home)
         settings = Settings(
             home=home,
+            secret_key=SecretStr("the key of all machines"),
             database=DatabaseSettings(url=other_postgres),
             briefing=BriefingSettings(timeout_ms=10_000),
         )

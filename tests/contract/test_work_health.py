@@ -18,9 +18,14 @@ from aftercall.model.steps import done
 from aftercall.postcall.steps import STEPS
 from aftercall.running import running
 from aftercall.settings import Settings
-from aftercall.testing import VirtualClock, make_live_call
+from aftercall.testing import VirtualClock, make_call, make_live_call
 from aftercall.work import deliver
-from aftercall.work.health import HealthReport, report, report_json
+from aftercall.work.health import (
+    MAX_PENDING_AGE,
+    HealthReport,
+    report,
+    report_json,
+)
 from aftercall.work.workflow import import_missing_files, sweep, sweep_if_due
 from followup_work import RecordingSink, follow, hold_call, later, with_sink
 from opened_apps import OpenApp
@@ -234,11 +239,25 @@ def test_a_sealed_file_the_database_lost_is_imported_and_its_work_not_repeated(
     assert sorted((app.settings.home / "workspace" / "tasks").iterdir()) == tasks
 
 
+def test_a_call_handed_in_late_is_pending_since_then(
+    app: App, clock: VirtualClock
+) -> None:
+    call = make_call()
+    clock.move(2 * 86_400)
+    app.journal.ingest(call, is_handed_in=True)
+    made = look(app)
+    assert made.oldest_pending == clock.now()
+    assert not any("pending since" in reason for reason in made.reasons)
+    clock.move(app.settings.reconnect_window_s + MAX_PENDING_AGE.total_seconds() + 1)
+    assert any("pending since" in reason for reason in look(app).reasons)
+
+
 FAILURE = {
     "job": "recovery",
     "code": "storage.full",
     "reason": "no room in the archive",
     "since": "2026-02-13T15:41:12Z",
+    "machine": "phone-2",
 }
 
 
@@ -249,9 +268,12 @@ def test_upkeep_that_fails_in_another_process_is_failing_until_it_works(
     other.send_heartbeat([FAILURE])
     made = app.report_health()
     assert (made.status, made.exit_code) == ("failing", 2)
-    assert made.reasons == (
-        "recovery fails since 2026-02-13T15:41:12Z: no room in the archive (storage.full)",
-    )
+    (reason,) = made.reasons
+    assert reason.startswith("recovery fails on phone-2 since 2026-02-13T15:41:12Z: ")
+    assert reason.endswith("no room in the archive (storage.full)")
+    without = {name: value for name, value in FAILURE.items() if name != "machine"}
+    other.send_heartbeat([without])  # of an older version
+    assert app.report_health().reasons[0].startswith("recovery fails since 2026-")
     other.send_heartbeat([])
     assert app.report_health().status == "ok"
     other.send_heartbeat([FAILURE])

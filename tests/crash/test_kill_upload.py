@@ -7,6 +7,7 @@ from aftercall.app import build
 from aftercall.journal.recording_files import RecordingFolder, make_file_name
 from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
+from aftercall.stores import open_stores
 from aftercall.testing import make_call
 from command_process import spawner
 from crash import upload_process
@@ -48,6 +49,8 @@ def test_every_file_arrives_once_wherever_the_process_dies(
     )
     app.close()
     in_bucket = settings.model_copy(update={"archive": s3.make_bucket()})
+    with open_stores(in_bucket, purpose="move") as stores:
+        stores.move_archive()
     app = build(in_bucket)
     app.journal.ingest(make_call())
     app.close()

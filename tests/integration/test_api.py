@@ -152,4 +152,4 @@ def test_a_call_handed_in_while_too_many_wait_is_told_when_to_try_again(
     assert refused.status_code == 503
     assert refused.headers["Retry-After"] == "60"
     assert refused.json()["error"]["code"] == "overload"
-    assert "limits.queue fails since" in client.get("/api/health").json()["reasons"][0]
+    assert "limits.queue fails on" in client.get("/api/health").json()["reasons"][0]

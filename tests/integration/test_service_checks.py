@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aftercall.app import build
 from aftercall.config import load_config
 from aftercall.doctor import run_checks
 from aftercall.lab.exchange import LabNumber
@@ -113,6 +114,17 @@ def test_a_bucket_is_asked_with_its_key_and_one_that_is_not_there_fails(
     assert see(Settings(archive=archive))["object storage"].startswith("ok s3://")
     away = archive.model_copy(update={"url": "s3://nothing-here/aftercall"})
     assert see(Settings(archive=away))["object storage"].startswith("fail")
+
+
+def test_a_bucket_with_the_calls_of_another_database_is_reported(
+    s3: S3Server, tmp_path: Path
+) -> None:
+    archive = s3.make_bucket()
+    own = Settings(home=tmp_path / "own", archive=archive)
+    build(own).close()
+    assert see(own)["object storage"].startswith("ok s3://")
+    other = Settings(home=tmp_path / "other", archive=archive)
+    assert "holds the calls of another database" in see(other)["object storage"]
 
 
 def test_an_unknown_model_is_told_apart_from_a_wrong_key(lab: Lab) -> None:

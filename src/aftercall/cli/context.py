@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from aftercall.app import App
     from aftercall.config import LoadedConfig
+    from aftercall.db.upgrade import Purpose
     from aftercall.model.facts import MemoryKey
     from aftercall.model.steps import Step
     from aftercall.stores import Stores
@@ -85,7 +86,9 @@ class CliContext:
         self._is_warned = True
 
     @contextmanager
-    def open_stores(self, *, reads_rows_only: bool = False) -> Iterator["Stores"]:
+    def open_stores(
+        self, *, reads_rows_only: bool = False, purpose: "Purpose" = "use"
+    ) -> Iterator["Stores"]:
         """For commands that read, which start sooner so.
 
         One that only reads rows may open a database that belongs to another home.
@@ -94,16 +97,16 @@ class CliContext:
 
         self._warn_of_unknown_names()
         with open_stores(
-            self.config.settings, claims_home=not reads_rows_only
+            self.config.settings, claims_home=not reads_rows_only, purpose=purpose
         ) as stores:
             yield stores
 
     @contextmanager
-    def open_app(self) -> Iterator["App"]:
+    def open_app(self, *, purpose: "Purpose" = "use") -> Iterator["App"]:
         from aftercall.app import build
 
         self._warn_of_unknown_names()
-        app = build(self.config.settings)
+        app = build(self.config.settings, purpose=purpose)
         gc.set_threshold(*USUAL_GC_THRESHOLD)
         try:
             yield app

@@ -17,7 +17,7 @@ from aftercall.cli.context import (
     print_json,
     print_line,
 )
-from aftercall.errors import NotFound, RefusedInput
+from aftercall.errors import NotFound, ObjectStoreUnreachable, RefusedInput
 from aftercall.model.people import read_caller
 
 if TYPE_CHECKING:
@@ -118,14 +118,17 @@ def retention(
 def rebuild(context: typer.Context, json: bool = JSON_OPTION) -> None:
     """Rebuild memory from the archive alone: facts, search index, documents and summaries.
 
-    Stored model answers are used again, and follow-up work is not repeated. Best run while no
-    server runs.
+    Stored model answers are used again, and follow-up work is not repeated: requests of calls
+    that are new to the database are noted, not delivered. Takes over a bucket whose database is
+    lost. Best run while no server runs.
     """
     from rich.progress import Progress
 
+    from aftercall.privacy.rebuild import REQUESTS
+
     cli = get_cli_context(context)
     progress = Progress(console=cli.console, disable=json, transient=True)
-    with cli.open_app() as app, progress:
+    with cli.open_app(purpose="rebuild") as app, progress:
         bar = progress.add_task("Rebuilding", total=None)
         made = app.rebuilder.rebuild(
             lambda done, total: progress.update(bar, completed=done, total=total)
@@ -137,10 +140,15 @@ def rebuild(context: typer.Context, json: bool = JSON_OPTION) -> None:
             f", {made.adopted} of them new to the database" if made.adopted else ""
         )
         typer.echo(f"{count_nouns(call=made.calls)} rebuilt{adopted}")
+        if made.followups:
+            listed = count_nouns(follow_up=made.followups)
+            typer.echo(f"{listed} of new calls noted; nothing is delivered again")
         for name in made.failed:
             typer.echo(f"  {name}: could not be rebuilt; run `aftercall verify`")
         for left in made.undone:
             again = f"run `aftercall calls rerun {left.call_id}`"
+            if left.step == REQUESTS:
+                again = "run `aftercall rebuild` again"
             typer.echo(f"  {left.call_id}: {left.step} failed ({left.reason}); {again}")
     if made.failed or made.undone:
         raise typer.Exit(1)
@@ -156,9 +164,15 @@ def verify(context: typer.Context, json: bool = JSON_OPTION) -> None:
 
     cli = get_cli_context(context)
     with cli.open_stores() as stores:
-        proof = verify_archive(stores.archive.place, stores.store)
-        folder = RecordingFolder.from_settings(stores.settings)
-        heard = verify_recordings(folder, stores.recordings)
+        place = stores.archive.place
+        try:
+            proof = verify_archive(place, stores.store)
+            folder = RecordingFolder.from_settings(stores.settings)
+            heard = verify_recordings(folder, stores.recordings)
+        except ObjectStoreUnreachable as error:
+            files = count_nouns(sealed_file=place.count_waiting())
+            told = f"{error}; {files} in the database, waiting for it"
+            raise ObjectStoreUnreachable(told) from error
     faults, waiting = proof.faults + heard.faults, proof.waiting + heard.waiting
     if json:
         both = {"faults": [asdict(fault) for fault in faults], "waiting": waiting}
@@ -241,8 +255,9 @@ def move(context: typer.Context, json: bool = JSON_OPTION) -> None:
     if not cli.config.settings.archive.url:
         raise RefusedInput("archive.url", "is not set; it says where to move to")
     progress = Progress(console=cli.console, disable=json, transient=True)
-    with cli.open_stores() as stores, progress:
+    with cli.open_stores(purpose="move") as stores, progress:
         place = stores.archive.place
+        stores.move_archive()
         assert isinstance(place, ArchiveBucket)  # noqa: S101 - by archive.url
         bars = {name: progress.add_task(name, total=None) for name in _MOVED}
         moved = {"calls": 0, "recordings": 0}

@@ -1,16 +1,17 @@
 """Preparing a database: the schema of this version, and the home it belongs to."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import Connection, delete, inspect, select, text
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
-from aftercall.db.statements import upsert
-from aftercall.db.tables import home_claim, upkeep
+from aftercall.db.statements import lock_name, upsert
+from aftercall.db.tables import archive_chain, calls, home_claim, processes, upkeep
 from aftercall.disk import close_to_others, create_once
+from aftercall.encryption import KEY_FILE, make_fingerprint
 from aftercall.errors import (
     AftercallError,
     ConfigError,
@@ -34,6 +35,12 @@ NEWEST_REVISION = KNOWN_REVISIONS[-1]
 SURVIVED_BY = "_survived_by_"
 HOME_ID_FILE = "home.id"
 UNFINISHED_RESTORE = "restore"  # a row of `upkeep` in a database without its home
+ARCHIVE_CLAIM = "archive"  # a row of `upkeep`: the archive and the key of this database
+HOME_FOLDER = "the folder `archive` of the home"
+HEARTBEAT_TIMEOUT = timedelta(seconds=60)
+Purpose = Literal["use", "move", "rebuild"]
+"""What a process wants of the archive: `archive move` changes where it is, and `rebuild` makes
+the database of an archive whose own one is lost."""
 _UPGRADE_LOCK = (
     4_772_035_511  # any fixed number: processes that upgrade one Postgres queue up
 )
@@ -173,6 +180,84 @@ def claim_home(database: Database, home: Path, now: datetime) -> None:
     finish_restore(database)
 
 
+def claim_archive(
+    database: Database, settings: Settings, now: datetime, purpose: Purpose
+) -> str:
+    """Binds the database to its archive and its key; returns the id of the database.
+
+    Raises ConfigError if it has others. Until a call is sealed a process that is alone may
+    change them, so that a slip of the first start is put right by the next one.
+    """
+    own = {
+        "archive": settings.archive.url.rstrip("/") or HOME_FOLDER,
+        "key": make_fingerprint(settings),
+    }
+    with database.read() as connection:
+        known = read_archive_claim(connection)
+    if known and known | own == known:
+        return known["database"]
+    with database.write() as connection:
+        lock_name(connection, ARCHIVE_CLAIM)
+        known = read_archive_claim(connection)
+        if known and not _is_unused(connection, now):
+            if purpose == "move":  # it changes the place once the files are there
+                own["archive"] = known["archive"]
+            if purpose == "rebuild":  # it reads again what the old key has closed
+                known["key"] = own["key"]
+            _refuse_other_archive(known, own)
+        claim = {"database": known["database"] if known else new_id(), **own}
+        upsert(connection, upkeep, {"name": ARCHIVE_CLAIM}, {"at": now, "found": claim})
+    return claim["database"]
+
+
+def note_moved_archive(database: Database, url: str, now: datetime) -> None:
+    """From here on the calls of this database are there."""
+    with database.write() as connection:
+        lock_name(connection, ARCHIVE_CLAIM)
+        claim = read_archive_claim(connection) or {}
+        moved = {"at": now, "found": claim | {"archive": url}}
+        upsert(connection, upkeep, {"name": ARCHIVE_CLAIM}, moved)
+
+
+def read_archive_claim(connection: Connection) -> dict[str, str] | None:
+    """The archive, the key's fingerprint and the id of the database; None before its first use."""
+    query = select(upkeep.c.found).where(upkeep.c.name == ARCHIVE_CLAIM)
+    return connection.execute(query).scalar()
+
+
+def _is_unused(connection: Connection, now: datetime) -> bool:
+    """Whether no call is sealed, and no process runs that would seal one elsewhere."""
+    sealed = select(calls.c.id).where(calls.c.state == "sealed").limit(1)
+    chained = select(archive_chain.c.n).limit(1)
+    is_alive = processes.c.beat_at > now - HEARTBEAT_TIMEOUT
+    alive = select(processes.c.id).where(is_alive).limit(1)
+    return not any(
+        connection.execute(query).first() for query in (sealed, chained, alive)
+    )
+
+
+def _refuse_other_archive(known: dict[str, str], own: dict[str, str]) -> None:
+    place, wanted = known["archive"], own["archive"]
+    if place != wanted:
+        here = (
+            f"archive.url: the calls of this database are in {place}, not in {wanted}"
+        )
+        if place == HOME_FOLDER:
+            advice = "unset AFTERCALL_ARCHIVE_URL"
+        else:
+            advice = f"set AFTERCALL_ARCHIVE_URL to {place}"
+        if wanted != HOME_FOLDER:
+            advice += ", or run `aftercall archive move` to keep them there from now on"
+        raise ConfigError(f"{here}; {advice}")
+    if known.get("key", own["key"]) != own["key"]:
+        raise ConfigError(
+            "the secret key is not the one of this database: set AFTERCALL_SECRET_KEY as on the "
+            f"other machines, or put {KEY_FILE} of before back into the home. If it is lost, run "
+            "`aftercall rebuild`: the database takes the new key, and secrets are read again "
+            "from the calls that are not encrypted"
+        )
+
+
 def finish_restore(database: Database) -> None:
     """From here on a restore does not write over this database."""
     marks = upkeep.c.name == UNFINISHED_RESTORE
@@ -183,16 +268,21 @@ def finish_restore(database: Database) -> None:
         connection.execute(delete(upkeep).where(marks))
 
 
-def check_home(connection: Connection, home: Path) -> None:
-    """Raises DatabaseOfAnotherHome; writes nothing."""
-    claimed = (
-        _read_claim(connection)
-        if inspect(connection).has_table(home_claim.name)
-        else None
-    )
+def check_home(connection: Connection, settings: Settings) -> None:
+    """Raises DatabaseOfAnotherHome, or ConfigError for another archive or key; writes nothing."""
+    home = settings.home
+    if not inspect(connection).has_table(home_claim.name):
+        return
+    claimed = _read_claim(connection)
     file = home / HOME_ID_FILE
     if claimed and (not file.exists() or file.read_text("ascii").strip() != claimed):
         raise _refusal(claimed, home)
+    if known := read_archive_claim(connection):
+        own = {"archive": settings.archive.url.rstrip("/") or HOME_FOLDER}
+        own["key"] = known["key"]
+        if settings.secret_key is not None or (home / KEY_FILE).exists():
+            own["key"] = make_fingerprint(settings)
+        _refuse_other_archive(known, own)
 
 
 def _read_claim(connection: Connection) -> str | None:
@@ -201,7 +291,8 @@ def _read_claim(connection: Connection) -> str | None:
 
 def _refusal(claimed: str | None, home: Path) -> DatabaseOfAnotherHome:
     return DatabaseOfAnotherHome(
-        f"the database belongs to another home, {claimed}, whose archive holds its calls: set "
-        "AFTERCALL_HOME to that folder (shared, if it is another machine's), or name another "
-        f"database; if that home is lost, write {claimed} into {home / HOME_ID_FILE}"
+        f"the database belongs to another home, {claimed}, whose archive holds its calls: copy "
+        f"{HOME_ID_FILE} of that home into {home} if this is another machine with the same "
+        "bucket, set AFTERCALL_HOME to that folder, or name another database; if that home is "
+        f"lost, write {claimed} into {home / HOME_ID_FILE}"
     )

@@ -210,13 +210,19 @@ class ArchiveBucket:
     """
 
     def __init__(
-        self, bucket: Bucket, database: Database, clock: Clock, folder: ArchiveFolder
+        self,
+        bucket: Bucket,
+        database: Database,
+        clock: Clock,
+        folder: ArchiveFolder,
+        prepare: Callable[[], None],
     ) -> None:
         self.bucket = bucket
         self._chain = BucketChain(bucket, database, clock)
         self._database = database
         self._clock = clock
         self._folder = folder
+        self._prepare_bucket = prepare
         self._sealed_here: set[str] = set()
         self._is_ready = False
 
@@ -379,8 +385,7 @@ class ArchiveBucket:
     def _make_ready(self) -> None:
         """What has to be looked at once, as soon as the store answers."""
         if not self._is_ready:
-            self.bucket.check_conditional_writes()
-            self.bucket.check_key(self.cipher)
+            self._prepare_bucket()
             self._chain.adopt()
             self._is_ready = True
 

@@ -42,6 +42,7 @@ MAX_RETRIES = 2
 RETRY_TIMEOUT = timedelta(seconds=15)  # a job that fails is repeated anyway
 LIST_PAGE = 1_000
 HASH_PIECE_BYTES = 1 << 20
+OWNER_FILE = "owner"  # the id of the database whose calls these are
 CONDITION_CHECK = "conditional-write.check"
 EMPTY_HASH = sha256(b"").hexdigest()
 _FORBIDDEN = 403
@@ -218,6 +219,30 @@ class Bucket:
         """One request that lists next to nothing: the bucket exists and the key may read it."""
         self.list_tags("", after="~")
 
+    def prepare(
+        self, cipher: FileCipher, database_id: str, *, takes_over: bool
+    ) -> None:
+        """Refuses a service, a key or a database that would damage what is here."""
+        self.check_conditional_writes()
+        self.check_key(cipher)
+        if takes_over:
+            self.replace(OWNER_FILE, _format_owner(database_id))
+        else:
+            self.create(OWNER_FILE, _format_owner(database_id))
+            self.check_owner(database_id)
+
+    def check_owner(self, database_id: str) -> None:
+        """Refuses a database whose calls these are not; the first one has them."""
+        with suppress(NotFound):
+            if self.read(OWNER_FILE) == _format_owner(database_id):
+                return
+            raise ConfigError(
+                f"{self.url} holds the calls of another database: name that database in "
+                "AFTERCALL_DATABASE_URL, or another bucket or prefix in AFTERCALL_ARCHIVE_URL. "
+                "If that database is lost, run `aftercall rebuild`: it makes this one from "
+                "the calls"
+            )
+
     def check_conditional_writes(self) -> None:
         """Refuses a service that would overwrite: nothing in the archive would be safe.
 
@@ -384,3 +409,7 @@ def _store_errors(what: str) -> Iterator[None]:
         ) from None
     except exceptions.BaseError:
         raise ObjectStoreUnreachable(f"{what} cannot be reached") from None
+
+
+def _format_owner(database_id: str) -> bytes:
+    return f"{database_id}\n".encode()

@@ -182,7 +182,7 @@ def leave_greeting(context: StepContext, call: Call) -> StepOutcome:
     if answer.value is None:
         return skipped(NOTHING_FOUND, answer.trace)
     return done(
-        greeting.save_greeting(person, answer.value, context.clock.now()), answer.trace
+        greeting.save_greeting(person, answer.value, call.ended_at), answer.trace
     )
 
 

@@ -1,7 +1,8 @@
 """Rebuilds memory from the archive: facts, passages, documents and summaries.
 
 Calls are read again in the order they were sealed; the same reader gives the same result. A model
-is only asked what has no stored answer. Follow-up work is not done again.
+is only asked what has no stored answer. Calls that the database did not know also get their
+profile, their greeting, and their requests and promises; follow-up work is not done again.
 """
 
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from aftercall.log import get_logger
 from aftercall.memory.pins.store import clear_pins
 from aftercall.model.calls import Call
 from aftercall.postcall.runner import StepRunner
+from aftercall.work.context import WorkContext
 
 UNFINISHED_REASON = (
     "started by a rebuild that did not finish; "
@@ -36,6 +38,8 @@ UNFINISHED_REASON = (
 )
 REBUILT_REASON = "rebuilt from the archive; follow-up work is not done again"
 STEPS = ("summary", "facts", "index", "document", "pins")
+PAGE_STEPS = ("profile", "greeting")  # pages that people may have changed since
+REQUESTS = "requests"
 
 log = get_logger("rebuild")
 
@@ -54,6 +58,8 @@ class RebuildResult:
     failed: tuple[str, ...]
     """Archive files that could not be rebuilt at all."""
     undone: tuple[FailedStep, ...] = ()
+    followups: int = 0
+    """Requests and promises of calls that the database did not know."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,7 @@ class Rebuilder:
 
     database: Database
     runner: StepRunner
+    work: WorkContext
 
     def rebuild(
         self, on_progress: Callable[[int, int], None] = lambda done, total: None
@@ -84,7 +91,29 @@ class Rebuilder:
                     "a call could not be rebuilt", call=link.call, error=error.code
                 )
             on_progress(number, len(links))
-        return RebuildResult(len(links), adopted, tuple(failed), tuple(undone))
+        followups, lost = self._record_followups()
+        undone += lost
+        return RebuildResult(
+            len(links), adopted, tuple(failed), tuple(undone), followups
+        )
+
+    def _record_followups(self) -> tuple[int, list[FailedStep]]:
+        """Of all conversations without a ledger, also those of a rebuild that was cut off."""
+        query = (
+            select(followup_runs.c.conversation)
+            .where(followup_runs.c.reason == REBUILT_REASON)
+            .order_by(followup_runs.c.ended_at)
+        )
+        with self.database.read() as connection:
+            conversations = list(connection.execute(query).scalars())
+        recorded = 0
+        lost: list[FailedStep] = []
+        for conversation in conversations:
+            try:
+                recorded += self.work.record_rebuilt(conversation)
+            except AftercallError as error:
+                lost.append(FailedStep(conversation, REQUESTS, str(error)))
+        return recorded, lost
 
     def _list_sealed(self) -> list[ChainLink]:
         """The files of calls, without addenda and without erased calls."""
@@ -108,7 +137,11 @@ class Rebuilder:
             call_id, "remem"
         )
         # updates the remote copy of the page
-        names = (*STEPS, "remem") if is_remote else STEPS
+        names: tuple[str, ...] = (*STEPS, "remem") if is_remote else STEPS
+        states = context.steps.states_of(call_id)
+        if any(states.get(name) not in ("done", "skipped") for name in PAGE_STEPS):
+            first, *others = names
+            names = (first, *PAGE_STEPS, *others)
         if context.judging is not None:  # after the facts, before the next call
             names = (*names, "judge")
         self.runner.run_by_hand(call_id, names, UNFINISHED_REASON)

@@ -35,6 +35,7 @@ from aftercall.work.plan import (
     index_corrections,
     make_row,
     plan_followups,
+    settle_rebuilt,
 )
 from aftercall.work.requests import (
     JoinedConversation,
@@ -111,16 +112,33 @@ class WorkContext:
     def finish_run(self, conversation_id: str, run: int) -> None:
         """Settles promises, writes the page of the conversation and ends the run."""
         conversation = self.read(conversation_id)
-        turns = {
-            leg.id: conversation.count_caller_turns(leg.id) for leg in conversation.legs
-        }
-        self.runs.note_legs(conversation_id, turns)
+        self._note_legs(conversation)
         reason = self._skip_reason(conversation)
         if not reason:
             self._settle(conversation)
         fault_point("work.after_settle")
         self.runs.finish(conversation_id, run, "done", reason, self.clock.now())
         fault_point("work.after_close")
+
+    def record_rebuilt(self, conversation_id: str) -> int:
+        """Puts what a lost ledger held back, as far as the archive tells. Delivers nothing.
+
+        Returns how many requests and promises the conversation has.
+        """
+        conversation = self.read(conversation_id)
+        self._note_legs(conversation)
+        if self._skip_reason(conversation):
+            return 0
+        run = self.runs.get(conversation_id)
+        self._record_drafts(conversation, run, is_rebuilt=True)
+        self._write_page(conversation)
+        return len(self.followups.of_conversation(conversation_id))
+
+    def _note_legs(self, conversation: JoinedConversation) -> None:
+        turns = {
+            leg.id: conversation.count_caller_turns(leg.id) for leg in conversation.legs
+        }
+        self.runs.note_legs(conversation.id, turns)
 
     def fail_run(self, conversation_id: str, run: int, reason: str) -> None:
         log.warning("a follow-up run failed", conversation=conversation_id)
@@ -138,6 +156,9 @@ class WorkContext:
         for promise in rows:
             if promise.kind == "promise" and promise.state != "refused":
                 self._settle_promise(promise, requests, is_ours)
+        self._write_page(conversation)
+
+    def _write_page(self, conversation: JoinedConversation) -> None:
         rows = self.followups.of_conversation(conversation.id)
         archives = list(self.runs.archives(conversation.id).values())
         write_entry(self.settings, conversation.id, conversation.legs, archives, rows)
@@ -186,8 +207,13 @@ class WorkContext:
         return ""
 
     def _record_drafts(
-        self, conversation: JoinedConversation, run: FollowUpRun
+        self,
+        conversation: JoinedConversation,
+        run: FollowUpRun,
+        *,
+        is_rebuilt: bool = False,
     ) -> None:
+        """Of a conversation that `is_rebuilt`, rows as of its end, of which nobody is told."""
         reading = self.reader.find_requests(conversation.merged_call).value
         self.reader.forget(conversation.merged_call.id)
         trusts = self._trusts(conversation, run)
@@ -196,8 +222,9 @@ class WorkContext:
         requests = draft_requests(conversation, reading, mask)
         promises = draft_promises(conversation, reading)
         first, last = conversation.legs[0], conversation.legs[-1]
+        now = last.ended_at if is_rebuilt else self.clock.now()
         earlier = self.followups.count_since(
-            last.caller, self._midnight(), apart_from=conversation.id
+            last.caller, self._midnight(now), apart_from=conversation.id
         )
         numbers = {
             id(draft): earlier + number for number, draft in enumerate(requests, 1)
@@ -215,15 +242,18 @@ class WorkContext:
                 known,
                 origin,
                 judge_draft,
-                self.clock.now(),
+                now,
                 self._index_corrections(known),
             )
+            if is_rebuilt:
+                plan = settle_rebuilt(plan, known, self.clock.now())
             if self.followups.record(
                 plan.new_rows,
                 plan.changes,
                 plan.reminders,
-                self.clock.now(),
+                now,
                 seen=known,
+                writes_events=not is_rebuilt,
             ):
                 return
         raise NotWaiting(f"the follow-ups of {conversation.id} change all the time")
@@ -272,8 +302,8 @@ class WorkContext:
             for leg in conversation.legs
         }
 
-    def _midnight(self) -> datetime:
-        now = self.clock.now().astimezone(self.settings.zone)
+    def _midnight(self, now: datetime) -> datetime:
+        now = now.astimezone(self.settings.zone)
         return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
     def remind_at(self, due: str | None) -> datetime | None:

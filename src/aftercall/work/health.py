@@ -54,7 +54,7 @@ _CALL_COLUMNS = (
     "state",
     "conversation",
     "started_at",
-    "ended_at",
+    "sealed_at",
     "end_reason",
     "resumes",
 )
@@ -79,7 +79,7 @@ class CallOutcome:
     state: str
     conversation: str
     started_at: datetime
-    ended_at: datetime | None
+    sealed_at: datetime | None
     end_reason: str | None
     is_resumed: bool
     run_state: str | None
@@ -155,12 +155,12 @@ def report(
         CallHealthRow(call.id, *judge_call(call), call.started_at) for call in found
     )
     pending = {row.id for row in rows if row.state == "pending"}
-    ends = [
-        call.ended_at or call.started_at
+    since_when = [  # a call that ended long ago may have been handed in just now
+        call.sealed_at or call.started_at
         for call in found
         if call.id in pending and call.state == "sealed"
     ]
-    oldest = min(ends, default=None)
+    oldest = min(since_when, default=None)
     counts = store.counts()
     failing = [*upkeep_failures, *_failing(rows, counts)]
     window, has_calls = timedelta(seconds=window_s), store.count_calls(since) > 0
@@ -486,7 +486,7 @@ def _to_outcome(
         state=row.state,
         conversation=row.conversation,
         started_at=row.started_at,
-        ended_at=row.ended_at,
+        sealed_at=row.sealed_at,
         end_reason=row.end_reason,
         is_resumed=is_resumed,
         run_state=row.run_state,

@@ -10,7 +10,7 @@ from aftercall.db.corrections import Correction
 from aftercall.ids import new_id
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, Trust
 from aftercall.who.trust import PolicyRuling
-from aftercall.work.requests import is_same_title, key_of
+from aftercall.work.requests import is_same_title, judge_promise, key_of
 from aftercall.work.store import FollowUpTransition
 
 FOLLOWUP_ACTOR = "follow-up"
@@ -20,6 +20,12 @@ ASKED_AGAIN = "the caller asked for it again"
 READ_CLEARLY = "another reading is sure of it"
 UNCLEAR = "may be a request; say yes or no"
 OTHER_KIND = "a person gave it another kind; approve or reject it"
+
+REBUILT = (
+    "rebuilt from the archive: whether it was delivered is not known; not done again"
+)
+HELD_AGAIN = "rebuilt from the archive: it may have been approved and done before"
+REBUILT_SINK = "tasks"  # written down, and nothing more is claimed
 
 _STATES: dict[str, FollowUpState] = {"do": "open", "hold": "held", "refuse": "refused"}
 
@@ -121,6 +127,39 @@ def plan_followups(
         ):
             made.changes.append((row.id, transition))
     return made
+
+
+def settle_rebuilt(
+    plan: FollowUpPlan, known: Sequence[FollowUp], now: datetime
+) -> FollowUpPlan:
+    """The plan of a conversation whose rows were lost: nothing in it waits to be delivered.
+
+    What has been delivered is not known. A promise whose day has passed is not called broken.
+    """
+    requests = [
+        _settle_request(row, now) for row in plan.new_rows if row.kind == "request"
+    ]
+    asked = [*(row for row in known if row.kind == "request"), *requests]
+    promises = []
+    for row in plan.new_rows:
+        if row.kind == "promise":
+            told = judge_promise(row, asked, is_late=False)
+            promise = replace(row, state=told.state, reason=told.reason)
+            promise = replace(promise, fulfilled_by=told.fulfilled_by, sink=told.sink)
+            promises.append(replace(promise, created_at=now))
+    withdrawn = [change for change in plan.changes if change[1].state == "withdrawn"]
+    return FollowUpPlan([*requests, *promises], withdrawn)
+
+
+def _settle_request(row: FollowUp, now: datetime) -> FollowUp:
+    """A reminder that is still to come is kept; an earlier one may have been sent."""
+    if row.remind_at and row.remind_at <= now:
+        row = replace(row, remind_at=None)
+    if row.state == "open":
+        return replace(row, state="done", reason=REBUILT, sink=REBUILT_SINK)
+    if row.state == "held":
+        return replace(row, reason=f"{row.reason}; {HELD_AGAIN}")
+    return row
 
 
 def _find(

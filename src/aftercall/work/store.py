@@ -66,6 +66,7 @@ class FollowUpStore:
         *,
         who: str = "follow-up",
         seen: Sequence[FollowUp] = (),
+        writes_events: bool = True,
         write: Callable[[Connection], None] = lambda connection: None,
     ) -> bool:
         """Adds rows and applies changes in one transaction. A row with a known key stays.
@@ -86,7 +87,8 @@ class FollowUpStore:
                 connection.execute(new)
                 invalidate_briefing(connection, row.agent_id, row.caller)
                 _write_history(connection, row.id, now, who, row.state, row.reason)
-                write_followup_events(connection, row, now, is_new=True)
+                if writes_events:
+                    write_followup_events(connection, row, now, is_new=True)
             for followup_id, transition in changes:
                 _apply(connection, followup_id, transition, now)
             write(connection)

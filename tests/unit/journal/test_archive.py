@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,8 @@ def archive(
     database = open_database(f"sqlite:///{tmp_path / 'chain.db'}")
     upgrade(database)
     bucket = Bucket(s3.make_bucket())
-    return Archive(ArchiveBucket(bucket, database, VirtualClock(), folder))
+    prepare = partial(bucket.prepare, folder.cipher, "database", takes_over=False)
+    return Archive(ArchiveBucket(bucket, database, VirtualClock(), folder, prepare))
 
 
 def upload(archive: Archive) -> None:
