@@ -140,6 +140,7 @@ class Score:
         return [(number, labels[number], item) for number, item in pairs.items()]
 
     def _add_requests(self, call: str, gold: Label, reading: Reading) -> None:
+        """Counts requests, their kinds and days, and what was called off."""
         pairs = self._add_kind(call, gold, reading, "requests")
         for number, label, request in pairs:
             if label.get("kind"):
@@ -156,6 +157,7 @@ class Score:
             self._note("called off and left out", call, number, not is_there)
 
     def _add_facts(self, call: str, gold: Label, reading: Reading) -> None:
+        """Counts facts, and the secrets among them that are marked."""
         labels = [label for kind in _TEXTS for label in gold.get(kind) or ()]
         grounds = frozenset(turn for label in labels for turn in label["turns"])
         for number, label, fact in self._add_kind(
@@ -166,6 +168,7 @@ class Score:
                 self._note("secrets marked secret", call, number, is_marked)
 
     def _add_profile(self, call: str, gold: Label, reading: Reading) -> None:
+        """Counts names and the like, of those that the caller told."""
         labels = gold.get("profile") or {}
         for name in (name for name in PROFILE if name in labels):
             told, found = (
@@ -338,6 +341,7 @@ def compare_readers(a: ReaderResult, b: ReaderResult) -> list[FigureDifference]:
 
 
 def _compare(a: ReadingFigure, b: ReadingFigure) -> FigureDifference:
+    """Item by item where both readers were asked the same; precision counts what each found."""
     if a.name.endswith("precision"):
         low, high = _unpaired_difference(a, b)
         return FigureDifference(a.name, 0, a.share, b.share, low, high)

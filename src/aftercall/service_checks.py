@@ -90,6 +90,7 @@ Question = tuple[str, str, Callable[[], Iterator[Check]]]
 
 
 def _list_questions(settings: Settings) -> Iterator[Question]:
+    """One question for each service that is set up."""
     if url := settings.public_url:
         yield PUBLIC_ADDRESS, url, partial(_check_public_address, url)
     twilio, telnyx = settings.twilio, settings.telnyx
@@ -111,6 +112,7 @@ def _list_questions(settings: Settings) -> Iterator[Question]:
 
 
 def _list_sink_questions(settings: Settings) -> Iterator[Question]:
+    """One question for each place that requests are delivered to."""
     github, email = settings.github, settings.email
     if (key := github.token) and github.repository:
         yield "github", github.api_url, partial(_check_github, github, key)
@@ -388,6 +390,7 @@ def _check_models(
 
 
 def _check_model_server(url: str, choice: ModelChoice) -> Iterator[Check]:
+    """Whether it answers, and has the model."""
     answer = _get(url, _bearer(choice.api_key))
     if refused := _refused("model server", answer, "OPENAI_API_KEY"):
         yield refused

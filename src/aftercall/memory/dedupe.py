@@ -136,6 +136,7 @@ def _has_other_subject(new: Claim, known: Claim, *, is_named: bool) -> bool:
 
 
 def _have_other_attributes(new: Claim, known: Claim) -> bool:
+    """Whether both say something, but of different things: where she works, where she lives."""
     mine, theirs = new.statement, known.statement
     if mine is None or theirs is None:
         return False
@@ -223,6 +224,7 @@ def _is_told_apart(
 
 
 def _compare_statements(new: Claim, known: Claim) -> Verdict | None:
+    """By subject, attribute and value; None where these do not decide."""
     mine, theirs = new.statement, known.statement
     if mine is None or theirs is None or mine.attribute != theirs.attribute:
         return None

@@ -96,6 +96,7 @@ def parse_missed(
 
 
 def make_missed_draft(text: str, category: Category, turn: int) -> FactDraft:
+    """What a person says that the reader has missed; it needs no words as evidence."""
     return FactDraft(
         category=category,
         text=text,
@@ -225,6 +226,7 @@ def _find_said(ledger: FactLedger, identity: str, before: datetime) -> Fact | No
 
 
 def _decide_again(ledger: FactLedger, first: Fact, second: Fact, *, both: bool) -> None:
+    """Lets the first of two facts stand, or both, whatever was decided before."""
     for fact, by in ((first, second), (second, first)):
         is_wanted = both or fact is first
         if is_wanted and not fact.is_active and fact.superseded_by == by.id:
@@ -279,6 +281,7 @@ def _to_decision(
 
 
 def _rewrite(ledger: FactLedger, fact: Fact, text: str, by: str | None) -> None:
+    """Gives a fact another text, and what is compared of it."""
     claim = _read(text, is_secret=fact.is_secret)
     identity = hash_identity(claim, ledger.vault)
     if fact.is_active:

@@ -99,6 +99,7 @@ class RunLog:
         self._writing = Lock()
 
     def __enter__(self) -> Self:
+        """Takes the run for this process, and cuts off a line that a crash left half."""
         self._file = self._path.open("r+b")
         if not lock_file(self._file.fileno(), wait=False):
             self._file.close()
@@ -124,6 +125,7 @@ class RunLog:
     async def open_call(
         self, scenario: Scenario, number: int, run: int, now: datetime
     ) -> CallLog:
+        """A file for the call, on disk before the phone rings."""
         path = self._calls / f"{new_id()}.jsonl"
         about = {"id": path.stem, "scenario": scenario.name, "call": number, "run": run}
         about["started_at"] = format_time(now)
@@ -303,6 +305,7 @@ class RunResults:
         return _read_call(path) if path else None
 
     def _find_call(self, call_id: str) -> Path | None:
+        """By the id of its file, or by the id that the carrier gave it."""
         paths = [
             path
             for form in ("json", "jsonl")
@@ -314,6 +317,7 @@ class RunResults:
 
 
 def _pick_run(run_id: str, runs: list[str], what: str) -> str:
+    """The one run that an id, or the end of one, names."""
     found = (
         runs[:1]
         if run_id == "last"

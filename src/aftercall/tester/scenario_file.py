@@ -108,6 +108,7 @@ def speak_path(path: FieldPath) -> str:
 
 
 def read_yaml(path: Path) -> Marked:
+    """A file as values, each with the line it stands in."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -127,6 +128,7 @@ def read_yaml(path: Path) -> Marked:
 
 
 def parse_yaml(text: str, source: str = "scenario") -> Marked:
+    """The same of a text; `source` names it in errors."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
@@ -145,6 +147,8 @@ def parse_yaml(text: str, source: str = "scenario") -> Marked:
 
 
 class _YamlReader:
+    """Values and their lines, within limits: aliases can make a small file huge."""
+
     def __init__(self, marked: Marked) -> None:
         self._marked = marked
         self._values = 0
@@ -196,6 +200,7 @@ def parse_scenarios(text: str, source: str = "scenario") -> list[Scenario]:
 
 
 def _read(marked: Marked) -> list[Scenario]:
+    """The scenarios of a file: one, a list of them, or a mapping by name."""
     data = marked.data
     if data is None:
         raise marked.refuse((), "is empty")
@@ -224,6 +229,7 @@ def _read(marked: Marked) -> list[Scenario]:
 
 
 def _read_one(marked: Marked, data: Any, at: FieldPath, name: str = "") -> Scenario:
+    """A scenario, or a refusal that names the line."""
     if not isinstance(data, dict):
         raise marked.refuse(at, "is not a mapping")
     form = _ScenarioForm(marked, at)

@@ -146,6 +146,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
+        """The comparison in words, for a terminal and for a report."""
         low, high = self.interval
         change = (
             f"B passes {100 * self.difference:+.0f} points against A (95 %: {100 * low:+.0f} "

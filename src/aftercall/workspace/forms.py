@@ -25,6 +25,8 @@ _MAX_INDENT = 3  # four spaces make code, not a list
 
 @dataclass(frozen=True)
 class Field:
+    """A line "label: value" of a form, with everything around the value as people wrote it."""
+
     label: str
     at: int
     stop: int  # one past the last line that belongs to it
@@ -146,6 +148,7 @@ def fold_label(label: str) -> str:
 def _parse_line(
     line: MarkdownLine, known: AbstractSet[str], at: int, section: int
 ) -> Field | None:
+    """The field of a line, if it is one: a known label, or one that is dressed like the others."""
     lead = _LEAD.match(line.text)
     name, colon, rest = line.text[lead.end() :].partition(":") if lead else ("", "", "")
     label = fold_label(name.strip("*_ \t"))
@@ -242,6 +245,7 @@ class FieldForm:
         return frozenset(fold_label(label) for label in self.labels.values())
 
     def _fill_one(self, page: MarkdownPage, name: str, value: str) -> MarkdownPage:
+        """Writes a value where there is none; what people wrote stays."""
         fields = self.find(page)
         field = self._pick(page, fields, name)
         if field is None:

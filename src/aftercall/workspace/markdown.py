@@ -28,6 +28,8 @@ _YAML_BODY = re.compile(r"\s|#|$|- (?![*&])")
 
 
 class LineKind(Enum):
+    """What a line of a page is, so that nothing is written into code or a comment."""
+
     FRONT_MATTER = auto()
     CODE = auto()
     UNCLOSED_CODE = auto()
@@ -40,6 +42,8 @@ class LineKind(Enum):
 
 @dataclass(frozen=True)
 class MarkdownLine:
+    """A line without its end, and the end as the file has it."""
+
     text: str
     end: str
     kind: LineKind
@@ -67,6 +71,7 @@ class MarkdownPage:
 
     @classmethod
     def parse(cls, text: str) -> Self:
+        """The lines of a page; a byte order mark is kept apart."""
         bom = BOM if text.startswith(BOM) else ""
         pairs = split_lines(text[len(bom) :])
         kinds = _classify([line for line, _ in pairs])
@@ -104,6 +109,7 @@ class MarkdownPage:
         return None
 
     def find_next_boundary(self, start: int) -> int:
+        """The line of the next heading that ends a section, or the end of the page."""
         return next(
             (
                 at
@@ -153,6 +159,7 @@ def _heading_text(line: MarkdownLine) -> str:
 
 
 def _classify(texts: list[str]) -> Iterator[LineKind]:
+    """The kind of each line, in order."""
     at = _front_matter_end(texts)
     last_close = max(
         (line for line, text in enumerate(texts) if "-->" in text), default=-1
@@ -348,6 +355,7 @@ def merge_texts(base: str | None, own: str, other: str) -> MergedText:
 
 
 def _merge(base: list[str], ours: list[str], theirs: list[str]) -> MergedText:
+    """Both changes of a text; what clashes with ours is left over, for the page of conflicts."""
     own, other = _list_changes(base, ours), _list_changes(base, theirs)
     merged: list[str] = []
     left_over: list[str] = []
@@ -415,6 +423,7 @@ def _take(changes: list[_LineChange], start: int, stop: int) -> list[_LineChange
 def _apply(
     base: list[str], start: int, stop: int, changes: list[_LineChange]
 ) -> list[str]:
+    """A range of the base with the changes of one side."""
     lines: list[str] = []
     for change in changes:
         lines += base[start : change.start] + change.lines

@@ -197,6 +197,7 @@ def _to_pin(row: Row[Any]) -> Pin:
 
 
 def _to_spoken(row: Row[Any]) -> SpokenTopic:
+    """What a call said of topics, from its row."""
     said = _SAID.validate_python(row.said)
     terms, central, settled = (
         frozenset(value.split()) for value in (row.terms, row.central, row.settled)
@@ -286,6 +287,7 @@ def add_terms(items: Iterable[tuple[PinItem, str]]) -> list[PinItem]:
 
 
 def make_page(pin: Pin, items: Iterable[PinItem], zone: tzinfo) -> PinPage:
+    """What is shown of a pin: what it is about, how it stands, and its items."""
     from aftercall.memory.pins.topics import iter_terms
 
     own = list_pin_items(pin, items)
@@ -303,6 +305,7 @@ def make_page(pin: Pin, items: Iterable[PinItem], zone: tzinfo) -> PinPage:
 def _make_status(
     pin: Pin, open_items: Sequence[PinItem], done_items: Sequence[PinItem], zone: tzinfo
 ) -> str:
+    """How a pin stands, in one line."""
     if pin.state == "unpinned":
         return pin.reason
     status = "not spoken of yet"
@@ -331,6 +334,7 @@ def _count_terms(terms: Iterable[str], pin: Pin) -> int:
 
 
 def pin_json(shown: PinPage) -> dict[str, Any]:
+    """For programs."""
     pin = shown.pin
     return {
         "id": pin.id,

@@ -189,6 +189,7 @@ def _weekdays(view: CallView) -> Iterator[Finding]:
 
 
 def _contradictions(view: CallView) -> Iterator[Finding]:
+    """The agent does what it said was not there."""
     denied: list[tuple[int, set[str]]] = []
     yield from _undone(view)
     for number, span in view.agent_turns():

@@ -57,6 +57,7 @@ def find(view: CallView) -> Iterator[Finding]:
 
 
 def name_of(criterion: Criterion) -> str:
+    """What a criterion is called in a report, if its author gave it no name."""
     said = " / ".join(criterion.said)
     unsaid = f"never {' / '.join(criterion.not_said)}" if criterion.not_said else ""
     return (
@@ -121,6 +122,7 @@ def find_other_deed(views: list[CallView], criterion: Criterion) -> str:
 
 
 def _expectations(view: CallView) -> Iterator[Finding]:
+    """What the scenario expects of the answer to each turn."""
     for exchange in view.exchanges:
         why = view.spans[exchange.caller - 1].why
         if not why.startswith("turn:"):
@@ -217,6 +219,7 @@ def _unmet_ending(
 
 
 def _hung_up(view: CallView) -> Iterator[Finding]:
+    """The agent ended the call while something was still to be said or done."""
     record = view.record
     reasons = [span.why for span in record.caller_spans]
     if record.ended_by != "agent":

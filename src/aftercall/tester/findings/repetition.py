@@ -78,6 +78,7 @@ _QUESTION_WORDS = word_set("""
 
 
 def find(view: CallView) -> Iterator[Finding]:
+    """What is said or asked more often than a caller bears."""
     yield from _answers_alike(view)
     yield from _loops(view)
     yield from _never_understands(view)
@@ -275,6 +276,7 @@ def _says_twice(view: CallView) -> Iterator[Finding]:
 
 
 def _says_again(view: CallView) -> Iterator[Finding]:
+    """The same sentence several times; a refusal that leads nowhere is worse."""
     for sentence, turns in _group_sentences(view):
         if len(turns) < MIN_REPEATS:
             continue
@@ -310,6 +312,7 @@ def _blame_between(view: CallView, turns: list[int]) -> Who:
 
 
 def _stalls(view: CallView) -> Iterator[Finding]:
+    """Turns in a row that only say that it is checking."""
     run: list[int] = []
     for number, span in [*view.agent_turns(), (0, None)]:
         said = span.text if span is not None else ""
@@ -325,6 +328,7 @@ def _stalls(view: CallView) -> Iterator[Finding]:
 
 
 def _echoes(view: CallView) -> Iterator[Finding]:
+    """Answers that only say the words of the caller back."""
     echoed: list[int] = []
     said = 0
     for exchange in view.exchanges:

@@ -23,6 +23,7 @@ _ENDINGS = (".", "?", "!", "…", '"', "'", ")", ":")
 
 
 def find(view: CallView) -> Iterator[Finding]:
+    """What was late, missing or said at the same time."""
     if view.record.outcome == "answered":
         if view.record.agent_spans:
             yield from _late_greeting(view)
@@ -63,6 +64,7 @@ def _late_greeting(view: CallView) -> Iterator[Finding]:
 
 
 def _late_answers(view: CallView) -> Iterator[Finding]:
+    """Answers over the limit; several late ones weigh more."""
     limit_s = view.scenario.limits.response_ms / 1000
     late = [item for item in view.exchanges if (item.latency_s or 0.0) > limit_s]
     for exchange in view.exchanges:
@@ -81,6 +83,7 @@ def _late_answers(view: CallView) -> Iterator[Finding]:
 
 
 def _unanswered(view: CallView, turn: int) -> Iterator[Finding]:
+    """A turn that the agent left without an answer, unless there was no time for one."""
     span = view.spans[turn - 1]
     is_last = turn == view.exchanges[-1].caller
     if span.why in ("goodbye", "closing"):
@@ -116,6 +119,7 @@ def find_overlaps(view: CallView) -> Iterator[Finding]:
 
 
 def _talked_over(view: CallView) -> Iterator[Finding]:
+    """Who began to speak while the other spoke."""
     for number, caller in view.caller_turns():
         for other, agent in view.agent_turns():
             both_s = agent.segment.overlap_s(caller.segment)
