@@ -71,7 +71,7 @@ def test_every_page_answers_with_a_strict_policy(client: TestClient, app: App) -
         assert "script-src 'self';" in page.headers["content-security-policy"]
         assert page.headers["cache-control"] == "no-store"
         assert EVIL not in page.text
-        assert len(page.content) < 60_000
+        assert len(page.content) < 64_000
         assert not re.search(r"(src|href)=\"(https?:)?//", page.text)
 
 
