@@ -345,7 +345,7 @@ def test_a_corrected_fact_survives_a_rerun_and_a_rebuild(app: App) -> None:
     assert "I live in Porto" in briefing_of(app)
     rerun(runner, call.id, "facts")
     assert [one.id for one in list_facts(app)] == [fact.id]
-    Rebuilder(app.database, runner).rebuild()
+    Rebuilder(app.database, runner, app.work).rebuild()
     (rebuilt,) = list_facts(app)
     assert (rebuilt.content, rebuilt.occurrence_count) == ("I live in Porto", 1)
     assert app.facts.list_occurrences(rebuilt.id)[0].words == "I live in Port"
@@ -383,7 +383,7 @@ def test_a_fact_that_was_missed_is_believed_and_survives_a_rebuild(app: App) -> 
     with pytest.raises(RefusedInput, match="known already"):
         app.corrections.add_fact(call.id, fact.content, ME, turn=2)
     second = correct(app, "fact", fact.id, "The caller moves to the south office")
-    Rebuilder(app.database, runner).rebuild()
+    Rebuilder(app.database, runner, app.work).rebuild()
     (rebuilt,) = list_facts(app)
     assert (rebuilt.content, rebuilt.category) == (second.new, "routine")
     said = app.facts.list_occurrences(rebuilt.id)
@@ -483,7 +483,7 @@ def test_a_removed_fact_stays_away_from_a_rebuilt_memory_until_it_is_put_back(
     made = correct(app, "fact", list_facts(app)[0].id, None)
     rerun(runner, call.id, "facts")
     assert believed(app) == []
-    Rebuilder(app.database, runner).rebuild()
+    Rebuilder(app.database, runner, app.work).rebuild()
     assert list_facts(app, include_retired=True) == []
     replace(app.corrections, runner=runner).undo(made.id, ME)
     assert believed(app) == ["I like tea"]
@@ -641,13 +641,13 @@ def test_a_settled_dispute_stays_settled_after_a_rebuild_until_it_is_undone(
     made = app.corrections.settle(find_fact(app, holds).id, ME, both=both)
     assert states(app) == expected
     for _ in range(2):
-        Rebuilder(app.database, runner).rebuild()
+        Rebuilder(app.database, runner, app.work).rebuild()
         assert states(app) == expected
     shown = correction_json(app.corrections.store.page(limit=1)[0])
     assert (shown["what"], shown["new"]) == ("settled", holds)
     app.corrections.undo(made.id, ME)
     assert set(states(app).values()) == {"disputed"}
-    Rebuilder(app.database, runner).rebuild()
+    Rebuilder(app.database, runner, app.work).rebuild()
     assert set(states(app).values()) == {"disputed"}
     assert app.corrections.store.page(limit=1) == []
 
@@ -660,7 +660,7 @@ def test_a_restored_fact_is_believed_after_a_rebuild(app: App) -> None:
     pass_time(app, days=3)
     assert believed(app) == [lisbon]
     app.corrections.restore(find_fact(app, porto).id, ME)
-    Rebuilder(app.database, runner).rebuild()
+    Rebuilder(app.database, runner, app.work).rebuild()
     assert sorted(believed(app)) == [lisbon, porto]
 
 
@@ -670,7 +670,7 @@ def test_what_is_said_after_a_dispute_was_settled_counts(app: App) -> None:
     learn(app, say(GREEN, "Yes", day=9), GREEN)
     told = sorted((one.content, one.state) for one in list_facts(app))
     assert told == [(PINK, "disputed"), (GREEN, "disputed")]
-    Rebuilder(app.database, runner).rebuild()
+    Rebuilder(app.database, runner, app.work).rebuild()
     assert sorted((one.content, one.state) for one in list_facts(app)) == told
 
 
@@ -702,13 +702,13 @@ def test_a_retired_fact_held_until_its_day_and_stays_so_after_a_rebuild(
         until = find_fact(app, porto).valid_until
         assert until is not None
         assert until.astimezone(app.settings.zone).date() == day
-        Rebuilder(app.database, runner).rebuild()
+        Rebuilder(app.database, runner, app.work).rebuild()
     assert porto not in briefing_of(app)
     shown = correction_json(app.corrections.store.page(limit=1)[0])
     assert (shown["old"], shown["new"]) == (porto, f"no longer true since {day}")
     app.corrections.undo(made.id, ME)
     assert believed(app) == [porto]
-    Rebuilder(app.database, runner).rebuild()
+    Rebuilder(app.database, runner, app.work).rebuild()
     assert believed(app) == [porto]
 
 
@@ -719,5 +719,5 @@ def test_a_retired_fact_that_a_person_restores_holds_after_a_rebuild(app: App) -
     app.corrections.retire(find_fact(app, porto).id, ME)
     app.corrections.restore(find_fact(app, porto).id, ME)
     assert believed(app) == [porto]
-    Rebuilder(app.database, runner).rebuild()
+    Rebuilder(app.database, runner, app.work).rebuild()
     assert believed(app) == [porto]
