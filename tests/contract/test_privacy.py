@@ -46,7 +46,7 @@ TALKS = (
 def take_in(app: App) -> None:
     for number, said in enumerate(TALKS):
         row, _ = app.journal.ingest(make_call(said, caller=CALLER, sid=f"c{number}"))
-        for step in ("summary", "facts", "index", "document"):
+        for step in ("summary", "profile", "facts", "index", "document"):
             app.step_runner.run(row.live.id, step)
 
 

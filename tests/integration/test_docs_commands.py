@@ -172,6 +172,8 @@ def test_a_printed_command_works(
         (tmp_path / "notes" / "note.md").write_text("# A note\n\nBill likes tea.\n")
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.setenv("AFTERCALL_HOME", str(tmp_path / "docs" / "home"))
+        if page == "object-storage.md":  # the page begins with it
+            CliRunner().invoke(program, ["archive", "move"])
         command = [
             word.replace("~", str(tmp_path)) for word in fill(tuple(command), ids)
         ]

@@ -40,6 +40,7 @@ REBUILT_REASON = "rebuilt from the archive; follow-up work is not done again"
 STEPS = ("summary", "facts", "index", "document", "pins")
 PAGE_STEPS = ("profile", "greeting")  # pages that people may have changed since
 REQUESTS = "requests"
+OWNER = "rebuild"  # of calls that a rebuild has brought into the database
 
 log = get_logger("rebuild")
 
@@ -139,7 +140,10 @@ class Rebuilder:
         # updates the remote copy of the page
         names: tuple[str, ...] = (*STEPS, "remem") if is_remote else STEPS
         states = context.steps.states_of(call_id)
-        if any(states.get(name) not in ("done", "skipped") for name in PAGE_STEPS):
+        is_ours = context.calls.get(call_id).owner == OWNER
+        if is_ours and any(
+            states.get(name) not in ("done", "skipped") for name in PAGE_STEPS
+        ):
             first, *others = names
             names = (first, *PAGE_STEPS, *others)
         if context.judging is not None:  # after the facts, before the next call
@@ -197,7 +201,7 @@ def insert_archived_call(
         return False
     sealed = {
         "state": "sealed",
-        "owner": "rebuild",
+        "owner": OWNER,
         "postcall": "started",
         "turn_count": len(call.turns),
         "is_silent": call.is_silent,
