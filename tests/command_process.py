@@ -93,7 +93,14 @@ def _run_printing(
 
 
 def _run_here(words: list[str], env: dict[str, str], folder: str) -> None:
-    """Runs the command in this process, on the streams 0 to 2 of the system."""
+    """Runs the command in this process, on the streams 0 to 2 of the system.
+
+    Another version of the code, on a path of its own, is no copy of this process.
+    """
+    if env.get("PYTHONPATH") != os.environ.get("PYTHONPATH"):
+        os.chdir(folder)
+        command = [sys.executable, "-m", "aftercall", *words]
+        os.execve(sys.executable, command, env)  # noqa: S606 - our own command
     sys.stdin = os.fdopen(0, closefd=False)
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", closefd=False)

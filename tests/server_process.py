@@ -38,9 +38,14 @@ def _start(
         for name, value in os.environ.items()
         if not name.startswith("AFTERCALL_")
     }
+    own = {
+        "AFTERCALL_HOME": str(home),
+        "AFTERCALL_BRIDGE_FINISH_S": "1",  # for calls that a test leaves open
+        "COLUMNS": "200",
+    }
     process, printed = start_command(
         ["serve", "--port", str(port)],
-        clean | {"AFTERCALL_HOME": str(home), "COLUMNS": "200"} | environment,
+        clean | own | environment,
         Path.cwd(),
     )
     try:

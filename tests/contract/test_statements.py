@@ -32,12 +32,11 @@ def test_what_is_written_is_what_sqlalchemy_reads_and_the_other_way_round(
 ) -> None:
     with app.database.write() as connection:
         ADD.execute_many(connection, ROWS)
+    names = [row["name"] for row in ROWS]
+    query = select(upkeep).where(upkeep.c.name.in_(names)).order_by(upkeep.c.name)
     with app.database.read() as connection:
-        read = [
-            tuple(row)
-            for row in connection.execute(select(upkeep).order_by(upkeep.c.name))
-        ]
-        assert read == SOME.fetch(connection, {"names": [row["name"] for row in ROWS]})
+        read = [tuple(row) for row in connection.execute(query)]
+        assert read == SOME.fetch(connection, {"names": names})
     assert sorted(read) == sorted(
         (row["name"], row["at"], row["found"]) for row in ROWS
     )

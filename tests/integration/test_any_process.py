@@ -43,6 +43,7 @@ MAX_TWILIO_PARAMETER_CHARS = 500  # name and value
 def fleet_settings(other_postgres: str, tmp_path: Path) -> Settings:
     settings = Settings(
         home=tmp_path / "home",
+        secret_key=SecretStr("the key of all machines"),
         database=DatabaseSettings(url=other_postgres),
         briefing=BriefingSettings(timeout_ms=10_000),
         twilio=TwilioSettings(auth_token=SecretStr(TOKEN)),

@@ -47,8 +47,7 @@ class Box:
 
     @contextmanager
     def serving(self) -> Iterator[None]:
-        environment = {"AFTERCALL_API_TOKEN": TOKEN, "AFTERCALL_BRIDGE_FINISH_S": "1"}
-        with serving_on(self.port, self.home, environment):
+        with serving_on(self.port, self.home, {"AFTERCALL_API_TOKEN": TOKEN}):
             # so that the first call need not wait on a busy machine
             httpx2.get(f"{self.address}/readyz", timeout=60, trust_env=False)
             yield

@@ -58,7 +58,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def addresses(home: Path) -> Iterator[dict[str, str]]:
     with (
-        serving(home, AFTERCALL_MODEL="rules", AFTERCALL_BRIDGE_FINISH_S="1") as server,
+        serving(home, AFTERCALL_MODEL="rules") as server,
         lab_box() as lab,
     ):
         yield {"http://127.0.0.1:8080": server, "http://127.0.0.1:8090": lab.address}

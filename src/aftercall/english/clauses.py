@@ -49,8 +49,8 @@ _DEED = (
     r"|[a-z]+ (?:a|the|on|for|to|know|about|that|i|he|she|we|it|they))"
 )
 _JOINTS = (
-    r"and|but|so|then|because|or|also|plus|though|which|except|while|and then|and also|but also"
-    r"|so then|and please|and so|and maybe|but yes|but no|and yes"
+    r"and|but|so|then|because|or|(?<!please )also|plus|though|which|except|while|and then|and also"
+    r"|but also|so then|and please|and so|and maybe|but yes|but no|and yes"
 )
 _JOINED = compile_pattern(rf"(?:{_JOINTS})(?= (?:{_PRONOUN}|{_ASK}|{_DEED})(?!\S))")
 _OPENED = compile_pattern(rf"(?={_ASK}(?!\S))\S+")

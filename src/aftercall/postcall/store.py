@@ -263,17 +263,17 @@ class StepStore:
             return [to_step(row) for row in connection.execute(query)]
 
     def last_greeting(self, call: Call) -> tuple[str, datetime] | None:
-        """The greeting left after this party's last call with words, and its time."""
+        """The greeting left after this party's last call with words, and the call's end."""
         greeting = and_(steps.c.call_id == calls.c.id, steps.c.name == "greeting")
         query = (
-            select(steps.c.result, steps.c.changed_at)
+            select(steps.c.result, calls.c.ended_at)
             .select_from(calls.outerjoin(steps, greeting))
             .where(_is_talk_with_party(call), calls.c.started_at < call.started_at)
             .order_by(calls.c.started_at.desc())
         )
         with self._database.read() as connection:
             row = connection.execute(query.limit(1)).first()
-        return (row.result, row.changed_at) if row and row.result else None
+        return (row.result, row.ended_at) if row and row.result else None
 
     def has_later_call(self, call: Call) -> bool:
         """True if this party has called since, with words. Calls may be handed in late."""
