@@ -7,11 +7,12 @@ is a constant, so that a changed line of code does not strand waiting workflows.
 
 import asyncio
 import logging
+import os
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from datetime import datetime
 from functools import partial, wraps
@@ -29,6 +30,7 @@ from sqlalchemy import Engine, create_engine, event, inspect
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ProgrammingError
 
+from aftercall.disk import open_locked
 from aftercall.errors import AftercallError, to_aftercall_error
 from aftercall.log import capture_library_logs, get_logger, get_place
 from aftercall.settings import Settings
@@ -40,6 +42,7 @@ APPLICATION_VERSION = "1"
 QUEUE_POLL_INTERVAL_S = 5.0
 RESULT_POLL_INTERVAL_S = 60.0
 ENGINE_DATABASE_FILE = "work.db"
+ENGINE_LOCK_FILE = "work.lock"
 ENGINE_SCHEMA = "dbos"
 DELETE_BATCH_SIZE = 200
 MAX_DELETED_AT_ONCE = 10_000
@@ -208,11 +211,25 @@ async def launch(settings: Settings, process: str) -> None:
     """Start the engine in this loop. Workflows and queues are registered by now."""
     global _engine
     capture_library_logs(logging.getLogger("dbos"))
-    await asyncio.to_thread(_update_queues, settings)
-    _engine = DBOS(config=_engine_config(settings, process))
-    DBOS.launch()
+    with _held_start(settings):
+        await asyncio.to_thread(_update_queues, settings)
+        _engine = DBOS(config=_engine_config(settings, process))
+        DBOS.launch()
     for name, options in _queue_options.items():
         await DBOS.register_queue_async(name, **options, on_conflict="always_update")
+
+
+@contextmanager
+def _held_start(settings: Settings) -> Iterator[None]:
+    """On SQLite, two processes that make the engine's tables at once would trip each other."""
+    if make_url(settings.database_url).get_backend_name() != "sqlite":
+        yield
+        return
+    lock = open_locked(settings.home / ENGINE_LOCK_FILE)
+    try:
+        yield
+    finally:
+        os.close(lock)
 
 
 def is_launched() -> bool:

@@ -15,7 +15,7 @@ from aftercall.app import App
 from aftercall.errors import UNEXPECTED, SinkRefused
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from command_process import spawner
+from command_process import spawner, start_command
 from waiting import until
 
 QUEUE = "test.durable"
@@ -161,3 +161,14 @@ async def test_work_that_does_not_end_in_time_is_handed_over_at_once(app: App) -
         await until(lambda: len(_begun) == 2)
     finally:
         await durable.close(timeout_s=0)
+
+
+def test_processes_that_start_together_on_a_new_home_all_stand(tmp_path: Path) -> None:
+    environment = os.environ | {"AFTERCALL_HOME": str(tmp_path / "home")}
+    started = [start_command(["worker"], environment, tmp_path) for _ in range(4)]
+    told = [printed.readline() for _, printed in started]
+    for process, printed in started:
+        process.terminate()
+        process.join()
+        printed.close()
+    assert [line.startswith("Aftercall works") for line in told] == [True] * 4
