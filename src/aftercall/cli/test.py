@@ -467,6 +467,7 @@ def from_call(
     ),
 ) -> None:
     """Turn an archived call into a scenario."""
+    from aftercall.journal.view import read_whole
     from aftercall.tester.library import scenario_yaml
     from aftercall.tester.redact import Redactor
 
@@ -476,7 +477,7 @@ def from_call(
         row = stores.store.get(call_id)
         if row.archive_name is None:
             raise NotFound(f"call {call_id} is still going on")
-        call, _ = stores.archive.read(row.archive_name)
+        call = read_whole(stores.archive, row.archive_name)
     text = scenario_yaml(call, name=name, redactor=Redactor(is_on=not reveal))
     if not save:
         typer.echo(text, nl=False)

@@ -58,7 +58,7 @@ from aftercall.journal.spill import (
 )
 from aftercall.journal.store import CallRow, CallStore
 from aftercall.log import get_logger
-from aftercall.model.calls import Call, LiveCall, has_caller_words
+from aftercall.model.calls import Call, LiveCall
 from aftercall.model.turns import Event, Turn
 
 DATABASE_TIMEOUT_S = 1.0  # so long a write may take: the caller is on the phone
@@ -171,12 +171,10 @@ class Journal:
         """Stores what came after the seal."""
         if row.archive_name is None:
             raise CallNotLive(f"call {row.live.id} is not sealed yet")
-        addenda = self.archive.add_addendum(
-            row.live.id, row.archive_name, late, self.clock.now()
-        )
-        self.store.set_addenda_count(
-            row.live.id, addenda, has_caller_words=has_caller_words(late)
-        )
+        now = self.clock.now()
+        name = row.archive_name
+        addenda = self.archive.add_addendum(row.live.id, name, late, now)
+        self.store.set_addenda_count(row.live, addenda, late, now)
 
     def is_abandoned(self, row: CallRow) -> bool:
         """Whether its process died, or its sealing failed here."""

@@ -389,16 +389,16 @@ class HealthStore:
                 update(calls).where(lost, ~has_steps).values(postcall="due")
             ).rowcount
 
-    def stuck_calls(self, since: datetime, before: datetime) -> list[str]:
-        """Calls with a step that has been unfinished since `before`."""
+    def stuck_calls(self, since: datetime, before: datetime) -> dict[str, int]:
+        """Calls with a step that has been unfinished since `before`: the addenda of each."""
         is_open = exists().where(
             steps.c.call_id == calls.c.id,
             steps.c.state.in_(("waiting", "running")),
             steps.c.changed_at < before,
         )
-        query = select(calls.c.id).where(calls.c.started_at >= since, is_open)
+        stuck = select(calls).where(calls.c.started_at >= since, is_open)
         with self._database.read() as connection:
-            return [str(row.id) for row in connection.execute(query)]
+            return {row.id: row.addenda for row in connection.execute(stuck)}
 
     def restart(self, call_id: str) -> None:
         due = update(calls).where(calls.c.id == call_id).values(postcall="due")
