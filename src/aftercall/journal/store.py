@@ -206,9 +206,9 @@ class CallStore:
     ) -> None:
         """Late words are read too: the work of the call and its conversation is due again."""
         values: dict[str, Any] = {"addenda": addenda}
-        turns = sum(isinstance(entry, Turn) for entry in late)
+        turns = [entry.seq for entry in late if isinstance(entry, Turn)]
         if turns:
-            values |= {"turn_count": calls.c.turn_count + turns, "postcall": "due"}
+            values |= {"turn_count": turns[-1], "postcall": "due"}
         if has_caller_words(late):
             values["is_silent"] = False
         is_older = and_(calls.c.id == call.id, calls.c.addenda < addenda)
