@@ -49,6 +49,7 @@ from aftercall.journal.replay import JournalEntry
 from aftercall.model.calls import IMPORTED, SENDER, Call, LiveCall, has_caller_words
 from aftercall.model.turns import Event, Turn
 
+ERASED_CALLER = "erased caller"  # in the place of a source
 CallEnd = tuple[datetime, str]  # when a call ended, and why
 
 _SELECT_PARTY = PreparedStatement(
@@ -139,7 +140,7 @@ class CallStore:
         of that one's conversation. A live call that another process owns is not changed.
         """
         with self._database.write() as connection:
-            _refuse_erased(connection, call)
+            _refuse_erased(connection, call, is_spilled=True)
             own = select(calls).where(calls.c.id == call.id)
             known = connection.execute(own.with_for_update()).first()  # nobody takes it
             if known is None:
@@ -455,16 +456,19 @@ def add_tombstone(
 ) -> None:
     """Marks an erased call, which is not accepted again."""
     key = {"key": _tombstone_key(source, sid)}
-    upsert(
-        connection, tombstones, key, {"call_id": call_id, "erased_at": now}, changes={}
-    )
+    upsert(connection, tombstones, key, {"call_id": call_id, "erased_at": now})
 
 
-def _refuse_erased(connection: Connection, call: LiveCall) -> None:
-    key = _tombstone_key(call.source, call.sid)
-    if connection.execute(
-        select(tombstones.c.key).where(tombstones.c.key == key)
-    ).first():
+def _refuse_erased(
+    connection: Connection, call: LiveCall, *, is_spilled: bool = False
+) -> None:
+    """A call that one machine alone knew is refused, too, if its caller was erased since."""
+    is_erased = tombstones.c.key == _tombstone_key(call.source, call.sid)
+    if is_spilled and call.caller:
+        is_caller = tombstones.c.key == _tombstone_key(ERASED_CALLER, call.caller)
+        is_later = tombstones.c.erased_at >= call.started_at
+        is_erased = or_(is_erased, and_(is_caller, is_later))
+    if connection.execute(select(tombstones.c.key).where(is_erased)).first():
         raise CallErased(
             f"this {call.source} call was erased, and is not accepted again"
         )
