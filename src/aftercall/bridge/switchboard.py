@@ -35,6 +35,7 @@ OFFER_S = 60.0
 """So long after an answer the call waits for the caller's words, if its process dies."""
 TAKE_TIMEOUT_S = 6.0  # another process answers the turn before
 TAKE_INTERVAL_S = 0.05
+LATE_TAKE_S = 4.0  # then the database is away: the turn is answered without it
 MAX_SILENT_TURNS = 3
 STILL_THERE = AgentReply(state.STILL_THERE)
 SAY_AGAIN = AgentReply("I'm sorry, could you say that again?")
@@ -203,7 +204,7 @@ class Switchboard:
         while True:
             take = partial(self._handovers.take, self._source, sid)
             try:
-                taken = await self._outage.ask(WRITE_TIMEOUT_S, take, self._give_back)
+                taken = await self._outage.ask(LATE_TAKE_S, take, self._give_back)
             except CallElsewhere:
                 if self._clock.monotonic() > until_s:
                     raise
@@ -309,7 +310,7 @@ class Switchboard:
         call = TurnCall(self._parts, make_leg)
         line = PhoneLine(call, self._clock.monotonic(), notice=notice)
         self._lines[sid] = line
-        is_greeted = turn is not None and last is None
+        is_greeted = last is None and (turn is not None or bool(text.strip()))
         if is_greeted:
             reply = await call.connect() or STILL_THERE
         else:

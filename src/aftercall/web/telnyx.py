@@ -10,18 +10,26 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 from fastapi import APIRouter, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
+from aftercall.bridge.caller_tracker import WRITE_TIMEOUT_S
 from aftercall.bridge.switchboard import SpokenReply
 from aftercall.bridge.turn_call import SORRY_GOODBYE
 from aftercall.carrier.control import TelnyxRest
 from aftercall.clock import Clock, parse_instant
 from aftercall.engine.voice import AgentReply
-from aftercall.errors import AftercallError, CallOver, CarrierError, CarrierUnreachable
+from aftercall.errors import (
+    AftercallError,
+    CallOver,
+    CarrierError,
+    CarrierUnreachable,
+    DatabaseUnreachable,
+)
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
 from aftercall.overload import BUSY
@@ -216,9 +224,8 @@ class TelnyxCalls:
         sid = notice.sid
         if sid in self._ended_sids:
             return []
-        if self._switchboard.current_turn(sid) is None and not await self._find_call(
-            sid
-        ):
+        is_here = self._switchboard.current_turn(sid) is not None
+        if not (is_here or await self._is_ours(sid)):
             return []
         if not notice.is_final:
             # the caller is still speaking: restart the silence timer
@@ -333,13 +340,24 @@ class TelnyxCalls:
         known = self._rings.get(sid) or ring or await self._find_ring(sid)
         return make_call_factory(self._app, known)
 
+    async def _is_ours(self, sid: str) -> bool:
+        """Without the database, yes: Telnyx transcribes no call unless we tell it to."""
+        try:
+            return await self._find_call(sid) is not None
+        except DatabaseUnreachable:
+            return True
+
     async def _find_call(self, sid: str) -> LiveCall | None:
-        row = await run_in_threadpool(self._app.store.find, SOURCE, sid)
+        find = partial(self._app.store.find, SOURCE, sid)
+        row = await self._app.journal.outage.ask(WRITE_TIMEOUT_S, find)
         return row.live if row else None
 
     async def _find_ring(self, sid: str) -> RingNotice:
-        """The ring of a call that an earlier process answered; an unknown caller is withheld."""
-        call = await self._find_call(sid)
+        """The ring of a call that another process answered; an unknown caller is withheld."""
+        try:
+            call = await self._find_call(sid)
+        except DatabaseUnreachable:
+            call = None
         if call is None:
             return RingNotice("", SOURCE, sid, None, None, "inbound", False, {})
         return RingNotice(
