@@ -16,8 +16,14 @@ from sqlalchemy import func, select, update
 
 from aftercall.app import App, build
 from aftercall.db.tables import calls, steps
-from aftercall.model.reading import FactDraft, Identity, Profile, Reading, Request
-from aftercall.model.steps import OPEN_STATES
+from aftercall.model.reading import (
+    OPEN_STATES,
+    FactDraft,
+    Identity,
+    Profile,
+    Reading,
+    Request,
+)
 from aftercall.postcall.steps import list_steps
 from aftercall.running import running
 from aftercall.settings import Settings

@@ -32,9 +32,8 @@ from aftercall.engine.spoken_turns import SpokenTurnEngine
 from aftercall.engine.voice import VoiceEngine
 from aftercall.errors import AftercallError, ConfigError, SecretUnreadable
 from aftercall.journal.archive import Archive
-from aftercall.journal.handover import Handovers, LateEnd
+from aftercall.journal.handover import Handovers, LateEnd, Presence
 from aftercall.journal.journal import Journal
-from aftercall.journal.presence import Presence
 from aftercall.journal.recorder import JournalInserter, ResumeState, ResumeStates
 from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore

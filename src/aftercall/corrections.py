@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from aftercall.clock import Clock
 from aftercall.db.audit_log import Deed, write_audit
+from aftercall.db.briefing_cache import invalidate_briefing
 from aftercall.db.connect import Database
 from aftercall.db.corrections import (
     DECISION,
@@ -28,7 +29,6 @@ from aftercall.db.corrections import (
     list_of_thing,
     mark_undone,
 )
-from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.errors import AftercallError, NotFound, NotWaiting, RefusedInput
 from aftercall.faults import fault_point
 from aftercall.ids import new_id

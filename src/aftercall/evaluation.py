@@ -14,8 +14,7 @@ from aftercall.errors import AftercallError, RefusedInput
 from aftercall.labels import LabelledCall
 from aftercall.llm.reader import Reader
 from aftercall.model.calls import Call
-from aftercall.model.reading import Reading
-from aftercall.model.steps import ReadingTrace
+from aftercall.model.reading import Reading, ReadingTrace
 from aftercall.tester.statistics import paired_difference, wilson
 
 FIGURES = {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from aftercall.db.event_log import EventLog
     from aftercall.journal.archive import Archive, ArchiveFolder
     from aftercall.journal.archive_bucket import ArchiveBucket
-    from aftercall.journal.presence import Presence
+    from aftercall.journal.handover import Presence
     from aftercall.journal.recording_files import RecordingStore
     from aftercall.journal.store import CallStore
     from aftercall.memory.embedding import Embedder
@@ -216,7 +216,7 @@ class Stores:
 
     @cached_property
     def presence(self) -> "Presence":
-        from aftercall.journal.presence import Presence, ProcessStore
+        from aftercall.journal.handover import Presence, ProcessStore
 
         run = self.settings.home / "run"
         return Presence(run, ProcessStore(self.database), self.clock)
@@ -250,9 +250,9 @@ class Stores:
 
     @cached_property
     def composer(self) -> "Composer":
-        from aftercall.briefing.cache import BriefingCache
         from aftercall.briefing.composer import Composer
         from aftercall.briefing.render import FollowUpNews
+        from aftercall.db.briefing_cache import BriefingCache
         from aftercall.journal.recorder import ResumeStates
 
         return Composer(

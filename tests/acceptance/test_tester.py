@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from aftercall.cli.main import program
-from aftercall.cli.receptionist_target import open_receptionist
+from aftercall.cli.test_run import open_receptionist
 from aftercall.clock import SystemClock
 from aftercall.errors import DialRefused, UnknownTestName
 from aftercall.settings import Settings

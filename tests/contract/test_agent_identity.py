@@ -6,8 +6,8 @@ import pytest
 
 from aftercall.app import App
 from aftercall.journal.journal import ingest_call
+from aftercall.model.calls import Turn
 from aftercall.model.reading import Identity, Reading
-from aftercall.model.turns import Turn
 from aftercall.testing import FakeReader, make_call, make_live_call
 from aftercall.workspace import files
 from aftercall.workspace.paths import Workspace

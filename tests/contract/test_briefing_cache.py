@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import select, update
 
 from aftercall.app import App
-from aftercall.briefing.cache import BriefingCache
 from aftercall.briefing.composer import brief_ring, fill_cache
 from aftercall.briefing.render import briefing_variables, render
+from aftercall.db.briefing_cache import BriefingCache
 from aftercall.db.tables import briefings, facts
 from aftercall.memory.fact_store import FactFilter
 from aftercall.model.briefing import CallerMemory

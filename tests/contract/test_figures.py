@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from aftercall.app import App
-from aftercall.model.steps import ReadingTrace, done
+from aftercall.model.reading import ReadingTrace, done
 from aftercall.testing import START, make_call
 from aftercall.web.figures import Chart, FigureQuery, FigureStore, make_edges
 from aftercall.web.page_store import PageStore

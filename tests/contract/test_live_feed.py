@@ -6,7 +6,7 @@ import pytest
 
 from aftercall.app import App
 from aftercall.clock import SystemClock
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.settings import Settings
 from aftercall.testing import START, make_live_call
 from aftercall.web.live_feed import (

@@ -12,9 +12,9 @@ from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.db.tables import calls, followup_runs, steps
 from aftercall.errors import SinkRefused, StorageFull
-from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence, ProcessStore
+from aftercall.journal.handover import HEARTBEAT_TIMEOUT_S, Presence, ProcessStore
 from aftercall.memory.pins.board import PinBoard
-from aftercall.model.steps import done
+from aftercall.model.reading import done
 from aftercall.postcall.steps import STEPS
 from aftercall.running import running
 from aftercall.settings import Settings

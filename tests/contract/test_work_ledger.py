@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from aftercall.app import App, build
 from aftercall.bridge.remote_call import RemoteStart, SentTurn
 from aftercall.errors import NotWaiting, OutcomeUnknown, SinkRefused, SinkUnavailable
-from aftercall.model.turns import Event
+from aftercall.model.calls import Event
 from aftercall.settings import Settings
 from aftercall.settings.providers import AgentSettings
 from aftercall.testing import START, VirtualClock, make_call, make_live_call

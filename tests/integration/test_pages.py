@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from aftercall.app import App
 from aftercall.config import PAGE_FILE
 from aftercall.journal.view import read_words
-from aftercall.model.turns import Event
+from aftercall.model.calls import Event
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.providers import WebhookSettings

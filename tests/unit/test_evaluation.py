@@ -15,8 +15,7 @@ from aftercall.evaluation import (
     parse_results,
 )
 from aftercall.labels import LabelledCall
-from aftercall.model.reading import FactDraft, Profile, Reading, Request
-from aftercall.model.steps import ReadingTrace
+from aftercall.model.reading import FactDraft, Profile, Reading, ReadingTrace, Request
 from aftercall.testing import FakeReader, make_call
 
 PAPER = Request(

@@ -17,8 +17,7 @@ from aftercall.errors import AftercallError
 from aftercall.journal.recorder import CallRecorder, ResumeState, ResumeStates
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
-from aftercall.model.calls import LiveCall
-from aftercall.model.turns import BRIEFED_EVENT, Speaker, Turn
+from aftercall.model.calls import BRIEFED_EVENT, LiveCall, Speaker, Turn
 from aftercall.who.identity import CallerIdentity, LearnedCaller, NoticedCaller
 
 WRITE_TIMEOUT_S = 2.0

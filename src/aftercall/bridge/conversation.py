@@ -27,7 +27,7 @@ from aftercall.engine.voice import (
 )
 from aftercall.errors import AftercallError, EngineLost, EngineRefused
 from aftercall.log import get_logger
-from aftercall.model.turns import Speaker
+from aftercall.model.calls import Speaker
 from aftercall.sockets.mailbox import Work
 
 MAX_RUNNING_TOOLS = 8

@@ -38,12 +38,15 @@ from aftercall.model.calls import (
     MAX_CALL_CHARS,
     MAX_CLOCK_DRIFT,
     MAX_DURATION,
+    MAX_TURN_CHARS,
     MAX_TURNS,
     SENDER,
     LiveCall,
+    Speaker,
+    Turn,
+    parse_speaker,
 )
 from aftercall.model.plain_json import clean_json
-from aftercall.model.turns import MAX_TURN_CHARS, Speaker, Turn, parse_speaker
 from aftercall.who.identity import NoticedCaller
 
 ENDED_CALL_RETENTION_S = 600.0  # for repeats of a sender that missed the answer
@@ -52,9 +55,8 @@ RESERVED_KINDS = ("briefing.", "caller.", "journal.", "passcode.", "request.")
 """Kinds of events that only we write: they say what we told, learned and took down."""
 TAKEOVER_S = 2.0  # a process that has a call hears within a second that its sender left
 SENDER_SEQ = "sender_seq"  # in the data of an event: the sender's number of it
-TURNS_BEFORE = (
-    "turns_before"  # in the metadata of a later leg: turns of the legs before
-)
+# in the metadata of a later leg: turns of the legs before
+TURNS_BEFORE = "turns_before"
 
 log = get_logger("remote_call")
 

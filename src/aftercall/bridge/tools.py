@@ -18,9 +18,8 @@ from aftercall.engine.voice import END_CALL, TAKE_REQUEST, TAKEN_DOWN, Tool
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.log import get_logger
-from aftercall.model.calls import LiveCall, to_refused_input
+from aftercall.model.calls import REQUEST_EVENT, LiveCall, to_refused_input
 from aftercall.model.reading import RequestKind
-from aftercall.model.turns import REQUEST_EVENT
 
 TOOL_TIMEOUT_S = 3.0
 MAX_ARGUMENTS_CHARS = 20_000

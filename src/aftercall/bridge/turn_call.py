@@ -31,8 +31,7 @@ from aftercall.journal.recorder import CallRecorder, ResumeState, ResumeStates
 from aftercall.journal.replay import replay_entries
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing, ResumedCall
-from aftercall.model.calls import LiveCall
-from aftercall.model.turns import REQUEST_EVENT, Event, Speaker, Turn
+from aftercall.model.calls import REQUEST_EVENT, Event, LiveCall, Speaker, Turn
 from aftercall.who.identity import CallerIdentity, LearnedCaller, NoticedCaller
 from aftercall.who.register import RIGHT
 

@@ -15,7 +15,7 @@ from aftercall.clock import Clock
 from aftercall.errors import AftercallError, StorageFull
 from aftercall.journal.recorder import CallRecorder
 from aftercall.log import get_logger
-from aftercall.model.turns import MAX_TURN_CHARS, Event, Speaker, Turn
+from aftercall.model.calls import MAX_TURN_CHARS, Event, Speaker, Turn
 
 JOIN_WINDOW_S = 1.0
 MISSING_WORDS_TIMEOUT_S = 5.0

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 
-from aftercall.briefing.cache import BriefingCache, StaleBriefing
 from aftercall.briefing.render import FollowUpNews, trim
 from aftercall.clock import Clock, is_done_within
+from aftercall.db.briefing_cache import BriefingCache, StaleBriefing
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from aftercall.app import App
     from aftercall.journal.store import CallRow
-    from aftercall.model.reading import Reading
-    from aftercall.model.steps import Step
+    from aftercall.model.reading import Reading, Step
     from aftercall.reconcile import ReconcileRun
 
 RECORDING = "recording"

@@ -20,7 +20,7 @@ from rich.text import Text
 from aftercall.cli.context import get_cli_context
 from aftercall.encryption import load_api_token
 from aftercall.errors import AftercallError
-from aftercall.model.steps import OPEN_STATES
+from aftercall.model.reading import OPEN_STATES
 from aftercall.settings import Settings
 
 if TYPE_CHECKING:

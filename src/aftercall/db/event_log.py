@@ -34,7 +34,7 @@ from aftercall.db.statements import PreparedStatement, lock_name
 from aftercall.db.tables import calls, deliveries, metadata, steps
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.calls import IMPORTED
-from aftercall.model.steps import OPEN_STATES
+from aftercall.model.reading import OPEN_STATES
 from aftercall.settings.providers import EventType
 
 PREFIX = "evt_"

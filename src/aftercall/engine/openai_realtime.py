@@ -25,7 +25,7 @@ from aftercall.engine.voice import (
 )
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.log import get_logger
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.settings.providers import OpenAISettings, make_key_headers
 from aftercall.sockets.client import EngineSocket, clean_code, parse_message, text_of
 from aftercall.sockets.mailbox import Handler, Work, handle_each

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from aftercall.model.briefing import Briefing
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.sockets.mailbox import Handler
 
 

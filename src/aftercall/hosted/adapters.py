@@ -26,8 +26,7 @@ from aftercall.hosted.platform import (
     speaker_of,
     text_of,
 )
-from aftercall.model.calls import Call, LiveCall, is_sid
-from aftercall.model.turns import Speaker
+from aftercall.model.calls import Call, LiveCall, Speaker, is_sid
 
 _BLAND_SPEAKERS: dict[str, Speaker] = {
     "assistant": "agent",

@@ -20,15 +20,16 @@ from aftercall.clock import parse_instant
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import (
     MAX_METADATA_BYTES,
+    MAX_TURN_CHARS,
     Call,
     LiveCall,
+    Speaker,
     is_sid,
     parse_call,
     to_refused_input,
 )
 from aftercall.model.people import normalise_caller
 from aftercall.model.plain_json import parse_json
-from aftercall.model.turns import MAX_TURN_CHARS, Speaker
 
 Json = dict[str, Any]
 _MAX_DETAILS_CHARS = MAX_METADATA_BYTES // 2

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -35,8 +35,14 @@ from aftercall.errors import (
     NotFound,
 )
 from aftercall.faults import fault_point
-from aftercall.model.calls import Call, dump_items, encode_call, format_json
-from aftercall.model.turns import Event, Turn
+from aftercall.model.calls import (
+    Call,
+    Event,
+    Turn,
+    dump_items,
+    encode_call,
+    format_json,
+)
 
 KEY_CHECK_FILE = "key.check"
 GENESIS_HASH = "0" * 64
@@ -223,15 +229,8 @@ class ArchiveFolder:
     def _link(
         self, name: str, file_hash: str, call_id: str, *, erased: bool = False
     ) -> None:
-        self.append_link(
-            partial(
-                make_next_line,
-                name=name,
-                file_hash=file_hash,
-                call=call_id,
-                erased=erased,
-            )
-        )
+        values: dict[str, Any] = {"name": name, "file_hash": file_hash, "call": call_id}
+        self.append_link(partial(make_next_line, **values, erased=erased))
 
     def remove_stale_files(self) -> None:
         """Removes temporary files that crashed writers left."""
@@ -314,10 +313,9 @@ def make_next_line(
 ) -> bytes:
     n = parse_link(last).n + 1 if last else 1
     previous = hash_bytes(last) if last else GENESIS_HASH
-    link: dict[str, Any] = {"n": n, "name": name, "sha256": file_hash, "call": call}
-    link["previous"] = previous
-    if erased:
-        link["erased"] = True
+    link = asdict(ChainLink(n, name, file_hash, call, previous, erased))
+    if not erased:
+        del link["erased"]
     return json.dumps(link, separators=(",", ":"), ensure_ascii=False).encode()
 
 

@@ -28,8 +28,7 @@ from aftercall.errors import (
 )
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive, SealedFile
-from aftercall.journal.handover import Handovers
-from aftercall.journal.presence import Presence
+from aftercall.journal.handover import Handovers, Presence
 from aftercall.journal.recorder import (
     CallRecorder,
     GroupCommit,
@@ -58,8 +57,7 @@ from aftercall.journal.spill import (
 )
 from aftercall.journal.store import CallRow, CallStore
 from aftercall.log import get_logger
-from aftercall.model.calls import Call, LiveCall, has_caller_words
-from aftercall.model.turns import Event, Turn
+from aftercall.model.calls import Call, Event, LiveCall, Turn, has_caller_words
 
 DATABASE_TIMEOUT_S = 1.0  # so long a write may take: the caller is on the phone
 RECOVERY_INTERVAL_S = 60.0

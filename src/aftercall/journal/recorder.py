@@ -43,8 +43,7 @@ from aftercall.journal.replay import (
     JournalEntry,
     to_entry,
 )
-from aftercall.model.calls import LiveCall
-from aftercall.model.turns import Event, Turn
+from aftercall.model.calls import Event, LiveCall, Turn
 
 MAX_BATCH_ENTRIES = 1_000
 T = TypeVar("T")

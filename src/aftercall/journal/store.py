@@ -26,10 +26,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
+from aftercall.db.briefing_cache import invalidate_briefing, request_briefing
 from aftercall.db.connect import Database
 from aftercall.db.conversations import join_conversation, write_answer_delays
 from aftercall.db.event_log import LoggedEvent, write_events
-from aftercall.db.stale_briefings import invalidate_briefing, request_briefing
 from aftercall.db.statements import PreparedStatement, upsert
 from aftercall.db.tables import (
     calls,

@@ -7,8 +7,7 @@ from aftercall.clock import format_instant
 from aftercall.journal.archive import Archive
 from aftercall.journal.replay import ReplayedCall, replay_entries
 from aftercall.journal.store import CallRow, CallStore
-from aftercall.model.calls import Call
-from aftercall.model.turns import BARGE_IN, Event, Turn
+from aftercall.model.calls import BARGE_IN, Call, Event, Turn
 
 
 def row_json(row: CallRow) -> dict[str, Any]:

@@ -28,9 +28,8 @@ from aftercall.lab.rest import (
     ScriptedQuestion,
 )
 from aftercall.llm.reader import compose_greeting, to_summary
-from aftercall.model.calls import Call
+from aftercall.model.calls import Call, Turn
 from aftercall.model.reading import Reading
-from aftercall.model.turns import Turn
 
 AGENT_NAME = "Wren"
 _TURN = re.compile(r"^\[(\d+)\] (Agent|Caller): (.*)$", re.MULTILINE)

@@ -13,7 +13,14 @@ from typing import Any
 import httpx2
 from dbos import SetWorkflowID
 
-from aftercall.carrier.media import MediaClient, MediaHosts, audio_url
+from aftercall.carrier.media import (
+    MediaClient,
+    MediaHosts,
+    RecordingApi,
+    audio_url,
+    find_recording_url,
+    open_recording_api,
+)
 from aftercall.clock import Clock
 from aftercall.durable import (
     ThreadSteps,
@@ -39,11 +46,6 @@ from aftercall.journal.recording_files import (
 )
 from aftercall.log import get_logger
 from aftercall.model.calls import Recording
-from aftercall.postcall.recording_apis import (
-    RecordingApi,
-    find_recording_url,
-    open_recording_api,
-)
 from aftercall.rest import describe_network_error
 from aftercall.settings import Settings
 from aftercall.settings.providers import make_key_headers

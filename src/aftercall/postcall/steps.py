@@ -30,7 +30,7 @@ from aftercall.model.calls import IMPORTED, Call
 from aftercall.model.facts import Extraction, memory_key
 from aftercall.model.passages import Document
 from aftercall.model.people import is_generic_name
-from aftercall.model.steps import (
+from aftercall.model.reading import (
     OUTBOUND_REASON,
     ReadingTrace,
     StepOutcome,
@@ -41,8 +41,7 @@ from aftercall.model.steps import (
 )
 from aftercall.postcall.store import SUMMARY, StepStore
 from aftercall.settings import Settings
-from aftercall.who.names import find_stated_name
-from aftercall.who.register import CallerRegister
+from aftercall.who.register import CallerRegister, find_stated_name
 from aftercall.workspace import calls_md, files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Workspace, WorkspacePerson
 

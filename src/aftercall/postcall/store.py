@@ -22,10 +22,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import ReturningInsert
 
+from aftercall.db.briefing_cache import invalidate_briefing
 from aftercall.db.connect import Database
 from aftercall.db.conversations import belongs_to
 from aftercall.db.event_log import write_call_event
-from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import insert_into, upsert
 from aftercall.db.tables import calls, documents, steps
 from aftercall.model.briefing import RecentCall
@@ -33,7 +33,7 @@ from aftercall.model.calls import Call
 from aftercall.model.json_fields import pick_fields
 from aftercall.model.passages import parse_next_call_context
 from aftercall.model.people import find_greeted_name
-from aftercall.model.steps import (
+from aftercall.model.reading import (
     OPEN_STATES,
     ReadingTrace,
     Step,

@@ -19,9 +19,9 @@ from dbos import DBOS, SetWorkflowID
 from sqlalchemy import Row, Select, and_, delete, exists, func, null, select, update
 
 from aftercall.clock import Clock, format_instant
+from aftercall.db.briefing_cache import invalidate_briefing
 from aftercall.db.connect import Database
 from aftercall.db.corrections import delete_chains, delete_decisions
-from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import chunked, upsert
 from aftercall.db.tables import (
     answers,

@@ -11,12 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from aftercall.db.corrections import CorrectedThing
 from aftercall.memory.fact_corrections import MAX_FACT_CHARS
 from aftercall.memory.pins.board import MAX_NOTE_CHARS, MAX_TITLE_CHARS
-from aftercall.model.calls import Direction, RecordingState, TranscriptState
+from aftercall.model.calls import Direction, RecordingState, Speaker, TranscriptState
 from aftercall.model.facts import FactState, PinState
 from aftercall.model.followups import FollowUpKind, FollowUpState, Purpose, Trust
-from aftercall.model.reading import Category, RequestKind, Visibility
-from aftercall.model.steps import ReadingTrace, StepState
-from aftercall.model.turns import Speaker
+from aftercall.model.reading import (
+    Category,
+    ReadingTrace,
+    RequestKind,
+    StepState,
+    Visibility,
+)
 
 Time: TypeAlias = Annotated[
     str, WithJsonSchema({"type": "string", "format": "date-time"})

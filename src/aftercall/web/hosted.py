@@ -16,12 +16,12 @@ from aftercall.app import App
 from aftercall.bridge.hosted_calls import HostedCalls
 from aftercall.bridge.remote_call import RemoteCall
 from aftercall.briefing.render import briefing_variables
+from aftercall.carrier.media import find_reported_url
 from aftercall.errors import CallElsewhere, ConfigError, Overloaded
 from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
 from aftercall.hosted.platform import UNKNOWN_SID, Json, Platform, parse_event
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
-from aftercall.postcall.recording_apis import find_reported_url
 from aftercall.web.routes import add_section
 
 MAX_START_BYTES = 64 * 1024

@@ -29,7 +29,7 @@ from aftercall.journal.recording_files import RecordingFolder
 from aftercall.journal.store import CallRow, to_call_row
 from aftercall.model.followups import OPEN_STATES
 from aftercall.model.people import read_caller, read_party, split_party
-from aftercall.model.steps import Step
+from aftercall.model.reading import Step
 from aftercall.postcall.store import to_step
 
 if TYPE_CHECKING:

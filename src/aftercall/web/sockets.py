@@ -32,9 +32,8 @@ from aftercall.bridge.voice_call import VoiceCall, VoiceCallParts
 from aftercall.errors import AftercallError, RefusedInput
 from aftercall.ids import new_id
 from aftercall.log import get_logger
-from aftercall.model.calls import LiveCall
+from aftercall.model.calls import MAX_TURN_CHARS, LiveCall
 from aftercall.model.people import normalise_caller
-from aftercall.model.turns import MAX_TURN_CHARS
 from aftercall.phone.signature import TOKEN_PARAMETER, SignedRequest, TwilioSignature
 from aftercall.phone.stream import BrowserWire
 from aftercall.phone.telnyx import SOURCE as TELNYX

@@ -10,12 +10,10 @@ from typing import Any, Literal
 
 from aftercall.english.introductions import GivenName, NameListener
 from aftercall.model.briefing import Briefing
-from aftercall.model.calls import LiveCall
+from aftercall.model.calls import LiveCall, Turn
 from aftercall.model.followups import Trust
 from aftercall.model.people import join_party, split_party
-from aftercall.model.turns import Turn
-from aftercall.who.names import resolve_names
-from aftercall.who.register import NAMED, RIGHT, WRONG, CallerRegister
+from aftercall.who.register import NAMED, RIGHT, WRONG, CallerRegister, resolve_names
 from aftercall.who.trust import TrustPolicy, asks_passcode, find_passcode
 
 

@@ -36,7 +36,7 @@ from aftercall.db.tables import (
 )
 from aftercall.english.words import count_noun
 from aftercall.model.json_fields import pick_fields
-from aftercall.model.steps import OPEN_STATES
+from aftercall.model.reading import OPEN_STATES
 from aftercall.workspace.revisions import RevisionStore
 
 CallHealth = Literal[

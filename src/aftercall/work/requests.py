@@ -16,7 +16,7 @@ from typing import Any, get_args
 from aftercall.clock import format_instant, parse_instant
 from aftercall.english.dates import latest_day
 from aftercall.english.words import jaccard_similarity, overlap_coefficient, stems
-from aftercall.model.calls import MAX_TURNS, Call
+from aftercall.model.calls import MAX_TURNS, REQUEST_EVENT, Call, Event, Turn
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, TurnRef
 from aftercall.model.reading import (
     Request,
@@ -25,7 +25,6 @@ from aftercall.model.reading import (
     UnclearRequest,
     WithdrawnRequest,
 )
-from aftercall.model.turns import REQUEST_EVENT, Event, Turn
 
 MAX_TITLE_CHARS = 200
 MAX_DETAILS_CHARS = 4000

@@ -20,15 +20,15 @@ from sqlalchemy import (
 )
 
 from aftercall.db.audit_log import Deed, write_audit
+from aftercall.db.briefing_cache import invalidate_briefing
 from aftercall.db.connect import Database
 from aftercall.db.conversations import may_belong_to, select_last_end
 from aftercall.db.corrections import FOLLOWUPS
 from aftercall.db.event_log import write_followup_events
-from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
 from aftercall.db.tables import calls, deliveries, followup_history, followups
 from aftercall.errors import NotFound
-from aftercall.journal.presence import Presence
+from aftercall.journal.handover import Presence
 from aftercall.model.followups import (
     Delivery,
     FollowUp,

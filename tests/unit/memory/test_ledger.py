@@ -18,7 +18,7 @@ from aftercall.memory.evidence import AcceptedDraft, Evidence
 from aftercall.memory.ledger import FactLedger
 from aftercall.memory.vault import Vault
 from aftercall.model.facts import Fact, MemoryKey
-from aftercall.model.steps import ReadingTrace
+from aftercall.model.reading import ReadingTrace
 from aftercall.testing import START
 from fact_drafts import draft
 

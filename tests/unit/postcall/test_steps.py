@@ -13,8 +13,7 @@ from aftercall.errors import AftercallError, FileTooLarge, WorkspaceError
 from aftercall.llm.reader import compose_greeting
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
-from aftercall.model.reading import Identity, Profile, Reading, Request
-from aftercall.model.steps import StepOutcome
+from aftercall.model.reading import Identity, Profile, Reading, Request, StepOutcome
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings

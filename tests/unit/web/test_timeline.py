@@ -4,7 +4,7 @@ import itertools
 import re
 from datetime import timedelta
 
-from aftercall.model.turns import Event
+from aftercall.model.calls import Event
 from aftercall.speech.sound import SILENCE, encode, tone, write_wav
 from aftercall.testing import START, make_call
 from aftercall.web.pages.timeline import (

@@ -14,7 +14,7 @@ from aftercall.model.people import (
     split_party,
 )
 from aftercall.testing import make_call
-from aftercall.who.names import (
+from aftercall.who.register import (
     find_person,
     is_same_person,
     list_introductions,

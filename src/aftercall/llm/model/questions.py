@@ -18,7 +18,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from aftercall.english.clauses import split_sentences
-from aftercall.model.calls import Call
+from aftercall.model.calls import Call, Speaker, Turn
 from aftercall.model.reading import (
     Category,
     FactDraft,
@@ -31,7 +31,6 @@ from aftercall.model.reading import (
     WithdrawnRequest,
     strip_markdown,
 )
-from aftercall.model.turns import Speaker, Turn
 from aftercall.settings import find_zone
 
 

@@ -41,10 +41,10 @@ from aftercall.model.reading import (
     Profile,
     Reading,
     ReadingResult,
+    ReadingTrace,
     RequestsReading,
     Summary,
 )
-from aftercall.model.steps import ReadingTrace
 
 HIDDEN = "(secret)"
 _BLOTS = re.compile(rf"{re.escape(MASK)}[{re.escape(MASK)}\s]*")

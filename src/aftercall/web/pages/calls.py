@@ -20,10 +20,10 @@ from aftercall.journal.recording_files import RecordingFolder
 from aftercall.journal.store import CallRow
 from aftercall.journal.view import call_json, read_words
 from aftercall.memory.visibility import redact_call, redact_turns
+from aftercall.model.calls import Turn
 from aftercall.model.followups import FollowUp
 from aftercall.model.passages import SearchScope
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
-from aftercall.model.turns import Turn
 from aftercall.postcall.runner import rerun
 from aftercall.speech.transcription import tell_format
 from aftercall.web.auth import Who

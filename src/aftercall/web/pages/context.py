@@ -20,7 +20,7 @@ from aftercall.config import LoadedConfig
 from aftercall.english.words import count_noun
 from aftercall.journal.store import CallRow
 from aftercall.model.people import join_party, split_party
-from aftercall.model.steps import Step
+from aftercall.model.reading import Step
 from aftercall.web.auth import BrowserAuth, get_session
 from aftercall.web.figures import FigureStore
 from aftercall.web.live_feed import LiveFeed

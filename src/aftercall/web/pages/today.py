@@ -18,7 +18,7 @@ from markupsafe import Markup
 from aftercall.errors import AftercallError
 from aftercall.journal.view import read_live_turns
 from aftercall.memory.visibility import redact_turns
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.web.auth import get_session
 from aftercall.web.figures import SPANS, FigureQuery, Figures, Span
 from aftercall.web.live_feed import LiveCallsChanged, LiveEvent, TurnSaid

@@ -18,9 +18,9 @@ from aftercall.db.corrections import FOLLOWUPS
 from aftercall.errors import AftercallError, NotFound
 from aftercall.memory.fact_store import correction_json
 from aftercall.memory.visibility import redact_turns
+from aftercall.model.calls import Turn
 from aftercall.model.followups import FollowUp, FollowUpState
 from aftercall.model.reading import REQUEST_KINDS
-from aftercall.model.turns import Turn
 from aftercall.web.auth import Who
 from aftercall.web.page_store import parse_caller
 from aftercall.web.pages.context import MAX_DONE, Done, PageContext
