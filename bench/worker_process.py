@@ -28,7 +28,7 @@ from aftercall.postcall.steps import list_steps
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings, WorkSettings
-from aftercall.testing import FakeReader
+from fakes import FakeReader
 
 START_WITHIN_S = 60
 LOOK_S = 0.05

@@ -15,8 +15,8 @@ from aftercall.log import configure_logs
 from aftercall.model.calls import encode_call
 from aftercall.model.reading import OPEN_STATES
 from aftercall.settings import Settings
-from aftercall.testing import make_call
 from api_client import JSON, make_client
+from fakes import make_call
 
 SAID = [
     ("agent", "Hello, this is Wren. What can I do for you?"),

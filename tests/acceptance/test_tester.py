@@ -19,7 +19,7 @@ from aftercall.settings import Settings
 from aftercall.tester.library import find_scenarios, list_scenarios
 from aftercall.tester.suite import SuiteParts, run_suite
 from aftercall.tester.target import CallSetup
-from aftercall.testing import make_call
+from fakes import make_call
 from unit.tester.calls import said_by_agent
 
 

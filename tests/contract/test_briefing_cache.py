@@ -20,9 +20,9 @@ from aftercall.model.briefing import CallerMemory
 from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
-from aftercall.testing import FakePhone, VirtualClock, make_live_call
 from aftercall.work import deliver
 from aftercall.workspace.paths import Workspace
+from fakes import FakePhone, VirtualClock, make_live_call
 from followup_work import RecordingSink, follow, hold_call, with_sink
 from opened_apps import OpenApp
 from step_stages import take_call

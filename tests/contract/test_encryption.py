@@ -17,7 +17,7 @@ from aftercall.memory.fact_store import FactFilter
 from aftercall.model.calls import Call, Turn, encode_call
 from aftercall.settings import Settings
 from aftercall.settings.providers import ArchiveSettings
-from aftercall.testing import VirtualClock, make_call
+from fakes import VirtualClock, make_call
 from opened_apps import OpenApp
 
 GOES, STAYS = "+15550142", "+15550199"

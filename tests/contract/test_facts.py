@@ -25,8 +25,8 @@ from aftercall.model.calls import BRIEFED_EVENT, Call, Event
 from aftercall.model.facts import Extraction, Fact, MemoryKey
 from aftercall.model.passages import SearchScope
 from aftercall.settings.sections import ExtractionSettings
-from aftercall.testing import FakeReader
 from fact_drafts import draft, each, on, reader_of, say
+from fakes import FakeReader
 
 BILL = MemoryKey("main", "+15550100")
 

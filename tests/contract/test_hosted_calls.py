@@ -15,7 +15,7 @@ from aftercall.lab.hosted import EmulatedVapi
 from aftercall.model.calls import REQUEST_EVENT, Call
 from aftercall.settings import Settings
 from aftercall.settings.sections import LimitSettings, RecordingsSettings
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 from hosted_platforms import NAMES, Platforms, add_platforms, connect_platforms
 from opened_apps import OpenApp, crashed
 

@@ -36,7 +36,7 @@ from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.providers import RememSettings
 from aftercall.settings.sections import WorkSettings
-from aftercall.testing import FakeReader, make_call
+from fakes import FakeReader, make_call
 from opened_apps import OpenApp
 from step_stages import run_steps
 

@@ -20,8 +20,8 @@ from aftercall.reconcile import ReconcileRun
 from aftercall.settings import Settings
 from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 from aftercall.settings.sections import RecordingsSettings
-from aftercall.testing import VirtualClock
 from aftercall.work.health import report_json
+from fakes import VirtualClock
 from hosted_platforms import (
     LAB,
     NAMES,

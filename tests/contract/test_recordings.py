@@ -42,8 +42,8 @@ from aftercall.settings.providers import (
     VapiSettings,
 )
 from aftercall.settings.sections import RecordingsSettings
-from aftercall.testing import make_call
 from aftercall.web.carrier import store_recording_notice
+from fakes import make_call
 from loopback_server import ACCOUNT, KEY, TOKEN, lab_box
 
 CALL = "CA" + "0" * 32

@@ -13,7 +13,7 @@ from aftercall.journal.recorder import JournalInserter
 from aftercall.journal.replay import JournalEntry
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Event, Turn
-from aftercall.testing import START, VirtualClock, make_call, make_live_call
+from fakes import START, VirtualClock, make_call, make_live_call
 from opened_apps import OpenApp, crashed
 
 

@@ -30,7 +30,7 @@ from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.privacy.retention import KINDS
 from aftercall.settings import Settings
-from aftercall.testing import VirtualClock, make_call
+from fakes import VirtualClock, make_call
 from opened_apps import OpenApp
 
 DAYS = {

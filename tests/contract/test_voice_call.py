@@ -22,7 +22,7 @@ from aftercall.engine.voice import (
 from aftercall.errors import EngineRefused
 from aftercall.journal.recorder import CallRecorder
 from aftercall.model.calls import Call, Event, Turn
-from aftercall.testing import FakeVoiceEngine, VirtualClock, make_live_call
+from fakes import FakeVoiceEngine, VirtualClock, make_live_call
 from voice_rig import SECOND, Rig
 
 

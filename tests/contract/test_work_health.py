@@ -18,7 +18,6 @@ from aftercall.model.reading import done
 from aftercall.postcall.steps import STEPS
 from aftercall.running import running
 from aftercall.settings import Settings
-from aftercall.testing import VirtualClock, make_call, make_live_call
 from aftercall.work import deliver
 from aftercall.work.health import (
     MAX_PENDING_AGE,
@@ -27,6 +26,7 @@ from aftercall.work.health import (
     report_json,
 )
 from aftercall.work.workflow import import_missing_files, sweep, sweep_if_due
+from fakes import VirtualClock, make_call, make_live_call
 from followup_work import RecordingSink, follow, hold_call, later, with_sink
 from opened_apps import OpenApp
 from waiting import until

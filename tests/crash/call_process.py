@@ -14,7 +14,7 @@ from aftercall.journal.journal import recover
 from aftercall.model.calls import Turn
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import make_live_call
+from fakes import make_live_call
 
 
 def run(

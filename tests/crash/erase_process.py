@@ -8,7 +8,7 @@ from aftercall.app import App, build
 from aftercall.model.calls import Turn
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import START, make_live_call
+from fakes import START, make_live_call
 
 TURNS = 200
 

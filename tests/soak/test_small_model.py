@@ -14,7 +14,7 @@ from aftercall.model.calls import Call
 from aftercall.model.reading import Step
 from aftercall.postcall.steps import list_steps
 from aftercall.running import running
-from aftercall.testing import make_call
+from fakes import make_call
 
 MODEL = "smollm2"
 pytestmark = pytest.mark.skipif(

@@ -16,7 +16,7 @@ from aftercall.evaluation import (
 )
 from aftercall.labels import LabelledCall
 from aftercall.model.reading import FactDraft, Profile, Reading, ReadingTrace, Request
-from aftercall.testing import FakeReader, make_call
+from fakes import FakeReader, make_call
 
 PAPER = Request(
     kind="task",

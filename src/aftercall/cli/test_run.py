@@ -194,8 +194,7 @@ async def _run_suite(
         on_done=progress.show,
         log=log,
     )
-    seconds = clock.monotonic() - began_s
-    return started.report(seconds, scored)
+    return started.report(clock.monotonic() - began_s, scored)
 
 
 async def _save(

@@ -15,8 +15,8 @@ from sqlalchemy import (
 )
 
 from aftercall.clock import Clock
-from aftercall.db.columns import InstantColumn, Number
 from aftercall.db.connect import Database
+from aftercall.db.statements import InstantColumn, Number
 from aftercall.db.tables import metadata
 from aftercall.log import get_logger
 

@@ -25,9 +25,8 @@ from sqlalchemy import (
     update,
 )
 
-from aftercall.db.columns import InstantColumn
 from aftercall.db.connect import Database
-from aftercall.db.statements import PreparedStatement
+from aftercall.db.statements import InstantColumn, PreparedStatement
 from aftercall.db.tables import metadata
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.ids import new_id

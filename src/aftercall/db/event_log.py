@@ -28,9 +28,8 @@ from sqlalchemy import (
     update,
 )
 
-from aftercall.db.columns import InstantColumn, Number
 from aftercall.db.connect import Database
-from aftercall.db.statements import PreparedStatement, lock_name
+from aftercall.db.statements import InstantColumn, Number, PreparedStatement, lock_name
 from aftercall.db.tables import calls, deliveries, metadata, steps
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.calls import IMPORTED

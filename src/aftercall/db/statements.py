@@ -1,20 +1,27 @@
-"""SQL that SQLAlchemy Core lacks: upserts, chunks of long lists, prepared statements."""
+"""SQL that SQLAlchemy Core lacks: columns that differ between the databases, upserts, chunks of
+long lists, prepared statements.
+"""
 
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from sqlalchemy import (
     ARRAY,
+    BigInteger,
     BindParameter,
     Column,
     ColumnElement,
     Connection,
+    DateTime,
     Delete,
     Dialect,
     Insert,
+    Integer,
     Select,
     Table,
     Text,
@@ -27,6 +34,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from aftercall.clock import format_instant, to_millisecond
+
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
@@ -34,6 +43,34 @@ Convert = Callable[[Any], Any]
 Statement = Select[Any] | Insert | Update | Delete
 T = TypeVar("T")
 MAX_VALUES_PER_QUERY = 500
+Number = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class InstantColumn(TypeDecorator[datetime]):
+    """An instant with its zone: native on Postgres, sortable text on SQLite."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        is_native = dialect.name == "postgresql"
+        return dialect.type_descriptor(DateTime(timezone=True) if is_native else Text())
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        if value is None or dialect.name == "postgresql":
+            return value
+        return _format_cached(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if dialect.name == "postgresql":
+            return to_millisecond(value)
+        return datetime.fromisoformat(value)
+
+
+# the rows of a call repeat few instants
+_format_cached = lru_cache(maxsize=4096)(format_instant)
 
 
 def chunked(

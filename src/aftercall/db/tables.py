@@ -18,7 +18,7 @@ from sqlalchemy import (
     false,
 )
 
-from aftercall.db.columns import InstantColumn, Number
+from aftercall.db.statements import InstantColumn, Number
 
 metadata = MetaData(
     naming_convention={

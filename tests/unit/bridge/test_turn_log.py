@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from aftercall.bridge.turn_log import JOIN_WINDOW_S, MISSING_WORDS_TIMEOUT_S, TurnDrafts
 from aftercall.model.calls import Speaker
-from aftercall.testing import START
+from fakes import START
 
 
 def texts(

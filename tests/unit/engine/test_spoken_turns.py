@@ -36,7 +36,7 @@ from aftercall.model.briefing import Briefing, RecentCall
 from aftercall.model.calls import Turn
 from aftercall.speech.kit import SpeechKit
 from aftercall.speech.sound import SILENCE, encode, tone
-from aftercall.testing import START, FakeEngine, VirtualClock
+from fakes import START, FakeEngine, VirtualClock
 from voice_server import receive_until
 
 PAUSE = SILENCE * 40

@@ -19,8 +19,8 @@ from aftercall.memory.ledger import FactLedger
 from aftercall.memory.vault import Vault
 from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.reading import ReadingTrace
-from aftercall.testing import START
 from fact_drafts import draft
+from fakes import START
 
 KEY = MemoryKey("main", "+15550100")
 NOT_REPEATED = json.loads((Path(__file__).parent / "repetitions.json").read_text())[

@@ -17,7 +17,7 @@ from aftercall.model.reading import Identity, Profile, Reading, Request, StepOut
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
-from aftercall.testing import FakeReader, VirtualClock, make_call
+from fakes import FakeReader, VirtualClock, make_call
 
 ASKED = Reading(
     language="en",

@@ -13,7 +13,6 @@ from aftercall.model.people import (
     normalise_party,
     split_party,
 )
-from aftercall.testing import make_call
 from aftercall.who.register import (
     find_person,
     is_same_person,
@@ -21,6 +20,7 @@ from aftercall.who.register import (
     make_person_id,
     resolve_names,
 )
+from fakes import make_call
 
 GIVEN = [
     "Anna",
