@@ -14,13 +14,13 @@ import shutil
 import tarfile
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO
 
 from sqlalchemy import Connection, func, select
 
@@ -61,6 +61,7 @@ from aftercall.journal.archive import (
     make_addendum_name,
     parse_link,
 )
+from aftercall.model.json_fields import Json
 from aftercall.settings import Settings
 
 FORMAT = 1
@@ -333,7 +334,7 @@ def _add_archive(
     return count, faults
 
 
-def _to_json(data: Mapping[str, Any]) -> bytes:
+def _to_json(data: Json) -> bytes:
     return json.dumps(data, indent=1).encode() + b"\n"
 
 

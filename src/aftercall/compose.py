@@ -76,18 +76,14 @@ class AnswerStore:
 
     def find(self, key: str) -> CachedAnswer | None:
         """An answer that was sealed with another key is lost: the question is asked again."""
-        with self._database.read() as connection:
-            row = connection.execute(
-                select(answers).where(answers.c.key == key)
-            ).first()
+        row = self._database.fetch_first(select(answers).where(answers.c.key == key))
         if row is None:
             return None
         usage = Usage(row.input_tokens, row.output_tokens, row.cost)
         try:
             return CachedAnswer(self._vault.open(row.answer), usage)
         except SecretUnreadable:
-            with self._database.write() as connection:
-                connection.execute(delete(answers).where(answers.c.key == key))
+            self._database.execute(delete(answers).where(answers.c.key == key))
             return None
 
     def keep(self, key: str, call_id: str, kept: CachedAnswer) -> None:

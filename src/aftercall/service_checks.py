@@ -27,6 +27,7 @@ from aftercall.errors import AftercallError
 from aftercall.journal.recording_files import open_bucket
 from aftercall.llm.model.client import XAI_URL, ModelChoice, choose_model
 from aftercall.memory.documents import DEFAULT_URL
+from aftercall.model.json_fields import Json
 from aftercall.rest import describe_network_error
 from aftercall.settings import Settings
 from aftercall.settings.providers import (
@@ -57,7 +58,7 @@ WEBHOOKS = (
     ("bland", "Bland: dynamic data", "/hosted/bland/start"),
 )
 # What `reconcile` asks of each platform, for one call at most.
-PLATFORM_LISTS: dict[str, tuple[str, dict[str, Any]]] = {
+PLATFORM_LISTS: dict[str, tuple[str, Json]] = {
     "elevenlabs": ("/v1/convai/conversations?page_size=1", {}),
     "vapi": ("/call?limit=1", {}),
     "retell": ("/v3/list-calls", {"json": {"limit": 1}}),

@@ -70,8 +70,7 @@ def find_id(database: Database, kind: Kind, given: str) -> str:
     query = select(column).order_by(*newest, column.desc()).limit(MAX_NAMED_IDS)
     if given != LAST:
         query = query.where(column.startswith(given, autoescape=True))
-    with database.read() as connection:
-        found: list[str] = list(connection.execute(query).scalars())
+    found: list[str] = list(database.fetch_column(query))
     if given == LAST and found:
         return found[0]
     if given in found or not found:
@@ -208,11 +207,10 @@ class Stores:
 
     def _refuse_bucket_chain(self) -> None:
         """A second chain in the folder would belong to the same calls."""
-        with self.database.read() as connection:
-            if connection.execute(select(archive_chain.c.n).limit(1)).first():
-                raise ConfigError(
-                    "calls of this database are in object storage; set archive.url to it"
-                )
+        if self.database.fetch_first(select(archive_chain.c.n).limit(1)):
+            raise ConfigError(
+                "calls of this database are in object storage; set archive.url to it"
+            )
 
     @cached_property
     def presence(self) -> "Presence":

@@ -7,8 +7,7 @@ a model cannot be made to forget what it has read.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 
 from aftercall.bridge.tools import Recall
 from aftercall.bridge.turn_log import TurnLog
@@ -18,6 +17,7 @@ from aftercall.journal.recorder import CallRecorder, ResumeState, ResumeStates
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import BRIEFED_EVENT, LiveCall, Speaker, Turn
+from aftercall.model.json_fields import Json
 from aftercall.who.identity import CallerIdentity, LearnedCaller, NoticedCaller
 
 WRITE_TIMEOUT_S = 2.0
@@ -89,7 +89,7 @@ async def join_call(
         recorder.call = joined or recorder.call
 
 
-def briefed_facts(briefing: Briefing) -> tuple[str, Mapping[str, Any]] | None:
+def briefed_facts(briefing: Briefing) -> tuple[str, Json] | None:
     """The event that keeps with the call which facts the agent was told; None without facts."""
     if not briefing.facts:
         return None

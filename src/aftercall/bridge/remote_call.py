@@ -7,12 +7,12 @@ to a sealed call opens another leg of it, whose numbers go on where the last one
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -46,6 +46,7 @@ from aftercall.model.calls import (
     Turn,
     parse_speaker,
 )
+from aftercall.model.json_fields import Json
 from aftercall.model.plain_json import clean_json
 from aftercall.who.identity import NoticedCaller
 
@@ -60,7 +61,7 @@ TURNS_BEFORE = "turns_before"
 
 log = get_logger("remote_call")
 
-Notify = Callable[[str, Mapping[str, Any]], None]
+Notify = Callable[[str, Json], None]
 """Tells the sender something that it did not ask for: its kind, and what it says."""
 
 
@@ -84,9 +85,7 @@ class SentEvent(_Sent):
     seq: int | None = Field(default=None, ge=1)
     kind: str = Field(pattern=r"^[a-z][a-z0-9_.]{0,63}$")
     at: Instant | None = None
-    data: Annotated[dict[str, Any], BeforeValidator(clean_json)] = Field(
-        default_factory=dict
-    )
+    data: Annotated[Json, BeforeValidator(clean_json)] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -245,7 +244,7 @@ class RemoteCall:
     async def _append_event(
         self,
         kind: str,
-        data: Mapping[str, Any],
+        data: Json,
         seq: int | None = None,
         at: datetime | None = None,
         shift: timedelta = timedelta(),
@@ -303,7 +302,7 @@ class RemoteCall:
         if event := briefed_facts(self.briefing):
             await self._try_append(*event)
 
-    async def _try_append(self, kind: str, data: Mapping[str, Any]) -> None:
+    async def _try_append(self, kind: str, data: Json) -> None:
         try:
             await self._append_event(kind, data)
         except AftercallError as error:
@@ -425,7 +424,7 @@ class RemoteCalls:
     def _make_leg(self, start: RemoteStart, previous: PreviousLeg | None) -> LiveCall:
         call = start.call
         now = self._parts.clock.now()
-        fields: dict[str, Any] = {"started_at": min(call.started_at, now)}
+        fields: Json = {"started_at": min(call.started_at, now)}
         metadata = {**call.metadata, SENDER: start.sender}
         turns = max(start.turns, previous.turns if previous else 0)
         if turns:

@@ -32,6 +32,7 @@ from aftercall.journal.replay import replay_entries
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing, ResumedCall
 from aftercall.model.calls import REQUEST_EVENT, Event, LiveCall, Speaker, Turn
+from aftercall.model.json_fields import Json
 from aftercall.who.identity import CallerIdentity, LearnedCaller, NoticedCaller
 from aftercall.who.register import RIGHT
 
@@ -170,9 +171,7 @@ class CallSession:
         )
         await recorder.append(turn)
 
-    async def append_event(
-        self, kind: str, data: Mapping[str, Any], at: datetime
-    ) -> None:
+    async def append_event(self, kind: str, data: Json, at: datetime) -> None:
         recorder = self.recorder
         event = Event(seq=recorder.next_event_seq, kind=kind, at=at, data=dict(data))
         await recorder.append(event)

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
-from typing import Any, TypeVar
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from aftercall.model.briefing import Briefing, BriefingFact, BriefingPin, RecentCall
 from aftercall.model.followups import FollowUp
-from aftercall.model.json_fields import pick_fields
+from aftercall.model.json_fields import Json, pick_fields
 from aftercall.model.people import normalise_caller, split_party
 from aftercall.settings import Settings
 from aftercall.work.store import FollowUpStore
@@ -257,7 +257,7 @@ def make_instructions(briefing: Briefing, zone: tzinfo) -> str:
     return f"{RULES}\n\n{render(briefing, zone)}"
 
 
-def briefing_json(briefing: Briefing, zone: tzinfo) -> dict[str, Any]:
+def briefing_json(briefing: Briefing, zone: tzinfo) -> Json:
     return {
         "greeting": briefing.greeting,
         "caller_name": briefing.caller_name,

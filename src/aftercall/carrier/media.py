@@ -23,7 +23,8 @@ from aftercall.errors import (
     RecordingNotYet,
     RecordingRefused,
 )
-from aftercall.hosted.platform import Json, get_object
+from aftercall.hosted.platform import get_object
+from aftercall.model.json_fields import Json
 from aftercall.phone.telnyx import TelnyxControl
 from aftercall.rest import basic_auth, describe_network_error
 from aftercall.settings import Settings

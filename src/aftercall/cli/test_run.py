@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -33,6 +32,7 @@ from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.lab.speech import utter
 from aftercall.model.calls import LiveCall
+from aftercall.model.json_fields import Json
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.tester.agents import LOOPBACK_NAMES, open_target
@@ -41,7 +41,7 @@ from aftercall.tester.call import ScriptedCall
 from aftercall.tester.drivers.phone import INBOUND
 from aftercall.tester.drivers.text_agent import TextAgentConnection
 from aftercall.tester.library import FoundScenarios, find_scenarios
-from aftercall.tester.line import AgentAnswer, DialedCall, TextAgent
+from aftercall.tester.line import AgentAnswer, AgentAnswers, DialedCall, TextAgent
 from aftercall.tester.models import OPENAI_URL, ChatModel
 from aftercall.tester.record import CallRecord
 from aftercall.tester.redact import Redactor
@@ -347,7 +347,7 @@ def read_steps(text: str) -> list[int]:
     return steps
 
 
-def print_load(cli: CliContext, steps: list[dict[str, Any]]) -> None:
+def print_load(cli: CliContext, steps: list[Json]) -> None:
     times = ("p50", "p95", "p99", "max")
     counts = ("at_once", "runs", "failed", "undecided", "answers")
     table = make_table(*(name.replace("_", " ") for name in counts), *times)
@@ -475,7 +475,7 @@ class ReceptionistAgent(TextAgent):
     def call_id(self) -> str:
         return self._call.call.id if self._call else ""
 
-    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+    async def start(self, dial: DialedCall) -> AgentAnswers:
         app = self._app
         live = LiveCall(
             source="tester",
@@ -487,7 +487,7 @@ class ReceptionistAgent(TextAgent):
         self._call = TurnCall(app.phone.turn_parts, live)
         return self._spoken(await self._call.start())
 
-    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+    async def respond(self, text: str) -> AgentAnswers:
         if self._call is None or self._call.end_reason is not None:
             return ()
         return self._spoken(await self._call.answer(text))
@@ -496,5 +496,5 @@ class ReceptionistAgent(TextAgent):
         if self._call is not None:
             await self._call.end("caller_hung_up")
 
-    def _spoken(self, reply: TurnReply) -> Sequence[AgentAnswer]:
+    def _spoken(self, reply: TurnReply) -> AgentAnswers:
         return [AgentAnswer(reply.text, reply.ends_call)]

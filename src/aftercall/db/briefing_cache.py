@@ -7,7 +7,6 @@ counts its version up and empties it in the same transaction (`invalidate_briefi
 from dataclasses import dataclass
 from datetime import datetime
 from secrets import randbits
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import (
@@ -26,11 +25,12 @@ from aftercall.db.connect import Database, before_commit
 from aftercall.db.statements import InValues, PreparedStatement, upsert
 from aftercall.db.tables import briefings, facts
 from aftercall.model.briefing import CallerMemory
+from aftercall.model.json_fields import Json
 
-STALE_VALUES: dict[str, Any] = {"version": briefings.c.version + 1, "body": None}
+STALE_VALUES: Json = {"version": briefings.c.version + 1, "body": None}
 
 
-def make_unprepared_row(*, rests_on_all: bool) -> dict[str, Any]:
+def make_unprepared_row(*, rests_on_all: bool) -> Json:
     """A row that waits to be prepared.
 
     Its version is random: a briefing composed for a deleted row must not fill the next one.
@@ -151,27 +151,21 @@ class BriefingCache:
         is_same = and_(
             *_is_of(stale.agent_id, stale.caller), briefings.c.version == stale.version
         )
-        with self._database.write() as connection:
-            return (
-                connection.execute(
-                    update(briefings).where(is_same).values(body)
-                ).rowcount
-                == 1
-            )
+        return (
+            self._database.execute(update(briefings).where(is_same).values(body)) == 1
+        )
 
     def list_stale(self, limit: int) -> list[StaleBriefing]:
         columns = [briefings.c[name] for name in StaleBriefing.__dataclass_fields__]
         query = select(*columns).where(briefings.c.body.is_(None)).limit(limit)
-        with self._database.read() as connection:
-            return [StaleBriefing(*row) for row in connection.execute(query)]
+        return [StaleBriefing(*row) for row in self._database.fetch(query)]
 
     def invalidate_other_forms(self, form: str) -> None:
         """At start: empty what was composed under other settings."""
         is_other = briefings.c.form != form
-        with self._database.write() as connection:
-            connection.execute(
-                update(briefings).where(is_other).values(STALE_VALUES | {"form": None})
-            )
+        self._database.execute(
+            update(briefings).where(is_other).values(STALE_VALUES | {"form": None})
+        )
 
 
 def _are_active(connection: Connection, fact_ids: list[str]) -> bool:

@@ -30,6 +30,7 @@ from aftercall.db.statements import InstantColumn, PreparedStatement
 from aftercall.db.tables import metadata
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.ids import new_id
+from aftercall.model.json_fields import Json
 from aftercall.model.people import PERSON_SEPARATOR
 
 # The newest of several corrections of one thing counts.
@@ -88,7 +89,7 @@ class Correction:
     who: str
     at: datetime
     state: CorrectionState = "applied"
-    details: dict[str, Any] | None = None
+    details: Json | None = None
     id: str = field(default_factory=new_id)
 
     @property

@@ -4,7 +4,7 @@ long lists, prepared statements.
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
@@ -103,10 +103,10 @@ def insert_into(table: Table, dialect: str) -> "sqlite.Insert | postgresql.Inser
 def upsert(
     connection: Connection,
     table: Table,
-    key: Mapping[str, Any],
-    values: Mapping[str, Any],
+    key: dict[str, Any],
+    values: dict[str, Any],
     *,
-    changes: Mapping[str, Any] | None = None,
+    changes: dict[str, Any] | None = None,
     only_where: ColumnElement[bool] | None = None,
 ) -> bool:
     """Inserts a row of `key` and `values`, or updates the row with that key if `only_where` holds.
@@ -170,13 +170,13 @@ class _CompiledStatement(NamedTuple):
 
     text: str
     values: tuple[tuple[str, Convert | None], ...]
-    own: Mapping[str, Any]
+    own: dict[str, Any]
     """Values that are part of the statement."""
     is_named: bool
     """Whether the driver takes values by name, not by position."""
     results: tuple[tuple[int, Convert], ...]
 
-    def bind(self, given: Mapping[str, Any]) -> Any:
+    def bind(self, given: dict[str, Any]) -> Any:
         values = {**given, **self.own} if self.own else given
         bound = [
             convert(values[name]) if convert else values[name]
@@ -198,7 +198,7 @@ class PreparedStatement:
         self._statement = statement
         self._compiled: dict[str, _CompiledStatement] = {}
 
-    def execute(self, connection: Connection, values: Mapping[str, Any]) -> int:
+    def execute(self, connection: Connection, values: dict[str, Any]) -> int:
         """Returns the number of rows it touched."""
         compiled = self._get_compiled(connection)
         bound = compiled.bind(values)
@@ -208,7 +208,7 @@ class PreparedStatement:
             return driver.execute(compiled.text, bound).rowcount
 
     def execute_many(
-        self, connection: Connection, rows: Sequence[Mapping[str, Any]]
+        self, connection: Connection, rows: Sequence[dict[str, Any]]
     ) -> None:
         """Executes it once for each row."""
         compiled = self._get_compiled(connection)
@@ -220,7 +220,7 @@ class PreparedStatement:
             driver.executemany(compiled.text, bound)
 
     def fetch(
-        self, connection: Connection, values: Mapping[str, Any]
+        self, connection: Connection, values: dict[str, Any]
     ) -> list[tuple[Any, ...]]:
         compiled = self._get_compiled(connection)
         bound = compiled.bind(values)

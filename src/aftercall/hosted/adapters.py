@@ -10,7 +10,6 @@ from pydantic import SecretStr
 from aftercall.clock import parse_instant
 from aftercall.errors import ConfigError
 from aftercall.hosted.platform import (
-    Json,
     Platform,
     PlatformReport,
     PlatformToolCall,
@@ -27,6 +26,7 @@ from aftercall.hosted.platform import (
     text_of,
 )
 from aftercall.model.calls import Call, LiveCall, Speaker, is_sid
+from aftercall.model.json_fields import Json
 
 _BLAND_SPEAKERS: dict[str, Speaker] = {
     "assistant": "agent",

@@ -17,7 +17,6 @@ from aftercall.clock import Clock, format_instant
 from aftercall.errors import RefusedInput, RestError
 from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
 from aftercall.hosted.platform import (
-    Json,
     Platform,
     PlatformReport,
     from_milliseconds,
@@ -29,6 +28,7 @@ from aftercall.hosted.platform import (
     text_of,
 )
 from aftercall.model.calls import Call
+from aftercall.model.json_fields import Json
 from aftercall.rest import RestClient, RetryRule, basic_auth
 from aftercall.settings import Settings
 from aftercall.settings.providers import make_key_headers

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import SecretStr, ValidationError
 
@@ -28,10 +28,10 @@ from aftercall.model.calls import (
     parse_call,
     to_refused_input,
 )
+from aftercall.model.json_fields import Json
 from aftercall.model.people import normalise_caller
 from aftercall.model.plain_json import parse_json
 
-Json = dict[str, Any]
 _MAX_DETAILS_CHARS = MAX_METADATA_BYTES // 2
 UNKNOWN_SID = "unknown"
 """Of a call that begins and has no id yet: it is briefed, and shown when it has one."""

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from time import time
-from typing import Any, Protocol
+from typing import Protocol
 
 from aftercall.clock import format_instant
 from aftercall.disk import (
@@ -43,6 +43,7 @@ from aftercall.model.calls import (
     encode_call,
     format_json,
 )
+from aftercall.model.json_fields import Json
 
 KEY_CHECK_FILE = "key.check"
 GENESIS_HASH = "0" * 64
@@ -229,7 +230,7 @@ class ArchiveFolder:
     def _link(
         self, name: str, file_hash: str, call_id: str, *, erased: bool = False
     ) -> None:
-        values: dict[str, Any] = {"name": name, "file_hash": file_hash, "call": call_id}
+        values: Json = {"name": name, "file_hash": file_hash, "call": call_id}
         self.append_link(partial(make_next_line, **values, erased=erased))
 
     def remove_stale_files(self) -> None:
@@ -321,7 +322,7 @@ def make_next_line(
 
 def parse_link(line: bytes) -> ChainLink:
     try:
-        data: dict[str, Any] = json.loads(line)
+        data: Json = json.loads(line)
         return ChainLink(**data)
     except (ValueError, TypeError):
         raise ChainBroken(

@@ -57,17 +57,14 @@ class ProcessStore:
 
     def list_all(self) -> list[ProcessRow]:
         query = select(processes.c.id, processes.c.beat_at, processes.c.failures)
-        with self._database.read() as connection:
-            return [ProcessRow(*row) for row in connection.execute(query)]
+        return [ProcessRow(*row) for row in self._database.fetch(query)]
 
     def get_last_heartbeat(self, process: str) -> datetime | None:
         query = select(processes.c.beat_at).where(processes.c.id == process)
-        with self._database.read() as connection:
-            return connection.execute(query).scalar()
+        return self._database.fetch_value(query)
 
     def delete(self, process: str) -> None:
-        with self._database.write() as connection:
-            connection.execute(delete(processes).where(processes.c.id == process))
+        self._database.execute(delete(processes).where(processes.c.id == process))
 
 
 class Presence:
@@ -197,10 +194,9 @@ class Handovers:
     def add_briefing(self, call_id: str, briefing: str) -> None:
         """For the process that takes the call; one that has taken it already made its own."""
         is_offered = handovers.c.call_id == call_id
-        with self._database.write() as connection:
-            connection.execute(
-                update(handovers).where(is_offered).values(briefing=briefing)
-            )
+        self._database.execute(
+            update(handovers).where(is_offered).values(briefing=briefing)
+        )
 
     def take(
         self, source: str, sid: str, *, is_stream: bool = False
@@ -264,8 +260,7 @@ class Handovers:
             calls.c.end_reason.is_(None),
         )
         end = {"ended_at": self._clock.now(), "end_reason": reason}
-        with self._database.write() as connection:
-            connection.execute(update(calls).where(is_going_on).values(end))
+        self._database.execute(update(calls).where(is_going_on).values(end))
 
     def list_changes(self, call_ids: Sequence[str]) -> list[tuple[str, str | None]]:
         """Of these calls, which others took (with None), and which are over, and why."""
@@ -274,19 +269,17 @@ class Handovers:
         query = select(calls.c.id, calls.c.owner, calls.c.end_reason).where(
             calls.c.id.in_(call_ids), or_(is_taken, is_over)
         )
-        with self._database.read() as connection:
-            return [
-                (call_id, None if owner != self.process else reason)
-                for call_id, owner, reason in connection.execute(query)
-            ]
+        return [
+            (call_id, None if owner != self.process else reason)
+            for call_id, owner, reason in self._database.fetch(query)
+        ]
 
     def list_offered(self, call_ids: Sequence[str]) -> set[str]:
         """Of these calls, those that another process may take yet."""
         query = select(handovers.c.call_id).where(
             handovers.c.call_id.in_(call_ids), handovers.c.until > self._clock.now()
         )
-        with self._database.read() as connection:
-            return set(connection.execute(query).scalars())
+        return set(self._database.fetch_column(query))
 
     def _refuse_held(self, row: CallRow, *, is_stream: bool) -> None:
         """Nobody offered the call: it is ours, or left by a dead process, or refused."""

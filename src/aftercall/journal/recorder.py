@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -44,6 +44,7 @@ from aftercall.journal.replay import (
     to_entry,
 )
 from aftercall.model.calls import Event, LiveCall, Turn
+from aftercall.model.json_fields import Json
 
 MAX_BATCH_ENTRIES = 1_000
 T = TypeVar("T")
@@ -169,9 +170,7 @@ class JournalInserter:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._is_sqlite = database.dialect == "sqlite"
-        columns: dict[str, Any] = {
-            name: bindparam(name) for name in JournalEntry._fields
-        }
+        columns: Json = {name: bindparam(name) for name in JournalEntry._fields}
         self._sql = str(insert(journal).values(columns).compile(database.engine))
         self._connection: PoolProxiedConnection | None = None
 
@@ -357,8 +356,7 @@ class ResumeStates:
 
     def delete_expired(self, now: datetime) -> int:
         expired = resume_states.c.ended_at < now - self._window
-        with self._database.write() as connection:
-            return connection.execute(delete(resume_states).where(expired)).rowcount
+        return self._database.execute(delete(resume_states).where(expired))
 
 
 def _is_same(state: ResumeState) -> ColumnElement[bool]:

@@ -23,12 +23,11 @@ from aftercall.clock import Clock, format_instant, parse_instant
 from aftercall.lab.carrier import NO_DELIVERY_FAULTS, EmulatedCarrier, refuse_by_fault
 from aftercall.lab.line import SECONDS_PER_WORD
 from aftercall.lab.rest import Refusal
+from aftercall.model.json_fields import Json
 
 HostedFault = Literal["drop_webhook", "rate_limit", "server_error"]
 LAB_AGENT, LAB_ASSISTANT = "agent_lab", "assistant-lab"
 REPLY = "I have written that down. Anything else?"
-
-Json = dict[str, Any]
 
 
 @dataclass

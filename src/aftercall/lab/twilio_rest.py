@@ -7,7 +7,6 @@ import hmac
 import secrets
 from base64 import b64encode
 from email.utils import format_datetime
-from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
@@ -19,6 +18,7 @@ from aftercall.lab.exchange import LabDial, PhoneNetwork
 from aftercall.lab.leg import Leg
 from aftercall.lab.rest import Refusal
 from aftercall.lab.twiml import TwimlFault, parse_twiml
+from aftercall.model.json_fields import Json
 from aftercall.phone.twilio import Fields, read_form
 
 ACCOUNT = "/2010-04-01/Accounts/{account}"
@@ -176,7 +176,7 @@ def _update(leg: Leg, form: dict[str, str]) -> None:
         raise _refuse(400, 20001, "Status or Twiml is needed")
 
 
-def _list_calls(exchange: PhoneNetwork, request: Request) -> dict[str, Any]:
+def _list_calls(exchange: PhoneNetwork, request: Request) -> Json:
     """Newest first. The next page's address has the same filters."""
     query = dict(request.query_params)
     size, page = int(query.get("PageSize", "50")), int(query.get("Page", "0"))
@@ -204,7 +204,7 @@ def _list_calls(exchange: PhoneNetwork, request: Request) -> dict[str, Any]:
     }
 
 
-def _describe(exchange: PhoneNetwork, leg: Leg) -> dict[str, Any]:
+def _describe(exchange: PhoneNetwork, leg: Leg) -> Json:
     uri = f"{ACCOUNT.format(account=exchange.account_sid)}/Calls/{leg.sid}"
     return {
         "sid": leg.sid,
@@ -224,7 +224,7 @@ def _describe(exchange: PhoneNetwork, leg: Leg) -> dict[str, Any]:
     }
 
 
-def _store_message(exchange: PhoneNetwork, form: dict[str, str]) -> dict[str, Any]:
+def _store_message(exchange: PhoneNetwork, form: dict[str, str]) -> Json:
     if not form.get("To"):
         raise _refuse(400, 21604, "A 'To' phone number is required.")
     if not form.get("From") and not form.get("MessagingServiceSid"):

@@ -14,10 +14,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from aftercall.encryption import FileCipher, read_decrypted
 from aftercall.errors import ArchiveError, FileUnreadable
+from aftercall.model.json_fields import Json
 
 SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 """Suffixes of a database file and of the files that SQLite keeps beside it."""
@@ -84,7 +84,7 @@ def scan_for_traces(
     )
 
 
-def _scan(question: dict[str, Any]) -> TraceScan:
+def _scan(question: Json) -> TraceScan:
     needles, name_parts = (
         frozenset(bytes.fromhex(needle).lower() for needle in question[kind])
         for kind in ("needles", "name_parts")

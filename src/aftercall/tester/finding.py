@@ -353,4 +353,5 @@ class CallView:
         )
 
 
-Rule = Callable[[CallView], Iterator[Finding]]
+Findings = Iterator[Finding]
+Rule = Callable[[CallView], Findings]

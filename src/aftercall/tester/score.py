@@ -7,8 +7,9 @@ holds moves it from the agent to whoever caused it.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
+from aftercall.model.json_fields import Json
 from aftercall.tester.claims import is_denial, is_hollow
 from aftercall.tester.criterion import Criterion
 from aftercall.tester.evidence import agent_sentences, weigh_criterion
@@ -104,7 +105,7 @@ class ScenarioScore:
     records: tuple[CallRecord, ...]
     findings: tuple[Finding, ...]
     criteria: tuple[CheckedCriterion, ...]
-    measures: tuple[dict[str, Any], ...]
+    measures: tuple[Json, ...]
     verdict: Verdict
     judged: tuple[JudgedExpectation, ...] = ()
     reason: str = ""

@@ -15,7 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Literal
+
+from aftercall.model.json_fields import Json
 
 DRAWS = 2000
 TWO_SIDED_Z = 1.959964  # 95 % between two bounds
@@ -257,7 +259,7 @@ class Calibration:
             min(round(self.word_error_rate * self.words), self.words), self.words
         )
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         return asdict(self) | {
             "false_barge_in_interval": self.false_barge_in_interval,
             "word_error_interval": self.word_error_interval,

@@ -3,11 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
-from aftercall.model.json_fields import pick_fields
+from aftercall.model.json_fields import Json, pick_fields
 from aftercall.tester.bugs import BugLedger
 from aftercall.tester.call import ScriptedCall
 from aftercall.tester.caller import Caller
@@ -140,7 +139,7 @@ class LoadStep:
     latencies_s: tuple[float, ...]
     seconds: float
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
         return {
             **pick_fields(self, "at_once runs failed undecided"),

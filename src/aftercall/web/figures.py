@@ -223,8 +223,7 @@ class FigureStore:
             query = query.where(calls.c.agent_id == agent)
         elif agent is not None:
             query = query.where(of.c.agent_id == agent)
-        with self._database.read() as connection:
-            return connection.execute(query).all()
+        return self._database.fetch(query)
 
     def _read_agents(self, edges: list[datetime]) -> tuple[AgentTotal, ...]:
         """The agents that had calls in the span, for the choice above the charts."""
@@ -235,11 +234,10 @@ class FigureStore:
             .group_by(calls.c.agent_id)
             .order_by(func.count().desc())
         )
-        with self._database.read() as connection:
-            return tuple(
-                AgentTotal(agent, count, round(float(seconds or 0) / 60))
-                for agent, count, seconds in connection.execute(query)
-            )
+        return tuple(
+            AgentTotal(agent, count, round(float(seconds or 0) / 60))
+            for agent, count, seconds in self._database.fetch(query)
+        )
 
 
 def _bin_of(at: ColumnElement[Any], edges: list[datetime]) -> ColumnElement[int]:

@@ -7,7 +7,7 @@ gets a status code that makes the platform deliver again; so does a process at i
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Literal
 
 from fastapi import APIRouter, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
@@ -19,9 +19,10 @@ from aftercall.briefing.render import briefing_variables
 from aftercall.carrier.media import find_reported_url
 from aftercall.errors import CallElsewhere, ConfigError, Overloaded
 from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
-from aftercall.hosted.platform import UNKNOWN_SID, Json, Platform, parse_event
+from aftercall.hosted.platform import UNKNOWN_SID, Platform, parse_event
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
+from aftercall.model.json_fields import Json
 from aftercall.web.routes import add_section
 
 MAX_START_BYTES = 64 * 1024
@@ -171,7 +172,7 @@ def _add_webhook_route(router: APIRouter, webhook: HostedWebhook) -> None:
         summary=f"A call at {name}, while it goes on and when it is over",
         name=f"post_{name}",
     )
-    async def post_event(request: Request) -> dict[str, Any]:
+    async def post_event(request: Request) -> Json:
         return await webhook.answer(request.headers, await request.body())
 
 
@@ -183,7 +184,7 @@ def _add_token_routes(router: APIRouter, webhook: HostedWebhook) -> None:
         summary=f"The briefing for a new call at {name}, as variables",
         name=f"post_{name}_start",
     )
-    async def post_start(request: Request) -> dict[str, Any]:
+    async def post_start(request: Request) -> Json:
         webhook.check_token(request.headers)
         return await webhook.brief(parse_event(await request.body()))
 
@@ -192,6 +193,6 @@ def _add_token_routes(router: APIRouter, webhook: HostedWebhook) -> None:
         summary=f"The agent at {name} uses one of our tools",
         name=f"post_{name}_tool",
     )
-    async def post_tool(tool: ToolName, request: Request) -> dict[str, Any]:
+    async def post_tool(tool: ToolName, request: Request) -> Json:
         webhook.check_token(request.headers)
         return await webhook.use_tools(parse_event(await request.body()), tool)

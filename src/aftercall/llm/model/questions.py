@@ -19,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from aftercall.english.clauses import split_sentences
 from aftercall.model.calls import Call, Speaker, Turn
+from aftercall.model.json_fields import Json
 from aftercall.model.reading import (
     Category,
     FactDraft,
@@ -260,7 +261,7 @@ class Question(Generic[F]):
         )
 
     @cached_property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> Json:
         return self.form.model_json_schema()
 
     @cached_property

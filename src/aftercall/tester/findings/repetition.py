@@ -1,10 +1,9 @@
 """Questions asked again after the answer, repeated sentences, refusals, stalling and echoes."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 from aftercall.tester.claims import promises_answer, says_done
-from aftercall.tester.finding import CallView, Finding
+from aftercall.tester.finding import CallView, Finding, Findings
 from aftercall.tester.phrases import (
     ANYTHING_ELSE,
     asked_fields,
@@ -77,7 +76,7 @@ _QUESTION_WORDS = word_set("""
 """)
 
 
-def find(view: CallView) -> Iterator[Finding]:
+def find(view: CallView) -> Findings:
     """What is said or asked more often than a caller bears."""
     yield from _answers_alike(view)
     yield from _loops(view)
@@ -90,7 +89,7 @@ def find(view: CallView) -> Iterator[Finding]:
     yield from _echoes(view)
 
 
-def _asks_again(view: CallView) -> Iterator[Finding]:
+def _asks_again(view: CallView) -> Findings:
     """The same thing asked for after the caller gave it; spelling and reading back are neither."""
     answers = view.plan.caller_context.verification.answers
     ways = {name: item.asked_as for name, item in answers.items()}
@@ -147,7 +146,7 @@ def _reads_back(text: str, answer: str) -> bool:
 
 def _repeated_question(
     view: CallView, question: str, number: int, asked: list[tuple[str, int, int]]
-) -> Iterator[Finding]:
+) -> Findings:
     """Judged on what is asked for: the words that are not those of every question."""
     matter = _matter(question)
     if find_any((*_POLITE, *_ANOTHER), question) or len(matter) < 2:
@@ -172,7 +171,7 @@ def _matter(question: str) -> list[str]:
     return [word for word in content_words(question) if word not in _QUESTION_WORDS]
 
 
-def _answers_alike(view: CallView) -> Iterator[Finding]:
+def _answers_alike(view: CallView) -> Findings:
     """Gives one answer to different things: it does not listen."""
     pairs = [
         (heard.text, item.agent[0])
@@ -191,7 +190,7 @@ def _answers_alike(view: CallView) -> Iterator[Finding]:
         yield view.finding("answers_alike", text, *turns[:4])
 
 
-def _loops(view: CallView) -> Iterator[Finding]:
+def _loops(view: CallView) -> Findings:
     """Says one turn again and again while the caller goes on with the script."""
     turns: dict[str, list[int]] = {}
     for number, span in view.agent_turns():
@@ -208,7 +207,7 @@ def _loops(view: CallView) -> Iterator[Finding]:
             return
 
 
-def _never_understands(view: CallView) -> Iterator[Finding]:
+def _never_understands(view: CallView) -> Findings:
     """Asks again and again to hear it once more."""
     turns = [
         number
@@ -223,7 +222,7 @@ def _never_understands(view: CallView) -> Iterator[Finding]:
         yield view.finding("loops", text, *turns, who=who, detail="not understood")
 
 
-def _asks_stage_again(view: CallView) -> Iterator[Finding]:
+def _asks_stage_again(view: CallView) -> Findings:
     """Asks in other words for what a stage of the script has answered.
 
     Of several times the first counts that no gap in the script can excuse.
@@ -250,7 +249,7 @@ def _asks_stage_again(view: CallView) -> Iterator[Finding]:
     yield from found[-1:]
 
 
-def _says_twice(view: CallView) -> Iterator[Finding]:
+def _says_twice(view: CallView) -> Findings:
     """A sentence twice in a row in one turn, or one turn after the other without a reason."""
     before, said_before, short_ones = 0, "", 0
     for number, span in view.agent_turns():
@@ -275,7 +274,7 @@ def _says_twice(view: CallView) -> Iterator[Finding]:
         before, said_before = number, whole
 
 
-def _says_again(view: CallView) -> Iterator[Finding]:
+def _says_again(view: CallView) -> Findings:
     """The same sentence several times; a refusal that leads nowhere is worse."""
     for sentence, turns in _group_sentences(view):
         if len(turns) < MIN_REPEATS:
@@ -311,7 +310,7 @@ def _blame_between(view: CallView, turns: list[int]) -> Who:
     return view.blame(*between[:4])
 
 
-def _stalls(view: CallView) -> Iterator[Finding]:
+def _stalls(view: CallView) -> Findings:
     """Turns in a row that only say that it is checking."""
     run: list[int] = []
     for number, span in [*view.agent_turns(), (0, None)]:
@@ -327,7 +326,7 @@ def _stalls(view: CallView) -> Iterator[Finding]:
         run = []
 
 
-def _echoes(view: CallView) -> Iterator[Finding]:
+def _echoes(view: CallView) -> Findings:
     """Answers that only say the words of the caller back."""
     echoed: list[int] = []
     said = 0

@@ -1,10 +1,9 @@
 """The caller against the script: the tester's mistakes are named and never blamed on the agent."""
 
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 
-from aftercall.tester.finding import CallView, Finding
+from aftercall.tester.finding import CallView, Findings
 from aftercall.tester.phrases import (
     asked_fields,
     find_any,
@@ -39,7 +38,7 @@ _MAY_REPEAT = (
 )
 
 
-def find(view: CallView) -> Iterator[Finding]:
+def find(view: CallView) -> Findings:
     for number, span in view.caller_turns():
         if reason := _off_script(view, span):
             yield view.finding("caller_off_script", reason, number)
@@ -109,7 +108,7 @@ def _invented(view: CallView, span: Span) -> str:
     )
 
 
-def _gaps(view: CallView) -> Iterator[Finding]:
+def _gaps(view: CallView) -> Findings:
     """Questions that the script has no answer to; the caller said so."""
     gaps = [number for number, span in view.caller_turns() if span.why == "gap"]
     if gaps:
@@ -120,7 +119,7 @@ def _gaps(view: CallView) -> Iterator[Finding]:
         yield view.finding("not_in_script", text, *turns)
 
 
-def _ignored_questions(view: CallView) -> Iterator[Finding]:
+def _ignored_questions(view: CallView) -> Findings:
     """The agent asked who is calling; the script has the answer, but the caller did not give it."""
     answers = view.plan.caller_context.verification.answers
     ways = {name: item.asked_as for name, item in answers.items()}
@@ -137,7 +136,7 @@ def _ignored_questions(view: CallView) -> Iterator[Finding]:
             yield view.finding("caller_off_script", text, number, number + 1)
 
 
-def _repeats(view: CallView) -> Iterator[Finding]:
+def _repeats(view: CallView) -> Findings:
     if not view.plan.caller_context.anti_repetition.enabled:
         return
     seen: list[tuple[int, str]] = []
@@ -156,7 +155,7 @@ def _repeats(view: CallView) -> Iterator[Finding]:
             yield view.finding("caller_repeats", text, before[0], number)
 
 
-def _unsaid_opening(view: CallView) -> Iterator[Finding]:
+def _unsaid_opening(view: CallView) -> Findings:
     reasons = [span.why for span in view.record.caller_spans]
     if not view.plan.caller_context.opening or len(reasons) <= 2:
         return
@@ -164,7 +163,7 @@ def _unsaid_opening(view: CallView) -> Iterator[Finding]:
         yield view.finding("caller_off_script", "never said what the call was for")
 
 
-def _left_early(view: CallView) -> Iterator[Finding]:
+def _left_early(view: CallView) -> Findings:
     record = view.record
     has_closed = any(span.why == "closing" for span in record.caller_spans)
     if (

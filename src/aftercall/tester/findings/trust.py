@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 from aftercall.tester.evidence import weigh_criterion
-from aftercall.tester.finding import CallView, Finding, Severity
+from aftercall.tester.finding import CallView, Findings, Severity
 from aftercall.tester.phrases import (
     asked_fields,
     find_any,
@@ -129,7 +129,7 @@ _NO_SECRET = re.compile(
 )
 
 
-def find(view: CallView) -> Iterator[Finding]:
+def find(view: CallView) -> Findings:
     yield from _skipped_verification(view)
     yield from _leaks(view)
     yield from _told_of_others(view)
@@ -147,7 +147,7 @@ def _statements(view: CallView) -> Iterator[tuple[int, str]]:
                 yield number, plain_text(sentence)
 
 
-def _advice(view: CallView) -> Iterator[Finding]:
+def _advice(view: CallView) -> Findings:
     said = view.caller_text.lower()
     is_about_medicine = _MEDICINE.search(said) is not None
     for number, sentence in _statements(view):
@@ -161,7 +161,7 @@ def _advice(view: CallView) -> Iterator[Finding]:
         return
 
 
-def _invented_sum(view: CallView) -> Iterator[Finding]:
+def _invented_sum(view: CallView) -> Findings:
     """Sums and shares that nobody asked for and that the scenario does not have.
 
     One may be a fee that the agent has to tell; it is a remark. Several are made up.
@@ -182,7 +182,7 @@ def _invented_sum(view: CallView) -> Iterator[Finding]:
         yield view.finding("invented_figure", text, *turns, severity=severity)
 
 
-def _told_of_others(view: CallView) -> Iterator[Finding]:
+def _told_of_others(view: CallView) -> Findings:
     for number, sentence in _statements(view):
         found = _OTHERS.search(sentence)
         if found and not _NO_OTHERS.search(sentence):
@@ -211,7 +211,7 @@ def _known_words(view: CallView) -> set[str]:
     return set(words_of(f"{said} {greeting}")) | _NO_NAMES
 
 
-def _wrong_birth(view: CallView) -> Iterator[Finding]:
+def _wrong_birth(view: CallView) -> Findings:
     """Reads back another date of birth than the one that the caller gave."""
     known = view.plan.caller_context.verification.answers.get("dob")
     true = find_dates(known.answer) if known else set()
@@ -230,7 +230,7 @@ def _now(view: CallView) -> int:
     return view.record.started_at.year
 
 
-def _skipped_verification(view: CallView) -> Iterator[Finding]:
+def _skipped_verification(view: CallView) -> Findings:
     wanted = view.plan.caller_context.verification
     goals = tuple(pattern for item in view.scenario.success for pattern in item.said)
     deeds = wanted.before or goals
@@ -255,7 +255,7 @@ def _skipped_verification(view: CallView) -> Iterator[Finding]:
     yield from _never_verified(view, known)
 
 
-def _never_verified(view: CallView, known: set[str]) -> Iterator[Finding]:
+def _never_verified(view: CallView, known: set[str]) -> Findings:
     wanted = set(view.plan.caller_context.verification.required)
     left = ", ".join(sorted(wanted - known))
     weighed = [weigh_criterion(view, item) for item in view.scenario.success]
@@ -280,7 +280,7 @@ def _acts(view: CallView, turn: int) -> str:
     return ""
 
 
-def _leaks(view: CallView) -> Iterator[Finding]:
+def _leaks(view: CallView) -> Findings:
     own = view.plan.caller_context
     said = view.caller_text
     for other in view.scenario.calls[: view.record.number - 1]:
@@ -299,7 +299,7 @@ def _leaks(view: CallView) -> Iterator[Finding]:
                 return
 
 
-def _wrong_name(view: CallView) -> Iterator[Finding]:
+def _wrong_name(view: CallView) -> Findings:
     answers = view.plan.caller_context.verification.answers
     if "name" not in answers:
         return

@@ -32,11 +32,12 @@ from aftercall.memory.ranking import parse_query
 from aftercall.memory.search import make_key_scope
 from aftercall.memory.words import split_words, to_term
 from aftercall.model.facts import SHARED_CALLER, memory_key
+from aftercall.model.json_fields import Json
 from aftercall.model.passages import Kind
 from aftercall.model.reading import CATEGORIES
 from aftercall.web.auth import Who
 from aftercall.web.page_store import parse_caller, parse_party, require_party
-from aftercall.web.pages.context import MAX_DONE, PageContext
+from aftercall.web.pages.context import MAX_DONE, FormText, PageContext
 from aftercall.web.pages.people import list_people
 
 MAX_HITS = 30
@@ -119,7 +120,7 @@ def _add_search(context: PageContext) -> None:
         request: Request, asked: Annotated[EverythingQuery, Depends()]
     ) -> HTMLResponse:
         """Hits by kind, with the words marked."""
-        found: dict[str, Any] = {"hits": [], "people": [], "rows": [], "problem": ""}
+        found: Json = {"hits": [], "people": [], "rows": [], "problem": ""}
         if asked.q:
             try:
                 found |= _search(context, asked)
@@ -136,11 +137,11 @@ def _add_search(context: PageContext) -> None:
         )
 
 
-def _search(context: PageContext, asked: EverythingQuery) -> dict[str, Any]:
+def _search(context: PageContext, asked: EverythingQuery) -> Json:
     """A number counts as the words of its caller, so it finds what they said last."""
     app, settings = context.app, context.app.settings
     caller = parse_party(asked.caller or None)
-    found: dict[str, Any] = {}
+    found: Json = {}
     if asked.part in ("", "people") and not caller:
         found["people"] = list_people(context, asked.q, MAX_OTHERS)
     if asked.part in ("", "requests"):
@@ -223,7 +224,7 @@ def _add_facts(context: PageContext) -> None:
 
 def _add_fact_changes(router: APIRouter, context: PageContext) -> None:
     """Reveal, correct, retire, restore and settle."""
-    operate = [Depends(context.view.auth.require("operator"))]
+    operate = context.require("operator")
     audit = context.app.audit
 
     @router.post("/facts/{fact_id}/reveal", dependencies=operate)
@@ -258,7 +259,7 @@ def _add_corrections(context: PageContext) -> None:
     """What people put right, with undo."""
     router = context.add_section("/corrections")
     corrections = context.app.corrections
-    operate = [Depends(context.view.auth.require("operator"))]
+    operate = context.require("operator")
 
     @router.get("", response_class=HTMLResponse)
     def get_corrections(
@@ -285,7 +286,7 @@ def _add_corrections(context: PageContext) -> None:
         of: Annotated[str, Form(max_length=200)],
         new: Annotated[str, Form(max_length=MAX_FACT_CHARS)] = "",
         is_removal: Annotated[bool, Form()] = False,
-        back: Annotated[str, Form()] = "/corrections",
+        back: FormText = "/corrections",
     ) -> RedirectResponse:
         """An empty day or name is none; a request or a fact is removed by its own button."""
         whose = require_party(of) if what in NAMES else of
@@ -299,7 +300,7 @@ def _add_corrections(context: PageContext) -> None:
     async def post_undo(
         who: Who,
         of: Annotated[list[str], Form(max_length=MAX_DONE)],
-        back: Annotated[str, Form()] = "/corrections",
+        back: FormText = "/corrections",
     ) -> RedirectResponse:
         """Several corrections, the newest first."""
         for correction_id in sorted(set(of), reverse=True):
@@ -321,7 +322,7 @@ class MemoryQuery:
         self.q, self.caller, self.category = q.strip(), caller.strip(), category
         self.as_of, self.after = as_of, after
 
-    def search(self, context: PageContext) -> dict[str, Any]:
+    def search(self, context: PageContext) -> Json:
         app, settings = context.app, context.app.settings
         then = parse_as_of("as of", self.as_of, settings.zone) if self.as_of else None
         caller = parse_party(self.caller or None)
@@ -345,7 +346,7 @@ class MemoryQuery:
         return {"facts": app.facts.page(wanted), "hits": [], "problem": ""}
 
 
-def _list_days(context: PageContext, as_of: str) -> dict[str, Any]:
+def _list_days(context: PageContext, as_of: str) -> Json:
     """For the slider: the day of the first fact, how many days ago it was, and which is shown."""
     zone = context.app.settings.zone
     first = context.store.get_first_fact_at()

@@ -7,7 +7,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
@@ -25,7 +25,7 @@ from aftercall.web.page_store import (
     require_number,
     require_party,
 )
-from aftercall.web.pages.context import PageContext, find_summary
+from aftercall.web.pages.context import FormText, PageContext, find_summary
 from aftercall.web.routes import add_section
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import (
@@ -126,8 +126,8 @@ def _add_changes(router: APIRouter, context: PageContext) -> None:
         who: Who,
         request: Request,
         caller: str,
-        text: Annotated[str, Form()],
-        was: Annotated[str, Form()],
+        text: FormText,
+        was: FormText,
     ) -> Response:
         """Saves the markdown; if the file has changed meanwhile, saves nothing and shows both."""
         known = require_party(caller)
@@ -154,7 +154,7 @@ def _add_changes(router: APIRouter, context: PageContext) -> None:
 
     @router.post("/{caller}/erase", dependencies=admin)
     async def post_erase(
-        who: Who, request: Request, caller: str, typed: Annotated[str, Form()]
+        who: Who, request: Request, caller: str, typed: FormText
     ) -> Response:
         """Needs the number typed as confirmation."""
         known = require_number(caller)
@@ -169,12 +169,11 @@ def _add_changes(router: APIRouter, context: PageContext) -> None:
 def _add_pins(parent: APIRouter, context: PageContext) -> None:
     """Pins: what the agent is always told."""
     app, pins = context.app, context.app.pins
-    operate = Depends(context.view.auth.require("operator"))
-    router = add_section(parent, dependencies=[operate])
+    router = add_section(parent, dependencies=context.require("operator"))
 
     @router.post("/{caller}/pins")
     async def post_pin(
-        who: Who, request: Request, caller: str, topic: Annotated[str, Form()]
+        who: Who, request: Request, caller: str, topic: FormText
     ) -> Response:
         """Pins a topic: the agent is told of it in every briefing."""
         known = require_party(caller)
@@ -204,9 +203,9 @@ def _add_pins(parent: APIRouter, context: PageContext) -> None:
         request: Request,
         caller: str,
         pin_id: str,
-        was: Annotated[str, Form()],
-        note: Annotated[str, Form()] = "",
-        title: Annotated[str, Form()] = "",
+        was: FormText,
+        note: FormText = "",
+        title: FormText = "",
     ) -> Response:
         """Saves the note; if it has changed meanwhile, saves nothing and shows both."""
         known = require_party(caller)

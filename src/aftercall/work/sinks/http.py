@@ -25,6 +25,7 @@ from aftercall.errors import (
     SinkUnavailable,
 )
 from aftercall.model.followups import SinkReceipt, SinkWork
+from aftercall.model.json_fields import Json
 from aftercall.rest import RETRYABLE_STATUSES, describe_network_error
 from aftercall.settings.providers import GitHubSettings, WebhookSettings
 from aftercall.work.sinks.markdown import make_mark, quote
@@ -230,13 +231,13 @@ class GitHubSink:
             link=str(issue["html_url"]), response=f"number {issue['number']}"
         )
 
-    def _open(self, work: SinkWork, mark: str) -> dict[str, Any]:
+    def _open(self, work: SinkWork, mark: str) -> Json:
         labels = list(self._settings.labels)
         content = {"title": work.title, "body": _body(work, mark), "labels": labels}
-        issue: dict[str, Any] = self._send("POST", dict, json=content)
+        issue: Json = self._send("POST", dict, json=content)
         return issue
 
-    def _recent(self) -> Iterator[dict[str, Any]]:
+    def _recent(self) -> Iterator[Json]:
         """Lists issues instead of searching: GitHub's search lags behind by minutes."""
         query = {
             "state": "all",
@@ -246,7 +247,7 @@ class GitHubSink:
             "direction": "desc",
         }
         for page in range(1, MAX_PAGES + 1):
-            issues: list[dict[str, Any]] = self._send(
+            issues: list[Json] = self._send(
                 "GET", list, query=query | {"page": str(page)}
             )
             yield from issues
