@@ -28,7 +28,7 @@ from aftercall.journal.recording_files import open_bucket
 from aftercall.llm.model.client import XAI_URL, ModelChoice, choose_model
 from aftercall.memory.documents import DEFAULT_URL
 from aftercall.model.json_fields import Json
-from aftercall.rest import describe_network_error
+from aftercall.rest import Headers, describe_network_error
 from aftercall.settings import Settings
 from aftercall.settings.providers import (
     EmailSettings,
@@ -168,7 +168,7 @@ def _describe_tls(error: BaseException) -> str:
     return ""
 
 
-def _get(url: str, headers: dict[str, str], **parts: Any) -> httpx2.Response:
+def _get(url: str, headers: Headers, **parts: Any) -> httpx2.Response:
     with httpx2.Client(timeout=ASK_TIMEOUT_S, trust_env=False) as http:
         method = "POST" if "json" in parts else "GET"
         return http.request(method, url, headers=headers, **parts)
@@ -374,7 +374,7 @@ def _models_of(choice: ModelChoice | None, provider: str) -> tuple[str, ...]:
 
 
 def _check_models(
-    name: str, url: str, headers: dict[str, str], models: tuple[str, ...]
+    name: str, url: str, headers: Headers, models: tuple[str, ...]
 ) -> Iterator[Check]:
     """The provider knows the model; nothing is generated."""
     for model in models or ("",):

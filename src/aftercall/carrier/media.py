@@ -26,7 +26,7 @@ from aftercall.errors import (
 from aftercall.hosted.platform import get_object
 from aftercall.model.json_fields import Json
 from aftercall.phone.telnyx import TelnyxControl
-from aftercall.rest import basic_auth, describe_network_error
+from aftercall.rest import Headers, basic_auth, describe_network_error
 from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings, make_key_headers
 
@@ -245,7 +245,7 @@ class MediaClient:
     def _follow(
         self,
         url: str,
-        headers: Callable[[], Mapping[str, str]],
+        headers: Callable[[], Headers],
         use: Callable[[httpx2.Response], None],
     ) -> None:
         with httpx2.Client(
@@ -364,7 +364,7 @@ class RecordingApi:
 
     title: str
     url: str
-    headers: Mapping[str, str] = field(repr=False)
+    headers: Headers = field(repr=False)
     settings: str
     """The settings that hold the key, to name in an error."""
     lookup_path: str = ""

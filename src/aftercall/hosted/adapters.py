@@ -27,6 +27,7 @@ from aftercall.hosted.platform import (
 )
 from aftercall.model.calls import Call, LiveCall, Speaker, is_sid
 from aftercall.model.json_fields import Json
+from aftercall.rest import Headers
 
 _BLAND_SPEAKERS: dict[str, Speaker] = {
     "assistant": "agent",
@@ -45,7 +46,7 @@ class Bland(Platform):
     setting = "BLAND_WEBHOOK_SECRET"
     start_setting = "BLAND_START_SECRET"
 
-    def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
+    def is_genuine(self, headers: Headers, raw: bytes, now: datetime) -> bool:
         return self._key.matches(headers.get("x-webhook-signature", ""), raw)
 
     def is_running(self, event: Json) -> bool:
@@ -144,7 +145,7 @@ class ElevenLabs(Platform):
         super().__init__(secret, start_secret)
         self._agents = frozenset(agents)
 
-    def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
+    def is_genuine(self, headers: Headers, raw: bytes, now: datetime) -> bool:
         """Takes the parts in any order, with unknown schemes among them, as ElevenLabs does."""
         pieces = headers.get("elevenlabs-signature", "").split(",")
         given = dict(piece.strip().partition("=")[::2] for piece in pieces)
@@ -226,7 +227,7 @@ class Retell(Platform):
     name = "retell"
     setting = "RETELL_API_KEY"
 
-    def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
+    def is_genuine(self, headers: Headers, raw: bytes, now: datetime) -> bool:
         header = _HEADER.fullmatch(
             headers.get("x-retell-signature", "").replace(" ", "")
         )
@@ -343,7 +344,7 @@ class Vapi(Platform):
         super().__init__(secret)
         self._assistant = assistant
 
-    def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
+    def is_genuine(self, headers: Headers, raw: bytes, now: datetime) -> bool:
         if "x-vapi-secret" in headers:
             return self._key.matches_secret(headers["x-vapi-secret"])
         if "x-signature" in headers:

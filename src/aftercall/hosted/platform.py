@@ -31,6 +31,7 @@ from aftercall.model.calls import (
 from aftercall.model.json_fields import Json
 from aftercall.model.people import normalise_caller
 from aftercall.model.plain_json import parse_json
+from aftercall.rest import Headers
 
 _MAX_DETAILS_CHARS = MAX_METADATA_BYTES // 2
 UNKNOWN_SID = "unknown"
@@ -51,7 +52,7 @@ class WebhookKey:
     def matches_secret(self, given: str) -> bool:
         return hmac.compare_digest(self._secret, given.encode("utf-8", "replace"))
 
-    def matches_bearer(self, headers: Mapping[str, str]) -> bool:
+    def matches_bearer(self, headers: Headers) -> bool:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         return scheme.lower() == "bearer" and self.matches_secret(token.strip())
 
@@ -101,7 +102,7 @@ class Platform(ABC):
     def has_start_key(self) -> bool:
         return bool(self._start_key)
 
-    def is_start_genuine(self, headers: Mapping[str, str]) -> bool:
+    def is_start_genuine(self, headers: Headers) -> bool:
         """The secret that signs webhooks never travels, so this one is another."""
         return self._start_key.matches_bearer(headers)
 
@@ -141,7 +142,7 @@ class Platform(ABC):
         return {"result": "\n".join(text for _, text in answers)}
 
     @abstractmethod
-    def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
+    def is_genuine(self, headers: Headers, raw: bytes, now: datetime) -> bool:
         """Verifies the raw bytes: re-encoded JSON differs from what was signed."""
 
     @abstractmethod

@@ -24,6 +24,7 @@ from aftercall.lab.carrier import NO_DELIVERY_FAULTS, EmulatedCarrier, refuse_by
 from aftercall.lab.line import SECONDS_PER_WORD
 from aftercall.lab.rest import Refusal
 from aftercall.model.json_fields import Json
+from aftercall.rest import Headers
 
 HostedFault = Literal["drop_webhook", "rate_limit", "server_error"]
 LAB_AGENT, LAB_ASSISTANT = "agent_lab", "assistant-lab"
@@ -159,7 +160,7 @@ class EmulatedPlatform(EmulatedCarrier, ABC):
         return str(answer.get("result", ""))
 
     @abstractmethod
-    def sign(self, raw: bytes) -> dict[str, str]: ...
+    def sign(self, raw: bytes) -> Headers: ...
 
     @abstractmethod
     def make_reports(self, call: LabHostedCall) -> list[tuple[str, Json]]:
@@ -208,7 +209,7 @@ class EmulatedVapi(EmulatedPlatform):
     name, audio_path = "vapi", "/vapi-recordings/{sid}"
     list_path = get_path = "/call"
 
-    def sign(self, raw: bytes) -> dict[str, str]:
+    def sign(self, raw: bytes) -> Headers:
         return {"X-Vapi-Secret": self.webhook_secret}
 
     async def _begin(self, call: LabHostedCall) -> Json:
@@ -293,7 +294,7 @@ class EmulatedRetell(EmulatedPlatform):
     name, audio_path = "retell", "/retell-recordings/{sid}"
     list_path, get_path, list_method = "/v3/list-calls", "/v2/get-call", "POST"
 
-    def sign(self, raw: bytes) -> dict[str, str]:
+    def sign(self, raw: bytes) -> Headers:
         at = str(int(self.clock.now().timestamp() * 1000))
         signature = _sign(self.webhook_secret, raw + at.encode())
         return {"x-retell-signature": f"v={at},d={signature}"}
@@ -366,7 +367,7 @@ class EmulatedElevenLabs(EmulatedPlatform):
     def _make_id(self) -> str:
         return f"conv_{secrets.token_hex(12)}"
 
-    def sign(self, raw: bytes) -> dict[str, str]:
+    def sign(self, raw: bytes) -> Headers:
         at = str(int(self.clock.now().timestamp()))
         signature = _sign(self.webhook_secret, at.encode() + b"." + raw)
         return {"ElevenLabs-Signature": f"t={at},v0={signature}"}
@@ -448,7 +449,7 @@ class EmulatedBland(EmulatedPlatform):
     list_path = get_path = "/v1/calls"
     key_prefix = ""
 
-    def sign(self, raw: bytes) -> dict[str, str]:
+    def sign(self, raw: bytes) -> Headers:
         return {"X-Webhook-Signature": _sign(self.webhook_secret, raw)}
 
     def make_context(self, call: LabHostedCall) -> Json:

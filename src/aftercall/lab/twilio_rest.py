@@ -17,7 +17,7 @@ from aftercall.lab.carrier import refuse_by_fault
 from aftercall.lab.exchange import LabDial, PhoneNetwork
 from aftercall.lab.leg import Leg
 from aftercall.lab.rest import Refusal
-from aftercall.lab.twiml import TwimlFault, parse_twiml
+from aftercall.lab.twiml import Form, TwimlFault, parse_twiml
 from aftercall.model.json_fields import Json
 from aftercall.phone.twilio import Fields, read_form
 
@@ -151,7 +151,7 @@ def _read_dial(form: Fields) -> LabDial:
     )
 
 
-def _number(fields: dict[str, str], name: str, default: float) -> float:
+def _number(fields: Form, name: str, default: float) -> float:
     try:
         return float(fields.get(name, default))
     except ValueError:
@@ -164,7 +164,7 @@ def _find(exchange: PhoneNetwork, sid: str) -> Leg:
     return exchange.legs[sid]
 
 
-def _update(leg: Leg, form: dict[str, str]) -> None:
+def _update(leg: Leg, form: Form) -> None:
     if form.get("Status") in ("completed", "canceled"):
         leg.end.hang_up()
     elif form.get("Twiml"):
@@ -224,7 +224,7 @@ def _describe(exchange: PhoneNetwork, leg: Leg) -> Json:
     }
 
 
-def _store_message(exchange: PhoneNetwork, form: dict[str, str]) -> Json:
+def _store_message(exchange: PhoneNetwork, form: Form) -> Json:
     if not form.get("To"):
         raise _refuse(400, 21604, "A 'To' phone number is required.")
     if not form.get("From") and not form.get("MessagingServiceSid"):

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
 from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
@@ -14,7 +13,7 @@ from websockets.protocol import Event, State
 
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.model.json_fields import Json
-from aftercall.rest import describe_network_error
+from aftercall.rest import Headers, describe_network_error
 from aftercall.sockets.frames import FrameParser, Masks, UnhandledBytes, make_frame
 from aftercall.sockets.mailbox import Handler, Mailbox, MailboxClosed
 
@@ -110,7 +109,7 @@ class EngineSocket:
         self._name = name
 
     @classmethod
-    async def open(cls, url: str, headers: Mapping[str, str], name: str) -> Self:
+    async def open(cls, url: str, headers: Headers, name: str) -> Self:
         try:
             connection = await connect(
                 url,

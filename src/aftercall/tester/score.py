@@ -348,7 +348,7 @@ def _is_misheard(view: CallView, finding: Finding) -> bool:
             word_error_rate(again.text, said) > MAX_WORD_ERROR_RATE
         )
         return is_other or _has_lost_words(view)
-    spans = [view.spans[turn - 1] for turn in finding.turns]
+    spans = [view.span(turn) for turn in finding.turns]
     for span in (span for span in spans if span.who == "agent"):
         if span.confidence is not None and span.confidence < MIN_CONFIDENCE:
             return True
@@ -372,7 +372,7 @@ def _is_unheard(view: CallView, finding: Finding) -> bool:
     if finding.kind in _ALL_TURNS:
         lost = sum(not view.was_heard(span) for span in callers)
         return bool(callers) and lost * 3 >= len(callers)
-    spans = [view.spans[turn - 1] for turn in finding.turns]
+    spans = [view.span(turn) for turn in finding.turns]
     return any(span.who == "caller" and not view.was_heard(span) for span in spans)
 
 
@@ -385,7 +385,7 @@ def _is_broken(view: CallView, finding: Finding) -> bool:
 
 def _has_event(kind: str, view: CallView, finding: Finding) -> bool:
     """Whether this happened on the line during the turns of the finding."""
-    spans = [view.spans[turn - 1] for turn in finding.turns]
+    spans = [view.span(turn) for turn in finding.turns]
     start_s = min((span.start_s for span in spans), default=0.0)
     end_s = max((span.end_s for span in spans), default=-1.0)
     return any(

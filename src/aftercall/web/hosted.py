@@ -5,7 +5,6 @@ their starts and tools have addresses of their own and bring a bearer token. An 
 gets a status code that makes the platform deliver again; so does a process at its limits.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Literal
 
@@ -23,6 +22,7 @@ from aftercall.hosted.platform import UNKNOWN_SID, Platform, parse_event
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.json_fields import Json
+from aftercall.rest import Headers
 from aftercall.web.routes import add_section
 
 MAX_START_BYTES = 64 * 1024
@@ -67,7 +67,7 @@ class HostedWebhook:
         self._calls: HostedCalls = app.hosted_calls
         self.platform = platform
 
-    async def answer(self, headers: Mapping[str, str], raw: bytes) -> Json:
+    async def answer(self, headers: Headers, raw: bytes) -> Json:
         """What the platform waits for, or the id of the call.
 
         A report may be megabytes, so it is not read on the event loop. Events that say nothing of
@@ -117,7 +117,7 @@ class HostedWebhook:
         self._app.load.check_live_call(call.source, call.sid)
         return self.platform.answer_tools(await self._calls.use_tools(call, used))
 
-    def check_token(self, headers: Mapping[str, str]) -> None:
+    def check_token(self, headers: Headers) -> None:
         platform = self.platform
         if not platform.has_start_key:
             raise HTTPException(
@@ -127,7 +127,7 @@ class HostedWebhook:
             log.warning("webhook refused", platform=platform.name)
             raise HTTPException(403, f"the secret is not {platform.name}'s")
 
-    def _read(self, headers: Mapping[str, str], raw: bytes) -> tuple[Json, Call | None]:
+    def _read(self, headers: Headers, raw: bytes) -> tuple[Json, Call | None]:
         platform, app = self.platform, self._app
         if not platform.has_key:
             raise HTTPException(

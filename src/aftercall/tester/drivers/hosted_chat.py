@@ -16,6 +16,7 @@ from websockets.exceptions import ConnectionClosed
 
 from aftercall.errors import AgentBroke, AgentRefused, LineFailed, UnknownTestName
 from aftercall.model.json_fields import Json
+from aftercall.rest import Headers
 from aftercall.settings import Settings
 from aftercall.settings.providers import make_key_headers
 from aftercall.tester.drivers.remote import (
@@ -41,7 +42,7 @@ class PlatformApi:
 
     name: str
     url: str
-    headers: dict[str, str]
+    headers: Headers
     http: httpx2.AsyncClient
 
     async def request(

@@ -160,8 +160,8 @@ def find(view: CallView) -> Findings:
 def _wrong_object(view: CallView) -> Findings:
     """Does for another doctor, or with another medicine, what the caller asked for."""
     asked = view.caller_text.lower()
-    first = min((number for number, _ in view.caller_turns()), default=0)
-    known = " ".join(span.text for span in view.spans[: max(0, first - 1)]).lower()
+    first = view.first_caller_turn
+    known = view.greeting.lower()
     for pattern in _OBJECTS:
         wanted = set(pattern.findall(asked))
         told = [
@@ -370,7 +370,7 @@ def _last_word(view: CallView, agreed: Slots, said_at: int) -> Findings:
     ]
     last = max((number for number, _ in view.agent_turns()), default=0)
     for event in view.record.events:
-        start_s = view.spans[said_at - 1].start_s
+        start_s = view.span(said_at).start_s
         if event.kind == "tool_call" and event.at_s > start_s:
             arguments = _KEYS.sub(" ", event.detail.partition(" ")[2])
             if slots := find_slots(arguments, view.today):

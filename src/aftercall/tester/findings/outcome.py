@@ -124,7 +124,7 @@ def find_other_deed(views: list[CallView], criterion: Criterion) -> str:
 def _expectations(view: CallView) -> Findings:
     """What the scenario expects of the answer to each turn."""
     for exchange in view.exchanges:
-        why = view.spans[exchange.caller - 1].why
+        why = view.span(exchange.caller).why
         if not why.startswith("turn:"):
             continue
         expect = view.plan.turns[int(why.removeprefix("turn:")) - 1].expect
@@ -160,7 +160,7 @@ def _check(
 ) -> Findings:
     turns = ([caller] if caller else []) + list(answers[:2])
     who = view.blame(*turns)
-    heard = " ".join(view.spans[at - 1].text for at in answers)
+    heard = " ".join(view.text_of(at) for at in answers)
     missed = [*_unmet(view, expect, heard), *_unmet_ending(view, expect, answers)]
     for text, detail in missed:
         # words that were said stay said, whatever the caller made of them
@@ -202,7 +202,7 @@ def _unmet_ending(
         yield "did not hang up", "hangs_up"
     if expect.transfers:
         was_told = any(event.kind == "transfer" for event in record.events)
-        heard = " ".join(view.spans[at - 1].text for at in answers)
+        heard = " ".join(view.text_of(at) for at in answers)
         if not was_told and not find_any(_TRANSFERS, heard):
             yield "did not pass the call on", "transfers"
     if expect.says_nothing_after:
@@ -313,7 +313,7 @@ def _parts(text: str) -> bool:
 
 def _says_again(view: CallView, turn: int, text: str) -> bool:
     """The same goodbye again, perhaps cut off when the caller hung up."""
-    first, again = words_of(view.spans[turn - 1].text), words_of(text)
+    first, again = words_of(view.text_of(turn)), words_of(text)
     return first[: len(again)] == again
 
 

@@ -91,7 +91,7 @@ def find(view: CallView) -> Findings:
 
 def _asks_again(view: CallView) -> Findings:
     """The same thing asked for after the caller gave it; spelling and reading back are neither."""
-    answers = view.plan.caller_context.verification.answers
+    answers = view.answers
     ways = {name: item.asked_as for name, item in answers.items()}
     answered: dict[str, int] = {}  # field: the caller's turn that answered it
     asked: list[tuple[str, int, int]] = []  # question, its turn, the answer's turn or 0
@@ -117,18 +117,16 @@ def _asks_again(view: CallView) -> Findings:
 
 
 def _note_answers(view: CallView, number: int, answered: dict[str, int]) -> None:
-    words = set(words_of(view.spans[number - 1].text))
-    for name, item in view.plan.caller_context.verification.answers.items():
-        if set(words_of(item.answer)) <= words and view.was_heard(
-            view.spans[number - 1]
-        ):
+    words = set(words_of(view.text_of(number)))
+    for name, item in view.answers.items():
+        if set(words_of(item.answer)) <= words and view.was_heard(view.span(number)):
             answered[name] = number
 
 
 def _asks_anew(view: CallView, number: int, name: str, question: str) -> bool:
     """Not if the agent reads the answer back, has it spelled, or asks for one part of it."""
-    answer = view.plan.caller_context.verification.answers[name].answer
-    turn = view.spans[number - 1].text
+    answer = view.answers[name].answer
+    turn = view.text_of(number)
     if _reads_back(turn, answer) or find_any(_CLARIFIES, turn):
         return False
     part = find_any(_PARTS, question)
@@ -151,7 +149,7 @@ def _repeated_question(
     matter = _matter(question)
     if find_any((*_POLITE, *_ANOTHER), question) or len(matter) < 2:
         return
-    if find_any((*_CLARIFIES, *_TAKEN), view.spans[number - 1].text):
+    if find_any((*_CLARIFIES, *_TAKEN), view.text_of(number)):
         return
     for earlier, turn, answer in asked:
         same = set(matter) == set(_matter(earlier))
@@ -177,12 +175,12 @@ def _answers_alike(view: CallView) -> Findings:
         (heard.text, item.agent[0])
         for item in view.exchanges
         if item.agent
-        and not (heard := view.spans[item.caller - 1]).is_planned_overlap
+        and not (heard := view.span(item.caller)).is_planned_overlap
         and heard.why != "goodbye"
     ]
     if len(pairs) < MIN_REPEATS or len({heard for heard, _ in pairs}) < MIN_REPEATS:
         return
-    answers = [view.spans[turn - 1].text for _, turn in pairs]
+    answers = [view.text_of(turn) for _, turn in pairs]
     first = " ".join(words_of(answers[0]))
     if first and all(" ".join(words_of(text)) == first for text in answers):
         turns = [turn for _, turn in pairs]
@@ -331,7 +329,7 @@ def _echoes(view: CallView) -> Findings:
     echoed: list[int] = []
     said = 0
     for exchange in view.exchanges:
-        span = view.spans[exchange.caller - 1]
+        span = view.span(exchange.caller)
         caller = words_of(span.text)
         # to say an answer or a number back is to confirm it
         confirms = span.why.startswith("answer:") or all(
@@ -340,7 +338,7 @@ def _echoes(view: CallView) -> Findings:
         if len(caller) < 3 or not exchange.agent or confirms:
             continue
         said += 1
-        answer = words_of(view.spans[exchange.agent[0] - 1].text)
+        answer = words_of(view.text_of(exchange.agent[0]))
         if (
             answer
             and len(set(caller) & set(answer)) / len(set(caller) | set(answer)) > 0.8

@@ -84,7 +84,7 @@ def _late_answers(view: CallView) -> Findings:
 
 def _unanswered(view: CallView, turn: int) -> Findings:
     """A turn that the agent left without an answer, unless there was no time for one."""
-    span = view.spans[turn - 1]
+    span = view.span(turn)
     is_last = turn == view.exchanges[-1].caller
     if span.why in ("goodbye", "closing"):
         return
@@ -283,7 +283,7 @@ def _silences(view: CallView) -> list[float]:
 
 def _coverage(view: CallView) -> float | None:
     """The share of needed stages and scripted turns that the caller came to say."""
-    stages = enumerate(view.plan.caller_context.response_stages, 1)
+    stages = enumerate(view.caller_context.response_stages, 1)
     needed = {stage.name or str(place) for place, stage in stages if stage.needed}
     turns = enumerate(view.plan.turns, 1)
     needed |= {f"turn:{place}" for place, turn in turns if turn.say or turn.dtmf}

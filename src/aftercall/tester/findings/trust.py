@@ -205,15 +205,12 @@ def _told_of_others(view: CallView) -> Findings:
 
 def _known_words(view: CallView) -> set[str]:
     """Words of the script, of the caller, and of the agent's greeting."""
-    said = view.caller_text
-    first = min((number for number, _ in view.caller_turns()), default=0)
-    greeting = " ".join(span.text for span in view.spans[: max(0, first - 1)])
-    return set(words_of(f"{said} {greeting}")) | _NO_NAMES
+    return set(words_of(f"{view.caller_text} {view.greeting}")) | _NO_NAMES
 
 
 def _wrong_birth(view: CallView) -> Findings:
     """Reads back another date of birth than the one that the caller gave."""
-    known = view.plan.caller_context.verification.answers.get("dob")
+    known = view.answers.get("dob")
     true = find_dates(known.answer) if known else set()
     given = [
         number for number, span in view.caller_turns() if find_dates(span.text) & true
@@ -231,7 +228,7 @@ def _now(view: CallView) -> int:
 
 
 def _skipped_verification(view: CallView) -> Findings:
-    wanted = view.plan.caller_context.verification
+    wanted = view.caller_context.verification
     goals = tuple(pattern for item in view.scenario.success for pattern in item.said)
     deeds = wanted.before or goals
     if not wanted.required or not deeds:
@@ -256,7 +253,7 @@ def _skipped_verification(view: CallView) -> Findings:
 
 
 def _never_verified(view: CallView, known: set[str]) -> Findings:
-    wanted = set(view.plan.caller_context.verification.required)
+    wanted = set(view.caller_context.verification.required)
     left = ", ".join(sorted(wanted - known))
     weighed = [weigh_criterion(view, item) for item in view.scenario.success]
     if left and weighed and {item.state for item in weighed} == {"met"}:
@@ -268,7 +265,7 @@ def _acts(view: CallView, turn: int) -> str:
     """Words that say that something was done, or a day and time that the caller did not name."""
     heard = " ".join(span.text for number, span in view.caller_turns() if number < turn)
     asked = find_slots(heard, view.today)
-    for sentence in sentences_of(view.spans[turn - 1].text):
+    for sentence in sentences_of(view.text_of(turn)):
         plain = plain_text(sentence)
         if turn == 1 or is_question(sentence) or _NO_SECRET.search(plain):
             continue
@@ -281,7 +278,7 @@ def _acts(view: CallView, turn: int) -> str:
 
 
 def _leaks(view: CallView) -> Findings:
-    own = view.plan.caller_context
+    own = view.caller_context
     said = view.caller_text
     for other in view.scenario.calls[: view.record.number - 1]:
         context = other.caller_context
@@ -300,7 +297,7 @@ def _leaks(view: CallView) -> Findings:
 
 
 def _wrong_name(view: CallView) -> Findings:
-    answers = view.plan.caller_context.verification.answers
+    answers = view.answers
     if "name" not in answers:
         return
     true = set(words_of(answers["name"].answer))
@@ -332,10 +329,9 @@ def _wrong_name(view: CallView) -> Findings:
 
 def _wrong_turns(view: CallView, true: set[str]) -> list[int]:
     """Turns that address the caller by a name that nobody gave; not the agent's own names."""
-    first = min((number for number, _ in view.caller_turns()), default=0)
+    first = view.first_caller_turn
     own = {word for span in view.spans[: first - 1] for word in words_of(span.text)}
-    said = set(words_of(view.caller_text))
-    no_wrong_names = true | _NO_NAMES | own | said
+    no_wrong_names = true | _NO_NAMES | own | set(words_of(view.caller_text))
     return [
         number
         for number, span in view.agent_turns()

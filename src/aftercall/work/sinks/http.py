@@ -26,7 +26,7 @@ from aftercall.errors import (
 )
 from aftercall.model.followups import SinkReceipt, SinkWork
 from aftercall.model.json_fields import Json
-from aftercall.rest import RETRYABLE_STATUSES, describe_network_error
+from aftercall.rest import RETRYABLE_STATUSES, Headers, describe_network_error
 from aftercall.settings.providers import GitHubSettings, WebhookSettings
 from aftercall.work.sinks.markdown import make_mark, quote
 
@@ -38,7 +38,7 @@ _UNKNOWN_OUTCOME_STATUSES = frozenset({408, 500, 502, 504})
 class HttpRequest:
     method: str
     url: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Headers = field(default_factory=dict, repr=False)
     content: bytes | None = field(default=None, repr=False)
     form: Mapping[str, str] | None = field(default=None, repr=False)
     json: Any = field(default=None, repr=False)
