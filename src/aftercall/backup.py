@@ -129,6 +129,7 @@ class _BackupWriter:
     def add_folder(
         self, name: str, folder: Path, without: tuple[str, ...] = ()
     ) -> None:
+        """Without files that are being written and without databases, which are dumped."""
         for parent, folders, files in os.walk(folder):
             if Path(parent) == folder:
                 folders[:] = [name for name in folders if name not in without]
@@ -221,6 +222,7 @@ def make_backup(
 def _write_backup(
     settings: Settings, database: Database, file: Path, now: datetime
 ) -> BackupReport:
+    """The spill first, then the database, then the files that the database names."""
     home, dump = settings.home, file.parent / "database"
     shutil.rmtree(dump, ignore_errors=True)
     dump.mkdir(mode=0o700)

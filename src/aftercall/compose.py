@@ -34,7 +34,11 @@ from aftercall.errors import AftercallError, ConfigError, SecretUnreadable
 from aftercall.journal.archive import Archive
 from aftercall.journal.handover import Handovers, LateEnd, Presence
 from aftercall.journal.journal import Journal
-from aftercall.journal.recorder import JournalInserter, ResumeState, ResumeStates
+from aftercall.journal.recorder import (
+    JournalInserter,
+    PreparedBriefing,
+    ResumeStates,
+)
 from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore
 from aftercall.llm.checked_reader import CheckedReader
@@ -52,7 +56,6 @@ from aftercall.llm.rules.reader import RulesReader
 from aftercall.log import get_logger
 from aftercall.memory.search import FactRecall
 from aftercall.memory.vault import Vault
-from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.phone.signature import StreamTokens
 from aftercall.settings import Settings
@@ -338,7 +341,7 @@ class Phone:
             if call.source in self.switchboards:
                 self.switchboards[call.source].forget(sid)
 
-    async def brief(self, call: LiveCall) -> tuple[ResumeState | None, Briefing]:
+    async def brief(self, call: LiveCall) -> PreparedBriefing:
         """The briefing of a call that rings now. Uses up the greeting that was left."""
         return await brief_ring(self.composer, call, self.clock)
 

@@ -65,6 +65,7 @@ class SettingValue:
 
     @property
     def shown(self) -> str:
+        """The value for people. A secret is never shown, of an address only its host."""
         if isinstance(self.value, SecretStr):
             secret = self.value.get_secret_value()
             host = _HOST.match(secret) if self.key.endswith(".url") else None

@@ -13,7 +13,12 @@ from aftercall.bridge.tools import Recall
 from aftercall.bridge.turn_log import TurnLog
 from aftercall.clock import Clock, attempt
 from aftercall.errors import AftercallError
-from aftercall.journal.recorder import CallRecorder, ResumeState, ResumeStates
+from aftercall.journal.recorder import (
+    CallRecorder,
+    PreparedBriefing,
+    ResumeState,
+    ResumeStates,
+)
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import BRIEFED_EVENT, LiveCall, Speaker, Turn
@@ -28,13 +33,13 @@ BRIEFING_TIMEOUT_S = (
 log = get_logger("bridge")
 
 MakeIdentity = Callable[[LiveCall, Briefing], CallerIdentity]
-Brief = Callable[[LiveCall], Awaitable[tuple[ResumeState | None, Briefing]]]
+Brief = Callable[[LiveCall], Awaitable[PreparedBriefing]]
 """The call that this one continues, if any, and the briefing."""
 
 
 async def fetch_briefing(
     brief: Brief, call: LiveCall, greeting: str, clock: Clock
-) -> tuple[ResumeState | None, Briefing]:
+) -> PreparedBriefing:
     """The briefing of a call that begins. A late or broken one leaves only the greeting."""
     try:
         return await attempt(clock, BRIEFING_TIMEOUT_S, brief(call))

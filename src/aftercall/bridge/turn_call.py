@@ -27,7 +27,12 @@ from aftercall.clock import Clock, attempt
 from aftercall.engine.voice import AgentReply, TurnEngine, TurnSession
 from aftercall.errors import AftercallError, CallNotLive, EngineLost
 from aftercall.journal.journal import Journal
-from aftercall.journal.recorder import CallRecorder, ResumeState, ResumeStates
+from aftercall.journal.recorder import (
+    CallRecorder,
+    PreparedBriefing,
+    ResumeState,
+    ResumeStates,
+)
 from aftercall.journal.replay import replay_entries
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing, ResumedCall
@@ -120,7 +125,7 @@ class CallSession:
         greeting, clock = self._parts.greeting, self._parts.clock
         return await refresh_briefing(self.identity, clock, greeting, self.call.id)
 
-    async def _fetch_briefing(self) -> tuple[ResumeState | None, Briefing]:
+    async def _fetch_briefing(self) -> PreparedBriefing:
         parts = self._parts
         resumed, briefing = await fetch_briefing(
             parts.brief, self._call, parts.greeting, parts.clock

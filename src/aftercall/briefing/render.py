@@ -38,6 +38,7 @@ T = TypeVar("T")
 
 
 def render(briefing: Briefing, zone: tzinfo) -> str:
+    """The briefing as the agent reads it, between two tags."""
     lines = [OPENING_TAG, PREAMBLE]
     lines += _render_time(briefing, zone)
     lines += _render_persona(briefing)
@@ -127,6 +128,7 @@ def _render_pick_up(briefing: Briefing, zone: tzinfo = UTC) -> list[str]:
 
 
 def _render_time(briefing: Briefing, zone: tzinfo) -> list[str]:
+    """Our time, and the caller's where it differs."""
     if briefing.at is None:
         return []
     here = f"It is {briefing.at.astimezone(zone):%A, %d %B %Y, %H:%M} here ({zone})"

@@ -440,6 +440,7 @@ def _read_line() -> str:
 
 
 def _reading_rows(reading: "Reading") -> list[tuple[str, str, str]]:
+    """What a reader found in a call, one row each: kind, words, turns."""
     rows: list[tuple[str, str, str]] = []
     for request in reading.requests:
         due = f" (due {request.due})" if request.due else ""
@@ -463,6 +464,7 @@ def _reading_rows(reading: "Reading") -> list[tuple[str, str, str]]:
 
 
 def _call_lines(call: Json) -> list[tuple[Styled, ...]]:
+    """The head of a call: parties, times, state, where it is archived."""
     caller, callee = call["caller"] or "withheld", call["callee"] or "?"
     parties = f"  {caller} → {callee}  ({call['direction']})"
     times = f"{call['started_at']} to {call['ended_at'] or 'now'}"

@@ -212,6 +212,7 @@ def _show_runs(cli: CliContext, results: "RunResults", json: bool) -> None:
 
 
 def _show_run(cli: CliContext, data: Json) -> None:
+    """A run: its counts, then the verdict and calls of each scenario."""
     counts = f"{data['passed']} passed, {data['failed']} failed of {data['runs']}"
     cli.console.print(
         Text.assemble((data["id"], "bold"), f"  {data['target']}  {counts}")
@@ -247,6 +248,7 @@ def _show_findings(cli: CliContext, findings: list[Json]) -> None:
 
 
 def _show_call(cli: CliContext, call: Json) -> None:
+    """One call of a run, turn by turn."""
     console = cli.console
     place = f"{call['scenario']}, call {call['call']}, run {call['run']}"
     console.print(

@@ -248,6 +248,7 @@ class PreparedStatement:
         return self._compiled[dialect.name]
 
     def _compile(self, dialect: Dialect) -> _CompiledStatement:
+        """Once for each dialect: the text, what binds each value, what reads each column."""
         compiled: Any = self._statement.compile(dialect=dialect)
         binds: dict[str, BindParameter[Any]] = compiled.binds
         is_named = compiled.positiontup is None

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from pydantic import SecretStr
@@ -14,6 +14,7 @@ from aftercall.hosted.platform import (
     PlatformReport,
     PlatformToolCall,
     PlatformTurn,
+    Variables,
     from_milliseconds,
     get_object,
     get_objects,
@@ -168,7 +169,7 @@ class ElevenLabs(Platform):
     def read_tool_calls(self, event: Json, name: str) -> list[PlatformToolCall]:
         return read_own_tool_call(event, name, _ELEVENLABS_CONTEXT)
 
-    def answer_start(self, variables: Mapping[str, str | bool]) -> Json:
+    def answer_start(self, variables: Variables) -> Json:
         return {
             "type": "conversation_initiation_client_data",
             "dynamic_variables": dict(variables),
@@ -270,7 +271,7 @@ class Retell(Platform):
         text = json.dumps(arguments, sort_keys=True)
         return [PlatformToolCall(f"{tool} {text}", tool, text)]
 
-    def answer_start(self, variables: Mapping[str, str | bool]) -> Json:
+    def answer_start(self, variables: Variables) -> Json:
         """Retell's variables are text."""
         texts = {
             name: str(value).lower() if isinstance(value, bool) else value
@@ -388,7 +389,7 @@ class Vapi(Platform):
             return []
         return [_vapi_tool_call(item) for item in get_objects(message, "toolCallList")]
 
-    def answer_start(self, variables: Mapping[str, str | bool]) -> Json:
+    def answer_start(self, variables: Variables) -> Json:
         overrides: Json = {"variableValues": dict(variables)}
         if variables.get("first_words"):
             overrides["firstMessage"] = variables["first_words"]

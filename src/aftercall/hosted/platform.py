@@ -34,6 +34,8 @@ from aftercall.model.plain_json import parse_json
 from aftercall.rest import Headers
 
 _MAX_DETAILS_CHARS = MAX_METADATA_BYTES // 2
+Variables = Mapping[str, str | bool]
+"""What a platform fills into the prompt of its agent."""
 UNKNOWN_SID = "unknown"
 """Of a call that begins and has no id yet: it is briefed, and shown when it has one."""
 
@@ -126,7 +128,7 @@ class Platform(ABC):
         """`name` is the address's, for platforms whose body is the arguments alone."""
         return []
 
-    def answer_start(self, variables: Mapping[str, str | bool]) -> Json:
+    def answer_start(self, variables: Variables) -> Json:
         """The briefing in the platform's form.
 
         `variables` are all of them or, for a call of another agent, none. Raises ConfigError if

@@ -275,6 +275,7 @@ class Journal:
         await asyncio.to_thread(self._seal_spilled)
 
     async def _return_to_database(self, recorder: CallRecorder) -> None:
+        """Stores what was spilled, unless another process has taken or sealed the call."""
         call, owner = recorder.call, self.presence.process
         store = partial(self.store.import_spilled, is_live=True)
         row = await asyncio.to_thread(store, call, recorder.entries, owner)

@@ -43,6 +43,7 @@ from aftercall.journal.replay import (
     JournalEntry,
     to_entry,
 )
+from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Event, LiveCall, Turn
 from aftercall.model.json_fields import Json
 
@@ -321,6 +322,10 @@ class ResumeState:
     call_id: str
     conversation: str
     ended_at: datetime
+
+
+PreparedBriefing = tuple[ResumeState | None, Briefing]
+"""What a call that rings is told, and the call that it picks up again."""
 
 
 class ResumeStates:

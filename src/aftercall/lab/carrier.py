@@ -204,6 +204,7 @@ def make_wav(seconds: float, near: Spans = WHOLE, far: Spans = WHOLE) -> bytes:
 
 
 def _hum(hertz: int, spans: Spans, length: int) -> "array[int]":
+    """A channel of silence with a tone wherever somebody spoke."""
     radians = 2 * math.pi * hertz / RATE_HZ
     second = array("h", (int(6000 * math.sin(radians * n)) for n in range(RATE_HZ)))
     tone = second * (length // RATE_HZ + 1)

@@ -26,6 +26,7 @@ from aftercall.lab.rest import Refusal
 from aftercall.model.json_fields import Json
 from aftercall.rest import Headers
 
+Reports = list[tuple[str, Json]]
 HostedFault = Literal["drop_webhook", "rate_limit", "server_error"]
 LAB_AGENT, LAB_ASSISTANT = "agent_lab", "assistant-lab"
 REPLY = "I have written that down. Anything else?"
@@ -163,7 +164,7 @@ class EmulatedPlatform(EmulatedCarrier, ABC):
     def sign(self, raw: bytes) -> Headers: ...
 
     @abstractmethod
-    def make_reports(self, call: LabHostedCall) -> list[tuple[str, Json]]:
+    def make_reports(self, call: LabHostedCall) -> Reports:
         """Kind and body of each webhook of a call that is over."""
 
     @abstractmethod
@@ -195,8 +196,8 @@ class EmulatedPlatform(EmulatedCarrier, ABC):
 
     def check(self, request: Request) -> None:
         given = request.headers.get(self.key_header, "")
-        expected = self.key_prefix + self.key
-        if not hmac.compare_digest(given.encode(), expected.encode()):
+        wanted = (self.key_prefix + self.key).encode()
+        if not hmac.compare_digest(given.encode(), wanted):
             raise Refusal(JSONResponse({"message": "Unauthorized"}, 401))
         refuse_by_fault(self)
 
@@ -233,7 +234,7 @@ class EmulatedVapi(EmulatedPlatform):
     def read_result(self, answer: Json) -> str:
         return " ".join(item["result"] for item in answer.get("results", ()))
 
-    def make_reports(self, call: LabHostedCall) -> list[tuple[str, Json]]:
+    def make_reports(self, call: LabHostedCall) -> Reports:
         whole = self.describe(call)
         names = ("endedReason", "startedAt", "endedAt", "artifact", "analysis")
         details = {name: whole[name] for name in names}
@@ -317,7 +318,7 @@ class EmulatedRetell(EmulatedPlatform):
         body = {"name": name, "call": self.describe(call), "args": arguments}
         return await self.post(call, "", body)
 
-    def make_reports(self, call: LabHostedCall) -> list[tuple[str, Json]]:
+    def make_reports(self, call: LabHostedCall) -> Reports:
         return [
             (event, {"event": event, "call": self.describe(call)})
             for event in ("call_ended", "call_analyzed")
@@ -384,7 +385,7 @@ class EmulatedElevenLabs(EmulatedPlatform):
     def read_variables(self, answer: Json) -> Json:
         return dict(answer.get("dynamic_variables", {}))
 
-    def make_reports(self, call: LabHostedCall) -> list[tuple[str, Json]]:
+    def make_reports(self, call: LabHostedCall) -> Reports:
         kind = "post_call_transcription"
         at_s = int(self.clock.now().timestamp())
         event = {"type": kind, "event_timestamp": at_s, "data": self.describe(call)}
@@ -455,7 +456,7 @@ class EmulatedBland(EmulatedPlatform):
     def make_context(self, call: LabHostedCall) -> Json:
         return {"call_id": call.id, "from": call.caller, "to": call.callee}
 
-    def make_reports(self, call: LabHostedCall) -> list[tuple[str, Json]]:
+    def make_reports(self, call: LabHostedCall) -> Reports:
         return [("call", self.describe(call))]
 
     def describe(self, call: LabHostedCall) -> Json:

@@ -148,6 +148,7 @@ _FAULTS = {
 
 
 def make_openai(script: ModelScript, key: str, models: tuple[str, ...]) -> Starlette:
+    """The two APIs of OpenAI for text: chat completions and responses."""
     api = ModelApi(script, key, models, _refuse, _FAULTS)
 
     async def post_chat(request: Request) -> Response:

@@ -276,6 +276,7 @@ def make_router(lab: Lab) -> APIRouter:
 
 
 async def _ring(lab: Lab, order: RingOrder) -> Handset:
+    """Rings the number of the order from a handset of the lab."""
     with _refused_as_422():
         speak = make_voice(order.voice)
         number = _find_number(lab, order)

@@ -304,6 +304,7 @@ def _check_span(started_at: datetime, ended_at: datetime) -> None:
 
 
 def _check_order(call: Call) -> None:
+    """Numbers follow each other, and no time goes back by more than clocks drift."""
     kinds: tuple[tuple[str, Sequence[Turn | Event]], ...] = (
         ("turns", call.turns),
         ("events", call.events),

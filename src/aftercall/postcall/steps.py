@@ -120,7 +120,7 @@ def fill_profile(context: StepContext, call: Call) -> StepOutcome:
     person = context.workspace(call).find_person(call.caller)
     if person is None:
         return skipped(NO_MEMORY)
-    known = user_md.parse(files.read(person.user))
+    known = _read_profile(person)
     if known.is_complete:
         return skipped("the profile is complete")
     answer = context.reader.find_profile(call)
@@ -133,7 +133,7 @@ def fill_profile(context: StepContext, call: Call) -> StepOutcome:
         return skipped(NOTHING_FOUND, answer.trace)
     if not files.edit(person.user, lambda text: user_md.fill(text, found)):
         return skipped("nothing new was found", answer.trace)
-    filled = user_md.parse(files.read(person.user))
+    filled = _read_profile(person)
     return done(_list_changes(known, filled), answer.trace)
 
 
@@ -176,7 +176,7 @@ def leave_greeting(context: StepContext, call: Call) -> StepOutcome:
         return _put_back_greeting(context, call, person)
     if context.steps.has_later_call(call):
         return skipped(NOT_THE_LAST)
-    known = user_md.parse(files.read(person.user))
+    known = _read_profile(person)
     answer = context.reader.find_greeting(call, known.spoken_name)
     if answer.value is None:
         return skipped(NOTHING_FOUND, answer.trace)
@@ -294,7 +294,7 @@ def _make_page(
         case "waiting" | "running":
             return awaiting(NO_SUMMARY_YET)
     answer = context.reader.summarise(call)
-    profile = user_md.parse(files.read(person.user))
+    profile = _read_profile(person)
     name = profile.call_name or profile.name
     page = make_call_document(
         call, answer.value, name, context.settings.zone, context.clock.now()
@@ -316,7 +316,7 @@ def keep_pins(context: StepContext, call: Call) -> StepOutcome:
         "skipped",
     )
     answer = context.reader.summarise(call) if is_summarised else None
-    profile = user_md.parse(files.read(person.user))
+    profile = _read_profile(person)
     identity = identity_md.parse(files.read(workspace.identity))
     own = (
         profile.name,
@@ -388,3 +388,7 @@ def skip_reason(context: StepContext, name: str, call: Call) -> str:
     if call.source == IMPORTED and name not in OF_NOTES:
         return NOT_A_CALL
     return OUTBOUND_REASON if call.direction == "outbound" and name != SUMMARY else ""
+
+
+def _read_profile(person: WorkspacePerson) -> user_md.UserProfile:
+    return user_md.parse(files.read(person.user))

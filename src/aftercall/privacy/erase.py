@@ -214,6 +214,7 @@ class Eraser:
         return found
 
     def _scan(self, terms: ErasureTerms, unreadable: Iterable[Path]) -> TraceScan:
+        """Looks for traces in all folders; files of other people may hold the same words."""
         folders = [self.settings.home]
         if self.settings.workspace:
             folders.append(self.settings.workspace)

@@ -173,6 +173,7 @@ class Retention:
         return self.database.execute(query)
 
     def _expire_some_answers(self, cutoff: datetime) -> int:
+        """Removes the answers of the next calls, and marks how far it came."""
         mark = select(upkeep.c.at).where(upkeep.c.name == ANSWERS_MARK)
         query = (
             select(calls.c.id, calls.c.started_at)

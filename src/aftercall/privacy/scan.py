@@ -85,6 +85,7 @@ def scan_for_traces(
 
 
 def _scan(question: Json) -> TraceScan:
+    """Traces in files and names. Words that others said, too, are no trace of this caller."""
     needles, name_parts = (
         frozenset(bytes.fromhex(needle).lower() for needle in question[kind])
         for kind in ("needles", "name_parts")

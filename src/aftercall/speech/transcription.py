@@ -39,6 +39,7 @@ def parse_transcription(data: Any) -> TranscribedAudio:
 
 
 def _read(data: Any) -> TranscribedAudio:
+    """The text is made of the segments again when one was invented."""
     given = data.get("segments") or ()
     spoken = [segment for segment in given if not _is_made_up(segment)]
     segments = tuple(

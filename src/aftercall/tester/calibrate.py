@@ -107,6 +107,7 @@ class _KnownCalls:
     seed: int
 
     async def measure(self, name: str, turns: int, lead_s: float) -> Calibration:
+        """Holds a call whose delays and words are known, and compares what was measured."""
         draw = random.Random(f"{name}/{self.seed}")
         delays = [round(lead_s + draw.uniform(0.1, 2.4), 4) for _ in range(turns)]
         view = await self._call(delays)
@@ -347,6 +348,8 @@ def _number(call: int) -> str:
 async def _measure(
     target: AgentTarget, delays: KnownDelays, kind: str, parallel: int, turns: int
 ) -> Calibration:
+    """Several calls at once, to see whether they slow each other down."""
+
     async def hold(number: int) -> list[float]:
         scenario = _known_scenario(turns, "Go on, please.", _number(number))
         async with target.open() as session:

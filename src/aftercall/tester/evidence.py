@@ -299,6 +299,7 @@ def _weigh_rest(
 def _weigh_answer(
     view: CallView, sentences: list[AgentSentence], detailed: list[AgentSentence]
 ) -> Weighed:
+    """Whether the agent told what was asked: said it, promised to find out, or neither."""
     told = [item for item in detailed if item.is_statement]
     if told:
         return Weighed("met", "told the caller", (told[0].turn,), told[0].text)

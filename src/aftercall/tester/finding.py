@@ -215,6 +215,9 @@ class TurnExchange:
     latency_s: float | None
 
 
+NumberedSpans = Iterator[tuple[int, Span]]
+
+
 @dataclass(frozen=True)
 class CallView:
     """One call as the rules see it."""
@@ -293,13 +296,13 @@ class CallView:
     def text_of(self, turn: int) -> str:
         return self.span(turn).text
 
-    def agent_turns(self) -> Iterator[tuple[int, Span]]:
+    def agent_turns(self) -> NumberedSpans:
         return self._turns_of("agent")
 
-    def caller_turns(self) -> Iterator[tuple[int, Span]]:
+    def caller_turns(self) -> NumberedSpans:
         return self._turns_of("caller")
 
-    def _turns_of(self, who: Side) -> Iterator[tuple[int, Span]]:
+    def _turns_of(self, who: Side) -> NumberedSpans:
         return (
             (number, span)
             for number, span in enumerate(self.spans, 1)

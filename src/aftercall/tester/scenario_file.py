@@ -178,6 +178,7 @@ class _YamlReader:
     def _read_mapping(
         self, node: yaml.MappingNode, path: FieldPath, depth: int
     ) -> Json:
+        """Remembers the line of each key, so that a refusal can name it."""
         found: Json = {}
         for key_node, value_node in node.value:
             key = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else ""

@@ -243,6 +243,7 @@ def _check_judged(
     views: list[CallView],
     judged: Sequence[JudgedExpectation],
 ) -> tuple[CheckedCriterion, Finding | None]:
+    """By the model's verdict; without one it stays undecided."""
     key = criterion.probe or criterion.judged
     verdict = next((item for item in judged if item.criterion == key), None)
     if verdict is None:

@@ -151,6 +151,7 @@ def list_times(text: str) -> list[str]:
 
 
 def _read_time(match: re.Match[str]) -> str | None:
+    """A time as the clock shows it: "half past two", "a quarter to five", "noon"."""
     if match.group("noon"):
         return "12:00"
     minute = 0

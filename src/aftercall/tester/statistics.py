@@ -72,9 +72,12 @@ def percentile(values: Sequence[float], share: float) -> float | None:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def paired_difference(
-    pairs: Sequence[tuple[bool, bool]], z: float = TWO_SIDED_Z
-) -> tuple[float, float]:
+Passed = tuple[bool, bool]
+"""Whether A and B passed the same run."""
+Pairs = Sequence[Passed]
+
+
+def paired_difference(pairs: Pairs, z: float = TWO_SIDED_Z) -> tuple[float, float]:
     """Newcombe's interval for B's rate minus A's in pairs, made of two Wilson intervals."""
     if not pairs:
         return -1.0, 1.0
@@ -168,7 +171,7 @@ class Comparison:
 
 
 def compare(
-    pairs: Mapping[str, Sequence[tuple[bool, bool]]],
+    pairs: Mapping[str, Pairs],
     *,
     alpha: float = 0.05,
     margin: float = 0.1,

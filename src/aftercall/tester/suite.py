@@ -17,7 +17,7 @@ from aftercall.tester.record import CallRecord, LineEvent
 from aftercall.tester.results import RunLog
 from aftercall.tester.scenario import PlannedCall, Scenario
 from aftercall.tester.score import ScenarioScore, score
-from aftercall.tester.statistics import Comparison, compare, percentile
+from aftercall.tester.statistics import Comparison, Passed, compare, percentile
 from aftercall.tester.target import AgentTarget
 
 VOICEMAIL_TURNS = 2
@@ -181,7 +181,7 @@ async def compare_targets(
     budget: int,
 ) -> Comparison:
     """Calls both targets in turn until the comparison is decided or the call budget is spent."""
-    pairs: dict[str, list[tuple[bool, bool]]] = {}
+    pairs: dict[str, list[Passed]] = {}
     made = 0
     for run in range(1, budget + 1):
         for scenario in scenarios:

@@ -284,6 +284,7 @@ def _noise_frames(kind: str, snr_db: float, seed: int) -> tuple[bytes, ...]:
 
 
 def _noise_sample(kind: str, at: int, draw: random.Random) -> float:
+    """Hum of the mains, three voices, a street that swells, or plain noise."""
     t = at / SAMPLE_RATE_HZ
     if kind == "hum":
         hum = math.sin(2 * math.pi * 50 * t) + 0.4 * math.sin(2 * math.pi * 150 * t)

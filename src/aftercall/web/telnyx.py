@@ -159,6 +159,7 @@ class TelnyxCalls:
         return []
 
     async def _answer(self, ring: RingNotice) -> list[Command]:
+        """Accepts a call that rings; one too many is answered only to say so."""
         sid = ring.sid
         if ring.direction != "inbound" or sid in self._ended_sids:
             return []
@@ -191,6 +192,7 @@ class TelnyxCalls:
             return None
 
     async def _on_answered(self, notice: CallProgress) -> list[Command]:
+        """The call is ours now: record it, stream it or greet. A busy line says so."""
         sid = notice.sid
         if BUSY_KEY in notice.client_state:
             busy = SpokenReply(AgentReply(BUSY, ends_call=True), 0)

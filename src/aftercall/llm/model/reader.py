@@ -170,6 +170,7 @@ class ModelReader:
     def find_facts(
         self, call: Call, known: Sequence[KnownFact] = ()
     ) -> ReadingResult[tuple[FactDraft, ...]]:
+        """Facts in the words of the call. The model is told the known ones, by id."""
         listed = "\n".join(
             f"{fact.id} ({fact.category}): {' '.join(fact.text.split())}"
             for fact in known

@@ -20,6 +20,7 @@ from aftercall.tester.drivers.remote import (
     FOLLOW_UP_TIMEOUT_S,
     GREETING_TIMEOUT_S,
 )
+from aftercall.tester.drivers.text_agent import blame_agent
 from aftercall.tester.line import AgentAnswer, AgentAnswers, DialedCall, TextAgent
 
 check_framework("pipecat-ai", (1, 14), 2)
@@ -304,7 +305,7 @@ class PipecatAgent(TextAgent):
                 await runner.run()
         # the agent under test: any error in it is a result of the test
         except Exception as error:
-            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+            raise blame_agent(error) from error
         finally:
             self._answer.has_ended = True
 

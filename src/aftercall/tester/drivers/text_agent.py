@@ -39,6 +39,11 @@ _BREATH_TICKS = 25  # a pause this short does not end the caller's turn
 _TICKS_A_SECOND = round(1 / FRAME_S)
 
 
+def blame_agent(error: Exception) -> AgentBroke:
+    """Names the error of the agent under test, not its words."""
+    return AgentBroke(f"the agent broke ({type(error).__name__})")
+
+
 @dataclass(frozen=True)
 class Interruption:
     """A fault: the agent starts to talk after the caller has talked for this long."""
@@ -243,7 +248,7 @@ class CallableAgent(TextAgent):
             return as_replies(await answer if inspect.isawaitable(answer) else answer)
         # the agent under test: any error in it is a result of the test
         except Exception as error:
-            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+            raise blame_agent(error) from error
 
 
 class LiveKitAgent(TextAgent):
@@ -266,7 +271,7 @@ class LiveKitAgent(TextAgent):
             result = await self._session.start(agent, capture_run=True)
         # the agent under test: any error in it is a result of the test
         except Exception as error:
-            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+            raise blame_agent(error) from error
         return self._read(result)
 
     async def respond(self, text: str) -> AgentAnswers:
@@ -276,7 +281,7 @@ class LiveKitAgent(TextAgent):
             return self._read(await self._session.run(user_input=text))
         # the agent under test: any error in it is a result of the test
         except Exception as error:
-            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+            raise blame_agent(error) from error
 
     async def hang_up(self) -> None:
         if self._session is not None:
@@ -331,7 +336,7 @@ class AudioAgentConnection:
             sound = self._function(near.frame) or b""
         # the agent under test: any error in it is a result of the test
         except Exception as error:
-            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+            raise blame_agent(error) from error
         self._rest += (
             from_pcm(sound, self._rate, self._channels)
             if self._rate and sound

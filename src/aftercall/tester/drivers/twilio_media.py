@@ -413,6 +413,7 @@ class StreamConnection:
         await run_in_loop(self._loop, self._close())
 
     def _apply(self, at_s: float, raw: str | bytes) -> None:
+        """Puts sound and marks on the timeline; `clear` drops what was not played."""
         try:
             message = json.loads(raw)
             match message["event"]:

@@ -178,6 +178,7 @@ def _wrong_object(view: CallView) -> Findings:
 
 
 def _weekdays(view: CallView) -> Findings:
+    """Names a weekday that the date does not fall on."""
     for number, span in view.agent_turns():
         ahead = [item for item in sentences_of(span.text) if not _BACK.search(item)]
         for day, meant in find_dated_days(" ".join(ahead), view.today):

@@ -158,6 +158,7 @@ def _check(
     answers: tuple[int, ...],
     latency_s: float | None,
 ) -> Findings:
+    """One expectation against the answers to one turn: words, ending, time."""
     turns = ([caller] if caller else []) + list(answers[:2])
     who = view.blame(*turns)
     heard = " ".join(view.text_of(at) for at in answers)

@@ -84,6 +84,7 @@ def _markup(view: CallView) -> Findings:
 
 
 def _language(view: CallView) -> Findings:
+    """Speaks another language than the caller, in a turn or in a sentence of it."""
     wanted = view.scenario.language
     for number, span in view.agent_turns():
         spoken = _spoken_language(span.text)

@@ -105,6 +105,7 @@ def _unanswered(view: CallView, turn: int) -> Findings:
 
 
 def _waited(view: CallView, since_s: float) -> bool:
+    """Whether the caller sat through silence after this time."""
     return any(
         event.kind == "dead_air" and event.at_s >= since_s
         for event in view.record.events

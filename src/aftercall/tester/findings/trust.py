@@ -228,6 +228,7 @@ def _now(view: CallView) -> int:
 
 
 def _skipped_verification(view: CallView) -> Findings:
+    """Does what needs a proof before it has asked who is calling."""
     wanted = view.caller_context.verification
     goals = tuple(pattern for item in view.scenario.success for pattern in item.said)
     deeds = wanted.before or goals
@@ -278,6 +279,7 @@ def _acts(view: CallView, turn: int) -> str:
 
 
 def _leaks(view: CallView) -> Findings:
+    """Tells one caller what another one said."""
     own = view.caller_context
     said = view.caller_text
     for other in view.scenario.calls[: view.record.number - 1]:

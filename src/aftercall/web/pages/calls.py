@@ -290,6 +290,7 @@ def _parse_day(text: str, field: str) -> date | None:
 
 
 def _call_values(context: PageContext, row: CallRow) -> Json:
+    """What the page of a call shows: its words with what was made of them in between."""
     app, call_id, conversation = context.app, row.live.id, row.live.conversation
     row, call, late = read_words(app.store, app.archive, row)
     (line,) = context.make_listings([row])

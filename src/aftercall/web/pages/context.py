@@ -9,7 +9,7 @@ from hashlib import blake2b
 from importlib import resources
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.params import Depends as Dependency
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -60,6 +60,8 @@ _HEADERS = {"Referrer-Policy": "same-origin"}
 DONE_COOKIE = "aftercall_done"
 MAX_DONE = 50
 FormText = Annotated[str, Form()]
+FormIds = Annotated[list[str], Form(max_length=MAX_DONE)]
+FilterText = Annotated[str, Query(max_length=200)]
 _DONE = re.compile(r"([a-z]{1,20})\.((?:[0-9A-Z]{26},?){0,50})\.([0-9]{1,3})")
 
 

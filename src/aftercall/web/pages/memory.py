@@ -37,7 +37,12 @@ from aftercall.model.passages import Kind
 from aftercall.model.reading import CATEGORIES
 from aftercall.web.auth import Who
 from aftercall.web.page_store import parse_caller, parse_party, require_party
-from aftercall.web.pages.context import MAX_DONE, FormText, PageContext
+from aftercall.web.pages.context import (
+    FilterText,
+    FormIds,
+    FormText,
+    PageContext,
+)
 from aftercall.web.pages.people import list_people
 
 MAX_HITS = 30
@@ -88,7 +93,7 @@ class EverythingQuery:
         self,
         q: Annotated[str, Query(max_length=10_000)] = "",
         part: SearchPart = "",
-        caller: Annotated[str, Query(max_length=200)] = "",
+        caller: FilterText = "",
         since: Annotated[str, Query(max_length=40)] = "",
         until: Annotated[str, Query(max_length=40)] = "",
     ) -> None:
@@ -299,7 +304,7 @@ def _add_corrections(context: PageContext) -> None:
     @router.post("/undo", dependencies=operate)
     async def post_undo(
         who: Who,
-        of: Annotated[list[str], Form(max_length=MAX_DONE)],
+        of: FormIds,
         back: FormText = "/corrections",
     ) -> RedirectResponse:
         """Several corrections, the newest first."""

@@ -7,7 +7,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
@@ -25,7 +25,7 @@ from aftercall.web.page_store import (
     require_number,
     require_party,
 )
-from aftercall.web.pages.context import FormText, PageContext, find_summary
+from aftercall.web.pages.context import FilterText, FormText, PageContext, find_summary
 from aftercall.web.routes import add_section
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import (
@@ -53,7 +53,7 @@ def add_routes(context: PageContext) -> None:
     @router.get("", response_class=HTMLResponse)
     def get_people(
         request: Request,
-        q: Annotated[str, Query(max_length=200)] = "",
+        q: FilterText = "",
         page: Annotated[int, Query(ge=1, le=10_000)] = 1,
     ) -> HTMLResponse:
         """Found by name or number, newest call first."""
@@ -117,9 +117,8 @@ def list_people(
 
 def _add_changes(router: APIRouter, context: PageContext) -> None:
     """What changes a person needs an operator or an admin."""
-    app, auth = context.app, context.view.auth
-    operate = [Depends(auth.require("operator"))]
-    admin = [Depends(auth.require("admin"))]
+    app = context.app
+    operate, admin = context.require("operator"), context.require("admin")
 
     @router.post("/{caller}/profile", dependencies=operate)
     async def post_profile(

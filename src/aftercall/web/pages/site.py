@@ -101,7 +101,7 @@ def _add_login(context: PageContext) -> None:
         await run_in_threadpool(auth.sessions.end, get_session(request).id)
         return _redirect_logged_out()
 
-    @router.post("/logout/everywhere", dependencies=[Depends(auth.require("admin"))])
+    @router.post("/logout/everywhere", dependencies=context.require("admin"))
     async def post_logout_everywhere() -> RedirectResponse:
         await run_in_threadpool(auth.sessions.end_all)
         return _redirect_logged_out()
@@ -153,7 +153,7 @@ def _add_join_routes(router: APIRouter, context: PageContext) -> None:
 def _add_users(context: PageContext) -> None:
     """People with access: invited, given a role, removed."""
     auth = context.view.auth
-    router = add_section(context.pages, "/users", [Depends(auth.require("admin"))])
+    router = add_section(context.pages, "/users", context.require("admin"))
 
     def invite(request: Request, user: PageUser) -> HTMLResponse:
         """Makes a link for a person with a role."""

@@ -24,7 +24,7 @@ from aftercall.model.json_fields import Json
 from aftercall.model.reading import REQUEST_KINDS
 from aftercall.web.auth import Who
 from aftercall.web.page_store import parse_caller
-from aftercall.web.pages.context import MAX_DONE, Done, FormText, PageContext
+from aftercall.web.pages.context import MAX_DONE, Done, FormIds, FormText, PageContext
 from aftercall.work import deliver
 
 if TYPE_CHECKING:
@@ -178,9 +178,7 @@ def _add_decision_routes(router: APIRouter, context: PageContext) -> None:
     app, work = context.app, context.app.work
 
     @router.post("/deliveries/resend", dependencies=operate)
-    async def post_resend(
-        who: Who, key: Annotated[list[str], Form(max_length=MAX_DONE)]
-    ) -> RedirectResponse:
+    async def post_resend(who: Who, key: FormIds) -> RedirectResponse:
         for one in key:
             await run_in_threadpool(deliver.resend, work, one)
             await run_in_threadpool(app.audit.record, who, "resent", one)
@@ -190,7 +188,7 @@ def _add_decision_routes(router: APIRouter, context: PageContext) -> None:
     async def post_decision(
         who: Who,
         decision: Annotated[Decision, Form()],
-        of: Annotated[list[str], Form(max_length=MAX_DONE)] = [],  # noqa: B006 - FastAPI copies it
+        of: FormIds = [],  # noqa: B006 - FastAPI copies it
         due: Annotated[str, Form(max_length=40)] = "",
         back: FormText = "/followups",
     ) -> RedirectResponse:
