@@ -195,9 +195,8 @@ class EmulatedPlatform(EmulatedCarrier, ABC):
         return router
 
     def check(self, request: Request) -> None:
-        given = request.headers.get(self.key_header, "")
-        wanted = (self.key_prefix + self.key).encode()
-        if not hmac.compare_digest(given.encode(), wanted):
+        given = request.headers.get(self.key_header, "").encode()
+        if not hmac.compare_digest(given, (self.key_prefix + self.key).encode()):
             raise Refusal(JSONResponse({"message": "Unauthorized"}, 401))
         refuse_by_fault(self)
 
