@@ -1,7 +1,12 @@
-"""Ring to first audio when the webhook and the stream of a call meet one process, and when they
-meet two: two servers on one Postgres, an emulated carrier and engine beside them.
+"""Two servers on one Postgres beside one, with an emulated carrier and engine: ring to first audio
+when the webhook and the stream of a call meet one process, and when they meet two; and the live
+calls that two processes carry as a multiple of one.
 
-python bench/bench_fleet.py [--rings 20]
+A machine of two cores cannot hold two full servers, their database and the callers. So the second
+figure is computed: a process is full when its core is, so it is the processor time of a call in one
+process, divided by that of a call in two, times two. Everybody talks all the time.
+
+python bench/bench_fleet.py [--rings 20] [--live 40] [--seconds 15]
 """
 
 import argparse
@@ -24,12 +29,16 @@ from aftercall.lab.media import MediaPhone
 from aftercall.lab.twilio import EmulatedTwilio
 from aftercall.lab.twiml import Connect
 from aftercall.phone.carrier_frames import TwilioFrames
+from bench_bridge import connect, cpu_s
 from bench_postcall import postgres
+from bridge_load import Load
 from tables import median, met, percentile, print_table
 
 TOKEN = KEY = "bench"
 PUBLIC = "http://calls.example"
 MAX_RATIO = 2.0
+MIN_CARRIED = 1.8
+ROUNDS = 3
 
 
 class FleetTwilio(EmulatedTwilio):
@@ -55,14 +64,16 @@ class FleetTwilio(EmulatedTwilio):
 
 
 @asynccontextmanager
-async def serving(home: str, database: str, engine: str) -> AsyncIterator[int]:
-    """`aftercall serve` on a free port, ready for calls."""
+async def serving(
+    home: str, database: str, engine: str, public: str = PUBLIC
+) -> AsyncIterator[tuple[int, int]]:
+    """`aftercall serve`, ready for calls: its port and its process id."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     own = {
         "AFTERCALL_HOME": home,
         "AFTERCALL_DATABASE_URL": database,
-        "AFTERCALL_PUBLIC_URL": PUBLIC,
+        "AFTERCALL_PUBLIC_URL": public or f"http://127.0.0.1:{port}",
         "AFTERCALL_ENGINE": "deepgram",
         "AFTERCALL_DEEPGRAM_URL": engine,
         "AFTERCALL_BRIDGE_DRAIN_S": "0",
@@ -81,7 +92,7 @@ async def serving(home: str, database: str, engine: str) -> AsyncIterator[int]:
     async with httpx2.AsyncClient(timeout=60, trust_env=False) as http:
         await http.get(f"http://127.0.0.1:{port}/readyz")
     try:
-        yield port
+        yield port, server.pid
     finally:
         server.terminate()
         await server.communicate()
@@ -106,8 +117,8 @@ async def measure(home: str, database: str, rings: int) -> tuple[list[float], ..
     async with (
         EmulatedDeepgram(KEY, lambda heard: "Yes.") as engine,
         FleetTwilio(TOKEN, speed=10.0) as twilio,
-        serving(home, database, engine.url) as first,
-        serving(home, database, engine.url) as second,
+        serving(home, database, engine.url) as (first, _),
+        serving(home, database, engine.url) as (second, _),
     ):
         for number in range(-2, rings):
             twilio.webhook, other = (first, second) if number % 2 else (second, first)
@@ -119,12 +130,63 @@ async def measure(home: str, database: str, rings: int) -> tuple[list[float], ..
     return one, two
 
 
+async def measure_live(
+    home: str, database: str, calls: int, seconds: float
+) -> tuple[list[float], list[float]]:
+    """Processor time of a call and second: with one server on the line, and with two; in turns,
+    so that what else the machine does meets both.
+    """
+    load = Load()
+    agent = await load.serve_engine()
+    one: list[float] = []
+    two: list[float] = []
+    async with (
+        serving(home, database, agent, public="") as first,
+        serving(home, database, agent, public="") as second,
+    ):
+        callers = count(1_000, calls)
+        for number in range(2 * ROUNDS):
+            servers, costs = ([first], one) if number % 2 else ([first, second], two)
+            for port, _ in servers:
+                address = f"http://127.0.0.1:{port}"
+                await connect(load, "aftercall", address, calls, next(callers))
+            await asyncio.sleep(2)
+            began, spent = time.monotonic(), sum(cpu_s(pid) for _, pid in servers)
+            await asyncio.sleep(seconds)
+            spent = sum(cpu_s(pid) for _, pid in servers) - spent
+            costs.append(spent / (time.monotonic() - began) / (calls * len(servers)))
+            load.hang_up()
+            await asyncio.sleep(8)  # follow-up work is not the price of a live call
+        await load.stop()
+    return one, two
+
+
+def show_live(one: list[float], two: list[float], calls: int) -> None:
+    carried = 2 * median(one) / median(two)
+    print_table(
+        f"Processor time of a live call, {calls} on each process, Postgres",
+        ("processes", *(f"round {number + 1}" for number in range(ROUNDS)), "median"),
+        [
+            (name, *(f"{100 * cost:.2f} %" for cost in (*costs, median(costs))))
+            for name, costs in (("one", one), ("two", two))
+        ],
+    )
+    goal = f"goal ≥ {MIN_CARRIED:g}: {met(carried >= MIN_CARRIED)}"
+    print(f"two processes carry {carried:.2f} × the live calls of one, {goal}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rings", type=int, default=20)
-    rings = parser.parse_args().rings
+    parser.add_argument("--live", type=int, default=40)
+    parser.add_argument("--seconds", type=float, default=15.0)
+    options = parser.parse_args()
+    rings, live = options.rings, options.live
     with postgres() as (make_database, _), tempfile.TemporaryDirectory() as home:
         one, two = asyncio.run(measure(str(Path(home)), make_database(), rings))
+    with postgres() as (make_database, _), tempfile.TemporaryDirectory() as home:
+        costs = asyncio.run(measure_live(home, make_database(), live, options.seconds))
+    show_live(*costs, live)
     ratio = median(two) / median(one)
     rows = [
         (name, f"{median(s) * 1e3:.0f}", f"{percentile(s, 0.95) * 1e3:.0f}")

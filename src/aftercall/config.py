@@ -223,6 +223,7 @@ def _read_text(path: Path) -> str:
 
 
 def _refuse_unknown(data: dict[str, Any], path: Path) -> None:
+    """Names the nearest setting that exists."""
     known = [key for key, _, _ in list_settings()]
     sections = {key.partition(".")[0] for key in known if "." in key}
     for name, value in data.items():

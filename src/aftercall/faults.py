@@ -26,6 +26,7 @@ POINTS = (
     "retention.after_copy",
     "retention.after_files",
     "seal.before_finish",
+    "journal.after_addendum",
     "resume.after_keep",
     "bridge.after_request",
     "workspace.before_compare",

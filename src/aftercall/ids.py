@@ -33,3 +33,8 @@ def new_id() -> str:
 
 def hash_caller(caller: str) -> str:
     return sha256(caller.encode()).hexdigest()
+
+
+def make_work_id(call_id: str, addenda: int) -> str:
+    """The id of the workflow that reads a call with so many addenda."""
+    return f"{call_id}.late-{addenda}" if addenda else call_id

@@ -188,6 +188,7 @@ def iter_corrected_calls(
 
 
 def _list_conversations(app: "App", made: list[Correction]) -> list[str]:
+    """Conversations that people corrected, each once, in the order of their corrections."""
     found: dict[str, None] = {}
     for one in made:
         if one.what == DECISION:  # it says nothing of the reading

@@ -17,7 +17,7 @@ from aftercall.app import App
 from aftercall.briefing import composer
 from aftercall.clock import Clock
 from aftercall.db.connect import DatabaseChanges
-from aftercall.errors import AftercallError
+from aftercall.errors import AftercallError, DatabaseUnreachable
 from aftercall.journal.handover import HEARTBEAT_INTERVAL_S
 from aftercall.journal.journal import RECOVERY_INTERVAL_S, recover
 from aftercall.journal.recording_files import RecordingFolder, move_recordings
@@ -94,16 +94,34 @@ SWEEP_CHECK_INTERVAL_S = 10.0  # how often to check whether the hourly sweep is 
 
 def read_gauges(app: App) -> list[telemetry.Gauge]:
     """What `/metrics` shows besides what was counted."""
+    stored, is_away = [], app.journal.outage.is_active
+    if not is_away:
+        try:
+            stored = _read_stored_gauges(app)
+        except DatabaseUnreachable:
+            is_away = True
+    gauges: dict[str, float] = {
+        "live_calls": len(app.journal.live_recorders),
+        "database_away": is_away,
+        "failing_jobs": len(app.upkeep.failures),
+    }
+    return [
+        *((name, {}, value) for name, value in gauges.items()),
+        *stored,
+        *(("limit", {"limit": name}, most) for name, most in app.load.limits.items()),
+        ("info", {"version": __version__}, 1),
+    ]
+
+
+def _read_stored_gauges(app: App) -> list[telemetry.Gauge]:
+    """Left out while the database is away."""
     health = app.report_health(only_open=True)
     now, pending = app.clock.now(), health.oldest_pending
     gauges: dict[str, float] = {
-        "live_calls": len(app.journal.live_recorders),
         "oldest_pending_seconds": (now - pending).total_seconds() if pending else 0,
         "failed_calls": health.by_state["failed"],
         "held_requests": health.counts.held,
         "unsent_notices": health.counts.dead,
-        "database_away": app.journal.outage.is_active,
-        "failing_jobs": len(app.upkeep.failures),
         "waiting_uploads": app.archive.place.count_waiting(),
     }
     return [
@@ -112,8 +130,6 @@ def read_gauges(app: App) -> list[telemetry.Gauge]:
             ("queue_depth", {"queue": queue}, depth)
             for queue, depth in health.counts.queues.items()
         ),
-        *(("limit", {"limit": name}, most) for name, most in app.load.limits.items()),
-        ("info", {"version": __version__}, 1),
     ]
 
 

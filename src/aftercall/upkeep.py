@@ -11,13 +11,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from aftercall.clock import Clock, format_instant
-from aftercall.errors import AftercallError, error_code
+from aftercall.errors import AftercallError, DatabaseUnreachable, error_code
 from aftercall.journal.handover import HEARTBEAT_TIMEOUT_S, Presence
 from aftercall.log import get_logger
 
 MAX_PAUSE_S = (
     30.0  # half the silence after which other machines count a process as dead
 )
+DATABASE_PAUSE_S = 2.0
 
 log = get_logger("upkeep")
 
@@ -32,7 +33,9 @@ class JobFailure:
 
     @property
     def pause_s(self) -> float:
-        return min(2.0**self.times, MAX_PAUSE_S)
+        """A database that is back is used at once: live calls wait for it."""
+        is_away = self.code == DatabaseUnreachable.code
+        return min(2.0**self.times, DATABASE_PAUSE_S if is_away else MAX_PAUSE_S)
 
     def to_json(self) -> dict[str, str]:
         return {

@@ -256,7 +256,7 @@ def test_a_step_by_hand_without_a_workflow_shows_as_failed_until_it_has_ended(
     app: App,
 ) -> None:
     runner, call, _ = at_work(app)
-    app.steps.mark_started([call.id])
+    app.steps.mark_started({call.id: 0})
     # and the power goes
     app.steps.claim_by_hand(call.id, ["summary"], app.clock.now(), UNENDED)
     assert states(app, call)["summary"] == ("failed", UNENDED)

@@ -115,7 +115,7 @@ async def test_a_typed_call_survives_a_database_that_is_away(
         ("agent", heard[1]),
     ]
     assert archived.end_reason == "caller_hung_up"
-    assert house.steps.list_due() == [call.call.id]
+    assert list(house.steps.list_due()) == [call.call.id]
 
 
 async def test_a_database_that_comes_and_goes_in_the_middle_of_a_call_costs_no_word(

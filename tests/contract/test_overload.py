@@ -132,7 +132,7 @@ async def test_work_starts_with_the_oldest_call_and_the_others_wait_for_a_place(
     app = replace(open_app(settings, SystemClock()), reader=reader)
     known = sorted(app.journal.ingest(make_call())[0].live.id for _ in range(3))
     async with running(app):
-        await until(lambda: app.steps.list_due() == known[1:])
+        await until(lambda: list(app.steps.list_due()) == known[1:])
         assert app.report_health(only_open=True).counts.queues["calls"] == 2
         reader.gate.set()
         await until(lambda: len({call.id for call in reader.calls}) == 3)

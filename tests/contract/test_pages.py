@@ -504,6 +504,21 @@ async def test_pages_made_after_an_erasure_stay_on_every_machine(
     assert (b.folder / "scan.csv").exists()
 
 
+async def test_a_greeting_left_after_an_erasure_stays_though_its_date_is_older(
+    a: Machine, b: Machine
+) -> None:
+    """It bears the date of a call that was handed in late."""
+    before = a.app.clock.now() - timedelta(hours=1)
+    a.app.eraser.erase(CALLER)
+    person = a.workspace.find_person(CALLER)
+    assert person
+    greeting.save_greeting(person, "How was the soup?", before)
+    for _ in range(2):  # a machine that looks at everything again
+        reopen(b).sync()
+        (found,) = b.folder.rglob("NEXT_GREETING.txt")
+        assert "soup" in found.read_text()
+
+
 async def test_a_secret_that_is_taken_out_of_a_page_is_out_of_its_history(
     a: Machine,
 ) -> None:

@@ -288,7 +288,7 @@ async def test_calls_sealed_while_nobody_worked_are_worked_on_at_the_next_start(
     calls = [make_call() for _ in range(3)]
     for call in calls:
         live.journal.ingest(call)
-    assert live.steps.list_due() == sorted(call.id for call in calls)
+    assert list(live.steps.list_due()) == sorted(call.id for call in calls)
     results = await finish(with_reader(live, FakeReader(ASKED)), *calls)
     assert all(are_finished(list(steps.values())) for steps in results)
     assert workspace(live)["CALLS.md"].count("### ") == 3

@@ -113,7 +113,7 @@ def test_a_memory_is_made_from_the_archive_into_an_empty_database(
     assert memory_of(second) == before
     # what was asked for is not done a second time
     assert second.work.runs.due(clock.now(), 0) == []
-    assert second.steps.list_due() == []
+    assert second.steps.list_due() == {}
     # nobody knows who answered
     assert all(
         second.store.is_handed_in(call_id)

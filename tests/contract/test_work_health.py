@@ -214,7 +214,7 @@ async def test_the_sweep_sets_going_what_fell_through_and_then_finds_nothing(
     assert sorted(
         run.conversation for run in engine.work.runs.due(clock.now(), 300)
     ) == sorted([call.conversation, lost.conversation])
-    assert engine.steps.list_due() == sorted([call.id, lost.id])
+    assert list(engine.steps.list_due()) == sorted([call.id, lost.id])
     assert sum((await sweep(engine.health, engine.work, engine.journal)).values()) == 0
     assert await sweep_if_due(engine.health, engine.work, engine.journal) is not None
     assert await sweep_if_due(engine.health, engine.work, engine.journal) is None

@@ -92,3 +92,36 @@ def test_a_start_that_dies_in_the_middle_of_it_is_made_good_by_the_next(
     assert (
         app.briefings.read("main", "+15550100", app.composer.settings_hash) is not None
     )
+
+
+def test_late_words_are_counted_and_read_after_a_kill_behind_their_file(
+    app: App,
+) -> None:
+    call = make_live_call()
+    folder = SpillFolder(app.settings.home / "spill")
+
+    def write_turns(*texts: str) -> None:
+        turns = [
+            JournalEntry(
+                call.id,
+                "turn",
+                seq,
+                f'{{"seq":{seq},"speaker":"caller","text":"{text}","at":{START.timestamp()}}}',
+            )
+            for seq, text in enumerate(texts, 1)
+        ]
+        folder.write([call_entry(call), *turns])
+        folder.close()
+
+    write_turns("Hi.")
+    assert run_tidy(app, "") == 0
+    app.steps.mark_started(app.steps.list_due())
+    write_turns("Hi.", "Please order chairs.")
+    assert run_tidy(app, "journal.after_addendum") == -9
+    assert app.steps.list_due() == {}
+    assert run_tidy(app, "") == 0
+    (row,) = app.store.list_page(limit=5)
+    _, late = app.archive.read(str(row.archive_name))
+    assert [turn.text for turn in late] == ["Please order chairs."]
+    assert (row.addenda, row.turn_count) == (1, 2)
+    assert app.steps.list_due() == {row.live.id: 1}

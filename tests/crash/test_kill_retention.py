@@ -41,7 +41,7 @@ def test_what_was_cut_off_is_finished_by_whoever_comes_next(
     for name in STEPS:
         app.step_runner.run(call.id, name)
     app.steps.add_waiting([call.id], list(STEPS), app.clock.now())
-    app.steps.mark_started([call.id])
+    app.steps.mark_started({call.id: 0})
     app.work.runs.mark_running(call.conversation, 1, app.clock.now())
     app.work.runs.finish(call.conversation, 1, "done", "", app.clock.now())
     assert let_go(app, point) == -9

@@ -2,10 +2,11 @@
 
 import asyncio
 import shutil
+import threading
 from collections.abc import Callable, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -13,6 +14,7 @@ from pydantic import SecretStr
 from sqlalchemy import QueuePool, select
 
 from aftercall.app import App
+from aftercall.bridge import switchboard
 from aftercall.bridge.remote_call import RemoteStart, SentTurn
 from aftercall.clock import SystemClock
 from aftercall.db.tables import handovers
@@ -420,3 +422,54 @@ async def test_no_word_is_lost_when_the_database_goes_in_the_middle_and_comes_ba
     turns = read_conversation(machines[0])
     assert pick_caller(turns) == SENTENCES + [f"My number is {n}." for n in range(3)]
     assert call.heard.count(machines[0].settings.receptionist.greeting) == 1
+
+
+async def test_words_are_kept_when_another_process_does_not_let_go_of_the_call(
+    fleet: Sequence[App], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(switchboard, "TAKE_TIMEOUT_S", 0.2)
+    async with EmulatedTwilio(TOKEN, transport=Balancer(fleet[:2])) as twilio:
+        call = await twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER)
+        with fleet[0].database.write() as connection:
+            connection.execute(handovers.delete())  # as if it were answering still
+        await twilio.say(call, "Please call the plumber.")
+        assert call.heard[-1] == switchboard.SAY_AGAIN.text
+        (row,) = fleet[0].store.list_unsealed()
+        fleet[0].journal.handovers.offer(row.live.id, 60)
+        await twilio.say(call, "I said, please call the plumber.")
+        status = {"CallStatus": "completed"}
+        await twilio.post(call, f"{PUBLIC}/twilio/status", status)
+    await follow_until_sealed(fleet)
+    assert pick_caller(read_conversation(fleet[0])) == [
+        "Please call the plumber.",
+        "I said, please call the plumber.",
+    ]
+
+
+async def test_a_database_that_hangs_holds_up_one_turn_for_two_seconds_at_most(
+    fleet: Sequence[App], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it answers too late is given back: any process may take the call again."""
+    app = fleet[0]
+    gate = threading.Event()
+    take = app.journal.handovers.take
+
+    def hang(*args: Any, **kwargs: Any) -> Any:
+        gate.wait(20)
+        return take(*args, **kwargs)
+
+    async with EmulatedTwilio(TOKEN, transport=Balancer(fleet[:1])) as twilio:
+        call = await twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER)
+        monkeypatch.setattr(app.journal.handovers, "take", hang)
+        monkeypatch.setattr(switchboard, "WRITE_TIMEOUT_S", 0.2)
+        await twilio.say(call, "Please call the plumber.")
+        assert app.journal.outage.is_active
+        assert "plumber" in call.heard[-1]
+        gate.set()
+        await until(lambda: not app.journal.outage.is_active)
+        (row,) = fleet[1].store.list_unsealed()
+        await until(lambda: bool(app.journal.handovers.list_offered([row.live.id])))
+        status = {"CallStatus": "completed"}
+        await twilio.post(call, f"{PUBLIC}/twilio/status", status)
+    await follow_until_sealed(fleet)
+    assert pick_caller(read_conversation(app)) == ["Please call the plumber."]

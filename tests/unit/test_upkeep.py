@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from aftercall.errors import StorageFull, WorkspaceError
-from aftercall.upkeep import MAX_PAUSE_S, Upkeep
+from aftercall.errors import DatabaseUnreachable, StorageFull, WorkspaceError
+from aftercall.upkeep import DATABASE_PAUSE_S, MAX_PAUSE_S, Upkeep
 from fakes import VirtualClock
 
 
@@ -46,6 +46,16 @@ async def test_a_job_that_fails_is_tried_less_and_less_often_up_to_a_limit(
     ]
     assert pauses[:5] == [2, 4, 8, 16, MAX_PAUSE_S]
     assert set(pauses[5:]) == {MAX_PAUSE_S}
+
+
+async def test_a_job_that_waits_for_the_database_is_tried_again_soon(
+    clock: VirtualClock,
+) -> None:
+    job = Job(clock, DatabaseUnreachable("away"))
+    async with kept_doing(Upkeep(clock), job):
+        await clock.advance(60)
+    pairs = zip(job.tried_at, job.tried_at[1:], strict=False)
+    assert {round(later - earlier) for earlier, later in pairs} == {DATABASE_PAUSE_S}
 
 
 async def test_a_failure_is_told_with_its_reason_until_the_job_works_again(

@@ -195,6 +195,7 @@ class EngineConversation:
             await work
 
     def _play(self, event: AgentAudio) -> Work | None:
+        """The first sound of an answer ends the caller's wait, which is measured."""
         if self._open_turn:
             self._overtaken, self._open_turn = self._open_turn, ""
         key = self._prefix + event.speech

@@ -14,19 +14,20 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from weakref import WeakValueDictionary
 
 from aftercall.bridge import state
 from aftercall.bridge.caller_tracker import WRITE_TIMEOUT_S
 from aftercall.bridge.turn_call import NOT_WRITTEN_END, TurnCall, TurnCallParts
-from aftercall.clock import Clock, attempt
+from aftercall.clock import Clock
 from aftercall.engine.voice import AgentReply
 from aftercall.errors import AftercallError, CallElsewhere, Overloaded
 from aftercall.journal.handover import TakenCall
 from aftercall.journal.journal import Journal
-from aftercall.journal.replay import INTERRUPTED, RESUMABLE_ENDS
+from aftercall.journal.replay import INTERRUPTED, RESUMABLE_ENDS, make_leg
 from aftercall.log import get_logger
-from aftercall.model.calls import LiveCall
+from aftercall.model.calls import LiveCall, Turn
 
 IDLE_TIMEOUT_S = 600.0
 OFFER_S = 60.0
@@ -73,10 +74,12 @@ class Switchboard:
         self._parts = parts
         self._journal = parts.journal
         self._handovers = parts.journal.handovers
+        self._outage = parts.journal.outage
         self._clock = clock
         self._source = source
         self._lines: dict[str, PhoneLine] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._late_offers: set[asyncio.Task[str | None]] = set()
 
     async def ring(self, sid: str, make_call: MakeCall) -> SpokenReply:
         """A call begins. A ring that comes twice is answered once."""
@@ -128,6 +131,7 @@ class Switchboard:
                 return self._record_reply(line, reply)
         except CallElsewhere:
             log.warning("a caller must say it again: another process has the call")
+            await self._keep_words(sid, text, confidence)
             return SpokenReply(SAY_AGAIN, asked)
 
     async def end(self, sid: str, reason: str) -> bool:
@@ -151,7 +155,7 @@ class Switchboard:
         process is sealed, and a line whose call was taken meanwhile is forgotten. A call that is
         answered at this moment has its turn at the next look.
         """
-        if not self._handovers.is_shared or self._journal.outage.is_active:
+        if not self._handovers.is_shared or self._outage.is_active:
             return
         for sid, line in list(self._lines.items()):
             lock = self._locks.setdefault(sid, asyncio.Lock())
@@ -184,7 +188,7 @@ class Switchboard:
         A call that is taken while its words are only on our disk would be written twice.
         """
         until_s = self._clock.monotonic() + TAKE_TIMEOUT_S
-        while not self._journal.outage.is_active:
+        while not self._outage.is_active:
             if line is None or not line.call.is_spilling:
                 return True
             if self._clock.monotonic() > until_s:
@@ -196,8 +200,9 @@ class Switchboard:
         """Waits while another process answers the turn before."""
         until_s = self._clock.monotonic() + TAKE_TIMEOUT_S
         while True:
+            take = partial(self._handovers.take, self._source, sid)
             try:
-                taken = await asyncio.to_thread(self._handovers.take, self._source, sid)
+                taken = await self._outage.ask(WRITE_TIMEOUT_S, take, self._give_back)
             except CallElsewhere:
                 if self._clock.monotonic() > until_s:
                     raise
@@ -215,6 +220,29 @@ class Switchboard:
             await known.call.end(INTERRUPTED)  # a leg of the time without the database
         line = self._lines[sid] = await self._restore_line(taken)
         return line
+
+    def _give_back(self, taking: asyncio.Task[TakenCall | None]) -> None:
+        """A call that was taken too late: the turn has been answered without it."""
+        taken = None if taking.exception() else taking.result()
+        if taken is not None:
+            offer = (taken.row.live.id, OFFER_S, taken.notice or "")
+            offering = asyncio.to_thread(self._handovers.offer, *offer)
+            self._late_offers.add(task := asyncio.create_task(offering))
+            task.add_done_callback(self._late_offers.discard)
+
+    async def _keep_words(self, sid: str, text: str, confidence: float | None) -> None:
+        """As a leg of its own: the process that has the call does not hear them."""
+        last = await asyncio.to_thread(self._handovers.find_last_leg, self._source, sid)
+        if last is not None and text.strip():
+            said = Turn(
+                seq=1,
+                speaker="caller",
+                text=text,
+                at=self._clock.now(),
+                confidence=confidence,
+            )
+            leg = make_leg(last[0].live, [said])
+            await asyncio.to_thread(self._journal.ingest, leg)
 
     async def _restore_line(self, taken: TakenCall) -> PhoneLine:
         """Each answer is one turn of the agent, after the greeting."""
@@ -237,11 +265,9 @@ class Switchboard:
         if line is None or line.call.end_reason is not None:
             return
         call_id = line.call.call.id
-        offering = asyncio.to_thread(
-            self._handovers.offer, call_id, OFFER_S, line.notice
-        )
+        offer = partial(self._handovers.offer, call_id, OFFER_S, line.notice)
         try:
-            reason = await attempt(self._clock, WRITE_TIMEOUT_S, offering)
+            reason = await self._outage.ask(WRITE_TIMEOUT_S, offer)
         except AftercallError as error:
             log.warning(
                 "only this process can answer the caller",
@@ -266,9 +292,9 @@ class Switchboard:
 
         Who answers question `turn` has been greeted, maybe by a process that cannot be asked.
         """
-        finding = asyncio.to_thread(self._handovers.find_last_leg, self._source, sid)
+        find = partial(self._handovers.find_last_leg, self._source, sid)
         try:
-            last = await attempt(self._clock, WRITE_TIMEOUT_S, finding)
+            last = await self._outage.ask(WRITE_TIMEOUT_S, find)
         except AftercallError:  # the call begins without the database
             last = None
         if last is not None:

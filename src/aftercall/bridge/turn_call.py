@@ -127,9 +127,12 @@ class CallSession:
 
     async def _fetch_briefing(self) -> PreparedBriefing:
         parts = self._parts
-        resumed, briefing = await fetch_briefing(
-            parts.brief, self._call, parts.greeting, parts.clock
-        )
+        if parts.journal.outage.is_active:  # nobody waits for it again
+            resumed, briefing = None, Briefing(parts.greeting)
+        else:
+            resumed, briefing = await fetch_briefing(
+                parts.brief, self._call, parts.greeting, parts.clock
+            )
         if parts.make_identity:
             self.identity = parts.make_identity(self._call, briefing)
         return resumed, briefing

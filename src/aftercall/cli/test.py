@@ -291,6 +291,7 @@ def _speak_measures(measures: Json) -> str:
 
 
 def _show_transcript(cli: CliContext, transcript: Json) -> None:
+    """What a second recogniser heard, piece by piece."""
     length = (
         ""
         if transcript["duration_s"] is None
@@ -470,6 +471,7 @@ def from_call(
     ),
 ) -> None:
     """Turn an archived call into a scenario."""
+    from aftercall.journal.view import read_whole
     from aftercall.tester.library import scenario_yaml
     from aftercall.tester.redact import Redactor
 
@@ -479,7 +481,7 @@ def from_call(
         row = stores.store.get(call_id)
         if row.archive_name is None:
             raise NotFound(f"call {call_id} is still going on")
-        call, _ = stores.archive.read(row.archive_name)
+        call = read_whole(stores.archive, row.archive_name)
     text = scenario_yaml(call, name=name, redactor=Redactor(is_on=not reveal))
     if not save:
         typer.echo(text, nl=False)

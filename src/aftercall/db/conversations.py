@@ -13,16 +13,18 @@ from sqlalchemy import (
     Table,
     Text,
     and_,
+    case,
     delete,
     func,
     insert,
+    literal,
     or_,
     select,
     true,
     update,
 )
 
-from aftercall.db.statements import InstantColumn, lock_name
+from aftercall.db.statements import InstantColumn, lock_name, upsert
 from aftercall.db.tables import (
     call_topics,
     calls,
@@ -120,6 +122,30 @@ def _merge_conversation(connection: Connection, old: str, new: str) -> None:
         connection.execute(
             update(table).where(table.c.conversation == old).values(conversation=new)
         )
+
+
+def set_followup_timer(connection: Connection, call: Call, now: datetime) -> None:
+    """Follow-up work waits for the last leg of a conversation: a later leg asks for a new run."""
+    due = {"state": "due", "reason": "", "changed_at": now}
+    row = {
+        "agent_id": call.agent_id,
+        "caller": call.caller,
+        "ended_at": call.ended_at,
+        **due,
+    }
+    ended_at = literal(call.ended_at, followup_runs.c.ended_at.type)
+    latest = case(
+        (followup_runs.c.ended_at > ended_at, followup_runs.c.ended_at), else_=ended_at
+    )
+    key = {"conversation": call.conversation}
+    upsert(connection, followup_runs, key, row, changes={"ended_at": latest, **due})
+
+
+def make_followup_due(connection: Connection, conversation: str, now: datetime) -> None:
+    """So do words that arrived late. A run that goes on is followed by another."""
+    of_conversation = followup_runs.c.conversation == conversation
+    due = {"state": "due", "reason": "", "changed_at": now}
+    connection.execute(update(followup_runs).where(of_conversation).values(due))
 
 
 def _lock_caller(connection: Connection, agent_id: str, caller: str) -> None:

@@ -466,6 +466,7 @@ class Archive:
             yield [Turn.model_validate(turn) for turn in json.loads(late)["turns"]]
 
     def _create(self, base: str, stored: bytes, *, owner: str) -> SealedFile:
+        """A name that another call has gets a number."""
         for twin in range(1, _MAX_FILES_PER_NAME):
             name = f"{base}.json" if twin == 1 else f"{base}-{twin}.json"
             if self.place.add(name, stored, owner):

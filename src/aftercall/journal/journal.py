@@ -57,7 +57,7 @@ from aftercall.journal.spill import (
 )
 from aftercall.journal.store import CallRow, CallStore
 from aftercall.log import get_logger
-from aftercall.model.calls import Call, Event, LiveCall, Turn, has_caller_words
+from aftercall.model.calls import Call, Event, LiveCall, Turn
 
 DATABASE_TIMEOUT_S = 1.0  # so long a write may take: the caller is on the phone
 RECOVERY_INTERVAL_S = 60.0
@@ -169,12 +169,10 @@ class Journal:
         """Stores what came after the seal."""
         if row.archive_name is None:
             raise CallNotLive(f"call {row.live.id} is not sealed yet")
-        addenda = self.archive.add_addendum(
-            row.live.id, row.archive_name, late, self.clock.now()
-        )
-        self.store.set_addenda_count(
-            row.live.id, addenda, has_caller_words=has_caller_words(late)
-        )
+        of = (row.live.id, row.archive_name, late, now := self.clock.now())
+        addenda = self.archive.add_addendum(*of)
+        fault_point("journal.after_addendum")
+        self.store.set_addenda_count(row.live, addenda, late, now)
 
     def is_abandoned(self, row: CallRow) -> bool:
         """Whether its process died, or its sealing failed here."""
@@ -462,15 +460,12 @@ def _import_spilled_call(journal: Journal, path: Path) -> list[str]:
     ):
         _seal_as_leg(journal, known, other)
         return []
-    row = journal.store.import_spilled(
-        spilled.call, spilled.entries, owner, spilled.ended
-    )
+    entries = spilled.entries
+    row = journal.store.import_spilled(spilled.call, entries, owner, spilled.ended)
     fault_point("spill.after_read")
     if row.state == "sealed":
-        _add_late_entries(journal, row, spilled.entries)
-    log.warning(
-        "imported a spilled call", call=row.live.id, entries=len(spilled.entries)
-    )
+        _add_late_entries(journal, row, entries)
+    log.warning("imported a spilled call", call=row.live.id, entries=len(entries))
     return [row.live.id]
 
 
@@ -481,7 +476,8 @@ def _add_late_entries(
 
     Words in the place of others are of another process, and become a leg.
     """
-    sealed, added = journal.archive.read(str(row.archive_name))
+    name = str(row.archive_name)
+    sealed, added = journal.archive.read(name)
     replayed = replay_entries(entries)
     late = find_missing(replayed, [*sealed.turns, *added], sealed.events)
     if is_place_taken(late, sealed):
@@ -489,6 +485,9 @@ def _add_late_entries(
     elif late:
         journal.add_addendum(row, late)
         log.warning("added late entries", call=row.live.id, entries=len(late))
+    elif added:  # written before a crash, and perhaps not counted
+        addenda = len(journal.archive.list_files(name)) - 1
+        journal.store.set_addenda_count(row.live, addenda, added, journal.clock.now())
 
 
 def _seal_as_leg(journal: Journal, row: CallRow, words: Sequence[Turn | Event]) -> None:

@@ -15,8 +15,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any, TypeVar
 
-from aftercall.clock import Clock, format_instant
+from aftercall.clock import Clock, attempt, format_instant
 from aftercall.disk import (
     append_synced,
     create_locked,
@@ -24,7 +25,12 @@ from aftercall.disk import (
     sync_folder,
     try_locked,
 )
-from aftercall.errors import AftercallError, StorageFull, error_code
+from aftercall.errors import (
+    AftercallError,
+    DatabaseUnreachable,
+    StorageFull,
+    error_code,
+)
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.journal.recorder import CallRecorder, GroupCommit, PendingWrite
@@ -32,6 +38,7 @@ from aftercall.journal.replay import JournalEntry
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 
+T = TypeVar("T")
 CALL, END = "call", "end"
 """Kinds of lines besides turns and events: who is calling, and how the call ended."""
 GONE, RETRY = "gone", "retry"
@@ -235,6 +242,11 @@ def read_spilled_call(path: Path) -> SpilledCall | None:
     return SpilledCall(calls[-1], entries, ended)
 
 
+def _ignore(asking: asyncio.Task[Any]) -> None:
+    """Its error, too: the outage was told already."""
+    asking.exception()
+
+
 class DatabaseOutage:
     """Whether the database is away; polls it until it is back."""
 
@@ -262,6 +274,27 @@ class DatabaseOutage:
         self.is_active, self.reason = True, error
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._wait_for_database())
+
+    async def ask(
+        self,
+        seconds: float,
+        job: Callable[[], T],
+        on_late: Callable[[asyncio.Task[T]], object] = _ignore,
+    ) -> T:
+        """What the database answers a live call. If it is late or away, the outage begins.
+
+        While it lasts, nobody waits for an answer. `on_late` gets one that came too late.
+        """
+        if self.is_active:
+            raise self.reason or DatabaseUnreachable("the database is away")
+        asking = asyncio.create_task(asyncio.to_thread(job))
+        waiting = asyncio.shield(asking)
+        try:
+            return await attempt(self._clock, seconds, waiting, DatabaseUnreachable)
+        except DatabaseUnreachable as error:
+            asking.add_done_callback(on_late)
+            self.start(error)
+            raise
 
     async def close(self) -> None:
         watch, self._watch = self._watch, None

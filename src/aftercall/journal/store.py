@@ -14,7 +14,6 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
-    case,
     cast,
     delete,
     func,
@@ -28,12 +27,16 @@ from sqlalchemy.exc import IntegrityError
 
 from aftercall.db.briefing_cache import invalidate_briefing, request_briefing
 from aftercall.db.connect import Database
-from aftercall.db.conversations import join_conversation, write_answer_delays
+from aftercall.db.conversations import (
+    join_conversation,
+    make_followup_due,
+    set_followup_timer,
+    write_answer_delays,
+)
 from aftercall.db.event_log import LoggedEvent, write_events
 from aftercall.db.statements import PreparedStatement, upsert
 from aftercall.db.tables import (
     calls,
-    followup_runs,
     handovers,
     journal,
     resume_states,
@@ -43,9 +46,18 @@ from aftercall.db.tables import (
 from aftercall.errors import CallErased, NotFound
 from aftercall.ids import hash_caller
 from aftercall.journal.replay import JournalEntry
-from aftercall.model.calls import IMPORTED, SENDER, Call, LiveCall
+from aftercall.model.calls import (
+    IMPORTED,
+    SENDER,
+    Call,
+    Event,
+    LiveCall,
+    Turn,
+    has_caller_words,
+)
 from aftercall.model.json_fields import Json
 
+ERASED_CALLER = "erased caller"  # in the place of a source
 CallEnd = tuple[datetime, str]  # when a call ended, and why
 
 _SELECT_PARTY = PreparedStatement(
@@ -136,7 +148,7 @@ class CallStore:
         of that one's conversation. A live call that another process owns is not changed.
         """
         with self._database.write() as connection:
-            _refuse_erased(connection, call)
+            _refuse_erased(connection, call, is_spilled=True)
             own = select(calls).where(calls.c.id == call.id)
             known = connection.execute(own.with_for_update()).first()  # nobody takes it
             if known is None:
@@ -192,20 +204,27 @@ class CallStore:
             connection.execute(delete(handovers).where(handovers.c.call_id == call.id))
             write_answer_delays(connection, call)
             _save_resume_state(connection, call)
-            _set_followup_timer(connection, call, sealed_at)
+            set_followup_timer(connection, call, sealed_at)
             _refresh_briefing(connection, call)
             if call.source != IMPORTED:
                 of = (sealed_at, call.agent_id, call.caller, call.id)
                 write_events(connection, [LoggedEvent("call.sealed", call.id, *of)])
 
     def set_addenda_count(
-        self, call_id: str, addenda: int, *, has_caller_words: bool = False
+        self, call: LiveCall, addenda: int, late: Sequence[Turn | Event], now: datetime
     ) -> None:
+        """Late words are read too: the work of the call and its conversation is due again."""
         values: Json = {"addenda": addenda}
-        if has_caller_words:
+        turns = [entry.seq for entry in late if isinstance(entry, Turn)]
+        if turns:
+            values |= {"turn_count": turns[-1], "postcall": "due"}
+        if has_caller_words(late):
             values["is_silent"] = False
-        is_older = and_(calls.c.id == call_id, calls.c.addenda < addenda)
-        self._database.execute(update(calls).where(is_older).values(values))
+        is_older = and_(calls.c.id == call.id, calls.c.addenda < addenda)
+        with self._database.write() as connection:
+            counted = connection.execute(update(calls).where(is_older).values(values))
+            if turns and counted.rowcount:
+                make_followup_due(connection, call.conversation, now)
 
     def get(self, call_id: str) -> CallRow:
         row = self._fetch_first(select(calls).where(calls.c.id == call_id))
@@ -437,16 +456,19 @@ def add_tombstone(
 ) -> None:
     """Marks an erased call, which is not accepted again."""
     key = {"key": _tombstone_key(source, sid)}
-    upsert(
-        connection, tombstones, key, {"call_id": call_id, "erased_at": now}, changes={}
-    )
+    upsert(connection, tombstones, key, {"call_id": call_id, "erased_at": now})
 
 
-def _refuse_erased(connection: Connection, call: LiveCall) -> None:
-    key = _tombstone_key(call.source, call.sid)
-    if connection.execute(
-        select(tombstones.c.key).where(tombstones.c.key == key)
-    ).first():
+def _refuse_erased(
+    connection: Connection, call: LiveCall, *, is_spilled: bool = False
+) -> None:
+    """A call that one machine alone knew is refused, too, if its caller was erased since."""
+    is_erased = tombstones.c.key == _tombstone_key(call.source, call.sid)
+    if is_spilled and call.caller:
+        is_caller = tombstones.c.key == _tombstone_key(ERASED_CALLER, call.caller)
+        is_later = tombstones.c.erased_at >= call.started_at
+        is_erased = or_(is_erased, and_(is_caller, is_later))
+    if connection.execute(select(tombstones.c.key).where(is_erased)).first():
         raise CallErased(
             f"this {call.source} call was erased, and is not accepted again"
         )
@@ -454,23 +476,6 @@ def _refuse_erased(connection: Connection, call: LiveCall) -> None:
 
 def _tombstone_key(source: str, sid: str) -> str:
     return sha256(f"{source}\0{sid}".encode()).hexdigest()
-
-
-def _set_followup_timer(connection: Connection, call: Call, now: datetime) -> None:
-    """Follow-up work waits for the last leg of a conversation: a later leg asks for a new run."""
-    due = {"state": "due", "reason": "", "changed_at": now}
-    row = {
-        "agent_id": call.agent_id,
-        "caller": call.caller,
-        "ended_at": call.ended_at,
-        **due,
-    }
-    ended_at = literal(call.ended_at, followup_runs.c.ended_at.type)
-    latest = case(
-        (followup_runs.c.ended_at > ended_at, followup_runs.c.ended_at), else_=ended_at
-    )
-    key = {"conversation": call.conversation}
-    upsert(connection, followup_runs, key, row, changes={"ended_at": latest, **due})
 
 
 def to_columns(call: LiveCall) -> Json:

@@ -1,4 +1,4 @@
-"""Calls as JSON, live or sealed, for the API and the commands."""
+"""The words of a call, live or sealed, and calls as JSON."""
 
 from collections.abc import Iterable, Sequence
 
@@ -42,6 +42,12 @@ def read_words(
     if row.archive_name is None:
         return row, replay_entries([]), ()
     return row, *archive.read(row.archive_name)
+
+
+def read_whole(archive: Archive, name: str) -> Call:
+    """A sealed call with the turns of its addenda as its last ones."""
+    call, late = archive.read(name)
+    return call.model_copy(update={"turns": (*call.turns, *late)})
 
 
 def read_live_turns(store: CallStore, row: CallRow) -> tuple[Turn, ...]:

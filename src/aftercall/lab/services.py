@@ -234,6 +234,7 @@ class EmulatedGitHub:
         self._stack.close()
 
     def list_issues(self, query: dict[str, str]) -> list[Json]:
+        """Newest first, as GitHub pages them."""
         size, page = (
             min(int(query.get("per_page", "30")), 100),
             int(query.get("page", "1")),
@@ -312,6 +313,7 @@ def _refuse_github(
 
 
 def _check_issue(asked: Any) -> None:
+    """Refuses what GitHub's API refuses."""
     title = asked.get("title") if isinstance(asked, dict) else None
     if not isinstance(title, str) or not title.strip():
         raise _refuse_field("title", "missing_field")

@@ -218,6 +218,7 @@ def _stream(telnyx: EmulatedTelnyx, call: TelnyxCall, body: Body) -> None:
 
 
 def _speak(telnyx: EmulatedTelnyx, call: TelnyxCall, body: Body) -> None:
+    """Reports start and end of speech that takes as long as its words."""
     text = body.get("payload")
     if not isinstance(text, str) or not text or not body.get("voice"):
         raise _missing("payload and voice are required.")

@@ -103,6 +103,7 @@ def _add_account_routes(router: APIRouter, exchange: PhoneNetwork) -> None:
 
 
 async def _read(request: Request, account: str, exchange: PhoneNetwork) -> Fields:
+    """The form of a request that has the account's key."""
     login = f"{exchange.account_sid}:{exchange.auth_token}"
     expected = "Basic " + b64encode(login.encode()).decode()
     given = request.headers.get("authorization", "")

@@ -91,6 +91,7 @@ class CutCall:
 
 
 def split_windows(turns: Sequence[Turn]) -> list[tuple[Turn, ...]]:
+    """Whole turns in windows that a reader can take at once."""
     windows: list[list[Turn]] = [[]]
     size = 0
     for turn in turns:

@@ -378,6 +378,7 @@ class BrowserWire:
         return '{"type": "clear"}'
 
     def _read_text(self, frame: str) -> Events:
+        """A message of the page: a mark was played, a key, or the end."""
         message = _parse(frame)
         if isinstance(message, Oddity):
             return _ODD[message]

@@ -360,6 +360,7 @@ def _spoken(event: _Envelope) -> SpeakingEnded:
 
 
 def _transcribed(event: _Envelope) -> SpeechGathered | None:
+    """What the caller said; None for the agent's own voice."""
     data = event.payload.get("transcription_data")
     if not isinstance(data, dict) or not isinstance(data.get("transcript"), str):
         raise RefusedInput("data.payload.transcription_data", "holds no transcript")

@@ -14,6 +14,7 @@ from aftercall.durable import next_pause_s, to_step_error
 from aftercall.errors import AftercallError, NotFound
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
+from aftercall.journal.view import read_whole
 from aftercall.log import get_logger
 from aftercall.memory import passage_store as passages
 from aftercall.memory.embedding import embed_missing
@@ -168,7 +169,7 @@ class StepRunner:
         """The sealed call, with the party it belongs to as its caller. Kept until `forget`."""
         if call_id not in self._calls:
             row = self.context.calls.get(call_id)
-            call, _ = self.archive.read(str(row.archive_name))
+            call = read_whole(self.archive, str(row.archive_name))
             self._calls[call_id] = self.context.register.resolve_party(call)
         return self._calls[call_id]
 

@@ -53,15 +53,15 @@ class StepStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def list_due(self, limit: int = START_BATCH_SIZE) -> list[str]:
-        """Sealed calls whose work has not been started, oldest first."""
+    def list_due(self, limit: int = START_BATCH_SIZE) -> dict[str, int]:
+        """Sealed calls whose words have not been read, oldest first: the addenda of each."""
         query = (
-            select(calls.c.id)
+            select(calls.c.id, calls.c.addenda)
             .where(calls.c.postcall == "due")
             .order_by(calls.c.id)
             .limit(limit)
         )
-        return [str(row.id) for row in self._database.fetch(query)]
+        return {row.id: row.addenda for row in self._database.fetch(query)}
 
     def count_due(self) -> int:
         query = select(func.count()).where(calls.c.postcall == "due")
@@ -102,16 +102,18 @@ class StepStore:
                 added = fresh.on_conflict_do_nothing(index_elements=KEY)
                 connection.execute(added, rows)
 
-    def mark_started(self, call_ids: Sequence[str]) -> None:
+    def mark_started(self, started: Mapping[str, int]) -> None:
+        """Calls and their addenda; one that got another addendum meanwhile stays due."""
         with self._database.write() as connection:
             # A key-share lock does not block transactions that only refer to these calls.
             locked = (
-                select(calls.c.id)
-                .where(calls.c.id.in_(call_ids))
+                select(calls.c.id, calls.c.addenda)
+                .where(calls.c.id.in_(started))
                 .order_by(calls.c.id)
                 .with_for_update(key_share=True)
             )
-            found = connection.execute(locked).scalars().all()
+            rows = connection.execute(locked).all()
+            found = [row.id for row in rows if row.addenda == started[row.id]]
             connection.execute(
                 update(calls).where(calls.c.id.in_(found)).values(postcall="started")
             )
@@ -241,6 +243,7 @@ class StepStore:
         return self._database.fetch_value(query) or ""
 
     def redact_results(self, call_id: str, clean: Callable[[str], str]) -> None:
+        """What steps kept of a call, without its secrets; its briefing is made again."""
         query = select(steps.c.name, steps.c.result).where(
             steps.c.call_id == call_id, steps.c.result.is_not(None)
         )

@@ -2,7 +2,8 @@
 
 The workflow's id is the call's id, so a call that is started twice runs once. A stage that a
 crash cut off runs again; the steps in it that have ended do not. A step that should be tried
-again becomes a delayed workflow, so that it holds no place in the queue while it waits.
+again becomes a delayed workflow, so that it holds no place in the queue while it waits. Words that
+arrive after the seal start another workflow, which runs all steps anew.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
 from aftercall.durable import (
     count_free_places,
+    is_active,
     register_queue,
     run_in_thread,
     start_workflow,
@@ -23,6 +25,7 @@ from aftercall.durable import (
     workflow,
 )
 from aftercall.faults import fault_point
+from aftercall.ids import make_work_id
 from aftercall.memory.extraction import limit_per_minute
 from aftercall.postcall.runner import StepRunner
 from aftercall.postcall.steps import (
@@ -61,21 +64,24 @@ _threads: ThreadPoolExecutor | None = None
 
 
 @workflow("aftercall.after_call")
-async def after_call(call_id: str, names: list[str], rationed: list[str]) -> None:
+async def after_call(
+    call_id: str, names: list[str], rationed: list[str], again: bool = False
+) -> None:
     """The names are arguments: new settings do not change a call that has begun."""
     if rationed:  # not awaited: they may queue for long
-        with SetWorkflowID(f"{call_id}.{rationed[0]}"):
+        with SetWorkflowID(f"{DBOS.workflow_id}.{rationed[0]}"):
             await DBOS.enqueue_workflow_async(
-                RATIONED_QUEUE, rationed_steps, call_id, rationed
+                RATIONED_QUEUE, rationed_steps, call_id, rationed, again
             )
+    opened_runner().forget(call_id)
     with _forgetting(call_id):
-        await run_stages(call_id, names)
+        await run_stages(call_id, names, again=again)
 
 
 @workflow("aftercall.rationed_steps")
-async def rationed_steps(call_id: str, names: list[str]) -> None:
+async def rationed_steps(call_id: str, names: list[str], again: bool = False) -> None:
     with _forgetting(call_id):
-        await run_stages(call_id, names)
+        await run_stages(call_id, names, again=again)
 
 
 @workflow("aftercall.step_again")
@@ -95,13 +101,14 @@ async def run_stages(
     True if all have ended.
     """
     have_ended = True
+    work_id = str(DBOS.workflow_id).partition(":")[0]
     for stage in STAGES:
         in_stage = [name for name in stage if name in names]
         if not in_stage:
             continue
         pauses = await run_steps(call_id, in_stage, attempt, again)
         for name, pause_s in pauses.items():
-            retry_id = f"{call_id}:{name}:{attempt + 1}"
+            retry_id = f"{work_id}:{name}:{attempt + 1}"
             with SetWorkflowID(retry_id), SetEnqueueOptions(delay_seconds=pause_s):
                 await DBOS.enqueue_workflow_async(
                     QUEUE, retry_step, call_id, name, attempt + 1
@@ -174,8 +181,8 @@ def close_postcall() -> None:
 async def start_due(runner: StepRunner) -> list[str]:
     """Start the workflows of sealed calls that have none, as many as there are free places.
 
-    The others stay due: the oldest comes next, in whichever process has a place. A crash in
-    between repeats it.
+    The others stay due: the oldest comes next, in whichever process has a place. So does a call
+    with late words whose work of before goes on. A crash in between repeats it.
     """
     steps = runner.context.steps
     is_shared = runner.context.database.dialect != "sqlite"
@@ -186,20 +193,27 @@ async def start_due(runner: StepRunner) -> list[str]:
     with ExitStack() as stack:
         if not await run_in_thread(stack.enter_context, steps.start_lock()):
             return []
-        due = await run_in_thread(steps.list_due, free)
+        listed = await run_in_thread(steps.list_due, free)
+        due = {
+            call_id: addenda
+            for call_id, addenda in listed.items()
+            if not addenda or not await is_active(make_work_id(call_id, addenda - 1))
+        }
         names = list_steps(runner.context)
         is_rationed = limit_per_minute(runner.context.settings, runner.context.reader)
         rationed = [name for name in RATIONED if name in names and is_rationed]
-        await run_in_thread(steps.add_waiting, due, names, runner.context.clock.now())
+        waiting = list(due)
+        await run_in_thread(
+            steps.add_waiting, waiting, names, runner.context.clock.now()
+        )
         at_once = [name for name in names if name not in rationed]
-        for call_id in due:
-            with SetWorkflowID(call_id):
-                await start_workflow(
-                    QUEUE, max_direct, after_call, call_id, at_once, rationed
-                )
+        for call_id, addenda in due.items():
+            with SetWorkflowID(make_work_id(call_id, addenda)):
+                of = (call_id, at_once, rationed, addenda > 0)
+                await start_workflow(QUEUE, max_direct, after_call, *of)
         fault_point("postcall.after_enqueue")
         await run_in_thread(steps.mark_started, due)
-        return due
+        return waiting
 
 
 @contextmanager

@@ -60,7 +60,7 @@ OUT_OF_REACH = (
 REMEM_OUT_OF_REACH = "documents in Remem, whose API has no way to remove one"
 POSTGRES_OUT_OF_REACH = (
     "the files of the Postgres server, which its administrator has to vacuum",
-    "copies of pages on other machines, which remove them within seconds or when they start",
+    "pages and unfinished calls on other machines, removed within seconds or when they start",
 )
 
 MIN_NAME_CHARS = 4
@@ -150,7 +150,7 @@ class Eraser:
         self._erase_recordings(recordings)
         vacuum(self.database)
         durable.vacuum(self.settings)
-        scan = self._scan(terms, unreadable)
+        scan = self._scan(terms, unreadable, make_folder_name(number))
         if scan.is_clean:
             drop_terms(self.database, number)
         return ErasureReceipt(
@@ -213,8 +213,9 @@ class Eraser:
                 found.append(Workspace.from_settings(self.settings, agent_id))
         return found
 
-    def _scan(self, terms: ErasureTerms, unreadable: Iterable[Path]) -> TraceScan:
-        """Looks for traces in all folders; files of other people may hold the same words."""
+    def _scan(
+        self, terms: ErasureTerms, unreadable: Iterable[Path], own_folder: str
+    ) -> TraceScan:
         folders = [self.settings.home]
         if self.settings.workspace:
             folders.append(self.settings.workspace)
@@ -232,6 +233,7 @@ class Eraser:
             names=terms.names,
             database=Path(file) if file else None,
             others_files=frozenset(others),
+            own_folder=own_folder,
             key=self.archive.place.cipher.key,
         )
         pages = sorted(path.name for path in unreadable)

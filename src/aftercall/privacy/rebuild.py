@@ -5,6 +5,7 @@ is only asked what has no stored answer. Calls that the database did not know al
 profile, their greeting, and their requests and promises; follow-up work is not done again.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +27,7 @@ from aftercall.db.tables import (
 from aftercall.errors import AftercallError
 from aftercall.journal.archive import ChainLink, parse_link
 from aftercall.journal.store import to_columns
+from aftercall.journal.view import read_whole
 from aftercall.log import get_logger
 from aftercall.memory.pins.store import clear_pins
 from aftercall.model.calls import Call
@@ -75,7 +77,7 @@ class Rebuilder:
         self, on_progress: Callable[[int, int], None] = lambda done, total: None
     ) -> RebuildResult:
         """A call or a step that fails does not stop the others."""
-        links = self._list_sealed()
+        links, addenda = self._list_sealed()
         with self.database.write() as connection:
             clear_memory(connection)
         adopted = 0
@@ -83,8 +85,8 @@ class Rebuilder:
         undone: list[FailedStep] = []
         for number, link in enumerate(links, 1):
             try:
-                call = self.runner.archive.read(link.name)[0]
-                adopted += self._adopt(call, link)
+                call = read_whole(self.runner.archive, link.name)
+                adopted += self._adopt(call, link, addenda[link.call])
                 undone += self._run_steps(call.id)
             except AftercallError as error:
                 failed.append(link.name)
@@ -115,20 +117,19 @@ class Rebuilder:
                 lost.append(FailedStep(conversation, REQUESTS, str(error)))
         return recorded, lost
 
-    def _list_sealed(self) -> list[ChainLink]:
-        """The files of calls, without addenda and without erased calls."""
+    def _list_sealed(self) -> tuple[list[ChainLink], Counter[str]]:
+        """The files of calls that were not erased, and how many addenda each call has."""
         links = [parse_link(line) for line in self.runner.archive.place.read_chain()]
         erased = {link.name for link in links if link.erased}
-        return [
-            link
-            for link in links
-            if link.name not in erased and ".addendum-" not in link.name
-        ]
+        kept = [link for link in links if link.name not in erased]
+        addenda = [link for link in kept if ".addendum-" in link.name]
+        calls_kept = [link for link in kept if ".addendum-" not in link.name]
+        return calls_kept, Counter(link.call for link in addenda)
 
-    def _adopt(self, call: Call, link: ChainLink) -> bool:
+    def _adopt(self, call: Call, link: ChainLink, addenda: int) -> bool:
         now = self.runner.context.clock.now()
         with self.database.write() as connection:
-            return insert_archived_call(connection, call, link, now)
+            return insert_archived_call(connection, call, link, addenda, now)
 
     def _run_steps(self, call_id: str) -> list[FailedStep]:
         """Run every step. A failed one is recorded with the call and can be run again alone."""
@@ -189,7 +190,7 @@ def clear_memory(connection: Connection) -> None:
 
 
 def insert_archived_call(
-    connection: Connection, call: Call, link: ChainLink, now: datetime
+    connection: Connection, call: Call, link: ChainLink, addenda: int, now: datetime
 ) -> bool:
     """Add an archived call that the database does not know; False if it does.
 
@@ -209,6 +210,7 @@ def insert_archived_call(
         "end_reason": call.end_reason,
         "archive_name": link.name,
         "archive_sha256": link.sha256,
+        "addenda": addenda,
         "sealed_at": now,
     }
     connection.execute(insert(calls), to_columns(call) | sealed)

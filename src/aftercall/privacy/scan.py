@@ -51,12 +51,14 @@ def scan_for_traces(
     key: bytes = b"",
     database: Path | None = None,
     others_files: frozenset[str] = frozenset(),
+    own_folder: str = "",
 ) -> TraceScan:
     """`needles` are searched for in the bytes of files, `names` in their names as whole words.
 
     `name_parts` are needles, too, unless other people say them: many people are called Maria.
     `database` may lie outside the folders and have any name. `key` opens encrypted files.
     `others_files` names files of other people: their words are no trace, in the database neither.
+    A name in the folder of another person than `own_folder` is none either: it may be theirs, too.
     """
     question = {
         "folders": [str(folder) for folder in folders],
@@ -66,6 +68,7 @@ def scan_for_traces(
         "key": key.hex(),
         "database": str(database) if database else None,
         "others_files": sorted(others_files),
+        "own_folder": own_folder,
     }
     command = [sys.executable, "-m", "aftercall.privacy.scan"]
     child = subprocess.run(
@@ -106,6 +109,10 @@ def _scan(question: Json) -> TraceScan:
         size += length
         if held:
             hits[path] = held
+    spoken_names = frozenset(name.lower().encode() for name in question["names"])
+    for path in hits:
+        if _is_of_another(path, question["own_folder"]):
+            hits[path] -= spoken_names | name_parts
     others = [path for path in hits if path.name in others_files]
     said_by_others = frozenset().union(*(hits[path] for path in others))
     traces = [f"{folder} {IN_A_NAME}" for folder in sorted(set(named.values()))]
@@ -116,6 +123,13 @@ def _scan(question: Json) -> TraceScan:
             traces.append(path.name)
     names = tuple(path.name for path in others)
     return TraceScan(len(found), size, tuple(traces), names, tuple(unreadable))
+
+
+def _is_of_another(path: Path, own_folder: str) -> bool:
+    """Whether the page is in the folder of another person."""
+    folders = path.parts[:-1]
+    is_person = "people" in folders[:-1]
+    return is_person and own_folder != folders[folders.index("people") + 1]
 
 
 def _find_files(folders: Iterable[str], database: str | None) -> dict[Path, bool]:

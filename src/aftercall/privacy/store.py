@@ -53,7 +53,12 @@ from aftercall.db.tables import (
 from aftercall.encryption import FileCipher
 from aftercall.ids import hash_caller
 from aftercall.journal.archive import Archive
-from aftercall.journal.store import CallRow, add_tombstone, to_call_row
+from aftercall.journal.store import (
+    ERASED_CALLER,
+    CallRow,
+    add_tombstone,
+    to_call_row,
+)
 from aftercall.memory.fact_rows import reindex_facts
 from aftercall.memory.pins.store import strip_calls
 from aftercall.model.calls import Call
@@ -309,6 +314,7 @@ def unlink_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
 def add_tombstones(connection: Connection, subject: DataSubject, now: datetime) -> None:
     for row in subject.rows:
         add_tombstone(connection, row.live.source, row.live.sid, row.live.id, now)
+    add_tombstone(connection, ERASED_CALLER, subject.number, "", now)
 
 
 def vacuum(database: Database) -> None:

@@ -234,6 +234,7 @@ class PracticeAgent(TextAgent):
         ]
 
     def _learn(self, text: str) -> None:
+        """Picks name, birth date and day out of what the caller says."""
         if found := _NAME.search(text):
             self._name = found.group(1)
         elif self._asked == "name" and (bare := _BARE_NAME.search(text)):

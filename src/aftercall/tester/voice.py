@@ -85,6 +85,7 @@ class ToneVoice:
 
 @lru_cache(maxsize=4096)
 def _burst(loud: bytes, text: str) -> VoiceClip:
+    """A sound for each word, as long as the word, with pauses in between."""
     sound = bytearray()
     words: list[tuple[int, str]] = []
     for word in text.split():

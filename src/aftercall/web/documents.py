@@ -194,6 +194,7 @@ def _find_documents(app: App, query: DocumentQuery) -> list[Document]:
 
 
 async def _store_document(app: App, request: Request, key: str | None) -> Document:
+    """The same key makes the same document; without one it is new."""
     body = _parse(NewDocument, await request.body())
     now = app.clock.now()
     tags = body.tags or _split_tags(body.metadata.get("tags", []))

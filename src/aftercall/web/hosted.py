@@ -128,6 +128,7 @@ class HostedWebhook:
             raise HTTPException(403, f"the secret is not {platform.name}'s")
 
     def _read(self, headers: Headers, raw: bytes) -> tuple[Json, Call | None]:
+        """The event, once its signature is proven, and the call that it reports."""
         platform, app = self.platform, self._app
         if not platform.has_key:
             raise HTTPException(

@@ -244,6 +244,7 @@ class TelnyxCalls:
         return [self._speak(notice.sid, SpokenReply(SORRY_GOODBYE, 0), notice.key)]
 
     async def _end(self, notice: CallProgress) -> None:
+        """Ends the call; one that was never answered is stored as missed."""
         sid, reason = notice.sid, notice.state.end_reason
         _remember(self._ended_sids, sid, None)
         self._silence.stop(sid)

@@ -105,6 +105,7 @@ class CallerRegister:
         ]
 
     def _decide(self, call: Call) -> str | None:
+        """The number with the person whose name was given on it."""
         has_passcode = call.caller is None and self._has_passcode(call)
         number = self.find_number(call, has_passcode=has_passcode)
         if number is None or call.direction == "outbound" or call.source == IMPORTED:

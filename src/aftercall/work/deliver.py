@@ -310,6 +310,7 @@ def resend(context: WorkContext, key: str) -> Delivery:
 
 
 def _resend(context: WorkContext, delivery: Delivery) -> Delivery:
+    """Delivers again what failed: a notice, a request or a reminder."""
     key = delivery.key
     row = context.followups.get(delivery.followup_id) if delivery.followup_id else None
     if row is None:

@@ -386,15 +386,15 @@ class HealthStore:
             update(calls).where(lost, ~has_steps).values(postcall="due")
         )
 
-    def stuck_calls(self, since: datetime, before: datetime) -> list[str]:
-        """Calls with a step that has been unfinished since `before`."""
+    def stuck_calls(self, since: datetime, before: datetime) -> dict[str, int]:
+        """Calls with a step that has been unfinished since `before`: the addenda of each."""
         is_open = exists().where(
             steps.c.call_id == calls.c.id,
             steps.c.state.in_(("waiting", "running")),
             steps.c.changed_at < before,
         )
-        query = select(calls.c.id).where(calls.c.started_at >= since, is_open)
-        return [str(row.id) for row in self._database.fetch(query)]
+        stuck = select(calls).where(calls.c.started_at >= since, is_open)
+        return {row.id: row.addenda for row in self._database.fetch(stuck)}
 
     def restart(self, call_id: str) -> None:
         due = update(calls).where(calls.c.id == call_id).values(postcall="due")

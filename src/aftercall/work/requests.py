@@ -186,6 +186,7 @@ def merge_duplicates(drafts: Iterable[FollowUpDraft]) -> list[FollowUpDraft]:
 
 def _are_one(first: FollowUpDraft, second: FollowUpDraft) -> bool:
     # A note may be older than the correction of its date or person.
+    """Whether two drafts ask for the same: title and kind, no other date, no other person."""
     is_note = bool(second.turn_refs) and second.turn_refs[0][1] == NOTED_SEQ
     if not is_note:
         if first.due and second.due and first.due != second.due:

@@ -24,6 +24,7 @@ from aftercall.durable import (
 )
 from aftercall.errors import AftercallError, error_code, to_aftercall_error
 from aftercall.faults import fault_point
+from aftercall.ids import make_work_id
 from aftercall.journal.journal import Journal
 from aftercall.log import get_logger
 from aftercall.work import deliver
@@ -333,9 +334,11 @@ def break_overdue(context: WorkContext, now: datetime) -> int:
 
 async def _restart_steps(store: HealthStore, since: datetime, before: datetime) -> int:
     restarted = 0
-    for call_id in await durable.run_in_thread(store.stuck_calls, since, before):
-        if not await durable.is_active(call_id):
-            await durable.delete_workflow(call_id)
+    stuck = await durable.run_in_thread(store.stuck_calls, since, before)
+    for call_id, addenda in stuck.items():
+        work_id = make_work_id(call_id, addenda)
+        if not await durable.is_active(work_id):
+            await durable.delete_workflow(work_id)
             await durable.run_in_thread(store.restart, call_id)
             restarted += 1
     return restarted

@@ -149,7 +149,9 @@ class PageCopies:
                 continue
             for file in (Path(parent, name) for name in names):
                 with files.translated_errors(file):
-                    if file.lstat().st_mtime < at.timestamp():
+                    is_old = file.lstat().st_mtime < at.timestamp()
+                    # a page that was made since may bear an older date
+                    if is_old and not self.locate(file).is_as_written():
                         file.unlink(missing_ok=True)
             files.remove_empty_folders(Path(parent), self.root)
 

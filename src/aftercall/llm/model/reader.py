@@ -122,6 +122,7 @@ class ModelReader:
         return self._client.name
 
     def summarise(self, call: Call) -> ReadingResult[Summary]:
+        """Of a long call: its parts first, then the summary of their summaries."""
         question: Question[questions.SummaryForm] = questions.SUMMARY
         parts, usage = self._ask_parts(question, call)
         whole = parts[0]

@@ -107,6 +107,7 @@ class TextAgentConnection:
         return replace(far, frame=self._quality.apply(far.frame, at_s))
 
     async def _tick(self, at_s: float, near: CallerTick) -> AgentTick:
+        """Hears the caller, then plays what the agent has ready."""
         await self._listen(at_s, near)
         if self._answer is not None and self._answer.done():
             task, self._answer = self._answer, None

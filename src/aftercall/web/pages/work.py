@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.db.corrections import FOLLOWUPS
 from aftercall.errors import AftercallError, NotFound
+from aftercall.journal.view import read_whole
 from aftercall.memory.fact_store import correction_json
 from aftercall.memory.visibility import redact_turns
 from aftercall.model.calls import Turn
@@ -296,7 +297,7 @@ def _read_around(app: "App", row: FollowUp) -> list[Turn]:
     own = [seq for call_id, seq in row.turns if call_id == row.call_id]
     if call.archive_name is None or not own:
         return []
-    turns = app.archive.read(call.archive_name)[0].turns
+    turns = read_whole(app.archive, call.archive_name).turns
     first, last = max(0, min(own) - 1 - TURNS_AROUND), max(own) + TURNS_AROUND
     return list(
         redact_turns(turns[first:last], app.facts.list_confided_words(row.call_id))
