@@ -5,6 +5,7 @@ nothing comes back.
 import os
 import sqlite3
 import sys
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -15,12 +16,19 @@ from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.db.tables import metadata, upkeep
 from aftercall.errors import ArchiveError, CallErased, RefusedInput
+from aftercall.journal.journal import recover
+from aftercall.journal.spill import call_entry
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
 from aftercall.model.passages import SearchScope
 from aftercall.postcall.store import are_finished
 from aftercall.privacy.scan import scan_for_traces
-from aftercall.privacy.store import ERASED_TABLES, IMPERSONAL_TABLES
+from aftercall.privacy.store import (
+    ERASED_TABLES,
+    IMPERSONAL_TABLES,
+    add_tombstones,
+    load_subject,
+)
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
@@ -29,6 +37,7 @@ from fakes import make_call, make_live_call
 from opened_apps import OpenApp
 from waiting import until
 
+DAY = timedelta(days=1)
 GOES, STAYS = "+15550142", "+15550199"
 MARKERS = (b"15550142", b"Quillfeather", b"zanzibarium", b"Xylograph")
 
@@ -263,6 +272,32 @@ async def test_what_was_erased_does_not_come_back(live: App) -> None:
     again = make_call(caller=GOES)
     live.journal.ingest(again)  # they may call again, as somebody new
     assert live.store.get(again.id).live.caller == GOES
+
+
+async def test_another_caller_of_the_same_name_is_no_trace(live: App) -> None:
+    await work_off(
+        live,
+        call_of(GOES, "Anna Quillfeather", "zanzibarium"),
+        call_of(STAYS, "Anna Quillfeather", "lamps"),
+    )
+    receipt = live.eraser.erase(GOES)
+    assert receipt.scan.traces == ()
+    assert receipt.scan.is_clean
+
+
+async def test_a_call_that_one_machine_alone_had_does_not_come_back(live: App) -> None:
+    """Its process died while the database was away; the caller was erased meanwhile."""
+    old = make_live_call(caller=GOES, sid="old")
+    new = make_live_call(caller=GOES, sid="new", started_at=live.clock.now() + DAY)
+    with live.database.write() as connection:
+        subject = load_subject(live.database, GOES)
+        add_tombstones(connection, subject, live.clock.now())
+    for call in (old, new):
+        live.journal.spill.write([call_entry(call)])
+    live.journal.spill.close()
+    recover(live.journal)
+    assert live.journal.spill.list_files() == []
+    assert [row.live.sid for row in live.store.list_page(limit=5)] == ["new"]
 
 
 async def test_nobody_is_erased_while_on_the_phone(live: App) -> None:

@@ -55,10 +55,10 @@ def scan_for_traces(
 ) -> TraceScan:
     """`needles` are searched for in the bytes of files, `names` in their names as whole words.
 
-    `name_parts` are needles, too, unless other people say them: many people are called Maria.
+    `name_parts` are needles, too. Names and their parts are no trace if they are another's, too.
     `database` may lie outside the folders and have any name. `key` opens encrypted files.
     `others_files` names files of other people: their words are no trace, in the database neither.
-    A name in the folder of another person than `own_folder` is none either: it may be theirs, too.
+    `own_folder` is the folder of the caller; names on pages in other folders are other people's.
     """
     question = {
         "folders": [str(folder) for folder in folders],
@@ -109,16 +109,17 @@ def _scan(question: Json) -> TraceScan:
         size += length
         if held:
             hits[path] = held
-    spoken_names = frozenset(name.lower().encode() for name in question["names"])
-    for path in hits:
-        if _is_of_another(path, question["own_folder"]):
-            hits[path] -= spoken_names | name_parts
     others = [path for path in hits if path.name in others_files]
     said_by_others = frozenset().union(*(hits[path] for path in others))
+    spoken_names = frozenset(name.lower().encode() for name in question["names"])
+    spoken_names |= name_parts
+    for path, held in hits.items():
+        if _is_of_another(path, question["own_folder"]):
+            said_by_others |= held & spoken_names
     traces = [f"{folder} {IN_A_NAME}" for folder in sorted(set(named.values()))]
     for path, held in hits.items():
         is_database = found[path]
-        left = held - (said_by_others if is_database else said_by_others & name_parts)
+        left = held - (said_by_others if is_database else said_by_others & spoken_names)
         if left and path not in others and path not in named:
             traces.append(path.name)
     names = tuple(path.name for path in others)
