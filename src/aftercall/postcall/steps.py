@@ -391,4 +391,5 @@ def skip_reason(context: StepContext, name: str, call: Call) -> str:
 
 
 def _read_profile(person: WorkspacePerson) -> user_md.UserProfile:
+    """What USER.md says of them right now; people edit it, too."""
     return user_md.parse(files.read(person.user))

@@ -236,6 +236,7 @@ class CallView:
 
     @property
     def caller_context(self) -> CallerContext:
+        """Who the caller plays in this call."""
         return self.plan.caller_context
 
     @property
@@ -294,6 +295,7 @@ class CallView:
         return self.spans[turn - 1]
 
     def text_of(self, turn: int) -> str:
+        """The words of the turn with this number."""
         return self.span(turn).text
 
     def agent_turns(self) -> NumberedSpans:
