@@ -30,7 +30,7 @@ from aftercall.journal.bucket import MAX_TRANSFERS, Bucket
 from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.settings.providers import ArchiveSettings
-from aftercall.testing import make_call
+from fakes import make_call
 from tables import median, met, percentile, print_table
 
 SAID = "Hi, I'm looking for a good chicken recipe, something quick for tonight"

@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 from aftercall.app import App, build
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.settings import Settings
-from aftercall.testing import make_call, make_live_call
+from fakes import make_call, make_live_call
 from tables import print_table
 
 FRAME_S = 0.02

@@ -24,8 +24,8 @@ from aftercall.briefing.composer import brief_ring, fill_briefing
 from aftercall.clock import format_instant
 from aftercall.model.calls import LiveCall
 from aftercall.settings import Settings
-from aftercall.testing import START, make_live_call
 from aftercall.workspace.paths import Workspace
+from fakes import START, make_live_call
 from tables import met, percentile, print_table
 
 FACTS_EACH, CALLS_EACH = 100, 10

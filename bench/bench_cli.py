@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aftercall.model.calls import encode_call
-from aftercall.testing import make_call
+from fakes import make_call
 from tables import met, print_table
 
 START_AIM_S = 0.25

@@ -33,8 +33,8 @@ from aftercall.model.calls import parse_call
 from aftercall.model.reading import Reading
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings, MemorySettings
-from aftercall.testing import FakeReader
 from fact_calls import KNOWN, Teller, Told
+from fakes import FakeReader
 from tables import met, print_table
 
 HERE = Path(__file__).parent

@@ -21,8 +21,8 @@ from itertools import count
 from pathlib import Path
 
 from aftercall.model.calls import encode_call
-from aftercall.testing import make_call
 from bench_idle import address_in, get, process
+from fakes import make_call
 from tables import met, print_table
 
 CALLS_A_CALLER = 5

@@ -26,8 +26,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
 from aftercall.model.calls import encode_call
-from aftercall.testing import make_call
 from bench_postcall import postgres
+from fakes import make_call
 from tables import met, percentile, print_table
 from worker_process import SAID, measured_load
 

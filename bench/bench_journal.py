@@ -26,9 +26,9 @@ from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.replay import to_entry
 from aftercall.journal.store import to_columns
 from aftercall.journal.view import row_json
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.settings import Settings
-from aftercall.testing import START, make_call, make_live_call
+from fakes import START, make_call, make_live_call
 from tables import median, met, percentile, print_table
 
 TEXT = "Hi, I'm looking for a good chicken recipe, something quick for tonight"

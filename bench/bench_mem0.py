@@ -34,8 +34,8 @@ from aftercall.model.facts import MemoryKey
 from aftercall.model.passages import SearchScope
 from aftercall.model.reading import Category, FactDraft, Reading
 from aftercall.settings import Settings
-from aftercall.testing import START, FakeReader, make_call
 from fact_calls import Teller, Told
+from fakes import START, FakeReader, make_call
 from tables import met, percentile, print_table
 
 RINGS = 4

@@ -33,7 +33,7 @@ from aftercall.postcall.workflow import (
     start_due,
 )
 from aftercall.running import running
-from aftercall.testing import make_calls
+from fakes import make_calls
 from tables import met, percentile, print_table
 from worker_process import SAID, mark, measured_load, open_app, until_finished, workers
 

@@ -26,7 +26,7 @@ from aftercall.memory.passage_store import add
 from aftercall.memory.search import MemorySearch
 from aftercall.memory.words import STOP_WORDS, split_words
 from aftercall.model.passages import Passage, SearchScope
-from aftercall.testing import START
+from fakes import START
 from full_house import make_vocabulary
 from tables import met, percentile, print_table
 

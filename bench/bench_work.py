@@ -20,8 +20,8 @@ from aftercall.ids import new_id
 from aftercall.model.reading import Reading, Request
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import FakeReader, make_calls
 from aftercall.work.workflow import QUEUE, close_work, open_work, start_due
+from fakes import FakeReader, make_calls
 from tables import print_table
 
 ASKED = Reading(

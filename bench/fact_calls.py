@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from aftercall.model.calls import Call
 from aftercall.model.reading import Category, FactDraft
-from aftercall.testing import START, make_call
+from fakes import START, make_call
 
 KNOWN = (0, 10, 40, 100, 200)
 FEWEST, MOST = 5, 20

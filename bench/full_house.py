@@ -20,7 +20,7 @@ from aftercall.db.tables import (
 )
 from aftercall.memory.passage_store import add
 from aftercall.model.passages import Passage
-from aftercall.testing import START
+from fakes import START
 
 PER_CALLER = 100
 CALLS_PER_CALLER = 10

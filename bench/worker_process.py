@@ -16,13 +16,19 @@ from sqlalchemy import func, select, update
 
 from aftercall.app import App, build
 from aftercall.db.tables import calls, steps
-from aftercall.model.reading import FactDraft, Identity, Profile, Reading, Request
-from aftercall.model.steps import OPEN_STATES
+from aftercall.model.reading import (
+    OPEN_STATES,
+    FactDraft,
+    Identity,
+    Profile,
+    Reading,
+    Request,
+)
 from aftercall.postcall.steps import list_steps
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings, WorkSettings
-from aftercall.testing import FakeReader
+from fakes import FakeReader
 
 START_WITHIN_S = 60
 LOOK_S = 0.05

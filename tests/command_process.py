@@ -28,7 +28,7 @@ PRELOADED = [
     "aftercall.cli.test",
     "aftercall.cli.work",
     "aftercall.lab.server",
-    "aftercall.testing",
+    "fakes",
     "aftercall.web.server",
     "alembic.command",
     "psycopg",

@@ -28,8 +28,8 @@ from aftercall.durable import ENGINE_SCHEMA
 from aftercall.ids import new_id
 from aftercall.settings import Settings
 from aftercall.settings.sections import BriefingSettings, DatabaseSettings
-from aftercall.testing import VirtualClock
 from database_switches import Locked, Outlet, Stopped
+from fakes import VirtualClock
 from opened_apps import DISK_PATIENCE_S, OpenApp, OpenDatabase
 
 if TYPE_CHECKING:

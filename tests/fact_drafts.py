@@ -8,7 +8,7 @@ from typing import Any
 
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Reading
-from aftercall.testing import START, FakeReader, make_call
+from fakes import START, FakeReader, make_call
 
 
 def draft(text: str, **fields: Any) -> FactDraft:

@@ -11,10 +11,10 @@ from aftercall.app import App
 from aftercall.errors import AftercallError, SinkUnavailable
 from aftercall.model.calls import Call
 from aftercall.model.followups import FollowUp, SinkReceipt, SinkWork
-from aftercall.testing import START, make_call
 from aftercall.work import deliver
 from aftercall.work.context import WorkContext
 from aftercall.work.sinks import Sink
+from fakes import START, make_call
 
 THREE_ASKS = (
     ("agent", "Hello! What can I do for you?"),

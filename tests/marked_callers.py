@@ -23,7 +23,7 @@ from aftercall.engine.voice import (
 )
 from aftercall.model.briefing import Briefing
 from aftercall.postcall.steps import STEPS
-from aftercall.testing import FakeVoiceEngine, VirtualClock, make_live_call
+from fakes import FakeVoiceEngine, VirtualClock, make_live_call
 from voice_rig import Rig
 
 TOM, BEA = "+15550101", "+15550202"

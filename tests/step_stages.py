@@ -6,7 +6,7 @@ from aftercall.app import App
 from aftercall.model.calls import Call
 from aftercall.postcall.runner import StepRunner, rerun
 from aftercall.postcall.steps import STAGES, STEPS
-from aftercall.testing import make_call
+from fakes import make_call
 
 
 def take_call(app: App, caller: str | None, *lines: str) -> Call:

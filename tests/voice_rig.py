@@ -16,7 +16,7 @@ from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.phone.telnyx import TelnyxWire
 from aftercall.phone.twilio import TwilioWire
 from aftercall.settings.sections import BridgeSettings
-from aftercall.testing import (
+from fakes import (
     FakeMediaSocket,
     FakeVoiceEngine,
     VirtualClock,

@@ -7,7 +7,6 @@ from functools import cached_property, partial
 import httpx2
 
 from aftercall.bridge.hosted_calls import HostedCalls
-from aftercall.briefing.cache import BriefingCache
 from aftercall.briefing.composer import Composer
 from aftercall.clock import Clock, SystemClock
 from aftercall.compose import (
@@ -20,13 +19,14 @@ from aftercall.compose import (
 )
 from aftercall.corrections import Corrections
 from aftercall.db.audit_log import AuditLog
+from aftercall.db.briefing_cache import BriefingCache
 from aftercall.db.connect import Database
 from aftercall.db.corrections import CorrectionStore
 from aftercall.db.upgrade import Purpose, open_database
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
+from aftercall.journal.handover import Presence
 from aftercall.journal.journal import DATABASE_TIMEOUT_S, Journal
-from aftercall.journal.presence import Presence
 from aftercall.journal.recorder import ResumeStates
 from aftercall.journal.recording_files import RecordingStore
 from aftercall.journal.store import CallStore
@@ -56,11 +56,10 @@ from aftercall.speech.kit import SpeechKit
 from aftercall.stores import Stores, mount_workspace
 from aftercall.upkeep import Upkeep, format_failure, list_reported_failures
 from aftercall.who.register import CallerRegister
-from aftercall.work.context import WorkContext
+from aftercall.work.context import WorkContext, make_sinks
 from aftercall.work.events import EventView, Webhooks, make_webhooks
 from aftercall.work.health import HealthReport, HealthStore, report
 from aftercall.work.run_store import RunStore
-from aftercall.work.sinks.router import make_sinks
 from aftercall.work.store import DeliveryStore, FollowUpStore
 from aftercall.workspace.pages import PageTable
 

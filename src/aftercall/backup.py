@@ -14,13 +14,13 @@ import shutil
 import tarfile
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO
 
 from sqlalchemy import Connection, func, select
 
@@ -61,6 +61,7 @@ from aftercall.journal.archive import (
     make_addendum_name,
     parse_link,
 )
+from aftercall.model.json_fields import Json
 from aftercall.settings import Settings
 
 FORMAT = 1
@@ -128,6 +129,7 @@ class _BackupWriter:
     def add_folder(
         self, name: str, folder: Path, without: tuple[str, ...] = ()
     ) -> None:
+        """Without files that are being written and without databases, which are dumped."""
         for parent, folders, files in os.walk(folder):
             if Path(parent) == folder:
                 folders[:] = [name for name in folders if name not in without]
@@ -220,6 +222,7 @@ def make_backup(
 def _write_backup(
     settings: Settings, database: Database, file: Path, now: datetime
 ) -> BackupReport:
+    """The spill first, then the database, then the files that the database names."""
     home, dump = settings.home, file.parent / "database"
     shutil.rmtree(dump, ignore_errors=True)
     dump.mkdir(mode=0o700)
@@ -333,7 +336,7 @@ def _add_archive(
     return count, faults
 
 
-def _to_json(data: Mapping[str, Any]) -> bytes:
+def _to_json(data: Json) -> bytes:
     return json.dumps(data, indent=1).encode() + b"\n"
 
 

@@ -32,10 +32,13 @@ from aftercall.engine.spoken_turns import SpokenTurnEngine
 from aftercall.engine.voice import VoiceEngine
 from aftercall.errors import AftercallError, ConfigError, SecretUnreadable
 from aftercall.journal.archive import Archive
-from aftercall.journal.handover import Handovers, LateEnd
+from aftercall.journal.handover import Handovers, LateEnd, Presence
 from aftercall.journal.journal import Journal
-from aftercall.journal.presence import Presence
-from aftercall.journal.recorder import JournalInserter, ResumeState, ResumeStates
+from aftercall.journal.recorder import (
+    JournalInserter,
+    PreparedBriefing,
+    ResumeStates,
+)
 from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore
 from aftercall.llm.checked_reader import CheckedReader
@@ -53,7 +56,6 @@ from aftercall.llm.rules.reader import RulesReader
 from aftercall.log import get_logger
 from aftercall.memory.search import FactRecall
 from aftercall.memory.vault import Vault
-from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.phone.signature import StreamTokens
 from aftercall.settings import Settings
@@ -77,18 +79,14 @@ class AnswerStore:
 
     def find(self, key: str) -> CachedAnswer | None:
         """An answer that was sealed with another key is lost: the question is asked again."""
-        with self._database.read() as connection:
-            row = connection.execute(
-                select(answers).where(answers.c.key == key)
-            ).first()
+        row = self._database.fetch_first(select(answers).where(answers.c.key == key))
         if row is None:
             return None
         usage = Usage(row.input_tokens, row.output_tokens, row.cost)
         try:
             return CachedAnswer(self._vault.open(row.answer), usage)
         except SecretUnreadable:
-            with self._database.write() as connection:
-                connection.execute(delete(answers).where(answers.c.key == key))
+            self._database.execute(delete(answers).where(answers.c.key == key))
             return None
 
     def keep(self, key: str, call_id: str, kept: CachedAnswer) -> None:
@@ -343,7 +341,7 @@ class Phone:
             if call.source in self.switchboards:
                 self.switchboards[call.source].forget(sid)
 
-    async def brief(self, call: LiveCall) -> tuple[ResumeState | None, Briefing]:
+    async def brief(self, call: LiveCall) -> PreparedBriefing:
         """The briefing of a call that rings now. Uses up the greeting that was left."""
         return await brief_ring(self.composer, call, self.clock)
 

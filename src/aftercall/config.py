@@ -65,6 +65,7 @@ class SettingValue:
 
     @property
     def shown(self) -> str:
+        """The value for people. A secret is never shown, of an address only its host."""
         if isinstance(self.value, SecretStr):
             secret = self.value.get_secret_value()
             host = _HOST.match(secret) if self.key.endswith(".url") else None
@@ -222,6 +223,7 @@ def _read_text(path: Path) -> str:
 
 
 def _refuse_unknown(data: dict[str, Any], path: Path) -> None:
+    """Names the nearest setting that exists."""
     known = [key for key, _, _ in list_settings()]
     sections = {key.partition(".")[0] for key in known if "." in key}
     for name, value in data.items():

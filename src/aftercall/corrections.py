@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from aftercall.clock import Clock
 from aftercall.db.audit_log import Deed, write_audit
+from aftercall.db.briefing_cache import invalidate_briefing
 from aftercall.db.connect import Database
 from aftercall.db.corrections import (
     DECISION,
@@ -28,7 +29,6 @@ from aftercall.db.corrections import (
     list_of_thing,
     mark_undone,
 )
-from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.errors import AftercallError, NotFound, NotWaiting, RefusedInput
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
@@ -49,6 +49,7 @@ from aftercall.memory.ledger import FactLedger, hash_identity
 from aftercall.model.calls import LiveCall
 from aftercall.model.facts import Fact, MemoryKey, memory_key
 from aftercall.model.followups import FollowUp, FollowUpDraft
+from aftercall.model.json_fields import Json
 from aftercall.model.people import split_party
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS, RequestKind
 from aftercall.postcall.runner import StepRunner, rerun
@@ -335,7 +336,7 @@ class Corrections:
         state, reason, column = row.state, row.reason, FOLLOWUPS[what]
         if what == "request" and state == "unclear":
             state, reason = "held", ADDED_REASON
-        values: dict[str, Any] = {column: value}
+        values: Json = {column: value}
         if what == "due":
             at = self.work.remind_at(value)
             is_ahead = at is not None and at > self.clock.now()

@@ -33,6 +33,7 @@ from sqlalchemy.exc import ProgrammingError
 from aftercall.disk import open_locked
 from aftercall.errors import AftercallError, to_aftercall_error
 from aftercall.log import capture_library_logs, get_logger, get_place
+from aftercall.model.json_fields import Json
 from aftercall.settings import Settings
 from aftercall.settings.sections import list_postgres_timeouts
 
@@ -57,12 +58,13 @@ SUBSECOND_SQLITE_VERSION = (3, 42)
 P = ParamSpec("P")
 S = TypeVar("S")
 T = TypeVar("T")
+AsyncFunction = Callable[P, Coroutine[Any, Any, T]]
 
 log = get_logger("durable")
 
 # Workflows that were started without their queue, by queue.
 _direct_runs: dict[str, set["asyncio.Task[None]"]] = {}
-_queue_options: dict[str, dict[str, Any]] = {}
+_queue_options: dict[str, Json] = {}
 _running: set["asyncio.Task[Any]"] = set()
 _threads: ThreadPoolExecutor | None = None
 _engine: DBOS | None = None
@@ -70,14 +72,12 @@ _engine: DBOS | None = None
 
 def workflow(
     name: str,
-) -> Callable[
-    [Callable[P, Coroutine[Any, Any, None]]], Callable[P, Coroutine[Any, Any, None]]
-]:
+) -> Callable[[AsyncFunction[P, None]], AsyncFunction[P, None]]:
     """Registers a workflow that `close` waits for."""
 
     def register(
-        body: Callable[P, Coroutine[Any, Any, None]],
-    ) -> Callable[P, Coroutine[Any, Any, None]]:
+        body: AsyncFunction[P, None],
+    ) -> AsyncFunction[P, None]:
         @wraps(body)
         async def run(*args: P.args, **kwargs: P.kwargs) -> None:
             task = asyncio.current_task()
@@ -93,9 +93,7 @@ def workflow(
 
 def step(
     name: str, attempts: int = 1
-) -> Callable[
-    [Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T]]
-]:
+) -> Callable[[AsyncFunction[P, T]], AsyncFunction[P, T]]:
     """Registers a step. It is tried again with doubling pauses while its error is retryable.
 
     The engine stores errors as text. A final failure is therefore returned as a value with code
@@ -103,15 +101,15 @@ def step(
     """
 
     def register(
-        body: Callable[P, Coroutine[Any, Any, T]],
-    ) -> Callable[P, Coroutine[Any, Any, T]]:
+        body: AsyncFunction[P, T],
+    ) -> AsyncFunction[P, T]:
         @DBOS.step(
             name=name,
             retries_allowed=attempts > 1,
             max_attempts=attempts,
             should_retry=is_retryable,
         )
-        async def attempt(*args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
+        async def attempt(*args: P.args, **kwargs: P.kwargs) -> Json:
             try:
                 return {"value": await body(*args, **kwargs)}
             except Exception as error:  # the edge of a step: the workflow records it
@@ -144,7 +142,7 @@ class ThreadSteps(Generic[S]):
 
     def make(
         self, name: str, work: Callable[Concatenate[S, P], T]
-    ) -> Callable[P, Coroutine[Any, Any, T]]:
+    ) -> AsyncFunction[P, T]:
         @wraps(work)
         async def run(*args: P.args, **kwargs: P.kwargs) -> T:
             return await run_in_thread(work, self._get_part(), *args, **kwargs)
@@ -314,7 +312,7 @@ def register_queue(
 async def start_workflow(
     queue: str,
     max_direct: int,
-    workflow: Callable[P, Coroutine[Any, Any, None]],
+    workflow: AsyncFunction[P, None],
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> None:
@@ -470,7 +468,7 @@ def _engine_config(settings: Settings, process: str) -> DBOSConfig:
     }
 
 
-def _engine_options(settings: Settings) -> dict[str, Any]:
+def _engine_options(settings: Settings) -> Json:
     """A broken network is noticed as fast as by our own connections."""
     url = make_url(settings.database_url)
     if url.get_backend_name() == "sqlite":

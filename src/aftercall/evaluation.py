@@ -14,8 +14,8 @@ from aftercall.errors import AftercallError, RefusedInput
 from aftercall.labels import LabelledCall
 from aftercall.llm.reader import Reader
 from aftercall.model.calls import Call
-from aftercall.model.reading import Reading
-from aftercall.model.steps import ReadingTrace
+from aftercall.model.json_fields import Json
+from aftercall.model.reading import Reading, ReadingTrace
 from aftercall.tester.statistics import paired_difference, wilson
 
 FIGURES = {
@@ -41,7 +41,7 @@ _TEXTS = {
     "promises": ("title", "words"),
     "facts": ("text", "summary", "words"),
 }
-Label = dict[str, Any]
+Label = Json
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class ReadingFigure:
     def interval(self) -> tuple[float, float]:
         return wilson(self.right, len(self.items))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         low, high = self.interval
         return {
             "right": self.right,
@@ -238,7 +238,7 @@ class ReaderResult:
     cost: float | None = 0.0
     figures: list[ReadingFigure] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         figures = {figure.name: figure.to_json() for figure in self.figures}
         return vars(self) | {"figures": figures, "seconds": round(self.seconds, 3)}
 
@@ -314,7 +314,7 @@ class FigureDifference:
     def is_counted(self) -> bool:
         return math.isfinite(self.a) and math.isfinite(self.b)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         shown = vars(self) | {"is_sure": self.is_sure}
         return shown if self.is_counted else shown | {"a": None, "b": None}
 
@@ -329,7 +329,7 @@ def parse_results(name: str, data: Any) -> list[ReaderResult]:
         ) from None
 
 
-def _parse_result(result: dict[str, Any]) -> ReaderResult:
+def _parse_result(result: Json) -> ReaderResult:
     items = {name: dict(result["figures"][name]["items"]) for name in FIGURES}
     figures = [ReadingFigure(*figure) for figure in items.items()]
     return ReaderResult(str(result["reader"]), int(result["calls"]), figures=figures)

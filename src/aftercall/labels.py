@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic import Field as PydanticField
@@ -20,6 +20,7 @@ from aftercall.memory.visibility import redact_turns
 from aftercall.model.calls import Call, encode_call, parse_call, to_refused_input
 from aftercall.model.facts import Fact
 from aftercall.model.followups import FollowUp, TurnRef
+from aftercall.model.json_fields import Json
 from aftercall.model.people import split_party
 from aftercall.model.reading import Category, RequestKind, Turns, Visibility
 from aftercall.work.requests import JoinedConversation, topic_words
@@ -47,7 +48,7 @@ class LabelledCall:
 
     name: str
     call: Call = field(repr=False)
-    gold: dict[str, Any] = field(repr=False)
+    gold: Json = field(repr=False)
 
 
 class _Label(BaseModel):
@@ -148,7 +149,7 @@ def parse_label(name: str, raw: str) -> LabelledCall:
     return LabelledCall(name, call, gold)
 
 
-def _from_harper(gold: dict[str, Any], call: Call) -> dict[str, Any]:
+def _from_harper(gold: Json, call: Call) -> Json:
     """One task and a name. A name counts only where the caller said all its words."""
     word = HARPER_WORDS.get(gold["task"].get("task_type", ""))
     name = str(gold.get("name") or "")
@@ -166,7 +167,7 @@ def _was_said(name: str, call: Call) -> bool:
 
 def iter_corrected_calls(
     app: "App", caller: str | None = None, *, reveal: bool = False
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Json]:
     """Conversations in which a person put something right, as labelled calls, oldest first.
 
     Labels are what is stored now. Without `reveal`, secrets are masked and secret facts left out.
@@ -187,6 +188,7 @@ def iter_corrected_calls(
 
 
 def _list_conversations(app: "App", made: list[Correction]) -> list[str]:
+    """Conversations that people corrected, each once, in the order of their corrections."""
     found: dict[str, None] = {}
     for one in made:
         if one.what == DECISION:  # it says nothing of the reading
@@ -204,9 +206,9 @@ def _list_conversations(app: "App", made: list[Correction]) -> list[str]:
 
 def _make_gold(
     app: "App", joined: JoinedConversation, names: list[Correction], *, reveal: bool
-) -> dict[str, Any]:
+) -> Json:
     profile, forbidden = _label_names(joined, names)
-    gold: dict[str, Any] = {
+    gold: Json = {
         "profile": profile,
         "requests": [],
         "withdrawn": [],
@@ -234,7 +236,7 @@ def _make_gold(
     return gold
 
 
-def _label_row(row: FollowUp, joined: JoinedConversation) -> dict[str, Any]:
+def _label_row(row: FollowUp, joined: JoinedConversation) -> Json:
     turns = _number_turns(joined, row.turns)
     said = " ".join(joined.merged_call.turns[number - 1].text for number in turns)
     return {"words": choose_words(row.title, said or row.words), "turns": turns}
@@ -246,7 +248,7 @@ def _number_turns(joined: JoinedConversation, spots: Collection[TurnRef]) -> lis
 
 def _label_facts(
     app: "App", joined: JoinedConversation, *, reveal: bool
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Json]:
     for call_id in (leg.id for leg in joined.legs):
         for fact_id in app.facts.list_ids_of_call(call_id):
             fact = app.facts.get(fact_id)

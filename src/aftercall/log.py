@@ -115,6 +115,7 @@ def capture_library_logs(logger: logging.Logger) -> None:
 
 class _LibraryLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
+        """A library's message may hold what was said: only fixed texts are written."""
         is_fixed = record.args or record.name.startswith("uvicorn")
         event = str(record.msg).strip() if is_fixed else "a library reports"
         about = {"logger": record.name, "at": f"{record.filename}:{record.lineno}"}

@@ -83,6 +83,7 @@ class LoadLimits:
             self._ingesting -= 1
 
     def _refuse(self, limit: str, reason: str) -> None:
+        """Counts the refusal, logs the first of a series, and raises."""
         now = self._clock.now()
         told = f"{reason}, the limit of this process (limits.{limit}); try again later"
         with self._lock:

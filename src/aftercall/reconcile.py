@@ -30,6 +30,7 @@ from aftercall.journal.recording_files import RecordingStore
 from aftercall.journal.replay import RESUMABLE_ENDS
 from aftercall.log import get_logger
 from aftercall.model.calls import SENDER, Call
+from aftercall.model.json_fields import Json
 from aftercall.settings import Settings
 
 RECONCILE_JOB = "reconcile"
@@ -90,7 +91,7 @@ class ReconcileRun:
     def errors(self) -> list[str]:
         return [result.error for result in self.sources.values() if result.error]
 
-    def summarise(self) -> dict[str, Any]:
+    def summarise(self) -> Json:
         """For `health`."""
         results = self.sources.values()
         return {
@@ -102,7 +103,7 @@ class ReconcileRun:
             "errors": self.errors,
         }
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return {
             "since": format_instant(self.since),
             "started_at": format_instant(self.started_at),
@@ -112,7 +113,7 @@ class ReconcileRun:
         }
 
 
-def read_run(found: dict[str, Any]) -> ReconcileRun:
+def read_run(found: Json) -> ReconcileRun:
     ended = found["finished_at"]
     return ReconcileRun(
         parse_instant(found["since"]),
@@ -175,15 +176,13 @@ class ReconcileStore:
         for one in (call.sid, *call.ids):
             named = cast(calls.c.metadata, Text).contains(f'"{one}"', autoescape=True)
             query = select(calls.c.id).where(calls.c.started_at >= since, named)
-            with self._database.read() as connection:
-                if connection.execute(query.limit(1)).first():
-                    return True
+            if self._database.fetch_first(query.limit(1)):
+                return True
         return False
 
     def get_last_run(self) -> ReconcileRun | None:
         query = select(upkeep.c.found).where(upkeep.c.name == RECONCILE_JOB)
-        with self._database.read() as connection:
-            found = connection.execute(query).scalar()
+        found = self._database.fetch_value(query)
         return read_run(found) if found else None
 
     def save_run(self, run: ReconcileRun, now: datetime) -> None:

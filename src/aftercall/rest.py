@@ -19,6 +19,7 @@ RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 Explain = Callable[[int, bytes], RestError | None]
 """What a refusal means by its status and body; None if it has no meaning of its own."""
+Headers = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class RestClient:
         self,
         name: str,
         url: str,
-        headers: Mapping[str, str],
+        headers: Headers,
         rule: RetryRule,
         explain: Explain,
         clock: Clock,

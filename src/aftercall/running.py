@@ -18,8 +18,8 @@ from aftercall.briefing import composer
 from aftercall.clock import Clock
 from aftercall.db.connect import DatabaseChanges
 from aftercall.errors import AftercallError, DatabaseUnreachable
+from aftercall.journal.handover import HEARTBEAT_INTERVAL_S
 from aftercall.journal.journal import RECOVERY_INTERVAL_S, recover
-from aftercall.journal.presence import HEARTBEAT_INTERVAL_S
 from aftercall.journal.recording_files import RecordingFolder, move_recordings
 from aftercall.memory.pins import board
 from aftercall.postcall.recordings import open_recordings, start_due_recordings

@@ -27,7 +27,8 @@ from aftercall.errors import AftercallError
 from aftercall.journal.recording_files import open_bucket
 from aftercall.llm.model.client import XAI_URL, ModelChoice, choose_model
 from aftercall.memory.documents import DEFAULT_URL
-from aftercall.rest import describe_network_error
+from aftercall.model.json_fields import Json
+from aftercall.rest import Headers, describe_network_error
 from aftercall.settings import Settings
 from aftercall.settings.providers import (
     EmailSettings,
@@ -57,7 +58,7 @@ WEBHOOKS = (
     ("bland", "Bland: dynamic data", "/hosted/bland/start"),
 )
 # What `reconcile` asks of each platform, for one call at most.
-PLATFORM_LISTS: dict[str, tuple[str, dict[str, Any]]] = {
+PLATFORM_LISTS: dict[str, tuple[str, Json]] = {
     "elevenlabs": ("/v1/convai/conversations?page_size=1", {}),
     "vapi": ("/call?limit=1", {}),
     "retell": ("/v3/list-calls", {"json": {"limit": 1}}),
@@ -85,7 +86,8 @@ def check_services(settings: Settings) -> list[Check]:
         return [check for checks in answers for check in checks]
 
 
-Question = tuple[str, str, Callable[[], Iterator[Check]]]
+Checks = Iterator[Check]
+Question = tuple[str, str, Callable[[], Checks]]
 """Its name, the address that is asked, and the check."""
 
 
@@ -133,7 +135,7 @@ def _list_sink_questions(settings: Settings) -> Iterator[Question]:
             yield name, "", partial(_check_command, name, command[0])
 
 
-def _ask(name: str, url: str, check: Callable[[], Iterator[Check]]) -> list[Check]:
+def _ask(name: str, url: str, check: Callable[[], Checks]) -> list[Check]:
     """An answer that never came, or makes no sense, is a failed check."""
     where = _hide_path(url)
     advice = "check its address and the network"
@@ -167,7 +169,7 @@ def _describe_tls(error: BaseException) -> str:
     return ""
 
 
-def _get(url: str, headers: dict[str, str], **parts: Any) -> httpx2.Response:
+def _get(url: str, headers: Headers, **parts: Any) -> httpx2.Response:
     with httpx2.Client(timeout=ASK_TIMEOUT_S, trust_env=False) as http:
         method = "POST" if "json" in parts else "GET"
         return http.request(method, url, headers=headers, **parts)
@@ -190,7 +192,7 @@ def _refused(name: str, answer: httpx2.Response, key: str) -> Check | None:
     return Check(name, "fail", f"answers {status}", advice)
 
 
-def _check_public_address(url: str) -> Iterator[Check]:
+def _check_public_address(url: str) -> Checks:
     """Through the tunnel or the proxy, as a carrier would come."""
     name = PUBLIC_ADDRESS
     answer = _get(f"{url.rstrip('/')}/healthz", {})
@@ -227,7 +229,7 @@ def _check_certificate(url: str) -> Check:
     return Check("TLS", "ok", detail)
 
 
-def _check_twilio(settings: Settings, token: SecretStr) -> Iterator[Check]:
+def _check_twilio(settings: Settings, token: SecretStr) -> Checks:
     """The account answers, the number is ours, and its webhook leads here."""
     sid = settings.twilio.account_sid or ""
     account = f"{settings.twilio.api_url.rstrip('/')}/2010-04-01/Accounts/{sid}"
@@ -249,7 +251,7 @@ def _check_twilio(settings: Settings, token: SecretStr) -> Iterator[Check]:
         yield _check_webhook("twilio", numbers, settings.public_url, "/twilio/voice")
 
 
-def _check_telnyx(settings: Settings, key: SecretStr) -> Iterator[Check]:
+def _check_telnyx(settings: Settings, key: SecretStr) -> Checks:
     """The key is accepted, and the webhook of the application leads here."""
     telnyx = settings.telnyx
     url = f"{telnyx.api_url.rstrip('/')}/v2/call_control_applications?page[size]=100"
@@ -271,7 +273,7 @@ def _check_telnyx(settings: Settings, key: SecretStr) -> Iterator[Check]:
         )
 
 
-def _check_platform(settings: Settings, name: str, key: SecretStr) -> Iterator[Check]:
+def _check_platform(settings: Settings, name: str, key: SecretStr) -> Checks:
     """The key is accepted. Where its webhooks lead, only the platform's own pages show."""
     platform = getattr(settings, name)
     path, body = PLATFORM_LISTS[name]
@@ -288,7 +290,7 @@ def _check_platform(settings: Settings, name: str, key: SecretStr) -> Iterator[C
         yield Check(f"{name} webhook", "ok", f"set {address} there ({purpose})")
 
 
-def _check_bucket(settings: Settings) -> Iterator[Check]:
+def _check_bucket(settings: Settings) -> Checks:
     """The bucket can be read with the key and is ours; nothing is written."""
     name, archive = "object storage", settings.archive
     try:
@@ -322,7 +324,7 @@ def _check_webhook(name: str, found: dict[str, str], public: str, path: str) -> 
     return Check(f"{name} webhook", "warn", detail, f"set its webhook to {wanted}")
 
 
-def _check_deepgram(url: str, key: SecretStr) -> Iterator[Check]:
+def _check_deepgram(url: str, key: SecretStr) -> Checks:
     """Opens the socket of a call and closes it before anything is said."""
     headers = {"Authorization": f"Token {key.get_secret_value()}"}
     try:
@@ -373,8 +375,8 @@ def _models_of(choice: ModelChoice | None, provider: str) -> tuple[str, ...]:
 
 
 def _check_models(
-    name: str, url: str, headers: dict[str, str], models: tuple[str, ...]
-) -> Iterator[Check]:
+    name: str, url: str, headers: Headers, models: tuple[str, ...]
+) -> Checks:
     """The provider knows the model; nothing is generated."""
     for model in models or ("",):
         answer = _get(f"{url}/{quote(model, safe='')}" if model else url, headers)
@@ -389,7 +391,7 @@ def _check_models(
             yield Check(name, "ok", f"takes the key{knows}")
 
 
-def _check_model_server(url: str, choice: ModelChoice) -> Iterator[Check]:
+def _check_model_server(url: str, choice: ModelChoice) -> Checks:
     """Whether it answers, and has the model."""
     answer = _get(url, _bearer(choice.api_key))
     if refused := _refused("model server", answer, "OPENAI_API_KEY"):
@@ -402,7 +404,7 @@ def _check_model_server(url: str, choice: ModelChoice) -> Iterator[Check]:
         yield Check("model server", "warn", detail, advice)
 
 
-def _check_github(github: GitHubSettings, token: SecretStr) -> Iterator[Check]:
+def _check_github(github: GitHubSettings, token: SecretStr) -> Checks:
     """The token may write issues in the repository."""
     url = f"{github.api_url.rstrip('/')}/repos/{github.repository}"
     headers = _bearer(token) | {"User-Agent": "aftercall"}
@@ -417,7 +419,7 @@ def _check_github(github: GitHubSettings, token: SecretStr) -> Iterator[Check]:
         )
 
 
-def _check_remem(url: str, key: SecretStr) -> Iterator[Check]:
+def _check_remem(url: str, key: SecretStr) -> Checks:
     query = {"query": "aftercall", "max_results": 1}
     answer = _get(f"{url.rstrip('/')}/v1/query", _bearer(key), json=query)
     yield _refused("remem", answer, "REMEM_API_KEY") or Check(
@@ -425,7 +427,7 @@ def _check_remem(url: str, key: SecretStr) -> Iterator[Check]:
     )
 
 
-def _check_email(email: EmailSettings) -> Iterator[Check]:
+def _check_email(email: EmailSettings) -> Checks:
     """The mail server takes the login; no mail is sent."""
     try:
         EmailSink(email, SystemClock()).check()
@@ -435,7 +437,7 @@ def _check_email(email: EmailSettings) -> Iterator[Check]:
         yield Check("email", "ok", f"{email.host} lets us in; nothing was sent")
 
 
-def _check_address(name: str, url: str) -> Iterator[Check]:
+def _check_address(name: str, url: str) -> Checks:
     """Opens a connection and sends nothing: a request might do something."""
     parts = urlsplit(url)
     host, is_https = parts.hostname or "", parts.scheme == "https"
@@ -448,7 +450,7 @@ def _check_address(name: str, url: str) -> Iterator[Check]:
     yield Check(name, "ok", f"{host} can be reached; nothing was sent")
 
 
-def _check_command(name: str, command: str) -> Iterator[Check]:
+def _check_command(name: str, command: str) -> Checks:
     """The command exists and may be run; it is not run."""
     if shutil.which(command):
         yield Check(name, "ok", f"{command} is there")

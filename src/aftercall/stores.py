@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from aftercall.db.event_log import EventLog
     from aftercall.journal.archive import Archive, ArchiveFolder
     from aftercall.journal.archive_bucket import ArchiveBucket
-    from aftercall.journal.presence import Presence
+    from aftercall.journal.handover import Presence
     from aftercall.journal.recording_files import RecordingStore
     from aftercall.journal.store import CallStore
     from aftercall.memory.embedding import Embedder
@@ -70,8 +70,7 @@ def find_id(database: Database, kind: Kind, given: str) -> str:
     query = select(column).order_by(*newest, column.desc()).limit(MAX_NAMED_IDS)
     if given != LAST:
         query = query.where(column.startswith(given, autoescape=True))
-    with database.read() as connection:
-        found: list[str] = list(connection.execute(query).scalars())
+    found: list[str] = list(database.fetch_column(query))
     if given == LAST and found:
         return found[0]
     if given in found or not found:
@@ -208,15 +207,14 @@ class Stores:
 
     def _refuse_bucket_chain(self) -> None:
         """A second chain in the folder would belong to the same calls."""
-        with self.database.read() as connection:
-            if connection.execute(select(archive_chain.c.n).limit(1)).first():
-                raise ConfigError(
-                    "calls of this database are in object storage; set archive.url to it"
-                )
+        if self.database.fetch_first(select(archive_chain.c.n).limit(1)):
+            raise ConfigError(
+                "calls of this database are in object storage; set archive.url to it"
+            )
 
     @cached_property
     def presence(self) -> "Presence":
-        from aftercall.journal.presence import Presence, ProcessStore
+        from aftercall.journal.handover import Presence, ProcessStore
 
         run = self.settings.home / "run"
         return Presence(run, ProcessStore(self.database), self.clock)
@@ -250,9 +248,9 @@ class Stores:
 
     @cached_property
     def composer(self) -> "Composer":
-        from aftercall.briefing.cache import BriefingCache
         from aftercall.briefing.composer import Composer
         from aftercall.briefing.render import FollowUpNews
+        from aftercall.db.briefing_cache import BriefingCache
         from aftercall.journal.recorder import ResumeStates
 
         return Composer(

@@ -13,7 +13,7 @@ import re
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 from dbos import DBOS, SetWorkflowID
 from pydantic import SecretStr
@@ -25,6 +25,7 @@ from aftercall.errors import NotFound, RefusedInput
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.log import get_logger
+from aftercall.model.json_fields import Json
 from aftercall.settings import Settings
 
 QUEUE = "aftercall.tests"
@@ -119,13 +120,13 @@ def close_test_runs() -> None:
 
 
 @durable.workflow("aftercall.test_run")
-async def run_requested(_scheduled_at: datetime | str, request: dict[str, Any]) -> None:
+async def run_requested(_scheduled_at: datetime | str, request: Json) -> None:
     run_id = await note_request(request)
     await run_child(run_id, request)
 
 
 @durable.step("aftercall.note_test_run", attempts=3)
-async def note_request(request: dict[str, Any]) -> str:
+async def note_request(request: Json) -> str:
     """The id of the run, once its request is on disk."""
     run_id = str(request.get("id") or new_id())
     folder = opened_settings().home / FOLDER / run_id
@@ -135,7 +136,7 @@ async def note_request(request: dict[str, Any]) -> str:
 
 
 @durable.step("aftercall.run_tests")
-async def run_child(run_id: str, request: dict[str, Any]) -> None:
+async def run_child(run_id: str, request: Json) -> None:
     settings = opened_settings()
     folder = settings.home / FOLDER / run_id
     with (folder.parent / LOCK_FILE).open("w") as lock:
@@ -167,11 +168,11 @@ async def run_child(run_id: str, request: dict[str, Any]) -> None:
         log.warning("a test run failed", run=run_id, code=child.returncode)
 
 
-def _write_request(folder: Path, request: dict[str, Any]) -> None:
+def _write_request(folder: Path, request: Json) -> None:
     replace_synced(folder / REQUEST_FILE, json.dumps(request).encode())
 
 
-def _make_command(folder: Path, request: dict[str, Any]) -> list[str]:
+def _make_command(folder: Path, request: Json) -> list[str]:
     command = [sys.executable, "-m", "aftercall", "test", "run"]
     if (folder / PROGRESS_FILE).exists():
         return [*command, "--resume", folder.name]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from aftercall.clock import Clock, format_instant
 from aftercall.errors import AftercallError, DatabaseUnreachable, error_code
-from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence
+from aftercall.journal.handover import HEARTBEAT_TIMEOUT_S, Presence
 from aftercall.log import get_logger
 
 MAX_PAUSE_S = (

@@ -23,7 +23,7 @@ from aftercall.lab.services import EmulatedRemem, make_remem
 from aftercall.model.calls import Call, encode_call
 from aftercall.postcall.store import steps_json
 from aftercall.running import running
-from aftercall.testing import START, make_call
+from fakes import START, make_call
 
 CALLER = "+15551234567"
 FIRST = [

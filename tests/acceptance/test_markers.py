@@ -13,7 +13,7 @@ from aftercall.model.facts import MemoryKey, memory_key
 from aftercall.model.people import split_party
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 from marked_callers import BEA, TOM, Hall, Who, ring_by_turns, ring_by_voice
 from opened_apps import OpenApp
 

@@ -13,10 +13,10 @@ from aftercall.app import build
 from aftercall.cli.main import program
 from aftercall.log import configure_logs
 from aftercall.model.calls import encode_call
-from aftercall.model.steps import OPEN_STATES
+from aftercall.model.reading import OPEN_STATES
 from aftercall.settings import Settings
-from aftercall.testing import make_call
 from api_client import JSON, make_client
+from fakes import make_call
 
 SAID = [
     ("agent", "Hello, this is Wren. What can I do for you?"),

@@ -12,14 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 from aftercall.cli.main import program
-from aftercall.cli.receptionist_target import open_receptionist
+from aftercall.cli.test_run import open_receptionist
 from aftercall.clock import SystemClock
 from aftercall.errors import DialRefused, UnknownTestName
 from aftercall.settings import Settings
 from aftercall.tester.library import find_scenarios, list_scenarios
 from aftercall.tester.suite import SuiteParts, run_suite
 from aftercall.tester.target import CallSetup
-from aftercall.testing import make_call
+from fakes import make_call
 from unit.tester.calls import said_by_agent
 
 

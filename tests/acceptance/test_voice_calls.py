@@ -28,8 +28,8 @@ from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings.sections import ReceptionistSettings
-from aftercall.testing import make_call, make_live_call
 from aftercall.web.twilio import CUT_OFF
+from fakes import make_call, make_live_call
 from voice_server import ENGINES, SPEED, emulate, noted, serving, told
 
 GREETING = ReceptionistSettings().greeting

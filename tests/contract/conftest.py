@@ -6,7 +6,7 @@ import pytest
 
 from aftercall.app import App
 from aftercall.settings import Settings
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 from opened_apps import OpenApp
 
 

@@ -18,8 +18,8 @@ from aftercall.model.calls import Call
 from aftercall.model.facts import MemoryKey
 from aftercall.privacy.export import Exporter
 from aftercall.settings import Settings
-from aftercall.testing import START, VirtualClock, make_live_call
 from fact_drafts import draft, reader_of, say
+from fakes import START, VirtualClock, make_live_call
 from opened_apps import OpenApp
 
 ANN, BOB = "+15550100", "+15550142"

@@ -6,11 +6,11 @@ import pytest
 
 from aftercall.app import App
 from aftercall.journal.journal import ingest_call
+from aftercall.model.calls import Turn
 from aftercall.model.reading import Identity, Reading
-from aftercall.model.turns import Turn
-from aftercall.testing import FakeReader, make_call, make_live_call
 from aftercall.workspace import files
 from aftercall.workspace.paths import Workspace
+from fakes import FakeReader, make_call, make_live_call
 from followup_work import later
 
 SAID = (("agent", "Hi, this is Wren."), ("caller", "Hello Wren."))

@@ -7,7 +7,7 @@ from aftercall.compose import AnswerStore
 from aftercall.db.tables import answers
 from aftercall.llm.model.client import CachedAnswer, Usage
 from aftercall.memory.vault import Vault, is_sealed
-from aftercall.testing import make_call
+from fakes import make_call
 
 KEY = Vault(b"k" * 32)
 ANSWER = CachedAnswer('{"words": "my PIN is 4821"}', Usage(100, 10, 0.001))

@@ -34,7 +34,7 @@ from aftercall.postcall.steps import list_steps
 from aftercall.settings import Settings
 from aftercall.settings.providers import ArchiveSettings
 from aftercall.stores import open_stores
-from aftercall.testing import START, VirtualClock, make_call, make_live_call
+from fakes import START, VirtualClock, make_call, make_live_call
 from followup_work import follow, hold_requests
 from opened_apps import OpenApp, crashed
 from s3_server import S3Server

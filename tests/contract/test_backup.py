@@ -29,7 +29,7 @@ from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.settings.providers import ArchiveSettings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import VirtualClock, make_call, make_live_call
+from fakes import VirtualClock, make_call, make_live_call
 from followup_work import RecordingSink, follow, hold_call, with_sink
 from opened_apps import OpenApp
 from step_stages import take_call

@@ -11,18 +11,18 @@ import pytest
 from sqlalchemy import select, update
 
 from aftercall.app import App
-from aftercall.briefing.cache import BriefingCache
 from aftercall.briefing.composer import brief_ring, fill_cache
 from aftercall.briefing.render import briefing_variables, render
+from aftercall.db.briefing_cache import BriefingCache
 from aftercall.db.tables import briefings, facts
 from aftercall.memory.fact_store import FactFilter
 from aftercall.model.briefing import CallerMemory
 from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
-from aftercall.testing import FakePhone, VirtualClock, make_live_call
 from aftercall.work import deliver
 from aftercall.workspace.paths import Workspace
+from fakes import FakePhone, VirtualClock, make_live_call
 from followup_work import RecordingSink, follow, hold_call, with_sink
 from opened_apps import OpenApp
 from step_stages import take_call

@@ -25,13 +25,13 @@ from aftercall.model.reading import (
 from aftercall.postcall.runner import StepRunner, rerun
 from aftercall.privacy.rebuild import Rebuilder
 from aftercall.settings.sections import RetentionSettings
-from aftercall.testing import FakeReader, VirtualClock, make_call
 from aftercall.work.context import WorkContext
 from aftercall.work.deliver import approve
 from aftercall.work.store import FollowUpTransition
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
 from fact_drafts import draft, reader_of, say
+from fakes import FakeReader, VirtualClock, make_call
 from followup_work import follow
 
 BILL, ANNA = "+15550100", "+15550111"

@@ -14,11 +14,10 @@ from aftercall.errors import ConfigError, FileUnreadable
 from aftercall.journal.archive import KEY_CHECK_FILE
 from aftercall.journal.verify import verify_archive
 from aftercall.memory.fact_store import FactFilter
-from aftercall.model.calls import Call, encode_call
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Call, Turn, encode_call
 from aftercall.settings import Settings
 from aftercall.settings.providers import ArchiveSettings
-from aftercall.testing import VirtualClock, make_call
+from fakes import VirtualClock, make_call
 from opened_apps import OpenApp
 
 GOES, STAYS = "+15550142", "+15550199"

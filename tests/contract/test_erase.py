@@ -32,8 +32,8 @@ from aftercall.privacy.store import (
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import make_call, make_live_call
 from aftercall.workspace import files
+from fakes import make_call, make_live_call
 from opened_apps import OpenApp
 from waiting import until
 

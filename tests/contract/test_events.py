@@ -20,9 +20,9 @@ from aftercall.privacy.store import erase_rows, load_subject
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.providers import EventSettings
-from aftercall.testing import START, VirtualClock
 from aftercall.work import deliver
 from aftercall.work.events import PAUSES_S, Webhooks
+from fakes import START, VirtualClock
 from followup_work import RecordingSink, follow, hold_call, with_sink
 from opened_apps import OpenApp
 from step_stages import take_call

@@ -21,13 +21,12 @@ from aftercall.memory.extraction import Extractor
 from aftercall.memory.fact_store import FactFilter, FactStore
 from aftercall.memory.vault import Vault
 from aftercall.memory.visibility import redact_call
-from aftercall.model.calls import Call
+from aftercall.model.calls import BRIEFED_EVENT, Call, Event
 from aftercall.model.facts import Extraction, Fact, MemoryKey
 from aftercall.model.passages import SearchScope
-from aftercall.model.turns import BRIEFED_EVENT, Event
 from aftercall.settings.sections import ExtractionSettings
-from aftercall.testing import FakeReader
 from fact_drafts import draft, each, on, reader_of, say
+from fakes import FakeReader
 
 BILL = MemoryKey("main", "+15550100")
 

@@ -6,10 +6,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from aftercall.app import App
-from aftercall.model.steps import ReadingTrace, done
-from aftercall.testing import START, make_call
+from aftercall.model.reading import ReadingTrace, done
 from aftercall.web.figures import Chart, FigureQuery, FigureStore, make_edges
 from aftercall.web.page_store import PageStore
+from fakes import START, make_call
 
 ZONE = ZoneInfo("Europe/London")
 

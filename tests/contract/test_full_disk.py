@@ -21,7 +21,7 @@ from aftercall.journal.recorder import JournalInserter
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
 from aftercall.settings import Settings
-from aftercall.testing import FakePhone, FakeVoiceEngine, VirtualClock, make_live_call
+from fakes import FakePhone, FakeVoiceEngine, VirtualClock, make_live_call
 from opened_apps import OpenApp
 from voice_rig import Rig
 

@@ -12,7 +12,7 @@ from aftercall.app import App
 from aftercall.journal.journal import ingest_call
 from aftercall.journal.store import CallRow
 from aftercall.model.calls import Call
-from aftercall.testing import VirtualClock, make_call
+from fakes import VirtualClock, make_call
 from followup_work import follow, later, states
 
 BUG = [

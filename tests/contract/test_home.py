@@ -16,7 +16,7 @@ from aftercall.doctor import Check, run_checks
 from aftercall.encryption import KEY_FILE, load_key
 from aftercall.errors import ConfigError, DatabaseOfAnotherHome
 from aftercall.settings import Settings
-from aftercall.testing import make_call
+from fakes import make_call
 
 
 def at(settings: Settings, home: Path) -> Settings:

@@ -12,11 +12,10 @@ from aftercall.db.tables import calls
 from aftercall.hosted.adapters import Vapi
 from aftercall.lab.carrier import DeliveryFaults
 from aftercall.lab.hosted import EmulatedVapi
-from aftercall.model.calls import Call
-from aftercall.model.turns import REQUEST_EVENT
+from aftercall.model.calls import REQUEST_EVENT, Call
 from aftercall.settings import Settings
 from aftercall.settings.sections import LimitSettings, RecordingsSettings
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 from hosted_platforms import NAMES, Platforms, add_platforms, connect_platforms
 from opened_apps import OpenApp, crashed
 

@@ -11,7 +11,7 @@ from aftercall.errors import RefusedInput
 from aftercall.journal.journal import ingest_call
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import encode_call, parse_call_json
-from aftercall.testing import START, make_call
+from fakes import START, make_call
 
 
 def test_a_finished_call_is_sealed_as_it_was_told(app: App) -> None:

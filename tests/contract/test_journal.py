@@ -19,9 +19,9 @@ from aftercall.errors import (
 from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.replay import to_entry
 from aftercall.journal.verify import verify_archive
-from aftercall.model.turns import Event, Turn
+from aftercall.model.calls import Event, Turn
 from aftercall.running import running
-from aftercall.testing import START, VirtualClock, make_live_call
+from fakes import START, VirtualClock, make_live_call
 from opened_apps import OpenApp
 
 

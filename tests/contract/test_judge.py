@@ -32,8 +32,8 @@ from aftercall.postcall.store import are_finished
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import ExtractionSettings, MemorySettings
-from aftercall.testing import FakeReader
 from fact_drafts import draft, on, reader_of, say
+from fakes import FakeReader
 from opened_apps import OpenApp
 from step_stages import run_steps
 

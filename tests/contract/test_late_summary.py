@@ -24,7 +24,7 @@ from aftercall.model.reading import (
 )
 from aftercall.postcall.runner import UNENDED, StepRunner, rerun
 from aftercall.postcall.steps import list_steps
-from aftercall.testing import FakeReader, VirtualClock, make_call
+from fakes import FakeReader, VirtualClock, make_call
 from step_stages import run_late_steps, run_steps
 
 SUMMARY = "The caller wants the gutter mended."

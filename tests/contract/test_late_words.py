@@ -7,12 +7,12 @@ from pathlib import Path
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.journal.store import CallRow
-from aftercall.model.turns import Event, Turn
+from aftercall.model.calls import Event, Turn
 from aftercall.postcall.store import are_finished
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import VirtualClock, make_call
+from fakes import VirtualClock, make_call
 from opened_apps import OpenApp
 
 SAID = (

@@ -19,7 +19,7 @@ from aftercall.model.calls import Call, LiveCall
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.sections import WorkSettings
-from aftercall.testing import FakeEngine, VirtualClock, make_live_call
+from fakes import FakeEngine, VirtualClock, make_live_call
 from opened_apps import OpenApp, crashed
 
 ANSWER = "Anything else?"

@@ -6,9 +6,8 @@ import pytest
 
 from aftercall.app import App
 from aftercall.clock import SystemClock
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.settings import Settings
-from aftercall.testing import START, make_live_call
 from aftercall.web.live_feed import (
     MAX_BACKLOG_EVENTS,
     ListsChanged,
@@ -17,6 +16,7 @@ from aftercall.web.live_feed import (
     TurnSaid,
 )
 from aftercall.web.page_store import PageStore
+from fakes import START, make_live_call
 from opened_apps import OpenApp
 
 

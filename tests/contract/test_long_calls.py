@@ -7,7 +7,7 @@ from aftercall.llm.long_calls import MIN_LONG_CALL_CHARS
 from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
-from aftercall.testing import make_call
+from fakes import make_call
 
 WORDY = "one two " * (MIN_LONG_CALL_CHARS // 8)
 SAID = [

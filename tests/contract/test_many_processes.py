@@ -7,8 +7,8 @@ from aftercall.journal.archive import check_chain
 from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import make_call
 from command_process import spawner
+from fakes import make_call
 
 PROCESSES, CALLS = 3, 8
 

@@ -18,8 +18,8 @@ from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.visibility import redact_call
 from aftercall.model.passages import SearchScope
 from aftercall.model.reading import Profile, Reading
-from aftercall.testing import FakeReader, make_call
 from fact_drafts import draft
+from fakes import FakeReader, make_call
 
 CANARY = "Zwingli"
 SAID = [

@@ -16,7 +16,7 @@ from aftercall.llm.model.reader import ModelReader
 from aftercall.model.calls import Call
 from aftercall.postcall.runner import StepRunner, rerun
 from aftercall.settings.sections import ReadingSettings
-from aftercall.testing import make_call
+from fakes import make_call
 from step_stages import run_steps
 
 SAID = (

@@ -25,14 +25,14 @@ from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import (
+from database_switches import Outlet, Stopped
+from fakes import (
     START,
     FakePhone,
     FakeVoiceEngine,
     VirtualClock,
     make_live_call,
 )
-from database_switches import Outlet, Stopped
 from opened_apps import OpenApp
 from voice_rig import Rig
 

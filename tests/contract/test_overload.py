@@ -24,7 +24,7 @@ from aftercall.postcall import workflow
 from aftercall.running import read_gauges, running
 from aftercall.settings import Settings
 from aftercall.settings.sections import LimitSettings
-from aftercall.testing import FakeReader, VirtualClock, make_call, make_live_call
+from fakes import FakeReader, VirtualClock, make_call, make_live_call
 from opened_apps import OpenApp
 from waiting import until
 

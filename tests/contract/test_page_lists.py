@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from aftercall.app import App
-from aftercall.testing import START, make_call, make_live_call
 from aftercall.web.page_store import CallFilter, PageStore
+from fakes import START, make_call, make_live_call
 
 BILL, ANNA, CARL = "+15550142", "+15550143", "+15550144"
 

@@ -21,13 +21,13 @@ from aftercall.privacy.store import load_subject
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import BriefingSettings, DatabaseSettings
-from aftercall.testing import VirtualClock, make_call
 from aftercall.workspace import files, greeting
 from aftercall.workspace.pages import SCAN_INTERVAL_S, PageTable
 from aftercall.workspace.paths import Workspace, make_conflict_path
 from aftercall.workspace.revisions import LOSS_PERIOD, MAX_REVISIONS
 from api_client import make_client
 from database_switches import Stopped
+from fakes import VirtualClock, make_call
 from opened_apps import OpenApp
 from waiting import until
 

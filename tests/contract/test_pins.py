@@ -21,9 +21,9 @@ from aftercall.model.facts import MemoryKey, PinPage
 from aftercall.model.followups import FollowUp, FollowUpState
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
-from aftercall.testing import START, VirtualClock, make_call
 from aftercall.work.store import FollowUpTransition
 from fact_drafts import draft, reader_of
+from fakes import START, VirtualClock, make_call
 from opened_apps import OpenApp
 from recurring_callers import RECURRING
 

@@ -19,8 +19,15 @@ from aftercall.errors import (
 from aftercall.llm.reader import Reader
 from aftercall.memory.documents import RememClient
 from aftercall.model.calls import Call
-from aftercall.model.reading import Identity, Profile, Reading, Request
-from aftercall.model.steps import Step, StepOutcome, done
+from aftercall.model.reading import (
+    Identity,
+    Profile,
+    Reading,
+    Request,
+    Step,
+    StepOutcome,
+    done,
+)
 from aftercall.postcall import workflow
 from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS, StepContext
@@ -29,7 +36,7 @@ from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.providers import RememSettings
 from aftercall.settings.sections import WorkSettings
-from aftercall.testing import FakeReader, make_call
+from fakes import FakeReader, make_call
 from opened_apps import OpenApp
 from step_stages import run_steps
 

@@ -17,7 +17,7 @@ from aftercall.model.reading import FactDraft, KnownFact, ReadingResult, Summary
 from aftercall.postcall.runner import rerun
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import VirtualClock, make_call
+from fakes import VirtualClock, make_call
 from opened_apps import OpenApp
 
 CALLER = "+15550142"

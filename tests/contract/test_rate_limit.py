@@ -13,8 +13,8 @@ from aftercall.postcall.store import are_finished
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import ExtractionSettings
-from aftercall.testing import FakeReader
 from fact_drafts import each, say
+from fakes import FakeReader
 from opened_apps import OpenApp
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from aftercall.app import App
 from aftercall.model.followups import FollowUp
-from aftercall.testing import FakePhone
+from fakes import FakePhone
 from followup_work import follow
 
 

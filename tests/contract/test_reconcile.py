@@ -15,13 +15,13 @@ from aftercall.lab import telnyx_rest, twilio_rest
 from aftercall.lab.exchange import LabNumber, PhoneNetwork
 from aftercall.lab.hosted import LabHostedCall
 from aftercall.lab.telnyx import EmulatedTelnyx
-from aftercall.model.turns import REQUEST_EVENT
+from aftercall.model.calls import REQUEST_EVENT
 from aftercall.reconcile import ReconcileRun
 from aftercall.settings import Settings
 from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 from aftercall.settings.sections import RecordingsSettings
-from aftercall.testing import VirtualClock
 from aftercall.work.health import report_json
+from fakes import VirtualClock
 from hosted_platforms import (
     LAB,
     NAMES,

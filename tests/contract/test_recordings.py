@@ -9,6 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.app import App
+from aftercall.carrier.media import PLATFORMS
 from aftercall.encryption import open_cipher, read_decrypted
 from aftercall.errors import (
     CarrierUnreachable,
@@ -28,7 +29,6 @@ from aftercall.lab.hosted import LabHostedCall
 from aftercall.lab.server import Lab
 from aftercall.model.calls import Recording
 from aftercall.phone.notices import RecordingNotice, RecordingState
-from aftercall.postcall.recording_apis import PLATFORMS
 from aftercall.postcall.recordings import RecordingFetcher, fetch_again
 from aftercall.settings import Settings
 from aftercall.settings.providers import (
@@ -42,8 +42,8 @@ from aftercall.settings.providers import (
     VapiSettings,
 )
 from aftercall.settings.sections import RecordingsSettings
-from aftercall.testing import make_call
 from aftercall.web.carrier import store_recording_notice
+from fakes import make_call
 from loopback_server import ACCOUNT, KEY, TOKEN, lab_box
 
 CALL = "CA" + "0" * 32

@@ -7,13 +7,13 @@ import pytest
 from aftercall.app import App
 from aftercall.errors import StorageFull
 from aftercall.journal.archive import ArchiveFolder
+from aftercall.journal.handover import HEARTBEAT_TIMEOUT_S, ProcessStore
 from aftercall.journal.journal import recover
-from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, ProcessStore
 from aftercall.journal.recorder import JournalInserter
 from aftercall.journal.replay import JournalEntry
 from aftercall.journal.verify import verify_archive
-from aftercall.model.turns import Event, Turn
-from aftercall.testing import START, VirtualClock, make_call, make_live_call
+from aftercall.model.calls import Event, Turn
+from fakes import START, VirtualClock, make_call, make_live_call
 from opened_apps import OpenApp, crashed
 
 

@@ -23,7 +23,7 @@ from aftercall.errors import (
     RefusedInput,
 )
 from aftercall.model.calls import MAX_DURATION, Call
-from aftercall.testing import VirtualClock, make_live_call
+from fakes import VirtualClock, make_live_call
 from opened_apps import OpenApp, crashed
 
 SID, LEASE_S = "S1", 60

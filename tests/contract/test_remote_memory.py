@@ -18,8 +18,8 @@ from aftercall.memory.documents import RememClient, make_caller_token
 from aftercall.model.reading import Reading
 from aftercall.postcall.runner import rerun
 from aftercall.settings.providers import RememSettings
-from aftercall.testing import START, FakeReader, VirtualClock, make_call
 from api_client import make_client
+from fakes import START, FakeReader, VirtualClock, make_call
 
 ANN, BOB = "+15550100", "+15550142"
 Dialect = Literal["ingest", "documents"]

@@ -12,8 +12,8 @@ from aftercall.errors import DatabaseUnreachable
 from aftercall.postcall.store import START_BATCH_SIZE, StepStore
 from aftercall.running import running
 from aftercall.settings import Settings
-from aftercall.testing import VirtualClock, make_call
 from aftercall.work.workflow import QUEUE, follow_up, run_id
+from fakes import VirtualClock, make_call
 from followup_work import hold_call
 
 

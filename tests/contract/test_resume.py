@@ -8,7 +8,7 @@ from typing import Any
 from aftercall.app import App
 from aftercall.ids import hash_caller
 from aftercall.model.calls import LiveCall
-from aftercall.testing import START, make_call, make_live_call
+from fakes import START, make_call, make_live_call
 
 ENDED = START + timedelta(seconds=60)
 

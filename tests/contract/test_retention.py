@@ -25,13 +25,12 @@ from aftercall.errors import NotFound
 from aftercall.journal.verify import verify_archive
 from aftercall.journal.view import call_json
 from aftercall.model.briefing import KnownCaller
-from aftercall.model.calls import Call
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Call, Turn
 from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.privacy.retention import KINDS
 from aftercall.settings import Settings
-from aftercall.testing import VirtualClock, make_call
+from fakes import VirtualClock, make_call
 from opened_apps import OpenApp
 
 DAYS = {

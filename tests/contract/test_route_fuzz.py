@@ -36,8 +36,8 @@ from aftercall.settings.providers import (
     TwilioSettings,
     VapiSettings,
 )
-from aftercall.testing import make_call
 from api_client import make_client
+from fakes import make_call
 from opened_apps import OpenApp
 
 SECRET, PUBLIC = "a-secret-for-fuzzing", "http://127.0.0.1:8080"

@@ -31,7 +31,7 @@ from aftercall.model.calls import Call
 from aftercall.model.passages import Passage, SearchHit, SearchScope
 from aftercall.settings import Settings
 from aftercall.settings.providers import OpenAISettings
-from aftercall.testing import START, VirtualClock, make_call
+from fakes import START, VirtualClock, make_call
 from opened_apps import OpenApp, OpenDatabase
 
 BILL, ANN = "+15550100", "+15550199"
@@ -449,7 +449,7 @@ def test_vectors_of_another_dimension_than_the_querys_are_left_out(app: App) -> 
 
 def test_an_embedder_is_named_by_module_and_factory() -> None:
     # any factory will do
-    assert load_embedder("aftercall.testing:VirtualClock", OpenAISettings()) is not None
+    assert load_embedder("fakes:VirtualClock", OpenAISettings()) is not None
     assert load_embedder("", OpenAISettings()) is None
     for path in ("nonsense", "no.such.module:Thing", "json:nothing"):
         with pytest.raises(ConfigError, match=r"memory\.embedder"):

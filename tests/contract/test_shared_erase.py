@@ -15,8 +15,8 @@ from aftercall.memory.fact_store import FactFilter
 from aftercall.model.calls import Call
 from aftercall.model.passages import SearchScope
 from aftercall.settings import Settings
-from aftercall.testing import VirtualClock
 from fact_drafts import each, say
+from fakes import VirtualClock
 from opened_apps import OpenApp
 
 GOES, STAYS = "+15550142", "+15550199"

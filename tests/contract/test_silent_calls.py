@@ -5,12 +5,12 @@ from typing import Any
 
 from aftercall.app import App
 from aftercall.journal.store import CallRow
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.postcall.steps import STEPS
-from aftercall.testing import VirtualClock, make_call, make_live_call
 from aftercall.web.page_store import PageStore
 from aftercall.workspace import files, greeting
 from aftercall.workspace.paths import Workspace
+from fakes import VirtualClock, make_call, make_live_call
 from followup_work import follow, later
 
 CALLER = "+15550100"

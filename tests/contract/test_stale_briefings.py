@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from aftercall.app import App
-from aftercall.db.stale_briefings import invalidate_briefing, request_briefing
+from aftercall.db.briefing_cache import invalidate_briefing, request_briefing
 from aftercall.db.tables import briefings
 
 ANNA, BILL = "+15550142", "+15550143"

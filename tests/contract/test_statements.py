@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from aftercall.app import App
 from aftercall.db.statements import InValues, PreparedStatement
 from aftercall.db.tables import upkeep
-from aftercall.testing import START
+from fakes import START
 
 ROWS = [
     {"name": name, "at": START, "found": found}

@@ -8,7 +8,7 @@ from aftercall.app import App
 from aftercall.errors import RefusedInput
 from aftercall.journal.journal import ingest_call
 from aftercall.stores import find_id
-from aftercall.testing import START, make_call
+from fakes import START, make_call
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from aftercall.errors import EngineRefused
 from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.running import read_gauges
-from aftercall.testing import FakeVoiceEngine, VirtualClock, make_call
+from fakes import FakeVoiceEngine, VirtualClock, make_call
 from followup_work import RecordingSink, follow, with_sink
 from voice_rig import SECOND, Rig
 from webhook_receiver import Receiver

@@ -33,7 +33,7 @@ from aftercall.journal.store import CallStore
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.settings import Settings
-from aftercall.testing import FakeEngine, FakePhone, VirtualClock, make_live_call
+from fakes import FakeEngine, FakePhone, VirtualClock, make_live_call
 from opened_apps import OpenApp
 
 

@@ -29,9 +29,9 @@ from sqlalchemy import (
 from sqlalchemy.exc import DatabaseError
 
 import aftercall.db.upgrade
-from aftercall.db.columns import InstantColumn
 from aftercall.db.connect import Database
 from aftercall.db.corrections import corrections
+from aftercall.db.statements import InstantColumn
 from aftercall.db.tables import calls, followups, users
 from aftercall.db.upgrade import (
     KNOWN_REVISIONS,
@@ -52,7 +52,7 @@ from aftercall.errors import (
 )
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import START
+from fakes import START
 from opened_apps import OpenDatabase
 
 NEXT_REVISION = "next"

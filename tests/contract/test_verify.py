@@ -10,7 +10,7 @@ from aftercall.encryption import CHAIN_FILE
 from aftercall.errors import CallErased
 from aftercall.journal.store import add_tombstone
 from aftercall.journal.verify import verify_archive
-from aftercall.testing import make_call
+from fakes import make_call
 
 
 def seal_three(app: App) -> list[Path]:

@@ -21,9 +21,8 @@ from aftercall.engine.voice import (
 )
 from aftercall.errors import EngineRefused
 from aftercall.journal.recorder import CallRecorder
-from aftercall.model.calls import Call
-from aftercall.model.turns import Event, Turn
-from aftercall.testing import FakeVoiceEngine, VirtualClock, make_live_call
+from aftercall.model.calls import Call, Event, Turn
+from fakes import FakeVoiceEngine, VirtualClock, make_live_call
 from voice_rig import SECOND, Rig
 
 

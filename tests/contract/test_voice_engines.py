@@ -42,10 +42,10 @@ from aftercall.lab.engine import (
 )
 from aftercall.lab.speech import ToneDetector, make_lab_speech_kit, utter
 from aftercall.model.briefing import Briefing
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.settings.providers import DeepgramSettings, OpenAISettings
 from aftercall.speech.sound import SILENCE
-from aftercall.testing import START
+from fakes import START
 from voice_server import ENGINES, KEY, emulate, receive_until
 
 OPENING = EngineOpening("Be brief.", "Hello there!")

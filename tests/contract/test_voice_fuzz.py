@@ -13,7 +13,7 @@ import pytest
 
 from aftercall.app import App
 from aftercall.phone.carrier_frames import CarrierFrames
-from aftercall.testing import FakeVoiceEngine, VirtualClock
+from fakes import FakeVoiceEngine, VirtualClock
 from voice_rig import Rig
 
 FRAMES = 10_000  # on each of the two wires

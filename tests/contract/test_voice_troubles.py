@@ -31,7 +31,7 @@ from aftercall.lab.speech import utter
 from aftercall.settings.providers import DeepgramSettings, OpenAISettings
 from aftercall.settings.sections import ReceptionistSettings
 from aftercall.speech.sound import FRAME_BYTES, SILENCE
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 from voice_rig import Rig
 from voice_server import ENGINES, KEY, emulate
 

@@ -22,7 +22,9 @@ from aftercall.model.people import join_party
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
-from aftercall.testing import (
+from aftercall.who.register import CallerRegister
+from aftercall.who.trust import TrustPolicy
+from fakes import (
     START,
     FakePhone,
     FakeVoiceEngine,
@@ -30,8 +32,6 @@ from aftercall.testing import (
     make_call,
     make_live_call,
 )
-from aftercall.who.register import CallerRegister
-from aftercall.who.trust import TrustPolicy
 from opened_apps import OpenApp
 from voice_rig import Rig
 from waiting import until

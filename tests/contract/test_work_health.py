@@ -12,13 +12,12 @@ from aftercall.app import App
 from aftercall.clock import SystemClock
 from aftercall.db.tables import calls, followup_runs, steps
 from aftercall.errors import SinkRefused, StorageFull
-from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence, ProcessStore
+from aftercall.journal.handover import HEARTBEAT_TIMEOUT_S, Presence, ProcessStore
 from aftercall.memory.pins.board import PinBoard
-from aftercall.model.steps import done
+from aftercall.model.reading import done
 from aftercall.postcall.steps import STEPS
 from aftercall.running import running
 from aftercall.settings import Settings
-from aftercall.testing import VirtualClock, make_call, make_live_call
 from aftercall.work import deliver
 from aftercall.work.health import (
     MAX_PENDING_AGE,
@@ -27,6 +26,7 @@ from aftercall.work.health import (
     report_json,
 )
 from aftercall.work.workflow import import_missing_files, sweep, sweep_if_due
+from fakes import VirtualClock, make_call, make_live_call
 from followup_work import RecordingSink, follow, hold_call, later, with_sink
 from opened_apps import OpenApp
 from waiting import until

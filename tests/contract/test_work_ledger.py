@@ -12,15 +12,15 @@ from pydantic import SecretStr
 from aftercall.app import App, build
 from aftercall.bridge.remote_call import RemoteStart, SentTurn
 from aftercall.errors import NotWaiting, OutcomeUnknown, SinkRefused, SinkUnavailable
-from aftercall.model.turns import Event
+from aftercall.model.calls import Event
 from aftercall.settings import Settings
 from aftercall.settings.providers import AgentSettings
-from aftercall.testing import START, VirtualClock, make_call, make_live_call
 from aftercall.work import deliver
 from aftercall.work.context import WorkContext
 from aftercall.work.sinks.command import AgentSink
 from aftercall.work.store import FollowUpTransition
 from aftercall.work.workflow import break_overdue, expire
+from fakes import START, VirtualClock, make_call, make_live_call
 from followup_work import (
     THREE_ASKS,
     RecordingSink,

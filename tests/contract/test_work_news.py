@@ -5,10 +5,10 @@ call.
 from aftercall.app import App
 from aftercall.briefing.render import FollowUpNews, render
 from aftercall.model.followups import followup_json
-from aftercall.testing import VirtualClock
 from aftercall.work import deliver
 from aftercall.work.deliver import notice_work
 from aftercall.workspace.paths import Workspace
+from fakes import VirtualClock
 from followup_work import RecordingSink, follow, hold_call, with_sink
 
 

@@ -28,7 +28,6 @@ from aftercall.settings.providers import (
     TwilioSettings,
     WebhookSettings,
 )
-from aftercall.testing import VirtualClock
 from aftercall.work.sinks import Sink
 from aftercall.work.sinks.command import AgentSink, McpSink
 from aftercall.work.sinks.http import GitHubSink, WebhookSink
@@ -39,6 +38,7 @@ from aftercall.work.sinks.message import (
     TelnyxMessages,
     TwilioMessages,
 )
+from fakes import VirtualClock
 from mail_server import Postman
 from webhook_receiver import Receiver
 

@@ -3,7 +3,7 @@ is live, one run at a time.
 """
 
 from aftercall.app import App
-from aftercall.testing import VirtualClock, make_call, make_live_call
+from fakes import VirtualClock, make_call, make_live_call
 from followup_work import follow, hold_call, later
 
 WINDOW = 300.0

@@ -11,10 +11,10 @@ from aftercall import faults
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.journal.journal import recover
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import make_live_call
+from fakes import make_live_call
 
 
 def run(

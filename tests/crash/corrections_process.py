@@ -6,7 +6,7 @@ from aftercall import faults
 from aftercall.app import build
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import START, VirtualClock
+from fakes import START, VirtualClock
 
 WHO = "a process"
 

@@ -10,7 +10,7 @@ from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.providers import RememSettings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import make_call
+from fakes import make_call
 
 
 def run(home: str, database_url: str, fault: str, sid: str, remem_url: str) -> None:

@@ -5,10 +5,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from aftercall.app import App, build
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import START, make_live_call
+from fakes import START, make_live_call
 
 TURNS = 200
 

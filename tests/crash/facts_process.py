@@ -6,8 +6,8 @@ from aftercall import faults
 from aftercall.app import build
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import START, VirtualClock
 from fact_drafts import draft, reader_of, say
+from fakes import START, VirtualClock
 
 PLACES = ("Porto", "Lisbon", "Braga", "Faro")
 

@@ -13,7 +13,7 @@ from aftercall.bridge.turn_call import TurnCall
 from aftercall.journal.journal import recover
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import make_live_call
+from fakes import make_live_call
 from waiting import until
 
 

@@ -16,7 +16,7 @@ from aftercall.postcall.runner import rerun
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings, WorkSettings
-from aftercall.testing import FakeReader, make_call
+from fakes import FakeReader, make_call
 
 SAID = (("agent", "Hello!"), ("caller", "Please mend the gutter."), ("agent", "Noted."))
 

@@ -13,7 +13,7 @@ from aftercall.briefing.composer import fill_cache
 from aftercall.journal.journal import recover
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import FakePhone
+from fakes import FakePhone
 
 
 def ring(home: str, database_url: str, fault: str, pipe: Connection) -> None:

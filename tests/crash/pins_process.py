@@ -7,7 +7,7 @@ from aftercall import faults
 from aftercall.app import build
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import START, VirtualClock, make_call
+from fakes import START, VirtualClock, make_call
 
 CALLER = "+15550142"
 

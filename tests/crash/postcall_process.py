@@ -9,7 +9,7 @@ from aftercall.cli.context import wait_for_steps
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import make_call
+from fakes import make_call
 
 
 def run(home: str, database_url: str, fault: str, sids: list[str]) -> None:

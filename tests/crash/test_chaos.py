@@ -26,11 +26,11 @@ from aftercall.lab.twilio import EmulatedTwilio
 from aftercall.settings import Settings
 from aftercall.settings.providers import ArchiveSettings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import make_call
 from api_client import JSON, bearer
 from crash.killable_server import MortalServer
 from crash.server_fleet import Fleet, Link, running_fleet, speak
 from database_switches import Stopped
+from fakes import make_call
 from s3_server import S3Server
 from voice_server import KEY, TOKEN
 

@@ -9,9 +9,9 @@ from aftercall.app import build
 from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import make_call
 from command_process import spawner
 from crash import backup_process
+from fakes import make_call
 
 
 def run(target: Callable[..., None], *args: object) -> int | None:

@@ -7,12 +7,12 @@ import pytest
 from aftercall import faults
 from aftercall.app import App
 from aftercall.memory.fact_store import FactFilter
-from aftercall.testing import make_call
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
 from command_process import spawner
 from crash import corrections_process
 from fact_drafts import draft, reader_of
+from fakes import make_call
 from followup_work import follow
 
 CALLER = "+15550100"

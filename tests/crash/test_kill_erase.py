@@ -7,9 +7,9 @@ from typing import Any
 
 from aftercall.app import build
 from aftercall.settings import Settings
-from aftercall.testing import make_call
 from command_process import spawner
 from crash import erase_process
+from fakes import make_call
 
 
 def receive(pipe: Connection) -> Any:

@@ -13,10 +13,10 @@ from aftercall.journal.spill import SpillFolder, call_entry
 from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
-from aftercall.testing import START, make_live_call
 from command_process import spawner
 from crash import outage_process
 from database_switches import Outlet
+from fakes import START, make_live_call
 
 
 def run_tidy(app: App, fault: str) -> int | None:

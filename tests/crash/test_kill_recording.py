@@ -10,9 +10,9 @@ from aftercall.journal.recording_files import hash_file
 from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings, VapiSettings
 from aftercall.settings.sections import RecordingsSettings
-from aftercall.testing import make_call
 from command_process import spawner
 from crash import recording_process
+from fakes import make_call
 from loopback_server import ACCOUNT, TOKEN, lab_box
 
 POINTS = [point for point in faults.POINTS if point.startswith("recording")]

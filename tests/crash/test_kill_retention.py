@@ -9,9 +9,9 @@ import pytest
 from aftercall.app import App
 from aftercall.journal.verify import verify_archive
 from aftercall.postcall.steps import STEPS
-from aftercall.testing import make_call
 from command_process import spawner
 from crash import retention_process
+from fakes import make_call
 
 
 def let_go(app: App, fault: str) -> int | None:

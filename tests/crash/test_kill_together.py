@@ -14,9 +14,9 @@ import pytest
 
 from aftercall.app import App
 from aftercall.lab.services import EmulatedGitHub
-from aftercall.testing import make_call
 from command_process import spawner
 from crash import work_process
+from fakes import make_call
 from webhook_receiver import Receiver
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))

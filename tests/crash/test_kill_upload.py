@@ -8,9 +8,9 @@ from aftercall.journal.recording_files import RecordingFolder, make_file_name
 from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.stores import open_stores
-from aftercall.testing import make_call
 from command_process import spawner
 from crash import upload_process
+from fakes import make_call
 from s3_server import S3Server
 
 POINTS = [point for point in faults.POINTS if point.startswith("upload.")]

@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 
 from aftercall.cli.main import program
 from aftercall.tester.drivers.dialer import SpendingLimit
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 
 SCRIPT = """
 import sys
 from pathlib import Path
 from aftercall.tester.drivers.dialer import SpendingLimit
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 
 SpendingLimit(Path(sys.argv[1]), 1.0, 0.1, VirtualClock()).reserve(300)
 print("dialled")

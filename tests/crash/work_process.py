@@ -22,8 +22,8 @@ from aftercall.settings.providers import (
     WebhookSettings,
 )
 from aftercall.settings.sections import DatabaseSettings, WorkSettings
-from aftercall.testing import FakeReader, make_call
 from aftercall.work import deliver
+from fakes import FakeReader, make_call
 
 TOKEN = "the-lab's-own-token"
 EVENTS_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

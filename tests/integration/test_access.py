@@ -14,7 +14,6 @@ from aftercall.app import App
 from aftercall.model.calls import encode_call
 from aftercall.settings import Settings
 from aftercall.settings.sections import CallsSettings, WorkSettings
-from aftercall.testing import VirtualClock, make_call
 from aftercall.web import auth
 from aftercall.web.pages import today
 from aftercall.web.server import make_server
@@ -27,6 +26,7 @@ from api_client import (
     make_client,
     make_stranger,
 )
+from fakes import VirtualClock, make_call
 from followup_work import follow
 from opened_apps import OpenApp
 

@@ -29,9 +29,9 @@ from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings
 from aftercall.settings.sections import BriefingSettings, DatabaseSettings
-from aftercall.testing import make_live_call
 from aftercall.web.server import make_server
 from database_switches import Stopped
+from fakes import make_live_call
 from opened_apps import OpenApp, crashed
 from s3_server import S3Server
 from telnyx_setup import EVENTS, PUBLIC, Line, reach, telnyx_settings, telnyx_town

@@ -11,8 +11,8 @@ from aftercall.app import App
 from aftercall.model.calls import encode_call
 from aftercall.settings import Settings
 from aftercall.settings.sections import LimitSettings
-from aftercall.testing import VirtualClock, make_call
 from api_client import JSON, make_client, make_stranger
+from fakes import VirtualClock, make_call
 from opened_apps import OpenApp
 
 

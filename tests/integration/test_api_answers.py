@@ -16,8 +16,8 @@ from sqlalchemy import insert
 from aftercall.app import App
 from aftercall.db.tables import deliveries
 from aftercall.model.calls import Call, Recording, encode_call
-from aftercall.testing import make_call
 from api_client import JSON, make_client
+from fakes import make_call
 from step_stages import take_call
 
 CALLER = "+15551234567"

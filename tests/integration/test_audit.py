@@ -9,9 +9,9 @@ from fastapi.testclient import TestClient
 from aftercall.app import App
 from aftercall.errors import NotWaiting, RefusedInput
 from aftercall.model.followups import FollowUp
-from aftercall.testing import make_live_call
 from aftercall.work import deliver
 from api_client import csrf_of, make_client
+from fakes import make_live_call
 from followup_work import follow, hold_call
 
 CALLER = "+15550100"

@@ -20,9 +20,9 @@ from aftercall.cli.main import COMMANDS, PANELS, load_command, program
 from aftercall.lab.services import EmulatedGitHub
 from aftercall.model.calls import encode_call
 from aftercall.settings import Settings
-from aftercall.testing import make_call
 from api_client import JSON, bearer
 from command_process import run_command
+from fakes import make_call
 from waiting import until
 
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))

@@ -13,11 +13,11 @@ from aftercall.app import App
 from aftercall.cli.main import program
 from aftercall.memory.fact_store import FactFilter
 from aftercall.model.reading import Reading, UnclearRequest
-from aftercall.testing import FakeReader, make_call
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
 from api_client import csrf_of, make_client, make_stranger
 from fact_drafts import draft, reader_of
+from fakes import FakeReader, make_call
 from followup_work import follow
 
 CALLER = "+15550142"

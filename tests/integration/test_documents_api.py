@@ -13,8 +13,8 @@ from aftercall.memory.documents import RememClient
 from aftercall.model.passages import Document, make_document_id
 from aftercall.settings import Settings
 from aftercall.settings.providers import RememSettings
-from aftercall.testing import START, VirtualClock
 from api_client import ADDRESS, JSON, make_client, make_stranger
+from fakes import START, VirtualClock
 from opened_apps import OpenApp
 
 KEY = {"Idempotency-Key": "7f1b0a52-5c2f-4b61-9f5c-0d1f8f7c3a11"}

@@ -23,7 +23,7 @@ from aftercall.memory.embedding import Embedder, OpenAIEmbedder, load_embedder
 from aftercall.model.passages import SearchScope
 from aftercall.settings.providers import OpenAISettings
 from aftercall.settings.sections import MemorySettings
-from aftercall.testing import make_call
+from fakes import make_call
 
 KEY, MODEL = "sk-lab", "text-embedding-3-small"
 

@@ -12,8 +12,8 @@ from aftercall.app import App
 from aftercall.cli.main import program
 from aftercall.memory.extraction import Extractor, list_briefed_facts
 from aftercall.memory.fact_store import FactFilter
+from aftercall.model.calls import BRIEFED_EVENT, Event
 from aftercall.model.facts import MemoryKey
-from aftercall.model.turns import BRIEFED_EVENT, Event
 from api_client import csrf_of, make_client
 from fact_drafts import draft, on, reader_of, say
 

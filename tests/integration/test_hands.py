@@ -13,10 +13,10 @@ from aftercall.app import App
 from aftercall.db.corrections import Correction
 from aftercall.errors import NotWaiting
 from aftercall.model.followups import FollowUp
-from aftercall.testing import VirtualClock, make_call
 from aftercall.work import deliver
 from aftercall.work.store import FollowUpTransition
 from api_client import csrf_of, make_client
+from fakes import VirtualClock, make_call
 from followup_work import RecordingSink, attempt, hold_requests, with_sink
 
 CALLER = "+15550142"

@@ -18,8 +18,8 @@ from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.providers import ElevenLabsSettings
-from aftercall.testing import make_call
 from aftercall.web.server import make_server
+from fakes import make_call
 from opened_apps import OpenApp
 
 SECRET = "wsec_test"

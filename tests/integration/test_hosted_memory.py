@@ -15,9 +15,9 @@ from aftercall.postcall.runner import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings
-from aftercall.testing import VirtualClock
 from aftercall.web.server import make_server
 from api_client import bearer
+from fakes import VirtualClock
 from hosted_platforms import (
     CALLER,
     PUBLIC,

@@ -20,9 +20,9 @@ from aftercall.lab.engine import (
 )
 from aftercall.lab.openai_realtime import EmulatedRealtime
 from aftercall.lab.speech import ToneDetector, utter
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.settings.providers import DeepgramSettings, OpenAISettings
-from aftercall.testing import START
+from fakes import START
 from vendor_clients import PAUSE, converse_with_realtime
 from voice_server import KEY
 

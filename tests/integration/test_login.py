@@ -16,13 +16,13 @@ from aftercall.db.tables import browser_sessions
 from aftercall.encryption import load_api_token
 from aftercall.settings import Settings
 from aftercall.settings.sections import PagesSettings
-from aftercall.testing import VirtualClock
 from aftercall.web import auth
 from aftercall.web.auth import MAX_LOGIN_FAILURES, MAX_PASSWORD_FAILURES
 from aftercall.web.server import make_server
 from aftercall.web.users import SessionStore
 from aftercall.web.uvicorn_server import make_uvicorn_server
 from api_client import ADDRESS, csrf_of, log_in, make_stranger
+from fakes import VirtualClock
 from opened_apps import OpenApp
 
 PASSWORD = "open sesame"

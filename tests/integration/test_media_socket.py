@@ -16,10 +16,10 @@ from aftercall.phone.signature import TOKEN_LIFETIME_S
 from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings
 from aftercall.settings.sections import ReceptionistSettings
-from aftercall.testing import VirtualClock
 from aftercall.web.carrier import TELNYX_MEDIA, TWILIO_MEDIA, get_stream_url
 from aftercall.web.server import make_server
 from aftercall.web.sockets import MAX_FRAMES_BEFORE_START
+from fakes import VirtualClock
 from opened_apps import OpenApp
 
 

@@ -34,7 +34,7 @@ from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.settings import Settings
 from aftercall.settings.sections import ReadingSettings
-from aftercall.testing import make_call
+from fakes import make_call
 
 KEY = "lab-key"
 CALL = make_call(

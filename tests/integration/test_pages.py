@@ -11,14 +11,14 @@ from pydantic import SecretStr
 from aftercall.app import App
 from aftercall.config import PAGE_FILE
 from aftercall.journal.view import read_words
-from aftercall.model.turns import Event
+from aftercall.model.calls import Event
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.providers import WebhookSettings
 from aftercall.settings.sections import PagesSettings
-from aftercall.testing import VirtualClock, make_call
 from aftercall.web.auth import MAX_LOGIN_FAILURES
 from api_client import csrf_of, log_in, make_client, make_stranger
+from fakes import VirtualClock, make_call
 from followup_work import follow, hold_call, hold_requests
 from opened_apps import OpenApp
 from step_stages import take_call

@@ -19,7 +19,7 @@ from aftercall.tester.agents import open_target
 from aftercall.tester.results import RunResults, StartedRun
 from aftercall.tester.suite import SuiteParts, run_once
 from aftercall.tester.target import CallSetup
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 from unit.tester.test_twilio_gather import BOOK, FakeTwilio
 
 

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from aftercall.app import App, build
 from aftercall.cli.main import program
 from aftercall.settings import Settings
-from aftercall.testing import START, VirtualClock, make_call
 from api_client import make_client
+from fakes import START, VirtualClock, make_call
 from recurring_callers import RECURRING
 
 CALLER = "+15550142"

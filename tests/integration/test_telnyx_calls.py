@@ -24,8 +24,8 @@ from aftercall.phone.telnyx import unpack_state
 from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings
 from aftercall.settings.sections import LimitSettings, RecordingsSettings
-from aftercall.testing import VirtualClock
 from aftercall.web.server import make_server
+from fakes import VirtualClock
 from opened_apps import OpenApp
 from telnyx_setup import (
     EVENTS,

@@ -12,11 +12,11 @@ from starlette.routing import Route
 from starlette.websockets import WebSocketDisconnect
 
 from aftercall.app import App
-from aftercall.testing import VirtualClock, make_call
 from aftercall.web.auth import MAX_LOGIN_FAILURES, RoleCheck
 from aftercall.web.server import make_server
 from aftercall.web.users import ROLES, Role, SessionStore, UserStore
 from api_client import csrf_of, make_client, make_stranger
+from fakes import VirtualClock, make_call
 from followup_work import hold_requests
 
 PASSWORD = "correct horse battery"

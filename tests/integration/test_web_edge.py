@@ -14,8 +14,8 @@ from aftercall.journal.store import CallStore
 from aftercall.log import configure_logs
 from aftercall.settings import Settings
 from aftercall.settings.sections import WebSettings
-from aftercall.testing import VirtualClock
 from aftercall.web.server import make_server
+from fakes import VirtualClock
 from opened_apps import OpenApp
 
 CALLER, CANARY, TOKEN = "+15550142", "canary", "edge-token"

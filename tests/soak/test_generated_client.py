@@ -10,8 +10,8 @@ import pytest
 
 from aftercall.app import App, build
 from aftercall.settings import Settings
-from aftercall.testing import make_call
 from aftercall.web.server import make_server
+from fakes import make_call
 from server_process import serving
 
 pytest.importorskip("openapi_python_client")

@@ -15,7 +15,7 @@ from aftercall.app import build
 from aftercall.config import load_config
 from aftercall.lab.models import make_openai
 from aftercall.lab.rest import ModelScript, ScriptedQuestion, serve_on_loopback
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 from followup_work import follow, hold_call
 
 GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "follow-ups.md"

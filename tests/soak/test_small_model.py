@@ -11,10 +11,10 @@ from aftercall.cli.context import wait_for_steps
 from aftercall.config import load_config
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
-from aftercall.model.steps import Step
+from aftercall.model.reading import Step
 from aftercall.postcall.steps import list_steps
 from aftercall.running import running
-from aftercall.testing import make_call
+from fakes import make_call
 
 MODEL = "smollm2"
 pytestmark = pytest.mark.skipif(

@@ -13,7 +13,7 @@ from aftercall.durable import (
     next_pause_s,
 )
 from aftercall.errors import ModelUnavailable
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 
 
 async def test_a_model_away_for_an_hour_is_asked_again_within_ten_minutes() -> None:

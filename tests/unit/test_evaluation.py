@@ -15,9 +15,8 @@ from aftercall.evaluation import (
     parse_results,
 )
 from aftercall.labels import LabelledCall
-from aftercall.model.reading import FactDraft, Profile, Reading, Request
-from aftercall.model.steps import ReadingTrace
-from aftercall.testing import FakeReader, make_call
+from aftercall.model.reading import FactDraft, Profile, Reading, ReadingTrace, Request
+from fakes import FakeReader, make_call
 
 PAPER = Request(
     kind="task",

@@ -9,7 +9,7 @@ import pytest
 from aftercall.errors import AftercallError, RefusedInput
 from aftercall.labels import choose_words, parse_label, read_labels
 from aftercall.model.calls import encode_call
-from aftercall.testing import make_call
+from fakes import make_call
 
 SAID = [("agent", "Hello"), ("caller", "hi my name is mary brown i need new checks")]
 

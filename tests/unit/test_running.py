@@ -9,7 +9,7 @@ from sqlalchemy import insert, text
 from aftercall.db.connect import DatabaseChanges
 from aftercall.db.tables import upkeep
 from aftercall.running import ChangeTrigger
-from aftercall.testing import START, VirtualClock
+from fakes import START, VirtualClock
 from opened_apps import OpenDatabase
 
 

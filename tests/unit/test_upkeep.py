@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pytest
 
 from aftercall.errors import DatabaseUnreachable, StorageFull, WorkspaceError
-from aftercall.testing import VirtualClock
 from aftercall.upkeep import DATABASE_PAUSE_S, MAX_PAUSE_S, Upkeep
+from fakes import VirtualClock
 
 
 class Job:

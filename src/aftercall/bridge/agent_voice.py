@@ -25,7 +25,7 @@ from typing import Any
 
 from aftercall.bridge.turn_log import TurnLog
 from aftercall.clock import Clock
-from aftercall.model.turns import BARGE_IN
+from aftercall.model.calls import BARGE_IN
 from aftercall.phone.wire import (
     MAX_AUDIO_BYTES,
     AudioIn,

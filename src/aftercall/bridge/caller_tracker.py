@@ -7,18 +7,22 @@ a model cannot be made to forget what it has read.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 
 from aftercall.bridge.tools import Recall
 from aftercall.bridge.turn_log import TurnLog
 from aftercall.clock import Clock, attempt
 from aftercall.errors import AftercallError
-from aftercall.journal.recorder import CallRecorder, ResumeState, ResumeStates
+from aftercall.journal.recorder import (
+    CallRecorder,
+    PreparedBriefing,
+    ResumeState,
+    ResumeStates,
+)
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
-from aftercall.model.calls import LiveCall
-from aftercall.model.turns import BRIEFED_EVENT, Speaker, Turn
+from aftercall.model.calls import BRIEFED_EVENT, LiveCall, Speaker, Turn
+from aftercall.model.json_fields import Json
 from aftercall.who.identity import CallerIdentity, LearnedCaller, NoticedCaller
 
 WRITE_TIMEOUT_S = 2.0
@@ -29,13 +33,13 @@ BRIEFING_TIMEOUT_S = (
 log = get_logger("bridge")
 
 MakeIdentity = Callable[[LiveCall, Briefing], CallerIdentity]
-Brief = Callable[[LiveCall], Awaitable[tuple[ResumeState | None, Briefing]]]
+Brief = Callable[[LiveCall], Awaitable[PreparedBriefing]]
 """The call that this one continues, if any, and the briefing."""
 
 
 async def fetch_briefing(
     brief: Brief, call: LiveCall, greeting: str, clock: Clock
-) -> tuple[ResumeState | None, Briefing]:
+) -> PreparedBriefing:
     """The briefing of a call that begins. A late or broken one leaves only the greeting."""
     try:
         return await attempt(clock, BRIEFING_TIMEOUT_S, brief(call))
@@ -90,7 +94,7 @@ async def join_call(
         recorder.call = joined or recorder.call
 
 
-def briefed_facts(briefing: Briefing) -> tuple[str, Mapping[str, Any]] | None:
+def briefed_facts(briefing: Briefing) -> tuple[str, Json] | None:
     """The event that keeps with the call which facts the agent was told; None without facts."""
     if not briefing.facts:
         return None

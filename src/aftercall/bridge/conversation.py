@@ -27,7 +27,7 @@ from aftercall.engine.voice import (
 )
 from aftercall.errors import AftercallError, EngineLost, EngineRefused
 from aftercall.log import get_logger
-from aftercall.model.turns import Speaker
+from aftercall.model.calls import Speaker
 from aftercall.sockets.mailbox import Work
 
 MAX_RUNNING_TOOLS = 8
@@ -195,6 +195,7 @@ class EngineConversation:
             await work
 
     def _play(self, event: AgentAudio) -> Work | None:
+        """The first sound of an answer ends the caller's wait, which is measured."""
         if self._open_turn:
             self._overtaken, self._open_turn = self._open_turn, ""
         key = self._prefix + event.speech

@@ -16,6 +16,7 @@ from aftercall.bridge.remote_call import (
     SentTurn,
 )
 from aftercall.bridge.tools import NO_SUCH_TOOL
+from aftercall.carrier.media import PLATFORMS, open_recording_api
 from aftercall.engine.voice import END_CALL
 from aftercall.errors import (
     CallElsewhere,
@@ -30,7 +31,6 @@ from aftercall.journal.journal import MAX_CLOCK_SKEW, Journal, ingest_call
 from aftercall.journal.recording_files import RecordingStore
 from aftercall.journal.replay import RESUMABLE_ENDS
 from aftercall.model.calls import SENDER, Call, LiveCall
-from aftercall.postcall.recording_apis import PLATFORMS, open_recording_api
 from aftercall.settings import Settings
 
 REPORT_EVENT = "platform.report"

@@ -21,17 +21,15 @@ from aftercall.errors import (
 )
 from aftercall.journal.handover import TakenCall
 from aftercall.journal.journal import Journal
-from aftercall.journal.recorder import CallRecorder, ResumeState
+from aftercall.journal.recorder import CallRecorder, PreparedBriefing
 from aftercall.journal.replay import INTERRUPTED
 from aftercall.log import get_logger
-from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.phone.signature import TOKEN_LIFETIME_S, StreamTokens
 
 ENDED_CALL_RETENTION_S = 600.0
 MAX_CARRIED_BYTES = 280  # carriers pass on parameters of 500 characters
 
-PreparedBriefing = tuple[ResumeState | None, Briefing]
 _ADAPTER = TypeAdapter(PreparedBriefing)
 
 log = get_logger("pending_calls")

@@ -7,12 +7,12 @@ to a sealed call opens another leg of it, whose numbers go on where the last one
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -38,12 +38,16 @@ from aftercall.model.calls import (
     MAX_CALL_CHARS,
     MAX_CLOCK_DRIFT,
     MAX_DURATION,
+    MAX_TURN_CHARS,
     MAX_TURNS,
     SENDER,
     LiveCall,
+    Speaker,
+    Turn,
+    parse_speaker,
 )
+from aftercall.model.json_fields import Json
 from aftercall.model.plain_json import clean_json
-from aftercall.model.turns import MAX_TURN_CHARS, Speaker, Turn, parse_speaker
 from aftercall.who.identity import NoticedCaller
 
 ENDED_CALL_RETENTION_S = 600.0  # for repeats of a sender that missed the answer
@@ -52,13 +56,12 @@ RESERVED_KINDS = ("briefing.", "caller.", "journal.", "passcode.", "request.")
 """Kinds of events that only we write: they say what we told, learned and took down."""
 TAKEOVER_S = 2.0  # a process that has a call hears within a second that its sender left
 SENDER_SEQ = "sender_seq"  # in the data of an event: the sender's number of it
-TURNS_BEFORE = (
-    "turns_before"  # in the metadata of a later leg: turns of the legs before
-)
+# in the metadata of a later leg: turns of the legs before
+TURNS_BEFORE = "turns_before"
 
 log = get_logger("remote_call")
 
-Notify = Callable[[str, Mapping[str, Any]], None]
+Notify = Callable[[str, Json], None]
 """Tells the sender something that it did not ask for: its kind, and what it says."""
 
 
@@ -82,9 +85,7 @@ class SentEvent(_Sent):
     seq: int | None = Field(default=None, ge=1)
     kind: str = Field(pattern=r"^[a-z][a-z0-9_.]{0,63}$")
     at: Instant | None = None
-    data: Annotated[dict[str, Any], BeforeValidator(clean_json)] = Field(
-        default_factory=dict
-    )
+    data: Annotated[Json, BeforeValidator(clean_json)] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,7 @@ class RemoteCall:
     async def _append_event(
         self,
         kind: str,
-        data: Mapping[str, Any],
+        data: Json,
         seq: int | None = None,
         at: datetime | None = None,
         shift: timedelta = timedelta(),
@@ -301,7 +302,7 @@ class RemoteCall:
         if event := briefed_facts(self.briefing):
             await self._try_append(*event)
 
-    async def _try_append(self, kind: str, data: Mapping[str, Any]) -> None:
+    async def _try_append(self, kind: str, data: Json) -> None:
         try:
             await self._append_event(kind, data)
         except AftercallError as error:
@@ -423,7 +424,7 @@ class RemoteCalls:
     def _make_leg(self, start: RemoteStart, previous: PreviousLeg | None) -> LiveCall:
         call = start.call
         now = self._parts.clock.now()
-        fields: dict[str, Any] = {"started_at": min(call.started_at, now)}
+        fields: Json = {"started_at": min(call.started_at, now)}
         metadata = {**call.metadata, SENDER: start.sender}
         turns = max(start.turns, previous.turns if previous else 0)
         if turns:

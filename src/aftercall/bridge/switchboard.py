@@ -27,8 +27,7 @@ from aftercall.journal.handover import TakenCall
 from aftercall.journal.journal import Journal
 from aftercall.journal.replay import INTERRUPTED, RESUMABLE_ENDS, make_leg
 from aftercall.log import get_logger
-from aftercall.model.calls import LiveCall
-from aftercall.model.turns import Turn
+from aftercall.model.calls import LiveCall, Turn
 
 IDLE_TIMEOUT_S = 600.0
 OFFER_S = 60.0

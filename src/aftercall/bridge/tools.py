@@ -6,7 +6,7 @@ agent can use. A request is on disk before the agent is told so.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated, Any
@@ -18,9 +18,9 @@ from aftercall.engine.voice import END_CALL, TAKE_REQUEST, TAKEN_DOWN, Tool
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.log import get_logger
-from aftercall.model.calls import LiveCall, to_refused_input
+from aftercall.model.calls import REQUEST_EVENT, LiveCall, to_refused_input
+from aftercall.model.json_fields import Json
 from aftercall.model.reading import RequestKind
-from aftercall.model.turns import REQUEST_EVENT
 
 TOOL_TIMEOUT_S = 3.0
 MAX_ARGUMENTS_CHARS = 20_000
@@ -35,7 +35,7 @@ log = get_logger("tools")
 
 Recall = Callable[[LiveCall, str], Awaitable[Sequence[str]]]
 """Searches the memory for the agent: short texts that this caller may hear."""
-RecordEvent = Callable[[str, Mapping[str, Any]], Awaitable[None]]
+RecordEvent = Callable[[str, Json], Awaitable[None]]
 """Returns when the event is on disk, and the words before it."""
 
 
@@ -179,7 +179,7 @@ def _parse(arguments: str) -> Any:
         raise ValueError("too deep") from None
 
 
-def _schema(form: type[_Arguments]) -> dict[str, Any]:
+def _schema(form: type[_Arguments]) -> Json:
     """Only the plainest fields: engines differ in what else they understand."""
     schema = form.model_json_schema()
     properties = {

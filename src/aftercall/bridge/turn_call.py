@@ -27,12 +27,17 @@ from aftercall.clock import Clock, attempt
 from aftercall.engine.voice import AgentReply, TurnEngine, TurnSession
 from aftercall.errors import AftercallError, CallNotLive, EngineLost
 from aftercall.journal.journal import Journal
-from aftercall.journal.recorder import CallRecorder, ResumeState, ResumeStates
+from aftercall.journal.recorder import (
+    CallRecorder,
+    PreparedBriefing,
+    ResumeState,
+    ResumeStates,
+)
 from aftercall.journal.replay import replay_entries
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing, ResumedCall
-from aftercall.model.calls import LiveCall
-from aftercall.model.turns import REQUEST_EVENT, Event, Speaker, Turn
+from aftercall.model.calls import REQUEST_EVENT, Event, LiveCall, Speaker, Turn
+from aftercall.model.json_fields import Json
 from aftercall.who.identity import CallerIdentity, LearnedCaller, NoticedCaller
 from aftercall.who.register import RIGHT
 
@@ -120,7 +125,7 @@ class CallSession:
         greeting, clock = self._parts.greeting, self._parts.clock
         return await refresh_briefing(self.identity, clock, greeting, self.call.id)
 
-    async def _fetch_briefing(self) -> tuple[ResumeState | None, Briefing]:
+    async def _fetch_briefing(self) -> PreparedBriefing:
         parts = self._parts
         if parts.journal.outage.is_active:  # nobody waits for it again
             resumed, briefing = None, Briefing(parts.greeting)
@@ -174,9 +179,7 @@ class CallSession:
         )
         await recorder.append(turn)
 
-    async def append_event(
-        self, kind: str, data: Mapping[str, Any], at: datetime
-    ) -> None:
+    async def append_event(self, kind: str, data: Json, at: datetime) -> None:
         recorder = self.recorder
         event = Event(seq=recorder.next_event_seq, kind=kind, at=at, data=dict(data))
         await recorder.append(event)

@@ -6,16 +6,16 @@ one at a time: a failed one is retried and the rest waits behind it.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError, StorageFull
 from aftercall.journal.recorder import CallRecorder
 from aftercall.log import get_logger
-from aftercall.model.turns import MAX_TURN_CHARS, Event, Speaker, Turn
+from aftercall.model.calls import MAX_TURN_CHARS, Event, Speaker, Turn
+from aftercall.model.json_fields import Json
 
 JOIN_WINDOW_S = 1.0
 MISSING_WORDS_TIMEOUT_S = 5.0
@@ -161,9 +161,7 @@ class TurnLog:
         if not self._is_closing:
             self.flush_ready()
 
-    def add_event(
-        self, kind: str, data: Mapping[str, Any] | None = None
-    ) -> asyncio.Future[None]:
+    def add_event(self, kind: str, data: Json | None = None) -> asyncio.Future[None]:
         """The future is done when the event is on disk, and cancelled if it is given up."""
         at, fields = self._clock.now(), dict(data or {})
         return self._enqueue(
@@ -172,7 +170,7 @@ class TurnLog:
             )
         )
 
-    async def write_event(self, kind: str, data: Mapping[str, Any]) -> None:
+    async def write_event(self, kind: str, data: Json) -> None:
         """Returns when the event is on disk, after all words that are known."""
         await self.flush_all()
         await self.add_event(kind, data)

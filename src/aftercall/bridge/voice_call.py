@@ -39,8 +39,7 @@ from aftercall.journal.journal import Journal
 from aftercall.journal.recorder import ResumeState, ResumeStates
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
-from aftercall.model.calls import LiveCall
-from aftercall.model.turns import Turn
+from aftercall.model.calls import LiveCall, Turn
 from aftercall.phone.wire import (
     Digit,
     MarkPlayed,

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 
-from aftercall.briefing.cache import BriefingCache, StaleBriefing
 from aftercall.briefing.render import FollowUpNews, trim
 from aftercall.clock import Clock, is_done_within
+from aftercall.db.briefing_cache import BriefingCache, StaleBriefing
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
-from aftercall.journal.recorder import ResumeState, ResumeStates
+from aftercall.journal.recorder import PreparedBriefing, ResumeState, ResumeStates
 from aftercall.journal.store import CallStore
 from aftercall.log import get_logger
 from aftercall.memory.fact_store import FactStore
@@ -419,7 +419,7 @@ def _gives_away(text: str, withheld: Iterable[BriefingFact]) -> bool:
 
 async def brief_ring(
     composer: Composer, call: LiveCall, clock: Clock
-) -> tuple[ResumeState | None, Briefing]:
+) -> PreparedBriefing:
     """The briefing of a ringing call, and the call it picks up if any.
 
     A part that is not ready at the timeout is left out; the caller does not wait.

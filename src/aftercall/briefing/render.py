@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
-from typing import Any, TypeVar
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from aftercall.model.briefing import Briefing, BriefingFact, BriefingPin, RecentCall
 from aftercall.model.followups import FollowUp
-from aftercall.model.json_fields import pick_fields
+from aftercall.model.json_fields import Json, pick_fields
 from aftercall.model.people import normalise_caller, split_party
 from aftercall.settings import Settings
 from aftercall.work.store import FollowUpStore
@@ -38,6 +38,7 @@ T = TypeVar("T")
 
 
 def render(briefing: Briefing, zone: tzinfo) -> str:
+    """The briefing as the agent reads it, between two tags."""
     lines = [OPENING_TAG, PREAMBLE]
     lines += _render_time(briefing, zone)
     lines += _render_persona(briefing)
@@ -127,6 +128,7 @@ def _render_pick_up(briefing: Briefing, zone: tzinfo = UTC) -> list[str]:
 
 
 def _render_time(briefing: Briefing, zone: tzinfo) -> list[str]:
+    """Our time, and the caller's where it differs."""
     if briefing.at is None:
         return []
     here = f"It is {briefing.at.astimezone(zone):%A, %d %B %Y, %H:%M} here ({zone})"
@@ -257,7 +259,7 @@ def make_instructions(briefing: Briefing, zone: tzinfo) -> str:
     return f"{RULES}\n\n{render(briefing, zone)}"
 
 
-def briefing_json(briefing: Briefing, zone: tzinfo) -> dict[str, Any]:
+def briefing_json(briefing: Briefing, zone: tzinfo) -> Json:
     return {
         "greeting": briefing.greeting,
         "caller_name": briefing.caller_name,

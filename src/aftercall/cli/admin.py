@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from pydantic import SecretStr
@@ -24,6 +24,7 @@ from aftercall.clock import SystemClock
 from aftercall.config import list_settings, load_config, parse_config
 from aftercall.disk import create_once, replace_synced
 from aftercall.errors import ConfigError, DatabaseError, RefusedInput, StorageFull
+from aftercall.model.json_fields import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -156,9 +157,7 @@ class SetupForm:
         if not typer.confirm(f"{file} exists already. Replace it?"):
             raise typer.Exit(1)
 
-    def choose(
-        self, what: str, given: str, known: dict[str, Any], *, default: str
-    ) -> str:
+    def choose(self, what: str, given: str, known: Json, *, default: str) -> str:
         """Takes what was given if it is known; else asks."""
         name = given
         while name not in known:

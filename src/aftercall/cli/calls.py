@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from datetime import tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -23,6 +23,7 @@ from aftercall.cli.context import (
 )
 from aftercall.errors import NotFound, NotWaiting, RefusedInput
 from aftercall.ids import new_id
+from aftercall.model.json_fields import Json
 from aftercall.model.people import read_caller
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 
     from aftercall.app import App
     from aftercall.journal.store import CallRow
-    from aftercall.model.reading import Reading
-    from aftercall.model.steps import Step
+    from aftercall.model.reading import Reading, Step
     from aftercall.reconcile import ReconcileRun
 
 RECORDING = "recording"
@@ -387,7 +387,7 @@ def reconcile(
     cli = get_cli_context(context)
     columns = (TextColumn("{task.description}"), BarColumn())
     bar = Progress(*columns, console=cli.console, disable=json, transient=True)
-    tasks: dict[str, Any] = {}
+    tasks: Json = {}
 
     def show(name: str, result: SourceResult) -> None:
         said = f"{name}: {result.listed:,} listed, {result.brought:,} brought"
@@ -440,6 +440,7 @@ def _read_line() -> str:
 
 
 def _reading_rows(reading: "Reading") -> list[tuple[str, str, str]]:
+    """What a reader found in a call, one row each: kind, words, turns."""
     rows: list[tuple[str, str, str]] = []
     for request in reading.requests:
         due = f" (due {request.due})" if request.due else ""
@@ -462,7 +463,8 @@ def _reading_rows(reading: "Reading") -> list[tuple[str, str, str]]:
     return rows
 
 
-def _call_lines(call: dict[str, Any]) -> list[tuple[Styled, ...]]:
+def _call_lines(call: Json) -> list[tuple[Styled, ...]]:
+    """The head of a call: parties, times, state, where it is archived."""
     caller, callee = call["caller"] or "withheld", call["callee"] or "?"
     parties = f"  {caller} → {callee}  ({call['direction']})"
     times = f"{call['started_at']} to {call['ended_at'] or 'now'}"
@@ -477,7 +479,7 @@ def _call_lines(call: dict[str, Any]) -> list[tuple[Styled, ...]]:
     return lines
 
 
-def _recording_line(recording: dict[str, Any]) -> str:
+def _recording_line(recording: Json) -> str:
     line = f"recording: {recording['state']}"
     if recording["path"]:
         line += f" {recording['path']} ({recording['bytes']:,} bytes)"
@@ -486,7 +488,7 @@ def _recording_line(recording: dict[str, Any]) -> str:
     return line + (f": {recording['reason']}" if recording["reason"] else "")
 
 
-def _turn_line(turn: dict[str, Any], started_at: str) -> tuple[Styled, ...]:
+def _turn_line(turn: Json, started_at: str) -> tuple[Styled, ...]:
     from aftercall.clock import parse_instant
 
     elapsed = parse_instant(turn["at"]) - parse_instant(started_at)

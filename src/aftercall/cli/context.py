@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aftercall.config import LoadedConfig
     from aftercall.db.upgrade import Purpose
     from aftercall.model.facts import MemoryKey
-    from aftercall.model.steps import Step
+    from aftercall.model.reading import Step
     from aftercall.stores import Stores
 
 STEP_POLL_INTERVAL_S = 0.1

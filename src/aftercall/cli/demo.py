@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx2
 import typer
@@ -20,7 +20,8 @@ from rich.text import Text
 from aftercall.cli.context import get_cli_context
 from aftercall.encryption import load_api_token
 from aftercall.errors import AftercallError
-from aftercall.model.steps import OPEN_STATES
+from aftercall.model.json_fields import Json
+from aftercall.model.reading import OPEN_STATES
 from aftercall.settings import Settings
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class DemoPrinter:
     def print_note(self, text: str) -> None:
         self.console.print(Text.assemble("   ", (text, "dim")))
 
-    def print_items(self, items: list[dict[str, Any]]) -> None:
+    def print_items(self, items: list[Json]) -> None:
         for item in items:
             outcome = item["link"] or item["reason"]
             self.print_note(f"{item['standing']:10} {item['title']}  {outcome}")
@@ -272,13 +273,13 @@ def _environment(home: Path) -> dict[str, str]:
     return inherited | {"AFTERCALL_HOME": str(home)}
 
 
-async def _wait_for_call(home: Path, address: str, number: int) -> dict[str, Any]:
+async def _wait_for_call(home: Path, address: str, number: int) -> Json:
     """The `number`th call so far, once all of its steps have ended."""
     async with _polling(home, address) as http:
         while True:
             calls = (await http.get("/api/calls")).json()["calls"]
             if len(calls) >= number:
-                call: dict[str, Any] = (
+                call: Json = (
                     await http.get(f"/api/calls/{calls[-number]['id']}")
                 ).json()
                 states = [step["state"] for step in call["steps"]]
@@ -287,12 +288,12 @@ async def _wait_for_call(home: Path, address: str, number: int) -> dict[str, Any
             await asyncio.sleep(POLL_INTERVAL_S)
 
 
-async def _wait_for_followups(home: Path, address: str) -> list[dict[str, Any]]:
+async def _wait_for_followups(home: Path, address: str) -> list[Json]:
     """Requests and promises of every call so far, oldest first, once nothing is pending."""
     async with _polling(home, address) as http:
         while True:
             if not (await http.get("/api/health")).json()["counts"]["pending"]:
-                items: list[dict[str, Any]] = (await http.get("/api/followups")).json()[
+                items: list[Json] = (await http.get("/api/followups")).json()[
                     "followups"
                 ]
                 return items[::-1]

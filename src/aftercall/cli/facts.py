@@ -2,7 +2,7 @@
 
 import json as json_text
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -19,6 +19,7 @@ from aftercall.cli.context import (
     print_rows,
 )
 from aftercall.errors import RefusedInput
+from aftercall.model.json_fields import Json
 
 if TYPE_CHECKING:
     from aftercall.memory.fact_store import FactFilter
@@ -197,7 +198,7 @@ def _change_fact(
     context: typer.Context,
     change: Literal["restore", "retire", "settle"],
     fact_id: str,
-    given: dict[str, Any],
+    given: Json,
     told: str,
     json: bool,
 ) -> None:
@@ -295,7 +296,7 @@ def _list_cells(fact: "Fact", zone: tzinfo) -> dict[str, str]:
     }
 
 
-def _describe_state(fact: dict[str, Any]) -> str:
+def _describe_state(fact: Json) -> str:
     by = fact["superseded_by"]
     return {
         "active": "believed",

@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import httpx2
@@ -17,6 +17,7 @@ from rich.text import Text
 
 from aftercall.cli.context import get_cli_context
 from aftercall.errors import AftercallError, ConfigError
+from aftercall.model.json_fields import Json
 from aftercall.web.uvicorn_server import make_uvicorn_server, open_listening_socket
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ class LabCallCommand:
 
     async def _post(
         self, http: httpx2.AsyncClient, path: str, body: dict[str, str]
-    ) -> dict[str, Any]:
+    ) -> Json:
         address = str(http.base_url).rstrip("/")
         try:
             answer = await http.post(f"/lab/calls{path}", json=body)
@@ -234,7 +235,7 @@ class LabCallCommand:
                 f"lab: the server at {address} is not a lab, or refused "
                 f"({answer.status_code}); choose another --port"
             )
-        call: dict[str, Any] = answer.json()
+        call: Json = answer.json()
         for text in call["heard"]:
             self._add_turn("agent", text)
         return call

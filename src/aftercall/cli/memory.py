@@ -260,6 +260,7 @@ def _print_change(page: "PinPage", what: str, json: bool) -> None:
 
 
 def _print_pin(cli: CliContext, page: "PinPage") -> None:
+    """A pin with its topic, and the calls and facts it rests on."""
     from rich.text import Text
 
     pin, show = page.pin, cli.console.print

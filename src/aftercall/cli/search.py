@@ -243,6 +243,7 @@ def _find(
 
 
 def _print_hit(hit: "SearchHit", at: str) -> None:
+    """A hit between the turns around it, which are dim."""
     found = hit.passage
     what = " ".join(filter(None, (found.category, found.kind)))
     if found.kind == "turn":

@@ -4,7 +4,7 @@ import asyncio
 import json as json_text
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -17,6 +17,7 @@ from aftercall.cli.context import (
     report_refused,
 )
 from aftercall.errors import ConfigError, NotFound, ScenarioRefused
+from aftercall.model.json_fields import Json
 
 if TYPE_CHECKING:
     from aftercall.cli.test_run import SavedRun
@@ -210,7 +211,8 @@ def _show_runs(cli: CliContext, results: "RunResults", json: bool) -> None:
     )
 
 
-def _show_run(cli: CliContext, data: dict[str, Any]) -> None:
+def _show_run(cli: CliContext, data: Json) -> None:
+    """A run: its counts, then the verdict and calls of each scenario."""
     counts = f"{data['passed']} passed, {data['failed']} failed of {data['runs']}"
     cli.console.print(
         Text.assemble((data["id"], "bold"), f"  {data['target']}  {counts}")
@@ -236,7 +238,7 @@ def _show_run(cli: CliContext, data: dict[str, Any]) -> None:
         )
 
 
-def _show_findings(cli: CliContext, findings: list[dict[str, Any]]) -> None:
+def _show_findings(cli: CliContext, findings: list[Json]) -> None:
     for finding in findings:
         if finding["severity"] != "info":
             turns = ", ".join(str(turn) for turn in finding["turns"])
@@ -245,7 +247,8 @@ def _show_findings(cli: CliContext, findings: list[dict[str, Any]]) -> None:
             cli.console.print(f"    {about}: {finding['text']}{place}")
 
 
-def _show_call(cli: CliContext, call: dict[str, Any]) -> None:
+def _show_call(cli: CliContext, call: Json) -> None:
+    """One call of a run, turn by turn."""
     console = cli.console
     place = f"{call['scenario']}, call {call['call']}, run {call['run']}"
     console.print(
@@ -271,7 +274,7 @@ def _show_call(cli: CliContext, call: dict[str, Any]) -> None:
     _show_findings(cli, call["findings"])
 
 
-def _speak_measures(measures: dict[str, Any]) -> str:
+def _speak_measures(measures: Json) -> str:
     names = {
         "latency_p50_s": "latency p50",
         "latency_p95_s": "p95",
@@ -287,7 +290,8 @@ def _speak_measures(measures: dict[str, Any]) -> str:
     return ", ".join(parts) + about
 
 
-def _show_transcript(cli: CliContext, transcript: dict[str, Any]) -> None:
+def _show_transcript(cli: CliContext, transcript: Json) -> None:
+    """What a second recogniser heard, piece by piece."""
     length = (
         ""
         if transcript["duration_s"] is None
@@ -401,7 +405,7 @@ def load(
     names, folder = tuple(scenario or ()), str(scenario_folder(cli))
     plan = RunPlan(names, agent, runs or None, 1, live, "", False, folder, 0.0)
 
-    async def collect() -> list[dict[str, Any]]:
+    async def collect() -> list[Json]:
         return [step.as_json() async for step in load_agent(cli, plan, steps)]
 
     found = asyncio.run(collect())

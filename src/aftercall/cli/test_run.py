@@ -1,12 +1,19 @@
-"""What `aftercall test run` and `compare --budget` do: choose agent and scenarios, run, report."""
+"""What `aftercall test run` and `compare --budget` do: choose agent and scenarios, run, report.
 
+The built-in receptionist is an agent under test, too: every run gets a new app and home.
+"""
+
+import asyncio
 import math
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -14,20 +21,29 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from aftercall.app import App, build
+from aftercall.bridge.turn_call import TurnCall
 from aftercall.cli.console import make_console, make_table
 from aftercall.cli.context import CliContext, report_refused
-from aftercall.cli.receptionist_target import open_receptionist
 from aftercall.clock import SystemClock
+from aftercall.engine.voice import AgentReply as TurnReply
 from aftercall.errors import ConfigError, NotFound, ScenarioRefused, UnknownTestName
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.lab.speech import utter
+from aftercall.model.calls import LiveCall
+from aftercall.model.json_fields import Json
+from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.tester.agents import LOOPBACK_NAMES, open_target
 from aftercall.tester.calibrate import calibrate, measure_line
+from aftercall.tester.call import ScriptedCall
 from aftercall.tester.drivers.phone import INBOUND
+from aftercall.tester.drivers.text_agent import TextAgentConnection
 from aftercall.tester.library import FoundScenarios, find_scenarios
+from aftercall.tester.line import AgentAnswer, AgentAnswers, DialedCall, TextAgent
 from aftercall.tester.models import OPENAI_URL, ChatModel
+from aftercall.tester.record import CallRecord
 from aftercall.tester.redact import Redactor
 from aftercall.tester.results import RunLog, RunResults, StartedRun
 from aftercall.tester.run_report import (
@@ -48,12 +64,14 @@ from aftercall.tester.suite import (
     run_suite,
     shrink_bugs,
 )
-from aftercall.tester.target import AgentTarget, CallSetup
+from aftercall.tester.target import AgentTarget, CallSetup, TargetSession
 from aftercall.tester.voice import CallerVoice, VoiceClip, choose_voice
 
 CALIBRATION_TURNS = 8
 LIVE_TURNS = 2
 MAX_AT_ONCE = 1000
+# of the receptionist: nobody is on the phone, and a busy machine changes no test's result
+DATABASE_TIMEOUT_S = 60.0
 VERDICT_COLOURS = {
     "passed": "green",
     "failed": "red",
@@ -176,8 +194,7 @@ async def _run_suite(
         on_done=progress.show,
         log=log,
     )
-    seconds = clock.monotonic() - began_s
-    return started.report(seconds, scored)
+    return started.report(clock.monotonic() - began_s, scored)
 
 
 async def _save(
@@ -302,9 +319,8 @@ def _print_end(console: Console, run: RunReport, folder: Path) -> None:
     console.print(speak_calibration(run), style="dim")
     console.print(f"{folder / 'report.html'}\n{folder / 'BUG_REPORT.md'}")
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        for line in github_annotations(
-            run, Redactor([item.scenario for item in run.scored])
-        ):
+        redactor = Redactor([item.scenario for item in run.scored])
+        for line in github_annotations(run, redactor):
             typer.echo(line)
 
 
@@ -331,7 +347,7 @@ def read_steps(text: str) -> list[int]:
     return steps
 
 
-def print_load(cli: CliContext, steps: list[dict[str, Any]]) -> None:
+def print_load(cli: CliContext, steps: list[Json]) -> None:
     times = ("p50", "p95", "p99", "max")
     counts = ("at_once", "runs", "failed", "undecided", "answers")
     table = make_table(*(name.replace("_", " ") for name in counts), *times)
@@ -373,3 +389,112 @@ async def compare_agents(
         _open_target(settings, other, setup) as b,
     ):
         return await compare_targets(found.scenarios, a, b, parts, budget)
+
+
+class SkippingClock(SystemClock):
+    """Real time, but pauses between two calls can be skipped."""
+
+    def __init__(self) -> None:
+        self._skipped = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self._skipped
+
+    def skip(self, seconds: float) -> None:
+        self._skipped += timedelta(seconds=seconds)
+
+
+@contextmanager
+def open_receptionist(setup: CallSetup, settings: Settings) -> Iterator[AgentTarget]:
+    """Each run copies one prepared home: making a home takes longer than a call."""
+    with tempfile.TemporaryDirectory(prefix="aftercall-test-") as template:
+        build(_settings(settings, Path(template))).close()
+        shutil.rmtree(Path(template) / "run", ignore_errors=True)
+        home, is_live = ReceptionistHome(setup, settings, Path(template)), setup.is_live
+        yield AgentTarget("receptionist", is_live, home.open, keeps_time=is_live)
+
+
+def _settings(settings: Settings, home: Path) -> Settings:
+    """The defaults, with the configured receptionist and time zone."""
+    return Settings(
+        home=home, receptionist=settings.receptionist, timezone=settings.timezone
+    )
+
+
+@dataclass(frozen=True)
+class ReceptionistHome:
+    """A prepared home, and the settings of the receptionist in it."""
+
+    setup: CallSetup
+    settings: Settings
+    template: Path
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[TargetSession]:
+        with tempfile.TemporaryDirectory(prefix="aftercall-test-") as home:
+            clock = SkippingClock()
+            shutil.copytree(self.template, home, dirs_exist_ok=True)
+            app = await asyncio.to_thread(
+                build,
+                _settings(self.settings, Path(home)),
+                clock,
+                database_timeout_s=DATABASE_TIMEOUT_S,
+            )
+            try:
+                yield partial(self._call, app, clock)
+            finally:
+                await app.journal.close()
+                app.close()
+
+    async def _call(
+        self, app: App, clock: SkippingClock, call: ScriptedCall
+    ) -> CallRecord:
+        if not self.setup.is_live:
+            clock.skip(call.plan.pause_s)
+        agent = ReceptionistAgent(app)
+        record = await self.setup.hold_call(
+            lambda pace: TextAgentConnection(agent, self.setup.agent_voice, pace), call
+        )
+        if call.number < len(call.scenario.calls) and agent.call_id:
+            await asyncio.to_thread(_run_steps, app, agent.call_id)
+        return record
+
+
+def _run_steps(app: App, call_id: str) -> None:
+    """Runs the post-call steps at once, so that the next call knows of this one."""
+    for name in STEPS:
+        app.step_runner.run(call_id, name)
+
+
+class ReceptionistAgent(TextAgent):
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._call: TurnCall | None = None
+
+    @property
+    def call_id(self) -> str:
+        return self._call.call.id if self._call else ""
+
+    async def start(self, dial: DialedCall) -> AgentAnswers:
+        app = self._app
+        live = LiveCall(
+            source="tester",
+            sid=new_id(),
+            agent_id=app.settings.agent_id,
+            caller=dial.caller,
+            started_at=app.clock.now(),
+        )
+        self._call = TurnCall(app.phone.turn_parts, live)
+        return self._spoken(await self._call.start())
+
+    async def respond(self, text: str) -> AgentAnswers:
+        if self._call is None or self._call.end_reason is not None:
+            return ()
+        return self._spoken(await self._call.answer(text))
+
+    async def hang_up(self) -> None:
+        if self._call is not None:
+            await self._call.end("caller_hung_up")
+
+    def _spoken(self, reply: TurnReply) -> AgentAnswers:
+        return [AgentAnswer(reply.text, reply.ends_call)]

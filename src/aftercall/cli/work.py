@@ -20,6 +20,7 @@ from aftercall.cli.context import (
 )
 from aftercall.errors import AftercallError, ConfigError, RefusedInput
 from aftercall.model.followups import FollowUpState
+from aftercall.model.json_fields import Json
 from aftercall.model.people import read_caller, read_party
 
 if TYPE_CHECKING:
@@ -358,7 +359,7 @@ def _add_memory_tools(server: "MCPServer[Any]", app: "App") -> None:
     from aftercall.workspace.identity_md import map_speaker_names
 
     @_add_tool(server, reads_only=True)
-    def search(query: str, caller: str = "", limit: int = 10) -> list[dict[str, Any]]:
+    def search(query: str, caller: str = "", limit: int = 10) -> list[Json]:
         """Search what was said in calls, their summaries and known facts, best first.
 
         Without `caller` (a number such as +15550100), in the calls of everybody.
@@ -385,7 +386,7 @@ def _add_followup_tools(server: "MCPServer[Any]", app: "App") -> None:
     @_add_tool(server, reads_only=True)
     def list_followups(
         state: FollowUpState | None = None, caller: str = "", limit: int = 20
-    ) -> list[dict[str, Any]]:
+    ) -> list[Json]:
         """What callers asked for and the agent promised, newest first.
 
         Requests in state `held` wait for approval.
@@ -398,7 +399,7 @@ def _add_followup_tools(server: "MCPServer[Any]", app: "App") -> None:
         return [followup_json(row) for row in rows]
 
     @_add_tool(server, reads_only=True)
-    def show_followup(id: str) -> dict[str, Any]:
+    def show_followup(id: str) -> Json:
         """One request or promise, with its history."""
         row = app.work.followups.get(id)
         history = app.work.followups.history(id)
@@ -412,11 +413,11 @@ def _add_decision_tools(server: "MCPServer[Any]", app: "App") -> None:
     who = f"{get_operator_name()}, through MCP"
 
     @_add_tool(server, reads_only=False)
-    def approve_followup(id: str) -> dict[str, Any]:
+    def approve_followup(id: str) -> Json:
         """Approve a held request: it is done within seconds. Ask the person first."""
         return followup_json(deliver.approve(app.work, id, who))
 
     @_add_tool(server, reads_only=False)
-    def reject_followup(id: str) -> dict[str, Any]:
+    def reject_followup(id: str) -> Json:
         """Reject a request that is held or failed: it is not done. Ask the person first."""
         return followup_json(deliver.reject(app.work, id, who))

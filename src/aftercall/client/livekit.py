@@ -117,6 +117,7 @@ class SessionRecorder:
         await self._update(agent)
 
     async def _update(self, agent: Agent) -> None:
+        """Puts the briefing behind the own instructions of the agent, and adds our tools once."""
         if not self.call.briefing.text:
             return  # the server is away; it may come back
         text = f"{self._instructions[agent]}\n\n{self.call.briefing.text}"

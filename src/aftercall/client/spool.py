@@ -126,6 +126,7 @@ class SpoolFile:
         return text.ljust(COUNTS_BYTES - 1).encode() + b"\n"
 
     def _read(self) -> None:
+        """Takes up what a process before this one could not send."""
         raw = os.pread(self._file, os.fstat(self._file).st_size, 0)
         whole, _, cut = raw.rpartition(b"\n")  # a line cut off was never acknowledged
         lines = whole.split(b"\n") if whole else []

@@ -15,8 +15,8 @@ from sqlalchemy import (
 )
 
 from aftercall.clock import Clock
-from aftercall.db.columns import InstantColumn, Number
 from aftercall.db.connect import Database
+from aftercall.db.statements import InstantColumn, Number
 from aftercall.db.tables import metadata
 from aftercall.log import get_logger
 
@@ -100,12 +100,10 @@ class AuditLog:
         query = select(audit).order_by(audit.c.n.desc()).limit(limit)
         if who:
             query = query.where(audit.c.who == who)
-        with self._database.read() as connection:
-            rows = connection.execute(query).all()
+        rows = self._database.fetch(query)
         return [AuditEntry(row.at, row.who, row.deed, row.subject) for row in rows]
 
     def list_people(self) -> list[str]:
         """Everybody who is in the log."""
         query = select(audit.c.who).distinct().order_by(audit.c.who)
-        with self._database.read() as connection:
-            return [str(row.who) for row in connection.execute(query)]
+        return [str(row.who) for row in self._database.fetch(query)]

@@ -7,18 +7,23 @@ other instead of failing half-way. Every commit is on disk before it returns.
 import select
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 
 from sqlalchemy import (
     URL,
     Connection,
+    Delete,
     Engine,
     ExceptionContext,
+    Insert,
     Pool,
+    Row,
+    Select,
+    Update,
     create_engine,
     event,
     text,
@@ -43,15 +48,17 @@ from aftercall.errors import (
     RefusedInput,
     StorageFull,
 )
+from aftercall.model.json_fields import Json
 from aftercall.settings.sections import list_postgres_timeouts
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 BUSY_TIMEOUT_MS = 30_000
 DEFAULT_CONNECTIONS = 15
 MAX_IDLE_CONNECTIONS = 5
 CONNECTION_WAIT_S = 10.0
-WRITE_LOCK_TIMEOUT_S = (
-    1.0  # then SQLite decides: the holder may wait for another process
-)
+# then SQLite decides: the holder may wait for another process
+WRITE_LOCK_TIMEOUT_S = 1.0
 POOLING_PROBES = 3
 MIN_SNAPSHOT_INTERVAL_S = 0.5
 MAX_SNAPSHOT_INTERVAL_S = 2.0
@@ -141,6 +148,31 @@ class Database:
             self._readers.connect() as connection,
         ):
             yield connection
+
+    def execute(self, statement: Delete | Insert | Update) -> int:
+        """Writes in a transaction of its own. Returns the number of rows."""
+        with self.write() as connection:
+            return connection.execute(statement).rowcount
+
+    def fetch(self, query: Select[*Ts]) -> Sequence[Row[*Ts]]:
+        """All rows of one query."""
+        with self.read() as connection:
+            return connection.execute(query).all()
+
+    def fetch_first(self, query: Select[*Ts]) -> Row[*Ts] | None:
+        """The first row, if there is one."""
+        with self.read() as connection:
+            return connection.execute(query).first()
+
+    def fetch_column(self, query: Select[T]) -> Sequence[T]:
+        """The first value of each row."""
+        with self.read() as connection:
+            return connection.execute(query).scalars().all()
+
+    def fetch_value(self, query: Select[T]) -> T | None:
+        """The first value of the first row; None without a row."""
+        with self.read() as connection:
+            return connection.execute(query).scalar()
 
     def truncate_wal(self) -> None:
         """Removes deleted words from the write-ahead log, unless another program uses it."""
@@ -319,7 +351,7 @@ def replace_closed(connection: Any, _record: Any, _proxy: Any) -> None:
         raise DisconnectionError
 
 
-def _create_postgres(parsed: URL, pool: dict[str, Any]) -> Engine:
+def _create_postgres(parsed: URL, pool: Json) -> Engine:
     engine = create_engine(
         parsed.set(drivername="postgresql+psycopg"),
         connect_args=list_postgres_timeouts(parsed.query),
@@ -337,7 +369,7 @@ def _create_postgres(parsed: URL, pool: dict[str, Any]) -> Engine:
     return engine
 
 
-def _create_sqlite(url: str, file: str | None, pool: dict[str, Any]) -> Engine:
+def _create_sqlite(url: str, file: str | None, pool: Json) -> Engine:
     if not file or file == ":memory:":
         raise ConfigError(
             "database.url: an in-memory database forgets every call; name a file"

@@ -24,8 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from aftercall.db.columns import InstantColumn
-from aftercall.db.statements import lock_name, upsert
+from aftercall.db.statements import InstantColumn, lock_name, upsert
 from aftercall.db.tables import (
     call_topics,
     calls,

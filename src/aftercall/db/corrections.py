@@ -25,12 +25,12 @@ from sqlalchemy import (
     update,
 )
 
-from aftercall.db.columns import InstantColumn
 from aftercall.db.connect import Database
-from aftercall.db.statements import PreparedStatement
+from aftercall.db.statements import InstantColumn, PreparedStatement
 from aftercall.db.tables import metadata
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.ids import new_id
+from aftercall.model.json_fields import Json
 from aftercall.model.people import PERSON_SEPARATOR
 
 # The newest of several corrections of one thing counts.
@@ -89,7 +89,7 @@ class Correction:
     who: str
     at: datetime
     state: CorrectionState = "applied"
-    details: dict[str, Any] | None = None
+    details: Json | None = None
     id: str = field(default_factory=new_id)
 
     @property

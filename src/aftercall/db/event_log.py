@@ -28,13 +28,12 @@ from sqlalchemy import (
     update,
 )
 
-from aftercall.db.columns import InstantColumn, Number
 from aftercall.db.connect import Database
-from aftercall.db.statements import PreparedStatement, lock_name
+from aftercall.db.statements import InstantColumn, Number, PreparedStatement, lock_name
 from aftercall.db.tables import calls, deliveries, metadata, steps
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.calls import IMPORTED
-from aftercall.model.steps import OPEN_STATES
+from aftercall.model.reading import OPEN_STATES
 from aftercall.settings.providers import EventType
 
 PREFIX = "evt_"
@@ -137,9 +136,8 @@ class EventLog:
         """
         new = select(events).where(events.c.id.is_(None), ~_is_early())
         batch = new.order_by(events.c.n).limit(PUBLISH_BATCH)
-        with self._database.read() as connection:
-            if connection.execute(batch.limit(1)).first() is None:
-                return 0
+        if self._database.fetch_first(batch.limit(1)) is None:
+            return 0
         with self._database.write() as connection:
             lock_name(connection, "aftercall.events")
             rows = connection.execute(batch).all()
@@ -160,13 +158,11 @@ class EventLog:
             .order_by(events.c.id)
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return [_to_event(row, row.id) for row in connection.execute(query)]
+        return [_to_event(row, row.id) for row in self._database.fetch(query)]
 
     def get(self, event_id: str) -> LoggedEvent:
         query = select(events).where(events.c.id == _parse_id(event_id))
-        with self._database.read() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_first(query)
         if row is None:
             raise NotFound(f"there is no event {event_id}; events are kept for a time")
         return _to_event(row, row.id)

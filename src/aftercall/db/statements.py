@@ -1,20 +1,27 @@
-"""SQL that SQLAlchemy Core lacks: upserts, chunks of long lists, prepared statements."""
+"""SQL that SQLAlchemy Core lacks: columns that differ between the databases, upserts, chunks of
+long lists, prepared statements.
+"""
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from sqlalchemy import (
     ARRAY,
+    BigInteger,
     BindParameter,
     Column,
     ColumnElement,
     Connection,
+    DateTime,
     Delete,
     Dialect,
     Insert,
+    Integer,
     Select,
     Table,
     Text,
@@ -27,6 +34,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from aftercall.clock import format_instant, to_millisecond
+
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
@@ -34,6 +43,34 @@ Convert = Callable[[Any], Any]
 Statement = Select[Any] | Insert | Update | Delete
 T = TypeVar("T")
 MAX_VALUES_PER_QUERY = 500
+Number = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class InstantColumn(TypeDecorator[datetime]):
+    """An instant with its zone: native on Postgres, sortable text on SQLite."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        is_native = dialect.name == "postgresql"
+        return dialect.type_descriptor(DateTime(timezone=True) if is_native else Text())
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        if value is None or dialect.name == "postgresql":
+            return value
+        return _format_cached(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if dialect.name == "postgresql":
+            return to_millisecond(value)
+        return datetime.fromisoformat(value)
+
+
+# the rows of a call repeat few instants
+_format_cached = lru_cache(maxsize=4096)(format_instant)
 
 
 def chunked(
@@ -66,10 +103,10 @@ def insert_into(table: Table, dialect: str) -> "sqlite.Insert | postgresql.Inser
 def upsert(
     connection: Connection,
     table: Table,
-    key: Mapping[str, Any],
-    values: Mapping[str, Any],
+    key: dict[str, Any],
+    values: dict[str, Any],
     *,
-    changes: Mapping[str, Any] | None = None,
+    changes: dict[str, Any] | None = None,
     only_where: ColumnElement[bool] | None = None,
 ) -> bool:
     """Inserts a row of `key` and `values`, or updates the row with that key if `only_where` holds.
@@ -133,13 +170,13 @@ class _CompiledStatement(NamedTuple):
 
     text: str
     values: tuple[tuple[str, Convert | None], ...]
-    own: Mapping[str, Any]
+    own: dict[str, Any]
     """Values that are part of the statement."""
     is_named: bool
     """Whether the driver takes values by name, not by position."""
     results: tuple[tuple[int, Convert], ...]
 
-    def bind(self, given: Mapping[str, Any]) -> Any:
+    def bind(self, given: dict[str, Any]) -> Any:
         values = {**given, **self.own} if self.own else given
         bound = [
             convert(values[name]) if convert else values[name]
@@ -161,7 +198,7 @@ class PreparedStatement:
         self._statement = statement
         self._compiled: dict[str, _CompiledStatement] = {}
 
-    def execute(self, connection: Connection, values: Mapping[str, Any]) -> int:
+    def execute(self, connection: Connection, values: dict[str, Any]) -> int:
         """Returns the number of rows it touched."""
         compiled = self._get_compiled(connection)
         bound = compiled.bind(values)
@@ -171,7 +208,7 @@ class PreparedStatement:
             return driver.execute(compiled.text, bound).rowcount
 
     def execute_many(
-        self, connection: Connection, rows: Sequence[Mapping[str, Any]]
+        self, connection: Connection, rows: Sequence[dict[str, Any]]
     ) -> None:
         """Executes it once for each row."""
         compiled = self._get_compiled(connection)
@@ -183,7 +220,7 @@ class PreparedStatement:
             driver.executemany(compiled.text, bound)
 
     def fetch(
-        self, connection: Connection, values: Mapping[str, Any]
+        self, connection: Connection, values: dict[str, Any]
     ) -> list[tuple[Any, ...]]:
         compiled = self._get_compiled(connection)
         bound = compiled.bind(values)
@@ -211,6 +248,7 @@ class PreparedStatement:
         return self._compiled[dialect.name]
 
     def _compile(self, dialect: Dialect) -> _CompiledStatement:
+        """Once for each dialect: the text, what binds each value, what reads each column."""
         compiled: Any = self._statement.compile(dialect=dialect)
         binds: dict[str, BindParameter[Any]] = compiled.binds
         is_named = compiled.positiontup is None

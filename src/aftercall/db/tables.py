@@ -18,7 +18,7 @@ from sqlalchemy import (
     false,
 )
 
-from aftercall.db.columns import InstantColumn, Number
+from aftercall.db.statements import InstantColumn, Number
 
 metadata = MetaData(
     naming_convention={
@@ -317,7 +317,7 @@ upkeep = Table(
 )
 
 # The briefing of a caller's next call, composed ahead. A transaction that changes what it rests on
-# empties `body` and increments `version` (db/stale_briefings.py); an empty row is composed again.
+# empties `body` and increments `version` (db/briefing_cache.py); an empty row is composed again.
 briefings = Table(
     "briefings",
     metadata,

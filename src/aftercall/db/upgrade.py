@@ -261,11 +261,9 @@ def _refuse_other_archive(known: dict[str, str], own: dict[str, str]) -> None:
 def finish_restore(database: Database) -> None:
     """From here on a restore does not write over this database."""
     marks = upkeep.c.name == UNFINISHED_RESTORE
-    with database.read() as connection:
-        if connection.execute(select(upkeep.c.name).where(marks)).first() is None:
-            return
-    with database.write() as connection:
-        connection.execute(delete(upkeep).where(marks))
+    if database.fetch_first(select(upkeep.c.name).where(marks)) is None:
+        return
+    database.execute(delete(upkeep).where(marks))
 
 
 def check_home(connection: Connection, settings: Settings) -> None:

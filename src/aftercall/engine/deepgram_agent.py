@@ -6,7 +6,6 @@ old speech is dropped until the next text: an interrupted speech may never repor
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from aftercall.engine.voice import (
     AgentAudio,
@@ -23,6 +22,7 @@ from aftercall.engine.voice import (
 )
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.log import get_logger
+from aftercall.model.json_fields import Json
 from aftercall.settings.providers import DeepgramSettings
 from aftercall.sockets.client import EngineSocket, clean_code, parse_message, text_of
 from aftercall.sockets.mailbox import Handler, Work, handle_each
@@ -109,7 +109,7 @@ class DeepgramSession:
     async def close(self) -> None:
         await self._socket.close()
 
-    def _read(self, message: dict[str, Any]) -> Iterator[VoiceEvent]:
+    def _read(self, message: Json) -> Iterator[VoiceEvent]:
         match message["type"]:
             case "ConversationText":
                 yield from self._read_text(
@@ -162,7 +162,7 @@ class DeepgramSession:
 
 def make_settings(
     settings: DeepgramSettings, opening: EngineOpening, tools: Sequence[Tool]
-) -> dict[str, Any]:
+) -> Json:
     """The first message. A field that the server does not know would end the session."""
     functions = [
         {
@@ -172,7 +172,7 @@ def make_settings(
         }
         for tool in tools
     ]
-    agent: dict[str, Any] = {
+    agent: Json = {
         "greeting": opening.greeting,
         "listen": {"provider": _listen_provider(settings)},
         "think": {
@@ -207,7 +207,7 @@ def _listen_provider(settings: DeepgramSettings) -> dict[str, str]:
     return provider | {"version": "v1", "language": settings.language}
 
 
-def _read_calls(message: dict[str, Any]) -> Iterator[ToolCall]:
+def _read_calls(message: Json) -> Iterator[ToolCall]:
     for item in _functions(message):
         if item.get("client_side", True):
             yield ToolCall(
@@ -217,24 +217,24 @@ def _read_calls(message: dict[str, Any]) -> Iterator[ToolCall]:
             )
 
 
-def _functions(message: dict[str, Any]) -> list[dict[str, Any]]:
+def _functions(message: Json) -> list[Json]:
     functions = message.get("functions")
     if not isinstance(functions, list):
         return []
     return [item for item in functions if isinstance(item, dict)]
 
 
-def _lost(message: dict[str, Any]) -> EngineLost:
+def _lost(message: Json) -> EngineLost:
     """Every error ends the session. Only its code is logged: the description may hold speech."""
     code = _code_of(message)
     kind = EngineRefused if code in _OUR_FAULT else EngineLost
     return kind(f"{NAME} reported {code}")
 
 
-def _check_accepted(message: dict[str, Any]) -> None:
+def _check_accepted(message: Json) -> None:
     if message["type"] == "Error":
         raise _lost(message)
 
 
-def _code_of(message: dict[str, Any]) -> str:
+def _code_of(message: Json) -> str:
     return clean_code(message.get("code"), message["type"])

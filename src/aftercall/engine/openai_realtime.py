@@ -7,7 +7,6 @@ said all of it.
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
-from typing import Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from aftercall.engine.voice import (
@@ -25,7 +24,8 @@ from aftercall.engine.voice import (
 )
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.log import get_logger
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
+from aftercall.model.json_fields import Json
 from aftercall.settings.providers import OpenAISettings, make_key_headers
 from aftercall.sockets.client import EngineSocket, clean_code, parse_message, text_of
 from aftercall.sockets.mailbox import Handler, Work, handle_each
@@ -118,7 +118,7 @@ class RealtimeSession:
     async def close(self) -> None:
         await self._socket.close()
 
-    def _read_audio(self, message: dict[str, Any]) -> AgentAudio | None:
+    def _read_audio(self, message: Json) -> AgentAudio | None:
         speech = text_of(message.get("item_id"))
         if speech == self._void:
             return None
@@ -132,7 +132,7 @@ class RealtimeSession:
             del self._sent[next(iter(self._sent))]
         return AgentAudio(speech, payload) if payload else None
 
-    def _read(self, message: dict[str, Any]) -> Iterator[VoiceEvent]:
+    def _read(self, message: Json) -> Iterator[VoiceEvent]:
         item = text_of(message.get("item_id"))
         match message["type"]:
             case "input_audio_buffer.speech_started":
@@ -181,7 +181,7 @@ def socket_url(settings: OpenAISettings) -> str:
 
 def make_update(
     settings: OpenAISettings, opening: EngineOpening, tools: Sequence[Tool]
-) -> dict[str, Any]:
+) -> Json:
     detection = {
         "type": "server_vad",
         "create_response": True,
@@ -215,14 +215,14 @@ def make_update(
     return {"type": "session.update", "session": session}
 
 
-def _create_response(text: str) -> dict[str, Any]:
+def _create_response(text: str) -> Json:
     return {
         "type": "response.create",
         "response": {"instructions": f"Say exactly this and nothing else: {text}"},
     }
 
 
-def _history_item(turn: Turn) -> dict[str, Any]:
+def _history_item(turn: Turn) -> Json:
     role, kind = (
         ("user", "input_text")
         if turn.speaker == "caller"
@@ -236,7 +236,7 @@ def _history_item(turn: Turn) -> dict[str, Any]:
     return {"type": "conversation.item.create", "item": item}
 
 
-def _check_accepted(message: dict[str, Any]) -> None:
+def _check_accepted(message: Json) -> None:
     if message["type"] == "error":
         raise EngineRefused(f"{NAME} reported {_code_of(message)}")
 
@@ -247,8 +247,8 @@ def _check_response(response: object) -> None:
         raise EngineLost(f"{NAME} could not answer")
 
 
-def _code_of(message: dict[str, Any]) -> str:
+def _code_of(message: Json) -> str:
     """The message beside the code may hold speech and is not logged."""
     given = message.get("error")
-    error: dict[str, Any] = given if isinstance(given, dict) else {}
+    error: Json = given if isinstance(given, dict) else {}
     return clean_code(error.get("code") or error.get("type"), "error")

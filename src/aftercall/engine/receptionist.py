@@ -26,14 +26,18 @@ from aftercall.llm.model.client import (
     parse_answer,
 )
 from aftercall.llm.model.questions import SPOKEN, fence
-from aftercall.llm.phrases import join, rephrase_title, speak_date, to_second_person
-from aftercall.llm.reader import Reader
+from aftercall.llm.reader import (
+    Reader,
+    join,
+    rephrase_title,
+    speak_date,
+    to_second_person,
+)
 from aftercall.llm.rules.acts import calls_off, corrects, denies_number
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
-from aftercall.model.calls import Call
+from aftercall.model.calls import Call, Speaker, Turn
 from aftercall.model.reading import Reading, Request
-from aftercall.model.turns import Speaker, Turn
 
 _CLOSING = re.compile(
     r"\b(?:good ?bye|bye|nothing else|that(?:'s| is| will be|'ll be) (?:all|it|everything)"

@@ -198,6 +198,7 @@ class SpokenTurnSession:
             del self._tool_answers[tool_call.id]
 
     async def _speak(self, reply: AgentReply) -> None:
+        """Emits the whole answer at once; the carrier plays it in its own time."""
         speech = self._next_id("s")
         audio = await self._speech.synthesiser.speak(reply.text)
         self._saying = reply

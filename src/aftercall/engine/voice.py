@@ -9,10 +9,11 @@ on which the carrier or the browser listens and speaks.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from aftercall.model.briefing import Briefing
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
+from aftercall.model.json_fields import Json
 from aftercall.sockets.mailbox import Handler
 
 
@@ -80,7 +81,7 @@ class Tool:
 
     name: str
     description: str
-    parameters: Mapping[str, Any]
+    parameters: Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from aftercall.english.words import (
     stems,
     vocabulary,
 )
+from aftercall.model.calls import Turn
 from aftercall.model.reading import Category, FactDraft
-from aftercall.model.turns import Turn
 
 _PATTERNS = load_patterns("aftercall.english", "secrets")
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from pydantic import SecretStr
@@ -10,11 +10,11 @@ from pydantic import SecretStr
 from aftercall.clock import parse_instant
 from aftercall.errors import ConfigError
 from aftercall.hosted.platform import (
-    Json,
     Platform,
     PlatformReport,
     PlatformToolCall,
     PlatformTurn,
+    Variables,
     from_milliseconds,
     get_object,
     get_objects,
@@ -26,8 +26,9 @@ from aftercall.hosted.platform import (
     speaker_of,
     text_of,
 )
-from aftercall.model.calls import Call, LiveCall, is_sid
-from aftercall.model.turns import Speaker
+from aftercall.model.calls import Call, LiveCall, Speaker, is_sid
+from aftercall.model.json_fields import Json
+from aftercall.rest import Headers
 
 _BLAND_SPEAKERS: dict[str, Speaker] = {
     "assistant": "agent",
@@ -46,7 +47,7 @@ class Bland(Platform):
     setting = "BLAND_WEBHOOK_SECRET"
     start_setting = "BLAND_START_SECRET"
 
-    def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
+    def is_genuine(self, headers: Headers, raw: bytes, now: datetime) -> bool:
         return self._key.matches(headers.get("x-webhook-signature", ""), raw)
 
     def is_running(self, event: Json) -> bool:
@@ -145,7 +146,7 @@ class ElevenLabs(Platform):
         super().__init__(secret, start_secret)
         self._agents = frozenset(agents)
 
-    def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
+    def is_genuine(self, headers: Headers, raw: bytes, now: datetime) -> bool:
         """Takes the parts in any order, with unknown schemes among them, as ElevenLabs does."""
         pieces = headers.get("elevenlabs-signature", "").split(",")
         given = dict(piece.strip().partition("=")[::2] for piece in pieces)
@@ -168,7 +169,7 @@ class ElevenLabs(Platform):
     def read_tool_calls(self, event: Json, name: str) -> list[PlatformToolCall]:
         return read_own_tool_call(event, name, _ELEVENLABS_CONTEXT)
 
-    def answer_start(self, variables: Mapping[str, str | bool]) -> Json:
+    def answer_start(self, variables: Variables) -> Json:
         return {
             "type": "conversation_initiation_client_data",
             "dynamic_variables": dict(variables),
@@ -227,7 +228,7 @@ class Retell(Platform):
     name = "retell"
     setting = "RETELL_API_KEY"
 
-    def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
+    def is_genuine(self, headers: Headers, raw: bytes, now: datetime) -> bool:
         header = _HEADER.fullmatch(
             headers.get("x-retell-signature", "").replace(" ", "")
         )
@@ -270,7 +271,7 @@ class Retell(Platform):
         text = json.dumps(arguments, sort_keys=True)
         return [PlatformToolCall(f"{tool} {text}", tool, text)]
 
-    def answer_start(self, variables: Mapping[str, str | bool]) -> Json:
+    def answer_start(self, variables: Variables) -> Json:
         """Retell's variables are text."""
         texts = {
             name: str(value).lower() if isinstance(value, bool) else value
@@ -344,7 +345,7 @@ class Vapi(Platform):
         super().__init__(secret)
         self._assistant = assistant
 
-    def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
+    def is_genuine(self, headers: Headers, raw: bytes, now: datetime) -> bool:
         if "x-vapi-secret" in headers:
             return self._key.matches_secret(headers["x-vapi-secret"])
         if "x-signature" in headers:
@@ -388,7 +389,7 @@ class Vapi(Platform):
             return []
         return [_vapi_tool_call(item) for item in get_objects(message, "toolCallList")]
 
-    def answer_start(self, variables: Mapping[str, str | bool]) -> Json:
+    def answer_start(self, variables: Variables) -> Json:
         overrides: Json = {"variableValues": dict(variables)}
         if variables.get("first_words"):
             overrides["firstMessage"] = variables["first_words"]

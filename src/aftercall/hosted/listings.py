@@ -17,7 +17,6 @@ from aftercall.clock import Clock, format_instant
 from aftercall.errors import RefusedInput, RestError
 from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
 from aftercall.hosted.platform import (
-    Json,
     Platform,
     PlatformReport,
     from_milliseconds,
@@ -29,7 +28,8 @@ from aftercall.hosted.platform import (
     text_of,
 )
 from aftercall.model.calls import Call
-from aftercall.rest import RestClient, RetryRule, basic_auth
+from aftercall.model.json_fields import Json
+from aftercall.rest import Headers, RestClient, RetryRule, basic_auth
 from aftercall.settings import Settings
 from aftercall.settings.providers import make_key_headers
 
@@ -407,7 +407,7 @@ def make_listings(
         "bland": (BlandListing, Bland(None)),
     }
 
-    def connect(name: str, headers: Mapping[str, str]) -> ListingClient:
+    def connect(name: str, headers: Headers) -> ListingClient:
         def explain(status: int, body: bytes) -> RestError | None:
             return RestError(f"{name} no longer has it") if status == 404 else None
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import SecretStr, ValidationError
 
@@ -20,18 +20,22 @@ from aftercall.clock import parse_instant
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import (
     MAX_METADATA_BYTES,
+    MAX_TURN_CHARS,
     Call,
     LiveCall,
+    Speaker,
     is_sid,
     parse_call,
     to_refused_input,
 )
+from aftercall.model.json_fields import Json
 from aftercall.model.people import normalise_caller
 from aftercall.model.plain_json import parse_json
-from aftercall.model.turns import MAX_TURN_CHARS, Speaker
+from aftercall.rest import Headers
 
-Json = dict[str, Any]
 _MAX_DETAILS_CHARS = MAX_METADATA_BYTES // 2
+Variables = Mapping[str, str | bool]
+"""What a platform fills into the prompt of its agent."""
 UNKNOWN_SID = "unknown"
 """Of a call that begins and has no id yet: it is briefed, and shown when it has one."""
 
@@ -50,7 +54,7 @@ class WebhookKey:
     def matches_secret(self, given: str) -> bool:
         return hmac.compare_digest(self._secret, given.encode("utf-8", "replace"))
 
-    def matches_bearer(self, headers: Mapping[str, str]) -> bool:
+    def matches_bearer(self, headers: Headers) -> bool:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         return scheme.lower() == "bearer" and self.matches_secret(token.strip())
 
@@ -100,7 +104,7 @@ class Platform(ABC):
     def has_start_key(self) -> bool:
         return bool(self._start_key)
 
-    def is_start_genuine(self, headers: Mapping[str, str]) -> bool:
+    def is_start_genuine(self, headers: Headers) -> bool:
         """The secret that signs webhooks never travels, so this one is another."""
         return self._start_key.matches_bearer(headers)
 
@@ -124,7 +128,7 @@ class Platform(ABC):
         """`name` is the address's, for platforms whose body is the arguments alone."""
         return []
 
-    def answer_start(self, variables: Mapping[str, str | bool]) -> Json:
+    def answer_start(self, variables: Variables) -> Json:
         """The briefing in the platform's form.
 
         `variables` are all of them or, for a call of another agent, none. Raises ConfigError if
@@ -140,7 +144,7 @@ class Platform(ABC):
         return {"result": "\n".join(text for _, text in answers)}
 
     @abstractmethod
-    def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
+    def is_genuine(self, headers: Headers, raw: bytes, now: datetime) -> bool:
         """Verifies the raw bytes: re-encoded JSON differs from what was signed."""
 
     @abstractmethod

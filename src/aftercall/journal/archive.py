@@ -9,14 +9,14 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from time import time
-from typing import Any, Protocol
+from typing import Protocol
 
 from aftercall.clock import format_instant
 from aftercall.disk import (
@@ -35,8 +35,15 @@ from aftercall.errors import (
     NotFound,
 )
 from aftercall.faults import fault_point
-from aftercall.model.calls import Call, dump_items, encode_call, format_json
-from aftercall.model.turns import Event, Turn
+from aftercall.model.calls import (
+    Call,
+    Event,
+    Turn,
+    dump_items,
+    encode_call,
+    format_json,
+)
+from aftercall.model.json_fields import Json
 
 KEY_CHECK_FILE = "key.check"
 GENESIS_HASH = "0" * 64
@@ -223,15 +230,8 @@ class ArchiveFolder:
     def _link(
         self, name: str, file_hash: str, call_id: str, *, erased: bool = False
     ) -> None:
-        self.append_link(
-            partial(
-                make_next_line,
-                name=name,
-                file_hash=file_hash,
-                call=call_id,
-                erased=erased,
-            )
-        )
+        values: Json = {"name": name, "file_hash": file_hash, "call": call_id}
+        self.append_link(partial(make_next_line, **values, erased=erased))
 
     def remove_stale_files(self) -> None:
         """Removes temporary files that crashed writers left."""
@@ -314,16 +314,15 @@ def make_next_line(
 ) -> bytes:
     n = parse_link(last).n + 1 if last else 1
     previous = hash_bytes(last) if last else GENESIS_HASH
-    link: dict[str, Any] = {"n": n, "name": name, "sha256": file_hash, "call": call}
-    link["previous"] = previous
-    if erased:
-        link["erased"] = True
+    link = asdict(ChainLink(n, name, file_hash, call, previous, erased))
+    if not erased:
+        del link["erased"]
     return json.dumps(link, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def parse_link(line: bytes) -> ChainLink:
     try:
-        data: dict[str, Any] = json.loads(line)
+        data: Json = json.loads(line)
         return ChainLink(**data)
     except (ValueError, TypeError):
         raise ChainBroken(
@@ -467,6 +466,7 @@ class Archive:
             yield [Turn.model_validate(turn) for turn in json.loads(late)["turns"]]
 
     def _create(self, base: str, stored: bytes, *, owner: str) -> SealedFile:
+        """A name that another call has gets a number."""
         for twin in range(1, _MAX_FILES_PER_NAME):
             name = f"{base}.json" if twin == 1 else f"{base}-{twin}.json"
             if self.place.add(name, stored, owner):

@@ -49,6 +49,7 @@ from aftercall.journal.archive import (
 )
 from aftercall.journal.bucket import Bucket
 from aftercall.log import get_logger
+from aftercall.model.json_fields import Json
 
 FILES_FOLDER, CHAIN_FOLDER = "archive", "chain"
 BATCH_FILES = 200
@@ -90,7 +91,7 @@ class BucketChain:
         )
         connection.execute(insert(chain), self.make_row(line) | columns)
 
-    def make_row(self, line: bytes) -> dict[str, Any]:
+    def make_row(self, line: bytes) -> Json:
         link = parse_link(line)
         return {
             "n": link.n,
@@ -106,15 +107,13 @@ class BucketChain:
 
     def read_lines(self) -> list[bytes]:
         query = select(chain.c.line).order_by(chain.c.n)
-        with self._database.read() as connection:
-            return [line.encode() for line in connection.execute(query).scalars()]
+        return [line.encode() for line in self._database.fetch_column(query)]
 
     def publish(self, *, is_due: bool = False) -> datetime | None:
         """Writes the segments that are due; returns when the next one is."""
         query = _unpublished(select(chain.c.n, chain.c.line, chain.c.sealed_at))
         while True:
-            with self._database.read() as connection:
-                rows = connection.execute(query.limit(MAX_SEGMENT_LINES)).all()
+            rows = self._database.fetch(query.limit(MAX_SEGMENT_LINES))
             if not rows:
                 return None
             due_at: datetime = rows[0].sealed_at + PUBLISH_INTERVAL
@@ -289,14 +288,12 @@ class ArchiveBucket:
         query = query.where(chain.c.name.not_in(erased))
         if prefix:
             query = query.where(chain.c.name.startswith(prefix, autoescape=True))
-        with self._database.read() as connection:
-            return sorted(connection.execute(query).scalars())
+        return sorted(self._database.fetch_column(query))
 
     def hash_files(self) -> dict[str, str]:
         """An object whose tag is the one of its last check is not fetched again."""
         columns = (chain.c.name, chain.c.line, chain.c.etag, chain.c.is_uploaded)
-        with self._database.read() as connection:
-            rows = connection.execute(select(*columns).where(~chain.c.is_erased)).all()
+        rows = self._database.fetch(select(*columns).where(~chain.c.is_erased))
         sealed = {row.name: parse_link(row.line.encode()).sha256 for row in rows}
         checked = {row.name: row.etag for row in rows}
         tags = {
@@ -336,8 +333,7 @@ class ArchiveBucket:
 
     def count_waiting(self) -> int:
         query = select(func.count()).where(chain.c.stored.is_not(None))
-        with self._database.read() as connection:
-            return connection.execute(query).scalar() or 0
+        return self._database.fetch_value(query) or 0
 
     def upload_waiting(self, *, takes_all: bool = False) -> datetime | None:
         """Uploads what waits and publishes its lines; returns when the next ones are due.
@@ -417,8 +413,7 @@ class ArchiveBucket:
     def _remove_erased(self, names: Sequence[str]) -> None:
         """What was erased while it was uploaded."""
         query = select(chain.c.name).where(chain.c.is_erased, chain.c.name.in_(names))
-        with self._database.read() as connection:
-            erased = list(connection.execute(query).scalars())
+        erased = list(self._database.fetch_column(query))
         for name in erased:
             self.remove(name)
 
@@ -428,8 +423,7 @@ class ArchiveBucket:
             .where(condition, ~chain.c.is_erased)
             .order_by(chain.c.n)
         )
-        with self._database.read() as connection:
-            return [(name, at) for name, at in connection.execute(query)]
+        return [(name, at) for name, at in self._database.fetch(query)]
 
     def _load_key(self, key: str) -> bytes | None:
         return self._load(_name(key))
@@ -446,8 +440,7 @@ class ArchiveBucket:
         return None
 
     def _find_file(self, name: str) -> Any:
-        with self._database.read() as connection:
-            return connection.execute(select(chain).where(_is_file(name))).first()
+        return self._database.fetch_first(select(chain).where(_is_file(name)))
 
 
 def _key(name: str) -> str:

@@ -28,8 +28,7 @@ from aftercall.errors import (
 )
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive, SealedFile
-from aftercall.journal.handover import Handovers
-from aftercall.journal.presence import Presence
+from aftercall.journal.handover import Handovers, Presence
 from aftercall.journal.recorder import (
     CallRecorder,
     GroupCommit,
@@ -58,8 +57,7 @@ from aftercall.journal.spill import (
 )
 from aftercall.journal.store import CallRow, CallStore
 from aftercall.log import get_logger
-from aftercall.model.calls import Call, LiveCall
-from aftercall.model.turns import Event, Turn
+from aftercall.model.calls import Call, Event, LiveCall, Turn
 
 DATABASE_TIMEOUT_S = 1.0  # so long a write may take: the caller is on the phone
 RECOVERY_INTERVAL_S = 60.0
@@ -275,6 +273,7 @@ class Journal:
         await asyncio.to_thread(self._seal_spilled)
 
     async def _return_to_database(self, recorder: CallRecorder) -> None:
+        """Stores what was spilled, unless another process has taken or sealed the call."""
         call, owner = recorder.call, self.presence.process
         store = partial(self.store.import_spilled, is_live=True)
         row = await asyncio.to_thread(store, call, recorder.entries, owner)

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -43,8 +43,9 @@ from aftercall.journal.replay import (
     JournalEntry,
     to_entry,
 )
-from aftercall.model.calls import LiveCall
-from aftercall.model.turns import Event, Turn
+from aftercall.model.briefing import Briefing
+from aftercall.model.calls import Event, LiveCall, Turn
+from aftercall.model.json_fields import Json
 
 MAX_BATCH_ENTRIES = 1_000
 T = TypeVar("T")
@@ -170,9 +171,7 @@ class JournalInserter:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._is_sqlite = database.dialect == "sqlite"
-        columns: dict[str, Any] = {
-            name: bindparam(name) for name in JournalEntry._fields
-        }
+        columns: Json = {name: bindparam(name) for name in JournalEntry._fields}
         self._sql = str(insert(journal).values(columns).compile(database.engine))
         self._connection: PoolProxiedConnection | None = None
 
@@ -325,6 +324,10 @@ class ResumeState:
     ended_at: datetime
 
 
+PreparedBriefing = tuple[ResumeState | None, Briefing]
+"""What a call that rings is told, and the call that it picks up again."""
+
+
 class ResumeStates:
     """What a caller who rings again soon is resumed with."""
 
@@ -358,8 +361,7 @@ class ResumeStates:
 
     def delete_expired(self, now: datetime) -> int:
         expired = resume_states.c.ended_at < now - self._window
-        with self._database.write() as connection:
-            return connection.execute(delete(resume_states).where(expired)).rowcount
+        return self._database.execute(delete(resume_states).where(expired))
 
 
 def _is_same(state: ResumeState) -> ColumnElement[bool]:

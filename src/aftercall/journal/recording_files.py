@@ -7,13 +7,13 @@ file moves into the bucket as soon as that answers.
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import datetime
 from functools import cache, partial
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import ColumnElement, and_, select, update
 
@@ -35,7 +35,7 @@ from aftercall.errors import ConfigError, NotFound, RecordingError
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.model.calls import Recording, RecordingState, TranscriptState
-from aftercall.model.json_fields import pick_fields
+from aftercall.model.json_fields import Json, pick_fields
 from aftercall.settings import Settings
 from aftercall.settings.providers import ArchiveSettings
 
@@ -204,7 +204,7 @@ class RecordingFolder:
         fault_point("recording.after_rename")
         return path
 
-    def write_transcript(self, path: Path, data: Mapping[str, Any]) -> Path:
+    def write_transcript(self, path: Path, data: Json) -> Path:
         """Writes the transcript of a recording beside it."""
         beside = path.with_name(f"{path.name}{TRANSCRIPT_SUFFIX}")
         text = json.dumps(data, ensure_ascii=False, indent=1)
@@ -385,8 +385,7 @@ class RecordingStore:
             .order_by(recordings.c.id)
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return [str(row.id) for row in connection.execute(query)]
+        return [str(row.id) for row in self._database.fetch(query)]
 
     def get(self, recording_id: str) -> Recording:
         found = self._fetch(recordings.c.id == recording_id)
@@ -460,13 +459,12 @@ class RecordingStore:
 
     def _fetch(self, condition: ColumnElement[bool]) -> list[Recording]:
         query = select(recordings).where(condition).order_by(recordings.c.id)
-        with self._database.read() as connection:
-            return [Recording(**row._asdict()) for row in connection.execute(query)]
+        return [Recording(**row._asdict()) for row in self._database.fetch(query)]
 
     def _update(
         self,
         recording_id: str,
-        values: dict[str, Any],
+        values: Json,
         only_if_state: str | None = None,
     ) -> None:
         statement = (
@@ -474,10 +472,9 @@ class RecordingStore:
         )
         if only_if_state is not None:
             statement = statement.where(recordings.c.state == only_if_state)
-        with self._database.write() as connection:
-            connection.execute(statement)
+        self._database.execute(statement)
 
 
-def recordings_json(found: list[Recording]) -> list[dict[str, Any]]:
+def recordings_json(found: list[Recording]) -> list[Json]:
     names = "id carrier state reason path bytes sha256 attempts transcript changed_at"
     return [pick_fields(recording, names) for recording in found]

@@ -13,8 +13,7 @@ from hashlib import sha256
 from typing import NamedTuple, TypeVar
 
 from aftercall.ids import new_id
-from aftercall.model.calls import Call, LiveCall
-from aftercall.model.turns import Event, Turn
+from aftercall.model.calls import Call, Event, LiveCall, Turn
 
 INTERRUPTED = "interrupted"
 RESUMABLE_ENDS = (INTERRUPTED, "server_stopped")

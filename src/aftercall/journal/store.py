@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
+from aftercall.db.briefing_cache import invalidate_briefing, request_briefing
 from aftercall.db.connect import Database
 from aftercall.db.conversations import (
     join_conversation,
@@ -33,7 +34,6 @@ from aftercall.db.conversations import (
     write_answer_delays,
 )
 from aftercall.db.event_log import LoggedEvent, write_events
-from aftercall.db.stale_briefings import invalidate_briefing, request_briefing
 from aftercall.db.statements import PreparedStatement, upsert
 from aftercall.db.tables import (
     calls,
@@ -46,8 +46,16 @@ from aftercall.db.tables import (
 from aftercall.errors import CallErased, NotFound
 from aftercall.ids import hash_caller
 from aftercall.journal.replay import JournalEntry
-from aftercall.model.calls import IMPORTED, SENDER, Call, LiveCall, has_caller_words
-from aftercall.model.turns import Event, Turn
+from aftercall.model.calls import (
+    IMPORTED,
+    SENDER,
+    Call,
+    Event,
+    LiveCall,
+    Turn,
+    has_caller_words,
+)
+from aftercall.model.json_fields import Json
 
 ERASED_CALLER = "erased caller"  # in the place of a source
 CallEnd = tuple[datetime, str]  # when a call ended, and why
@@ -206,7 +214,7 @@ class CallStore:
         self, call: LiveCall, addenda: int, late: Sequence[Turn | Event], now: datetime
     ) -> None:
         """Late words are read too: the work of the call and its conversation is due again."""
-        values: dict[str, Any] = {"addenda": addenda}
+        values: Json = {"addenda": addenda}
         turns = [entry.seq for entry in late if isinstance(entry, Turn)]
         if turns:
             values |= {"turn_count": turns[-1], "postcall": "due"}
@@ -290,14 +298,12 @@ class CallStore:
             steps.c.name == "summary",
             steps.c.state == "done",
         )
-        with self._database.read() as connection:
-            return {row.call_id: row.result for row in connection.execute(query)}
+        return {row.call_id: row.result for row in self._database.fetch(query)}
 
     def is_handed_in(self, call_id: str) -> bool:
         """Whether another system answered the call."""
         query = select(calls.c.is_handed_in).where(calls.c.id == call_id)
-        with self._database.read() as connection:
-            return bool(connection.execute(query).scalar())
+        return bool(self._database.fetch_value(query))
 
     def get_decided_party(self, call_id: str) -> str | None:
         """Whose memory the call belongs to; empty for no party, None while undecided."""
@@ -330,8 +336,7 @@ class CallStore:
             calls.c.id, calls.c.archive_name, calls.c.archive_sha256, calls.c.addenda
         ).where(calls.c.state == "sealed", calls.c.archive_name.is_not(None))
         query = query.where(calls.c.started_at >= since) if since else query
-        with self._database.read() as connection:
-            rows = connection.execute(query).all()
+        rows = self._database.fetch(query)
         return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
     def list_entries(self, call_id: str) -> list[JournalEntry]:
@@ -339,17 +344,15 @@ class CallStore:
         query = (
             select(*columns).where(journal.c.call_id == call_id).order_by(journal.c.n)
         )
-        with self._database.read() as connection:
-            return [JournalEntry(*row) for row in connection.execute(query)]
+        return [JournalEntry(*row) for row in self._database.fetch(query)]
 
     def delete_entries(self, call_id: str, count: int) -> None:
         """Deletes the oldest entries of a call; one written since they were counted stays."""
         entries = select(journal.c.n).where(journal.c.call_id == call_id)
         oldest = entries.order_by(journal.c.n).limit(count).subquery()
-        with self._database.write() as connection:
-            connection.execute(
-                delete(journal).where(journal.c.n.in_(select(oldest.c.n)))
-            )
+        self._database.execute(
+            delete(journal).where(journal.c.n.in_(select(oldest.c.n)))
+        )
 
     def list_late_calls(self) -> list[str]:
         """Sealed calls with entries: another process wrote them after the seal."""
@@ -359,20 +362,17 @@ class CallStore:
             .where(calls.c.state == "sealed")
             .distinct()
         )
-        with self._database.read() as connection:
-            return [str(row.call_id) for row in connection.execute(query)]
+        return [str(row.call_id) for row in self._database.fetch(query)]
 
     def _fetch_first(self, query: Select[Any]) -> CallRow | None:
-        with self._database.read() as connection:
-            row = connection.execute(query.limit(1)).first()
+        row = self._database.fetch_first(query.limit(1))
         return None if row is None else to_call_row(row)
 
     def _fetch_all(self, query: Select[Any]) -> list[CallRow]:
-        with self._database.read() as connection:
-            return [to_call_row(row) for row in connection.execute(query)]
+        return [to_call_row(row) for row in self._database.fetch(query)]
 
 
-def _make_spilled_row(connection: Connection, call: LiveCall) -> dict[str, Any]:
+def _make_spilled_row(connection: Connection, call: LiveCall) -> Json:
     """Two processes may have answered the same call while they could not know of each other.
 
     The second record gets a sid of its own and belongs to the conversation of the first.
@@ -388,7 +388,7 @@ def _make_spilled_row(connection: Connection, call: LiveCall) -> dict[str, Any]:
     return row
 
 
-def _make_end(ended_at: datetime | None, reason: str | None) -> dict[str, Any]:
+def _make_end(ended_at: datetime | None, reason: str | None) -> Json:
     """Column values of a call that has ended; an end that is stored already is kept."""
     return {
         "state": "sealing",
@@ -478,7 +478,7 @@ def _tombstone_key(source: str, sid: str) -> str:
     return sha256(f"{source}\0{sid}".encode()).hexdigest()
 
 
-def to_columns(call: LiveCall) -> dict[str, Any]:
+def to_columns(call: LiveCall) -> Json:
     """Another agent answers a call that has a sender."""
     columns = {name: getattr(call, name) for name in LiveCall.model_fields}
     return columns | {"is_handed_in": SENDER in call.metadata}

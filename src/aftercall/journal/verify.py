@@ -125,6 +125,7 @@ def _check_recordings(
 
 
 def _check_archive(place: ArchivePlace, store: CallStore) -> ArchiveProof:
+    """Compares files, chain and database; a call that is being sealed right now is no fault."""
     being_sealed = {row.live.id for row in store.list_unsealed()}
     sealed = store.list_sealed_files()
     hashes = place.hash_files()

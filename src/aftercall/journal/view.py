@@ -1,17 +1,16 @@
 """The words of a call, live or sealed, and calls as JSON."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from aftercall.clock import format_instant
 from aftercall.journal.archive import Archive
 from aftercall.journal.replay import ReplayedCall, replay_entries
 from aftercall.journal.store import CallRow, CallStore
-from aftercall.model.calls import Call
-from aftercall.model.turns import BARGE_IN, Event, Turn
+from aftercall.model.calls import BARGE_IN, Call, Event, Turn
+from aftercall.model.json_fields import Json
 
 
-def row_json(row: CallRow) -> dict[str, Any]:
+def row_json(row: CallRow) -> Json:
     """A call without its words, for lists."""
     return {
         **row.live.model_dump(mode="json"),
@@ -23,7 +22,7 @@ def row_json(row: CallRow) -> dict[str, Any]:
     }
 
 
-def call_json(store: CallStore, archive: Archive, row: CallRow) -> dict[str, Any]:
+def call_json(store: CallStore, archive: Archive, row: CallRow) -> Json:
     """One call with its turns, late ones marked, and its events."""
     row, call, late = read_words(store, archive, row)
     turns = [_turn_json(turn) for turn in call.turns]
@@ -78,5 +77,5 @@ def find_interruptions(
     return found
 
 
-def _turn_json(turn: Turn) -> dict[str, Any]:
+def _turn_json(turn: Turn) -> Json:
     return turn.model_dump(mode="json", exclude_none=True)

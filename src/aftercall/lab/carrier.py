@@ -25,6 +25,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from aftercall.clock import Clock, SystemClock
 from aftercall.lab.rest import Refusal
+from aftercall.model.json_fields import Json
 
 WEBHOOK_TIMEOUT_S = 15.0
 RATE_HZ = 8000
@@ -203,6 +204,7 @@ def make_wav(seconds: float, near: Spans = WHOLE, far: Spans = WHOLE) -> bytes:
 
 
 def _hum(hertz: int, spans: Spans, length: int) -> "array[int]":
+    """A channel of silence with a tone wherever somebody spoke."""
     radians = 2 * math.pi * hertz / RATE_HZ
     second = array("h", (int(6000 * math.sin(radians * n)) for n in range(RATE_HZ)))
     tone = second * (length // RATE_HZ + 1)
@@ -234,7 +236,7 @@ class EmulatedCarrier:
         self.clock = clock or SystemClock()
         self.webhook_sender = WebhookSender(self.clock, delivery_faults)
         self.recordings = LabRecordings(self.clock)
-        self.messages: list[dict[str, Any]] = []
+        self.messages: list[Json] = []
         self.faults: deque[str] = deque()
         self.http = httpx2.AsyncClient(
             timeout=WEBHOOK_TIMEOUT_S, trust_env=False, transport=transport

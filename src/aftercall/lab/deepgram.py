@@ -25,6 +25,7 @@ from aftercall.lab.engine import (
     to_acts,
 )
 from aftercall.lab.speech import utter
+from aftercall.model.json_fields import Json
 
 CLIENT_TIMEOUT_S = 15.0
 POLICY_VIOLATION = 1008
@@ -51,7 +52,7 @@ class _Endpoint(_Message):
 class _Function(_Message):
     name: str
     description: str | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: Json | None = None
     endpoint: _Endpoint | None = None
     defer_until_eot: bool | None = None
 
@@ -227,7 +228,7 @@ class DeepgramConnection(EngineConnection):
             raise _Refusal("UNPARSABLE_CLIENT_MESSAGE") from None
         await self._run_message(message)
 
-    async def _run_message(self, message: dict[str, Any]) -> None:
+    async def _run_message(self, message: Json) -> None:
         match message["type"]:
             case "KeepAlive":
                 self._call.keep_alives += 1
@@ -245,7 +246,7 @@ class DeepgramConnection(EngineConnection):
                     )
                     answer.set_result(message["content"])
 
-    async def _inject(self, message: dict[str, Any]) -> None:
+    async def _inject(self, message: Json) -> None:
         may_interrupt = message.get("behavior") == "interrupt"
         if self._detector.is_speech_active or (
             self._reply_task.is_busy and not may_interrupt
@@ -318,7 +319,7 @@ def _read_settings(raw: str | bytes) -> AgentSettingsMessage:
         ) from None
 
 
-def _parse(raw: str) -> dict[str, Any]:
+def _parse(raw: str) -> Json:
     try:
         message = json.loads(raw)
     except ValueError:

@@ -9,7 +9,7 @@ import json
 import secrets
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -25,6 +25,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from aftercall.lab.speech import ToneBegan, ToneDetector
+from aftercall.model.json_fields import Json
 
 CHUNK_BYTES = 800  # of audio in one message: 100 ms
 INTERNAL_ERROR = 1011
@@ -51,7 +52,7 @@ class ScriptToolCall:
     """Calls a tool and continues after its answer."""
 
     tool: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class AsgiPeer:
 class EngineCall:
     """One connection, for tests to look at."""
 
-    settings: dict[str, Any] = field(default_factory=dict, repr=False)
+    settings: Json = field(default_factory=dict, repr=False)
     heard: list[str] = field(default_factory=list, repr=False)
     said: list[str] = field(default_factory=list, repr=False)
     tool_results: list[tuple[str, str]] = field(default_factory=list, repr=False)

@@ -205,6 +205,7 @@ class PhoneNetwork(TwilioCarrier):
             leg.end.timeline.leave()
 
     async def _connect(self, leg: Leg, far: LineEnd, request: LabDial) -> None:
+        """Answers the far side, unless its webhook refuses the call."""
         other = self._make_inbound_leg(far, request.caller, request.to)
         leg.peer, other.peer = other, leg
         verbs = await _first_verbs(other)

@@ -23,12 +23,13 @@ from aftercall.clock import Clock, format_instant, parse_instant
 from aftercall.lab.carrier import NO_DELIVERY_FAULTS, EmulatedCarrier, refuse_by_fault
 from aftercall.lab.line import SECONDS_PER_WORD
 from aftercall.lab.rest import Refusal
+from aftercall.model.json_fields import Json
+from aftercall.rest import Headers
 
+Reports = list[tuple[str, Json]]
 HostedFault = Literal["drop_webhook", "rate_limit", "server_error"]
 LAB_AGENT, LAB_ASSISTANT = "agent_lab", "assistant-lab"
 REPLY = "I have written that down. Anything else?"
-
-Json = dict[str, Any]
 
 
 @dataclass
@@ -160,10 +161,10 @@ class EmulatedPlatform(EmulatedCarrier, ABC):
         return str(answer.get("result", ""))
 
     @abstractmethod
-    def sign(self, raw: bytes) -> dict[str, str]: ...
+    def sign(self, raw: bytes) -> Headers: ...
 
     @abstractmethod
-    def make_reports(self, call: LabHostedCall) -> list[tuple[str, Json]]:
+    def make_reports(self, call: LabHostedCall) -> Reports:
         """Kind and body of each webhook of a call that is over."""
 
     @abstractmethod
@@ -194,9 +195,8 @@ class EmulatedPlatform(EmulatedCarrier, ABC):
         return router
 
     def check(self, request: Request) -> None:
-        given = request.headers.get(self.key_header, "")
-        expected = self.key_prefix + self.key
-        if not hmac.compare_digest(given.encode(), expected.encode()):
+        given = request.headers.get(self.key_header, "").encode()
+        if not hmac.compare_digest(given, (self.key_prefix + self.key).encode()):
             raise Refusal(JSONResponse({"message": "Unauthorized"}, 401))
         refuse_by_fault(self)
 
@@ -209,7 +209,7 @@ class EmulatedVapi(EmulatedPlatform):
     name, audio_path = "vapi", "/vapi-recordings/{sid}"
     list_path = get_path = "/call"
 
-    def sign(self, raw: bytes) -> dict[str, str]:
+    def sign(self, raw: bytes) -> Headers:
         return {"X-Vapi-Secret": self.webhook_secret}
 
     async def _begin(self, call: LabHostedCall) -> Json:
@@ -233,7 +233,7 @@ class EmulatedVapi(EmulatedPlatform):
     def read_result(self, answer: Json) -> str:
         return " ".join(item["result"] for item in answer.get("results", ()))
 
-    def make_reports(self, call: LabHostedCall) -> list[tuple[str, Json]]:
+    def make_reports(self, call: LabHostedCall) -> Reports:
         whole = self.describe(call)
         names = ("endedReason", "startedAt", "endedAt", "artifact", "analysis")
         details = {name: whole[name] for name in names}
@@ -294,7 +294,7 @@ class EmulatedRetell(EmulatedPlatform):
     name, audio_path = "retell", "/retell-recordings/{sid}"
     list_path, get_path, list_method = "/v3/list-calls", "/v2/get-call", "POST"
 
-    def sign(self, raw: bytes) -> dict[str, str]:
+    def sign(self, raw: bytes) -> Headers:
         at = str(int(self.clock.now().timestamp() * 1000))
         signature = _sign(self.webhook_secret, raw + at.encode())
         return {"x-retell-signature": f"v={at},d={signature}"}
@@ -317,7 +317,7 @@ class EmulatedRetell(EmulatedPlatform):
         body = {"name": name, "call": self.describe(call), "args": arguments}
         return await self.post(call, "", body)
 
-    def make_reports(self, call: LabHostedCall) -> list[tuple[str, Json]]:
+    def make_reports(self, call: LabHostedCall) -> Reports:
         return [
             (event, {"event": event, "call": self.describe(call)})
             for event in ("call_ended", "call_analyzed")
@@ -367,7 +367,7 @@ class EmulatedElevenLabs(EmulatedPlatform):
     def _make_id(self) -> str:
         return f"conv_{secrets.token_hex(12)}"
 
-    def sign(self, raw: bytes) -> dict[str, str]:
+    def sign(self, raw: bytes) -> Headers:
         at = str(int(self.clock.now().timestamp()))
         signature = _sign(self.webhook_secret, at.encode() + b"." + raw)
         return {"ElevenLabs-Signature": f"t={at},v0={signature}"}
@@ -384,7 +384,7 @@ class EmulatedElevenLabs(EmulatedPlatform):
     def read_variables(self, answer: Json) -> Json:
         return dict(answer.get("dynamic_variables", {}))
 
-    def make_reports(self, call: LabHostedCall) -> list[tuple[str, Json]]:
+    def make_reports(self, call: LabHostedCall) -> Reports:
         kind = "post_call_transcription"
         at_s = int(self.clock.now().timestamp())
         event = {"type": kind, "event_timestamp": at_s, "data": self.describe(call)}
@@ -449,13 +449,13 @@ class EmulatedBland(EmulatedPlatform):
     list_path = get_path = "/v1/calls"
     key_prefix = ""
 
-    def sign(self, raw: bytes) -> dict[str, str]:
+    def sign(self, raw: bytes) -> Headers:
         return {"X-Webhook-Signature": _sign(self.webhook_secret, raw)}
 
     def make_context(self, call: LabHostedCall) -> Json:
         return {"call_id": call.id, "from": call.caller, "to": call.callee}
 
-    def make_reports(self, call: LabHostedCall) -> list[tuple[str, Json]]:
+    def make_reports(self, call: LabHostedCall) -> Reports:
         return [("call", self.describe(call))]
 
     def describe(self, call: LabHostedCall) -> Json:

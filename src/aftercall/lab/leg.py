@@ -17,6 +17,7 @@ from aftercall.lab.speech import utter
 from aftercall.lab.twilio import APOLOGY, TwilioCarrier
 from aftercall.lab.twiml import (
     Connect,
+    Form,
     Gather,
     HangUp,
     Pause,
@@ -183,7 +184,7 @@ class Leg:
         return sid
 
     async def _play(self, verbs: list[Verb] | None) -> None:
-        redirects, fields = 0, dict[str, str]()
+        redirects, fields = 0, Form()
         url: str | None = self.url
         while url is not None or verbs is not None:
             try:
@@ -200,14 +201,14 @@ class Leg:
                 return
 
     async def _fetch_verbs(
-        self, url: str, fields: dict[str, str], redirects: int = 0
+        self, url: str, fields: Form, redirects: int = 0
     ) -> list[Verb]:
         if url.startswith("<"):
             return parse_twiml(url)
         form = self._make_form(fields)
         return await self.carrier.fetch_verbs(urljoin(self.url, url), form, redirects)
 
-    async def _run_verbs(self, verbs: list[Verb]) -> tuple[str | None, dict[str, str]]:
+    async def _run_verbs(self, verbs: list[Verb]) -> tuple[str | None, Form]:
         """The address to ask next and the fields to send; None at the end of the document."""
         for verb in verbs:
             match verb:
@@ -259,7 +260,7 @@ class Leg:
         await clock.sleep(seconds)
         await self.end.pause(clock.monotonic() - real_s - (timeline.now_s() - line_s))
 
-    async def _gather(self, gather: Gather) -> dict[str, str]:
+    async def _gather(self, gather: Gather) -> Form:
         if gather.barge_in:
             self.end.start_listening()
         for say in gather.says:
@@ -315,11 +316,11 @@ class Leg:
             form |= {"RecordingStatus": "absent", "ErrorCode": "16102"}
         await self._send_callback("recording", self.recording_url, form)
 
-    async def _send_callback(self, kind: str, url: str, form: dict[str, str]) -> None:
+    async def _send_callback(self, kind: str, url: str, form: Form) -> None:
         send = self.carrier.webhook_sender.deliver
         await send(kind, lambda: self.carrier.send_callback(url, form))
 
-    def _make_form(self, fields: dict[str, str]) -> dict[str, str]:
+    def _make_form(self, fields: Form) -> Form:
         form = {
             "CallSid": self.sid,
             "AccountSid": self.carrier.account_sid,

@@ -11,13 +11,13 @@ from base64 import b64decode
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from aftercall.clock import Clock, SystemClock
 from aftercall.lab.speech import ToneDetector, ToneEnded, utter
+from aftercall.model.json_fields import Json
 from aftercall.phone.carrier_frames import CarrierFrames
 from aftercall.speech.sound import (
     FRAME_BYTES,
@@ -180,7 +180,7 @@ class MediaPhone:
         self.is_over = True
         self._changed.set()
 
-    async def _apply_message(self, message: dict[str, Any]) -> None:
+    async def _apply_message(self, message: Json) -> None:
         match message["event"]:
             case "media":
                 audio = b64decode(message["media"]["payload"], validate=True)

@@ -28,9 +28,9 @@ from aftercall.lab.rest import (
     ScriptedQuestion,
 )
 from aftercall.llm.reader import compose_greeting, to_summary
-from aftercall.model.calls import Call
+from aftercall.model.calls import Call, Turn
+from aftercall.model.json_fields import Json
 from aftercall.model.reading import Reading
-from aftercall.model.turns import Turn
 
 AGENT_NAME = "Wren"
 _TURN = re.compile(r"^\[(\d+)\] (Agent|Caller): (.*)$", re.MULTILINE)
@@ -67,23 +67,23 @@ def parse_call(data: str) -> Call:
     return Call(source="lab", sid="lab", started_at=at, ended_at=at, turns=tuple(said))
 
 
-def _summary(reading: Reading, _: ScriptedQuestion) -> dict[str, Any]:
+def _summary(reading: Reading, _: ScriptedQuestion) -> Json:
     return to_summary(reading).model_dump()
 
 
-def _profile(reading: Reading, _: ScriptedQuestion) -> dict[str, Any]:
+def _profile(reading: Reading, _: ScriptedQuestion) -> Json:
     topics = "; ".join(request.title for request in reading.requests)
     return reading.profile.model_dump() | {
         "context": f"Asked for: {topics}" if topics else None
     }
 
 
-def _identity(reading: Reading, _: ScriptedQuestion) -> dict[str, Any]:
+def _identity(reading: Reading, _: ScriptedQuestion) -> Json:
     name = reading.identity.name or AGENT_NAME
     return reading.identity.model_dump() | {"name": name, "vibe": "brisk and kind"}
 
 
-def _greeting(reading: Reading, asked: ScriptedQuestion) -> dict[str, Any]:
+def _greeting(reading: Reading, asked: ScriptedQuestion) -> Json:
     known = _KNOWN_NAME.search(asked.data)
     name = (known[1] if known else None) or reading.profile.spoken_name
     return {
@@ -93,23 +93,23 @@ def _greeting(reading: Reading, asked: ScriptedQuestion) -> dict[str, Any]:
     }
 
 
-def _requests(reading: Reading, _: ScriptedQuestion) -> dict[str, Any]:
+def _requests(reading: Reading, _: ScriptedQuestion) -> Json:
     return reading.model_dump(
         mode="json", include={"requests", "withdrawn", "promises"}
     )
 
 
-def _facts(reading: Reading, _: ScriptedQuestion) -> dict[str, Any]:
+def _facts(reading: Reading, _: ScriptedQuestion) -> Json:
     return reading.model_dump(mode="json", include={"facts"})
 
 
-def _reply(reading: Reading, asked: ScriptedQuestion) -> dict[str, Any]:
+def _reply(reading: Reading, asked: ScriptedQuestion) -> Json:
     last = _TURN.findall(asked.data)[-1:]
     heard = last[0][2] if last else ""
     return {"say": f"Certainly: {heard}", "ends_call": "bye" in heard.lower()}
 
 
-def _answer(reading: Reading, asked: ScriptedQuestion) -> dict[str, Any]:
+def _answer(reading: Reading, asked: ScriptedQuestion) -> Json:
     """What some words are, or what became of a request: as the rules see it."""
     about = asked.data.rpartition("\n")[2]
     if about.startswith("What became of"):
@@ -121,7 +121,7 @@ def _answer(reading: Reading, asked: ScriptedQuestion) -> dict[str, Any]:
     return {"answer": "request" if is_asked else "information"}
 
 
-_BY_FIELD: dict[str, Callable[[Reading, ScriptedQuestion], dict[str, Any]]] = {
+_BY_FIELD: dict[str, Callable[[Reading, ScriptedQuestion], Json]] = {
     "topics": _summary,
     "call_name": _profile,
     "creature": _identity,
@@ -148,6 +148,7 @@ _FAULTS = {
 
 
 def make_openai(script: ModelScript, key: str, models: tuple[str, ...]) -> Starlette:
+    """The two APIs of OpenAI for text: chat completions and responses."""
     api = ModelApi(script, key, models, _refuse, _FAULTS)
 
     async def post_chat(request: Request) -> Response:
@@ -188,7 +189,7 @@ def make_openai(script: ModelScript, key: str, models: tuple[str, ...]) -> Starl
     return Starlette(routes=routes, exception_handlers=REFUSALS)
 
 
-async def _read(api: ModelApi, request: Request, required: str) -> dict[str, Any]:
+async def _read(api: ModelApi, request: Request, required: str) -> Json:
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if scheme != "Bearer" or not api.is_key(given):
         raise _refuse(401, "invalid_api_key", "Incorrect API key provided")
@@ -247,7 +248,7 @@ def _respond_to_chat(
 def _respond_to_responses(
     asked: ScriptedQuestion, said: str, fault: Fault | None
 ) -> Response:
-    content: dict[str, Any] = {"type": "output_text", "text": said, "annotations": []}
+    content: Json = {"type": "output_text", "text": said, "annotations": []}
     if fault == "refusal":
         content = {"type": "refusal", "refusal": REFUSAL_TEXT}
     message = {
@@ -303,7 +304,7 @@ def embed(text: str) -> list[float]:
     return vector
 
 
-def _respond(body: dict[str, Any]) -> Response:
+def _respond(body: Json) -> Response:
     return JSONResponse(body, headers={"x-request-id": f"req_{new_id()}"})
 
 

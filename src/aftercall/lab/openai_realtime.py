@@ -28,6 +28,7 @@ from aftercall.lab.engine import (
     to_acts,
 )
 from aftercall.lab.speech import utter
+from aftercall.model.json_fields import Json
 
 BYTES_PER_MS = 8
 
@@ -73,7 +74,7 @@ class _RealtimeInput(_RealtimeForm):
     format: _Format | None = None
     transcription: _Transcription | None = None
     turn_detection: _TurnDetection | None = None
-    noise_reduction: dict[str, Any] | None = None
+    noise_reduction: Json | None = None
 
 
 class _RealtimeOutput(_RealtimeForm):
@@ -91,7 +92,7 @@ class _Tool(_RealtimeForm):
     type: Literal["function"]
     name: str
     description: str | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: Json | None = None
 
 
 class RealtimeSettings(_RealtimeForm):
@@ -104,7 +105,7 @@ class RealtimeSettings(_RealtimeForm):
     ) = None
     audio: _RealtimeAudio | None = None
     tools: list[_Tool] | None = None
-    tool_choice: str | dict[str, Any] | None = None
+    tool_choice: str | Json | None = None
     max_output_tokens: int | Literal["inf"] | None = None
     include: list[str] | None = None
 
@@ -127,7 +128,7 @@ class _Item(_RealtimeForm):
     id: str | None = None
     type: Literal["message", "function_call", "function_call_output"]
     role: Literal["user", "assistant", "system"] | None = None
-    content: list[dict[str, Any]] | None = None
+    content: list[Json] | None = None
     call_id: str | None = None
     name: str | None = None
     arguments: str | None = None
@@ -150,7 +151,7 @@ class _Truncate(_Event):
 
 class _CreateResponse(_Event):
     type: Literal["response.create"]
-    response: dict[str, Any] | None = None
+    response: Json | None = None
 
 
 class _CancelResponse(_Event):
@@ -202,7 +203,7 @@ class RealtimeConnection(EngineConnection):
         else:
             await self._run_event(event)
 
-    async def _run_event(self, event: dict[str, Any]) -> None:
+    async def _run_event(self, event: Json) -> None:
         match event["type"]:
             case "session.update":
                 session = SessionUpdate.model_validate(event).session
@@ -221,7 +222,7 @@ class RealtimeConnection(EngineConnection):
             case "response.cancel":
                 await self._cancel("client_cancelled")
 
-    async def _create_response(self, response: dict[str, Any]) -> None:
+    async def _create_response(self, response: Json) -> None:
         if self._response is not None:
             await self._refuse("conversation_already_has_active_response")
         elif self.speaks:
@@ -354,7 +355,7 @@ class RealtimeConnection(EngineConnection):
         }
         await self._send_item("response.output_item.done", response, item)
 
-    async def _add_item(self, item: dict[str, Any]) -> None:
+    async def _add_item(self, item: Json) -> None:
         if item["type"] == "function_call_output":
             if item.get("call_id") not in self._open_tool_calls:
                 await self._refuse("invalid_tool_call_id")
@@ -365,7 +366,7 @@ class RealtimeConnection(EngineConnection):
         await self._send("conversation.item.added", item=added, previous_item_id=None)
         await self._send("conversation.item.done", item=added, previous_item_id=None)
 
-    async def _truncate(self, event: dict[str, Any]) -> None:
+    async def _truncate(self, event: Json) -> None:
         item, end_ms = event["item_id"], event["audio_end_ms"]
         if item not in self._lengths or end_ms > self._lengths[item] // BYTES_PER_MS:
             await self._refuse("invalid_value")
@@ -385,7 +386,7 @@ class RealtimeConnection(EngineConnection):
         self, response: str, status: str, details: dict[str, str] | None = None
     ) -> None:
         self._response = None
-        done: dict[str, Any] = {
+        done: Json = {
             "id": response,
             "object": "realtime.response",
             "status": status,
@@ -403,7 +404,7 @@ class RealtimeConnection(EngineConnection):
         session = {"id": _new_id("sess"), "object": "realtime.session", **fields}
         await self._send(kind, session=session)
 
-    async def _send_item(self, kind: str, response: str, item: dict[str, Any]) -> None:
+    async def _send_item(self, kind: str, response: str, item: Json) -> None:
         await self._send(kind, response_id=response, output_index=0, item=item)
 
     async def _send(self, kind: str, **fields: Any) -> None:
@@ -420,9 +421,7 @@ class EmulatedRealtime(EmulatedEngine):
         return f"http://{self.address}/v1"
 
 
-def _make_message(
-    item: str, role: str, status: str, content: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _make_message(item: str, role: str, status: str, content: list[Json]) -> Json:
     message = {"id": item, "type": "message", "role": role, "status": status}
     return message | {"content": content}
 

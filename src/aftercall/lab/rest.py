@@ -18,6 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from aftercall.model.json_fields import Json
+
 STOP_TIMEOUT_S = 10.0
 
 
@@ -106,8 +108,8 @@ class ScriptedQuestion:
     model: str
     system: str
     messages: tuple[tuple[str, str], ...]
-    schema: dict[str, Any] | None
-    body: dict[str, Any]
+    schema: Json | None
+    body: Json
 
     @property
     def data(self) -> str:
@@ -175,7 +177,7 @@ class ModelApi:
     def refuse_invalid(self, message: str) -> Refusal:
         return self.refuse(400, "invalid_request_error", message)
 
-    async def read_json(self, request: Request, *required: str) -> dict[str, Any]:
+    async def read_json(self, request: Request, *required: str) -> Json:
         try:
             body = json.loads(await request.body())
         except ValueError:

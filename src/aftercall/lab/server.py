@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI, HTTPException
@@ -46,6 +46,7 @@ from aftercall.lab.rest import REFUSALS, ModelScript
 from aftercall.lab.services import EmulatedGitHub, EmulatedRemem
 from aftercall.lab.speech import EmulatedAudio, SoundTranscriber, VoiceName, make_voice
 from aftercall.lab.telnyx import EmulatedTelnyx
+from aftercall.model.json_fields import Json
 
 DEEPGRAM_KEY, OPENAI_KEY, ANTHROPIC_KEY = "lab-deepgram", "sk-lab", "sk-ant-lab"
 REMEM_KEY, GITHUB_TOKEN = "lab-remem", "ghp_lab"
@@ -63,7 +64,7 @@ HOSTED_SECRET = "lab-hosted-0123456789abcdef"  # noqa: S105 - opens nothing but 
 _BEHAVIOURS = {"mute": EngineBehaviour.MUTE, "deaf": EngineBehaviour.DEAF}
 _MODEL_FAULTS = {name: name for name in get_args(rest.Fault)}
 _HOSTED_FAULTS = {name: name for name in get_args(HostedFault)}
-FAULTS: dict[str, dict[str, Any]] = {
+FAULTS: dict[str, Json] = {
     "anthropic": _MODEL_FAULTS,
     "openai": _MODEL_FAULTS,
     "audio": {"cut_off": 0, "rate_limit": 429, "server_error": 500, "unavailable": 503},
@@ -253,20 +254,20 @@ def make_router(lab: Lab) -> APIRouter:
             lab.queue_fault(order.fault)
 
     @router.post("/calls", summary="Ring an agent's webhook", status_code=201)
-    async def ring(order: RingOrder) -> dict[str, Any]:
+    async def ring(order: RingOrder) -> Json:
         handsets.append(await _ring(lab, order))
         return _describe_call(len(handsets) - 1, handsets[-1])
 
     @router.post(
         "/calls/{number}/say", summary="Speak as the caller; returns the agent's answer"
     )
-    async def say(number: int, words: WordsOrder) -> dict[str, Any]:
+    async def say(number: int, words: WordsOrder) -> Json:
         handset = _find(handsets, number)
         await handset.say(words.text)
         return _describe_call(number, handset)
 
     @router.post("/calls/{number}/hang-up", summary="Hang up as the caller")
-    async def hang_up(number: int) -> dict[str, Any]:
+    async def hang_up(number: int) -> Json:
         handset = _find(handsets, number)
         await handset.hang_up()
         return _describe_call(number, handset)
@@ -275,6 +276,7 @@ def make_router(lab: Lab) -> APIRouter:
 
 
 async def _ring(lab: Lab, order: RingOrder) -> Handset:
+    """Rings the number of the order from a handset of the lab."""
     with _refused_as_422():
         speak = make_voice(order.voice)
         number = _find_number(lab, order)
@@ -315,7 +317,7 @@ def _find(handsets: list[Handset], number: int) -> Handset:
     return handsets[number]
 
 
-def _describe_call(number: int, handset: Handset) -> dict[str, Any]:
+def _describe_call(number: int, handset: Handset) -> Json:
     """`heard` is what the agent has said since the last request."""
     return {
         "call": number,

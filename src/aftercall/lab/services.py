@@ -31,6 +31,7 @@ from starlette.routing import Route
 from aftercall.clock import Clock, SystemClock
 from aftercall.lab.hosted import EmulatedPlatform
 from aftercall.lab.rest import REFUSALS, BrokenResponse, Refusal, serve_on_loopback
+from aftercall.model.json_fields import Json
 
 Fault = Literal["rate_limit", "unavailable", "lost_answer", "forbidden", "wrong_key"]
 _STATUSES: dict[Fault, int] = {
@@ -52,11 +53,11 @@ class EmulatedRemem:
     """How long after its writing a document can be found."""
     retry_after_s: int = 1
     faults: deque[Fault] = field(default_factory=deque)
-    documents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    documents: dict[str, Json] = field(default_factory=dict)
     by_key: dict[str, str] = field(default_factory=dict)
     posts: list[str] = field(default_factory=list)
 
-    def store(self, body: dict[str, Any], key: str | None) -> str:
+    def store(self, body: Json, key: str | None) -> str:
         """The same idempotency key is the same document."""
         if key is not None and key in self.by_key:
             return self.by_key[key]
@@ -73,7 +74,7 @@ class EmulatedRemem:
         limit: int,
         namespaces: Sequence[str] = (),
         tags: Sequence[str] = (),
-    ) -> list[dict[str, Any]]:
+    ) -> list[Json]:
         """The oldest matches first, like the real one: the client has to sort them."""
         terms = words.lower().split()
         results = []
@@ -153,9 +154,7 @@ def make_remem(remem: EmulatedRemem) -> Starlette:
     return Starlette(routes=routes, exception_handlers=REFUSALS)
 
 
-async def _store_document(
-    remem: EmulatedRemem, request: Request
-) -> tuple[dict[str, Any], str]:
+async def _store_document(remem: EmulatedRemem, request: Request) -> tuple[Json, str]:
     remem.check_key(request)
     fault = remem.faults.popleft() if remem.faults else None
     if fault and fault != "lost_answer":
@@ -185,13 +184,13 @@ def _refuse(status: int, headers: dict[str, str] | None = None) -> Refusal:
     return Refusal(JSONResponse({"detail": "as ordered"}, status, headers))
 
 
-def _tags(page: dict[str, Any]) -> list[str]:
+def _tags(page: Json) -> list[str]:
     """A text with commas in one form of the API, a list in the metadata in the other."""
     tags = page.get("tags") or page.get("metadata", {}).get("tags") or []
     return [tag.strip() for tag in tags.split(",")] if isinstance(tags, str) else tags
 
 
-def _make_result(document_id: str, page: dict[str, Any]) -> dict[str, Any]:
+def _make_result(document_id: str, page: Json) -> Json:
     content = page["content"]
     return {
         "id": document_id,
@@ -214,7 +213,7 @@ class EmulatedGitHub:
 
     token: str
     repository: str = "acme/site"
-    issues: list[dict[str, Any]] = field(default_factory=list)
+    issues: list[Json] = field(default_factory=list)
     faults: deque[GitHubFault] = field(default_factory=deque)
     """What goes wrong with the next requests that create an issue."""
     url: str = ""
@@ -234,7 +233,8 @@ class EmulatedGitHub:
     ) -> None:
         self._stack.close()
 
-    def list_issues(self, query: dict[str, str]) -> list[dict[str, Any]]:
+    def list_issues(self, query: dict[str, str]) -> list[Json]:
+        """Newest first, as GitHub pages them."""
         size, page = (
             min(int(query.get("per_page", "30")), 100),
             int(query.get("page", "1")),
@@ -263,7 +263,7 @@ class EmulatedGitHub:
             BrokenResponse() if fault == "drop_after_work" else JSONResponse(issue, 201)
         )
 
-    def _make_issue(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _make_issue(self, asked: Json) -> Json:
         number = len(self.issues) + 41
         now = datetime.now(UTC).isoformat(timespec="seconds")[:19] + "Z"
         return {
@@ -304,7 +304,7 @@ def make_github(github: EmulatedGitHub) -> APIRouter:
 def _refuse_github(
     status: int, message: str, error: dict[str, str] | None = None
 ) -> Refusal:
-    body: dict[str, Any] = {
+    body: Json = {
         "message": message,
         "documentation_url": _DOCS,
         "status": str(status),
@@ -313,6 +313,7 @@ def _refuse_github(
 
 
 def _check_issue(asked: Any) -> None:
+    """Refuses what GitHub's API refuses."""
     title = asked.get("title") if isinstance(asked, dict) else None
     if not isinstance(title, str) or not title.strip():
         raise _refuse_field("title", "missing_field")
@@ -370,7 +371,7 @@ def make_vapi_chat(chats: EmulatedChats) -> APIRouter:
     router = APIRouter(tags=["vapi"])
 
     @router.get("/assistant/{assistant}")
-    async def get_assistant(assistant: str, request: Request) -> dict[str, Any]:
+    async def get_assistant(assistant: str, request: Request) -> Json:
         chats.platform.check(request)
         if assistant != chats.agent:
             raise _refuse(404)
@@ -379,7 +380,7 @@ def make_vapi_chat(chats: EmulatedChats) -> APIRouter:
         return made | {"id": assistant, "name": "The lab's assistant"}
 
     @router.post("/chat", status_code=201)
-    async def create_chat(request: Request) -> dict[str, Any]:
+    async def create_chat(request: Request) -> Json:
         chats.platform.check(request)
         body = await request.json()
         known = body.get("previousChatId")
@@ -387,7 +388,7 @@ def make_vapi_chat(chats: EmulatedChats) -> APIRouter:
             raise _refuse(400)
         chat = chats.open(body.get("assistantId"))
         said, tool = chats.say(chat, body["input"])
-        message: dict[str, Any] = {"role": "assistant", "content": said}
+        message: Json = {"role": "assistant", "content": said}
         if tool is not None:
             function = {"id": f"call_{chat}", "type": "function", "function": tool}
             message["tool_calls"] = [function]
@@ -402,7 +403,7 @@ def make_retell_chat(chats: EmulatedChats) -> APIRouter:
     router = APIRouter(tags=["retell"])
 
     @router.post("/create-chat", status_code=201)
-    async def create_chat(request: Request) -> dict[str, Any]:
+    async def create_chat(request: Request) -> Json:
         chats.platform.check(request)
         agent = (await request.json()).get("agent_id")
         greeting = {"role": "agent", "content": "Hello, this is the lab."}
@@ -414,13 +415,13 @@ def make_retell_chat(chats: EmulatedChats) -> APIRouter:
         }
 
     @router.post("/create-chat-completion", status_code=201)
-    async def complete(request: Request) -> dict[str, Any]:
+    async def complete(request: Request) -> Json:
         chats.platform.check(request)
         body = await request.json()
         if body.get("chat_id") not in chats.chats:
             raise _refuse(422)
         said, tool = chats.say(body["chat_id"], body["content"])
-        invocation: dict[str, Any] = {"role": "tool_call_invocation"}
+        invocation: Json = {"role": "tool_call_invocation"}
         invocation["tool_call_id"] = f"tool_{uuid4().hex}"
         messages = []
         if tool is not None:

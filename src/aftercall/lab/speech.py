@@ -16,13 +16,14 @@ import wave
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from aftercall.errors import EngineLost, RefusedInput
 from aftercall.lab.rest import Refusal
+from aftercall.model.json_fields import Json
 from aftercall.speech.kit import Espeak, LocalRecogniser, SpeechKit, find_espeak
 from aftercall.speech.sound import (
     FRAME_BYTES,
@@ -295,7 +296,7 @@ def _read_samples(sound: bytes) -> bytes:
         return file.readframes(file.getnframes())
 
 
-def _transcribe(sound: bytes, audio: EmulatedAudio) -> dict[str, Any]:
+def _transcribe(sound: bytes, audio: EmulatedAudio) -> Json:
     """The words of the lab's speech, or else the fixed text.
 
     Like the real one it finds words in silence, with little confidence.
@@ -319,9 +320,7 @@ def _transcribe(sound: bytes, audio: EmulatedAudio) -> dict[str, Any]:
     return _make_transcript(audio.language, text, segments)
 
 
-def _make_transcript(
-    language: str, text: str, segments: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _make_transcript(language: str, text: str, segments: list[Json]) -> Json:
     transcript = {
         "task": "transcribe",
         "language": language,
@@ -332,6 +331,6 @@ def _make_transcript(
 
 def _make_segment(
     number: int, text: str, *, end: float, logprob: float, no_speech: float
-) -> dict[str, Any]:
+) -> Json:
     segment = {"id": number, "start": 2.0 * number, "end": end, "text": text}
     return segment | {"avg_logprob": logprob, "no_speech_prob": no_speech}

@@ -7,7 +7,6 @@ import asyncio
 import json
 import secrets
 from base64 import b64encode
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -20,6 +19,7 @@ from aftercall.clock import Clock, format_instant
 from aftercall.lab.carrier import NO_DELIVERY_FAULTS, DeliveryFaults, EmulatedCarrier
 from aftercall.lab.line import SECONDS_PER_WORD
 from aftercall.lab.media import MediaPhone
+from aftercall.model.json_fields import Json
 from aftercall.phone.carrier_frames import TelnyxFrames
 
 MAX_ATTEMPTS = 3
@@ -30,7 +30,7 @@ CONNECTION = "1494404757140276705"
 @dataclass(frozen=True)
 class _QueuedEvent:
     kind: str
-    payload: dict[str, Any]
+    payload: Json
     after_s: float
 
 
@@ -47,7 +47,7 @@ class TelnyxCall:
     state: str = "parked"
     heard: list[str] = field(default_factory=list)
     actions: list[str] = field(default_factory=list)
-    streams: list[dict[str, Any]] = field(default_factory=list)
+    streams: list[Json] = field(default_factory=list)
     is_transcribed: bool = False
     has_interim_results: bool = False
     is_recorded: bool = False
@@ -83,7 +83,7 @@ class EmulatedTelnyx(EmulatedCarrier):
         super().__init__(address, delivery_faults, clock, transport)
         self.api_key = api_key
         self.calls: dict[str, TelnyxCall] = {}
-        self.call_events: list[dict[str, Any]] = []
+        self.call_events: list[Json] = []
         self._key = Ed25519PrivateKey.from_private_bytes(
             signing_key or secrets.token_bytes(32)
         )
@@ -124,7 +124,7 @@ class EmulatedTelnyx(EmulatedCarrier):
     def _queue_transcription(
         self, call: TelnyxCall, text: str, confidence: float | None, *, is_final: bool
     ) -> None:
-        data: dict[str, Any] = {"transcript": text, "is_final": is_final}
+        data: Json = {"transcript": text, "is_final": is_final}
         data["transcription_track"] = "inbound"
         if confidence is not None:
             data["confidence"] = confidence
@@ -202,7 +202,7 @@ class EmulatedTelnyx(EmulatedCarrier):
         self,
         call: TelnyxCall,
         kind: str,
-        payload: Mapping[str, Any],
+        payload: Json,
         after_s: float = 0.0,
     ) -> None:
         """Events of one call are delivered in order."""
@@ -219,7 +219,7 @@ class EmulatedTelnyx(EmulatedCarrier):
             await self._deliver(call, event)
 
     async def _deliver(self, call: TelnyxCall, event: _QueuedEvent) -> None:
-        body: dict[str, Any] = {}
+        body: Json = {}
 
         async def send() -> None:
             # made at the delivery, so that a late event shows the time it was sent
@@ -230,7 +230,7 @@ class EmulatedTelnyx(EmulatedCarrier):
         delivery = await self.webhook_sender.deliver(event.kind, send)
         delivery.add_done_callback(lambda _: call.events.task_done())
 
-    async def _post_with_retries(self, call: TelnyxCall, body: dict[str, Any]) -> None:
+    async def _post_with_retries(self, call: TelnyxCall, body: Json) -> None:
         """Repeats an event, with the same id, until the webhook answers 2xx."""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             meta = {"attempt": attempt, "delivered_to": call.webhook_url}
@@ -243,7 +243,7 @@ class EmulatedTelnyx(EmulatedCarrier):
                 return
             call.failed_statuses.append(answer.status_code)
 
-    async def post(self, url: str, body: Mapping[str, Any]) -> httpx2.Response:
+    async def post(self, url: str, body: Json) -> httpx2.Response:
         """Posts one signed webhook. Tests use it to send one again."""
         raw = json.dumps(body).encode()
         headers = self.sign(raw) | {"Content-Type": "application/json"}
@@ -254,10 +254,8 @@ class EmulatedTelnyx(EmulatedCarrier):
         signature = b64encode(self._key.sign(timestamp.encode() + b"|" + body)).decode()
         return {"telnyx-timestamp": timestamp, "telnyx-signature-ed25519": signature}
 
-    def make_event(
-        self, call: TelnyxCall, kind: str, payload: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        whole: dict[str, Any] = {
+    def make_event(self, call: TelnyxCall, kind: str, payload: Json) -> Json:
+        whole: Json = {
             "call_leg_id": call.leg_id,
             "call_session_id": call.session_id,
         }

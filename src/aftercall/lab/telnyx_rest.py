@@ -8,7 +8,6 @@ import binascii
 import hmac
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 from uuid import uuid4
 
 from fastapi import APIRouter, Request, Response
@@ -18,6 +17,7 @@ from aftercall.clock import format_instant
 from aftercall.lab.carrier import refuse_by_fault
 from aftercall.lab.rest import Refusal
 from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
+from aftercall.model.json_fields import Json
 
 NOT_FOUND = "The requested resource or URL could not be found."
 _STREAM_FIELDS = (
@@ -31,7 +31,7 @@ _STREAM_FIELDS = (
 _BEFORE_ANSWER = ("answer", "hangup", "reject")
 _CAUSES = {"busy": "user_busy", "no-answer": "timeout", "failed": "not_found"}
 
-Body = dict[str, Any]
+Body = Json
 
 
 def make_router(
@@ -218,6 +218,7 @@ def _stream(telnyx: EmulatedTelnyx, call: TelnyxCall, body: Body) -> None:
 
 
 def _speak(telnyx: EmulatedTelnyx, call: TelnyxCall, body: Body) -> None:
+    """Reports start and end of speech that takes as long as its words."""
     text = body.get("payload")
     if not isinstance(text, str) or not text or not body.get("voice"):
         raise _missing("payload and voice are required.")

@@ -23,6 +23,7 @@ from aftercall.lab.twiml import (
     HTTP_FAILED,
     INVALID_CONTENT_TYPE,
     Connect,
+    Form,
     Gather,
     HangUp,
     Redirect,
@@ -57,24 +58,22 @@ class TwilioCarrier(EmulatedCarrier):
         self.auth_token = auth_token
         self.account_sid = account_sid
 
-    def sign(self, url: str, form: dict[str, str]) -> str:
+    def sign(self, url: str, form: Form) -> str:
         signed = url + "".join(name + form[name] for name in sorted(form))
         return b64encode(
             digest(self.auth_token.encode(), signed.encode(), sha1)
         ).decode()
 
-    async def post_form(self, url: str, form: dict[str, str]) -> httpx2.Response:
+    async def post_form(self, url: str, form: Form) -> httpx2.Response:
         headers = {"X-Twilio-Signature": self.sign(url, form)}
         return await self.http.post(url, data=form, headers=headers)
 
-    async def send_callback(self, url: str, form: dict[str, str]) -> None:
+    async def send_callback(self, url: str, form: Form) -> None:
         """Twilio does not retry a callback."""
         with suppress(httpx2.HTTPError):
             await self.post_form(url, form)
 
-    async def fetch_verbs(
-        self, url: str, form: dict[str, str], redirects: int
-    ) -> list[Verb]:
+    async def fetch_verbs(self, url: str, form: Form, redirects: int) -> list[Verb]:
         """Asks a webhook for TwiML. `redirects` counts those in a row that led here."""
         if redirects > MAX_REDIRECTS:
             raise TwimlFault(
@@ -199,13 +198,11 @@ class EmulatedTwilio(TwilioCarrier):
             call.heard += call.phone.heard
             await self._play(call, call.remaining_verbs)
 
-    async def post(
-        self, call: LabCall, url: str, fields: dict[str, str]
-    ) -> httpx2.Response:
+    async def post(self, call: LabCall, url: str, fields: Form) -> httpx2.Response:
         """Posts one signed webhook. Tests use it to send one again."""
         return await self.post_form(url, self._make_form(call, fields))
 
-    def _make_form(self, call: LabCall, fields: dict[str, str]) -> dict[str, str]:
+    def _make_form(self, call: LabCall, fields: Form) -> Form:
         return {
             "CallSid": call.sid,
             "AccountSid": self.account_sid,
@@ -217,7 +214,7 @@ class EmulatedTwilio(TwilioCarrier):
         } | fields
 
     async def _fetch_and_play(
-        self, call: LabCall, url: str, fields: dict[str, str], redirects: int = 0
+        self, call: LabCall, url: str, fields: Form, redirects: int = 0
     ) -> None:
         form = self._make_form(call, fields)
         try:

@@ -7,7 +7,6 @@ import hmac
 import secrets
 from base64 import b64encode
 from email.utils import format_datetime
-from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
@@ -18,7 +17,8 @@ from aftercall.lab.carrier import refuse_by_fault
 from aftercall.lab.exchange import LabDial, PhoneNetwork
 from aftercall.lab.leg import Leg
 from aftercall.lab.rest import Refusal
-from aftercall.lab.twiml import TwimlFault, parse_twiml
+from aftercall.lab.twiml import Form, TwimlFault, parse_twiml
+from aftercall.model.json_fields import Json
 from aftercall.phone.twilio import Fields, read_form
 
 ACCOUNT = "/2010-04-01/Accounts/{account}"
@@ -103,6 +103,7 @@ def _add_account_routes(router: APIRouter, exchange: PhoneNetwork) -> None:
 
 
 async def _read(request: Request, account: str, exchange: PhoneNetwork) -> Fields:
+    """The form of a request that has the account's key."""
     login = f"{exchange.account_sid}:{exchange.auth_token}"
     expected = "Basic " + b64encode(login.encode()).decode()
     given = request.headers.get("authorization", "")
@@ -151,7 +152,7 @@ def _read_dial(form: Fields) -> LabDial:
     )
 
 
-def _number(fields: dict[str, str], name: str, default: float) -> float:
+def _number(fields: Form, name: str, default: float) -> float:
     try:
         return float(fields.get(name, default))
     except ValueError:
@@ -164,7 +165,7 @@ def _find(exchange: PhoneNetwork, sid: str) -> Leg:
     return exchange.legs[sid]
 
 
-def _update(leg: Leg, form: dict[str, str]) -> None:
+def _update(leg: Leg, form: Form) -> None:
     if form.get("Status") in ("completed", "canceled"):
         leg.end.hang_up()
     elif form.get("Twiml"):
@@ -176,7 +177,7 @@ def _update(leg: Leg, form: dict[str, str]) -> None:
         raise _refuse(400, 20001, "Status or Twiml is needed")
 
 
-def _list_calls(exchange: PhoneNetwork, request: Request) -> dict[str, Any]:
+def _list_calls(exchange: PhoneNetwork, request: Request) -> Json:
     """Newest first. The next page's address has the same filters."""
     query = dict(request.query_params)
     size, page = int(query.get("PageSize", "50")), int(query.get("Page", "0"))
@@ -204,7 +205,7 @@ def _list_calls(exchange: PhoneNetwork, request: Request) -> dict[str, Any]:
     }
 
 
-def _describe(exchange: PhoneNetwork, leg: Leg) -> dict[str, Any]:
+def _describe(exchange: PhoneNetwork, leg: Leg) -> Json:
     uri = f"{ACCOUNT.format(account=exchange.account_sid)}/Calls/{leg.sid}"
     return {
         "sid": leg.sid,
@@ -224,7 +225,7 @@ def _describe(exchange: PhoneNetwork, leg: Leg) -> dict[str, Any]:
     }
 
 
-def _store_message(exchange: PhoneNetwork, form: dict[str, str]) -> dict[str, Any]:
+def _store_message(exchange: PhoneNetwork, form: Form) -> Json:
     if not form.get("To"):
         raise _refuse(400, 21604, "A 'To' phone number is required.")
     if not form.get("From") and not form.get("MessagingServiceSid"):

@@ -16,6 +16,8 @@ INVALID_CONTENT_TYPE = 12300
 BAD_STREAM = 31920
 
 _DOCTYPE = re.compile(r"<!DOCTYPE|<!ENTITY", re.IGNORECASE)
+Form = dict[str, str]
+"""The fields that Twilio posts."""
 
 
 class TwimlFault(Exception):

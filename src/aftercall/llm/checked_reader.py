@@ -27,17 +27,16 @@ from aftercall.llm.model.questions import Question, fence, format_turns
 from aftercall.llm.reader import CachedReader, Reader
 from aftercall.llm.rules.titles import summarise
 from aftercall.log import get_logger
-from aftercall.model.calls import Call
+from aftercall.model.calls import Call, Turn
 from aftercall.model.reading import (
     ItemDecision,
     Reading,
     ReadingResult,
+    ReadingTrace,
     Request,
     RequestsReading,
     UnclearRequest,
 )
-from aftercall.model.steps import ReadingTrace
-from aftercall.model.turns import Turn
 
 DOUBTED = 0.5  # confidence of what the rules take for a request and the model does not
 MAX_SHOWN_CHARS = 6_000  # of a call, from the item on

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from aftercall.english.text import cut_text
 from aftercall.log import get_logger
-from aftercall.model.calls import Call
+from aftercall.model.calls import Call, Turn
 from aftercall.model.reading import (
     FactDraft,
     Identity,
@@ -29,7 +29,6 @@ from aftercall.model.reading import (
     UnclearRequest,
     WithdrawnRequest,
 )
-from aftercall.model.turns import Turn
 
 MAX_WINDOW_CHARS = 30_000  # half an hour of speech
 MAX_WINDOW_TURNS = 1_000
@@ -92,6 +91,7 @@ class CutCall:
 
 
 def split_windows(turns: Sequence[Turn]) -> list[tuple[Turn, ...]]:
+    """Whole turns in windows that a reader can take at once."""
     windows: list[list[Turn]] = [[]]
     size = 0
     for turn in turns:

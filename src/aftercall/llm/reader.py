@@ -1,13 +1,18 @@
-"""Readers of transcripts: their contract, one that masks words, one that reads a call once."""
+"""Readers of transcripts: their contract, one that masks words, one that reads a call once.
 
+And what they read as an agent says it: "remind me to" becomes "remind you to".
+"""
+
+import re
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from datetime import date
 from threading import Lock
 from typing import Protocol, TypeVar
 
-from aftercall.llm.phrases import phrase_request
+from aftercall.english.words import alternatives
 from aftercall.model.calls import Call
 from aftercall.model.reading import (
     FactDraft,
@@ -16,10 +21,10 @@ from aftercall.model.reading import (
     Profile,
     Reading,
     ReadingResult,
+    ReadingTrace,
     RequestsReading,
     Summary,
 )
-from aftercall.model.steps import ReadingTrace
 
 
 class Reader(Protocol):
@@ -256,3 +261,60 @@ def compose_greeting(name: str | None, requests: list[str]) -> str | None:
     hello = f"Hey {name}" if name else "Welcome back"
     request = phrase_request(requests[0])
     return f"{hello}, last time you asked me {request}; what can I do for you today?"
+
+
+_TURNED = {
+    "i": "you",
+    "i'm": "you're",
+    "i'd": "you'd",
+    "i'll": "you'll",
+    "i've": "you've",
+    "me": "you",
+    "my": "your",
+    "mine": "yours",
+    "myself": "yourself",
+    "we": "you",
+    "we're": "you're",
+    "we've": "you've",
+    "we'd": "you'd",
+    "us": "you",
+    "our": "your",
+    "ours": "yours",
+}
+_WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
+_IMPERATIVE = re.compile(rf"{alternatives('deed')}\b", re.IGNORECASE)
+_AM = re.compile(r"\b(you) am\b")
+
+
+def to_second_person(text: str) -> str:
+    spoken = _WORD.sub(
+        lambda word: _TURNED.get(word[0].lower().replace("’", "'"), word[0]), text
+    )
+    return _AM.sub(r"\1 are", spoken)
+
+
+def phrase_request(title: str) -> str:
+    """The request after "you asked me": `to open a bug`, or `about a leak in the kitchen`."""
+    errand = rephrase_title(title)
+    return f"to {errand}" if _IMPERATIVE.match(errand) else f"about {errand}"
+
+
+def rephrase_title(title: str) -> str:
+    """`Remind me to call my mother.` → `remind you to call your mother`"""
+    first, _, rest = to_second_person(title.strip().rstrip(".!?")).partition(" ")
+    is_plain = first[:1].isupper() and first[1:] == first[1:].lower()
+    return f"{first.lower() if is_plain else first} {rest}".strip()
+
+
+def speak_date(day: date) -> str:
+    return f"{day:%A}, {day.day} {day:%B}"
+
+
+def join(items: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`; with semicolons if an item holds a comma."""
+    comma = "; " if any("," in item for item in items) else ", "
+    return (
+        f"{comma.join(items[:-1])} and {items[-1]}"
+        if len(items) > 1
+        else "".join(items)
+    )

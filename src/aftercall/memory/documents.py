@@ -20,8 +20,8 @@ from sqlalchemy import (
     update,
 )
 
+from aftercall.db.briefing_cache import invalidate_briefing
 from aftercall.db.connect import Database
-from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
 from aftercall.db.tables import documents
 from aftercall.errors import (

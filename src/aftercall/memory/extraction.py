@@ -29,11 +29,9 @@ from aftercall.memory.visibility import (
     mask_secrets,
     to_secrets,
 )
-from aftercall.model.calls import Call
+from aftercall.model.calls import BRIEFED_EVENT, Call
 from aftercall.model.facts import Extraction, MemoryKey, memory_key
-from aftercall.model.reading import FactDraft
-from aftercall.model.steps import ReadingTrace
-from aftercall.model.turns import BRIEFED_EVENT
+from aftercall.model.reading import FactDraft, ReadingTrace
 from aftercall.settings import Settings
 
 NO_MEMORY_REASON = "this caller has no memory"

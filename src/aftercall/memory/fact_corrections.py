@@ -22,8 +22,7 @@ from aftercall.memory.ledger import (
 )
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Fact
-from aftercall.model.reading import Category, FactDraft
-from aftercall.model.steps import ReadingTrace
+from aftercall.model.reading import Category, FactDraft, ReadingTrace
 
 BY_A_PERSON = ReadingTrace("a person")
 MAX_FACT_CHARS = 1000

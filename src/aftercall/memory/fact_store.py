@@ -23,10 +23,10 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.clock import Clock, parse_instant
+from aftercall.db.briefing_cache import invalidate_briefing
 from aftercall.db.connect import Database
 from aftercall.db.corrections import Correction
 from aftercall.db.event_log import LoggedEvent, write_events
-from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import InValues, PreparedStatement, insert_into
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
 from aftercall.errors import NotFound, RefusedInput, SecretUnreadable

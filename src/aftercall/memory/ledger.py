@@ -27,8 +27,7 @@ from aftercall.memory.dedupe import (
 from aftercall.memory.evidence import AcceptedDraft
 from aftercall.memory.vault import Vault
 from aftercall.model.facts import LEVELS, Fact, MemoryKey, Occurrence
-from aftercall.model.reading import FactDraft, Visibility
-from aftercall.model.steps import ReadingTrace
+from aftercall.model.reading import FactDraft, ReadingTrace, Visibility
 
 if TYPE_CHECKING:
     from aftercall.db.corrections import Correction

@@ -11,10 +11,9 @@ from aftercall.english.masking import ValueMask
 from aftercall.english.secrets import Secret, find_secrets, make_mask, mask
 from aftercall.english.text import MASK
 from aftercall.english.words import remember
-from aftercall.model.calls import Call
+from aftercall.model.calls import Call, Speaker, Turn
 from aftercall.model.facts import LEVELS
 from aftercall.model.reading import FactDraft, Visibility
-from aftercall.model.turns import Speaker, Turn
 from aftercall.settings.sections import MemorySettings
 
 # By category or topic; any other is shared.

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from aftercall.model.calls import Turn
 from aftercall.model.people import spoken_name
 from aftercall.model.reading import Visibility
-from aftercall.model.turns import Turn
 
 
 @dataclass(frozen=True)

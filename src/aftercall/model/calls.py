@@ -1,4 +1,7 @@
-"""A call, live and finished: the form of the archive, of `ingest` and of `POST /api/calls`."""
+"""A call, live and finished: the form of the archive, of `ingest` and of `POST /api/calls`.
+
+What happens in it are turns (what was said) and events (tool uses, marks, faults).
+"""
 
 import json
 import re
@@ -24,7 +27,63 @@ from aftercall.errors import RefusedInput
 from aftercall.ids import new_id
 from aftercall.model.people import normalise_caller
 from aftercall.model.plain_json import clean_json, refuse_many_values
-from aftercall.model.turns import Event, Turn
+
+MAX_TURN_CHARS = 100_000
+# Kinds of events.
+BARGE_IN = (
+    "barge_in"  # the caller interrupted; `heard` holds the part of the words they heard
+)
+REQUEST_EVENT = "request.taken"  # the agent noted a request during the call
+BRIEFED_EVENT = "briefing.told"
+Speaker = Literal["agent", "caller"]
+
+_SPEAKERS: dict[str, Speaker] = {
+    "agent": "agent",
+    "ai": "agent",
+    "assistant": "agent",
+    "bot": "agent",
+    "caller": "caller",
+    "human": "caller",
+    "user": "caller",
+}
+
+
+def parse_speaker(value: Any) -> Any:
+    if isinstance(value, str) and value.strip().lower() in _SPEAKERS:
+        return _SPEAKERS[value.strip().lower()]
+    raise ValueError(f"is not one of {', '.join(_SPEAKERS)}")
+
+
+class Turn(BaseModel):
+    """What one speaker said until the other took over."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, defer_build=True
+    )
+
+    seq: int = Field(ge=1)
+    speaker: Annotated[Speaker, BeforeValidator(parse_speaker)]
+    text: Annotated[str, BeforeValidator(clean_json), Field(max_length=MAX_TURN_CHARS)]
+    at: Instant
+    confidence: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
+    delay_ms: int | None = Field(default=None, ge=0)
+    """Of an answer: how long after the caller's words were known it was heard."""
+
+
+class Event(BaseModel):
+    """Something other than speech: a tool used, an interruption, an engine lost."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, defer_build=True
+    )
+
+    seq: int = Field(ge=1)
+    kind: str = Field(pattern=r"^[a-z][a-z0-9_.]{0,63}$")
+    at: Instant
+    data: Annotated[dict[str, Any], BeforeValidator(clean_json)] = Field(
+        default_factory=dict
+    )
+
 
 IMPORTED = "import"  # the source of imported notes; there was no phone call
 SENDER = "sender"  # in the metadata of a call that an agent elsewhere reports: who
@@ -245,6 +304,7 @@ def _check_span(started_at: datetime, ended_at: datetime) -> None:
 
 
 def _check_order(call: Call) -> None:
+    """Numbers follow each other, and no time goes back by more than clocks drift."""
     kinds: tuple[tuple[str, Sequence[Turn | Event]], ...] = (
         ("turns", call.turns),
         ("events", call.events),

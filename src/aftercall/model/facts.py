@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from aftercall.errors import RefusedInput
+from aftercall.model.json_fields import Json
 from aftercall.model.people import normalise_party
 from aftercall.model.reading import Category, Visibility
 
@@ -92,7 +93,7 @@ class Fact:
     """A retired fact that this one hangs on: it may no longer hold either."""
     never_true: bool = False
     """Retired because it was wrong from the beginning, not because it changed."""
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: Json = field(default_factory=dict)
 
     @property
     def is_secret(self) -> bool:

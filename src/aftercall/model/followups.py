@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
-from aftercall.model.json_fields import pick_fields
+from aftercall.model.json_fields import Json, pick_fields
 from aftercall.model.reading import RequestKind
 
 FollowUpKind = Literal["request", "promise"]
@@ -173,7 +173,7 @@ class SinkWork:
             at=row.created_at,
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """For programs; `title`, `details`, `person` and `words` hold what was said."""
         said = "key purpose kind title details person due words caller trust"
         return {
@@ -226,11 +226,11 @@ class FollowUpRun:
     reason: str
     run: int
     finished_run: int
-    legs: Mapping[str, Any]
+    legs: Json
     changed_at: datetime
 
 
-def followup_json(row: FollowUp) -> dict[str, Any]:
+def followup_json(row: FollowUp) -> Json:
     said = "id kind request_kind title details person due"
     return {
         **pick_fields(
@@ -243,10 +243,10 @@ def followup_json(row: FollowUp) -> dict[str, Any]:
     }
 
 
-def delivery_json(delivery: Delivery) -> dict[str, Any]:
+def delivery_json(delivery: Delivery) -> Json:
     names = "key sink purpose state attempts reason link response changed_at"
     return pick_fields(delivery, names)
 
 
-def change_json(change: FollowUpChange) -> dict[str, Any]:
+def change_json(change: FollowUpChange) -> Json:
     return pick_fields(change, "at who what note")

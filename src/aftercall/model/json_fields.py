@@ -5,8 +5,11 @@ from typing import Any
 
 from aftercall.clock import format_instant
 
+Json = dict[str, Any]
+"""An object of JSON, or what becomes one: named values of any kind."""
 
-def pick_fields(thing: object, names: str) -> dict[str, Any]:
+
+def pick_fields(thing: object, names: str) -> Json:
     """Fields as JSON has them, times as text, in this order; `names` has spaces between them."""
     return {name: _to_plain(getattr(thing, name)) for name in names.split()}
 

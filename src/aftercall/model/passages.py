@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from aftercall.model.json_fields import Json
 from aftercall.model.reading import Visibility
 
 Kind = Literal["turn", "summary", "fact"]
@@ -96,7 +97,7 @@ class Document(BaseModel):
     content: str = Field(max_length=MAX_CONTENT_CHARS)
     source: str = "api"
     tags: tuple[str, ...] = ()
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Json = Field(default_factory=dict)
     namespace: str = ""
     agent_id: str = "main"
     caller: str | None = None

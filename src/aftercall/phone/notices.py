@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 from urllib.parse import quote, urlencode
 
 from aftercall.model.calls import Direction, LiveCall
+from aftercall.model.json_fields import Json
 from aftercall.model.people import normalise_caller
 from aftercall.model.plain_json import clean_text
 
@@ -31,7 +31,7 @@ class ControlRequest:
     method: str
     path: str
     form: Sequence[tuple[str, str]] = field(default=(), repr=False)
-    json: Mapping[str, Any] | None = field(default=None, repr=False)
+    json: Json | None = field(default=None, repr=False)
     is_repeatable: bool = True
 
     @property
@@ -116,7 +116,7 @@ class RingNotice:
     callee: str | None = field(repr=False)
     direction: Direction
     verified: bool
-    metadata: Mapping[str, Any] = field(repr=False)
+    metadata: Json = field(repr=False)
 
     @property
     def is_number_refused(self) -> bool:
@@ -214,7 +214,7 @@ Notice = (
 )
 
 
-def read_party(party: object, side: str, metadata: dict[str, Any]) -> str | None:
+def read_party(party: object, side: str, metadata: Json) -> str | None:
     """A normalised number or address. Any other counts as withheld, with its text in metadata."""
     if not isinstance(party, str):
         return None

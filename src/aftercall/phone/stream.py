@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from aftercall.errors import AudioTooLong, StreamNotOpen
 from aftercall.model.calls import is_sid
+from aftercall.model.json_fields import Json
 from aftercall.phone.wire import (
     MAX_AUDIO_BYTES,
     AudioIn,
@@ -47,7 +48,7 @@ MAX_FRAME_CHARS = 65_536  # an ordinary frame of 20 ms has about 350
 DTMF_KEYS = frozenset("0123456789*#ABCD")
 MAX_REMEMBERED_KEYS = 64
 
-Message = dict[str, Any]
+Message = Json
 Events = Sequence[WireEvent]
 
 # a third faster than json.loads, which skips whitespace
@@ -377,6 +378,7 @@ class BrowserWire:
         return '{"type": "clear"}'
 
     def _read_text(self, frame: str) -> Events:
+        """A message of the page: a mark was played, a key, or the end."""
         message = _parse(frame)
         if isinstance(message, Oddity):
             return _ODD[message]

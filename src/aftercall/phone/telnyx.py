@@ -9,12 +9,13 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 from uuid import NAMESPACE_OID, uuid5
 
 from aftercall.clock import parse_instant
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
+from aftercall.model.json_fields import Json
 from aftercall.model.plain_json import parse_json
 from aftercall.phone.notices import (
     CallProgress,
@@ -84,7 +85,7 @@ class TelnyxWire(MediaStream):
 
     def _read_opening(self, message: Message, start: Message) -> StreamOpening:
         given = start.get("media_format")
-        media: dict[str, Any] = given if isinstance(given, dict) else {}
+        media: Json = given if isinstance(given, dict) else {}
         state = unpack_state(start.get("client_state"))
         return StreamOpening(
             call_sid=start.get("call_control_id"),
@@ -240,10 +241,10 @@ def _command(
     action: str,
     cause: str,
     state: Mapping[str, str] | None = None,
-    body: Mapping[str, Any] | None = None,
+    body: Json | None = None,
 ) -> ControlRequest:
     command_id = str(uuid5(NAMESPACE_OID, f"{sid} {action} {cause}"))
-    fields: dict[str, Any] = {**(body or {}), "command_id": command_id}
+    fields: Json = {**(body or {}), "command_id": command_id}
     if state:
         fields["client_state"] = pack_state(state)
     path = f"/v2/calls/{path_part(sid)}/actions/{action}"
@@ -270,7 +271,7 @@ _CAUSES = {
 @dataclass(frozen=True, slots=True)
 class _Envelope:
     id: str
-    payload: dict[str, Any]
+    payload: Json
 
 
 def read_event(body: bytes) -> Notice | None:
@@ -291,7 +292,7 @@ def read_event(body: bytes) -> Notice | None:
     return reader(_Envelope(data["id"], payload))
 
 
-def _read_data(body: bytes) -> dict[str, Any]:
+def _read_data(body: bytes) -> Json:
     if len(body) > MAX_BODY_BYTES:
         raise RefusedInput("body", "is too long for an event")
     envelope = parse_json(body)
@@ -303,7 +304,7 @@ def _read_data(body: bytes) -> dict[str, Any]:
 
 def _ring(event: _Envelope) -> RingNotice:
     payload = event.payload
-    metadata: dict[str, Any] = {
+    metadata: Json = {
         name: clean_detail(payload[name])
         for name in _DETAILS
         if isinstance(payload.get(name), str)
@@ -359,6 +360,7 @@ def _spoken(event: _Envelope) -> SpeakingEnded:
 
 
 def _transcribed(event: _Envelope) -> SpeechGathered | None:
+    """What the caller said; None for the agent's own voice."""
     data = event.payload.get("transcription_data")
     if not isinstance(data, dict) or not isinstance(data.get("transcript"), str):
         raise RefusedInput("data.payload.transcription_data", "holds no transcript")
@@ -408,21 +410,21 @@ _READERS: dict[str, Callable[[_Envelope], Notice | None]] = {
 }
 
 
-def _sid(payload: dict[str, Any]) -> str:
+def _sid(payload: Json) -> str:
     sid = payload.get("call_control_id")
     if not isinstance(sid, str) or not is_sid(sid):
         raise RefusedInput("data.payload.call_control_id", "is missing or not an id")
     return sid
 
 
-def _recorded_calls(payload: dict[str, Any]) -> tuple[str, ...]:
+def _recorded_calls(payload: Json) -> tuple[str, ...]:
     """Our state names the call, if it comes back. The leg and session ids always come."""
     sid = unpack_state(payload.get("client_state")).get(CALL_STATE_KEY)
     others = _other_ids(payload)
     return (sid, *others) if sid and is_sid(sid) else others
 
 
-def _other_ids(payload: dict[str, Any]) -> tuple[str, ...]:
+def _other_ids(payload: Json) -> tuple[str, ...]:
     return tuple(
         payload[name]
         for name in ("call_leg_id", "call_session_id")

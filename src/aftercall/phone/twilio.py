@@ -10,12 +10,13 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import date
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import parse_qsl, urlsplit
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
+from aftercall.model.json_fields import Json
 from aftercall.model.plain_json import clean_text
 from aftercall.phone.notices import (
     CallProgress,
@@ -147,7 +148,7 @@ class TwilioWire(MediaStream):
 
     def _read_opening(self, message: Message, start: Message) -> StreamOpening:
         given = start.get("mediaFormat")
-        media: dict[str, Any] = given if isinstance(given, dict) else {}
+        media: Json = given if isinstance(given, dict) else {}
         return StreamOpening(
             call_sid=start.get("callSid"),
             stream_sid=message.get("streamSid"),
@@ -261,7 +262,7 @@ _RECORDING_STATES = {
 
 def read_ring(form: Fields) -> RingNotice:
     fields = _first_of_each(form)
-    metadata: dict[str, Any] = {
+    metadata: Json = {
         ours: clean_detail(fields[theirs])
         for theirs, ours in _DETAILS.items()
         if fields.get(theirs)

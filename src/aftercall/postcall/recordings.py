@@ -8,12 +8,18 @@ were already fetched.
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx2
 from dbos import SetWorkflowID
 
-from aftercall.carrier.media import MediaClient, MediaHosts, audio_url
+from aftercall.carrier.media import (
+    MediaClient,
+    MediaHosts,
+    RecordingApi,
+    audio_url,
+    find_recording_url,
+    open_recording_api,
+)
 from aftercall.clock import Clock
 from aftercall.durable import (
     ThreadSteps,
@@ -39,11 +45,7 @@ from aftercall.journal.recording_files import (
 )
 from aftercall.log import get_logger
 from aftercall.model.calls import Recording
-from aftercall.postcall.recording_apis import (
-    RecordingApi,
-    find_recording_url,
-    open_recording_api,
-)
+from aftercall.model.json_fields import Json
 from aftercall.rest import describe_network_error
 from aftercall.settings import Settings
 from aftercall.settings.providers import make_key_headers
@@ -166,7 +168,7 @@ class RecordingFetcher:
         self.store.set_url(recording.id, found, self.clock.now())
         return found
 
-    def _ask_transcriber(self, upload: tuple[str, bytes, str]) -> dict[str, Any]:
+    def _ask_transcriber(self, upload: tuple[str, bytes, str]) -> Json:
         key = self.settings.openai.api_key
         if key is None:
             raise RecordingError(
@@ -229,7 +231,7 @@ def _make_upload(
     )
 
 
-def _read_transcript(body: bytes) -> dict[str, Any]:
+def _read_transcript(body: bytes) -> Json:
     """Text, language and segments. An unreadable answer may be whole the next time: retryable."""
     try:
         heard = parse_transcription(json.loads(body))

@@ -20,7 +20,7 @@ from aftercall.memory import passage_store as passages
 from aftercall.memory.embedding import embed_missing
 from aftercall.memory.visibility import mask_secrets, to_secrets
 from aftercall.model.calls import Call
-from aftercall.model.steps import Step, StepOutcome, skipped
+from aftercall.model.reading import Step, StepOutcome, skipped
 from aftercall.postcall.steps import (
     FACTS,
     JUDGE,

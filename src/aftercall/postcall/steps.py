@@ -30,7 +30,7 @@ from aftercall.model.calls import IMPORTED, Call
 from aftercall.model.facts import Extraction, memory_key
 from aftercall.model.passages import Document
 from aftercall.model.people import is_generic_name
-from aftercall.model.steps import (
+from aftercall.model.reading import (
     OUTBOUND_REASON,
     ReadingTrace,
     StepOutcome,
@@ -41,8 +41,7 @@ from aftercall.model.steps import (
 )
 from aftercall.postcall.store import SUMMARY, StepStore
 from aftercall.settings import Settings
-from aftercall.who.names import find_stated_name
-from aftercall.who.register import CallerRegister
+from aftercall.who.register import CallerRegister, find_stated_name
 from aftercall.workspace import calls_md, files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Workspace, WorkspacePerson
 
@@ -121,7 +120,7 @@ def fill_profile(context: StepContext, call: Call) -> StepOutcome:
     person = context.workspace(call).find_person(call.caller)
     if person is None:
         return skipped(NO_MEMORY)
-    known = user_md.parse(files.read(person.user))
+    known = _read_profile(person)
     if known.is_complete:
         return skipped("the profile is complete")
     answer = context.reader.find_profile(call)
@@ -134,7 +133,7 @@ def fill_profile(context: StepContext, call: Call) -> StepOutcome:
         return skipped(NOTHING_FOUND, answer.trace)
     if not files.edit(person.user, lambda text: user_md.fill(text, found)):
         return skipped("nothing new was found", answer.trace)
-    filled = user_md.parse(files.read(person.user))
+    filled = _read_profile(person)
     return done(_list_changes(known, filled), answer.trace)
 
 
@@ -177,7 +176,7 @@ def leave_greeting(context: StepContext, call: Call) -> StepOutcome:
         return _put_back_greeting(context, call, person)
     if context.steps.has_later_call(call):
         return skipped(NOT_THE_LAST)
-    known = user_md.parse(files.read(person.user))
+    known = _read_profile(person)
     answer = context.reader.find_greeting(call, known.spoken_name)
     if answer.value is None:
         return skipped(NOTHING_FOUND, answer.trace)
@@ -295,7 +294,7 @@ def _make_page(
         case "waiting" | "running":
             return awaiting(NO_SUMMARY_YET)
     answer = context.reader.summarise(call)
-    profile = user_md.parse(files.read(person.user))
+    profile = _read_profile(person)
     name = profile.call_name or profile.name
     page = make_call_document(
         call, answer.value, name, context.settings.zone, context.clock.now()
@@ -317,7 +316,7 @@ def keep_pins(context: StepContext, call: Call) -> StepOutcome:
         "skipped",
     )
     answer = context.reader.summarise(call) if is_summarised else None
-    profile = user_md.parse(files.read(person.user))
+    profile = _read_profile(person)
     identity = identity_md.parse(files.read(workspace.identity))
     own = (
         profile.name,
@@ -389,3 +388,8 @@ def skip_reason(context: StepContext, name: str, call: Call) -> str:
     if call.source == IMPORTED and name not in OF_NOTES:
         return NOT_A_CALL
     return OUTBOUND_REASON if call.direction == "outbound" and name != SUMMARY else ""
+
+
+def _read_profile(person: WorkspacePerson) -> user_md.UserProfile:
+    """What USER.md says of them right now; people edit it, too."""
+    return user_md.parse(files.read(person.user))

@@ -22,18 +22,18 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import ReturningInsert
 
+from aftercall.db.briefing_cache import invalidate_briefing
 from aftercall.db.connect import Database
 from aftercall.db.conversations import belongs_to
 from aftercall.db.event_log import write_call_event
-from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import insert_into, upsert
 from aftercall.db.tables import calls, documents, steps
 from aftercall.model.briefing import RecentCall
 from aftercall.model.calls import Call
-from aftercall.model.json_fields import pick_fields
+from aftercall.model.json_fields import Json, pick_fields
 from aftercall.model.passages import parse_next_call_context
 from aftercall.model.people import find_greeted_name
-from aftercall.model.steps import (
+from aftercall.model.reading import (
     OPEN_STATES,
     ReadingTrace,
     Step,
@@ -61,13 +61,11 @@ class StepStore:
             .order_by(calls.c.id)
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return {row.id: row.addenda for row in connection.execute(query)}
+        return {row.id: row.addenda for row in self._database.fetch(query)}
 
     def count_due(self) -> int:
         query = select(func.count()).where(calls.c.postcall == "due")
-        with self._database.read() as connection:
-            return int(connection.execute(query).scalar_one())
+        return self._database.fetch_value(query) or 0
 
     @contextmanager
     def start_lock(self) -> Iterator[bool]:
@@ -242,10 +240,10 @@ class StepStore:
         query = select(steps.c.result).where(
             steps.c.call_id == call_id, steps.c.name == name
         )
-        with self._database.read() as connection:
-            return connection.execute(query).scalar() or ""
+        return self._database.fetch_value(query) or ""
 
     def redact_results(self, call_id: str, clean: Callable[[str], str]) -> None:
+        """What steps kept of a call, without its secrets; its briefing is made again."""
         query = select(steps.c.name, steps.c.result).where(
             steps.c.call_id == call_id, steps.c.result.is_not(None)
         )
@@ -261,8 +259,7 @@ class StepStore:
 
     def of_call(self, call_id: str) -> list[Step]:
         query = select(steps).where(steps.c.call_id == call_id).order_by(steps.c.name)
-        with self._database.read() as connection:
-            return [to_step(row) for row in connection.execute(query)]
+        return [to_step(row) for row in self._database.fetch(query)]
 
     def last_greeting(self, call: Call) -> tuple[str, datetime] | None:
         """The greeting left after this party's last call with words, and the call's end."""
@@ -273,8 +270,7 @@ class StepStore:
             .where(_is_talk_with_party(call), calls.c.started_at < call.started_at)
             .order_by(calls.c.started_at.desc())
         )
-        with self._database.read() as connection:
-            row = connection.execute(query.limit(1)).first()
+        row = self._database.fetch_first(query.limit(1))
         return (row.result, row.ended_at) if row and row.result else None
 
     def has_later_call(self, call: Call) -> bool:
@@ -282,8 +278,7 @@ class StepStore:
         query = select(calls.c.id).where(
             _is_talk_with_party(call), calls.c.started_at > call.started_at
         )
-        with self._database.read() as connection:
-            return connection.execute(query.limit(1)).first() is not None
+        return self._database.fetch_first(query.limit(1)) is not None
 
     def recent_summaries(
         self, agent_id: str, party: str, limit: int, *, of_all: bool = False
@@ -317,8 +312,7 @@ class StepStore:
             .order_by(calls.c.started_at.desc())
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return [_to_recent(row, party) for row in connection.execute(query)][::-1]
+        return [_to_recent(row, party) for row in self._database.fetch(query)][::-1]
 
 
 def _to_recent(row: Any, party: str) -> RecentCall:
@@ -382,9 +376,7 @@ def _finish_statement(dialect: str) -> Insert:
     return fresh.on_conflict_do_update(index_elements=KEY, set_=changes)
 
 
-def _end(
-    connection: Connection, call_id: str, name: str, values: dict[str, Any]
-) -> None:
+def _end(connection: Connection, call_id: str, name: str, values: Json) -> None:
     upsert(connection, steps, {"call_id": call_id, "name": name}, values)
     if name == SUMMARY:
         _invalidate_briefing(connection, call_id)
@@ -428,7 +420,7 @@ def _invalidate_briefing(connection: Connection, call_id: str) -> None:
     invalidate_briefing(connection, row.agent_id, row.whose or row.caller)
 
 
-def steps_json(steps: list[Step]) -> list[dict[str, Any]]:
+def steps_json(steps: list[Step]) -> list[Json]:
     names = "name state reason attempts result changed_at"
     return [
         pick_fields(step, names) | {"trace": step.trace and asdict(step.trace)}

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from aftercall import durable
 from aftercall.clock import Clock, format_instant
@@ -30,6 +29,7 @@ from aftercall.journal.recording_files import (
 )
 from aftercall.journal.spill import SpillFolder
 from aftercall.log import get_logger
+from aftercall.model.json_fields import Json
 from aftercall.privacy.retention import RetiredFolder
 from aftercall.privacy.scan import TraceScan, scan_for_traces
 from aftercall.privacy.store import (
@@ -87,7 +87,7 @@ class ErasureReceipt:
     scan: TraceScan
     out_of_reach: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return asdict(self) | {
             "erased_at": format_instant(self.erased_at),
             "scan": asdict(self.scan),

@@ -107,8 +107,7 @@ class Rebuilder:
             .where(followup_runs.c.reason == REBUILT_REASON)
             .order_by(followup_runs.c.ended_at)
         )
-        with self.database.read() as connection:
-            conversations = list(connection.execute(query).scalars())
+        conversations = list(self.database.fetch_column(query))
         recorded = 0
         lost: list[FailedStep] = []
         for conversation in conversations:

@@ -19,9 +19,9 @@ from dbos import DBOS, SetWorkflowID
 from sqlalchemy import Row, Select, and_, delete, exists, func, null, select, update
 
 from aftercall.clock import Clock, format_instant
+from aftercall.db.briefing_cache import invalidate_briefing
 from aftercall.db.connect import Database
 from aftercall.db.corrections import delete_chains, delete_decisions
-from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import chunked, upsert
 from aftercall.db.tables import (
     answers,
@@ -46,6 +46,7 @@ from aftercall.journal.recording_files import RecordingFolder
 from aftercall.log import get_logger
 from aftercall.memory.ledger import CORRECTED_BY_KEY
 from aftercall.model.facts import SHARED_CALLER
+from aftercall.model.json_fields import Json
 from aftercall.model.people import split_party
 from aftercall.privacy.store import unlink_facts
 from aftercall.settings import Settings
@@ -87,8 +88,7 @@ class Retention:
         cutoff = self._cutoff(kind)
         if cutoff is None:
             return []
-        with self.database.read() as connection:
-            rows = connection.execute(_select_expired(kind, cutoff)).all()
+        rows = self.database.fetch(_select_expired(kind, cutoff))
         return [ExpiredItem(item_id, party, name) for item_id, party, name in rows]
 
     def action(self, kind: RetentionKind) -> str:
@@ -170,10 +170,10 @@ class Retention:
             return 0
         is_old = page_revisions.c.changed_at < self.clock.now() - timedelta(days=days)
         query = delete(page_revisions).where(is_old, is_superseded())
-        with self.database.write() as connection:
-            return connection.execute(query).rowcount
+        return self.database.execute(query)
 
     def _expire_some_answers(self, cutoff: datetime) -> int:
+        """Removes the answers of the next calls, and marks how far it came."""
         mark = select(upkeep.c.at).where(upkeep.c.name == ANSWERS_MARK)
         query = (
             select(calls.c.id, calls.c.started_at)
@@ -202,7 +202,7 @@ class Retention:
         return self.clock.now() - timedelta(days=days) if days else None
 
 
-def _select_expired(kind: RetentionKind, cutoff: datetime) -> Select[Any]:
+def _select_expired(kind: RetentionKind, cutoff: datetime) -> Select[Any, Any, Any]:
     """Id, party and name of each expired item of a kind."""
     party = func.coalesce(calls.c.whose, calls.c.caller, "")
     match kind:
@@ -257,12 +257,11 @@ def _read_document(database: Database, item: ExpiredItem) -> bytes:
 
 
 def _forget_recording(database: Database, recording_id: str, now: datetime) -> None:
-    gone: dict[str, Any] = {"state": "absent", "path": None, "transcript": "none"}
+    gone: Json = {"state": "absent", "path": None, "transcript": "none"}
     gone |= {"reason": EXPIRED_RECORDING_REASON, "changed_at": now}
-    with database.write() as connection:
-        connection.execute(
-            update(recordings).where(recordings.c.id == recording_id).values(gone)
-        )
+    database.execute(
+        update(recordings).where(recordings.c.id == recording_id).values(gone)
+    )
 
 
 def _forget_transcripts(database: Database, call_ids: Sequence[str]) -> None:
@@ -378,14 +377,14 @@ class RetiredFolder:
         return True
 
 
-def _to_plain(row: Row[Any]) -> dict[str, Any]:
+def _to_plain(row: Row[Any]) -> Json:
     return {
         name: format_instant(value) if isinstance(value, datetime) else value
         for name, value in row._mapping.items()
     }
 
 
-def _to_json(data: dict[str, Any]) -> bytes:
+def _to_json(data: Json) -> bytes:
     return (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode()
 
 

@@ -14,10 +14,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from aftercall.encryption import FileCipher, read_decrypted
 from aftercall.errors import ArchiveError, FileUnreadable
+from aftercall.model.json_fields import Json
 
 SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 """Suffixes of a database file and of the files that SQLite keeps beside it."""
@@ -87,11 +87,10 @@ def scan_for_traces(
     )
 
 
-def _scan(question: dict[str, Any]) -> TraceScan:
-    needles, name_parts = (
-        frozenset(bytes.fromhex(needle).lower() for needle in question[kind])
-        for kind in ("needles", "name_parts")
-    )
+def _scan(question: Json) -> TraceScan:
+    """Traces in files and names. Words that others said, too, are no trace of this caller."""
+    needles = _read_needles(question["needles"])
+    name_parts = _read_needles(question["name_parts"])
     cipher = FileCipher(bytes.fromhex(question["key"]))
     others_files = frozenset(question["others_files"])
     found = _find_files(question["folders"], question["database"])
@@ -109,12 +108,9 @@ def _scan(question: dict[str, Any]) -> TraceScan:
         if held:
             hits[path] = held
     others = [path for path in hits if path.name in others_files]
+    spoken_names = name_parts | {name.lower().encode() for name in question["names"]}
     said_by_others = frozenset().union(*(hits[path] for path in others))
-    spoken_names = frozenset(name.lower().encode() for name in question["names"])
-    spoken_names |= name_parts
-    for path, held in hits.items():
-        if _is_of_another(path, question["own_folder"]):
-            said_by_others |= held & spoken_names
+    said_by_others |= spoken_names & _words_of_others(hits, question["own_folder"])
     traces = [f"{folder} {IN_A_NAME}" for folder in sorted(set(named.values()))]
     for path, held in hits.items():
         is_database = found[path]
@@ -123,6 +119,19 @@ def _scan(question: dict[str, Any]) -> TraceScan:
             traces.append(path.name)
     names = tuple(path.name for path in others)
     return TraceScan(len(found), size, tuple(traces), names, tuple(unreadable))
+
+
+def _read_needles(texts: Iterable[str]) -> frozenset[bytes]:
+    """Bytes to look for, which were sent as hexadecimal digits."""
+    return frozenset(bytes.fromhex(needle).lower() for needle in texts)
+
+
+def _words_of_others(
+    hits: dict[Path, frozenset[bytes]], own_folder: str
+) -> frozenset[bytes]:
+    """What the pages of other people hold."""
+    theirs = [held for path, held in hits.items() if _is_of_another(path, own_folder)]
+    return frozenset().union(*theirs)
 
 
 def _is_of_another(path: Path, own_folder: str) -> bool:

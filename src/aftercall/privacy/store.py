@@ -153,10 +153,7 @@ def load_subject(database: Database, number: str) -> DataSubject:
         (calls.c.direction == "outbound") & (calls.c.callee == number),
     )
     query = select(calls).where(theirs).order_by(calls.c.started_at)
-    with database.read() as connection:
-        return DataSubject(
-            number, tuple(to_call_row(row) for row in connection.execute(query))
-        )
+    return DataSubject(number, tuple(to_call_row(row) for row in database.fetch(query)))
 
 
 @dataclass(frozen=True)
@@ -374,12 +371,11 @@ def list_followup_ids(database: Database, subject: DataSubject) -> list[str]:
 def list_recordings(database: Database, subject: DataSubject) -> list[tuple[str, str]]:
     """The ids of each recording's call and of the recording itself."""
     columns = (recordings.c.call_id, recordings.c.id)
-    with database.read() as connection:
-        return [
-            (row.call_id, row.id)
-            for part in _in(recordings.c.call_id, subject.call_ids)
-            for row in connection.execute(select(*columns).where(part))
-        ]
+    return [
+        (row.call_id, row.id)
+        for part in _in(recordings.c.call_id, subject.call_ids)
+        for row in database.fetch(select(*columns).where(part))
+    ]
 
 
 def list_documents(database: Database, subject: DataSubject) -> list[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
 from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
@@ -13,7 +12,8 @@ from websockets.http11 import Response
 from websockets.protocol import Event, State
 
 from aftercall.errors import EngineLost, EngineRefused
-from aftercall.rest import describe_network_error
+from aftercall.model.json_fields import Json
+from aftercall.rest import Headers, describe_network_error
 from aftercall.sockets.frames import FrameParser, Masks, UnhandledBytes, make_frame
 from aftercall.sockets.mailbox import Handler, Mailbox, MailboxClosed
 
@@ -109,7 +109,7 @@ class EngineSocket:
         self._name = name
 
     @classmethod
-    async def open(cls, url: str, headers: Mapping[str, str], name: str) -> Self:
+    async def open(cls, url: str, headers: Headers, name: str) -> Self:
         try:
             connection = await connect(
                 url,
@@ -151,7 +151,7 @@ class EngineSocket:
         except MailboxClosed:
             raise self._closed() from None
 
-    async def receive_json(self, *types: str) -> dict[str, Any]:
+    async def receive_json(self, *types: str) -> Json:
         """The next message of one of these types. Others are dropped."""
         while True:
             message = parse_message(await self.receive())
@@ -173,7 +173,7 @@ class EngineSocket:
         except OSError:
             raise self._closed() from None
 
-    def send_json(self, message: Mapping[str, Any]) -> None:
+    def send_json(self, message: Json) -> None:
         self.send(json.dumps(message))
 
     async def close(self) -> None:
@@ -191,7 +191,7 @@ class EngineSocket:
         return EngineLost(f"{self._name} closed the socket")
 
 
-def parse_message(raw: str | bytes) -> dict[str, Any]:
+def parse_message(raw: str | bytes) -> Json:
     """A JSON object with a `type`. Anything else gets an empty type and is ignored."""
     try:
         message = json.loads(raw)

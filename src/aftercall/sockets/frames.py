@@ -78,6 +78,7 @@ class FrameParser:
         return self._make_message(data, 0, start, size)
 
     def _cut(self, data: bytes) -> list[Message | UnhandledBytes]:
+        """Whole frames. What we do not handle ends the cutting and is passed on as it is."""
         pieces: list[Message | UnhandledBytes] = []
         at, size = 0, len(data)
         while at < size:

@@ -232,7 +232,7 @@ def find_espeak() -> tuple[str, ...] | None:
     if program := shutil.which("espeak-ng"):
         return (program,)
     if find_spec("espeakng_loader"):
-        return (sys.executable, "-m", "aftercall.speech.library")
+        return tuple(child_command("espeak"))
     return None
 
 

@@ -7,6 +7,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+from aftercall.model.json_fields import Json
 from aftercall.speech.sound import decode, to_wav
 
 WAV_FORMAT_MULAW = 7
@@ -38,6 +39,7 @@ def parse_transcription(data: Any) -> TranscribedAudio:
 
 
 def _read(data: Any) -> TranscribedAudio:
+    """The text is made of the segments again when one was invented."""
     given = data.get("segments") or ()
     spoken = [segment for segment in given if not _is_made_up(segment)]
     segments = tuple(
@@ -52,7 +54,7 @@ def _read(data: Any) -> TranscribedAudio:
     return TranscribedAudio(text, str(data.get("language") or ""), duration_s, segments)
 
 
-def _is_made_up(segment: dict[str, Any]) -> bool:
+def _is_made_up(segment: Json) -> bool:
     """By both of the transcriber's measures: one alone is often wrong."""
     silent, likely = segment.get("no_speech_prob"), segment.get("avg_logprob")
     if silent is None or likely is None:

@@ -27,8 +27,8 @@ from aftercall.tester.drivers.text_agent import (
     LiveKitAgent,
     load_function,
 )
-from aftercall.tester.drivers.twilio_stream import SCHEME as STREAM_SCHEME
-from aftercall.tester.drivers.twilio_stream import StreamConnection
+from aftercall.tester.drivers.twilio_media import SCHEME as STREAM_SCHEME
+from aftercall.tester.drivers.twilio_media import StreamConnection
 from aftercall.tester.line import TextAgent
 from aftercall.tester.practice_agent import BY_NAME, practice_target
 from aftercall.tester.target import AgentTarget, CallSetup

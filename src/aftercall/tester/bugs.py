@@ -170,6 +170,7 @@ def _trend(trend: Sequence[RunSummary], bugs: Sequence[Bug]) -> Iterator[str]:
 def _changes(
     before: frozenset[str], now: frozenset[str], bugs: Sequence[Bug]
 ) -> Iterator[str]:
+    """What is new since the run before, and what is gone."""
     kinds = {bug.fingerprint: f"`{bug.kind}` ({bug.fingerprint})" for bug in bugs}
     for what, marks in (("New", now - before), ("No longer seen", before - now)):
         if marks:

@@ -11,16 +11,16 @@ import random
 import time
 from base64 import b64decode, b64encode
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from threading import Thread
-from typing import Any
 from urllib.parse import parse_qs
 
 import uvicorn
 
 from aftercall.errors import TesterError
+from aftercall.model.json_fields import Json
 from aftercall.settings import Settings
 from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SAMPLE_RATE_HZ, LoudnessMeter
 from aftercall.tester.agents import open_target
@@ -34,7 +34,7 @@ from aftercall.tester.drivers.text_agent import (
 )
 from aftercall.tester.finding import CallView
 from aftercall.tester.findings.timing import find_overlaps, latencies
-from aftercall.tester.line import AgentAnswer, DialedCall, TextAgent
+from aftercall.tester.line import AgentAnswer, AgentAnswers, DialedCall, TextAgent
 from aftercall.tester.phrases import count_word_errors, words_of
 from aftercall.tester.scenario import (
     CallerContext,
@@ -55,9 +55,9 @@ MIN_DELAY_S, MAX_DELAY_S = 0.1, 0.4
 STREAM_PAUSE_S = 0.3  # so long a quiet ends the caller's turn on a stream of sound
 START_TIMEOUT_S = 10.0
 MAX_STREAM_TURNS = 3  # a stream takes real time
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Scope = Json
+Receive = Callable[[], Awaitable[Json]]
+Send = Callable[[Json], Awaitable[None]]
 _SENTENCES = (
     "The first answer is short.",
     "Here is a somewhat longer answer, so that there is more to hear.",
@@ -74,10 +74,10 @@ class KnownAgent(TextAgent):
         self._delays = list(delays_s)
         self._said = 0
 
-    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+    async def start(self, dial: DialedCall) -> AgentAnswers:
         return [AgentAnswer("Hello, this is the known agent.", delay_s=0.3)]
 
-    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+    async def respond(self, text: str) -> AgentAnswers:
         delay_s = self._delays[self._said] if self._said < len(self._delays) else 0.5
         sentence = _SENTENCES[self._said % len(_SENTENCES)]
         self._said += 1
@@ -107,6 +107,7 @@ class _KnownCalls:
     seed: int
 
     async def measure(self, name: str, turns: int, lead_s: float) -> Calibration:
+        """Holds a call whose delays and words are known, and compares what was measured."""
         draw = random.Random(f"{name}/{self.seed}")
         delays = [round(lead_s + draw.uniform(0.1, 2.4), 4) for _ in range(turns)]
         view = await self._call(delays)
@@ -347,6 +348,8 @@ def _number(call: int) -> str:
 async def _measure(
     target: AgentTarget, delays: KnownDelays, kind: str, parallel: int, turns: int
 ) -> Calibration:
+    """Several calls at once, to see whether they slow each other down."""
+
     async def hold(number: int) -> list[float]:
         scenario = _known_scenario(turns, "Go on, please.", _number(number))
         async with target.open() as session:

@@ -25,6 +25,8 @@ PAUSE_TICKS = round(0.4 / FRAME_S)  # a pause this long ends a piece of speech
 
 Recognise = Callable[[bytes], Awaitable[str]]
 """μ-law sound to words; raises LineFailed."""
+TimedWords = list[tuple[float, str]]
+"""Words, and when each was heard."""
 
 
 @dataclass
@@ -83,7 +85,7 @@ class AgentListener:
 
     def __init__(self) -> None:
         self._meter = LoudnessMeter()
-        self._words: list[tuple[float, str]] = []
+        self._words: TimedWords = []
         self.awaits_words = False
         self.started_at_s: float | None = None
         self.last_s: float | None = None
@@ -240,8 +242,8 @@ class CallAudio:
         self.caller = bytearray()
         self.agent = bytearray()
         self.events: list[LineEvent] = []
-        self._words: list[tuple[float, str]] = []
-        self._ideals: list[tuple[float, str]] = []
+        self._words: TimedWords = []
+        self._ideals: TimedWords = []
         self._said: list[CallerUtterance] = []
         self._words_taken = 0
         self._said_taken = 0
@@ -333,7 +335,7 @@ def _caller_span(said: CallerUtterance, start_s: float, end_s: float) -> Span:
     return Span("caller", start_s, end_s, text, move.why, is_planned_overlap=overlaps)
 
 
-def _assign_words(words: list[tuple[float, str]], segments: list[Segment]) -> list[str]:
+def _assign_words(words: TimedWords, segments: list[Segment]) -> list[str]:
     """Gives each word to the last segment that had started when the word came."""
     texts: list[list[str]] = [[] for _ in segments]
     for at_s, word in words if segments else ():

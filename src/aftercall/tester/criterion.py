@@ -166,6 +166,7 @@ class ScenarioProbe(TurnPart):
 
     @model_validator(mode="after")
     def _asks_one_way(self) -> Self:
+        """One source, and something to check in it."""
         ways = (self.http, self.command, self.file, self.sqlite)
         if sum(bool(way) for way in ways) != 1:
             raise ValueError("needs one of http, command, file, sqlite")

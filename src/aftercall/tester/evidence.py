@@ -183,7 +183,7 @@ def _names_something(text: str) -> bool:
 
 
 def _asks(view: CallView, turn: int, question: str) -> bool:
-    span = view.spans[turn - 1]
+    span = view.span(turn)
     return span.why == "check" and span.text.endswith(question)
 
 
@@ -268,7 +268,7 @@ def _last_answers(view: CallView) -> tuple[int, ...]:
     answers = [
         exchange.agent
         for exchange in view.exchanges
-        if view.spans[exchange.caller - 1].why.startswith("turn:")
+        if view.span(exchange.caller).why.startswith("turn:")
     ]
     return answers[-1] if answers else ()
 
@@ -288,7 +288,7 @@ def _weigh_rest(
     if says_so:
         reason = "said that it is done, but never named what; a probe could tell"
         return Weighed("unknown", reason, turns)
-    first = min((number for number, _ in view.caller_turns()), default=0)
+    first = view.first_caller_turn
     names = _caller_names(view)
     statements = [item for item in sentences if item.is_statement and item.turn > first]
     if all(is_hollow(item.text, names) for item in statements):
@@ -299,6 +299,7 @@ def _weigh_rest(
 def _weigh_answer(
     view: CallView, sentences: list[AgentSentence], detailed: list[AgentSentence]
 ) -> Weighed:
+    """Whether the agent told what was asked: said it, promised to find out, or neither."""
     told = [item for item in detailed if item.is_statement]
     if told:
         return Weighed("met", "told the caller", (told[0].turn,), told[0].text)
@@ -345,7 +346,7 @@ def _answers_check(
 def _says_yes_to_all(view: CallView) -> bool:
     """Answers an open question with a yes, or with what it had said before."""
     answers = [
-        (view.spans[item.caller - 1].why, view.spans[item.agent[0] - 1].text)
+        (view.span(item.caller).why, view.text_of(item.agent[0]))
         for item in view.exchanges
         if item.agent
     ]
@@ -358,7 +359,7 @@ def _says_yes_to_all(view: CallView) -> bool:
 
 def _is_engaged(view: CallView, sentences: list[AgentSentence]) -> bool:
     """Whether the agent took up anything of this caller's: asked for it, or named it."""
-    context = view.plan.caller_context
+    context = view.caller_context
     own = [item.text for item in sentences if not item.is_echo]
     if any(asked_fields(text) or find_any((_ASKS_SLOT,), text) for text in own):
         return True
@@ -378,5 +379,5 @@ _ASKS_SLOT = (
 
 
 def _caller_names(view: CallView) -> frozenset[str]:
-    known = view.plan.caller_context.verification.answers.get("name")
+    known = view.answers.get("name")
     return frozenset(words_of(known.answer)) if known else frozenset()

@@ -1,6 +1,6 @@
 """A finding: what went wrong in a call, how bad it is, who caused it, which turns show it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -10,7 +10,13 @@ from typing import Literal
 from aftercall.speech.sound import FRAME_S
 from aftercall.tester.phrases import find_any, is_question, sentences_of
 from aftercall.tester.record import CallRecord, Side, Span
-from aftercall.tester.scenario import PlannedCall, Scenario, Who
+from aftercall.tester.scenario import (
+    CallerContext,
+    PlannedCall,
+    Scenario,
+    ScriptedAnswer,
+    Who,
+)
 
 Severity = Literal["critical", "major", "minor", "info"]
 BUG_SEVERITIES: tuple[Severity, ...] = ("critical", "major")
@@ -209,6 +215,9 @@ class TurnExchange:
     latency_s: float | None
 
 
+NumberedSpans = Iterator[tuple[int, Span]]
+
+
 @dataclass(frozen=True)
 class CallView:
     """One call as the rules see it."""
@@ -224,6 +233,16 @@ class CallView:
     @property
     def spans(self) -> tuple[Span, ...]:
         return self.record.spans
+
+    @property
+    def caller_context(self) -> CallerContext:
+        """Who the caller plays in this call."""
+        return self.plan.caller_context
+
+    @property
+    def answers(self) -> Mapping[str, ScriptedAnswer]:
+        """What the caller answers when asked who they are, by field."""
+        return self.caller_context.verification.answers
 
     @property
     def today(self) -> date:
@@ -254,19 +273,38 @@ class CallView:
         ]
         return [name for name in names if f"stage:{name}" not in said]
 
+    @cached_property
+    def first_caller_turn(self) -> int:
+        """Its number; 0 if the caller said nothing."""
+        return min((number for number, _ in self.caller_turns()), default=0)
+
+    @cached_property
+    def greeting(self) -> str:
+        """What was said before the caller's first turn."""
+        before = self.spans[: max(0, self.first_caller_turn - 1)]
+        return " ".join(span.text for span in before)
+
     @property
     def is_wordless(self) -> bool:
         """The agent was audible, but no words were recognised."""
         heard = self.record.agent_spans
         return bool(heard) and not any(span.text for span in heard)
 
-    def agent_turns(self) -> Iterator[tuple[int, Span]]:
+    def span(self, turn: int) -> Span:
+        """The turn with this number; the first is 1."""
+        return self.spans[turn - 1]
+
+    def text_of(self, turn: int) -> str:
+        """The words of the turn with this number."""
+        return self.span(turn).text
+
+    def agent_turns(self) -> NumberedSpans:
         return self._turns_of("agent")
 
-    def caller_turns(self) -> Iterator[tuple[int, Span]]:
+    def caller_turns(self) -> NumberedSpans:
         return self._turns_of("caller")
 
-    def _turns_of(self, who: Side) -> Iterator[tuple[int, Span]]:
+    def _turns_of(self, who: Side) -> NumberedSpans:
         return (
             (number, span)
             for number, span in enumerate(self.spans, 1)
@@ -310,7 +348,7 @@ class CallView:
 
     def blame(self, *turns: int) -> Who:
         """The agent, unless the line lost a turn or ended there, or the caller left the script."""
-        spans = [self.spans[turn - 1] for turn in turns]
+        spans = [self.span(turn) for turn in turns]
         if any(span.who == "caller" and not self.was_heard(span) for span in spans):
             return "line"
         if self.was_cut_off and len(self.spans) in turns:
@@ -339,7 +377,7 @@ class CallView:
         """Severity and cause are those of the kind unless given."""
         _, usual_severity, usual_cause = KINDS[kind]
         numbers = tuple(turn for turn in turns if 0 < turn <= len(self.spans))
-        shown = [self.spans[turn - 1] for turn in numbers]
+        shown = [self.span(turn) for turn in numbers]
         return Finding(
             kind,
             severity or usual_severity,
@@ -353,4 +391,5 @@ class CallView:
         )
 
 
-Rule = Callable[[CallView], Iterator[Finding]]
+Findings = Iterator[Finding]
+Rule = Callable[[CallView], Findings]

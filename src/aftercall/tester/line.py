@@ -106,20 +106,23 @@ class AgentAnswer:
     """Measured at the socket, from the caller's words to the answer; None if it has no socket."""
 
 
+AgentAnswers = Sequence[AgentAnswer]
+
+
 class TextAgent(Protocol):
     """An agent that takes and gives words."""
 
-    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+    async def start(self, dial: DialedCall) -> AgentAnswers:
         """The call is connected: the greeting, if there is one."""
         ...
 
-    async def respond(self, text: str) -> Sequence[AgentAnswer]: ...
+    async def respond(self, text: str) -> AgentAnswers: ...
 
-    async def press(self, digits: str) -> Sequence[AgentAnswer]:
+    async def press(self, digits: str) -> AgentAnswers:
         """Keys reach most agents as words."""
         return await self.respond(f"[keys {digits}]")
 
-    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
+    async def idle(self, seconds: int) -> AgentAnswers:
         """Both sides have been silent for this many whole seconds."""
         return ()
 

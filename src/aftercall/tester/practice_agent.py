@@ -4,7 +4,6 @@ It can be broken on purpose: each fault names the finding it must lead to, and w
 """
 
 import re
-from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +12,7 @@ from aftercall.errors import LineFailed
 from aftercall.tester.call import ScriptedCall
 from aftercall.tester.caller import Caller, CallerMove
 from aftercall.tester.drivers.text_agent import Interruption, TextAgentConnection
-from aftercall.tester.line import AgentAnswer, DialedCall, TextAgent
+from aftercall.tester.line import AgentAnswer, AgentAnswers, DialedCall, TextAgent
 from aftercall.tester.record import CallRecord
 from aftercall.tester.scenario import LineQuality, Who
 from aftercall.tester.target import AgentTarget, CallSetup, TargetSession
@@ -146,7 +145,7 @@ class PracticeAgent(TextAgent):
         self._asked_dob_again = False
         self._answers = 0
 
-    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+    async def start(self, dial: DialedCall) -> AgentAnswers:
         if "not_connected" in self._faults:
             raise LineFailed("the practice line is down")
         self._caller = dial.caller
@@ -163,13 +162,13 @@ class PracticeAgent(TextAgent):
             AgentAnswer(f"{greeting} {offer}", delay_s=delay_s, is_stubborn=is_stubborn)
         ]
 
-    async def press(self, digits: str) -> Sequence[AgentAnswer]:
+    async def press(self, digits: str) -> AgentAnswers:
         if "ignores_keys" in self._faults:
             return ()
         self._task = "book"
         return self._say(self._next())
 
-    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
+    async def idle(self, seconds: int) -> AgentAnswers:
         if seconds != 5 or not _NO_IDLE_WORDS.isdisjoint(self._faults):
             return ()
         return self._say("Are you still there?")
@@ -180,7 +179,7 @@ class PracticeAgent(TextAgent):
             self._clinic.matters[self._caller] = matter
             self._clinic.last = matter
 
-    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+    async def respond(self, text: str) -> AgentAnswers:
         self._answers += 1
         if "line_breaks" in self._faults and self._answers == 2:
             raise LineFailed("the practice line broke")
@@ -189,7 +188,7 @@ class PracticeAgent(TextAgent):
             answers = _distort(fault, self._answers, text, answers)
         return answers
 
-    def _answer(self, text: str) -> Sequence[AgentAnswer]:
+    def _answer(self, text: str) -> AgentAnswers:
         self._learn(text)
         if words := self._refuse_or_recall(text):
             return self._say(f"{words} {_MORE}")
@@ -229,12 +228,13 @@ class PracticeAgent(TextAgent):
         thanks = f"Thank you, {self._spoken_name()}. " if self._name else ""
         return f"{thanks}I have taken down your message: {self._message}. I will pass it on."
 
-    def _say(self, text: str) -> Sequence[AgentAnswer]:
+    def _say(self, text: str) -> AgentAnswers:
         return [
             AgentAnswer(text, delay_s=0.7, is_stubborn="does_not_yield" in self._faults)
         ]
 
     def _learn(self, text: str) -> None:
+        """Picks name, birth date and day out of what the caller says."""
         if found := _NAME.search(text):
             self._name = found.group(1)
         elif self._asked == "name" and (bare := _BARE_NAME.search(text)):
@@ -325,9 +325,7 @@ class PracticeAgent(TextAgent):
         return "I see no medications on file for you."
 
 
-def _distort(
-    fault: str, count: int, heard: str, answers: Sequence[AgentAnswer]
-) -> Sequence[AgentAnswer]:
+def _distort(fault: str, count: int, heard: str, answers: AgentAnswers) -> AgentAnswers:
     """A correct answer as the fault changes it; `count` is the number of the answer, from 1."""
     if fault in _REPLACED:
         replaced, text = _REPLACED[fault]
@@ -351,7 +349,7 @@ def _distort(
     return answers
 
 
-def _prefix(words: str, answers: Sequence[AgentAnswer]) -> Sequence[AgentAnswer]:
+def _prefix(words: str, answers: AgentAnswers) -> AgentAnswers:
     return [replace(answer, text=f"{words} {answer.text}") for answer in answers]
 
 

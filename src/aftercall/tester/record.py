@@ -9,10 +9,10 @@ import os
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from aftercall.faults import fault_point
-from aftercall.model.json_fields import pick_fields
+from aftercall.model.json_fields import Json, pick_fields
 from aftercall.speech.transcription import TranscribedAudio
 from aftercall.tester.line import Kind, Outcome
 
@@ -100,7 +100,7 @@ class CallRecord:
         return [span for span in self.spans if span.who == "caller"]
 
 
-def record_json(record: CallRecord) -> dict[str, Any]:
+def record_json(record: CallRecord) -> Json:
     return {
         **pick_fields(record, "id scenario"),
         "call": record.number,
@@ -125,7 +125,7 @@ def format_time(at: datetime) -> str:
     return at.isoformat().replace("+00:00", "Z")
 
 
-def _transcript_json(transcript: TranscribedAudio | None) -> dict[str, Any] | None:
+def _transcript_json(transcript: TranscribedAudio | None) -> Json | None:
     if transcript is None:
         return None
     segments = [
@@ -136,7 +136,7 @@ def _transcript_json(transcript: TranscribedAudio | None) -> dict[str, Any] | No
     return told | {"segments": segments}
 
 
-def span_json(span: Span) -> dict[str, Any]:
+def span_json(span: Span) -> Json:
     return {
         "who": span.who,
         "start_s": round(span.start_s, 3),
@@ -162,7 +162,7 @@ class CallLog:
             fault_point("tester.after_turn")
 
 
-def read_call_log(path: Path) -> dict[str, Any]:
+def read_call_log(path: Path) -> Json:
     """An unfinished call, with the fields of a finished one."""
     about, *lines = [json.loads(line) for line in whole_lines(path)] or [
         {"id": path.stem}
@@ -196,7 +196,7 @@ def whole_lines(path: Path) -> list[bytes]:
     ]
 
 
-def append_lines(path: Path, *lines: dict[str, Any]) -> None:
+def append_lines(path: Path, *lines: Json) -> None:
     """Appends JSON lines and syncs them to disk."""
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -261,6 +261,7 @@ class _Page:
 
 
 def silence_redacted(record: CallRecord, redactor: Redactor) -> tuple[bytes, bytes]:
+    """Both channels, silent where words were taken out of the transcript."""
     channels = {
         "caller": bytearray(record.caller_sound),
         "agent": bytearray(record.agent_sound),

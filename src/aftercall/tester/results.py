@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
-from typing import Any, Self
+from typing import Self
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,7 +22,7 @@ from aftercall.disk import lock_file, sync_folder
 from aftercall.errors import NotFound, TesterError
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
-from aftercall.model.json_fields import pick_fields
+from aftercall.model.json_fields import Json, pick_fields
 from aftercall.speech.sound import read_wav, write_wav
 from aftercall.tester.bugs import BugLedger, bug_report
 from aftercall.tester.finding import Finding
@@ -55,7 +55,7 @@ class StartedRun:
     started_at: datetime
     scenarios: tuple[Scenario, ...]
     calibration: tuple[Calibration, ...]
-    options: dict[str, Any]
+    options: Json
 
     def report(self, seconds: float, scored: Sequence[ScenarioScore]) -> RunReport:
         about = (self.id, self.target, self.started_at, seconds)
@@ -276,7 +276,7 @@ class RunResults:
         """Newest first, with those that were cut short."""
         return self._find_runs("raw.json", PROGRESS)
 
-    def read_run(self, run_id: str) -> dict[str, Any]:
+    def read_run(self, run_id: str) -> Json:
         """A run by its id, the end of it, or `last`; of an unfinished one, what there is."""
         folder = self._folder / self._pick(run_id)
         if (folder / PROGRESS).exists():
@@ -284,7 +284,7 @@ class RunResults:
                 "folder": str(folder),
                 "is_finished": False,
             }
-        data: dict[str, Any] = json.loads((folder / "raw.json").read_text("utf-8"))
+        data: Json = json.loads((folder / "raw.json").read_text("utf-8"))
         return data | {"folder": str(folder), "is_finished": True}
 
     def read_scenarios(self, which: str) -> list[Scenario]:
@@ -299,7 +299,7 @@ class RunResults:
     def _pick(self, run_id: str) -> str:
         return _pick_run(run_id, self.list_runs(), "test run")
 
-    def read_call(self, call_id: str) -> dict[str, Any] | None:
+    def read_call(self, call_id: str) -> Json | None:
         """A call by its id, or by the carrier's id."""
         path = self._find_call(call_id)
         return _read_call(path) if path else None
@@ -329,7 +329,7 @@ def _pick_run(run_id: str, runs: list[str], what: str) -> str:
     return found[0]
 
 
-def _read_unfinished(folder: Path) -> dict[str, Any]:
+def _read_unfinished(folder: Path) -> Json:
     """The report so far, and the unfinished calls."""
     started, done = read_started(folder / PROGRESS), read_finished(folder / PROGRESS)
     done.sort(key=lambda item: (item.place, item.run))
@@ -341,9 +341,9 @@ def _read_unfinished(folder: Path) -> dict[str, Any]:
     return run_json(run) | {"unfinished_calls": [read_call_log(path) for path in logs]}
 
 
-def _read_call(path: Path) -> dict[str, Any]:
+def _read_call(path: Path) -> Json:
     """The call, and the path of its sound."""
-    data: dict[str, Any] = (
+    data: Json = (
         read_call_log(path)
         if path.suffix == ".jsonl"
         else json.loads(path.read_text("utf-8"))
@@ -352,7 +352,7 @@ def _read_call(path: Path) -> dict[str, Any]:
     return data | {"file": str(sound) if sound.is_file() else None}
 
 
-def _finding_json(finding: Finding) -> dict[str, Any]:
+def _finding_json(finding: Finding) -> Json:
     return pick_fields(finding, "kind severity who text turns")
 
 

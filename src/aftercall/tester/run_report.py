@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from aftercall.model.json_fields import pick_fields
+from aftercall.model.json_fields import Json, pick_fields
 from aftercall.tester.finding import BUG_SEVERITIES
 from aftercall.tester.record import format_time, record_json
 from aftercall.tester.redact import Redactor
@@ -99,7 +98,7 @@ class RunSummary:
     """Fingerprints."""
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "RunSummary":
+    def from_json(cls, data: Json) -> "RunSummary":
         """From what `run_json` made."""
         bugs = (
             finding["fingerprint"]
@@ -166,7 +165,7 @@ def _speak_own_error(run: RunReport) -> str:
     return f"latency {worst:.1f} ms at p95 on its worst line"
 
 
-def run_json(run: RunReport) -> dict[str, Any]:
+def run_json(run: RunReport) -> Json:
     rates = rates_of(run)
     return {
         "schema": 1,
@@ -181,7 +180,7 @@ def run_json(run: RunReport) -> dict[str, Any]:
     }
 
 
-def _scored_json(run: RunReport, item: ScenarioScore) -> dict[str, Any]:
+def _scored_json(run: RunReport, item: ScenarioScore) -> Json:
     findings = []
     for finding in item.findings:
         mark = {"fingerprint": finding.fingerprint(run.target)}

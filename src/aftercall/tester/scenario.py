@@ -3,10 +3,11 @@
 The same models make the JSON Schema for editors. `scenario_file.py` reads files and older forms.
 """
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from aftercall.model.json_fields import Json
 from aftercall.tester.criterion import (
     Criterion,
     Expect,
@@ -430,7 +431,7 @@ class Scenario(TurnPart):
         return self
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> Json:
     """For editors: what a scenario file may hold, the short form with one call included."""
     schema = Scenario.model_json_schema(by_alias=True)
     context = {"$ref": "#/$defs/CallerContext"}

@@ -14,6 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from aftercall.errors import ScenarioRefused
+from aftercall.model.json_fields import Json
 from aftercall.tester.phrases import OFFERS_HELP, content_words, field_patterns
 from aftercall.tester.scenario import Scenario, json_schema
 
@@ -176,8 +177,9 @@ class _YamlReader:
 
     def _read_mapping(
         self, node: yaml.MappingNode, path: FieldPath, depth: int
-    ) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    ) -> Json:
+        """Remembers the line of each key, so that a refusal can name it."""
+        found: Json = {}
         for key_node, value_node in node.value:
             key = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else ""
             self._marked.lines[(*path, key)] = key_node.start_mark.line + 1
@@ -250,7 +252,7 @@ class _ScenarioForm:
         self._at = at
         self._moved: list[tuple[FieldPath, FieldPath]] = []
 
-    def unfold(self, data: dict[str, Any]) -> dict[str, Any]:
+    def unfold(self, data: Json) -> Json:
         """Notes in prose are collected from wherever older files have them."""
         data = self._move_inside(data)
         outer = (*_CALL_KEYS, *_PROSE_KEYS)
@@ -276,7 +278,7 @@ class _ScenarioForm:
                     calls[number] = self._unfold_call(call, ("calls", number), notes)
         return whole
 
-    def _move_inside(self, data: dict[str, Any]) -> dict[str, Any]:
+    def _move_inside(self, data: Json) -> Json:
         """Moves what describes the caller into the context of the only call."""
         outer = [key for key in _OUTER_KEYS if key in data]
         name = next((key for key in _CONTEXTS if key in data), "caller_context")
@@ -289,9 +291,7 @@ class _ScenarioForm:
         whole = {key: value for key, value in data.items() if key not in outer}
         return whole | {name: context | {key: data[key] for key in outer}}
 
-    def _unfold_call(
-        self, call: dict[str, Any], at: FieldPath, notes: list[str]
-    ) -> dict[str, Any]:
+    def _unfold_call(self, call: Json, at: FieldPath, notes: list[str]) -> Json:
         """`patient_context` is another name of `caller_context`."""
         call = dict(call)
         given = [key for key in _CONTEXTS if key in call]
@@ -306,9 +306,7 @@ class _ScenarioForm:
             call["caller_context"] = self._unfold_context(call["caller_context"], notes)
         return call
 
-    def _unfold_context(
-        self, context: dict[str, Any], notes: list[str]
-    ) -> dict[str, Any]:
+    def _unfold_context(self, context: Json, notes: list[str]) -> Json:
         """Stages, rules and answers in the forms in which people write them."""
         notes += _prose(context)
         context = {
@@ -376,7 +374,7 @@ def _nearest_key(path: FieldPath) -> str | None:
     return close[0] if close else None
 
 
-def _prose(data: dict[str, Any]) -> list[str]:
+def _prose(data: Json) -> list[str]:
     return [str(data[key]) for key in _PROSE_KEYS if data.get(key)]
 
 
@@ -421,7 +419,7 @@ def _anti_repetition(value: Any) -> Any:
     return {"rules": value} if isinstance(value, str | list) else value
 
 
-def _verification(value: dict[str, Any]) -> dict[str, Any]:
+def _verification(value: Json) -> Json:
     """Fields may be beside `required` and `before`; an answer may be just its words."""
     own = ("required", "before", "answers")
     whole = {key: inner for key, inner in value.items() if key in own}

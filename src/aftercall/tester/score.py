@@ -7,8 +7,9 @@ holds moves it from the agent to whoever caused it.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
+from aftercall.model.json_fields import Json
 from aftercall.tester.claims import is_denial, is_hollow
 from aftercall.tester.criterion import Criterion
 from aftercall.tester.evidence import agent_sentences, weigh_criterion
@@ -104,7 +105,7 @@ class ScenarioScore:
     records: tuple[CallRecord, ...]
     findings: tuple[Finding, ...]
     criteria: tuple[CheckedCriterion, ...]
-    measures: tuple[dict[str, Any], ...]
+    measures: tuple[Json, ...]
     verdict: Verdict
     judged: tuple[JudgedExpectation, ...] = ()
     reason: str = ""
@@ -242,6 +243,7 @@ def _check_judged(
     views: list[CallView],
     judged: Sequence[JudgedExpectation],
 ) -> tuple[CheckedCriterion, Finding | None]:
+    """By the model's verdict; without one it stays undecided."""
     key = criterion.probe or criterion.judged
     verdict = next((item for item in judged if item.criterion == key), None)
     if verdict is None:
@@ -347,7 +349,7 @@ def _is_misheard(view: CallView, finding: Finding) -> bool:
             word_error_rate(again.text, said) > MAX_WORD_ERROR_RATE
         )
         return is_other or _has_lost_words(view)
-    spans = [view.spans[turn - 1] for turn in finding.turns]
+    spans = [view.span(turn) for turn in finding.turns]
     for span in (span for span in spans if span.who == "agent"):
         if span.confidence is not None and span.confidence < MIN_CONFIDENCE:
             return True
@@ -371,7 +373,7 @@ def _is_unheard(view: CallView, finding: Finding) -> bool:
     if finding.kind in _ALL_TURNS:
         lost = sum(not view.was_heard(span) for span in callers)
         return bool(callers) and lost * 3 >= len(callers)
-    spans = [view.spans[turn - 1] for turn in finding.turns]
+    spans = [view.span(turn) for turn in finding.turns]
     return any(span.who == "caller" and not view.was_heard(span) for span in spans)
 
 
@@ -384,7 +386,7 @@ def _is_broken(view: CallView, finding: Finding) -> bool:
 
 def _has_event(kind: str, view: CallView, finding: Finding) -> bool:
     """Whether this happened on the line during the turns of the finding."""
-    spans = [view.spans[turn - 1] for turn in finding.turns]
+    spans = [view.span(turn) for turn in finding.turns]
     start_s = min((span.start_s for span in spans), default=0.0)
     end_s = max((span.end_s for span in spans), default=-1.0)
     return any(

@@ -84,6 +84,7 @@ def find_slots(text: str, today: date) -> Slots:
 
 
 def _find_days(text: str, today: date) -> frozenset[int]:
+    """Weekdays that are named, or meant by "tomorrow"; without one, those of the dates."""
     found = set()
     for match in _DAY.finditer(text):
         name = match.group(1)
@@ -151,6 +152,7 @@ def list_times(text: str) -> list[str]:
 
 
 def _read_time(match: re.Match[str]) -> str | None:
+    """A time as the clock shows it: "half past two", "a quarter to five", "noon"."""
     if match.group("noon"):
         return "12:00"
     minute = 0
@@ -319,6 +321,7 @@ def answer_usual(
 def _answer_slot(
     text: str, questions: str, asked: Slots, wanted: WantedSlot
 ) -> tuple[str, str] | None:
+    """What the caller says to an offer of times: which part of the script, and the words."""
     asks_which = find_any(_ASKS_SLOT, questions) is not None
     if not asked:
         return ("slot", f"{wanted.words}, please.") if asks_which else None

@@ -15,7 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Literal
+
+from aftercall.model.json_fields import Json
 
 DRAWS = 2000
 TWO_SIDED_Z = 1.959964  # 95 % between two bounds
@@ -70,9 +72,12 @@ def percentile(values: Sequence[float], share: float) -> float | None:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def paired_difference(
-    pairs: Sequence[tuple[bool, bool]], z: float = TWO_SIDED_Z
-) -> tuple[float, float]:
+Passed = tuple[bool, bool]
+"""Whether A and B passed the same run."""
+Pairs = Sequence[Passed]
+
+
+def paired_difference(pairs: Pairs, z: float = TWO_SIDED_Z) -> tuple[float, float]:
     """Newcombe's interval for B's rate minus A's in pairs, made of two Wilson intervals."""
     if not pairs:
         return -1.0, 1.0
@@ -166,7 +171,7 @@ class Comparison:
 
 
 def compare(
-    pairs: Mapping[str, Sequence[tuple[bool, bool]]],
+    pairs: Mapping[str, Pairs],
     *,
     alpha: float = 0.05,
     margin: float = 0.1,
@@ -257,7 +262,7 @@ class Calibration:
             min(round(self.word_error_rate * self.words), self.words), self.words
         )
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         return asdict(self) | {
             "false_barge_in_interval": self.false_barge_in_interval,
             "word_error_interval": self.word_error_interval,

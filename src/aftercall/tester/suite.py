@@ -3,11 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
-from aftercall.model.json_fields import pick_fields
+from aftercall.model.json_fields import Json, pick_fields
 from aftercall.tester.bugs import BugLedger
 from aftercall.tester.call import ScriptedCall
 from aftercall.tester.caller import Caller
@@ -18,7 +17,7 @@ from aftercall.tester.record import CallRecord, LineEvent
 from aftercall.tester.results import RunLog
 from aftercall.tester.scenario import PlannedCall, Scenario
 from aftercall.tester.score import ScenarioScore, score
-from aftercall.tester.statistics import Comparison, compare, percentile
+from aftercall.tester.statistics import Comparison, Passed, compare, percentile
 from aftercall.tester.target import AgentTarget
 
 VOICEMAIL_TURNS = 2
@@ -140,7 +139,7 @@ class LoadStep:
     latencies_s: tuple[float, ...]
     seconds: float
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
         return {
             **pick_fields(self, "at_once runs failed undecided"),
@@ -182,7 +181,7 @@ async def compare_targets(
     budget: int,
 ) -> Comparison:
     """Calls both targets in turn until the comparison is decided or the call budget is spent."""
-    pairs: dict[str, list[tuple[bool, bool]]] = {}
+    pairs: dict[str, list[Passed]] = {}
     made = 0
     for run in range(1, budget + 1):
         for scenario in scenarios:

@@ -85,6 +85,7 @@ class ToneVoice:
 
 @lru_cache(maxsize=4096)
 def _burst(loud: bytes, text: str) -> VoiceClip:
+    """A sound for each word, as long as the word, with pauses in between."""
     sound = bytearray()
     words: list[tuple[int, str]] = []
     for word in text.split():
@@ -284,6 +285,7 @@ def _noise_frames(kind: str, snr_db: float, seed: int) -> tuple[bytes, ...]:
 
 
 def _noise_sample(kind: str, at: int, draw: random.Random) -> float:
+    """Hum of the mains, three voices, a street that swells, or plain noise."""
     t = at / SAMPLE_RATE_HZ
     if kind == "hum":
         hum = math.sin(2 * math.pi * 50 * t) + 0.4 * math.sin(2 * math.pi * 150 * t)

@@ -5,7 +5,7 @@
 
 from dataclasses import replace
 from mimetypes import guess_type
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -38,6 +38,7 @@ from aftercall.model.followups import (
     delivery_json,
     followup_json,
 )
+from aftercall.model.json_fields import Json
 from aftercall.model.reading import Category
 from aftercall.postcall.store import steps_json
 from aftercall.web import api_models as models
@@ -90,7 +91,7 @@ def _add_calls(parent: APIRouter, app: App) -> None:
     @router.get("/calls", response_model=models.CallListAnswer)
     def list_calls(
         limit: PageLimit = 50, before: str | None = None, caller: str | None = None
-    ) -> dict[str, Any]:
+    ) -> Json:
         """Calls, newest first; `next` continues the list."""
         number = parse_caller(caller)
         rows = app.store.list_page(
@@ -100,7 +101,7 @@ def _add_calls(parent: APIRouter, app: App) -> None:
         return {"calls": [row_json(row) for row in rows], "next": following}
 
     @router.get("/calls/{call_id}", response_model=models.WholeCallAnswer)
-    def get_call(call_id: str, reveal: bool = False) -> dict[str, Any]:
+    def get_call(call_id: str, reveal: bool = False) -> Json:
         """One call; secrets are masked unless `reveal`."""
         call = call_json(app.store, app.archive, app.store.get(call_id))
         if not reveal:
@@ -115,7 +116,7 @@ def _add_calls(parent: APIRouter, app: App) -> None:
         return call
 
     @router.get("/briefing", response_model=models.BriefingAnswer)
-    def get_briefing(caller: str, verified: bool = False) -> dict[str, Any]:
+    def get_briefing(caller: str, verified: bool = False) -> Json:
         """The briefing an agent would get if this caller rang now."""
         preview = app.composer.preview(parse_party(caller), is_verified=verified)
         return briefing_json(preview, app.settings.zone)
@@ -143,7 +144,7 @@ def _add_facts(parent: APIRouter, app: App) -> None:
         retired: bool = False,
         limit: PageLimit = 100,
         after: str = "",
-    ) -> dict[str, Any]:
+    ) -> Json:
         """Facts that hold now, or held `as_of` a day; `next` continues the list."""
         then = parse_as_of("as_of", as_of, app.settings.zone) if as_of else None
         key = None if caller is None else _require_key(app, caller)
@@ -168,7 +169,7 @@ def _add_facts(parent: APIRouter, app: App) -> None:
         return {"facts": [fact_json(fact) for fact in facts], "next": following}
 
     @router.get("/facts/{fact_id}", response_model=models.WholeFactAnswer)
-    def get_fact(fact_id: str) -> dict[str, Any]:
+    def get_fact(fact_id: str) -> Json:
         """One fact, each time it was said, and its chain."""
         return whole_fact_json(app.facts, fact_id)
 
@@ -179,7 +180,7 @@ def _add_facts(parent: APIRouter, app: App) -> None:
     )
     def retire_fact(
         fact_id: str, retired: Annotated[models.RetiredFact, Body()]
-    ) -> dict[str, Any]:
+    ) -> Json:
         """It is no longer true; undo it as a correction."""
         made = app.corrections.retire(fact_id, WHO, retired.since)
         return correction_json(made)
@@ -188,42 +189,40 @@ def _add_facts(parent: APIRouter, app: App) -> None:
 def _add_pins(parent: APIRouter, app: App) -> None:
     router = add_section(parent, route_class=ApiRoute, tags=["pins"])
 
-    def set_state(pin_id: str, state: PinState) -> dict[str, Any]:
+    def set_state(pin_id: str, state: PinState) -> Json:
         audit = app.audit.make_writer(WHO, "edited", pin_id)
         return pin_json(app.pins.get(app.pins.set_state(pin_id, state, audit).id))
 
     @router.get("/pins", response_model=models.PinListAnswer)
-    def list_pins(caller: Annotated[str, Query()]) -> dict[str, Any]:
+    def list_pins(caller: Annotated[str, Query()]) -> Json:
         """Topics that a caller keeps coming back to, pinned ones first."""
         pages = app.pins.list_pages(_require_key(app, caller))
         return {"pins": [pin_json(page) for page in pages]}
 
     @router.post("/pins", response_model=models.PinAnswer)
-    def add_pin(new: Annotated[models.NewPin, Body()]) -> dict[str, Any]:
+    def add_pin(new: Annotated[models.NewPin, Body()]) -> Json:
         """Pin a topic by hand."""
         key = _require_key(app, new.caller)
         audit = app.audit.make_writer(WHO, "edited", "a pin")
         return pin_json(app.pins.get(app.pins.pin_topic(key, new.topic, audit).id))
 
     @router.get("/pins/{pin_id}", response_model=models.PinAnswer)
-    def get_pin(pin_id: str) -> dict[str, Any]:
+    def get_pin(pin_id: str) -> Json:
         """One topic: its summary, its state, what is open, its calls."""
         return pin_json(app.pins.get(pin_id))
 
     @router.post("/pins/{pin_id}/pin", response_model=models.PinAnswer)
-    def pin_again(pin_id: str) -> dict[str, Any]:
+    def pin_again(pin_id: str) -> Json:
         """Pin it again, by hand."""
         return set_state(pin_id, "pinned")
 
     @router.post("/pins/{pin_id}/unpin", response_model=models.PinAnswer)
-    def unpin(pin_id: str) -> dict[str, Any]:
+    def unpin(pin_id: str) -> Json:
         """Unpin it; new mentions do not pin it again."""
         return set_state(pin_id, "unpinned")
 
     @router.post("/pins/{pin_id}/edit", response_model=models.PinAnswer)
-    def edit_pin(
-        pin_id: str, edit: Annotated[models.PinEdit, Body()]
-    ) -> dict[str, Any]:
+    def edit_pin(pin_id: str, edit: Annotated[models.PinEdit, Body()]) -> Json:
         """Write a note on it, or rename it."""
         audit = app.audit.make_writer(WHO, "edited", pin_id)
         app.pins.edit(pin_id, edit.note, title=edit.title, audit=audit)
@@ -239,7 +238,7 @@ def _add_followups(parent: APIRouter, app: App) -> None:
         state: FollowUpState | None = None,
         before: str | None = None,
         caller: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> Json:
         """Requests and promises of one `caller` or all, newest first; `next` continues."""
         number = parse_caller(caller)
         rows = app.work.followups.page(
@@ -249,7 +248,7 @@ def _add_followups(parent: APIRouter, app: App) -> None:
         return {"followups": [followup_json(row) for row in rows], "next": following}
 
     @router.get("/followups/{followup_id}", response_model=models.WholeFollowUpAnswer)
-    def get_followup(followup_id: str) -> dict[str, Any]:
+    def get_followup(followup_id: str) -> Json:
         """One request or promise, with its history and deliveries."""
         row = app.work.followups.get(followup_id)
         history = app.work.followups.history(followup_id)
@@ -262,19 +261,19 @@ def _add_followups(parent: APIRouter, app: App) -> None:
     @router.post(
         "/followups/{followup_id}/approve", response_model=models.FollowUpAnswer
     )
-    def approve_followup(followup_id: str) -> dict[str, Any]:
+    def approve_followup(followup_id: str) -> Json:
         """Approve a held request."""
         return followup_json(deliver.approve(app.work, followup_id, WHO))
 
     @router.post(
         "/followups/{followup_id}/reject", response_model=models.FollowUpAnswer
     )
-    def reject_followup(followup_id: str) -> dict[str, Any]:
+    def reject_followup(followup_id: str) -> Json:
         """Reject or settle it."""
         return followup_json(deliver.reject(app.work, followup_id, WHO))
 
     @router.post("/followups/{followup_id}/retry", response_model=models.FollowUpAnswer)
-    def retry_followup(followup_id: str) -> dict[str, Any]:
+    def retry_followup(followup_id: str) -> Json:
         """Try a failed request again."""
         return followup_json(deliver.retry(app.work, followup_id, WHO))
 
@@ -285,7 +284,7 @@ def _add_corrections(parent: APIRouter, app: App) -> None:
     @router.get("/corrections", response_model=models.CorrectionListAnswer)
     def list_corrections(
         limit: PageLimit = 50, before: str | None = None, caller: str | None = None
-    ) -> dict[str, Any]:
+    ) -> Json:
         """What people put right, newest first; `next` continues the list."""
         number = parse_caller(caller)
         made = app.corrections.store.page(limit=limit, before=before, caller=number)
@@ -298,7 +297,7 @@ def _add_corrections(parent: APIRouter, app: App) -> None:
     @router.post(
         "/corrections", response_model=models.CorrectionAnswer, status_code=201
     )
-    def add_correction(new: Annotated[models.NewCorrection, Body()]) -> dict[str, Any]:
+    def add_correction(new: Annotated[models.NewCorrection, Body()]) -> Json:
         """Put a request, a fact or a name right."""
         of = require_party(new.of) if new.what in NAMES else new.of
         return correction_json(app.corrections.correct(new.what, of, new.new, WHO))
@@ -310,7 +309,7 @@ def _add_corrections(parent: APIRouter, app: App) -> None:
     )
     def add_missed_request(
         call_id: str, missed: Annotated[models.MissedRequest, Body()]
-    ) -> dict[str, Any]:
+    ) -> Json:
         """Add a request that the reader has missed; it is held."""
         made = app.corrections.add_request(call_id, who=WHO, **missed.model_dump())
         return correction_json(made)
@@ -322,7 +321,7 @@ def _add_corrections(parent: APIRouter, app: App) -> None:
     )
     def add_missed_fact(
         call_id: str, missed: Annotated[models.MissedFact, Body()]
-    ) -> dict[str, Any]:
+    ) -> Json:
         """Add a fact that the reader has missed."""
         made = app.corrections.add_fact(call_id, who=WHO, **missed.model_dump())
         return correction_json(made)
@@ -330,7 +329,7 @@ def _add_corrections(parent: APIRouter, app: App) -> None:
     @router.post(
         "/corrections/{correction_id}/undo", response_model=models.CorrectionAnswer
     )
-    def undo_correction(correction_id: str) -> dict[str, Any]:
+    def undo_correction(correction_id: str) -> Json:
         """Make it as it was before."""
         return correction_json(app.corrections.undo(correction_id, WHO))
 
@@ -344,7 +343,7 @@ def _add_recordings(parent: APIRouter, app: App) -> None:
     )
 
     @router.get("", response_model=models.RecordingListAnswer)
-    def list_recordings(call_id: str) -> dict[str, Any]:
+    def list_recordings(call_id: str) -> Json:
         """The recordings of a call, and how far each is."""
         found = app.recordings.list_for_call(app.store.get(call_id).live.id)
         return {"recordings": recordings_json(found)}

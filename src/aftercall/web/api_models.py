@@ -11,12 +11,17 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from aftercall.db.corrections import CorrectedThing
 from aftercall.memory.fact_corrections import MAX_FACT_CHARS
 from aftercall.memory.pins.board import MAX_NOTE_CHARS, MAX_TITLE_CHARS
-from aftercall.model.calls import Direction, RecordingState, TranscriptState
+from aftercall.model.calls import Direction, RecordingState, Speaker, TranscriptState
 from aftercall.model.facts import FactState, PinState
 from aftercall.model.followups import FollowUpKind, FollowUpState, Purpose, Trust
-from aftercall.model.reading import Category, RequestKind, Visibility
-from aftercall.model.steps import ReadingTrace, StepState
-from aftercall.model.turns import Speaker
+from aftercall.model.json_fields import Json
+from aftercall.model.reading import (
+    Category,
+    ReadingTrace,
+    RequestKind,
+    StepState,
+    Visibility,
+)
 
 Time: TypeAlias = Annotated[
     str, WithJsonSchema({"type": "string", "format": "date-time"})
@@ -113,7 +118,7 @@ class CallAnswer(ApiAnswer):
         description="the first call of a conversation that went on"
     )
     resumes: str | None = Field(description="the call that this one continues")
-    metadata: dict[str, Any]
+    metadata: Json
     state: str = Field(description="`live`, `sealing` or `sealed`")
     turn_count: int
     archive: str | None = Field(description="the name of the sealed file")
@@ -137,7 +142,7 @@ class EventAnswer(ApiAnswer):
     seq: int
     kind: str
     at: Time
-    data: dict[str, Any]
+    data: Json
 
 
 class StepAnswer(ApiAnswer):
@@ -256,7 +261,7 @@ class LiveBriefingAnswer(BriefingAnswer):
 class LiveToolDescription(ApiAnswer):
     name: str
     description: str
-    parameters: dict[str, Any] = Field(description="a JSON schema")
+    parameters: Json = Field(description="a JSON schema")
 
 
 class LiveStartAnswer(ApiAnswer):
@@ -293,7 +298,7 @@ class FactAnswer(ApiAnswer):
     dispute: str | None
     doubt: str | None
     never_true: bool
-    metadata: dict[str, Any]
+    metadata: Json
     state: FactState
 
 
@@ -437,7 +442,7 @@ class CorrectionListAnswer(ApiAnswer):
     next: str | None = Field(description="`before` of the next page; null at the end")
 
 
-def describe_body(model: type[BaseModel]) -> dict[str, Any]:
+def describe_body(model: type[BaseModel]) -> Json:
     """The body of a route that parses it itself, for OpenAPI. Parts are written in place."""
     schema = model.model_json_schema()
     parts = schema.pop("$defs", {})

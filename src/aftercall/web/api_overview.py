@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Depends, Query
 from fastapi.responses import Response
@@ -14,6 +14,7 @@ from aftercall.errors import RefusedInput
 from aftercall.memory.fact_store import hit_json, parse_as_of
 from aftercall.memory.search import make_search_scope
 from aftercall.model.followups import delivery_json
+from aftercall.model.json_fields import Json
 from aftercall.model.people import split_party
 from aftercall.model.reading import Visibility
 from aftercall.privacy.scan import TraceScan
@@ -163,7 +164,7 @@ class RunListAnswer(ApiAnswer):
 
 
 class WholeRunAnswer(RunAnswer):
-    results: list[dict[str, Any]] = Field(
+    results: list[Json] = Field(
         description="by scenario: verdict, findings, calls with their measures"
     )
 
@@ -187,7 +188,7 @@ class LoggedEventAnswer(ApiAnswer):
     id: str = Field(description="`evt_…`; ids sort by the order of the log")
     type: EventType
     timestamp: Time
-    data: dict[str, Any] = Field(
+    data: Json = Field(
         description="a call, a follow-up or a fact; `is_deleted` if it is gone"
     )
 
@@ -216,7 +217,7 @@ def _add_people(parent: APIRouter, app: App) -> None:
     @router.get("", response_model=PersonListAnswer)
     def list_people(
         limit: PageLimit = 50, after: Annotated[int, Query(ge=0, le=1_000_000)] = 0
-    ) -> dict[str, Any]:
+    ) -> Json:
         """Callers by their last call, newest first; `next` continues the list."""
         found = pages.list_people(limit=limit, offset=after)
         following = after + limit if len(found) == limit else None
@@ -224,7 +225,7 @@ def _add_people(parent: APIRouter, app: App) -> None:
         return {"people": people, "next": following}
 
     @router.get("/{caller}", response_model=WholePersonAnswer)
-    def find_person(caller: str) -> dict[str, Any]:
+    def find_person(caller: str) -> Json:
         """One caller: their name, their profile, who else speaks from the number."""
         party = require_party(caller)
         workspace = Workspace.from_settings(app.settings)
@@ -247,9 +248,7 @@ def _add_people(parent: APIRouter, app: App) -> None:
         return Response(packed, media_type="application/zip")
 
     @router.post("/{caller}/erase", response_model=ErasureAnswer)
-    def erase_person(
-        caller: str, order: Annotated[ErasureOrder, Body()]
-    ) -> dict[str, Any]:
+    def erase_person(caller: str, order: Annotated[ErasureOrder, Body()]) -> Json:
         """Erase everything about a caller; the answer is the receipt."""
         number = require_number(caller)
         if parse_caller(order.confirm) != number:
@@ -257,7 +256,7 @@ def _add_people(parent: APIRouter, app: App) -> None:
         return app.eraser.erase(number).to_json()
 
 
-def _person_json(app: App, person: PersonRow) -> dict[str, Any]:
+def _person_json(app: App, person: PersonRow) -> Json:
     """A caller as the API shows them."""
     return {
         "caller": person.caller,
@@ -279,7 +278,7 @@ def _add_reports(parent: APIRouter, app: App) -> None:
         kind: Annotated[list[PassageKind], Query()] = [],  # noqa: B006 - FastAPI copies it
         as_of: str | None = None,
         limit: Annotated[int, Query(ge=1, le=40)] = 10,
-    ) -> dict[str, Any]:
+    ) -> Json:
         """Turns, summaries and facts by words, best first; of one `caller` or all."""
         party = None if caller is None else require_party(caller)
         then = parse_as_of("as_of", as_of, app.settings.zone) if as_of else None
@@ -292,13 +291,13 @@ def _add_reports(parent: APIRouter, app: App) -> None:
     @router.get("/statistics", response_model=StatisticsAnswer)
     def get_statistics(
         days: Annotated[int, Query(ge=1, le=366)] = 30,
-    ) -> dict[str, Any]:
+    ) -> Json:
         """Calls, callers, minutes and follow-ups of the last days."""
         since = app.clock.now() - timedelta(days=days)
         return PageStore(app.database).count_since(since, app.settings.zone)
 
     @router.get("/tests", response_model=RunListAnswer)
-    def list_tests(limit: PageLimit = 50) -> dict[str, Any]:
+    def list_tests(limit: PageLimit = 50) -> Json:
         """Test runs, newest first."""
         newest = list_run_ids(folder, REPORT_FILE)[:limit]
         runs = [read_run(folder, run_id) for run_id in newest]
@@ -306,12 +305,12 @@ def _add_reports(parent: APIRouter, app: App) -> None:
         return {"tests": [{name: run[name] for name in shown} for run in runs]}
 
     @router.get("/tests/{run_id}", response_model=WholeRunAnswer)
-    def get_test(run_id: str) -> dict[str, Any]:
+    def get_test(run_id: str) -> Json:
         """The report of a test run: verdicts, findings, latencies."""
         return read_run(folder, run_id)
 
     @router.get("/health", response_model=HealthAnswer)
-    def get_health() -> dict[str, Any]:
+    def get_health() -> Json:
         """Whether every call of the last three days was processed."""
         return report_json(app.report_health())
 
@@ -324,7 +323,7 @@ def _add_events(parent: APIRouter, app: App) -> None:
     def list_events(
         limit: PageLimit = 100,
         after: Annotated[str, Query(description="the last id you have seen")] = "",
-    ) -> dict[str, Any]:
+    ) -> Json:
         """What happened, oldest first. Ask again with `next`: nothing is skipped."""
         found = app.webhooks.log.page(after=after, limit=limit)
         following = found[-1].id if found else after
@@ -332,13 +331,13 @@ def _add_events(parent: APIRouter, app: App) -> None:
         return {"events": told, "next": following}
 
     @router.get("/deliveries", response_model=DeliveryListAnswer)
-    def list_undelivered() -> dict[str, Any]:
+    def list_undelivered() -> Json:
         """Events, notices and requests that were given up, oldest first."""
         dead = app.work.deliveries.dead()
         return {"deliveries": [delivery_json(delivery) for delivery in dead]}
 
     @router.post("/deliveries/{key}/resend", response_model=DeliveryAnswer)
-    def resend_delivery(key: str) -> dict[str, Any]:
+    def resend_delivery(key: str) -> Json:
         """Send it again, under the same key."""
         sent = deliver.resend(app.work, key)
         app.audit.record("the API", "resent", key)

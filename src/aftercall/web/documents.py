@@ -13,7 +13,7 @@ from aftercall.app import App
 from aftercall.clock import format_instant
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.calls import to_refused_input
-from aftercall.model.json_fields import pick_fields
+from aftercall.model.json_fields import Json, pick_fields
 from aftercall.model.passages import (
     MAX_CONTENT_CHARS,
     MAX_TITLE_CHARS,
@@ -50,7 +50,7 @@ class NewDocument(_Body):
     content: str = Field(min_length=1, max_length=MAX_CONTENT_CHARS)
     source: str = Field(default="api", max_length=200)
     tags: Tags = []
-    metadata: dict[str, Any] = {}
+    metadata: Json = {}
     namespace: str = Field(default="", max_length=200)
 
 
@@ -74,7 +74,7 @@ class DocumentAnswer(ApiAnswer):
     content: str
     source: str
     tags: list[str]
-    metadata: dict[str, Any]
+    metadata: Json
     namespace: str
     created_at: Time
     updated_at: Time
@@ -91,7 +91,7 @@ class FoundDocument(ApiAnswer):
     document_id: str
     title: str
     snippet: str
-    chunks: list[dict[str, Any]] = Field(description="`content` and `score`")
+    chunks: list[Json] = Field(description="`content` and `score`")
     tags: list[str]
     created_at: Time
 
@@ -116,9 +116,7 @@ def add_routes(parent: APIRouter, app: App) -> None:
         summary="Store a document",
         openapi_extra=describe_body(NewDocument),
     )
-    async def add_document(
-        request: Request, idempotency_key: str | None = key
-    ) -> dict[str, Any]:
+    async def add_document(request: Request, idempotency_key: str | None = key) -> Json:
         return _document_json(await _store_document(app, request, idempotency_key))
 
     @router.post(
@@ -130,7 +128,7 @@ def add_routes(parent: APIRouter, app: App) -> None:
     )
     async def ingest_document(
         request: Request, idempotency_key: str | None = key
-    ) -> dict[str, Any]:
+    ) -> Json:
         document = await _store_document(app, request, idempotency_key)
         return {
             "status": "accepted",
@@ -143,7 +141,7 @@ def add_routes(parent: APIRouter, app: App) -> None:
         response_model=DocumentAnswer,
         summary="One document",
     )
-    def get_document(document_id: str) -> dict[str, Any]:
+    def get_document(document_id: str) -> Json:
         return _document_json(app.documents.get(_check_document_id(document_id)))
 
     @router.put(
@@ -152,7 +150,7 @@ def add_routes(parent: APIRouter, app: App) -> None:
         summary="Replace a document's content, or append to it",
         openapi_extra=describe_body(DocumentChange),
     )
-    async def change_document(document_id: str, request: Request) -> dict[str, Any]:
+    async def change_document(document_id: str, request: Request) -> Json:
         change = _parse(DocumentChange, await request.body())
         document = await run_in_threadpool(
             app.documents.update_content,
@@ -171,7 +169,7 @@ def _add_query_route(router: APIRouter, app: App) -> None:
         summary="Find documents by words",
         openapi_extra=describe_body(DocumentQuery),
     )
-    async def query_documents(request: Request) -> dict[str, Any]:
+    async def query_documents(request: Request) -> Json:
         query = _parse(DocumentQuery, await request.body())
         found = await run_in_threadpool(_find_documents, app, query)
         return {
@@ -196,6 +194,7 @@ def _find_documents(app: App, query: DocumentQuery) -> list[Document]:
 
 
 async def _store_document(app: App, request: Request, key: str | None) -> Document:
+    """The same key makes the same document; without one it is new."""
     body = _parse(NewDocument, await request.body())
     now = app.clock.now()
     tags = body.tags or _split_tags(body.metadata.get("tags", []))
@@ -226,7 +225,7 @@ def _check_document_id(document_id: str) -> str:
     return document_id
 
 
-def _document_json(document: Document) -> dict[str, Any]:
+def _document_json(document: Document) -> Json:
     return {
         **pick_fields(document, "id title content source tags metadata namespace"),
         "created_at": format_instant(document.made_at),
@@ -234,7 +233,7 @@ def _document_json(document: Document) -> dict[str, Any]:
     }
 
 
-def _result_json(document: Document) -> dict[str, Any]:
+def _result_json(document: Document) -> Json:
     """One dialect reads the snippet, the other the chunks with their score."""
     return {
         "id": document.id,

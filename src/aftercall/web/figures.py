@@ -34,6 +34,8 @@ SPANS: dict[Span, tuple[int, str]] = {
 }
 REQUESTS = {"done": "done", "held": "held", "unclear": "held", "failed": "failed"}
 PROMISES = {"done": "kept", "open": "open", "unknown": "open", "broken": "broken"}
+Series = dict[str, list[float]]
+"""A value for each bin, by name."""
 
 
 @dataclass(frozen=True)
@@ -120,9 +122,7 @@ class FigureStore:
             f"{local:%a} {local.day}" if span == "week" else f"{local.day} {local:%b}"
         )
 
-    def _read_calls(
-        self, agent: str | None, edges: list[datetime]
-    ) -> dict[str, list[float]]:
+    def _read_calls(self, agent: str | None, edges: list[datetime]) -> Series:
         """Calls and minutes by step of the axis."""
         sums = (func.count(), func.sum(self._lasted_s()))
         found = {"calls": _zeros(edges), "minutes": _zeros(edges)}
@@ -141,9 +141,9 @@ class FigureStore:
 
     def _read_followups(
         self, agent: str | None, edges: list[datetime]
-    ) -> dict[str, dict[str, list[float]]]:
+    ) -> dict[str, Series]:
         """By kind and state, of what was asked or promised in the span."""
-        found: dict[str, dict[str, list[float]]] = defaultdict(
+        found: dict[str, Series] = defaultdict(
             lambda: defaultdict(lambda: _zeros(edges))
         )
         keys = (followups.c.kind, followups.c.state)
@@ -187,7 +187,7 @@ class FigureStore:
         self, agent: str | None, edges: list[datetime], labels: tuple[str, ...]
     ) -> Chart:
         """What the readings cost, by model."""
-        series: dict[str, list[float]] = defaultdict(lambda: _zeros(edges))
+        series: Series = defaultdict(lambda: _zeros(edges))
         for reader, place, cost in self._group(
             steps.c.changed_at,
             edges,
@@ -223,8 +223,7 @@ class FigureStore:
             query = query.where(calls.c.agent_id == agent)
         elif agent is not None:
             query = query.where(of.c.agent_id == agent)
-        with self._database.read() as connection:
-            return connection.execute(query).all()
+        return self._database.fetch(query)
 
     def _read_agents(self, edges: list[datetime]) -> tuple[AgentTotal, ...]:
         """The agents that had calls in the span, for the choice above the charts."""
@@ -235,11 +234,10 @@ class FigureStore:
             .group_by(calls.c.agent_id)
             .order_by(func.count().desc())
         )
-        with self._database.read() as connection:
-            return tuple(
-                AgentTotal(agent, count, round(float(seconds or 0) / 60))
-                for agent, count, seconds in connection.execute(query)
-            )
+        return tuple(
+            AgentTotal(agent, count, round(float(seconds or 0) / 60))
+            for agent, count, seconds in self._database.fetch(query)
+        )
 
 
 def _bin_of(at: ColumnElement[Any], edges: list[datetime]) -> ColumnElement[int]:
@@ -261,11 +259,9 @@ def _zeros(edges: list[datetime]) -> list[float]:
     return [0.0] * (len(edges) - 1)
 
 
-def _pick(
-    by_state: Mapping[str, list[float]], names: Mapping[str, str]
-) -> dict[str, list[float]]:
+def _pick(by_state: Series, names: Mapping[str, str]) -> Series:
     """The states that count, under the name they are shown by."""
-    picked: dict[str, list[float]] = {}
+    picked: Series = {}
     for state, name in names.items():
         values = by_state[state]
         known = picked.get(name, [0.0] * len(values))
@@ -273,9 +269,7 @@ def _pick(
     return picked
 
 
-def _make_chart(
-    title: str, bins: tuple[str, ...], series: Mapping[str, list[float]]
-) -> Chart:
+def _make_chart(title: str, bins: tuple[str, ...], series: Series) -> Chart:
     """Of things that are counted; the headline is their sum by name."""
     sums = {name: sum(values) for name, values in series.items()}
     told = [

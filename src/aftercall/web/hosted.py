@@ -5,9 +5,8 @@ their starts and tools have addresses of their own and bring a bearer token. An 
 gets a status code that makes the platform deliver again; so does a process at its limits.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Literal
 
 from fastapi import APIRouter, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
@@ -16,12 +15,14 @@ from aftercall.app import App
 from aftercall.bridge.hosted_calls import HostedCalls
 from aftercall.bridge.remote_call import RemoteCall
 from aftercall.briefing.render import briefing_variables
+from aftercall.carrier.media import find_reported_url
 from aftercall.errors import CallElsewhere, ConfigError, Overloaded
 from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
-from aftercall.hosted.platform import UNKNOWN_SID, Json, Platform, parse_event
+from aftercall.hosted.platform import UNKNOWN_SID, Platform, parse_event
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
-from aftercall.postcall.recording_apis import find_reported_url
+from aftercall.model.json_fields import Json
+from aftercall.rest import Headers
 from aftercall.web.routes import add_section
 
 MAX_START_BYTES = 64 * 1024
@@ -66,7 +67,7 @@ class HostedWebhook:
         self._calls: HostedCalls = app.hosted_calls
         self.platform = platform
 
-    async def answer(self, headers: Mapping[str, str], raw: bytes) -> Json:
+    async def answer(self, headers: Headers, raw: bytes) -> Json:
         """What the platform waits for, or the id of the call.
 
         A report may be megabytes, so it is not read on the event loop. Events that say nothing of
@@ -116,7 +117,7 @@ class HostedWebhook:
         self._app.load.check_live_call(call.source, call.sid)
         return self.platform.answer_tools(await self._calls.use_tools(call, used))
 
-    def check_token(self, headers: Mapping[str, str]) -> None:
+    def check_token(self, headers: Headers) -> None:
         platform = self.platform
         if not platform.has_start_key:
             raise HTTPException(
@@ -126,7 +127,8 @@ class HostedWebhook:
             log.warning("webhook refused", platform=platform.name)
             raise HTTPException(403, f"the secret is not {platform.name}'s")
 
-    def _read(self, headers: Mapping[str, str], raw: bytes) -> tuple[Json, Call | None]:
+    def _read(self, headers: Headers, raw: bytes) -> tuple[Json, Call | None]:
+        """The event, once its signature is proven, and the call that it reports."""
         platform, app = self.platform, self._app
         if not platform.has_key:
             raise HTTPException(
@@ -171,7 +173,7 @@ def _add_webhook_route(router: APIRouter, webhook: HostedWebhook) -> None:
         summary=f"A call at {name}, while it goes on and when it is over",
         name=f"post_{name}",
     )
-    async def post_event(request: Request) -> dict[str, Any]:
+    async def post_event(request: Request) -> Json:
         return await webhook.answer(request.headers, await request.body())
 
 
@@ -183,7 +185,7 @@ def _add_token_routes(router: APIRouter, webhook: HostedWebhook) -> None:
         summary=f"The briefing for a new call at {name}, as variables",
         name=f"post_{name}_start",
     )
-    async def post_start(request: Request) -> dict[str, Any]:
+    async def post_start(request: Request) -> Json:
         webhook.check_token(request.headers)
         return await webhook.brief(parse_event(await request.body()))
 
@@ -192,6 +194,6 @@ def _add_token_routes(router: APIRouter, webhook: HostedWebhook) -> None:
         summary=f"The agent at {name} uses one of our tools",
         name=f"post_{name}_tool",
     )
-    async def post_tool(tool: ToolName, request: Request) -> dict[str, Any]:
+    async def post_tool(tool: ToolName, request: Request) -> Json:
         webhook.check_token(request.headers)
         return await webhook.use_tools(parse_event(await request.body()), tool)

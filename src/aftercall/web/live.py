@@ -9,7 +9,7 @@ tells that a call's briefing has changed (`"op": "briefing"`) or that its lease 
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -42,6 +42,7 @@ from aftercall.model.calls import (
     Sid,
     to_refused_input,
 )
+from aftercall.model.json_fields import Json
 from aftercall.model.plain_json import refuse_many_values
 from aftercall.phone import telnyx, twilio
 from aftercall.phone.notices import RingNotice
@@ -110,7 +111,7 @@ class LiveStart(LiveMessage):
     turns: int = Field(
         default=0, ge=0, description="how many turns the sender knows to be stored"
     )
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Json = Field(default_factory=dict)
 
 
 class LiveTurns(LiveMessage):
@@ -122,7 +123,7 @@ class LiveEvents(LiveMessage):
 
 
 class LiveToolUse(LiveMessage):
-    arguments: dict[str, Any] | str = Field(default_factory=dict)
+    arguments: Json | str = Field(default_factory=dict)
     seq: int | None = Field(
         default=None, ge=1, description="among the events; a repeat is done once"
     )
@@ -146,7 +147,7 @@ class LiveApi:
         started_at = min((start.started_at or now) + start.find_shift(self._app), now)
         if now - started_at > MAX_DURATION:
             raise RefusedInput("started_at", "lies more than 48 hours back")
-        fields: dict[str, Any] = start.model_dump(
+        fields: Json = start.model_dump(
             include={"source", "sid", "caller", "callee", "direction", "metadata"}
         )
         is_believed = self._app.settings.calls.believe_posted
@@ -165,11 +166,11 @@ class LiveApi:
     async def find(self, call_id: str, message: LiveMessage) -> RemoteCall:
         return await self._calls.get(call_id, message.sender)
 
-    async def write_turns(self, call: RemoteCall, sent: LiveTurns) -> dict[str, Any]:
+    async def write_turns(self, call: RemoteCall, sent: LiveTurns) -> Json:
         await call.write_turns(sent.turns, sent.find_shift(self._app))
         return {"turns": call.turns}
 
-    async def write_events(self, call: RemoteCall, sent: LiveEvents) -> dict[str, Any]:
+    async def write_events(self, call: RemoteCall, sent: LiveEvents) -> Json:
         shift = sent.find_shift(self._app)
         for event in sent.events:
             await call.write_event(event, shift)
@@ -177,12 +178,12 @@ class LiveApi:
 
     async def use_tool(
         self, call: RemoteCall, name: ToolName, use: LiveToolUse
-    ) -> dict[str, Any]:
+    ) -> Json:
         given = use.arguments
         arguments = given if isinstance(given, str) else json.dumps(given)
         return {"text": await call.run_tool(name, arguments, use.seq)}
 
-    async def end(self, call: RemoteCall, end: LiveEnd) -> dict[str, Any]:
+    async def end(self, call: RemoteCall, end: LiveEnd) -> Json:
         shift = end.find_shift(self._app)
         now = self._app.clock.now()
         await call.end(
@@ -190,12 +191,12 @@ class LiveApi:
         )
         return {"call": call.call.id, "reason": call.end_reason, "turns": call.turns}
 
-    async def brief(self, call: RemoteCall) -> dict[str, Any]:
+    async def brief(self, call: RemoteCall) -> Json:
         briefing = await call.get_briefing()
         shown = briefing_json(briefing, self._app.settings.zone)
         return shown | {"first_words": briefing.first_words}
 
-    async def describe(self, call: RemoteCall) -> dict[str, Any]:
+    async def describe(self, call: RemoteCall) -> Json:
         """The answer to a start."""
         briefing = await self.brief(call)
         return {
@@ -253,7 +254,7 @@ def add_routes(parent: APIRouter, app: App) -> None:
     )
     async def post_live(
         start: Annotated[LiveStart, Body()], response: Response
-    ) -> dict[str, Any]:
+    ) -> Json:
         if app.phone.remote_calls.find_live(start.source, start.sid) is None:
             app.phone.intake.refuse_if_closed()
         call = await _convert(api.start(start))
@@ -265,9 +266,7 @@ def add_routes(parent: APIRouter, app: App) -> None:
         summary="Turns that were said; answered when they are stored, repeats change nothing",
         response_model=LiveTurnsAnswer,
     )
-    async def post_live_turns(
-        call_id: str, sent: Annotated[LiveTurns, Body()]
-    ) -> dict[str, Any]:
+    async def post_live_turns(call_id: str, sent: Annotated[LiveTurns, Body()]) -> Json:
         return await api.write_turns(await api.find(call_id, sent), sent)
 
     @router.post(
@@ -277,7 +276,7 @@ def add_routes(parent: APIRouter, app: App) -> None:
     )
     async def post_live_events(
         call_id: str, sent: Annotated[LiveEvents, Body()]
-    ) -> dict[str, Any]:
+    ) -> Json:
         return await api.write_events(await api.find(call_id, sent), sent)
 
     _add_agent_routes(router, app, api)
@@ -291,7 +290,7 @@ def _add_agent_routes(router: APIRouter, app: App, api: LiveApi) -> None:
         summary="The briefing of the person it is by now",
         response_model=LiveBriefingAnswer,
     )
-    async def get_live_briefing(call_id: str, sender: str = "") -> dict[str, Any]:
+    async def get_live_briefing(call_id: str, sender: str = "") -> Json:
         return await api.brief(await app.phone.remote_calls.get(call_id, sender))
 
     @router.post(
@@ -301,7 +300,7 @@ def _add_agent_routes(router: APIRouter, app: App, api: LiveApi) -> None:
     )
     async def post_live_tool(
         call_id: str, name: ToolName, use: Annotated[LiveToolUse, Body()]
-    ) -> dict[str, Any]:
+    ) -> Json:
         return await api.use_tool(await api.find(call_id, use), name, use)
 
     @router.post(
@@ -311,7 +310,7 @@ def _add_agent_routes(router: APIRouter, app: App, api: LiveApi) -> None:
     )
     async def post_live_heartbeat(
         call_id: str, message: Annotated[LiveMessage, Body()]
-    ) -> dict[str, Any]:
+    ) -> Json:
         return {"turns": (await api.find(call_id, message)).turns}
 
     @router.post(
@@ -319,9 +318,7 @@ def _add_agent_routes(router: APIRouter, app: App, api: LiveApi) -> None:
         summary="The call is over; answered when it is sealed",
         response_model=LiveEndAnswer,
     )
-    async def post_live_end(
-        call_id: str, end: Annotated[LiveEnd, Body()]
-    ) -> dict[str, Any]:
+    async def post_live_end(call_id: str, end: Annotated[LiveEnd, Body()]) -> Json:
         return await api.end(await api.find(call_id, end), end)
 
 
@@ -345,7 +342,7 @@ async def _convert(work: Awaitable[RemoteCall]) -> RemoteCall:
 
 
 M = TypeVar("M", bound=LiveMessage)
-Operation = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any]]]
+Operation = Callable[[Json], Awaitable[Json]]
 
 
 class LiveSocket:
@@ -388,7 +385,7 @@ class LiveSocket:
         task.add_done_callback(self._answering.discard)
 
     async def _answer(self, text: str) -> None:
-        answer: dict[str, Any] = {"ref": None}
+        answer: Json = {"ref": None}
         try:
             fields = _parse(text)
             answer["ref"] = fields.pop("ref", None)
@@ -410,46 +407,46 @@ class LiveSocket:
             raise RefusedInput("op", f"is not one of {', '.join(self._operations)}")
         return self._operations[name]
 
-    async def _send(self, message: Mapping[str, Any]) -> None:
+    async def _send(self, message: Json) -> None:
         """To a closed socket nothing is sent: the sender comes back and asks what is stored."""
         with suppress(WebSocketDisconnect, RuntimeError, OSError):
             await self._socket.send_text(json.dumps(message, separators=(",", ":")))
 
-    async def _start(self, fields: dict[str, Any]) -> Mapping[str, Any]:
+    async def _start(self, fields: Json) -> Json:
         call = await self._api.start(LiveStart.model_validate(fields))
         call_id = call.call.id
         self._calls[call_id] = call
         call.notify = lambda op, said: self._start_task(self._tell(call, op, said))
         return await self._api.describe(call)
 
-    async def _tell(self, call: RemoteCall, op: str, said: Mapping[str, Any]) -> None:
+    async def _tell(self, call: RemoteCall, op: str, said: Json) -> None:
         if op == "briefing":
             said = {"briefing": await self._api.brief(call)}
         await self._send({"op": op, "call": call.call.id, **said})
 
-    async def _find(self, fields: dict[str, Any], message: LiveMessage) -> RemoteCall:
+    async def _find(self, fields: Json, message: LiveMessage) -> RemoteCall:
         return await self._api.find(str(fields.get("call", "")), message)
 
-    async def _write_turns(self, fields: dict[str, Any]) -> Mapping[str, Any]:
+    async def _write_turns(self, fields: Json) -> Json:
         sent = _read(LiveTurns, fields)
         return await self._api.write_turns(await self._find(fields, sent), sent)
 
-    async def _write_events(self, fields: dict[str, Any]) -> Mapping[str, Any]:
+    async def _write_events(self, fields: Json) -> Json:
         sent = _read(LiveEvents, fields)
         return await self._api.write_events(await self._find(fields, sent), sent)
 
-    async def _brief(self, fields: dict[str, Any]) -> Mapping[str, Any]:
+    async def _brief(self, fields: Json) -> Json:
         call = await self._find(fields, _read(LiveMessage, fields))
         return await self._api.brief(call)
 
-    async def _use_tool(self, fields: dict[str, Any]) -> Mapping[str, Any]:
+    async def _use_tool(self, fields: Json) -> Json:
         name = fields.pop("name", "")
         if name not in [tool.name for tool in TOOLS]:
             raise RefusedInput("name", "is not search_memory or take_request")
         use = _read(LiveToolUse, fields)
         return await self._api.use_tool(await self._find(fields, use), name, use)
 
-    async def _renew(self, fields: dict[str, Any]) -> Mapping[str, Any]:
+    async def _renew(self, fields: Json) -> Json:
         """Without `call`: all calls that were begun over this socket."""
         message = _read(LiveMessage, fields)
         if "call" in fields:
@@ -459,14 +456,14 @@ class LiveSocket:
                 call.renew()
         return {}
 
-    async def _end(self, fields: dict[str, Any]) -> Mapping[str, Any]:
+    async def _end(self, fields: Json) -> Json:
         end = _read(LiveEnd, fields)
         call = await self._find(fields, end)
         self._calls.pop(call.call.id, None)
         return await self._api.end(call, end)
 
 
-def _parse(text: str) -> dict[str, Any]:
+def _parse(text: str) -> Json:
     raw = text.encode("utf-8", "replace")
     refuse_many_values(raw, "message")
     try:
@@ -478,12 +475,12 @@ def _parse(text: str) -> dict[str, Any]:
     return fields
 
 
-def _read(form: type[M], fields: Mapping[str, Any]) -> M:
+def _read(form: type[M], fields: Json) -> M:
     own = {name: value for name, value in fields.items() if name != "call"}
     return form.model_validate(own)
 
 
-def _describe_error(error: Exception) -> dict[str, Any]:
+def _describe_error(error: Exception) -> Json:
     if isinstance(error, HTTPException):
         code, message = f"http.{error.status_code}", str(error.detail)
         return {"code": code, "message": message, "retryable": False}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from aftercall.errors import AftercallError
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.web.page_store import NumberedEntry, PageStore
 
 POLL_INTERVAL_S = 0.1

@@ -28,8 +28,9 @@ from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.recording_files import RecordingFolder
 from aftercall.journal.store import CallRow, to_call_row
 from aftercall.model.followups import OPEN_STATES
+from aftercall.model.json_fields import Json
 from aftercall.model.people import read_caller, read_party, split_party
-from aftercall.model.steps import Step
+from aftercall.model.reading import Step
 from aftercall.postcall.store import to_step
 
 if TYPE_CHECKING:
@@ -191,8 +192,7 @@ class PageStore:
         )
         if before is not None:
             query = query.where(tuple_(calls.c.started_at, calls.c.id) < before)
-        with self._database.read() as connection:
-            return [to_call_row(row) for row in connection.execute(query)]
+        return [to_call_row(row) for row in self._database.fetch(query)]
 
     def list_steps(self, call_ids: list[str]) -> dict[str, list[Step]]:
         """The steps of some calls, by call."""
@@ -200,9 +200,8 @@ class PageStore:
             select(steps).where(steps.c.call_id.in_(call_ids)).order_by(steps.c.name)
         )
         found: dict[str, list[Step]] = {call_id: [] for call_id in call_ids}
-        with self._database.read() as connection:
-            for row in connection.execute(query):
-                found[row.call_id].append(to_step(row))
+        for row in self._database.fetch(query):
+            found[row.call_id].append(to_step(row))
         return found
 
     def list_failed_steps(self, limit: int) -> list[tuple[str, Step]]:
@@ -213,16 +212,12 @@ class PageStore:
             .order_by(steps.c.changed_at.desc())
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return [
-                (str(row.call_id), to_step(row)) for row in connection.execute(query)
-            ]
+        return [(str(row.call_id), to_step(row)) for row in self._database.fetch(query)]
 
     def list_call_times(self, call_ids: Iterable[str]) -> dict[str, datetime]:
         """When each call began."""
         query = select(calls.c.id, calls.c.started_at).where(calls.c.id.in_(call_ids))
-        with self._database.read() as connection:
-            return {str(row.id): row.started_at for row in connection.execute(query)}
+        return {str(row.id): row.started_at for row in self._database.fetch(query)}
 
     def count_followups(
         self, caller: str | None = None, states: Sequence[str] = ()
@@ -233,8 +228,7 @@ class PageStore:
             query = query.where(followups.c.caller == caller)
         if states:
             query = query.where(followups.c.state.in_(states))
-        with self._database.read() as connection:
-            return {str(state): int(n) for state, n in connection.execute(query)}
+        return {str(state): int(n) for state, n in self._database.fetch(query)}
 
     def count_open_followups(self, callers: Sequence[str]) -> dict[str, dict[str, int]]:
         """Of each caller: how many requests are open and how many promises are owed."""
@@ -245,16 +239,14 @@ class PageStore:
             .group_by(followups.c.caller, followups.c.kind)
         )
         found: dict[str, dict[str, int]] = {caller: {} for caller in callers}
-        with self._database.read() as connection:
-            for caller, kind, count in connection.execute(query):
-                found[caller][kind] = int(count)
+        for caller, kind, count in self._database.fetch(query):
+            found[caller][kind] = int(count)
         return found
 
     def list_legs(self, conversation: str) -> list[CallRow]:
         legs = select(calls).where(calls.c.conversation == conversation)
         query = legs.order_by(calls.c.started_at)
-        with self._database.read() as connection:
-            return [to_call_row(row) for row in connection.execute(query)]
+        return [to_call_row(row) for row in self._database.fetch(query)]
 
     def list_people(
         self,
@@ -329,17 +321,15 @@ class PageStore:
         outside = select(calls.c.id).where(
             calls.c.source.not_in(("browser", "terminal"))
         )
-        with self._database.read() as connection:
-            return connection.execute(outside.limit(1)).first() is not None
+        return self._database.fetch_first(outside.limit(1)) is not None
 
     def get_first_fact_at(self) -> datetime | None:
-        with self._database.read() as connection:
-            first: datetime | None = connection.execute(
-                select(func.min(facts.c.valid_from))
-            ).scalar()
+        first: datetime | None = self._database.fetch_value(
+            select(func.min(facts.c.valid_from))
+        )
         return first
 
-    def count_since(self, since: datetime, zone: tzinfo) -> dict[str, Any]:
+    def count_since(self, since: datetime, zone: tzinfo) -> Json:
         """Reads each call of the span once; the follow-ups are those asked for in it."""
         columns = calls.c.started_at, calls.c.ended_at, calls.c.source
         query = select(*columns, calls.c.end_reason, calls.c.caller)
@@ -371,8 +361,7 @@ class PageStore:
 
     def list_live_ids(self) -> list[str]:
         query = _in_state(select(calls.c.id), "live")
-        with self._database.read() as connection:
-            return [str(row.id) for row in connection.execute(query)]
+        return [str(row.id) for row in self._database.fetch(query)]
 
     def list_entries_after(self, n: int, limit: int) -> list[NumberedEntry]:
         """Entries of the journal of live calls, oldest first."""
@@ -382,8 +371,7 @@ class PageStore:
             .order_by(journal.c.n)
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return [NumberedEntry(*row) for row in connection.execute(query)]
+        return [NumberedEntry(*row) for row in self._database.fetch(query)]
 
     def read_list_state(self) -> object:
         """A value that changes with the lists and figures of the front page."""
@@ -397,8 +385,7 @@ class PageStore:
         return newest, asked, waiting
 
     def get_newest_entry_number(self) -> int:
-        with self._database.read() as connection:
-            return connection.execute(select(func.max(journal.c.n))).scalar() or 0
+        return self._database.fetch_value(select(func.max(journal.c.n))) or 0
 
 
 def _apply_filter(

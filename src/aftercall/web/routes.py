@@ -7,6 +7,8 @@ from fastapi.params import Depends
 from fastapi.routing import APIRoute, APIRouter
 from starlette.routing import compile_path
 
+from aftercall.model.json_fields import Json
+
 
 class LazyRoute(APIRoute):
     """A route that knows its path from the start, and is built when it is first used.
@@ -31,14 +33,14 @@ class LazyRoute(APIRoute):
         self.build(options)
         return getattr(self, name)
 
-    def build(self, options: dict[str, Any]) -> None:
+    def build(self, options: Json) -> None:
         super().__init__(self.path, self.endpoint, **options)
 
 
 class ApiRoute(LazyRoute):
     """A route whose docstring is its summary. Fields that were not set stay out of its answer."""
 
-    def build(self, options: dict[str, Any]) -> None:
+    def build(self, options: Json) -> None:
         options["summary"] = " ".join((self.endpoint.__doc__ or "").split()).rstrip(".")
         options["response_model_exclude_unset"] = True
         super().build(options)

@@ -57,7 +57,6 @@ from aftercall.web.pages import (
     calls,
     memory,
     people,
-    search,
     site,
     tests,
     today,
@@ -165,7 +164,7 @@ def _add_pages(
     context = PageContext(app, pages, view, store, server.state.feed, loaded)
     view.add_global("first_steps", partial(site.list_first_steps, context))
     view.add_global("called", context.find_title)
-    for page in (today, calls, people, memory, work, tests, search, site):
+    for page in (today, calls, people, memory, work, tests, site):
         page.add_routes(context)
     server.mount("/static", HashedFiles(packages=[("aftercall.web", "static")]))
     server.add_exception_handler(LoginNeeded, site.redirect_to_login)

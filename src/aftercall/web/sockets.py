@@ -19,7 +19,6 @@ trusted.
 import asyncio
 import json
 from contextlib import suppress
-from typing import Any
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from starlette.concurrency import run_in_threadpool
@@ -32,9 +31,9 @@ from aftercall.bridge.voice_call import VoiceCall, VoiceCallParts
 from aftercall.errors import AftercallError, RefusedInput
 from aftercall.ids import new_id
 from aftercall.log import get_logger
-from aftercall.model.calls import LiveCall
+from aftercall.model.calls import MAX_TURN_CHARS, LiveCall
+from aftercall.model.json_fields import Json
 from aftercall.model.people import normalise_caller
-from aftercall.model.turns import MAX_TURN_CHARS
 from aftercall.phone.signature import TOKEN_PARAMETER, SignedRequest, TwilioSignature
 from aftercall.phone.stream import BrowserWire
 from aftercall.phone.telnyx import SOURCE as TELNYX
@@ -161,7 +160,7 @@ def _make_call(app: App, caller: str) -> LiveCall:
     )
 
 
-def _parse(raw: str) -> dict[str, Any]:
+def _parse(raw: str) -> Json:
     try:
         message = json.loads(raw)
     except ValueError:

@@ -167,6 +167,7 @@ class TelnyxCalls:
         return []
 
     async def _answer(self, ring: RingNotice) -> list[Command]:
+        """Accepts a call that rings; one too many is answered only to say so."""
         sid = ring.sid
         if ring.direction != "inbound" or sid in self._ended_sids:
             return []
@@ -199,6 +200,7 @@ class TelnyxCalls:
             return None
 
     async def _on_answered(self, notice: CallProgress) -> list[Command]:
+        """The call is ours now: record it, stream it or greet. A busy line says so."""
         sid = notice.sid
         if BUSY_KEY in notice.client_state:
             busy = SpokenReply(AgentReply(BUSY, ends_call=True), 0)
@@ -249,6 +251,7 @@ class TelnyxCalls:
         return [self._speak(notice.sid, SpokenReply(SORRY_GOODBYE, 0), notice.key)]
 
     async def _end(self, notice: CallProgress) -> None:
+        """Ends the call; one that was never answered is stored as missed."""
         sid, reason = notice.sid, notice.state.end_reason
         _remember(self._ended_sids, sid, None)
         self._silence.stop(sid)

@@ -77,14 +77,12 @@ class UserStore:
     def list_all(self) -> list[PageUser]:
         """Everybody with access but the owner, by name; those, too, who have not joined yet."""
         query = select(users).order_by(users.c.login)
-        with self._database.read() as connection:
-            return [to_user(row) for row in connection.execute(query)]
+        return [to_user(row) for row in self._database.fetch(query)]
 
     def get(self, user_id: str) -> PageUser:
         """Raises NotFound for a user who was removed."""
         query = select(users).where(users.c.id == user_id)
-        with self._database.read() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_first(query)
         if row is None:
             raise NotFound("there is no such user; the settings page lists them")
         return to_user(row)
@@ -128,8 +126,7 @@ class UserStore:
         """The id and the hash of a user who has joined."""
         login = " ".join(name.split()).casefold()
         query = select(users.c.id, users.c.password_hash).where(users.c.login == login)
-        with self._database.read() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_first(query)
         return (row.id, row.password_hash) if row and row.password_hash else None
 
     def _note(self, connection: Connection, who: str, deed: Deed, user_id: str) -> None:
@@ -205,21 +202,18 @@ class SessionStore:
             .join(users, users.c.id == table.c.user_id, isouter=True)
             .where(*self._is_valid(secret, kind))
         )
-        with self._database.read() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_first(query)
         if row is None or (row.user_id and not row.name):
             return None
         return Login(row.name, row.role, row.user_id) if row.user_id else Login()
 
     def end(self, secret: str) -> None:
         """Ends one login: the others of the same person stay."""
-        with self._database.write() as connection:
-            connection.execute(delete(table).where(table.c.key == _hash(secret)))
+        self._database.execute(delete(table).where(table.c.key == _hash(secret)))
 
     def end_all(self) -> None:
         """Ends every session, every unused link and every invitation."""
-        with self._database.write() as connection:
-            connection.execute(delete(table))
+        self._database.execute(delete(table))
 
     def make_link(self) -> str:
         """The code of a link that logs in one browser of the owner, once."""

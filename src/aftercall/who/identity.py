@@ -6,16 +6,15 @@ runs in a thread.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from aftercall.english.introductions import GivenName, NameListener
 from aftercall.model.briefing import Briefing
-from aftercall.model.calls import LiveCall
+from aftercall.model.calls import LiveCall, Turn
 from aftercall.model.followups import Trust
+from aftercall.model.json_fields import Json
 from aftercall.model.people import join_party, split_party
-from aftercall.model.turns import Turn
-from aftercall.who.names import resolve_names
-from aftercall.who.register import NAMED, RIGHT, WRONG, CallerRegister
+from aftercall.who.register import NAMED, RIGHT, WRONG, CallerRegister, resolve_names
 from aftercall.who.trust import TrustPolicy, asks_passcode, find_passcode
 
 
@@ -31,7 +30,7 @@ class NoticedCaller:
 class LearnedCaller:
     """Events for the journal, and whether the call now belongs to another memory."""
 
-    events: tuple[tuple[str, dict[str, Any]], ...]
+    events: tuple[tuple[str, Json], ...]
     has_new_party: bool = False
     is_verified: bool = False
 
@@ -88,7 +87,7 @@ class CallerIdentity:
             tries = self._reception.register.tries
             is_right = tries.check(self._call, noticed.passcode_attempt)
         if is_right is not None:
-            events.append((RIGHT if is_right else WRONG, dict[str, Any]()))
+            events.append((RIGHT if is_right else WRONG, Json()))
         self._has_passcode = self._has_passcode or bool(is_right)
         if noticed.introduction:
             self._given.append(noticed.introduction)

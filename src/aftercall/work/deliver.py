@@ -22,11 +22,10 @@ from aftercall.model.followups import (
     SinkReceipt,
     SinkWork,
 )
-from aftercall.work.context import WorkContext
+from aftercall.work.context import WorkContext, split_names
 from aftercall.work.events import event_work, next_attempt_s
 from aftercall.work.plan import FOLLOWUP_ACTOR
 from aftercall.work.sinks.command import AgentSink
-from aftercall.work.sinks.router import split_names
 from aftercall.work.store import FollowUpTransition
 
 CUT_OFF = (
@@ -311,6 +310,7 @@ def resend(context: WorkContext, key: str) -> Delivery:
 
 
 def _resend(context: WorkContext, delivery: Delivery) -> Delivery:
+    """Delivers again what failed: a notice, a request or a reminder."""
     key = delivery.key
     row = context.followups.get(delivery.followup_id) if delivery.followup_id else None
     if row is None:

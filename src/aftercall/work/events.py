@@ -35,6 +35,7 @@ from aftercall.journal.view import row_json
 from aftercall.memory.fact_store import FactStore, fact_json
 from aftercall.memory.visibility import mask_secrets, to_secrets
 from aftercall.model.followups import SinkReceipt, SinkWork, followup_json
+from aftercall.model.json_fields import Json
 from aftercall.settings.providers import EventSettings
 from aftercall.work.sinks.http import HttpRequest, read_secret, send, sign
 from aftercall.work.store import FollowUpStore
@@ -55,7 +56,7 @@ class EventView:
     followups: FollowUpStore
     facts: FactStore
 
-    def to_json(self, event: LoggedEvent) -> dict[str, Any]:
+    def to_json(self, event: LoggedEvent) -> Json:
         try:
             data = self._describe(event)
         except NotFound:  # deleted since: there is nothing to tell but that
@@ -67,7 +68,7 @@ class EventView:
             "data": data,
         }
 
-    def _describe(self, event: LoggedEvent) -> dict[str, Any]:
+    def _describe(self, event: LoggedEvent) -> Json:
         match event.type.partition(".")[0]:
             case "fact":
                 return fact_json(self.facts.get(event.subject))
@@ -80,7 +81,7 @@ class EventView:
                 data = followup_json(self.followups.get(event.subject))
         return self._mask(data, event.call_id or "")
 
-    def _mask(self, data: dict[str, Any], call_id: str) -> dict[str, Any]:
+    def _mask(self, data: Json, call_id: str) -> Json:
         """Without what the caller confided, whether or not the call was redacted by now."""
         secrets = to_secrets(self.facts.list_confided_words(call_id))
         said = {
@@ -99,7 +100,7 @@ class EventHook:
         self,
         settings: EventSettings,
         name: str,
-        read: Callable[[str], dict[str, Any]],
+        read: Callable[[str], Json],
         clock: Clock,
         resolve: Resolve = resolve_host,
         transport: httpx2.BaseTransport | None = None,
@@ -199,8 +200,7 @@ class Webhooks:
             .order_by(deliveries.c.key)
             .limit(START_BATCH)
         )
-        with self.database.read() as connection:
-            return [tuple(row) for row in connection.execute(query)]
+        return [tuple(row) for row in self.database.fetch(query)]
 
     def mark_started(self, key: str) -> None:
         is_due = and_(deliveries.c.key == key, deliveries.c.state == "due")
@@ -234,7 +234,7 @@ def make_webhooks(
 ) -> Webhooks:
     log = EventLog(database)
 
-    def read(event_id: str) -> dict[str, Any]:
+    def read(event_id: str) -> Json:
         return view.to_json(log.get(event_id))
 
     hooks = [EventHook(settings, name, read, clock) for name in settings.webhooks]

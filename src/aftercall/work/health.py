@@ -35,8 +35,8 @@ from aftercall.db.tables import (
     upkeep,
 )
 from aftercall.english.words import count_noun
-from aftercall.model.json_fields import pick_fields
-from aftercall.model.steps import OPEN_STATES
+from aftercall.model.json_fields import Json, pick_fields
+from aftercall.model.reading import OPEN_STATES
 from aftercall.workspace.revisions import RevisionStore
 
 CallHealth = Literal[
@@ -105,7 +105,7 @@ class HealthCounts:
     queues: dict[str, int]
     oldest_held: datetime | None
     swept_at: datetime | None
-    reconciled: dict[str, Any] | None
+    reconciled: Json | None
     conflicts: list[str]
 
     @property
@@ -270,7 +270,7 @@ def _warnings(
     return reasons
 
 
-def report_json(made: HealthReport) -> dict[str, Any]:
+def report_json(made: HealthReport) -> Json:
     names = "id state reason started_at"
     return {
         **pick_fields(made, "status reasons"),
@@ -326,8 +326,7 @@ class HealthStore:
 
     def count_calls(self, since: datetime) -> int:
         query = select(func.count()).where(calls.c.started_at >= since)
-        with self._database.read() as connection:
-            return int(connection.execute(query).scalar_one())
+        return self._database.fetch_value(query) or 0
 
     def counts(self) -> HealthCounts:
         with self._database.read() as connection:
@@ -373,8 +372,7 @@ class HealthStore:
 
     def note_sweep(self, found: dict[str, int]) -> None:
         noted = update(upkeep).where(upkeep.c.name == "sweep").values(found=found)
-        with self._database.write() as connection:
-            connection.execute(noted)
+        self._database.execute(noted)
 
     def requeue_unstarted_calls(self, since: datetime) -> int:
         """Makes sealed calls due again that never got a workflow."""
@@ -384,10 +382,9 @@ class HealthStore:
             calls.c.started_at >= since,
             or_(calls.c.postcall.is_(None), calls.c.postcall == "started"),
         )
-        with self._database.write() as connection:
-            return connection.execute(
-                update(calls).where(lost, ~has_steps).values(postcall="due")
-            ).rowcount
+        return self._database.execute(
+            update(calls).where(lost, ~has_steps).values(postcall="due")
+        )
 
     def stuck_calls(self, since: datetime, before: datetime) -> dict[str, int]:
         """Calls with a step that has been unfinished since `before`: the addenda of each."""
@@ -397,13 +394,11 @@ class HealthStore:
             steps.c.changed_at < before,
         )
         stuck = select(calls).where(calls.c.started_at >= since, is_open)
-        with self._database.read() as connection:
-            return {row.id: row.addenda for row in connection.execute(stuck)}
+        return {row.id: row.addenda for row in self._database.fetch(stuck)}
 
     def restart(self, call_id: str) -> None:
         due = update(calls).where(calls.c.id == call_id).values(postcall="due")
-        with self._database.write() as connection:
-            connection.execute(due)
+        self._database.execute(due)
 
     def requeue_stranded_requests(self, before: datetime) -> int:
         """Queues requests that are still open although the run of their conversation is over."""
@@ -418,10 +413,9 @@ class HealthStore:
         )
         is_unqueued = or_(followups.c.queued.is_(None), followups.c.queued == "started")
         again = {"queued": "due", "round": followups.c.round + 1}
-        with self._database.write() as connection:
-            return connection.execute(
-                update(followups).where(is_open, is_unqueued, is_over).values(again)
-            ).rowcount
+        return self._database.execute(
+            update(followups).where(is_open, is_unqueued, is_over).values(again)
+        )
 
 
 def _select_calls(wanted: ColumnElement[bool]) -> Select[Any]:

@@ -229,6 +229,7 @@ def make_row(judged: JudgedDraft, origin: DraftOrigin, now: datetime) -> FollowU
 def _change(
     row: FollowUp, judged: JudgedDraft, corrected: CorrectedFollowUp
 ) -> FollowUpTransition | None:
+    """What a new reading changes in a row that exists; what people corrected stays."""
     draft = judged.draft
     if corrected.is_removed or draft.is_unclear:
         return None

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, tzinfo
 from hashlib import sha256
-from typing import Any, get_args
+from typing import get_args
 
 from aftercall.clock import format_instant, parse_instant
 from aftercall.english.dates import latest_day
 from aftercall.english.words import jaccard_similarity, overlap_coefficient, stems
-from aftercall.model.calls import MAX_TURNS, Call
+from aftercall.model.calls import MAX_TURNS, REQUEST_EVENT, Call, Event, Turn
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, TurnRef
+from aftercall.model.json_fields import Json
 from aftercall.model.reading import (
     Request,
     RequestKind,
@@ -25,7 +26,6 @@ from aftercall.model.reading import (
     UnclearRequest,
     WithdrawnRequest,
 )
-from aftercall.model.turns import REQUEST_EVENT, Event, Turn
 
 MAX_TITLE_CHARS = 200
 MAX_DETAILS_CHARS = 4000
@@ -97,7 +97,7 @@ def join_legs(
     turns = [
         turn.model_copy(update={"seq": seq}) for seq, (_, turn) in enumerate(spoken, 1)
     ]
-    merged: dict[str, Any] = {
+    merged: Json = {
         "id": conversation,
         "turns": tuple(turns),
         "events": (),
@@ -186,6 +186,7 @@ def merge_duplicates(drafts: Iterable[FollowUpDraft]) -> list[FollowUpDraft]:
 
 def _are_one(first: FollowUpDraft, second: FollowUpDraft) -> bool:
     # A note may be older than the correction of its date or person.
+    """Whether two drafts ask for the same: title and kind, no other date, no other person."""
     is_note = bool(second.turn_refs) and second.turn_refs[0][1] == NOTED_SEQ
     if not is_note:
         if first.due and second.due and first.due != second.due:
@@ -249,7 +250,7 @@ def _from_unclear(
 
 
 def _from_event(
-    call_id: str, data: dict[str, Any], today: date, mask: Callable[[str], str]
+    call_id: str, data: Json, today: date, mask: Callable[[str], str]
 ) -> FollowUpDraft:
     kind: RequestKind = (
         data["kind"] if data.get("kind") in get_args(RequestKind) else "other"

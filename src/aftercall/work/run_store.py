@@ -22,6 +22,7 @@ from aftercall.db.statements import upsert
 from aftercall.db.tables import calls, followup_runs
 from aftercall.errors import NotFound
 from aftercall.model.followups import FollowUpRun
+from aftercall.model.json_fields import Json
 from aftercall.who.trust import count_wrong_passcodes
 
 runs = followup_runs
@@ -55,8 +56,7 @@ class RunStore:
             .order_by(runs.c.ended_at)
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return [_to_run(row) for row in connection.execute(query)]
+        return [_to_run(row) for row in self._database.fetch(query)]
 
     def add_missing(self, since: datetime, now: datetime) -> int:
         """Adds a run to conversations that have none."""
@@ -95,11 +95,10 @@ class RunStore:
             runs.c.state != "done",
             runs.c.state != "due",
         )
-        with self._database.read() as connection:
-            return [
-                (row.conversation, row.run, row.state)
-                for row in connection.execute(query)
-            ]
+        return [
+            (row.conversation, row.run, row.state)
+            for row in self._database.fetch(query)
+        ]
 
     def next_due(self, window_s: float) -> datetime | None:
         """When the next window closes; in the past if a live call holds one open."""
@@ -108,8 +107,7 @@ class RunStore:
         query = select(type_coerce(func.min(opened), runs.c.ended_at.type)).where(
             is_waiting
         )
-        with self._database.read() as connection:
-            first: datetime | None = connection.execute(query).scalar()
+        first: datetime | None = self._database.fetch_value(query)
         return first and first + timedelta(seconds=window_s)
 
     def list_waiting(self, window_s: float) -> list[tuple[FollowUpRun, str, datetime]]:
@@ -125,8 +123,7 @@ class RunStore:
         query = select(
             runs, last_call.label("last_call"), sealed.label("last_sealed")
         ).where(is_waiting)
-        with self._database.read() as connection:
-            rows = connection.execute(query.order_by(runs.c.ended_at.desc())).all()
+        rows = self._database.fetch(query.order_by(runs.c.ended_at.desc()))
         window = timedelta(seconds=window_s)
         return [
             (_to_run(row), row.last_call, max(row.ended_at, row.last_sealed) + window)
@@ -135,16 +132,15 @@ class RunStore:
 
     def mark_running(self, conversation: str, run: int, now: datetime) -> None:
         """Does nothing if another process has marked the same run."""
-        with self._database.write() as connection:
-            connection.execute(
-                update(runs)
-                .where(
-                    runs.c.conversation == conversation,
-                    runs.c.run == run - 1,
-                    runs.c.state == "due",
-                )
-                .values(state="running", run=run, changed_at=now)
+        self._database.execute(
+            update(runs)
+            .where(
+                runs.c.conversation == conversation,
+                runs.c.run == run - 1,
+                runs.c.state == "due",
             )
+            .values(state="running", run=run, changed_at=now)
+        )
 
     def finish(
         self, conversation: str, run: int, state: str, reason: str, now: datetime
@@ -155,12 +151,11 @@ class RunStore:
             "state": case((is_running, state), else_=runs.c.state),
             "reason": case((is_running, reason), else_=runs.c.reason),
         }
-        with self._database.write() as connection:
-            connection.execute(
-                update(runs)
-                .where(runs.c.conversation == conversation, runs.c.finished_run < run)
-                .values(**ended, finished_run=run, changed_at=now)
-            )
+        self._database.execute(
+            update(runs)
+            .where(runs.c.conversation == conversation, runs.c.finished_run < run)
+            .values(**ended, finished_run=run, changed_at=now)
+        )
 
     def make_due(self, conversation: str, now: datetime) -> None:
         """Runs it again: by hand, or because the sweep found its workflow gone."""
@@ -176,10 +171,9 @@ class RunStore:
             )
 
     def get(self, conversation: str) -> FollowUpRun:
-        with self._database.read() as connection:
-            row = connection.execute(
-                select(runs).where(runs.c.conversation == conversation)
-            ).first()
+        row = self._database.fetch_first(
+            select(runs).where(runs.c.conversation == conversation)
+        )
         if row is None:
             raise NotFound(f"there is no conversation {conversation!r}")
         return _to_run(row)
@@ -187,8 +181,7 @@ class RunStore:
     def is_pending(self, conversation: str) -> bool:
         """Whether its follow-up waits or runs; False for a conversation without one."""
         query = select(runs.c.state).where(runs.c.conversation == conversation)
-        with self._database.read() as connection:
-            return connection.execute(query).scalar() in ("due", "running")
+        return self._database.fetch_value(query) in ("due", "running")
 
     def note_legs(self, conversation: str, legs: dict[str, int]) -> None:
         self._note(conversation, {"legs": legs})
@@ -196,11 +189,10 @@ class RunStore:
     def note_wrong_passcodes(self, conversation: str, wrong: int) -> None:
         self._note(conversation, {"wrong_passcodes": wrong})
 
-    def _note(self, conversation: str, values: dict[str, Any]) -> None:
-        with self._database.write() as connection:
-            connection.execute(
-                update(runs).where(runs.c.conversation == conversation).values(values)
-            )
+    def _note(self, conversation: str, values: Json) -> None:
+        self._database.execute(
+            update(runs).where(runs.c.conversation == conversation).values(values)
+        )
 
     def wrong_passcodes_of(
         self, caller: str | None, since: datetime, *, apart_from: Sequence[str]
@@ -216,8 +208,7 @@ class RunStore:
             .where(calls.c.conversation == conversation, calls.c.is_handed_in)
             .limit(1)
         )
-        with self._database.read() as connection:
-            return connection.execute(query).first() is not None
+        return self._database.fetch_first(query) is not None
 
     def archives(self, conversation: str) -> dict[str, str]:
         """Sealed legs in the order they began: call id → name of its file."""
@@ -230,8 +221,7 @@ class RunStore:
             )
             .order_by(calls.c.started_at, calls.c.id)
         )
-        with self._database.read() as connection:
-            return {row.id: row.archive_name for row in connection.execute(query)}
+        return {row.id: row.archive_name for row in self._database.fetch(query)}
 
 
 def _last_sealed() -> ColumnElement[datetime]:

@@ -20,15 +20,15 @@ from sqlalchemy import (
 )
 
 from aftercall.db.audit_log import Deed, write_audit
+from aftercall.db.briefing_cache import invalidate_briefing
 from aftercall.db.connect import Database
 from aftercall.db.conversations import may_belong_to, select_last_end
 from aftercall.db.corrections import FOLLOWUPS
 from aftercall.db.event_log import write_followup_events
-from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
 from aftercall.db.tables import calls, deliveries, followup_history, followups
 from aftercall.errors import NotFound
-from aftercall.journal.presence import Presence
+from aftercall.journal.handover import Presence
 from aftercall.model.followups import (
     Delivery,
     FollowUp,
@@ -37,6 +37,7 @@ from aftercall.model.followups import (
     SinkReceipt,
     SinkWork,
 )
+from aftercall.model.json_fields import Json
 from aftercall.model.people import split_party
 from aftercall.work.sinks import Sink
 
@@ -164,11 +165,10 @@ class FollowUpStore:
             .where(followup_history.c.followup_id == followup_id)
             .order_by(followup_history.c.n)
         )
-        with self._database.read() as connection:
-            return [
-                FollowUpChange(row.at, row.who, row.what, row.note)
-                for row in connection.execute(query)
-            ]
+        return [
+            FollowUpChange(row.at, row.who, row.what, row.note)
+            for row in self._database.fetch(query)
+        ]
 
     def count_since(
         self, caller: str | None, since: datetime, *, apart_from: str
@@ -182,8 +182,7 @@ class FollowUpStore:
             followups.c.created_at >= since,
             followups.c.conversation != apart_from,
         )
-        with self._database.read() as connection:
-            return int(connection.execute(query).scalar_one())
+        return self._database.fetch_value(query) or 0
 
     def queued(self, approved_before: datetime, limit: int = 50) -> list[FollowUp]:
         """Requests that are to be tried again, or were approved and not undone in time."""
@@ -212,12 +211,11 @@ class FollowUpStore:
         return first[0].remind_at if first else None
 
     def mark_reminder_started(self, followup_id: str) -> None:
-        with self._database.write() as connection:
-            connection.execute(
-                update(followups)
-                .where(followups.c.id == followup_id)
-                .values(reminder="started")
-            )
+        self._database.execute(
+            update(followups)
+            .where(followups.c.id == followup_id)
+            .values(reminder="started")
+        )
 
     def held_before(self, moment: datetime) -> list[FollowUp]:
         return self._select(
@@ -268,8 +266,7 @@ class FollowUpStore:
     ) -> list[FollowUp]:
         order = followups.c.id.desc() if order is None else order
         query = select(followups).where(wanted).order_by(order).limit(limit)
-        with self._database.read() as connection:
-            return [_to_followup(row) for row in connection.execute(query)]
+        return [_to_followup(row) for row in self._database.fetch(query)]
 
 
 def _is_soon() -> ColumnElement[bool]:
@@ -342,7 +339,7 @@ def _select_start(call_id: str) -> ScalarSelect[Any]:
     return select(calls.c.started_at).where(calls.c.id == call_id).scalar_subquery()
 
 
-def _columns(row: FollowUp) -> dict[str, Any]:
+def _columns(row: FollowUp) -> Json:
     columns = {name: getattr(row, name) for name in FollowUp.__dataclass_fields__}
     return columns | {"turns": [list(spot) for spot in row.turns]}
 
@@ -434,10 +431,9 @@ class DeliveryStore:
         return or_(deliveries.c.owner.is_(None), deliveries.c.owner.in_(free))
 
     def _owner_of(self, key: str) -> str | None:
-        with self._database.read() as connection:
-            owner: str | None = connection.execute(
-                select(deliveries.c.owner).where(deliveries.c.key == key)
-            ).scalar()
+        owner: str | None = self._database.fetch_value(
+            select(deliveries.c.owner).where(deliveries.c.key == key)
+        )
         return owner
 
     def finish(self, key: str, receipt: SinkReceipt, now: datetime) -> None:
@@ -449,10 +445,9 @@ class DeliveryStore:
             "changed_at": now,
             "owner": None,
         }
-        with self._database.write() as connection:
-            connection.execute(
-                update(deliveries).where(deliveries.c.key == key).values(ended)
-            )
+        self._database.execute(
+            update(deliveries).where(deliveries.c.key == key).values(ended)
+        )
 
     def fail(self, key: str, reason: str, now: datetime, *, is_final: bool) -> bool:
         """Records that it was not done; if final, it waits for a person.
@@ -466,13 +461,9 @@ class DeliveryStore:
             "owner": None,
         }
         ours = and_(deliveries.c.key == key, self._is_free(key, now))
-        with self._database.write() as connection:
-            return (
-                connection.execute(
-                    update(deliveries).where(ours).values(failed)
-                ).rowcount
-                == 1
-            )
+        return (
+            self._database.execute(update(deliveries).where(ours).values(failed)) == 1
+        )
 
     def of_followup(self, followup_id: str) -> list[Delivery]:
         return self._select(deliveries.c.followup_id == followup_id)
@@ -490,8 +481,7 @@ class DeliveryStore:
             .order_by(deliveries.c.created_at, deliveries.c.key)
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return [_to_delivery(row) for row in connection.execute(query)]
+        return [_to_delivery(row) for row in self._database.fetch(query)]
 
 
 def _to_delivery(row: Row[Any]) -> Delivery:

@@ -38,6 +38,10 @@ class Field:
     value: str
     tail: str  # the end of the line: a hard break, or emphasis around label and value
 
+    def lines_below(self, page: MarkdownPage) -> tuple[MarkdownLine, ...]:
+        """The lines that belong to it and stand under its own."""
+        return page.lines[self.at + 1 : self.stop]
+
     def format_like(self, label: str, value: str) -> str:
         """A line for another field in the same style."""
         return f"{self.indent}{self.bullet}{self.mark}{label}:{self.mark[::-1]} {value}"
@@ -79,7 +83,7 @@ def read_field(
     """The value on the line of the field, else on an indented line before the next field."""
     if not is_placeholder(field.value, placeholders):
         return replace_undecodable(strip_emphasis(field.value))
-    for line in page.lines[field.at + 1 : field.stop]:
+    for line in field.lines_below(page):
         if line.kind is not LineKind.TEXT:
             continue
         if _parse_line(line, known, 0, 0):
@@ -97,7 +101,7 @@ def read_multiline_field(
     silent = (LineKind.BLANK, LineKind.COMMENT)
     own = [
         line
-        for line in page.lines[field.at + 1 : field.stop]
+        for line in field.lines_below(page)
         if line.kind not in silent and not _is_placeholder_line(line, placeholders)
     ]
     below = dedent("\n".join(line.text.rstrip() for line in own))
@@ -112,7 +116,7 @@ def fill_field(
     """Puts `value` on the line of the field and removes its placeholder."""
     below = [
         line.text
-        for line in page.lines[field.at + 1 : field.stop]
+        for line in field.lines_below(page)
         if not _is_placeholder_line(line, placeholders)
     ]
     return page.splice(
@@ -235,7 +239,7 @@ class FieldForm:
             label = self.labels[name]
             return insert_field(page, fields, self.known_labels, label, value)
         is_below = is_placeholder(field.value, self.placeholders)
-        below = page.lines[field.at + 1 : field.stop]
+        below = field.lines_below(page)
         kept = [line.text for line in below if not is_below]
         line = f"{field.head} {value or ''}".rstrip() + field.tail
         return page.splice(field.at, field.stop, [line, *kept])

@@ -222,8 +222,7 @@ class RevisionStore:
             .order_by(columns.revision.desc())
             .limit(1)
         )
-        with self._database.read() as connection:
-            row = connection.execute(query).first()
+        row = self._database.fetch_first(query)
         return PageRevision(*row) if row else PageRevision(key, 0, None, None, "", now)
 
     def find_body(self, key: str, number: int) -> bytes | None:
@@ -231,8 +230,7 @@ class RevisionStore:
         query = select(page_revisions.c.body).where(
             page_revisions.c.key == key, page_revisions.c.revision == number
         )
-        with self._database.read() as connection:
-            return connection.execute(query).scalar()
+        return self._database.fetch_value(query)
 
     def add(self, *revisions: PageRevision) -> bool:
         """Adds all or, if one of these numbers is taken, none."""
@@ -275,15 +273,13 @@ class RevisionStore:
         is_part = columns.key.in_([make_key(place) for place in places])
         query = select(columns.changed_at).where(is_part, columns.path.is_(None))
         newest = query.order_by(columns.changed_at.desc()).limit(1)
-        with self._database.read() as connection:
-            return connection.execute(newest).scalar()
+        return self._database.fetch_value(newest)
 
     def list_paths(self, folder: str) -> list[str]:
         """Of every page that is or was below the folder."""
         is_below = page_revisions.c.path.startswith(f"{folder}/", autoescape=True)
         query = select(page_revisions.c.path).where(is_below).distinct()
-        with self._database.read() as connection:
-            return [str(path) for path in connection.execute(query).scalars()]
+        return [str(path) for path in self._database.fetch_column(query)]
 
     def list_changes(self, after: int) -> list[PageChange]:
         """The pages that were changed since, in the order of their rows."""
@@ -294,8 +290,7 @@ class RevisionStore:
             .order_by(columns.n)
             .limit(BATCH_SIZE)
         )
-        with self._database.read() as connection:
-            return [PageChange(*row) for row in connection.execute(query)]
+        return [PageChange(*row) for row in self._database.fetch(query)]
 
     def list_conflicts(self) -> list[str]:
         """The paths of all pages that keep what could not be merged."""
@@ -307,13 +302,11 @@ class RevisionStore:
             .where(is_conflict, columns.body.is_not(None), ~is_superseded())
             .order_by(columns.path)
         )
-        with self._database.read() as connection:
-            return [str(path) for path in connection.execute(query).scalars()]
+        return [str(path) for path in self._database.fetch_column(query)]
 
     def find_last_row(self) -> int:
         query = select(func.max(page_revisions.c.n))
-        with self._database.read() as connection:
-            return connection.execute(query).scalar() or 0
+        return self._database.fetch_value(query) or 0
 
 
 def _insert(connection: Connection, revision: PageRevision) -> None:

@@ -102,6 +102,7 @@ def set_field(text: str | None, name: str, value: str | None) -> str:
 
 
 def _read_context(page: MarkdownPage) -> list[str]:
+    """The prose under "Context", without comments and placeholders."""
     section = page.find_section("Context") or range(0)
     lines = [page.lines[at] for at in section[1:]]
     body = [line for line in lines if line.kind is not LineKind.COMMENT]

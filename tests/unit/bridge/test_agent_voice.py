@@ -12,7 +12,7 @@ from aftercall.bridge.agent_voice import (
     cut_text,
     heard_text,
 )
-from aftercall.testing import START
+from fakes import START
 
 SECOND = BYTES_PER_S
 

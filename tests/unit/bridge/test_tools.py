@@ -14,7 +14,7 @@ from aftercall.bridge.turn_log import TurnLog
 from aftercall.journal.recorder import CallRecorder
 from aftercall.journal.replay import JournalEntry
 from aftercall.model.calls import LiveCall
-from aftercall.testing import VirtualClock, make_live_call
+from fakes import VirtualClock, make_live_call
 
 
 def test_the_forms_are_plain_enough_for_every_engine() -> None:

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.bridge.turn_log import JOIN_WINDOW_S, MISSING_WORDS_TIMEOUT_S, TurnDrafts
-from aftercall.model.turns import Speaker
-from aftercall.testing import START
+from aftercall.model.calls import Speaker
+from fakes import START
 
 
 def texts(

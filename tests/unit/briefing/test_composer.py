@@ -12,7 +12,7 @@ from aftercall.briefing.render import CLOSING_TAG, OPENING_TAG, render
 from aftercall.memory.extraction import list_briefed_facts
 from aftercall.model.briefing import Briefing, RecentCall, ResumedCall
 from aftercall.settings import Settings
-from aftercall.testing import START, FakePhone, VirtualClock, make_call
+from fakes import START, FakePhone, VirtualClock, make_call
 from opened_apps import OpenApp
 from step_stages import take_call
 

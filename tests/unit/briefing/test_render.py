@@ -23,7 +23,7 @@ from aftercall.model.briefing import (
     RecentCall,
     ResumedCall,
 )
-from aftercall.testing import START, make_call
+from fakes import START, make_call
 
 words = st.text(min_size=1, max_size=200)
 

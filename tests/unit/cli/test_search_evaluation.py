@@ -12,7 +12,7 @@ from aftercall.cli.search import (
 )
 from aftercall.errors import RefusedInput
 from aftercall.model.passages import Passage, SearchHit
-from aftercall.testing import START
+from fakes import START
 
 DENTIST = Passage(
     "turn", "main", "+15550100", "C1", "The dentist is on Monday", START, seq=3

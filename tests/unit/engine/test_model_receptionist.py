@@ -9,7 +9,7 @@ from aftercall.engine.voice import AgentReply
 from aftercall.errors import ModelUnavailable
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.briefing import Briefing, RecentCall
-from aftercall.testing import START, FakeModel, VirtualClock
+from fakes import START, FakeModel, VirtualClock
 
 HELLO = Briefing(
     "Hello!", caller_name="Bill", recent=(RecentCall(START, "Bill asked for bees."),)

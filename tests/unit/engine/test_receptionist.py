@@ -11,7 +11,7 @@ from aftercall.engine.receptionist import Receptionist
 from aftercall.engine.voice import AgentReply
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.briefing import Briefing, RecentCall, ResumedCall
-from aftercall.testing import START, VirtualClock, make_call
+from fakes import START, VirtualClock, make_call
 
 HELLO = Briefing(greeting="Hello! What can I do for you?")
 

@@ -33,10 +33,10 @@ from aftercall.engine.voice import (
 from aftercall.errors import EngineLost
 from aftercall.lab.speech import LabRecogniser, LabSynthesiser, utter
 from aftercall.model.briefing import Briefing, RecentCall
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.speech.kit import SpeechKit
 from aftercall.speech.sound import SILENCE, encode, tone
-from aftercall.testing import START, FakeEngine, VirtualClock
+from fakes import START, FakeEngine, VirtualClock
 from voice_server import receive_until
 
 PAUSE = SILENCE * 40

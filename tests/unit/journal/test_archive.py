@@ -25,7 +25,7 @@ from aftercall.journal.archive import (
 )
 from aftercall.journal.archive_bucket import ArchiveBucket
 from aftercall.journal.bucket import Bucket
-from aftercall.testing import START, VirtualClock, make_call
+from fakes import START, VirtualClock, make_call
 from opened_apps import OpenDatabase
 from s3_server import S3Server
 

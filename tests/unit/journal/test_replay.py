@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from aftercall.clock import to_millisecond
 from aftercall.journal.replay import ReplayFault, replay_entries, to_entry
-from aftercall.model.turns import Event, Speaker, Turn
-from aftercall.testing import START
+from aftercall.model.calls import Event, Speaker, Turn
+from fakes import START
 
 
 def turn(seq: int, text: str = "hello") -> Turn:

@@ -10,7 +10,7 @@ from aftercall.llm.checked_reader import CheckedReader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
 from aftercall.model.reading import Reading, UnclearRequest
-from aftercall.testing import FakeModel, make_call
+from fakes import FakeModel, make_call
 
 CALL = make_call(
     [

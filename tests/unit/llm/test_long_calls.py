@@ -15,7 +15,7 @@ from aftercall.llm.long_calls import (
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
 from aftercall.model.reading import Reading
-from aftercall.testing import make_call
+from fakes import make_call
 
 FILLER = "The weather has been fine over here, and the garden is green. "
 SMALL_TALK = [("agent", "I see. Go on."), ("caller", FILLER * 10)]

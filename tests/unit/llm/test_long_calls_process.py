@@ -10,7 +10,7 @@ import pytest
 
 from aftercall.llm.long_calls import MIN_LONG_CALL_CHARS, ReadingProcess
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.testing import make_call
+from fakes import make_call
 from reading_jobs import fail, tell_process
 
 SHORT = make_call([("agent", "Hello!"), ("caller", "Please call the plumber.")])
@@ -66,7 +66,7 @@ def test_the_process_ends_with_its_owner(process: ReadingProcess) -> None:
 PARENT = """
 import time
 from aftercall.llm.long_calls import ReadingProcess
-from aftercall.testing import make_call
+from fakes import make_call
 from reading_jobs import tell_process
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from aftercall.llm.model.questions import (
 )
 from aftercall.llm.model.reader import ModelReader
 from aftercall.model.reading import KnownFact
-from aftercall.testing import FakeModel, make_call
+from fakes import FakeModel, make_call
 
 CALL = make_call(
     [

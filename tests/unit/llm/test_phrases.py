@@ -1,6 +1,6 @@
 import pytest
 
-from aftercall.llm.phrases import join, phrase_request, rephrase_title, to_second_person
+from aftercall.llm.reader import join, phrase_request, rephrase_title, to_second_person
 
 
 @pytest.mark.parametrize(

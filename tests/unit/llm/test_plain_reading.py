@@ -7,7 +7,7 @@ from aftercall.english.text import normalise
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.llm.rules.titles import summarise, title_plainly
 from aftercall.model.reading import Reading, Request, RequestKind
-from aftercall.testing import make_call
+from fakes import make_call
 from unit.llm.calls import call_of
 
 

@@ -9,7 +9,7 @@ import pytest
 from aftercall.llm.reader import CachedReader
 from aftercall.model.calls import Call
 from aftercall.model.reading import Profile, Reading
-from aftercall.testing import make_call
+from fakes import make_call
 
 SLOW, QUICK = make_call(), make_call()
 

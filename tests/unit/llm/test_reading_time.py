@@ -12,7 +12,7 @@ import pytest
 
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
-from aftercall.testing import make_call
+from fakes import make_call
 
 TURN_CHARS = 5_000
 TURNS = 100

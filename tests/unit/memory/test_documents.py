@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 from aftercall.memory.documents import make_call_document
 from aftercall.model.passages import is_document_id
 from aftercall.model.reading import Summary
-from aftercall.testing import START, make_call
+from fakes import START, make_call
 
 WHOLE = Summary(
     text="Bill called about the bug.",

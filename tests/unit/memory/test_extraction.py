@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from aftercall.memory.claims import look_up_again
 from aftercall.memory.evidence import Evidence, EvidenceFinder
 from aftercall.memory.words import to_term
-from aftercall.testing import make_call
 from fact_drafts import draft
+from fakes import make_call
 
 
 def ground(

@@ -18,7 +18,7 @@ from aftercall.memory.importer import (
 from aftercall.model.facts import MemoryKey
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
-from aftercall.testing import START
+from fakes import START
 
 BILL = MemoryKey("main", "+15550100")
 

@@ -18,9 +18,9 @@ from aftercall.memory.evidence import AcceptedDraft, Evidence
 from aftercall.memory.ledger import FactLedger
 from aftercall.memory.vault import Vault
 from aftercall.model.facts import Fact, MemoryKey
-from aftercall.model.steps import ReadingTrace
-from aftercall.testing import START
+from aftercall.model.reading import ReadingTrace
 from fact_drafts import draft
+from fakes import START
 
 KEY = MemoryKey("main", "+15550100")
 NOT_REPEATED = json.loads((Path(__file__).parent / "repetitions.json").read_text())[

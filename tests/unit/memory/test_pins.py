@@ -24,7 +24,7 @@ from aftercall.memory.pins.topics import (
 from aftercall.model.calls import parse_call
 from aftercall.model.facts import SpokenTopic
 from aftercall.settings.sections import MemorySettings
-from aftercall.testing import START, make_call
+from fakes import START, make_call
 from recurring_callers import NOT_SETTLED, PASSING, RECURRING, SETTLED
 
 WINDOW = timedelta(days=60)

@@ -13,7 +13,7 @@ from aftercall.lab.services import EmulatedRemem, Fault, make_remem
 from aftercall.memory.documents import RememClient
 from aftercall.model.passages import Document, make_document_id
 from aftercall.settings.providers import RememSettings
-from aftercall.testing import START, VirtualClock
+from fakes import START, VirtualClock
 
 PAGE = Document(
     id=make_document_id("call", "1"),

@@ -11,8 +11,8 @@ from aftercall.model.facts import LEVELS
 from aftercall.model.reading import Visibility
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
-from aftercall.testing import make_call
 from fact_drafts import draft, say
+from fakes import make_call
 
 
 def level(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aftercall.errors import RefusedInput
 from aftercall.journal.archive import make_base_name
 from aftercall.model.calls import Call, encode_call, parse_call, parse_call_json
-from aftercall.testing import make_call
+from fakes import make_call
 
 GOOD: dict[str, Any] = {
     "source": "twilio",

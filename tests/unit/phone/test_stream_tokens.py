@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from aftercall.phone.signature import TOKEN_LIFETIME_S, StreamTokens
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 
 KEY = SecretStr("k" * 32)
 

@@ -15,7 +15,7 @@ from aftercall.phone.signature import (
     SignedRequest,
     TelnyxSignature,
 )
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 
 SIGNER = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 KEY = "A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg="

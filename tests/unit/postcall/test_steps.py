@@ -13,12 +13,11 @@ from aftercall.errors import AftercallError, FileTooLarge, WorkspaceError
 from aftercall.llm.reader import compose_greeting
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
-from aftercall.model.reading import Identity, Profile, Reading, Request
-from aftercall.model.steps import StepOutcome
+from aftercall.model.reading import Identity, Profile, Reading, Request, StepOutcome
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
-from aftercall.testing import FakeReader, VirtualClock, make_call
+from fakes import FakeReader, VirtualClock, make_call
 
 ASKED = Reading(
     language="en",

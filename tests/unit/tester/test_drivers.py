@@ -27,7 +27,7 @@ from aftercall.tester.scenario_file import parse_scenarios
 from aftercall.tester.score import score
 from aftercall.tester.suite import SuiteParts, run_load, run_once
 from aftercall.tester.target import AgentTarget, CallSetup
-from aftercall.testing import make_call
+from fakes import make_call
 from unit.tester.calls import end_of, hold, kinds, said_by_agent, scenario_of
 
 HELLO = scenario_of("caller_context: {opening: Good day.}\nsuccess: [{said: pleasure}]")

@@ -22,7 +22,7 @@ from aftercall.tester.scenario import Scenario
 from aftercall.tester.score import ScenarioScore
 from aftercall.tester.statistics import Calibration
 from aftercall.tester.suite import NO_STEPS, keep_only, shrink, steps_of
-from aftercall.testing import START
+from fakes import START
 from unit.tester.calls import LineAgent, scenario_of, try_agent, try_practice
 
 LIBRARY = {scenario.name: scenario for scenario in list_scenarios()}

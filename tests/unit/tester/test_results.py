@@ -15,7 +15,7 @@ from aftercall.tester.practice_agent import practice_target
 from aftercall.tester.results import RunResults, StartedRun
 from aftercall.tester.suite import SuiteParts, run_once, run_suite
 from aftercall.tester.target import AgentTarget, CallSetup
-from aftercall.testing import START
+from fakes import START
 
 LIBRARY = {scenario.name: scenario for scenario in list_scenarios()}
 

@@ -33,7 +33,7 @@ from aftercall.tester.practice_agent import PracticeAgent, PracticeClinic
 from aftercall.tester.record import CallRecord
 from aftercall.tester.score import score
 from aftercall.tester.voice import ToneVoice
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 from unit.tester.calls import scenario_of
 
 TOKEN = "12345"

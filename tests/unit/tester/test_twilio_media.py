@@ -36,7 +36,7 @@ from aftercall.tester.line import AgentTick, CallerTick, DialedCall, TickPace
 from aftercall.tester.record import CallRecord
 from aftercall.tester.score import score
 from aftercall.tester.voice import ToneVoice
-from aftercall.testing import VirtualClock
+from fakes import VirtualClock
 from unit.tester.calls import LineAgent, end_of, hold, kinds, make_pace, scenario_of
 
 TOKEN = "12345"

@@ -4,9 +4,8 @@ import itertools
 import re
 from datetime import timedelta
 
-from aftercall.model.turns import Event
+from aftercall.model.calls import Event
 from aftercall.speech.sound import SILENCE, encode, tone, write_wav
-from aftercall.testing import START, make_call
 from aftercall.web.pages.timeline import (
     MadeItem,
     describe_event,
@@ -14,6 +13,7 @@ from aftercall.web.pages.timeline import (
     draw_waveform,
     make_timeline,
 )
+from fakes import START, make_call
 
 CALL = make_call(
     [("agent", "We are open until"), ("caller", "Wait, please."), ("agent", "Yes?")]

@@ -13,14 +13,14 @@ from aftercall.model.people import (
     normalise_party,
     split_party,
 )
-from aftercall.testing import make_call
-from aftercall.who.names import (
+from aftercall.who.register import (
     find_person,
     is_same_person,
     list_introductions,
     make_person_id,
     resolve_names,
 )
+from fakes import make_call
 
 GIVEN = [
     "Anna",

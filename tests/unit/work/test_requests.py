@@ -13,8 +13,8 @@ from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.followups import EFFECTS, FollowUp, FollowUpDraft, describe_state
 from aftercall.model.reading import RequestKind
 from aftercall.settings.fields import normalise_passcode
-from aftercall.testing import START, make_call
 from aftercall.who.trust import HIDDEN, PasscodeMask, PolicyRuling, find_tries
+from aftercall.work.context import NEEDED_SETTINGS
 from aftercall.work.plan import DraftOrigin, JudgedDraft, plan_followups
 from aftercall.work.requests import (
     is_same_title,
@@ -25,7 +25,7 @@ from aftercall.work.requests import (
     read_due,
     to_one_line,
 )
-from aftercall.work.sinks.router import NEEDED_SETTINGS
+from fakes import START, make_call
 
 TODAY = date(2026, 2, 13)
 ORIGIN = DraftOrigin("K", "C", "main", "+15550100")

@@ -26,7 +26,7 @@ from aftercall.settings.providers import (
     WebhookSettings,
 )
 from aftercall.settings.sections import WorkSettings
-from aftercall.testing import START, VirtualClock
+from aftercall.work.context import SinkRouter, make_sinks
 from aftercall.work.sinks.command import McpSink
 from aftercall.work.sinks.http import GitHubSink, WebhookSink
 from aftercall.work.sinks.markdown import add_note, make_calendar, replace_block, slug
@@ -36,7 +36,7 @@ from aftercall.work.sinks.message import (
     TwilioMessages,
     make_carrier,
 )
-from aftercall.work.sinks.router import SinkRouter, make_sinks
+from fakes import START, VirtualClock
 from mail_server import Postman
 from webhook_receiver import Receiver
 

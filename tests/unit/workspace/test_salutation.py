@@ -12,9 +12,9 @@ from aftercall.model.briefing import Briefing, KnownCaller, ResumedCall
 from aftercall.model.people import find_greeted_name, form_of_address, spoken_name
 from aftercall.postcall.runner import rerun
 from aftercall.settings import Settings
-from aftercall.testing import START, VirtualClock, make_call
 from aftercall.workspace.greeting import choose_greeting
 from aftercall.workspace.user_md import UserProfile
+from fakes import START, VirtualClock, make_call
 from opened_apps import OpenApp
 
 

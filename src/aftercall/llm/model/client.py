@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.util import find_spec
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
@@ -22,6 +22,7 @@ from aftercall.errors import (
 )
 from aftercall.llm.model.questions import Question
 from aftercall.log import get_logger
+from aftercall.model.json_fields import Json
 from aftercall.settings import Settings
 from aftercall.settings.providers import AnthropicSettings, OpenAISettings, XaiSettings
 from aftercall.settings.sections import ReadingSettings
@@ -33,7 +34,7 @@ Finish = Literal["whole", "cut_off", "declined"]
 class Prompt:
     instructions: str
     data: str
-    schema: dict[str, Any]
+    schema: Json
     name: str
     repair: tuple[str, str] | None = (
         None  # the invalid answer, and what was wrong with it

@@ -25,6 +25,7 @@ from aftercall.errors import (
     ModelUnavailable,
 )
 from aftercall.llm.model.client import Completion, Finish, ModelChoice, Prompt, Usage
+from aftercall.model.json_fields import Json
 
 _FINISHES: dict[str | None, Finish] = {
     "length": "cut_off",
@@ -106,7 +107,7 @@ class ProviderClient:
         )
 
 
-def outline_schema(schema: dict[str, Any], defs: dict[str, Any]) -> Any:
+def outline_schema(schema: Json, defs: Json) -> Any:
     """The form as an example with descriptions for values: a third of a schema's tokens."""
     told = schema.get("description")
     if ref := schema.get("$ref"):

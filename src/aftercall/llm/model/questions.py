@@ -18,7 +18,8 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from aftercall.english.clauses import split_sentences
-from aftercall.model.calls import Call
+from aftercall.model.calls import Call, Speaker, Turn
+from aftercall.model.json_fields import Json
 from aftercall.model.reading import (
     Category,
     FactDraft,
@@ -31,7 +32,6 @@ from aftercall.model.reading import (
     WithdrawnRequest,
     strip_markdown,
 )
-from aftercall.model.turns import Speaker, Turn
 from aftercall.settings import find_zone
 
 
@@ -261,7 +261,7 @@ class Question(Generic[F]):
         )
 
     @cached_property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> Json:
         return self.form.model_json_schema()
 
     @cached_property

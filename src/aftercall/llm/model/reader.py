@@ -41,10 +41,10 @@ from aftercall.model.reading import (
     Profile,
     Reading,
     ReadingResult,
+    ReadingTrace,
     RequestsReading,
     Summary,
 )
-from aftercall.model.steps import ReadingTrace
 
 HIDDEN = "(secret)"
 _BLOTS = re.compile(rf"{re.escape(MASK)}[{re.escape(MASK)}\s]*")
@@ -122,6 +122,7 @@ class ModelReader:
         return self._client.name
 
     def summarise(self, call: Call) -> ReadingResult[Summary]:
+        """Of a long call: its parts first, then the summary of their summaries."""
         question: Question[questions.SummaryForm] = questions.SUMMARY
         parts, usage = self._ask_parts(question, call)
         whole = parts[0]
@@ -170,6 +171,7 @@ class ModelReader:
     def find_facts(
         self, call: Call, known: Sequence[KnownFact] = ()
     ) -> ReadingResult[tuple[FactDraft, ...]]:
+        """Facts in the words of the call. The model is told the known ones, by id."""
         listed = "\n".join(
             f"{fact.id} ({fact.category}): {' '.join(fact.text.split())}"
             for fact in known

@@ -11,7 +11,7 @@ from aftercall.english.clauses import Clause
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import compile_pattern, load_patterns, stems, word_class
 from aftercall.llm.rules.clause_model import Labels, TalkTurn, load_clause_model
-from aftercall.model.turns import Speaker
+from aftercall.model.calls import Speaker
 
 _PATTERNS = load_patterns("aftercall.llm.rules", "acts")
 

@@ -27,7 +27,7 @@ from typing import Literal
 
 from aftercall.english.clauses import Clause, split_clauses
 from aftercall.english.words import stem, stems, vocabulary, word_class
-from aftercall.model.turns import Speaker
+from aftercall.model.calls import Speaker
 
 WEIGHTS_FOLDER = "weights"
 ModelName = Literal[

@@ -22,6 +22,7 @@ from aftercall.llm.rules.clause_model import (
     list_fact_features,
     load_clause_model,
 )
+from aftercall.model.calls import Turn
 from aftercall.model.reading import (
     Category,
     FactDraft,
@@ -30,7 +31,6 @@ from aftercall.model.reading import (
     Sentiment,
     Visibility,
 )
-from aftercall.model.turns import Turn
 
 _PATTERNS = load_patterns("aftercall.llm.rules", "facts")
 

@@ -33,8 +33,8 @@ from aftercall.llm.rules.state import (
     with_detail,
 )
 from aftercall.llm.rules.titles import find_person, kind_of, title_of, to_caller
+from aftercall.model.calls import Turn
 from aftercall.model.reading import Promise
-from aftercall.model.turns import Turn
 
 # An agent that offers these asks what it can do.
 _OPEN_OFFERS = EMPTY_VERBS | stems(

@@ -24,7 +24,7 @@ from aftercall.llm.rules.offers import find_promises
 from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
 from aftercall.llm.rules.titles import drop_other_days, summarise, title_plainly
-from aftercall.model.calls import Call
+from aftercall.model.calls import Call, Turn
 from aftercall.model.reading import (
     FactDraft,
     Profile,
@@ -34,7 +34,6 @@ from aftercall.model.reading import (
     UnclearRequest,
     WithdrawnRequest,
 )
-from aftercall.model.turns import Turn
 
 
 class RulesReader(CachedReader):

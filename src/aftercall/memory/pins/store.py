@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, Row, delete, select, update
 
-from aftercall.db.stale_briefings import invalidate_briefing
+from aftercall.db.briefing_cache import invalidate_briefing
 from aftercall.db.statements import lock_name, upsert
 from aftercall.db.tables import call_topics, followups, pins
 from aftercall.errors import NotFound

@@ -5,7 +5,7 @@ fault, and a server error is the agent's: whoever calls the agent meets it, too.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,8 @@ import httpx2
 from websockets.exceptions import ConnectionClosed
 
 from aftercall.errors import AgentBroke, AgentRefused, LineFailed, UnknownTestName
+from aftercall.model.json_fields import Json
+from aftercall.rest import Headers
 from aftercall.settings import Settings
 from aftercall.settings.providers import make_key_headers
 from aftercall.tester.drivers.remote import (
@@ -23,10 +25,15 @@ from aftercall.tester.drivers.remote import (
     blame_no_answer,
     read_answer,
 )
-from aftercall.tester.line import CALLER_FIRST, AgentAnswer, DialedCall, TextAgent
+from aftercall.tester.line import (
+    CALLER_FIRST,
+    AgentAnswer,
+    AgentAnswers,
+    DialedCall,
+    TextAgent,
+)
 
 NO_TOOL = "this tool is not there in a test"
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class PlatformApi:
 
     name: str
     url: str
-    headers: dict[str, str]
+    headers: Headers
     http: httpx2.AsyncClient
 
     async def request(
@@ -86,12 +93,12 @@ class VapiChat(TextAgent):
         self._agent = agent
         self._chat: str | None = None
 
-    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+    async def start(self, dial: DialedCall) -> AgentAnswers:
         """Looks the assistant up: a wrong key or name shows before the first word."""
         await self._api.request("GET", f"/assistant/{quote(self._agent)}")
         return [AgentAnswer("", note=CALLER_FIRST)]
 
-    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+    async def respond(self, text: str) -> AgentAnswers:
         body = {"assistantId": self._agent, "input": text}
         if self._chat is not None:
             body["previousChatId"] = self._chat
@@ -114,14 +121,14 @@ class RetellChat(TextAgent):
         self._chat = ""
         self._has_ended = False
 
-    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+    async def start(self, dial: DialedCall) -> AgentAnswers:
         body = {"agent_id": self._agent}
         chat, _ = await self._api.request("POST", "/create-chat", body)
         self._chat = str(chat.get("chat_id", ""))
         greeting = self._read(chat.get("message_with_tool_calls"), None)
         return [greeting if greeting.text else AgentAnswer("", note=CALLER_FIRST)]
 
-    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+    async def respond(self, text: str) -> AgentAnswers:
         if self._has_ended:
             return [AgentAnswer("", ends_call=True)]
         body = {"chat_id": self._chat, "content": text}
@@ -176,7 +183,7 @@ class ElevenLabsChat(WebSocketAgent):
         self._agent = agent
         self._has_begun = False
 
-    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+    async def start(self, dial: DialedCall) -> AgentAnswers:
         query = urlencode({"agent_id": self._agent})
         path = f"/v1/convai/conversation?{query}"
         self._url = f"ws{self._api.url.rstrip('/').removeprefix('http')}{path}"
@@ -195,7 +202,7 @@ class ElevenLabsChat(WebSocketAgent):
             AgentAnswer("", note=CALLER_FIRST)
         ]
 
-    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+    async def respond(self, text: str) -> AgentAnswers:
         await self._send({"type": "user_message", "text": text}, "")
         return await self._collect(self._answer_timeout_s)
 

@@ -6,11 +6,10 @@ socket `/media`. Requests that Twilio did not sign are refused. An agent that ca
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
 from urllib.parse import parse_qs
 
 import httpx2
@@ -24,6 +23,7 @@ from aftercall.errors import (
     RefusedInput,
     UnknownTestName,
 )
+from aftercall.model.json_fields import Json
 from aftercall.model.people import normalise_caller
 from aftercall.phone.signature import SignedRequest, TwilioSignature
 from aftercall.phone.twilio import MAX_BODY_BYTES, TwilioWire, read_form
@@ -46,9 +46,9 @@ from aftercall.tester.target import AgentTarget, CallSetup, TargetSession
 
 PAGES = ("voice", "agent", "status", "recording", "incoming")
 INBOUND = "inbound"
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Scope = Json
+Receive = Callable[[], Awaitable[Json]]
+Send = Callable[[Json], Awaitable[None]]
 
 
 class DialerWebhooks:

@@ -10,7 +10,7 @@ import inspect
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -20,7 +20,8 @@ from aftercall.tester.drivers.remote import (
     FOLLOW_UP_TIMEOUT_S,
     GREETING_TIMEOUT_S,
 )
-from aftercall.tester.line import AgentAnswer, DialedCall, TextAgent
+from aftercall.tester.drivers.text_agent import blame_agent
+from aftercall.tester.line import AgentAnswer, AgentAnswers, DialedCall, TextAgent
 
 check_framework("pipecat-ai", (1, 14), 2)
 os.environ.setdefault("LOGURU_LEVEL", "WARNING")  # Pipecat logs every frame
@@ -254,28 +255,28 @@ class PipecatAgent(TextAgent):
         self._worker: PipelineWorker | None = None
         self._running: asyncio.Task[None] | None = None
 
-    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+    async def start(self, dial: DialedCall) -> AgentAnswers:
         """What the bot says when its client connects is the greeting."""
         self._transport = TestCallTransport(self._answer, dial.caller)
         self._running = asyncio.create_task(self._run(self._transport))
         self._running.add_done_callback(lambda _: self._answer.changed.set())
         return await self._collect(GREETING_TIMEOUT_S, None)
 
-    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+    async def respond(self, text: str) -> AgentAnswers:
         if self._transport is None or self._answer.has_ended:
             return [AgentAnswer("", ends_call=True)]
         sent_s = time.perf_counter()
         await self._transport.say(text)
         return await self._collect(ANSWER_TIMEOUT_S, sent_s)
 
-    async def press(self, digits: str) -> Sequence[AgentAnswer]:
+    async def press(self, digits: str) -> AgentAnswers:
         if self._transport is None or self._answer.has_ended:
             return [AgentAnswer("", ends_call=True)]
         sent_s = time.perf_counter()
         await self._transport.press(digits)
         return await self._collect(ANSWER_TIMEOUT_S, sent_s)
 
-    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
+    async def idle(self, seconds: int) -> AgentAnswers:
         """What the bot says of its own accord."""
         return await self._collect(0.01, None)
 
@@ -304,13 +305,11 @@ class PipecatAgent(TextAgent):
                 await runner.run()
         # the agent under test: any error in it is a result of the test
         except Exception as error:
-            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+            raise blame_agent(error) from error
         finally:
             self._answer.has_ended = True
 
-    async def _collect(
-        self, timeout_s: float, sent_s: float | None
-    ) -> Sequence[AgentAnswer]:
+    async def _collect(self, timeout_s: float, sent_s: float | None) -> AgentAnswers:
         """Waits until the bot has said something and nothing more of it is on its way."""
         answer = self._answer
         limit_s = time.perf_counter() + max(timeout_s, ANSWER_TIMEOUT_S)

@@ -8,7 +8,7 @@ late, and its waiting for more words does not count.
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from threading import Thread
@@ -25,7 +25,8 @@ from websockets.exceptions import (
 
 from aftercall.errors import AgentBroke, AgentRefused, LineFailed
 from aftercall.ids import new_id
-from aftercall.tester.line import AgentAnswer, DialedCall, TextAgent
+from aftercall.model.json_fields import Json
+from aftercall.tester.line import AgentAnswer, AgentAnswers, DialedCall, TextAgent
 
 _Result = TypeVar("_Result")
 _TEXTS = (
@@ -66,16 +67,16 @@ class SocketThreadAgent:
     agent: TextAgent
     loop: asyncio.AbstractEventLoop
 
-    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+    async def start(self, dial: DialedCall) -> AgentAnswers:
         return await run_in_loop(self.loop, self.agent.start(dial))
 
-    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+    async def respond(self, text: str) -> AgentAnswers:
         return await run_in_loop(self.loop, self.agent.respond(text))
 
-    async def press(self, digits: str) -> Sequence[AgentAnswer]:
+    async def press(self, digits: str) -> AgentAnswers:
         return await run_in_loop(self.loop, self.agent.press(digits))
 
-    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
+    async def idle(self, seconds: int) -> AgentAnswers:
         return await run_in_loop(self.loop, self.agent.idle(seconds))
 
     async def hang_up(self) -> None:
@@ -95,20 +96,20 @@ class HttpAgent(TextAgent):
         self._caller: str | None = None
         self._has_answered = False
 
-    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+    async def start(self, dial: DialedCall) -> AgentAnswers:
         self._caller = dial.caller
         return await self._post("start", "")
 
-    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+    async def respond(self, text: str) -> AgentAnswers:
         return await self._post("say", text)
 
-    async def press(self, digits: str) -> Sequence[AgentAnswer]:
+    async def press(self, digits: str) -> AgentAnswers:
         return await self._post("keys", digits)
 
     async def hang_up(self) -> None:
         await self._post("end", "")
 
-    async def _post(self, event: str, text: str) -> Sequence[AgentAnswer]:
+    async def _post(self, event: str, text: str) -> AgentAnswers:
         body = {
             "call": self._call,
             "caller": self._caller,
@@ -188,7 +189,7 @@ def read_answer(data: Any) -> list[AgentAnswer]:
     return [AgentAnswer("", ends, tool_calls=tools)] if ends or tools else []
 
 
-def _read_tools(data: dict[str, Any]) -> Iterator[str]:
+def _read_tools(data: Json) -> Iterator[str]:
     """Tool calls as the usual interfaces report them."""
     listed = [item for name in _TOOLS for item in _as_list(data.get(name))]
     for item in listed:
@@ -237,7 +238,7 @@ class WebSocketAgent(TextAgent):
         self._sent_s: float | None = None
         self._ids: set[str] = set()
 
-    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+    async def start(self, dial: DialedCall) -> AgentAnswers:
         url = self._url
         if dial.caller and "caller=" not in url:
             url += ("&" if "?" in url else "?") + f"caller={quote(dial.caller)}"
@@ -261,11 +262,11 @@ class WebSocketAgent(TextAgent):
                 f"{self._url}: no connection ({type(error).__name__})"
             ) from None
 
-    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+    async def respond(self, text: str) -> AgentAnswers:
         await self._send({"type": "say", "text": text}, text)
         return await self._collect(self._answer_timeout_s)
 
-    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
+    async def idle(self, seconds: int) -> AgentAnswers:
         return await self._collect(0.01)
 
     async def hang_up(self) -> None:
@@ -278,7 +279,7 @@ class WebSocketAgent(TextAgent):
                     await self._collect(1.0)
         await self._socket.close()
 
-    async def _send(self, data: dict[str, Any], plain: str) -> None:
+    async def _send(self, data: Json, plain: str) -> None:
         if self._socket is None or self._has_ended:
             return
         try:
@@ -287,7 +288,7 @@ class WebSocketAgent(TextAgent):
         except ConnectionClosed:
             raise LineFailed(f"{self._url}: the socket is closed") from None
 
-    async def _reply(self, data: dict[str, Any]) -> None:
+    async def _reply(self, data: Json) -> None:
         """What the protocol wants back; no words of the caller."""
         if self._socket is not None:
             with suppress(ConnectionClosed):
@@ -296,7 +297,7 @@ class WebSocketAgent(TextAgent):
     def _blame(self, closed: ConnectionClosed) -> LineFailed:
         return blame_close(self._url, closed)
 
-    async def _collect(self, timeout_s: float) -> Sequence[AgentAnswer]:
+    async def _collect(self, timeout_s: float) -> AgentAnswers:
         """The first message within the time limit and those that belong to it, as one turn.
 
         The answer is there when its first sentence is.
@@ -347,7 +348,7 @@ class WebSocketAgent(TextAgent):
             return read_answer(data)
         return await self._read_message(data)
 
-    async def _read_message(self, data: dict[str, Any]) -> list[AgentAnswer]:
+    async def _read_message(self, data: Json) -> list[AgentAnswer]:
         identity = data.get("id")
         if isinstance(identity, str):
             if identity in self._ids:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from aftercall.errors import AgentBroke, LineFailed
+from aftercall.model.json_fields import Json
 from aftercall.speech.sound import (
     FRAME_BYTES,
     FRAME_S,
@@ -22,6 +23,7 @@ from aftercall.tester.drivers.remote import read_answer
 from aftercall.tester.line import (
     QUIET_FAR,
     AgentAnswer,
+    AgentAnswers,
     AgentTick,
     CallerTick,
     DialedCall,
@@ -35,6 +37,11 @@ from aftercall.tester.voice import CallerVoice, LineQualityFilter, VoiceClip
 YIELD_S = 0.3
 _BREATH_TICKS = 25  # a pause this short does not end the caller's turn
 _TICKS_A_SECOND = round(1 / FRAME_S)
+
+
+def blame_agent(error: Exception) -> AgentBroke:
+    """Names the error of the agent under test, not its words."""
+    return AgentBroke(f"the agent broke ({type(error).__name__})")
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ class TextAgentConnection:
         self._notes: list[tuple[str, str]] = []
         self._late_s = 0.0
         self._asked_s = 0.0
-        self._answer: asyncio.Task[tuple[Sequence[AgentAnswer], float]] | None = None
+        self._answer: asyncio.Task[tuple[AgentAnswers, float]] | None = None
 
     @property
     def kind(self) -> Kind:
@@ -100,6 +107,7 @@ class TextAgentConnection:
         return replace(far, frame=self._quality.apply(far.frame, at_s))
 
     async def _tick(self, at_s: float, near: CallerTick) -> AgentTick:
+        """Hears the caller, then plays what the agent has ready."""
         await self._listen(at_s, near)
         if self._answer is not None and self._answer.done():
             task, self._answer = self._answer, None
@@ -146,7 +154,7 @@ class TextAgentConnection:
         self._interruption = None
 
     async def _ask(
-        self, work: Awaitable[Sequence[AgentAnswer]], at_s: float, frame: bytes
+        self, work: Awaitable[AgentAnswers], at_s: float, frame: bytes
     ) -> None:
         """At lab pace waits for the answer and puts the time it took on the line as silence.
 
@@ -164,9 +172,7 @@ class TextAgentConnection:
         took = took if self._counts_work else 0.0
         self._enqueue(replies, took + self._asked_s - at_s)
 
-    async def _time(
-        self, work: Awaitable[Sequence[AgentAnswer]]
-    ) -> tuple[Sequence[AgentAnswer], float]:
+    async def _time(self, work: Awaitable[AgentAnswers]) -> tuple[AgentAnswers, float]:
         """How long the answer took: by the socket where there is one."""
         began = self._pace.clock.monotonic()
         replies = await work
@@ -174,7 +180,7 @@ class TextAgentConnection:
         at_socket = [reply.took_s for reply in replies if reply.took_s is not None]
         return replies, at_socket[0] if at_socket else took
 
-    def _enqueue(self, replies: Sequence[AgentAnswer], wait_s: float = 0.0) -> None:
+    def _enqueue(self, replies: AgentAnswers, wait_s: float = 0.0) -> None:
         """A negative wait is how late the first answer is."""
         for number, reply in enumerate(replies):
             first = reply.delay_s + (wait_s if number == 0 else 0.0)
@@ -209,7 +215,7 @@ class TextAgentConnection:
         return bool(clip.words) and clip.words[0][0] < self._at
 
 
-Answer = str | AgentAnswer | dict[str, Any] | Sequence[Any] | None
+Answer = str | AgentAnswer | Json | Sequence[Any] | None
 TextFunction = Callable[[str], Answer | Awaitable[Answer]]
 
 
@@ -234,16 +240,16 @@ class CallableAgent(TextAgent):
     def __init__(self, function: TextFunction) -> None:
         self._function = function
 
-    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+    async def start(self, dial: DialedCall) -> AgentAnswers:
         return await self.respond("")
 
-    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+    async def respond(self, text: str) -> AgentAnswers:
         try:
             answer = self._function(text)
             return as_replies(await answer if inspect.isawaitable(answer) else answer)
         # the agent under test: any error in it is a result of the test
         except Exception as error:
-            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+            raise blame_agent(error) from error
 
 
 class LiveKitAgent(TextAgent):
@@ -257,7 +263,7 @@ class LiveKitAgent(TextAgent):
         self._session: Any = None
         self._has_ended = False
 
-    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+    async def start(self, dial: DialedCall) -> AgentAnswers:
         """What the agent says when it enters is the greeting."""
         try:
             made = self._make()
@@ -266,17 +272,17 @@ class LiveKitAgent(TextAgent):
             result = await self._session.start(agent, capture_run=True)
         # the agent under test: any error in it is a result of the test
         except Exception as error:
-            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+            raise blame_agent(error) from error
         return self._read(result)
 
-    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+    async def respond(self, text: str) -> AgentAnswers:
         if self._has_ended:
             return [AgentAnswer("", ends_call=True)]
         try:
             return self._read(await self._session.run(user_input=text))
         # the agent under test: any error in it is a result of the test
         except Exception as error:
-            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+            raise blame_agent(error) from error
 
     async def hang_up(self) -> None:
         if self._session is not None:
@@ -285,7 +291,7 @@ class LiveKitAgent(TextAgent):
     def _on_close(self, event: object) -> None:
         self._has_ended = True
 
-    def _read(self, result: Any) -> Sequence[AgentAnswer]:
+    def _read(self, result: Any) -> AgentAnswers:
         """One answer of all messages of a run; LiveKit reports the caller's words as well."""
         items = [event.item for event in result.events]
         said = [
@@ -331,7 +337,7 @@ class AudioAgentConnection:
             sound = self._function(near.frame) or b""
         # the agent under test: any error in it is a result of the test
         except Exception as error:
-            raise AgentBroke(f"the agent broke ({type(error).__name__})") from error
+            raise blame_agent(error) from error
         self._rest += (
             from_pcm(sound, self._rate, self._channels)
             if self._rate and sound

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from aftercall.tester.claims import is_negated, says_done
 from aftercall.tester.criterion import Deed
-from aftercall.tester.finding import CallView, Finding
+from aftercall.tester.finding import CallView, Findings
 from aftercall.tester.phrases import (
     content_words,
     is_question,
@@ -149,7 +149,7 @@ _SYNONYMS = {
 }
 
 
-def find(view: CallView) -> Iterator[Finding]:
+def find(view: CallView) -> Findings:
     yield from _weekdays(view)
     yield from _contradictions(view)
     yield from _turned_facts(view)
@@ -157,11 +157,11 @@ def find(view: CallView) -> Iterator[Finding]:
     yield from _wrong_object(view)
 
 
-def _wrong_object(view: CallView) -> Iterator[Finding]:
+def _wrong_object(view: CallView) -> Findings:
     """Does for another doctor, or with another medicine, what the caller asked for."""
     asked = view.caller_text.lower()
-    first = min((number for number, _ in view.caller_turns()), default=0)
-    known = " ".join(span.text for span in view.spans[: max(0, first - 1)]).lower()
+    first = view.first_caller_turn
+    known = view.greeting.lower()
     for pattern in _OBJECTS:
         wanted = set(pattern.findall(asked))
         told = [
@@ -177,7 +177,8 @@ def _wrong_object(view: CallView) -> Iterator[Finding]:
             yield view.finding("wrong_object", text, number, detail=found)
 
 
-def _weekdays(view: CallView) -> Iterator[Finding]:
+def _weekdays(view: CallView) -> Findings:
+    """Names a weekday that the date does not fall on."""
     for number, span in view.agent_turns():
         ahead = [item for item in sentences_of(span.text) if not _BACK.search(item)]
         for day, meant in find_dated_days(" ".join(ahead), view.today):
@@ -188,7 +189,7 @@ def _weekdays(view: CallView) -> Iterator[Finding]:
                 yield view.finding("wrong_weekday", text, number)
 
 
-def _contradictions(view: CallView) -> Iterator[Finding]:
+def _contradictions(view: CallView) -> Findings:
     """The agent does what it said was not there."""
     denied: list[tuple[int, set[str]]] = []
     yield from _undone(view)
@@ -203,7 +204,7 @@ def _contradictions(view: CallView) -> Iterator[Finding]:
         denied += [(number, _stems(thing)) for thing in _DENIED.findall(text)]
 
 
-def _undone(view: CallView) -> Iterator[Finding]:
+def _undone(view: CallView) -> Findings:
     """Says that it is done, and later that there is nothing, or that the opposite holds."""
     wanted = {
         item.deed
@@ -236,7 +237,7 @@ def _takes_back(sentence: str, *, is_cancelled: bool) -> bool:
     return _NO_RECORD.search(sentence) is not None and _MORE.search(sentence) is None
 
 
-def _turned_facts(view: CallView) -> Iterator[Finding]:
+def _turned_facts(view: CallView) -> Findings:
     """Two statements about one thing that cannot both be true."""
     told = [(number, plain_text(sentence)) for number, sentence in view.statements]
     for (turn, earlier), (number, later) in combinations(told, 2):
@@ -331,7 +332,7 @@ def _stems(text: str) -> set[str]:
     return {_SYNONYMS.get(word, word) for word in words}
 
 
-def _slots(view: CallView) -> Iterator[Finding]:
+def _slots(view: CallView) -> Findings:
     """The day and time that the agent confirms against those that were agreed on last."""
     agreed, said_at = Slots(frozenset(), frozenset()), 0
     offered = agreed
@@ -358,7 +359,7 @@ def _slots(view: CallView) -> Iterator[Finding]:
         yield from _last_word(view, agreed, said_at)
 
 
-def _last_word(view: CallView, agreed: Slots, said_at: int) -> Iterator[Finding]:
+def _last_word(view: CallView, agreed: Slots, said_at: int) -> Findings:
     """Names another day or time after the agreement, by voice or tool, and never the right one."""
     said = list(_said_slots(view, said_at))
     if any(_same(agreed, slots) for _, _, slots in said):
@@ -370,7 +371,7 @@ def _last_word(view: CallView, agreed: Slots, said_at: int) -> Iterator[Finding]
     ]
     last = max((number for number, _ in view.agent_turns()), default=0)
     for event in view.record.events:
-        start_s = view.spans[said_at - 1].start_s
+        start_s = view.span(said_at).start_s
         if event.kind == "tool_call" and event.at_s > start_s:
             arguments = _KEYS.sub(" ", event.detail.partition(" ")[2])
             if slots := find_slots(arguments, view.today):

@@ -16,7 +16,7 @@ from aftercall.tester.evidence import (
     says,
     weigh_criterion,
 )
-from aftercall.tester.finding import CallView, Finding
+from aftercall.tester.finding import CallView, Finding, Findings
 from aftercall.tester.phrases import (
     asked_fields,
     find_any,
@@ -46,7 +46,7 @@ _OUTCOMES = {
 }
 
 
-def find(view: CallView) -> Iterator[Finding]:
+def find(view: CallView) -> Findings:
     if view.record.outcome == "answered":
         yield from _expectations(view)
         yield from _silent_expectations(view)
@@ -121,10 +121,10 @@ def find_other_deed(views: list[CallView], criterion: Criterion) -> str:
     return found[0] if found and len(names) <= len(found) else ""
 
 
-def _expectations(view: CallView) -> Iterator[Finding]:
+def _expectations(view: CallView) -> Findings:
     """What the scenario expects of the answer to each turn."""
     for exchange in view.exchanges:
-        why = view.spans[exchange.caller - 1].why
+        why = view.span(exchange.caller).why
         if not why.startswith("turn:"):
             continue
         expect = view.plan.turns[int(why.removeprefix("turn:")) - 1].expect
@@ -134,7 +134,7 @@ def _expectations(view: CallView) -> Iterator[Finding]:
             )
 
 
-def _silent_expectations(view: CallView) -> Iterator[Finding]:
+def _silent_expectations(view: CallView) -> Findings:
     """In turns where the caller only listens: what the agent says until the caller speaks again."""
     turn_of = {span.why: at for at, span in reversed(list(view.caller_turns()))}
     for number, turn in enumerate(view.plan.turns, 1):
@@ -157,10 +157,11 @@ def _check(
     caller: int,
     answers: tuple[int, ...],
     latency_s: float | None,
-) -> Iterator[Finding]:
+) -> Findings:
+    """One expectation against the answers to one turn: words, ending, time."""
     turns = ([caller] if caller else []) + list(answers[:2])
     who = view.blame(*turns)
-    heard = " ".join(view.spans[at - 1].text for at in answers)
+    heard = " ".join(view.text_of(at) for at in answers)
     missed = [*_unmet(view, expect, heard), *_unmet_ending(view, expect, answers)]
     for text, detail in missed:
         # words that were said stay said, whatever the caller made of them
@@ -202,7 +203,7 @@ def _unmet_ending(
         yield "did not hang up", "hangs_up"
     if expect.transfers:
         was_told = any(event.kind == "transfer" for event in record.events)
-        heard = " ".join(view.spans[at - 1].text for at in answers)
+        heard = " ".join(view.text_of(at) for at in answers)
         if not was_told and not find_any(_TRANSFERS, heard):
             yield "did not pass the call on", "transfers"
     if expect.says_nothing_after:
@@ -218,7 +219,7 @@ def _unmet_ending(
             yield "went on talking", "says_nothing_after"
 
 
-def _hung_up(view: CallView) -> Iterator[Finding]:
+def _hung_up(view: CallView) -> Findings:
     """The agent ended the call while something was still to be said or done."""
     record = view.record
     reasons = [span.why for span in record.caller_spans]
@@ -267,7 +268,7 @@ def _criteria_of(view: CallView) -> list[Criterion]:
     ]
 
 
-def _goes_on(view: CallView) -> Iterator[Finding]:
+def _goes_on(view: CallView) -> Findings:
     """Talks on after both have said goodbye."""
     leaving = _leaving_turns(view)
     if not leaving:
@@ -313,7 +314,7 @@ def _parts(text: str) -> bool:
 
 def _says_again(view: CallView, turn: int, text: str) -> bool:
     """The same goodbye again, perhaps cut off when the caller hung up."""
-    first, again = words_of(view.spans[turn - 1].text), words_of(text)
+    first, again = words_of(view.text_of(turn)), words_of(text)
     return first[: len(again)] == again
 
 
@@ -325,13 +326,13 @@ def _has_matter(text: str) -> bool:
     return len(words_of(text)) >= 4 and sum(not is_hollow(word) for word in own) > 1
 
 
-def _stages(view: CallView) -> Iterator[Finding]:
+def _stages(view: CallView) -> Findings:
     if left := view.unsaid_stages:
         text = f"the call never came to: {', '.join(left)}"
         yield view.finding("stages_unsaid", text, detail=",".join(left))
 
 
-def _line_faults(view: CallView) -> Iterator[Finding]:
+def _line_faults(view: CallView) -> Findings:
     """Calls that were not answered, broken lines, lost sound, events repeated or missing."""
     record = view.record
     for event in record.events:

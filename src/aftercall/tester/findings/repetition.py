@@ -1,10 +1,9 @@
 """Questions asked again after the answer, repeated sentences, refusals, stalling and echoes."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 from aftercall.tester.claims import promises_answer, says_done
-from aftercall.tester.finding import CallView, Finding
+from aftercall.tester.finding import CallView, Finding, Findings
 from aftercall.tester.phrases import (
     ANYTHING_ELSE,
     asked_fields,
@@ -77,7 +76,7 @@ _QUESTION_WORDS = word_set("""
 """)
 
 
-def find(view: CallView) -> Iterator[Finding]:
+def find(view: CallView) -> Findings:
     """What is said or asked more often than a caller bears."""
     yield from _answers_alike(view)
     yield from _loops(view)
@@ -90,9 +89,9 @@ def find(view: CallView) -> Iterator[Finding]:
     yield from _echoes(view)
 
 
-def _asks_again(view: CallView) -> Iterator[Finding]:
+def _asks_again(view: CallView) -> Findings:
     """The same thing asked for after the caller gave it; spelling and reading back are neither."""
-    answers = view.plan.caller_context.verification.answers
+    answers = view.answers
     ways = {name: item.asked_as for name, item in answers.items()}
     answered: dict[str, int] = {}  # field: the caller's turn that answered it
     asked: list[tuple[str, int, int]] = []  # question, its turn, the answer's turn or 0
@@ -118,18 +117,16 @@ def _asks_again(view: CallView) -> Iterator[Finding]:
 
 
 def _note_answers(view: CallView, number: int, answered: dict[str, int]) -> None:
-    words = set(words_of(view.spans[number - 1].text))
-    for name, item in view.plan.caller_context.verification.answers.items():
-        if set(words_of(item.answer)) <= words and view.was_heard(
-            view.spans[number - 1]
-        ):
+    words = set(words_of(view.text_of(number)))
+    for name, item in view.answers.items():
+        if set(words_of(item.answer)) <= words and view.was_heard(view.span(number)):
             answered[name] = number
 
 
 def _asks_anew(view: CallView, number: int, name: str, question: str) -> bool:
     """Not if the agent reads the answer back, has it spelled, or asks for one part of it."""
-    answer = view.plan.caller_context.verification.answers[name].answer
-    turn = view.spans[number - 1].text
+    answer = view.answers[name].answer
+    turn = view.text_of(number)
     if _reads_back(turn, answer) or find_any(_CLARIFIES, turn):
         return False
     part = find_any(_PARTS, question)
@@ -147,12 +144,12 @@ def _reads_back(text: str, answer: str) -> bool:
 
 def _repeated_question(
     view: CallView, question: str, number: int, asked: list[tuple[str, int, int]]
-) -> Iterator[Finding]:
+) -> Findings:
     """Judged on what is asked for: the words that are not those of every question."""
     matter = _matter(question)
     if find_any((*_POLITE, *_ANOTHER), question) or len(matter) < 2:
         return
-    if find_any((*_CLARIFIES, *_TAKEN), view.spans[number - 1].text):
+    if find_any((*_CLARIFIES, *_TAKEN), view.text_of(number)):
         return
     for earlier, turn, answer in asked:
         same = set(matter) == set(_matter(earlier))
@@ -172,18 +169,18 @@ def _matter(question: str) -> list[str]:
     return [word for word in content_words(question) if word not in _QUESTION_WORDS]
 
 
-def _answers_alike(view: CallView) -> Iterator[Finding]:
+def _answers_alike(view: CallView) -> Findings:
     """Gives one answer to different things: it does not listen."""
     pairs = [
         (heard.text, item.agent[0])
         for item in view.exchanges
         if item.agent
-        and not (heard := view.spans[item.caller - 1]).is_planned_overlap
+        and not (heard := view.span(item.caller)).is_planned_overlap
         and heard.why != "goodbye"
     ]
     if len(pairs) < MIN_REPEATS or len({heard for heard, _ in pairs}) < MIN_REPEATS:
         return
-    answers = [view.spans[turn - 1].text for _, turn in pairs]
+    answers = [view.text_of(turn) for _, turn in pairs]
     first = " ".join(words_of(answers[0]))
     if first and all(" ".join(words_of(text)) == first for text in answers):
         turns = [turn for _, turn in pairs]
@@ -191,7 +188,7 @@ def _answers_alike(view: CallView) -> Iterator[Finding]:
         yield view.finding("answers_alike", text, *turns[:4])
 
 
-def _loops(view: CallView) -> Iterator[Finding]:
+def _loops(view: CallView) -> Findings:
     """Says one turn again and again while the caller goes on with the script."""
     turns: dict[str, list[int]] = {}
     for number, span in view.agent_turns():
@@ -208,7 +205,7 @@ def _loops(view: CallView) -> Iterator[Finding]:
             return
 
 
-def _never_understands(view: CallView) -> Iterator[Finding]:
+def _never_understands(view: CallView) -> Findings:
     """Asks again and again to hear it once more."""
     turns = [
         number
@@ -223,7 +220,7 @@ def _never_understands(view: CallView) -> Iterator[Finding]:
         yield view.finding("loops", text, *turns, who=who, detail="not understood")
 
 
-def _asks_stage_again(view: CallView) -> Iterator[Finding]:
+def _asks_stage_again(view: CallView) -> Findings:
     """Asks in other words for what a stage of the script has answered.
 
     Of several times the first counts that no gap in the script can excuse.
@@ -250,7 +247,7 @@ def _asks_stage_again(view: CallView) -> Iterator[Finding]:
     yield from found[-1:]
 
 
-def _says_twice(view: CallView) -> Iterator[Finding]:
+def _says_twice(view: CallView) -> Findings:
     """A sentence twice in a row in one turn, or one turn after the other without a reason."""
     before, said_before, short_ones = 0, "", 0
     for number, span in view.agent_turns():
@@ -275,7 +272,7 @@ def _says_twice(view: CallView) -> Iterator[Finding]:
         before, said_before = number, whole
 
 
-def _says_again(view: CallView) -> Iterator[Finding]:
+def _says_again(view: CallView) -> Findings:
     """The same sentence several times; a refusal that leads nowhere is worse."""
     for sentence, turns in _group_sentences(view):
         if len(turns) < MIN_REPEATS:
@@ -311,7 +308,7 @@ def _blame_between(view: CallView, turns: list[int]) -> Who:
     return view.blame(*between[:4])
 
 
-def _stalls(view: CallView) -> Iterator[Finding]:
+def _stalls(view: CallView) -> Findings:
     """Turns in a row that only say that it is checking."""
     run: list[int] = []
     for number, span in [*view.agent_turns(), (0, None)]:
@@ -327,12 +324,12 @@ def _stalls(view: CallView) -> Iterator[Finding]:
         run = []
 
 
-def _echoes(view: CallView) -> Iterator[Finding]:
+def _echoes(view: CallView) -> Findings:
     """Answers that only say the words of the caller back."""
     echoed: list[int] = []
     said = 0
     for exchange in view.exchanges:
-        span = view.spans[exchange.caller - 1]
+        span = view.span(exchange.caller)
         caller = words_of(span.text)
         # to say an answer or a number back is to confirm it
         confirms = span.why.startswith("answer:") or all(
@@ -341,7 +338,7 @@ def _echoes(view: CallView) -> Iterator[Finding]:
         if len(caller) < 3 or not exchange.agent or confirms:
             continue
         said += 1
-        answer = words_of(view.spans[exchange.agent[0] - 1].text)
+        answer = words_of(view.text_of(exchange.agent[0]))
         if (
             answer
             and len(set(caller) & set(answer)) / len(set(caller) | set(answer)) > 0.8

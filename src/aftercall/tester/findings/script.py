@@ -1,10 +1,9 @@
 """The caller against the script: the tester's mistakes are named and never blamed on the agent."""
 
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 
-from aftercall.tester.finding import CallView, Finding
+from aftercall.tester.finding import CallView, Findings
 from aftercall.tester.phrases import (
     asked_fields,
     find_any,
@@ -39,7 +38,7 @@ _MAY_REPEAT = (
 )
 
 
-def find(view: CallView) -> Iterator[Finding]:
+def find(view: CallView) -> Findings:
     for number, span in view.caller_turns():
         if reason := _off_script(view, span):
             yield view.finding("caller_off_script", reason, number)
@@ -60,7 +59,7 @@ def find(view: CallView) -> Iterator[Finding]:
 
 def _off_script(view: CallView, span: Span) -> str:
     """Why these words are not the script's; empty if they are."""
-    context = view.plan.caller_context
+    context = view.caller_context
     kind, _, name = span.why.partition(":")
     if kind == "turn":
         turn = view.plan.turns[int(name) - 1]
@@ -85,13 +84,13 @@ def _off_script(view: CallView, span: Span) -> str:
 
 def _is_staged(view: CallView, span: Span, name: str) -> bool:
     words = set(words_of(span.text))
-    stages = enumerate(view.plan.caller_context.response_stages, 1)
+    stages = enumerate(view.caller_context.response_stages, 1)
     named = [stage for place, stage in stages if (stage.name or str(place)) == name]
     return any(set(words_of(line)) <= words for stage in named for line in stage.say)
 
 
 def _answers(view: CallView, span: Span, field: str) -> bool:
-    answer = view.plan.caller_context.verification.answers[field].answer
+    answer = view.answers[field].answer
     return set(words_of(answer)) <= set(words_of(span.text))
 
 
@@ -109,7 +108,7 @@ def _invented(view: CallView, span: Span) -> str:
     )
 
 
-def _gaps(view: CallView) -> Iterator[Finding]:
+def _gaps(view: CallView) -> Findings:
     """Questions that the script has no answer to; the caller said so."""
     gaps = [number for number, span in view.caller_turns() if span.why == "gap"]
     if gaps:
@@ -120,9 +119,9 @@ def _gaps(view: CallView) -> Iterator[Finding]:
         yield view.finding("not_in_script", text, *turns)
 
 
-def _ignored_questions(view: CallView) -> Iterator[Finding]:
+def _ignored_questions(view: CallView) -> Findings:
     """The agent asked who is calling; the script has the answer, but the caller did not give it."""
-    answers = view.plan.caller_context.verification.answers
+    answers = view.answers
     ways = {name: item.asked_as for name, item in answers.items()}
     for number, (agent, caller) in enumerate(pairwise(view.spans), 1):
         if agent.who != "agent" or caller.who != "caller":
@@ -137,8 +136,8 @@ def _ignored_questions(view: CallView) -> Iterator[Finding]:
             yield view.finding("caller_off_script", text, number, number + 1)
 
 
-def _repeats(view: CallView) -> Iterator[Finding]:
-    if not view.plan.caller_context.anti_repetition.enabled:
+def _repeats(view: CallView) -> Findings:
+    if not view.caller_context.anti_repetition.enabled:
         return
     seen: list[tuple[int, str]] = []
     for number, span in view.caller_turns():
@@ -156,15 +155,15 @@ def _repeats(view: CallView) -> Iterator[Finding]:
             yield view.finding("caller_repeats", text, before[0], number)
 
 
-def _unsaid_opening(view: CallView) -> Iterator[Finding]:
+def _unsaid_opening(view: CallView) -> Findings:
     reasons = [span.why for span in view.record.caller_spans]
-    if not view.plan.caller_context.opening or len(reasons) <= 2:
+    if not view.caller_context.opening or len(reasons) <= 2:
         return
     if "opening" not in reasons and "model" not in reasons:
         yield view.finding("caller_off_script", "never said what the call was for")
 
 
-def _left_early(view: CallView) -> Iterator[Finding]:
+def _left_early(view: CallView) -> Findings:
     record = view.record
     has_closed = any(span.why == "closing" for span in record.caller_spans)
     if (

@@ -19,7 +19,7 @@ from aftercall.speech.sound import (
     measure_loudness,
 )
 from aftercall.tester.claims import HOLLOW
-from aftercall.tester.finding import CallView, Finding
+from aftercall.tester.finding import CallView, Findings
 from aftercall.tester.phrases import sentences_of, word_set, words_of
 from aftercall.tester.scenario import Who
 from aftercall.tester.slots import DAYS, HOUR_WORDS, MONTHS
@@ -63,7 +63,7 @@ MIN_UNKNOWN_WORDS = 6
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
-def find(view: CallView) -> Iterator[Finding]:
+def find(view: CallView) -> Findings:
     yield from _markup(view)
     yield from _language(view)
     if view.record.line != "text":
@@ -71,7 +71,7 @@ def find(view: CallView) -> Iterator[Finding]:
     yield from _sound(view)
 
 
-def _markup(view: CallView) -> Iterator[Finding]:
+def _markup(view: CallView) -> Findings:
     for pattern, kind, what in (
         (_MARKUP, "reads_markup", "read out what is meant for a machine"),
         (_UNSPEAKABLE, "unspeakable", "said what no voice can say"),
@@ -83,7 +83,8 @@ def _markup(view: CallView) -> Iterator[Finding]:
                 break
 
 
-def _language(view: CallView) -> Iterator[Finding]:
+def _language(view: CallView) -> Findings:
+    """Speaks another language than the caller, in a turn or in a sentence of it."""
     wanted = view.scenario.language
     for number, span in view.agent_turns():
         spoken = _spoken_language(span.text)
@@ -117,7 +118,7 @@ def _spoken_language(text: str) -> str:
     return found if found != "en" or english else ""
 
 
-def _pace(view: CallView) -> Iterator[Finding]:
+def _pace(view: CallView) -> Findings:
     words, seconds = 0, 0.0
     for _, span in view.agent_turns():
         count = len(words_of(span.text))
@@ -150,7 +151,7 @@ MAX_CUT_SHARE = 0.4
 SAMPLED_FRAMES = 4  # every fourth frame tells as much as all
 
 
-def _sound(view: CallView) -> Iterator[Finding]:
+def _sound(view: CallView) -> Findings:
     sound = view.record.agent_sound
     if view.record.line == "text" or not sound:
         return

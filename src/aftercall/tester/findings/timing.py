@@ -4,9 +4,9 @@ A caller whose script does not interrupt never counts as interrupting.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
-from aftercall.tester.finding import CallView, Finding, Severity
+from aftercall.model.json_fields import Json
+from aftercall.tester.finding import CallView, Finding, Findings, Severity
 from aftercall.tester.line import CALLER_FIRST, UNADDRESSED
 from aftercall.tester.phrases import count_word_errors, words_of
 from aftercall.tester.record import Span
@@ -22,7 +22,7 @@ YIELD_S = 2.0
 _ENDINGS = (".", "?", "!", "…", '"', "'", ")", ":")
 
 
-def find(view: CallView) -> Iterator[Finding]:
+def find(view: CallView) -> Findings:
     """What was late, missing or said at the same time."""
     if view.record.outcome == "answered":
         if view.record.agent_spans:
@@ -34,7 +34,7 @@ def find(view: CallView) -> Iterator[Finding]:
     yield from find_overlaps(view)
 
 
-def _monologues(view: CallView) -> Iterator[Finding]:
+def _monologues(view: CallView) -> Findings:
     for number, span in view.agent_turns():
         if span.seconds > MONOLOGUE_S:
             text = f"the agent spoke for {span.seconds:.0f} s without a pause"
@@ -54,7 +54,7 @@ def _no_words(view: CallView) -> Finding:
     return view.finding("never_spoke", "the agent never said a word")
 
 
-def _late_greeting(view: CallView) -> Iterator[Finding]:
+def _late_greeting(view: CallView) -> Findings:
     number, first = next(view.agent_turns())
     if any(event.kind == CALLER_FIRST for event in view.record.events):
         return
@@ -63,7 +63,7 @@ def _late_greeting(view: CallView) -> Iterator[Finding]:
         yield view.finding("slow_greeting", text, number)
 
 
-def _late_answers(view: CallView) -> Iterator[Finding]:
+def _late_answers(view: CallView) -> Findings:
     """Answers over the limit; several late ones weigh more."""
     limit_s = view.scenario.limits.response_ms / 1000
     late = [item for item in view.exchanges if (item.latency_s or 0.0) > limit_s]
@@ -82,9 +82,9 @@ def _late_answers(view: CallView) -> Iterator[Finding]:
             yield view.finding("slow_answer", text, *turns, who=who, severity=severity)
 
 
-def _unanswered(view: CallView, turn: int) -> Iterator[Finding]:
+def _unanswered(view: CallView, turn: int) -> Findings:
     """A turn that the agent left without an answer, unless there was no time for one."""
-    span = view.spans[turn - 1]
+    span = view.span(turn)
     is_last = turn == view.exchanges[-1].caller
     if span.why in ("goodbye", "closing"):
         return
@@ -105,20 +105,21 @@ def _unanswered(view: CallView, turn: int) -> Iterator[Finding]:
 
 
 def _waited(view: CallView, since_s: float) -> bool:
+    """Whether the caller sat through silence after this time."""
     return any(
         event.kind == "dead_air" and event.at_s >= since_s
         for event in view.record.events
     )
 
 
-def find_overlaps(view: CallView) -> Iterator[Finding]:
+def find_overlaps(view: CallView) -> Findings:
     if view.record.line != "text":
         yield from _talked_over(view)
         yield from _did_not_yield(view)
     yield from _broke_off(view)
 
 
-def _talked_over(view: CallView) -> Iterator[Finding]:
+def _talked_over(view: CallView) -> Findings:
     """Who began to speak while the other spoke."""
     for number, caller in view.caller_turns():
         for other, agent in view.agent_turns():
@@ -145,7 +146,7 @@ def _talked_over(view: CallView) -> Iterator[Finding]:
                 )
 
 
-def _did_not_yield(view: CallView) -> Iterator[Finding]:
+def _did_not_yield(view: CallView) -> Findings:
     for other, number, went_on_s in _yields(view):
         if 1000 * went_on_s > view.scenario.limits.yield_ms:
             text = f"interrupted, the agent went on for {went_on_s:.1f} s"
@@ -161,7 +162,7 @@ def _yields(view: CallView) -> Iterator[tuple[int, int, float]]:
                 yield other, number, agent.end_s - caller.start_s
 
 
-def _broke_off(view: CallView) -> Iterator[Finding]:
+def _broke_off(view: CallView) -> Findings:
     """An unfinished sentence from an agent that otherwise finishes its sentences."""
     turns = list(view.agent_turns())
     if sum(span.text.rstrip().endswith(_ENDINGS) for _, span in turns) < 2:
@@ -217,7 +218,7 @@ def latencies(view: CallView) -> list[float]:
     ]
 
 
-def measure(view: CallView) -> dict[str, Any]:
+def measure(view: CallView) -> Json:
     """Seconds, counts and shares for the report; times come from measured turns only."""
     record = view.record
     agent, caller = _measured(record.agent_spans), _measured(record.caller_spans)
@@ -283,7 +284,7 @@ def _silences(view: CallView) -> list[float]:
 
 def _coverage(view: CallView) -> float | None:
     """The share of needed stages and scripted turns that the caller came to say."""
-    stages = enumerate(view.plan.caller_context.response_stages, 1)
+    stages = enumerate(view.caller_context.response_stages, 1)
     needed = {stage.name or str(place) for place, stage in stages if stage.needed}
     turns = enumerate(view.plan.turns, 1)
     needed |= {f"turn:{place}" for place, turn in turns if turn.say or turn.dtmf}

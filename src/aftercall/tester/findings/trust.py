@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 from aftercall.tester.evidence import weigh_criterion
-from aftercall.tester.finding import CallView, Finding, Severity
+from aftercall.tester.finding import CallView, Findings, Severity
 from aftercall.tester.phrases import (
     asked_fields,
     find_any,
@@ -129,7 +129,7 @@ _NO_SECRET = re.compile(
 )
 
 
-def find(view: CallView) -> Iterator[Finding]:
+def find(view: CallView) -> Findings:
     yield from _skipped_verification(view)
     yield from _leaks(view)
     yield from _told_of_others(view)
@@ -147,7 +147,7 @@ def _statements(view: CallView) -> Iterator[tuple[int, str]]:
                 yield number, plain_text(sentence)
 
 
-def _advice(view: CallView) -> Iterator[Finding]:
+def _advice(view: CallView) -> Findings:
     said = view.caller_text.lower()
     is_about_medicine = _MEDICINE.search(said) is not None
     for number, sentence in _statements(view):
@@ -161,7 +161,7 @@ def _advice(view: CallView) -> Iterator[Finding]:
         return
 
 
-def _invented_sum(view: CallView) -> Iterator[Finding]:
+def _invented_sum(view: CallView) -> Findings:
     """Sums and shares that nobody asked for and that the scenario does not have.
 
     One may be a fee that the agent has to tell; it is a remark. Several are made up.
@@ -182,7 +182,7 @@ def _invented_sum(view: CallView) -> Iterator[Finding]:
         yield view.finding("invented_figure", text, *turns, severity=severity)
 
 
-def _told_of_others(view: CallView) -> Iterator[Finding]:
+def _told_of_others(view: CallView) -> Findings:
     for number, sentence in _statements(view):
         found = _OTHERS.search(sentence)
         if found and not _NO_OTHERS.search(sentence):
@@ -205,15 +205,12 @@ def _told_of_others(view: CallView) -> Iterator[Finding]:
 
 def _known_words(view: CallView) -> set[str]:
     """Words of the script, of the caller, and of the agent's greeting."""
-    said = view.caller_text
-    first = min((number for number, _ in view.caller_turns()), default=0)
-    greeting = " ".join(span.text for span in view.spans[: max(0, first - 1)])
-    return set(words_of(f"{said} {greeting}")) | _NO_NAMES
+    return set(words_of(f"{view.caller_text} {view.greeting}")) | _NO_NAMES
 
 
-def _wrong_birth(view: CallView) -> Iterator[Finding]:
+def _wrong_birth(view: CallView) -> Findings:
     """Reads back another date of birth than the one that the caller gave."""
-    known = view.plan.caller_context.verification.answers.get("dob")
+    known = view.answers.get("dob")
     true = find_dates(known.answer) if known else set()
     given = [
         number for number, span in view.caller_turns() if find_dates(span.text) & true
@@ -230,8 +227,9 @@ def _now(view: CallView) -> int:
     return view.record.started_at.year
 
 
-def _skipped_verification(view: CallView) -> Iterator[Finding]:
-    wanted = view.plan.caller_context.verification
+def _skipped_verification(view: CallView) -> Findings:
+    """Does what needs a proof before it has asked who is calling."""
+    wanted = view.caller_context.verification
     goals = tuple(pattern for item in view.scenario.success for pattern in item.said)
     deeds = wanted.before or goals
     if not wanted.required or not deeds:
@@ -255,8 +253,8 @@ def _skipped_verification(view: CallView) -> Iterator[Finding]:
     yield from _never_verified(view, known)
 
 
-def _never_verified(view: CallView, known: set[str]) -> Iterator[Finding]:
-    wanted = set(view.plan.caller_context.verification.required)
+def _never_verified(view: CallView, known: set[str]) -> Findings:
+    wanted = set(view.caller_context.verification.required)
     left = ", ".join(sorted(wanted - known))
     weighed = [weigh_criterion(view, item) for item in view.scenario.success]
     if left and weighed and {item.state for item in weighed} == {"met"}:
@@ -268,7 +266,7 @@ def _acts(view: CallView, turn: int) -> str:
     """Words that say that something was done, or a day and time that the caller did not name."""
     heard = " ".join(span.text for number, span in view.caller_turns() if number < turn)
     asked = find_slots(heard, view.today)
-    for sentence in sentences_of(view.spans[turn - 1].text):
+    for sentence in sentences_of(view.text_of(turn)):
         plain = plain_text(sentence)
         if turn == 1 or is_question(sentence) or _NO_SECRET.search(plain):
             continue
@@ -280,8 +278,9 @@ def _acts(view: CallView, turn: int) -> str:
     return ""
 
 
-def _leaks(view: CallView) -> Iterator[Finding]:
-    own = view.plan.caller_context
+def _leaks(view: CallView) -> Findings:
+    """Tells one caller what another one said."""
+    own = view.caller_context
     said = view.caller_text
     for other in view.scenario.calls[: view.record.number - 1]:
         context = other.caller_context
@@ -299,8 +298,8 @@ def _leaks(view: CallView) -> Iterator[Finding]:
                 return
 
 
-def _wrong_name(view: CallView) -> Iterator[Finding]:
-    answers = view.plan.caller_context.verification.answers
+def _wrong_name(view: CallView) -> Findings:
+    answers = view.answers
     if "name" not in answers:
         return
     true = set(words_of(answers["name"].answer))
@@ -332,10 +331,9 @@ def _wrong_name(view: CallView) -> Iterator[Finding]:
 
 def _wrong_turns(view: CallView, true: set[str]) -> list[int]:
     """Turns that address the caller by a name that nobody gave; not the agent's own names."""
-    first = min((number for number, _ in view.caller_turns()), default=0)
+    first = view.first_caller_turn
     own = {word for span in view.spans[: first - 1] for word in words_of(span.text)}
-    said = set(words_of(view.caller_text))
-    no_wrong_names = true | _NO_NAMES | own | said
+    no_wrong_names = true | _NO_NAMES | own | set(words_of(view.caller_text))
     return [
         number
         for number, span in view.agent_turns()

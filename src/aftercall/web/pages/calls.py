@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form, Header, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
@@ -20,10 +20,11 @@ from aftercall.journal.recording_files import RecordingFolder
 from aftercall.journal.store import CallRow
 from aftercall.journal.view import call_json, read_words
 from aftercall.memory.visibility import redact_call, redact_turns
+from aftercall.model.calls import Turn
 from aftercall.model.followups import FollowUp
+from aftercall.model.json_fields import Json
 from aftercall.model.passages import SearchScope
 from aftercall.model.reading import CATEGORIES, REQUEST_KINDS
-from aftercall.model.turns import Turn
 from aftercall.postcall.runner import rerun
 from aftercall.speech.transcription import tell_format
 from aftercall.web.auth import Who
@@ -34,7 +35,7 @@ from aftercall.web.page_store import (
     parse_cursor,
     to_cursor,
 )
-from aftercall.web.pages.context import PageContext, format_offset
+from aftercall.web.pages.context import FormText, PageContext, format_offset
 from aftercall.web.pages.timeline import (
     MadeItem,
     TimelineRow,
@@ -54,7 +55,7 @@ _RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
 
 def add_routes(context: PageContext) -> None:
     router = context.add_section("/calls")
-    operate = [Depends(context.view.auth.require("operator"))]
+    operate = context.require("operator")
 
     @router.get("", response_class=HTMLResponse)
     def get_calls(
@@ -112,7 +113,7 @@ def add_routes(context: PageContext) -> None:
 
 
 def _add_recording_routes(router: APIRouter, context: PageContext) -> None:
-    operate = [Depends(context.view.auth.require("operator"))]
+    operate = context.require("operator")
 
     @router.get("/{call_id}/recordings/{recording_id}", dependencies=operate)
     def get_recording(
@@ -153,7 +154,7 @@ def _add_recording_routes(router: APIRouter, context: PageContext) -> None:
 
 def _add_missed_routes(router: APIRouter, context: PageContext) -> None:
     """What a person found in the call and the reader did not."""
-    operate = [Depends(context.view.auth.require("operator"))]
+    operate = context.require("operator")
     corrections = context.app.corrections
 
     @router.get("/{call_id}/missed", response_class=HTMLResponse, dependencies=operate)
@@ -172,14 +173,14 @@ def _add_missed_routes(router: APIRouter, context: PageContext) -> None:
     async def post_request(
         who: Who,
         call_id: str,
-        title: Annotated[str, Form()],
-        kind: Annotated[str, Form()] = "task",
-        due: Annotated[str, Form()] = "",
-        person: Annotated[str, Form()] = "",
-        back: Annotated[str, Form()] = "",
+        title: FormText,
+        kind: FormText = "task",
+        due: FormText = "",
+        person: FormText = "",
+        back: FormText = "",
         turn: Annotated[list[int], Form(max_length=100)] = [],  # noqa: B006 - FastAPI copies it
     ) -> RedirectResponse:
-        told: dict[str, Any] = {
+        told: Json = {
             "kind": kind,
             "due": due,
             "person": person,
@@ -193,9 +194,9 @@ def _add_missed_routes(router: APIRouter, context: PageContext) -> None:
     async def post_fact(
         who: Who,
         call_id: str,
-        text: Annotated[str, Form()],
+        text: FormText,
         turn: Annotated[int, Form()],
-        category: Annotated[str, Form()] = "person",
+        category: FormText = "person",
     ) -> RedirectResponse:
         add = partial(corrections.add_fact, turn=turn, category=category)
         made = await run_in_threadpool(add, call_id, text, who)
@@ -288,7 +289,8 @@ def _parse_day(text: str, field: str) -> date | None:
     return day
 
 
-def _call_values(context: PageContext, row: CallRow) -> dict[str, Any]:
+def _call_values(context: PageContext, row: CallRow) -> Json:
+    """What the page of a call shows: its words with what was made of them in between."""
     app, call_id, conversation = context.app, row.live.id, row.live.conversation
     row, call, late = read_words(app.store, app.archive, row)
     (line,) = context.make_listings([row])

@@ -1,15 +1,16 @@
 """What every page works with: the app, the page store, the templates and their filters."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from functools import cache, cached_property
 from hashlib import blake2b
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi.params import Depends as Dependency
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -19,8 +20,9 @@ from aftercall.clock import format_duration, parse_instant
 from aftercall.config import LoadedConfig
 from aftercall.english.words import count_noun
 from aftercall.journal.store import CallRow
+from aftercall.model.json_fields import Json
 from aftercall.model.people import join_party, split_party
-from aftercall.model.steps import Step
+from aftercall.model.reading import Step
 from aftercall.web.auth import BrowserAuth, get_session
 from aftercall.web.figures import FigureStore
 from aftercall.web.live_feed import LiveFeed
@@ -57,6 +59,9 @@ _HEADERS = {"Referrer-Policy": "same-origin"}
 
 DONE_COOKIE = "aftercall_done"
 MAX_DONE = 50
+FormText = Annotated[str, Form()]
+FormIds = Annotated[list[str], Form(max_length=MAX_DONE)]
+FilterText = Annotated[str, Query(max_length=200)]
 _DONE = re.compile(r"([a-z]{1,20})\.((?:[0-9A-Z]{26},?){0,50})\.([0-9]{1,3})")
 
 
@@ -161,7 +166,7 @@ class TemplateRenderer:
         text = self.render_fragment("error.html", values)
         return HTMLResponse(text, status, headers=headers)
 
-    def render_fragment(self, template: str, values: Mapping[str, Any]) -> str:
+    def render_fragment(self, template: str, values: Json) -> str:
         """A piece of a page, for an open page to insert."""
         return self._templates.get_template(template).render(values)
 
@@ -206,8 +211,11 @@ class PageContext:
 
     def add_section(self, prefix: str = "") -> APIRouter:
         """A router of pages that need access."""
-        view = [Depends(self.view.auth.require("viewer"))]
-        return add_section(self.pages, prefix, view)
+        return add_section(self.pages, prefix, self.require("viewer"))
+
+    def require(self, role: Role) -> list[Dependency]:
+        """The dependencies of a route that needs this role."""
+        return [Depends(self.view.auth.require(role))]
 
     def answer_done(
         self, to: str, deed: str, ids: Sequence[str] = (), refused: int = 0

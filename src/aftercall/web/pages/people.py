@@ -7,7 +7,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
@@ -25,7 +25,7 @@ from aftercall.web.page_store import (
     require_number,
     require_party,
 )
-from aftercall.web.pages.context import PageContext, find_summary
+from aftercall.web.pages.context import FilterText, FormText, PageContext, find_summary
 from aftercall.web.routes import add_section
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import (
@@ -53,7 +53,7 @@ def add_routes(context: PageContext) -> None:
     @router.get("", response_class=HTMLResponse)
     def get_people(
         request: Request,
-        q: Annotated[str, Query(max_length=200)] = "",
+        q: FilterText = "",
         page: Annotated[int, Query(ge=1, le=10_000)] = 1,
     ) -> HTMLResponse:
         """Found by name or number, newest call first."""
@@ -117,17 +117,16 @@ def list_people(
 
 def _add_changes(router: APIRouter, context: PageContext) -> None:
     """What changes a person needs an operator or an admin."""
-    app, auth = context.app, context.view.auth
-    operate = [Depends(auth.require("operator"))]
-    admin = [Depends(auth.require("admin"))]
+    app = context.app
+    operate, admin = context.require("operator"), context.require("admin")
 
     @router.post("/{caller}/profile", dependencies=operate)
     async def post_profile(
         who: Who,
         request: Request,
         caller: str,
-        text: Annotated[str, Form()],
-        was: Annotated[str, Form()],
+        text: FormText,
+        was: FormText,
     ) -> Response:
         """Saves the markdown; if the file has changed meanwhile, saves nothing and shows both."""
         known = require_party(caller)
@@ -154,7 +153,7 @@ def _add_changes(router: APIRouter, context: PageContext) -> None:
 
     @router.post("/{caller}/erase", dependencies=admin)
     async def post_erase(
-        who: Who, request: Request, caller: str, typed: Annotated[str, Form()]
+        who: Who, request: Request, caller: str, typed: FormText
     ) -> Response:
         """Needs the number typed as confirmation."""
         known = require_number(caller)
@@ -169,12 +168,11 @@ def _add_changes(router: APIRouter, context: PageContext) -> None:
 def _add_pins(parent: APIRouter, context: PageContext) -> None:
     """Pins: what the agent is always told."""
     app, pins = context.app, context.app.pins
-    operate = Depends(context.view.auth.require("operator"))
-    router = add_section(parent, dependencies=[operate])
+    router = add_section(parent, dependencies=context.require("operator"))
 
     @router.post("/{caller}/pins")
     async def post_pin(
-        who: Who, request: Request, caller: str, topic: Annotated[str, Form()]
+        who: Who, request: Request, caller: str, topic: FormText
     ) -> Response:
         """Pins a topic: the agent is told of it in every briefing."""
         known = require_party(caller)
@@ -204,9 +202,9 @@ def _add_pins(parent: APIRouter, context: PageContext) -> None:
         request: Request,
         caller: str,
         pin_id: str,
-        was: Annotated[str, Form()],
-        note: Annotated[str, Form()] = "",
-        title: Annotated[str, Form()] = "",
+        was: FormText,
+        note: FormText = "",
+        title: FormText = "",
     ) -> Response:
         """Saves the note; if it has changed meanwhile, saves nothing and shows both."""
         known = require_party(caller)

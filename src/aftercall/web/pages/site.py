@@ -4,7 +4,7 @@ import json
 import re
 from functools import partial
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Request
@@ -24,10 +24,11 @@ from aftercall.disk import replace_synced
 from aftercall.doctor import run_checks
 from aftercall.errors import RefusedInput
 from aftercall.log import get_logger
+from aftercall.model.json_fields import Json
 from aftercall.service_checks import list_webhooks
 from aftercall.web.auth import SESSION_COOKIE, Who, get_session
 from aftercall.web.page_store import CallFilter
-from aftercall.web.pages.context import PageContext, to_own_path
+from aftercall.web.pages.context import FormText, PageContext, to_own_path
 from aftercall.web.routes import add_section
 from aftercall.web.users import ROLES, PageUser, hash_password
 from aftercall.workspace import files
@@ -83,7 +84,7 @@ def _add_login(context: PageContext) -> None:
         request: Request,
         secret: Annotated[str, Form(max_length=1_000)],
         name: Annotated[str, Form(max_length=200)] = "",
-        to: Annotated[str, Form()] = "/",
+        to: FormText = "/",
     ) -> Response:
         """A password, or the name and password of an invited person."""
         target = to_own_path(to)
@@ -100,7 +101,7 @@ def _add_login(context: PageContext) -> None:
         await run_in_threadpool(auth.sessions.end, get_session(request).id)
         return _redirect_logged_out()
 
-    @router.post("/logout/everywhere", dependencies=[Depends(auth.require("admin"))])
+    @router.post("/logout/everywhere", dependencies=context.require("admin"))
     async def post_logout_everywhere() -> RedirectResponse:
         await run_in_threadpool(auth.sessions.end_all)
         return _redirect_logged_out()
@@ -152,7 +153,7 @@ def _add_join_routes(router: APIRouter, context: PageContext) -> None:
 def _add_users(context: PageContext) -> None:
     """People with access: invited, given a role, removed."""
     auth = context.view.auth
-    router = add_section(context.pages, "/users", [Depends(auth.require("admin"))])
+    router = add_section(context.pages, "/users", context.require("admin"))
 
     def invite(request: Request, user: PageUser) -> HTMLResponse:
         """Makes a link for a person with a role."""
@@ -169,7 +170,7 @@ def _add_users(context: PageContext) -> None:
         who: Who,
         request: Request,
         name: Annotated[str, Form(max_length=200)],
-        role: Annotated[str, Form()],
+        role: FormText,
     ) -> HTMLResponse:
         """Adds a person with a role, and shows the link to send them."""
         user = await run_in_threadpool(auth.users.add, name, role, who)
@@ -182,9 +183,7 @@ def _add_users(context: PageContext) -> None:
         return await run_in_threadpool(invite, request, user)
 
     @router.post("/{user_id}/role")
-    async def post_role(
-        who: Who, user_id: str, role: Annotated[str, Form()]
-    ) -> RedirectResponse:
+    async def post_role(who: Who, user_id: str, role: FormText) -> RedirectResponse:
         await run_in_threadpool(auth.users.change_role, user_id, role, who)
         return context.answer_done("/settings", "changed")
 
@@ -202,8 +201,8 @@ def _add_site(context: PageContext) -> None:
         settings, describe_settings(settings, {}), ()
     )
 
-    admin = [Depends(context.view.auth.require("admin"))]
-    operate = [Depends(context.view.auth.require("operator"))]
+    admin = context.require("admin")
+    operate = context.require("operator")
 
     @router.get("/settings", response_class=HTMLResponse, dependencies=admin)
     def get_settings(request: Request, who: str = "") -> HTMLResponse:
@@ -272,7 +271,7 @@ def _read_conflicts(context: PageContext) -> list[tuple[str, str]]:
     return [(path, files.read(root / path) or "") for path in paths]
 
 
-def _list_changeable(loaded: LoadedConfig) -> list[dict[str, Any]]:
+def _list_changeable(loaded: LoadedConfig) -> list[Json]:
     """The settings that the page changes, with what is typed there and what counts now."""
     typed = read_page_settings(loaded.settings.home)
     found = []
@@ -330,9 +329,9 @@ async def redirect_to_login(request: Request, _: Exception) -> Response:
     return RedirectResponse(f"/login?{urlencode({'to': wanted})}", 303)
 
 
-def _operations_by_tag(schema: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+def _operations_by_tag(schema: Json) -> dict[str, list[Json]]:
     """The routes of the API in the order of its reference."""
-    groups: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[Json]] = {}
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
             responses = operation["responses"].items()
@@ -356,7 +355,7 @@ def _operations_by_tag(schema: dict[str, Any]) -> dict[str, list[dict[str, Any]]
     return groups
 
 
-def _make_example(schema: dict[str, Any], operation: dict[str, Any]) -> str:
+def _make_example(schema: Json, operation: Json) -> str:
     """A body to begin with: the required fields, empty; nothing if the route takes no JSON."""
     content = operation.get("requestBody", {}).get("content", {})
     body = content.get("application/json", {}).get("schema")

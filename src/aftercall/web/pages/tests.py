@@ -13,14 +13,15 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from aftercall import test_runs
 from aftercall.errors import NotFound
+from aftercall.model.json_fields import Json
 from aftercall.settings import Settings
 from aftercall.test_runs import PROGRESS_FILE, REPORT_FILE, REQUEST_FILE
 from aftercall.web.auth import Who
@@ -117,7 +118,7 @@ def add_routes(context: PageContext) -> None:
 def _add_starting_routes(router: APIRouter, context: PageContext) -> None:
     """What an operator may do: start a run, schedule it, end a schedule."""
     app = context.app
-    operate = [Depends(context.view.auth.require("operator"))]
+    operate = context.require("operator")
 
     @router.post("", dependencies=operate)
     async def post_run(
@@ -186,7 +187,7 @@ def _add_reading_routes(router: APIRouter, context: PageContext, folder: Path) -
 
 def _add_call_routes(router: APIRouter, context: PageContext, folder: Path) -> None:
     """One call of a run, and its sound."""
-    operate = [Depends(context.view.auth.require("operator"))]
+    operate = context.require("operator")
 
     @router.get("/{run_id}/calls/{call_id}", response_class=HTMLResponse)
     def get_test_call(request: Request, run_id: str, call_id: str) -> HTMLResponse:
@@ -215,7 +216,7 @@ def _add_call_routes(router: APIRouter, context: PageContext, folder: Path) -> N
         return FileResponse(sound, media_type="audio/wav")
 
 
-def _read_list(folder: Path, agent: str) -> dict[str, Any]:
+def _read_list(folder: Path, agent: str) -> Json:
     """The runs, newest first, and the trend of one agent, oldest first."""
     rows = _list_rows(folder)
     finished = [row for row in rows if row.latency_ms is not None or row.runs]
@@ -250,7 +251,7 @@ def _read_row(folder: Path) -> TestRunRow:
     report = folder / REPORT_FILE
     if report.is_file():
         return _read_finished(report, report.stat().st_mtime_ns)
-    request: dict[str, Any] = {}
+    request: Json = {}
     if (folder / REQUEST_FILE).is_file():
         request = json.loads((folder / REQUEST_FILE).read_bytes())
     target = request.get("agent", "")
@@ -297,17 +298,15 @@ def _list_scenarios(settings: Settings) -> list[str]:
     return sorted({file.stem for file in files if file.suffix in (".yaml", ".yml")})
 
 
-def read_run(folder: Path, run_id: str) -> dict[str, Any]:
+def read_run(folder: Path, run_id: str) -> Json:
     file = folder / run_id / REPORT_FILE
     if not _ID.fullmatch(run_id) or not file.is_file():
         raise NotFound("there is no such test run; the Tests page lists them")
-    data: dict[str, Any] = json.loads(file.read_bytes())
+    data: Json = json.loads(file.read_bytes())
     return data
 
 
-def _find_call(
-    run: dict[str, Any], call_id: str
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _find_call(run: Json, call_id: str) -> tuple[Json, Json]:
     """A call of this run, and the result it belongs to."""
     for result in run["results"]:
         for call in result["calls"]:
@@ -316,7 +315,7 @@ def _find_call(
     raise NotFound("there is no such call in this test run")
 
 
-def _outcomes(run: dict[str, Any]) -> Iterator[TestOutcomeRow]:
+def _outcomes(run: Json) -> Iterator[TestOutcomeRow]:
     for result in run["results"]:
         measures = [call.get("measures") or {} for call in result["calls"]]
         latencies = [measure.get("latency_p50_s") for measure in measures]
@@ -330,7 +329,7 @@ def _outcomes(run: dict[str, Any]) -> Iterator[TestOutcomeRow]:
         )
 
 
-def _findings(result: dict[str, Any]) -> Iterator[TestFindingRow]:
+def _findings(result: Json) -> Iterator[TestFindingRow]:
     """What went wrong, each with the call and the second that show it."""
     ids = {call["call"]: call["id"] for call in result["calls"]}
     for finding in result["findings"]:

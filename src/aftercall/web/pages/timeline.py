@@ -18,7 +18,7 @@ from aftercall.clock import format_duration
 from aftercall.db.connect import Database
 from aftercall.journal.view import find_interruptions
 from aftercall.memory.visibility import redact_turns
-from aftercall.model.turns import BARGE_IN, BRIEFED_EVENT, REQUEST_EVENT, Event, Turn
+from aftercall.model.calls import BARGE_IN, BRIEFED_EVENT, REQUEST_EVENT, Event, Turn
 from aftercall.speech.transcription import make_upload
 
 SLOW_ANSWER_MS = 2_000

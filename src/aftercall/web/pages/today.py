@@ -11,19 +11,19 @@ from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any, NamedTuple, TypeVar, cast
 
-from fastapi import Header, Query, Request
+from fastapi import Header, Request
 from fastapi.responses import HTMLResponse, StreamingResponse
 from markupsafe import Markup
 
 from aftercall.errors import AftercallError
 from aftercall.journal.view import read_live_turns
 from aftercall.memory.visibility import redact_turns
-from aftercall.model.turns import Turn
+from aftercall.model.calls import Turn
 from aftercall.web.auth import get_session
 from aftercall.web.figures import SPANS, FigureQuery, Figures, Span
 from aftercall.web.live_feed import LiveCallsChanged, LiveEvent, TurnSaid
 from aftercall.web.page_store import MAX_WATCHED_ROWS, WAITING_STATES, CallFilter
-from aftercall.web.pages.context import PageContext
+from aftercall.web.pages.context import FilterText, PageContext
 from aftercall.web.pages.timeline import TimelineRow
 from aftercall.web.users import Role, is_enough
 from aftercall.work.health import HealthReport
@@ -56,7 +56,7 @@ def add_routes(context: PageContext) -> None:
     def get_today(
         request: Request,
         span: Span = "week",
-        agent: Annotated[str, Query(max_length=200)] = "",
+        agent: FilterText = "",
     ) -> HTMLResponse:
         """Live calls, what waits for a person, the newest calls, figures."""
         page = FrontPage(FigureQuery(span, agent or None), request.state.login.role)
@@ -82,8 +82,8 @@ def add_routes(context: PageContext) -> None:
     async def get_live(
         request: Request,
         span: Span = "week",
-        agent: Annotated[str, Query(max_length=200)] = "",
-        seen: Annotated[str, Query(max_length=200)] = "",
+        agent: FilterText = "",
+        seen: FilterText = "",
     ) -> StreamingResponse:
         """Every turn as HTML to insert; first the live calls and each part that has changed
         while the page was loading.

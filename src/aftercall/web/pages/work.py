@@ -19,12 +19,13 @@ from aftercall.errors import AftercallError, NotFound
 from aftercall.journal.view import read_whole
 from aftercall.memory.fact_store import correction_json
 from aftercall.memory.visibility import redact_turns
+from aftercall.model.calls import Turn
 from aftercall.model.followups import FollowUp, FollowUpState
+from aftercall.model.json_fields import Json
 from aftercall.model.reading import REQUEST_KINDS
-from aftercall.model.turns import Turn
 from aftercall.web.auth import Who
 from aftercall.web.page_store import parse_caller
-from aftercall.web.pages.context import MAX_DONE, Done, PageContext
+from aftercall.web.pages.context import MAX_DONE, Done, FormIds, FormText, PageContext
 from aftercall.work import deliver
 
 if TYPE_CHECKING:
@@ -174,13 +175,11 @@ def _add_item_routes(router: APIRouter, context: PageContext) -> None:
 
 def _add_decision_routes(router: APIRouter, context: PageContext) -> None:
     """Decisions about one or many, and their undo."""
-    operate = [Depends(context.view.auth.require("operator"))]
+    operate = context.require("operator")
     app, work = context.app, context.app.work
 
     @router.post("/deliveries/resend", dependencies=operate)
-    async def post_resend(
-        who: Who, key: Annotated[list[str], Form(max_length=MAX_DONE)]
-    ) -> RedirectResponse:
+    async def post_resend(who: Who, key: FormIds) -> RedirectResponse:
         for one in key:
             await run_in_threadpool(deliver.resend, work, one)
             await run_in_threadpool(app.audit.record, who, "resent", one)
@@ -190,9 +189,9 @@ def _add_decision_routes(router: APIRouter, context: PageContext) -> None:
     async def post_decision(
         who: Who,
         decision: Annotated[Decision, Form()],
-        of: Annotated[list[str], Form(max_length=MAX_DONE)] = [],  # noqa: B006 - FastAPI copies it
+        of: FormIds = [],  # noqa: B006 - FastAPI copies it
         due: Annotated[str, Form(max_length=40)] = "",
-        back: Annotated[str, Form()] = "/followups",
+        back: FormText = "/followups",
     ) -> RedirectResponse:
         """One decision about one or many; what cannot be decided so is counted."""
         decide = _get_decision(app, decision, who, due)
@@ -205,7 +204,7 @@ def _add_decision_routes(router: APIRouter, context: PageContext) -> None:
         who: Who,
         followup_id: str,
         title: Annotated[str, Form(min_length=1, max_length=200)],
-        kind: Annotated[str, Form()] = "",
+        kind: FormText = "",
         due: Annotated[str, Form(max_length=40)] = "",
         person: Annotated[str, Form(max_length=200)] = "",
     ) -> RedirectResponse:
@@ -280,7 +279,7 @@ def _list_work(context: PageContext, asked: WorkQuery) -> dict[str, FollowUpPage
 
     if asked.is_one_list:
         states = asked.states or OVERDUE_STATES
-        wanted: dict[str, Any] = {"before": asked.before or None}
+        wanted: Json = {"before": asked.before or None}
         if asked.overdue:
             wanted["due_before"] = _get_today(context)
         name = "overdue" if asked.overdue else asked.tab or ", ".join(states)
@@ -310,7 +309,7 @@ def _get_today(context: PageContext) -> date:
     return context.app.clock.now().astimezone(context.app.settings.zone).date()
 
 
-def describe_done(app: "App", done: Done) -> dict[str, Any]:
+def describe_done(app: "App", done: Done) -> Json:
     """The message about what a person has just done: to what, what was made, how to undo it."""
     message = {
         "sentence": SENTENCES.get(done.deed, "Done"),

@@ -19,10 +19,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aftercall.errors import ConfigError, OutcomeUnknown, SinkRefused, SinkUnavailable
 from aftercall.model.followups import SinkReceipt, SinkWork
+from aftercall.model.json_fields import Json
 from aftercall.rest import describe_network_error
 from aftercall.settings.providers import AgentSettings, McpSettings
 
@@ -36,7 +37,7 @@ MAX_LINK_CHARS = 500
 MAX_REASON_LINES = 5
 MAX_REASON_CHARS = 500
 
-Results = dict[str | None, dict[str, Any]]
+Results = dict[str | None, Json]
 """The last result of each request by its key; under None the last one that names no request."""
 
 
@@ -246,7 +247,7 @@ class McpSink:
         ]
         return SinkReceipt(response=" ".join(texts)[:MAX_ANSWER_CHARS])
 
-    async def _arguments(self, client: "Client", work: SinkWork) -> dict[str, Any]:
+    async def _arguments(self, client: "Client", work: SinkWork) -> Json:
         """The fields of the request that the tool accepts."""
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         tool = tools.get(self._settings.tool or "")

@@ -25,7 +25,8 @@ from aftercall.errors import (
     SinkUnavailable,
 )
 from aftercall.model.followups import SinkReceipt, SinkWork
-from aftercall.rest import RETRYABLE_STATUSES, describe_network_error
+from aftercall.model.json_fields import Json
+from aftercall.rest import RETRYABLE_STATUSES, Headers, describe_network_error
 from aftercall.settings.providers import GitHubSettings, WebhookSettings
 from aftercall.work.sinks.markdown import make_mark, quote
 
@@ -37,7 +38,7 @@ _UNKNOWN_OUTCOME_STATUSES = frozenset({408, 500, 502, 504})
 class HttpRequest:
     method: str
     url: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Headers = field(default_factory=dict, repr=False)
     content: bytes | None = field(default=None, repr=False)
     form: Mapping[str, str] | None = field(default=None, repr=False)
     json: Any = field(default=None, repr=False)
@@ -230,13 +231,13 @@ class GitHubSink:
             link=str(issue["html_url"]), response=f"number {issue['number']}"
         )
 
-    def _open(self, work: SinkWork, mark: str) -> dict[str, Any]:
+    def _open(self, work: SinkWork, mark: str) -> Json:
         labels = list(self._settings.labels)
         content = {"title": work.title, "body": _body(work, mark), "labels": labels}
-        issue: dict[str, Any] = self._send("POST", dict, json=content)
+        issue: Json = self._send("POST", dict, json=content)
         return issue
 
-    def _recent(self) -> Iterator[dict[str, Any]]:
+    def _recent(self) -> Iterator[Json]:
         """Lists issues instead of searching: GitHub's search lags behind by minutes."""
         query = {
             "state": "all",
@@ -246,7 +247,7 @@ class GitHubSink:
             "direction": "desc",
         }
         for page in range(1, MAX_PAGES + 1):
-            issues: list[dict[str, Any]] = self._send(
+            issues: list[Json] = self._send(
                 "GET", list, query=query | {"page": str(page)}
             )
             yield from issues

@@ -265,6 +265,7 @@ def _entry_lines(
     rows: Sequence[FollowUp],
     zone: tzinfo,
 ) -> list[str]:
+    """The lines of one conversation: its calls, then what came of them."""
     lines = ["Calls:"]
     for leg, archive in zip(legs, archives, strict=False):
         start, end = leg.started_at.astimezone(zone), leg.ended_at.astimezone(zone)

@@ -1,4 +1,4 @@
-"""For tests of agents and of Aftercall itself: a clock that you move, sample calls, fakes."""
+"""For tests and benchmarks: a clock that you move, sample calls, fakes."""
 
 import asyncio
 import heapq

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from aftercall.testing import START, VirtualClock
+from fakes import START, VirtualClock
 
 
 async def test_sleepers_wake_in_order_each_at_its_own_time() -> None:

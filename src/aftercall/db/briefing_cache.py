@@ -1,20 +1,80 @@
 """The cache of briefings: what the database knows of each caller, composed before they ring.
 
 A row without a body is stale and waits to be filled, also after a crash. A change of its sources
-counts its version up and empties it in the same transaction (`db.stale_briefings`).
+counts its version up and empties it in the same transaction (`invalidate_briefing`).
 """
 
 from dataclasses import dataclass
 from datetime import datetime
+from secrets import randbits
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
-from aftercall.db.connect import Database
-from aftercall.db.stale_briefings import STALE_VALUES, make_unprepared_row
+from aftercall.db.connect import Database, before_commit
 from aftercall.db.statements import InValues, PreparedStatement, upsert
 from aftercall.db.tables import briefings, facts
 from aftercall.model.briefing import CallerMemory
+from aftercall.model.json_fields import Json
+
+STALE_VALUES: Json = {"version": briefings.c.version + 1, "body": None}
+
+
+def make_unprepared_row(*, rests_on_all: bool) -> Json:
+    """A row that waits to be prepared.
+
+    Its version is random: a briefing composed for a deleted row must not fill the next one.
+    """
+    return {"version": randbits(48), "rests_on_all": rests_on_all}
+
+
+def invalidate_briefing(
+    connection: Connection, agent_id: str, caller: str | None
+) -> None:
+    """Marks the caller's briefing stale, and those that rest on all callers."""
+    key = (agent_id,) if caller is None else (agent_id, caller, "outdated")
+    values = {"agent": agent_id, "whose": caller}
+    before_commit(connection, key, lambda last: _MARK_STALE.execute(last, values))
+
+
+def request_briefing(connection: Connection, agent_id: str, caller: str) -> None:
+    """Asks for a new briefing of this caller, who may call again."""
+
+    def put(last: Connection) -> None:
+        key = {"agent_id": agent_id, "caller": caller}
+        row = make_unprepared_row(rests_on_all=False)
+        upsert(last, briefings, key, row, changes=STALE_VALUES)
+
+    before_commit(connection, (agent_id, caller, "expected"), put)
+    invalidate_briefing(connection, agent_id, None)
+
+
+# An update alone locks its rows in no fixed order. Shared rows are locked first, then callers by
+# name, here and in `before_commit`: two transactions never wait for each other.
+_KEY = (briefings.c.agent_id, briefings.c.caller)
+_LOCKED = (
+    select(*_KEY)
+    .where(
+        briefings.c.agent_id == bindparam("agent"),
+        or_(briefings.c.rests_on_all, briefings.c.caller == bindparam("whose")),
+    )
+    .order_by(briefings.c.rests_on_all.desc(), briefings.c.caller)
+    .with_for_update()
+)
+_MARK_STALE = PreparedStatement(
+    update(briefings).where(tuple_(*_KEY).in_(_LOCKED)).values(STALE_VALUES)
+)
+
 
 _ADAPTER = TypeAdapter(CallerMemory)
 _READ = PreparedStatement(
@@ -91,27 +151,21 @@ class BriefingCache:
         is_same = and_(
             *_is_of(stale.agent_id, stale.caller), briefings.c.version == stale.version
         )
-        with self._database.write() as connection:
-            return (
-                connection.execute(
-                    update(briefings).where(is_same).values(body)
-                ).rowcount
-                == 1
-            )
+        return (
+            self._database.execute(update(briefings).where(is_same).values(body)) == 1
+        )
 
     def list_stale(self, limit: int) -> list[StaleBriefing]:
         columns = [briefings.c[name] for name in StaleBriefing.__dataclass_fields__]
         query = select(*columns).where(briefings.c.body.is_(None)).limit(limit)
-        with self._database.read() as connection:
-            return [StaleBriefing(*row) for row in connection.execute(query)]
+        return [StaleBriefing(*row) for row in self._database.fetch(query)]
 
     def invalidate_other_forms(self, form: str) -> None:
         """At start: empty what was composed under other settings."""
         is_other = briefings.c.form != form
-        with self._database.write() as connection:
-            connection.execute(
-                update(briefings).where(is_other).values(STALE_VALUES | {"form": None})
-            )
+        self._database.execute(
+            update(briefings).where(is_other).values(STALE_VALUES | {"form": None})
+        )
 
 
 def _are_active(connection: Connection, fact_ids: list[str]) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from aftercall.postcall.recording_apis import (
+from aftercall.carrier.media import (
     PLATFORMS,
     find_recording_url,
     find_reported_url,
