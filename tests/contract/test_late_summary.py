@@ -170,7 +170,7 @@ async def test_a_page_that_waits_is_not_taken_for_stuck_while_the_summary_is_tri
     now = app.clock.now()
     assert (
         app.health.stuck_calls(now - timedelta(days=3), now - timedelta(minutes=30))
-        == []
+        == {}
     )
 
 

@@ -131,3 +131,4 @@ def test_a_rebuild_reads_late_words_and_counts_them(
     assert (counted.addenda, counted.turn_count) == (1, 4)
     assert "chairs" in second.steps.result_of(row.live.id, "summary")
     assert any("chairs" in title for title in titles(second, row))
+    assert second.webhooks.publish() == 0  # nobody is told of it again

@@ -43,7 +43,7 @@ async def test_work_that_waits_in_a_queue_finds_its_parts_open(
 class FirstLookFails(StepStore):
     is_first = True
 
-    def list_due(self, limit: int = START_BATCH_SIZE) -> list[str]:
+    def list_due(self, limit: int = START_BATCH_SIZE) -> dict[str, int]:
         if self.is_first:
             self.is_first = False
             raise DatabaseUnreachable("the database hangs")

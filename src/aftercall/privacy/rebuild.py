@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, insert, or_, select, update
+from sqlalchemy import Connection, and_, delete, insert, or_, select, update
 
 from aftercall.db.connect import Database
+from aftercall.db.event_log import events
 from aftercall.db.statements import upsert
 from aftercall.db.tables import (
     briefings,
@@ -80,6 +81,7 @@ class Rebuilder:
         links, addenda = self._list_sealed()
         with self.database.write() as connection:
             clear_memory(connection)
+        began_at = self.runner.context.clock.now()
         adopted = 0
         failed: list[str] = []
         undone: list[FailedStep] = []
@@ -88,6 +90,7 @@ class Rebuilder:
                 call = read_whole(self.runner.archive, link.name)
                 adopted += self._adopt(call, link, addenda[link.call])
                 undone += self._run_steps(call.id)
+                self._drop_events(call.id, began_at)
             except AftercallError as error:
                 failed.append(link.name)
                 log.warning(
@@ -125,6 +128,11 @@ class Rebuilder:
         addenda = [link for link in kept if ".addendum-" in link.name]
         calls_kept = [link for link in kept if ".addendum-" not in link.name]
         return calls_kept, Counter(link.call for link in addenda)
+
+    def _drop_events(self, call_id: str, since: datetime) -> None:
+        """What was made again is no news: nobody is told."""
+        is_new = and_(events.c.id.is_(None), events.c.at >= since)
+        self.database.execute(delete(events).where(events.c.call_id == call_id, is_new))
 
     def _adopt(self, call: Call, link: ChainLink, addenda: int) -> bool:
         now = self.runner.context.clock.now()

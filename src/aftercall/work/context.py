@@ -286,7 +286,8 @@ class WorkContext:
         requests = draft_requests(conversation, reading, mask)
         promises = draft_promises(conversation, reading)
         first, last = conversation.legs[0], conversation.legs[-1]
-        now = last.ended_at if is_rebuilt else self.clock.now()
+        ended_at = max(leg.ended_at for leg in conversation.legs)
+        now = ended_at if is_rebuilt else self.clock.now()
         earlier = self.followups.count_since(
             last.caller, self._midnight(now), apart_from=conversation.id
         )
