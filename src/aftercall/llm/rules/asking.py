@@ -125,7 +125,7 @@ def restate(state: RequestState, act: Act) -> RequestState:
     days, said = state.days_of(act.clause.plain), act.clause.plain.said
     updated = touch(item, act.seq)._replace(
         asked=act.seq,
-        due=days[-1] if days and not item.is_settled else item.due,
+        due=item.due or (days[-1] if days else None),
         confidence=max(item.confidence, act.confidence),
         plainness=max(item.plainness, act.plainness),
     )

@@ -78,7 +78,7 @@ def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState
     dated = [at for at, item in enumerate(state.items) if item.due == days[0]]
     if any(state.items[at].status == "open" for at in dated):
         return _settle_days(state, dated)
-    meant = _find_dayless(state, act, days[0])
+    meant = _find_dayless(state, act)
     if len(meant) != 1:
         return state
     current = state.current
@@ -86,15 +86,11 @@ def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState
     return put(state, meant[0], touch(due, act.seq))._replace(current=current)
 
 
-def _find_dayless(state: RequestState, act: Act, day: date) -> list[int]:
-    """The requests that a day may be said back for: asked for just now, or on that day."""
-    asked = [at for at, item in enumerate(state.items) if _awaits_day(item, act)]
-    item = state.open_item
-    if item and not asked and day == state.last_day and not item.delivers_words:
-        return [state.current]
+def _find_dayless(state: RequestState, act: Act) -> list[int]:
+    """The requests that a day may be said back for: asked for just now, and named."""
     about = stems(act.clause.text)
-    named = [at for at in asked if state.items[at].topic & about]
-    return named or [at for at in asked if at == state.current]
+    asked = [at for at, item in enumerate(state.items) if _awaits_day(item, act)]
+    return [at for at in asked if state.items[at].topic & about]
 
 
 def _settle_days(state: RequestState, dated: list[int]) -> RequestState:
@@ -133,7 +129,7 @@ def take_day(state: RequestState, act: Act) -> RequestState:
     """A day said around a request is its day where one was asked for, or the words say so."""
     days = state.mentions_of(act.clause.plain)
     is_long_question = act.clause.is_question and len(act.matter.words) > MAX_ASKED_DAY
-    if not days or is_long_question:
+    if not days or is_long_question or _CUES["farewell"].match(act.matter.text):
         return state
     item = state.open_item
     if state.proposed and item is None:

@@ -208,7 +208,8 @@ def withdraw(state: RequestState, act: Act) -> RequestState:
     head = _head_of(act.matter)
     if stems(head) - EMPTY_VERBS:
         known = find_named(state, head)
-        return close(state, known, act)
+        refused = state.refused | stems(head) if known < 0 else state.refused
+        return close(state._replace(refused=refused), known, act)
     if state.declined_seq == act.seq:
         return state
     return close(state._replace(told=()), _find_last(state, act), act)
