@@ -16,6 +16,7 @@ MAX_ASKED_DAY = 5  # words of a question that puts a day forward
 OF_REQUEST = (
     0.7  # how likely a clause must be of a request, for a day in it to be its day
 )
+DAY_REACH = 6  # turns back in which a request was talked of, for a day to be its day
 REACH = 8  # turns back in which the caller told what a day is for
 
 
@@ -25,6 +26,8 @@ def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
     Where nothing is asked for yet, taking it is the request.
     """
     item = state.open_item
+    if item and item.turns[-1] < act.seq - DAY_REACH:
+        return state
     if item:
         taken = touch(item, state.proposed_seq, act.seq)._replace(due=day)
         return state if item.delivers_words else put(state, state.current, taken)
@@ -160,6 +163,8 @@ def _is_its_day(
     is_asked = state.asks_day or state.proposed is not None
     is_asked = is_asked or mention.day in state.slots
     if item.is_settled and not is_asked and act.answer != "no":
+        return False
+    if item.turns[-1] < act.seq - DAY_REACH:
         return False
     is_cued = bool(_CUES["due"].search(act.clause.text))
     is_said = _is_alone(act, mention) or is_asked or is_cued or is_first
