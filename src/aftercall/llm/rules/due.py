@@ -13,11 +13,8 @@ from aftercall.llm.rules.titles import title_of
 _CUES = load_patterns("aftercall.llm.rules", "state")
 _CHANGES_MIND = re.compile(r"\b(?:no|not|actually|sorry|mean|instead|to|wait|rather)\b")
 MAX_ASKED_DAY = 5  # words of a question that puts a day forward
-OF_REQUEST = (
-    0.7  # how likely a clause must be of a request, for a day in it to be its day
-)
 DAY_REACH = 6  # turns back in which a request was talked of, for a day to be its day
-REACH = 8  # turns back in which the caller told what a day is for
+REACH = 16  # turns back in which the caller told what a day is for
 
 
 def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
@@ -169,7 +166,7 @@ def _is_its_day(
     is_cued = bool(_CUES["due"].search(act.clause.text))
     is_said = _is_alone(act, mention) or is_asked or is_cued or is_first
     is_others = bool(_CUES["other_day"].match(act.matter.text)) and not is_first
-    return (is_said or act.belongs >= OF_REQUEST) and not is_others
+    return is_said and not is_others
 
 
 def _is_alone(act: Act, mention: DateMention) -> bool:

@@ -164,11 +164,13 @@ def _say_back(state: RequestState, act: Act) -> RequestState:
         return state
     fresh = [at for at, item in enumerate(state.items) if _was_just_said(item, act)]
     named = [at for at in fresh if about & state.items[at].about]
-    meant = named or fresh
+    days = state.days_of(act.clause.plain)
+    dated = [at for at, item in enumerate(state.items) if item.due and item.due in days]
+    meant = named or fresh or dated
     if len(meant) != 1:
         return state
     item = state.items[meant[0]]
-    confirmed = (*item.confirmed, act.clause.plain.said)[:MAX_CONFIRMED]
+    confirmed = (*item.confirmed, act.clause.plain.said)[-MAX_CONFIRMED:]
     items = list(state.items)
     items[meant[0]] = item._replace(confirmed=confirmed, confirmed_seq=act.seq)
     return state._replace(items=tuple(items))
