@@ -18,11 +18,11 @@ from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
 from aftercall.model.reading import RequestKind
 
 YES = "yes"
-REQUESTED = 0.75  # how likely it must be one; told as a confidence of ACTED_ON
+REQUESTED = 0.8  # how likely it must be one; told as a confidence of ACTED_ON
 PART = 0.15  # how likely it must be a part of the request before it
 SURE_OF_KIND = 0.42
 SURE_OF_OTHER = 0.6  # where the words of the title tell a kind
-DOUBTED = 0.48  # below, "could you …" is none: it was called off, or is part of another
+DOUBTED = 0.5  # below, "could you …" is none: it was called off, or is part of another
 PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
