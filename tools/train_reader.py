@@ -3,8 +3,8 @@
     python tools/train_reader.py bench/clauses bench/calls HARPER.jsonl
 
 takes folders of marked calls (`*.txt`, see bench/clauses/README.md; below `facts/` only facts are
-marked), of labelled calls (`*.json`, see bench/calls/README.md; N and O are kept unread), and calls of
-HarperValleyBank (`*.jsonl`, see docs/reference/labels.md), of which every eighth is taken.
+marked), of labelled calls (`*.json`, see bench/calls/README.md; N and O are kept unread), and
+calls of HarperValleyBank (`*.jsonl`, see docs/reference/labels.md), of which every eighth is taken.
 Labelled calls tell which turns a request rests on, not which clause: their clauses are labelled by
 a first model, within what the label allows. The requests that the reader then finds teach the
 models of requests, parts and kinds;

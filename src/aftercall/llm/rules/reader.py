@@ -162,9 +162,7 @@ def _compose(
     called_off = [item for item in state.items if item.status == "withdrawn"]
     secrets, facts = told
     requests = [
-        _to_request(item, state)
-        for item in open_items
-        if item.confidence >= ACTED_ON
+        _to_request(item, state) for item in open_items if item.confidence >= ACTED_ON
     ]
     requests = [_with_decisions(request, facts) for request in requests]
     unclear = [_to_unclear(item) for item in open_items if item.confidence < ACTED_ON]
