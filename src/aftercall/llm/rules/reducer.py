@@ -96,8 +96,6 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
     if act.seq != state.last_seq:
         state = _begin_agent_turn(state, act)
     days = state.days_of(act.clause.plain)
-    if not days and _OFFERS_HOUR.search(text) and not act.clause.is_question:
-        days = state.days_of(state.question)  # "Is she free on Saturday?" "At ten."
     state = _propose(state, act, days)
     if act.kind == "refuse":
         return _refuse(state, act)
@@ -125,11 +123,6 @@ def _leave_out(state: RequestState, act: Act, what: str) -> RequestState:
         known = max(told, default=-1)
     is_fresh = known >= 0 and state.items[known].turns[-1] >= act.seq - LEFT_OUT_REACH
     return close(state, known, act) if is_fresh else state
-
-
-_OFFERS_HOUR = re.compile(
-    r"\b(?:has|have|got|at|is|can do) (?:got |at )?(?:\d|half|quarter|noon)"
-)
 
 
 def _begin_agent_turn(state: RequestState, act: Act) -> RequestState:
