@@ -109,7 +109,7 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         return _leave_out(state, act, match["what"])
     state = state._replace(agent_said=(*state.agent_said, act.clause.plain))
     state = _take_up(confirm_day(state, act, days), act, has_day=bool(days))
-    state = _say_back(state, act)
+    state = _say_back(state, act, days)
     if _CUES["new_topic"].search(text):
         return state._replace(current=-1, told=(), offer=None, proposed=None)
     return _be_asked(state, act) if act.clause.is_question else state
@@ -149,7 +149,7 @@ def _propose(state: RequestState, act: Act, days: list[date]) -> RequestState:
     )
 
 
-def _say_back(state: RequestState, act: Act) -> RequestState:
+def _say_back(state: RequestState, act: Act, days: list[date]) -> RequestState:
     """Keeps how the agent said a request back: it often names what the caller only points to."""
     about = stems(act.clause.text)
     is_aside = act.clause.is_question or bool(_CUES["aside"].search(act.clause.text))
@@ -157,7 +157,6 @@ def _say_back(state: RequestState, act: Act) -> RequestState:
         return state
     fresh = [at for at, item in enumerate(state.items) if _was_just_said(item, act)]
     named = [at for at in fresh if about & state.items[at].about]
-    days = state.days_of(act.clause.plain)
     dated = [at for at, item in enumerate(state.items) if item.due and item.due in days]
     meant = named or fresh or dated
     if len(meant) != 1:
