@@ -78,6 +78,7 @@ _TWO = re.compile(
     r"(?:\b(?:[Ii]t[’']s|[Tt]his is|[Ww]e[’']re) |^|[.!?] )(?P<one>[A-Z][a-z]+)"
     r",? and (?P<two>[A-Z][a-z]+)(?:(?:[’']s| is) (?:here|on)\b|(?: [A-Z][a-z]+)?(?:[.,!]|$))"
 )
+_ON_SPEAKER = re.compile(r"\bon (?:the )?speaker\b")
 # Before a name these show that it is somebody else's, or part of a message.
 _OTHERS = _PATTERNS["others"]
 _ASKS_NAME = re.compile(
@@ -400,7 +401,7 @@ def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
 def _names_two(text: str) -> bool:
     match = _TWO.search(text)
     if match is None:
-        return False
+        return bool(_ON_SPEAKER.search(text))
     plain = word_class("stop") | NEVER_NAMES
     return not any(name.lower() in plain for name in match.group("one", "two"))
 

@@ -23,7 +23,7 @@ from aftercall.llm.rules.state import (
     touch,
     with_detail,
 )
-from aftercall.llm.rules.titles import MAX_TITLE_CHARS, find_person, kind_of, title_of
+from aftercall.llm.rules.titles import find_person, kind_of, title_of
 
 _ALONE = frozenset(
     ("cancel", "complain", "unsubscribe", "upgrade", "renew", "reschedule")
@@ -125,24 +125,21 @@ def restate(state: RequestState, act: Act) -> RequestState:
     days, said = state.days_of(act.clause.plain), act.clause.plain.said
     updated = touch(item, act.seq)._replace(
         asked=act.seq,
-        due=days[-1] if days and not item.is_settled else item.due,
+        due=item.due or (days[-1] if days else None),
         confidence=max(item.confidence, act.confidence),
         plainness=max(item.plainness, act.plainness),
     )
     if stems(said) - item.about:
         updated = with_detail(updated, said)
     if item.is_fault and act.kind == "ask":
-        title = f"{title_of(act.matter)}: {item.title}"
+        title = _with_fault(title_of(act.matter), item.title)
         updated = updated._replace(
             title=title,
+            details=(*updated.details, item.title),
             kind=kind_of(title.lower()),
             words=act.matter.cited,
             is_fault=False,
         )
-    elif item.is_fault and item.turns == (act.seq,) and act.kind == "fault":
-        title = f"{item.title}, {title_of(act.matter)}"
-        if len(title) <= MAX_TITLE_CHARS:
-            updated = updated._replace(title=title)
     return put(state, state.current, updated)
 
 
@@ -154,13 +151,19 @@ def join_fault(state: RequestState, item: Item) -> RequestState:
     if last.turns[-1] < item.turns[0] - 1:
         return add(state, item)
     joined = item._replace(
-        title=item.title if ": " in item.title else f"{item.title}: {last.title}",
+        title=_with_fault(item.title, last.title),
         turns=tuple(sorted({*last.turns, *item.turns})),
         topic=item.topic | last.topic,
-        details=last.details,
+        details=(last.title, *last.details),
         due=item.due or last.due,
     )
     return put(state, state.current, joined)
+
+
+def _with_fault(title: str, fault: str) -> str:
+    """ "Send somebody: the sink is leaking"; what says enough by itself needs no more."""
+    is_enough = ": " in title or len(stems(title) - EMPTY_VERBS) >= FEW_STEMS
+    return title if is_enough else f"{title}: {fault}"
 
 
 def _is_of_it(text: str) -> bool:

@@ -13,10 +13,8 @@ from aftercall.llm.rules.titles import title_of
 _CUES = load_patterns("aftercall.llm.rules", "state")
 _CHANGES_MIND = re.compile(r"\b(?:no|not|actually|sorry|mean|instead|to|wait|rather)\b")
 MAX_ASKED_DAY = 5  # words of a question that puts a day forward
-OF_REQUEST = (
-    0.7  # how likely a clause must be of a request, for a day in it to be its day
-)
-REACH = 8  # turns back in which the caller told what a day is for
+DAY_REACH = 6  # turns back in which a request was talked of, for a day to be its day
+REACH = 16  # turns back in which the caller told what a day is for
 
 
 def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
@@ -25,6 +23,8 @@ def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
     Where nothing is asked for yet, taking it is the request.
     """
     item = state.open_item
+    if item and item.turns[-1] < act.seq - DAY_REACH:
+        return state
     if item:
         taken = touch(item, state.proposed_seq, act.seq)._replace(due=day)
         return state if item.delivers_words else put(state, state.current, taken)
@@ -78,7 +78,7 @@ def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState
     dated = [at for at, item in enumerate(state.items) if item.due == days[0]]
     if any(state.items[at].status == "open" for at in dated):
         return _settle_days(state, dated)
-    meant = _find_dayless(state, act, days[0])
+    meant = _find_dayless(state, act)
     if len(meant) != 1:
         return state
     current = state.current
@@ -86,15 +86,11 @@ def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState
     return put(state, meant[0], touch(due, act.seq))._replace(current=current)
 
 
-def _find_dayless(state: RequestState, act: Act, day: date) -> list[int]:
-    """The requests that a day may be said back for: asked for just now, or on that day."""
-    asked = [at for at, item in enumerate(state.items) if _awaits_day(item, act)]
-    item = state.open_item
-    if item and not asked and day == state.last_day and not item.delivers_words:
-        return [state.current]
+def _find_dayless(state: RequestState, act: Act) -> list[int]:
+    """The requests that a day may be said back for: asked for just now, and named."""
     about = stems(act.clause.text)
-    named = [at for at in asked if state.items[at].topic & about]
-    return named or [at for at in asked if at == state.current]
+    asked = [at for at, item in enumerate(state.items) if _awaits_day(item, act)]
+    return [at for at in asked if state.items[at].topic & about]
 
 
 def _settle_days(state: RequestState, dated: list[int]) -> RequestState:
@@ -133,7 +129,7 @@ def take_day(state: RequestState, act: Act) -> RequestState:
     """A day said around a request is its day where one was asked for, or the words say so."""
     days = state.mentions_of(act.clause.plain)
     is_long_question = act.clause.is_question and len(act.matter.words) > MAX_ASKED_DAY
-    if not days or is_long_question:
+    if not days or is_long_question or _CUES["farewell"].match(act.matter.text):
         return state
     item = state.open_item
     if state.proposed and item is None:
@@ -165,10 +161,12 @@ def _is_its_day(
     is_asked = is_asked or mention.day in state.slots
     if item.is_settled and not is_asked and act.answer != "no":
         return False
+    if item.turns[-1] < act.seq - DAY_REACH:
+        return False
     is_cued = bool(_CUES["due"].search(act.clause.text))
     is_said = _is_alone(act, mention) or is_asked or is_cued or is_first
     is_others = bool(_CUES["other_day"].match(act.matter.text)) and not is_first
-    return (is_said or act.belongs >= OF_REQUEST) and not is_others
+    return is_said and not is_others
 
 
 def _is_alone(act: Act, mention: DateMention) -> bool:

@@ -18,10 +18,11 @@ from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
 from aftercall.model.reading import RequestKind
 
 YES = "yes"
-REQUESTED = 0.75  # how likely it must be one; told as a confidence of ACTED_ON
+REQUESTED = 0.8  # how likely it must be one; told as a confidence of ACTED_ON
 PART = 0.15  # how likely it must be a part of the request before it
 SURE_OF_KIND = 0.42
 SURE_OF_OTHER = 0.6  # where the words of the title tell a kind
+DOUBTED = 0.5  # below, "could you …" is none: it was called off, or is part of another
 PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
@@ -81,12 +82,16 @@ def _choose_kind(item: Item, kinds: Labels) -> RequestKind:
 
 
 def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
-    """What is asked plainly stands. Where the agent's reply tells nothing, the model knows too
-    little to rule out what else was likely asked.
+    """What is asked plainly stands; "could you …" needs a model that does not rule it out.
+
+    Where the agent's reply tells nothing, the model knows too little to rule out what else was
+    likely asked.
     """
     reply = _reply(talk.acts, item.turns[-1])
     is_told = bool(stems(" ".join(plain.text for plain in reply)))
-    if item.plainness >= PLAIN or (item.confidence >= PLAIN and not is_told):
+    least = 0.0 if item.plainness >= ASKED_APART else DOUBTED
+    is_plain = item.plainness >= PLAIN and sure >= least
+    if is_plain or (item.confidence >= PLAIN and not is_told):
         sure = max(sure, REQUESTED)
     if sure < REQUESTED:
         return sure * ACTED_ON / REQUESTED

@@ -45,9 +45,10 @@ _OPEN_OFFERS = EMPTY_VERBS | stems(
 def answer_offer(state: RequestState, act: Act) -> RequestState:
     """An answer closes the agent's offer or settles the day it put forward."""
     offer = state.offer
-    if not act.answer:
+    is_denied = offer is not None and act.clause.text.startswith("do not ")
+    if not act.answer and not is_denied:
         return state
-    if act.answer == "no":
+    if act.answer == "no" or is_denied:
         return decline(state, act)._replace(offer=None, proposed=None)
     is_need = offer is not None and offer.is_need and not act.is_bare
     if offer and not is_need:
@@ -194,7 +195,7 @@ _CUES = load_patterns("aftercall.llm.rules", "state")
 _REASONS = vocabulary(
     "because since as if i we he she they it there my our and but so till"
 )
-WITHDRAW_REACH = 3  # turns back in which "it" can be called off
+WITHDRAW_REACH = 4  # turns back in which "it" can be called off
 STOP_REACH = 6  # turns back in which something can be called off without its name
 _ALL = re.compile(
     r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b"
@@ -208,7 +209,8 @@ def withdraw(state: RequestState, act: Act) -> RequestState:
     head = _head_of(act.matter)
     if stems(head) - EMPTY_VERBS:
         known = find_named(state, head)
-        return close(state, known, act)
+        refused = state.refused | stems(head) if known < 0 else state.refused
+        return close(state._replace(refused=refused), known, act)
     if state.declined_seq == act.seq:
         return state
     return close(state._replace(told=()), _find_last(state, act), act)
@@ -226,6 +228,10 @@ def _find_last(state: RequestState, act: Act) -> int:
     named = state.last_clause.text if state.last_seq == act.seq else ""
     if stems(named) and _CUES["nouns"].match(named):
         return find_match(state, named)
+    if "one" in act.matter.vocabulary and len(state.items) == 1:
+        return (
+            -1
+        )  # "skip that one": one of the things named, not all that was asked for
     reach = WITHDRAW_REACH if act.matter.words else STOP_REACH
     touched = state.open_item.turns[-1] if state.open_item else 0
     return state.current if touched >= max(1, act.seq - reach) else -1
@@ -242,14 +248,18 @@ def _head_of(matter: Plain) -> str:
 
 def correct(state: RequestState, act: Act) -> RequestState:
     """ "Make it Friday", "make that twelve": another day or number of the request talked of."""
-    if state.open_item is None:
+    said = state.last_clause.text if state.last_seq == act.seq else ""
+    named = find_named(state, f"{said} {act.clause.text}")
+    if named >= 0:
+        state = state._replace(current=named)
+    elif state.open_item is None:
         opened = (at for at, other in enumerate(state.items) if other.status == "open")
         state = state._replace(current=max(opened, default=-1))
     item = state.open_item
     if item is None:
         return state
     days = state.days_of(act.clause.plain)
-    if days:
+    if days and not item.delivers_words:
         item = touch(item, act.seq)._replace(due=days[-1])
     elif changed := change_number(item, act.matter):
         item = touch(changed, act.seq)

@@ -12,7 +12,7 @@ from aftercall.english.language import detect_language, find_zone
 from aftercall.english.masking import ValueMask
 from aftercall.english.secrets import Secret, find_secrets, secret_facts
 from aftercall.english.text import MASK
-from aftercall.english.words import clear_caches
+from aftercall.english.words import clear_caches, stems
 from aftercall.llm.long_calls import CutCall, ReadingProcess, read_in_windows
 from aftercall.llm.reader import CachedReader
 from aftercall.llm.rules.acts import Act, read_acts
@@ -23,7 +23,12 @@ from aftercall.llm.rules.judgement import RequestTalk, judge
 from aftercall.llm.rules.offers import find_promises
 from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
-from aftercall.llm.rules.titles import drop_other_days, summarise, title_plainly
+from aftercall.llm.rules.titles import (
+    drop_other_days,
+    names_other_day,
+    summarise,
+    title_plainly,
+)
 from aftercall.model.calls import Call, Turn
 from aftercall.model.reading import (
     FactDraft,
@@ -127,6 +132,7 @@ def _find_zone(acts: Iterable[Act]) -> str | None:
     return zones[-1] if zones else None
 
 
+_CLOSED = ("withdrawn", "refused")
 _DECIDED = re.compile(r"\b(?:decided|agreed|settled|decision)\b", re.I)
 _DAY_THERE = re.compile(
     r"\bit is (?:still |already |only )?(monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
@@ -155,9 +161,7 @@ def _compose(
     called_off = [item for item in state.items if item.status == "withdrawn"]
     secrets, facts = told
     requests = [
-        _to_request(item, state.today)
-        for item in open_items
-        if item.confidence >= ACTED_ON
+        _to_request(item, state) for item in open_items if item.confidence >= ACTED_ON
     ]
     requests = [_with_decisions(request, facts) for request in requests]
     unclear = [_to_unclear(item) for item in open_items if item.confidence < ACTED_ON]
@@ -189,12 +193,20 @@ def _ground(item: Cited) -> Cited:
     return item if words == item.words else item.model_copy(update={"words": words})
 
 
-def _to_request(item: Item, today: date) -> Request:
-    title = drop_other_days(item.title, item.due, today) if item.due else item.title
+def _to_request(item: Item, state: RequestState) -> Request:
+    """Without clauses about what was called off or declined, or about another day."""
+    closed = (other.topic for other in state.items if other.status in _CLOSED)
+    refused = state.refused.union(*closed) - item.topic
+    details = [
+        words
+        for words in dict.fromkeys((*item.details, *item.confirmed))
+        if not stems(words) & refused
+        and not names_other_day(words, item.due, state.today)
+    ]
     return Request(
         kind=item.kind,
-        title=title,
-        details=". ".join(dict.fromkeys((*item.details, *item.confirmed))),
+        title=drop_other_days(item.title, item.due, state.today),
+        details=". ".join(details),
         person=item.person,
         due=item.due,
         turns=item.turns,

@@ -96,8 +96,6 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
     if act.seq != state.last_seq:
         state = _begin_agent_turn(state, act)
     days = state.days_of(act.clause.plain)
-    if not days and _OFFERS_HOUR.search(text) and not act.clause.is_question:
-        days = state.days_of(state.question)  # "Is she free on Saturday?" "At ten."
     state = _propose(state, act, days)
     if act.kind == "refuse":
         return _refuse(state, act)
@@ -111,7 +109,7 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         return _leave_out(state, act, match["what"])
     state = state._replace(agent_said=(*state.agent_said, act.clause.plain))
     state = _take_up(confirm_day(state, act, days), act, has_day=bool(days))
-    state = _say_back(state, act)
+    state = _say_back(state, act, days)
     if _CUES["new_topic"].search(text):
         return state._replace(current=-1, told=(), offer=None, proposed=None)
     return _be_asked(state, act) if act.clause.is_question else state
@@ -125,11 +123,6 @@ def _leave_out(state: RequestState, act: Act, what: str) -> RequestState:
         known = max(told, default=-1)
     is_fresh = known >= 0 and state.items[known].turns[-1] >= act.seq - LEFT_OUT_REACH
     return close(state, known, act) if is_fresh else state
-
-
-_OFFERS_HOUR = re.compile(
-    r"\b(?:has|have|got|at|is|can do) (?:got |at )?(?:\d|half|quarter|noon)"
-)
 
 
 def _begin_agent_turn(state: RequestState, act: Act) -> RequestState:
@@ -156,7 +149,7 @@ def _propose(state: RequestState, act: Act, days: list[date]) -> RequestState:
     )
 
 
-def _say_back(state: RequestState, act: Act) -> RequestState:
+def _say_back(state: RequestState, act: Act, days: list[date]) -> RequestState:
     """Keeps how the agent said a request back: it often names what the caller only points to."""
     about = stems(act.clause.text)
     is_aside = act.clause.is_question or bool(_CUES["aside"].search(act.clause.text))
@@ -164,11 +157,12 @@ def _say_back(state: RequestState, act: Act) -> RequestState:
         return state
     fresh = [at for at, item in enumerate(state.items) if _was_just_said(item, act)]
     named = [at for at in fresh if about & state.items[at].about]
-    meant = named or fresh
+    dated = [at for at, item in enumerate(state.items) if item.due and item.due in days]
+    meant = named or fresh or dated
     if len(meant) != 1:
         return state
     item = state.items[meant[0]]
-    confirmed = (*item.confirmed, act.clause.plain.said)[:MAX_CONFIRMED]
+    confirmed = (*item.confirmed, act.clause.plain.said)[-MAX_CONFIRMED:]
     items = list(state.items)
     items[meant[0]] = item._replace(confirmed=confirmed, confirmed_seq=act.seq)
     return state._replace(items=tuple(items))

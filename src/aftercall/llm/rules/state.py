@@ -18,7 +18,7 @@ PLAIN = 0.9  # of an ask that is addressed to the agent: "can you", "I'd like yo
 ACTED_ON = 0.6  # from here on it is a request
 MAX_DETAILS = 8
 MAX_CONFIRMED = 2
-MAX_TOLD = 8  # clauses kept as what the call is about
+MAX_TOLD = 16  # clauses kept as what the call is about
 MAX_SLOTS = 6
 MAX_RECENT = 12  # requests that later words may be about
 MIN_SAME_MATTER = 0.5
@@ -161,7 +161,8 @@ class RequestState(NamedTuple):
     def _as_offered(self, mention: DateMention, text: str) -> DateMention:
         said, day = text[mention.start : mention.end], mention.day
         if _BARE_WEEKDAY.fullmatch(said):
-            same = [slot for slot in self.slots if slot.weekday() == day.weekday()]
+            known = (*self.slots, self.anchor or day)
+            same = [slot for slot in known if slot.weekday() == day.weekday()]
         elif _BARE_ORDINAL.fullmatch(said):
             same = [slot for slot in self.slots if slot.day == day.day]
         else:

@@ -77,11 +77,17 @@ def to_caller(title: str) -> str:
     return _YOU.sub(lambda match: _ME[match[1].lower()], title)
 
 
-def drop_other_days(title: str, due: date, today: date) -> str:
+def names_other_day(text: str, due: date | None, today: date) -> bool:
+    """Whether words are about a day that is not the request's."""
+    days = {mention.day.weekday() for mention in find_dates(normalise(text), today)}
+    return bool(days - {due.weekday()}) if due else len(days) > 1
+
+
+def drop_other_days(title: str, due: date | None, today: date) -> str:
     """The title without days that the caller has replaced by another."""
     plain = normalise(title)
     stale = [item for item in find_dates(plain, today) if item.day != due]
-    if not stale:
+    if not stale or due is None:
         return title
     dropped = {
         index
