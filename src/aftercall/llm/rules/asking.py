@@ -25,6 +25,7 @@ from aftercall.llm.rules.state import (
 )
 from aftercall.llm.rules.titles import find_person, kind_of, title_of
 
+ALL_OF_IT = 0.99  # "the delta list" is not "the kappa list"
 _ALONE = frozenset(
     ("cancel", "complain", "unsubscribe", "upgrade", "renew", "reschedule")
 )
@@ -68,7 +69,7 @@ def _find_meant(state: RequestState, act: Act) -> int:
     if item and _continues(state, item, act):
         return state.current
     is_same_turn = item is not None and item.asked == act.seq
-    known = find_match(state, text, minimum=0.5 if is_same_turn else 0.75)
+    known = find_match(state, text, minimum=0.5 if is_same_turn else ALL_OF_IT)
     if known < 0 or act.kind != "ask":
         return known
     other = state.items[known]

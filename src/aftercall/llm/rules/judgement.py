@@ -84,14 +84,15 @@ def _choose_kind(item: Item, kinds: Labels) -> RequestKind:
 def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
     """What is asked plainly stands; "could you …" needs a model that does not rule it out.
 
-    Where the agent's reply tells nothing, the model knows too little to rule out what else was
-    likely asked.
+    Nor does one overrule an agent who says all of it back. Where the agent's reply tells nothing,
+    the model knows too little to rule out what else was likely asked.
     """
     reply = _reply(talk.acts, item.turns[-1])
-    is_told = bool(stems(" ".join(plain.text for plain in reply)))
-    least = 0.0 if item.plainness >= ASKED_APART else DOUBTED
+    told = stems(" ".join(plain.text for plain in reply))
+    is_said_back = len(item.topic) > 1 and item.topic <= told
+    least = 0.0 if is_said_back or item.plainness >= ASKED_APART else DOUBTED
     is_plain = item.plainness >= PLAIN and sure >= least
-    if is_plain or (item.confidence >= PLAIN and not is_told):
+    if is_plain or (item.confidence >= PLAIN and not told):
         sure = max(sure, REQUESTED)
     if sure < REQUESTED:
         return sure * ACTED_ON / REQUESTED
@@ -133,28 +134,36 @@ def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
     asked = [act for act in asked if act.speaker == "agent"][-1:]
     told = stems(asked[0].clause.text) if asked else frozenset()
     return [
-        f"gap:{max(-1, min(gap, 4))}",
-        f"same:{first.turns[0] == second.turns[0]}",
-        f"shared:{min(len(stems(first.title) & about), 2)}",
-        f"shared_told:{min(len(first.about & about), 3)}",
-        f"shared_all:{min(len(first.about & second.about), 4)}",
+        *_named(
+            gap=max(-1, min(gap, 4)),
+            same=first.turns[0] == second.turns[0],
+            shared=min(len(stems(first.title) & about), 2),
+            shared_told=min(len(first.about & about), 3),
+            shared_all=min(len(first.about & second.about), 4),
+        ),
         f"kinds:{first.kind}:{second.kind}",
-        f"same_kind:{first.kind == second.kind}",
-        f"sure:{sure}",
+        *_named(
+            same_kind=first.kind == second.kind,
+            sure=sure,
+        ),
         f"sure:{sure}:{gap <= 0}",
         f"first_sure:{round(first.confidence * 5)}",
         f"faults:{first.is_fault}:{second.is_fault}",
-        f"points:{not POINTERS.isdisjoint(title)}",
-        f"length:{min(len(title), 10)}",
-        f"topic:{min(len(second.topic), 4)}",
+        *_named(
+            points=not POINTERS.isdisjoint(title),
+            length=min(len(title), 10),
+            topic=min(len(second.topic), 4),
+        ),
         f"due:{first.due is not None}:{second.due is not None}",
         f"same_due:{first.due == second.due}",
         f"persons:{first.person is not None}:{second.person is not None}",
-        f"turns:{min(len(first.turns), 4)}",
-        f"asked:{bool(asked and asked[0].clause.is_question)}",
-        f"asked_shared:{min(len(told & first.about), 2)}",
-        f"first1:{'_'.join(title[:1])}",
-        f"first2:{'_'.join(title[:2])}",
+        *_named(
+            turns=min(len(first.turns), 4),
+            asked=bool(asked and asked[0].clause.is_question),
+            asked_shared=min(len(told & first.about), 2),
+            first1="_".join(title[:1]),
+            first2="_".join(title[:2]),
+        ),
         *(f"t:{word}" for word in title[:6]),
         *(f"a:{word}" for act in asked for word in _words(act.clause.text)[:6]),
     ]
@@ -168,11 +177,13 @@ def list_kind_features(talk: RequestTalk, index: int) -> list[str]:
     said = [act.clause.plain for act in talk.acts if act.seq in asked]
     reply = _reply(talk.acts, max(asked))
     return [
-        f"rule:{item.kind}",
-        f"fault:{item.is_fault}",
-        f"due:{item.due is not None}",
-        f"person:{item.person is not None}",
-        f"first2:{'_'.join(title[:2])}",
+        *_named(
+            rule=item.kind,
+            fault=item.is_fault,
+            due=item.due is not None,
+            person=item.person is not None,
+            first2="_".join(title[:2]),
+        ),
         *(f"t:{word}" for word in title),
         *(f"b:{one}_{two}" for one, two in itertools.pairwise(title)),
         *(f"s:{each}" for each in stems(item.title)),
@@ -197,29 +208,39 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
         f"sure:{round(item.confidence * 5)}:{item.kind}",
         f"kind:{item.kind}",
         f"fault:{item.is_fault}:{round(item.confidence * 5)}",
-        f"turns:{min(len(item.turns), 4)}",
-        f"asked:{item.asked > 0}",
-        f"confirmed:{len(item.confirmed)}",
-        f"due:{item.due is not None}",
-        f"person:{item.person is not None}",
-        f"details:{min(len(item.details), 5)}",
-        f"topic:{min(len(item.topic), 5)}",
-        f"length:{min(len(title), 12)}",
-        f"place:{min(index, 3)}",
-        f"items:{min(len(state.items), 5)}",
-        f"off:{min(len(off), 2)}",
-        f"off_shared:{any(stems(act.clause.text) & item.topic for act in off)}",
-        f"closed:{sum(other.status != 'open' for other in state.items) > 0}",
-        f"turn:{min(start, 5)}",
-        f"first2:{'_'.join(title[:2])}",
-        f"first1:{'_'.join(title[:1])}",
+        *_named(
+            turns=min(len(item.turns), 4),
+            asked=item.asked > 0,
+            confirmed=len(item.confirmed),
+            due=item.due is not None,
+            person=item.person is not None,
+            details=min(len(item.details), 5),
+            topic=min(len(item.topic), 5),
+            length=min(len(title), 12),
+            place=min(index, 3),
+            items=min(len(state.items), 5),
+            off=min(len(off), 2),
+            off_shared=any(stems(act.clause.text) & item.topic for act in off),
+            closed=sum(other.status != "open" for other in state.items) > 0,
+            turn=min(start, 5),
+            first2="_".join(title[:2]),
+            first1="_".join(title[:1]),
+        ),
         *(f"told:{kind}" for kind in told),
         *(f"t:{word}" for word in title),
         *(f"b:{one}_{two}" for one, two in itertools.pairwise(title)),
         *(f"r:{word}" for word in _texts(reply)),
-        f"reply:{'_'.join(_texts(reply)[:2])}",
-        f"reply_shared:{min(len(stems(' '.join(p.text for p in reply)) & item.about), 3)}",
+        *_named(
+            reply="_".join(_texts(reply)[:2]),
+            reply_shared=min(
+                len(stems(" ".join(p.text for p in reply)) & item.about), 3
+            ),
+        ),
     ]
+
+
+def _named(**values: object) -> list[str]:
+    return [f"{name}:{value}" for name, value in values.items()]
 
 
 def _words(text: str) -> list[str]:
