@@ -215,11 +215,9 @@ class WorkContext:
     def _settle(self, conversation: JoinedConversation) -> None:
         rows = self.followups.of_conversation(conversation.id)
         requests = [row for row in rows if row.kind == "request"]
-        # Another agent may keep its promises where we cannot see it.
-        is_ours = not self.runs.is_handed_in(conversation.id)
         for promise in rows:
             if promise.kind == "promise" and promise.state != "refused":
-                self._settle_promise(promise, requests, is_ours)
+                self._settle_promise(promise, requests)
         self._write_page(conversation)
 
     def _write_page(self, conversation: JoinedConversation) -> None:
@@ -227,10 +225,8 @@ class WorkContext:
         archives = list(self.runs.archives(conversation.id).values())
         write_entry(self.settings, conversation.id, conversation.legs, archives, rows)
 
-    def _settle_promise(
-        self, promise: FollowUp, requests: list[FollowUp], is_ours: bool
-    ) -> None:
-        is_late = (is_ours and not promise.due) or self.is_overdue(promise)
+    def _settle_promise(self, promise: FollowUp, requests: list[FollowUp]) -> None:
+        is_late = self.is_overdue(promise)
         new = judge_promise(promise, requests, is_late=is_late)
         old = (promise.state, promise.reason, promise.fulfilled_by)
         if (new.state, new.reason, new.fulfilled_by) == old:
@@ -248,8 +244,12 @@ class WorkContext:
         )
 
     def is_overdue(self, promise: FollowUp) -> bool:
+        """Never that of another agent, who may keep it where we cannot see it."""
+        if self.runs.is_handed_in(promise.conversation):
+            return False
         zone = self.settings.zone
-        return is_overdue(promise, self.clock.now().astimezone(zone).date(), zone)
+        today = self.clock.now().astimezone(zone).date()
+        return not promise.due or is_overdue(promise, today, zone)
 
     def archive_paths(self, conversation: str) -> tuple[str, ...]:
         url = self.settings.archive.url.rstrip("/")

@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from aftercall.english.clauses import POINTERS
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import stems
+from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import Labels, generalise, load_clause_model
 from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
@@ -26,6 +26,7 @@ DOUBTED = 0.5  # below, "could you …" is none: it was called off, or is part o
 PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
+_AGREES = load_patterns("aftercall.llm.rules", "state")["agrees"]
 NAMED_KINDS: tuple[RequestKind, ...] = ("issue", "reminder")
 
 
@@ -84,13 +85,14 @@ def _choose_kind(item: Item, kinds: Labels) -> RequestKind:
 def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
     """What is asked plainly stands; "could you …" needs a model that does not rule it out.
 
-    Nor does one overrule an agent who says all of it back. Where the agent's reply tells nothing,
+    Nor does one overrule an agent who says all of it back, or just "noted". Where the agent's reply tells nothing,
     the model knows too little to rule out what else was likely asked.
     """
     reply = _reply(talk.acts, item.turns[-1])
     told = stems(" ".join(plain.text for plain in reply))
-    is_said_back = len(item.topic) > 1 and item.topic <= told
-    least = 0.0 if is_said_back or item.plainness >= ASKED_APART else DOUBTED
+    is_noted = len(reply) == 1 and bool(_AGREES.fullmatch(reply[0].text))
+    is_taken = is_noted or (len(item.topic) > 1 and item.topic <= told)
+    least = 0.0 if is_taken or item.plainness >= ASKED_APART else DOUBTED
     is_plain = item.plainness >= PLAIN and sure >= least
     if is_plain or (item.confidence >= PLAIN and not told):
         sure = max(sure, REQUESTED)
