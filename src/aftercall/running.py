@@ -135,6 +135,7 @@ def _read_stored_gauges(app: App) -> list[telemetry.Gauge]:
 
 @asynccontextmanager
 async def running(app: App) -> AsyncIterator[App]:
+    """A process at work: what a dead one left is taken over first, then jobs and workflows run."""
     telemetry.start()
     await asyncio.to_thread(app.warm_up)
     await asyncio.to_thread(recover, app.journal)
@@ -196,6 +197,8 @@ def _close_parts() -> None:
 
 
 def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
+    """Those that run by the clock alone."""
+
     async def send_heartbeat() -> None:
         failures = [*app.upkeep.failures, *app.load.refusals]
         await durable.run_in_thread(app.presence.send_heartbeat, failures)
@@ -240,6 +243,7 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
 def _triggered_jobs(
     app: App, changes: DatabaseChanges
 ) -> list[Coroutine[None, None, None]]:
+    """Those that run after a change in the database, or at a time they named."""
     trigger = ChangeTrigger(changes, app.clock)
 
     async def start_calls() -> datetime | None:

@@ -248,6 +248,7 @@ class MediaClient:
         headers: Callable[[], Headers],
         use: Callable[[httpx2.Response], None],
     ) -> None:
+        """Fetches through redirects; each host is checked, and only the API gets the key."""
         with httpx2.Client(
             timeout=TIMEOUT_S,
             trust_env=False,

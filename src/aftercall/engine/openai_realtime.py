@@ -182,6 +182,7 @@ def socket_url(settings: OpenAISettings) -> str:
 def make_update(
     settings: OpenAISettings, opening: EngineOpening, tools: Sequence[Tool]
 ) -> Json:
+    """The session as the engine is told of it when the call begins."""
     detection = {
         "type": "server_vad",
         "create_response": True,

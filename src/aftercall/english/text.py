@@ -471,9 +471,8 @@ def _read(words: Sequence[str], at: int) -> Group:
         return _scale(words, at + taken + 1, value * _SCALES[after], taken + 1)
     if taken and after == "point":
         decimals, more = _below_hundred(words, at + taken + 1)
-        return (
-            (f"{value}.{decimals}", taken + 1 + more) if more else (str(value), taken)
-        )
+        if more:
+            return f"{value}.{decimals}", taken + 1 + more
     return (str(value), taken) if taken else ("", 0)
 
 

@@ -210,6 +210,7 @@ class FactLedger:
         return None
 
     def _record_again(self, fact_id: str, found: AcceptedDraft) -> None:
+        """A fact that is said again gets surer, and no less private."""
         fact = self.known.get(fact_id)
         at = found.evidence.at
         visibility = max(fact.visibility, found.visibility, key=LEVELS.index)

@@ -127,6 +127,7 @@ def score(
     records: Sequence[CallRecord],
     judged: Sequence[JudgedExpectation] = (),
 ) -> ScenarioScore:
+    """What went wrong in the calls of one run, and whether each expectation was met."""
     views = []
     for record in records:
         tester_faults = tuple(script.find(CallView(record, scenario)))

@@ -82,21 +82,23 @@ def paired_difference(pairs: Pairs, z: float = TWO_SIDED_Z) -> tuple[float, floa
     if not pairs:
         return -1.0, 1.0
     count = len(pairs)
-    a, b = sum(a for a, _ in pairs), sum(b for _, b in pairs)
+    a = sum(a for a, _ in pairs)
+    b = sum(b for _, b in pairs)
     both = sum(a and b for a, b in pairs)
     spread = math.sqrt(a * (count - a) * b * (count - b))
     phi = (both * count - a * b) / spread if spread else 0.0
-    (low_a, high_a), (low_b, high_b) = wilson(a, count, z), wilson(b, count, z)
-    rate_a, rate_b = a / count, b / count
+    low_a, high_a = wilson(a, count, z)
+    low_b, high_b = wilson(b, count, z)
+    rate_a = a / count
+    rate_b = b / count
 
     def reach(of_b: float, of_a: float) -> float:
         return math.sqrt(max(0.0, of_b**2 - 2 * phi * of_b * of_a + of_a**2))
 
     difference = rate_b - rate_a
-    return (
-        difference - reach(rate_b - low_b, high_a - rate_a),
-        difference + reach(high_b - rate_b, rate_a - low_a),
-    )
+    below = reach(rate_b - low_b, high_a - rate_a)
+    above = reach(high_b - rate_b, rate_a - low_a)
+    return difference - below, difference + above
 
 
 def sign_flip(differences: Sequence[float]) -> float:

@@ -242,6 +242,7 @@ def _warnings(
     *,
     has_calls: bool,
 ) -> list[str]:
+    """What a person should look at, each with the command that shows it."""
     reasons = []
     is_running = "is a server or a worker running?"
     if counts.broken:
@@ -329,6 +330,7 @@ class HealthStore:
         return self._database.fetch_value(query) or 0
 
     def counts(self) -> HealthCounts:
+        """What waits and what needs a person, in numbers."""
         with self._database.read() as connection:
 
             def count(*wanted: ColumnElement[bool]) -> int:

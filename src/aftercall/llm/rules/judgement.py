@@ -85,11 +85,11 @@ def _choose_kind(item: Item, kinds: Labels) -> RequestKind:
 def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
     """What is asked plainly stands; "could you …" needs a model that does not rule it out.
 
-    Nor does one overrule an agent who says all of it back, or just "noted". Where the agent's reply tells nothing,
-    the model knows too little to rule out what else was likely asked.
+    Nor does one overrule an agent who says all of it back, or just "noted". Where the agent's reply
+    tells nothing, the model knows too little to rule out what else was likely asked.
     """
     reply = _reply(talk.acts, item.turns[-1])
-    told = stems(" ".join(plain.text for plain in reply))
+    told = _stems_of(reply)
     is_noted = len(reply) == 1 and bool(_AGREES.fullmatch(reply[0].text))
     is_taken = is_noted or (len(item.topic) > 1 and item.topic <= told)
     least = 0.0 if is_taken or item.plainness >= ASKED_APART else DOUBTED
@@ -142,30 +142,24 @@ def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
             shared=min(len(stems(first.title) & about), 2),
             shared_told=min(len(first.about & about), 3),
             shared_all=min(len(first.about & second.about), 4),
-        ),
-        f"kinds:{first.kind}:{second.kind}",
-        *_named(
             same_kind=first.kind == second.kind,
             sure=sure,
-        ),
-        f"sure:{sure}:{gap <= 0}",
-        f"first_sure:{round(first.confidence * 5)}",
-        f"faults:{first.is_fault}:{second.is_fault}",
-        *_named(
+            first_sure=round(first.confidence * 5),
             points=not POINTERS.isdisjoint(title),
             length=min(len(title), 10),
             topic=min(len(second.topic), 4),
-        ),
-        f"due:{first.due is not None}:{second.due is not None}",
-        f"same_due:{first.due == second.due}",
-        f"persons:{first.person is not None}:{second.person is not None}",
-        *_named(
+            same_due=first.due == second.due,
             turns=min(len(first.turns), 4),
             asked=bool(asked and asked[0].clause.is_question),
             asked_shared=min(len(told & first.about), 2),
             first1="_".join(title[:1]),
             first2="_".join(title[:2]),
         ),
+        f"kinds:{first.kind}:{second.kind}",
+        f"sure:{sure}:{gap <= 0}",
+        f"faults:{first.is_fault}:{second.is_fault}",
+        f"due:{first.due is not None}:{second.due is not None}",
+        f"persons:{first.person is not None}:{second.person is not None}",
         *(f"t:{word}" for word in title[:6]),
         *(f"a:{word}" for act in asked for word in _words(act.clause.text)[:6]),
     ]
@@ -205,6 +199,7 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
     later = [act for act in talk.acts if act.speaker == "caller" and act.seq > start]
     off = [act for act in later if act.kind == "withdraw"]
     told = {act.kind for act in talk.acts if act.seq == start}
+    heard = _stems_of(reply)
     return [
         f"sure:{round(item.confidence * 10)}",
         f"sure:{round(item.confidence * 5)}:{item.kind}",
@@ -232,13 +227,13 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
         *(f"t:{word}" for word in title),
         *(f"b:{one}_{two}" for one, two in itertools.pairwise(title)),
         *(f"r:{word}" for word in _texts(reply)),
-        *_named(
-            reply="_".join(_texts(reply)[:2]),
-            reply_shared=min(
-                len(stems(" ".join(p.text for p in reply)) & item.about), 3
-            ),
-        ),
+        f"reply:{'_'.join(_texts(reply)[:2])}",
+        f"reply_shared:{min(len(heard & item.about), 3)}",
     ]
+
+
+def _stems_of(clauses: Iterable[Plain]) -> frozenset[str]:
+    return stems(" ".join(plain.text for plain in clauses))
 
 
 def _named(**values: object) -> list[str]:

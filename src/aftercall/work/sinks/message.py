@@ -210,6 +210,7 @@ class EmailSink:
             server.quit()
 
     def _connect(self) -> smtplib.SMTP:
+        """A connection that is logged in. Only a wrong password is refused for good."""
         host, port = self._settings.host or "", self._settings.port
         try:
             if self._settings.security == "tls":
