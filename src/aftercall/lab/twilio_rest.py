@@ -25,7 +25,6 @@ ACCOUNT = "/2010-04-01/Accounts/{account}"
 
 
 def make_router(exchange: PhoneNetwork) -> APIRouter:
-    """What Aftercall uses of Twilio's REST API."""
     router = APIRouter(tags=["twilio"], prefix=ACCOUNT)
 
     _add_account_routes(router, exchange)
