@@ -26,7 +26,7 @@ POINTS = (
     "retention.after_copy",
     "retention.after_files",
     "seal.before_finish",
-    "journal.after_addendum",
+    "addendum.after_file",
     "resume.after_keep",
     "bridge.after_request",
     "workspace.before_compare",

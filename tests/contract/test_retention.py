@@ -69,7 +69,7 @@ def take_in(app: App, word: str, sid: str) -> Call:
     for name in STEPS:
         app.step_runner.run(call.id, name)
     app.steps.add_waiting([call.id], list(STEPS), app.clock.now())
-    app.steps.mark_started({call.id: 0})
+    app.steps.mark_started({call.id: 1})
     app.work.runs.mark_running(call.conversation, 1, app.clock.now())
     app.work.runs.finish(call.conversation, 1, "done", "", app.clock.now())
     return call

@@ -117,7 +117,7 @@ def test_late_words_are_counted_and_read_after_a_kill_behind_their_file(
     assert run_tidy(app, "") == 0
     app.steps.mark_started(app.steps.list_due())
     write_turns("Hi.", "Please order chairs.")
-    assert run_tidy(app, "journal.after_addendum") == -9
+    assert run_tidy(app, "addendum.after_file") == -9
     assert app.steps.list_due() == {}
     assert run_tidy(app, "") == 0
     (row,) = app.store.list_page(limit=5)

@@ -14,16 +14,16 @@ import pytest
 from typer.testing import CliRunner
 
 from aftercall.cli.main import program
+from aftercall.clock import SystemClock
 from aftercall.tester.drivers.dialer import SpendingLimit
-from fakes import VirtualClock
 
 SCRIPT = """
 import sys
 from pathlib import Path
+from aftercall.clock import SystemClock
 from aftercall.tester.drivers.dialer import SpendingLimit
-from fakes import VirtualClock
 
-SpendingLimit(Path(sys.argv[1]), 1.0, 0.1, VirtualClock()).reserve(300)
+SpendingLimit(Path(sys.argv[1]), 1.0, 0.1, SystemClock()).reserve(300)
 print("dialled")
 """
 
@@ -39,7 +39,7 @@ def test_a_crash_before_the_call_leaves_it_paid(tmp_path: Path) -> None:
         check=False,
     )
     assert (killed.returncode, killed.stdout) == (-signal.SIGKILL, "")
-    assert SpendingLimit(file, 1.0, 0.1, VirtualClock()).spent == 0.5
+    assert SpendingLimit(file, 1.0, 0.1, SystemClock()).spent == 0.5
 
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))

@@ -171,7 +171,7 @@ class Journal:
             raise CallNotLive(f"call {row.live.id} is not sealed yet")
         of = (row.live.id, row.archive_name, late, now := self.clock.now())
         addenda = self.archive.add_addendum(*of)
-        fault_point("journal.after_addendum")
+        fault_point("addendum.after_file")
         self.store.set_addenda_count(row.live, addenda, late, now)
 
     def is_abandoned(self, row: CallRow) -> bool:

@@ -3,8 +3,6 @@
 from datetime import datetime
 from typing import Any
 
-from aftercall.clock import format_instant
-
 Json = dict[str, Any]
 """An object of JSON, or what becomes one: named values of any kind."""
 
@@ -17,4 +15,9 @@ def pick_fields(thing: object, names: str) -> Json:
 def _to_plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
-    return format_instant(value) if isinstance(value, datetime) else value
+    if not isinstance(value, datetime):
+        return value
+    # `--help` loads this module, and does without pydantic
+    from aftercall.clock import format_instant  # noqa: PLC0415
+
+    return format_instant(value)
