@@ -224,8 +224,9 @@ class Switchboard:
 
     def _give_back(self, taking: asyncio.Task[TakenCall | None]) -> None:
         """A call that was taken too late: the turn has been answered without it."""
-        taken = None if taking.exception() else taking.result()
-        if taken is not None:
+        if taking.cancelled() or taking.exception():
+            return
+        if taken := taking.result():
             offer = (taken.row.live.id, OFFER_S, taken.notice or "")
             offering = asyncio.to_thread(self._handovers.offer, *offer)
             self._late_offers.add(task := asyncio.create_task(offering))

@@ -169,8 +169,9 @@ class Journal:
         """Stores what came after the seal."""
         if row.archive_name is None:
             raise CallNotLive(f"call {row.live.id} is not sealed yet")
-        of = (row.live.id, row.archive_name, late, now := self.clock.now())
-        addenda = self.archive.add_addendum(*of)
+        now = self.clock.now()
+        name = row.archive_name
+        addenda = self.archive.add_addendum(row.live.id, name, late, now)
         fault_point("addendum.after_file")
         self.store.set_addenda_count(row.live, addenda, late, now)
 

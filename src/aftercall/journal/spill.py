@@ -244,7 +244,8 @@ def read_spilled_call(path: Path) -> SpilledCall | None:
 
 def _ignore(asking: asyncio.Task[Any]) -> None:
     """Its error, too: the outage was told already."""
-    asking.exception()
+    if not asking.cancelled():
+        asking.exception()
 
 
 class DatabaseOutage:
