@@ -449,12 +449,13 @@ async def test_words_are_kept_when_another_process_does_not_let_go_of_the_call(
     fleet: Sequence[App], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(switchboard, "TAKE_TIMEOUT_S", 0.2)
-    async with EmulatedTwilio(TOKEN, transport=Balancer(fleet[:2])) as twilio:
+    async with EmulatedTwilio(TOKEN, transport=Balancer(fleet)) as twilio:
         call = await twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER)
         with fleet[0].database.write() as connection:
             connection.execute(handovers.delete())  # as if it were answering still
-        await twilio.say(call, "Please call the plumber.")
-        assert call.heard[-1] == switchboard.SAY_AGAIN.text
+        for _ in range(2):  # the carrier delivers it again
+            await twilio.say(call, "Please call the plumber.")
+            assert call.heard[-1] == switchboard.SAY_AGAIN.text
         (row,) = fleet[0].store.list_unsealed()
         fleet[0].journal.handovers.offer(row.live.id, 60)
         await twilio.say(call, "I said, please call the plumber.")

@@ -132,7 +132,7 @@ class Switchboard:
                 return self._record_reply(line, reply)
         except CallElsewhere:
             log.warning("a caller must say it again: another process has the call")
-            await self._keep_words(sid, text, confidence)
+            await self._keep_words(sid, text, confidence, notice)
             return SpokenReply(SAY_AGAIN, asked)
 
     async def end(self, sid: str, reason: str) -> bool:
@@ -232,19 +232,31 @@ class Switchboard:
             self._late_offers.add(task := asyncio.create_task(offering))
             task.add_done_callback(self._late_offers.discard)
 
-    async def _keep_words(self, sid: str, text: str, confidence: float | None) -> None:
-        """As a leg of its own: the process that has the call does not hear them."""
-        last = await asyncio.to_thread(self._handovers.find_last_leg, self._source, sid)
-        if last is not None and text.strip():
-            said = Turn(
-                seq=1,
-                speaker="caller",
-                text=text,
-                at=self._clock.now(),
-                confidence=confidence,
-            )
-            leg = make_leg(last[0].live, [said])
-            await asyncio.to_thread(self._journal.ingest, leg)
+    async def _keep_words(
+        self, sid: str, text: str, confidence: float | None, notice: str
+    ) -> None:
+        """As a leg of its own: the process that has the call does not hear them.
+
+        A webhook that comes again is known by its notice and its words.
+        """
+        if not text.strip():
+            return
+        said = Turn(
+            seq=1,
+            speaker="caller",
+            text=text,
+            at=self._clock.now(),
+            confidence=confidence,
+        )
+        store = partial(self._store_words, sid, said, f"{notice} {text}")
+        try:
+            await self._outage.ask(WRITE_TIMEOUT_S, store)
+        except AftercallError as error:
+            log.warning("words not kept, asked for again", error=error.code)
+
+    def _store_words(self, sid: str, said: Turn, key: str) -> None:
+        if last := self._handovers.find_last_leg(self._source, sid):
+            self._journal.ingest(make_leg(last[0].live, [said], key))
 
     async def _restore_line(self, taken: TakenCall) -> PhoneLine:
         """Each answer is one turn of the agent, after the greeting."""

@@ -155,16 +155,17 @@ def is_place_taken(missing: Iterable[Turn | Event], kept: ReplayedCall | Call) -
     return any(isinstance(item, Turn) and item.seq in numbers for item in missing)
 
 
-def make_leg(call: LiveCall, items: Sequence[Turn | Event]) -> Call:
+def make_leg(call: LiveCall, items: Sequence[Turn | Event], key: str = "") -> Call:
     """What another process recorded of a call, as a leg of its conversation.
 
-    The sid is made of the first item: a leg that is made again, because the process died before
-    it could remove the file, is known by it and stored once.
+    The sid is made of `key` or of the first item: a leg that is made again, because the process
+    died before it could remove the file, is known by it and stored once.
     """
-    key = sha256(items[0].model_dump_json().encode()).hexdigest()[:16]
+    named = key or items[0].model_dump_json()
+    digest = sha256(named.encode()).hexdigest()[:16]
     changes = {
         "id": new_id(),
-        "sid": f"{call.sid}.{key}",
+        "sid": f"{call.sid}.{digest}",
         "started_at": min(item.at for item in items),
         "resumes": call.id,
         "metadata": {"call_sid": call.sid, **call.metadata},
