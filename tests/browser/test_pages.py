@@ -94,6 +94,7 @@ def test_a_call_is_read_with_the_keyboard_and_fills_itself(page: Page) -> None:
     hang_up(page)
     page.get_by_text("Open the call").click()
     expect(page.locator(".turn.caller").first).to_be_visible()
+    page.wait_for_load_state()  # the keys work when the scripts have run
     for _ in range(2):
         page.keyboard.press("j")
     expect(page.locator(".turn.now")).to_have_attribute("id", "turn-2")

@@ -32,7 +32,12 @@ SPANS: dict[Span, tuple[int, str]] = {
     "week": (7, "the last 7 days"),
     "month": (30, "the last 30 days"),
 }
-REQUESTS = {"done": "done", "held": "held", "unclear": "held", "failed": "failed"}
+REQUESTS = {
+    "done": "done or noted",
+    "held": "held",
+    "unclear": "held",
+    "failed": "failed",
+}
 PROMISES = {"done": "kept", "open": "open", "unknown": "open", "broken": "broken"}
 Series = dict[str, list[float]]
 """A value for each bin, by name."""
