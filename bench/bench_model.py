@@ -12,6 +12,7 @@ calls; one that could not be read is counted as failed and is in no figure.
 import argparse
 import sys
 from collections.abc import Iterator
+from datetime import UTC
 from itertools import chain
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def measure(name: str, address: str, labelled: list[LabelledCall]) -> ReaderResu
     }
     client = make_model_client(load_config(environ=environment).settings)
     try:
-        reader = choose_reader(client, RulesReader())
+        reader = choose_reader(client, RulesReader(), UTC)
         return evaluate_reader(reader, show_progress(name, labelled))
     finally:
         if client:

@@ -5,7 +5,7 @@ and the telephone. The only module that names concrete adapters.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import timedelta, tzinfo
 from functools import cached_property
 
 import httpx2
@@ -51,7 +51,7 @@ from aftercall.llm.model.client import (
     choose_model,
 )
 from aftercall.llm.model.reader import ModelReader
-from aftercall.llm.reader import MaskedReader, Reader
+from aftercall.llm.reader import LocalReader, Mask, Reader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.log import get_logger
 from aftercall.memory.search import FactRecall
@@ -131,13 +131,18 @@ def make_model_client(settings: Settings) -> ModelClient | None:
 
 
 def choose_reader(
-    client: ModelClient | None, rules: RulesReader, answers: AnswerCache | None = None
+    client: ModelClient | None,
+    rules: RulesReader,
+    zone: tzinfo,
+    answers: AnswerCache | None = None,
+    mask: Mask | None = None,
 ) -> Reader:
-    if client is None:
-        return rules
-    if client.checks_rules:
-        return CheckedReader(rules, client, answers)
-    return ModelReader(client, answers)
+    reader: Reader = rules
+    if client is not None and client.checks_rules:
+        reader = CheckedReader(rules, client, answers)
+    elif client is not None:
+        reader = ModelReader(client, answers)
+    return LocalReader(reader, zone, mask)
 
 
 def make_reader(
@@ -148,14 +153,13 @@ def make_reader(
     vault: Vault,
     process: ReadingProcess,
 ) -> Reader:
-    reader = choose_reader(
-        client, RulesReader(process), AnswerStore(database, clock, vault)
-    )
     passcode = settings.work.passcode
-    return (
-        MaskedReader(reader, PasscodeMask(passcode.get_secret_value()))
-        if passcode
-        else reader
+    return choose_reader(
+        client,
+        RulesReader(process),
+        settings.zone,
+        AnswerStore(database, clock, vault),
+        PasscodeMask(passcode.get_secret_value()) if passcode else None,
     )
 
 
@@ -211,7 +215,9 @@ class Phone:
     @cached_property
     def turn_parts(self) -> TurnCallParts:
         """What a call of texts uses."""
-        receptionist = Receptionist(RulesReader(), self.clock, self.settings.zone)
+        zone = self.settings.zone
+        reader = LocalReader(RulesReader(), zone)
+        receptionist = Receptionist(reader, self.clock, zone)
         engine: Receptionist | ModelReceptionist = receptionist
         if self.model_client and not self.model_client.checks_rules:
             engine = ModelReceptionist(

@@ -5,6 +5,7 @@ wrong there.
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC
 
 import pytest
 from pydantic import SecretStr
@@ -207,7 +208,7 @@ def test_a_model_that_checks_the_rules_is_asked_about_each_request(lab: Lab) -> 
     choice = replace(lab.choice("openai-compatible"), checks_rules=True)
     client = ModelClient(choice)
     try:
-        reading = choose_reader(client, RulesReader()).read(CALL)
+        reading = choose_reader(client, RulesReader(), UTC).read(CALL)
     finally:
         client.close()
     assert [item.kind for item in reading.requests] == ["issue"]

@@ -254,10 +254,11 @@ def read(
     from aftercall.model.calls import parse_call_json
 
     cli = get_cli_context(context)
-    client = make_model_client(cli.config.settings)
+    settings = cli.config.settings
+    client = make_model_client(settings)
     is_single = len(files) == 1 and not files[0].endswith(".jsonl")
     try:
-        reader = choose_reader(client, RulesReader())
+        reader = choose_reader(client, RulesReader(), settings.zone)
         for raw in _read_calls(files):
             reading = reader.read(parse_call_json(raw))
             if not json:

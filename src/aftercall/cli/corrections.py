@@ -396,7 +396,7 @@ def _evaluate(
         settings = settings.model_copy(update={"model": name})
     client = make_model_client(settings)
     try:
-        reader = choose_reader(client, RulesReader())
+        reader = choose_reader(client, RulesReader(), settings.zone)
         if client and must_read:
             client.ask(Prompt("Answer.", "Are you there?", SAID.schema, SAID.name))
         calls = _show_progress(labelled, reader.name)

@@ -35,7 +35,7 @@ from aftercall.model.reading import Reading
 AGENT_NAME = "Wren"
 _TURN = re.compile(r"^\[(\d+)\] (Agent|Caller): (.*)$", re.MULTILINE)
 _KNOWN_NAME = re.compile(r"^=== name [0-9a-f]{16}\n(.+)\n===", re.MULTILINE)
-_DAY = re.compile(r"\b(\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC")
+_DAY = re.compile(r"\b(\d{4}-\d\d-\d\d) (\d\d:\d\d) [A-Z+-]")
 
 
 def answer_question(asked: ScriptedQuestion) -> str:

@@ -1,4 +1,4 @@
-"""Readers of transcripts: their contract, one that masks words, one that reads a call once.
+"""Readers of transcripts: their contract, one by local time, one that reads a call once.
 
 And what they read as an agent says it: "remind me to" becomes "remind you to".
 """
@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from datetime import date
+from datetime import date, tzinfo
 from threading import Lock
 from typing import Protocol, TypeVar
 
@@ -50,6 +50,8 @@ class Reader(Protocol):
 
     `language` names the language of the call; of an unsupported one only sure items are taken.
 
+    Days are counted from the day of `started_at` by its own clock.
+
     A reader never changes the call, and raises nothing for any words in it. A reader that needs
     an outside service raises an AftercallError when that fails.
 
@@ -89,11 +91,15 @@ class Reader(Protocol):
 Mask = Callable[[str], str]
 
 
-class MaskedReader:
-    """Masks certain words in every call before it is read, so that no reading holds them."""
+class LocalReader:
+    """Shows a reader each call by the clocks of a zone: "tomorrow" is the day after the day there.
 
-    def __init__(self, reader: Reader, mask: Mask) -> None:
+    Certain words can be masked before, so that no reading holds them.
+    """
+
+    def __init__(self, reader: Reader, zone: tzinfo, mask: Mask | None = None) -> None:
         self._reader = reader
+        self._zone = zone
         self._mask = mask
 
     @property
@@ -101,38 +107,40 @@ class MaskedReader:
         return self._reader.name
 
     def summarise(self, call: Call) -> ReadingResult[Summary]:
-        return self._reader.summarise(self._mask_call(call))
+        return self._reader.summarise(self._prepare(call))
 
     def find_profile(self, call: Call) -> ReadingResult[Profile]:
-        return self._reader.find_profile(self._mask_call(call))
+        return self._reader.find_profile(self._prepare(call))
 
     def find_identity(self, call: Call) -> ReadingResult[Identity]:
-        return self._reader.find_identity(self._mask_call(call))
+        return self._reader.find_identity(self._prepare(call))
 
     def find_greeting(self, call: Call, name: str | None) -> ReadingResult[str | None]:
-        return self._reader.find_greeting(self._mask_call(call), name)
+        return self._reader.find_greeting(self._prepare(call), name)
 
     def find_facts(
         self, call: Call, known: Sequence[KnownFact] = ()
     ) -> ReadingResult[tuple[FactDraft, ...]]:
-        return self._reader.find_facts(self._mask_call(call), known)
+        return self._reader.find_facts(self._prepare(call), known)
 
     def find_requests(self, call: Call) -> ReadingResult[RequestsReading]:
-        return self._reader.find_requests(self._mask_call(call))
+        return self._reader.find_requests(self._prepare(call))
 
     def read(self, call: Call) -> Reading:
-        return self._reader.read(self._mask_call(call))
+        return self._reader.read(self._prepare(call))
 
     def forget(self, call_id: str) -> None:
         self._reader.forget(call_id)
 
-    def _mask_call(self, call: Call) -> Call:
-        texts = [self._mask(turn.text) for turn in call.turns]
-        if texts == [turn.text for turn in call.turns]:
-            return call
-        pairs = zip(call.turns, texts, strict=True)
-        turns = tuple(turn.model_copy(update={"text": text}) for turn, text in pairs)
-        return call.model_copy(update={"turns": turns})
+    def _prepare(self, call: Call) -> Call:
+        local = {"started_at": call.started_at.astimezone(self._zone)}
+        if self._mask is None:
+            return call.model_copy(update=local)
+        turns = tuple(
+            turn.model_copy(update={"text": self._mask(turn.text)})
+            for turn in call.turns
+        )
+        return call.model_copy(update={**local, "turns": turns})
 
 
 MAX_CACHED_READINGS = 128  # more than the calls that are worked on at once

@@ -90,7 +90,8 @@ class Settings(Section):
         ),
     )
     timezone: str = Field(
-        default="UTC", description="time zone of everything people read"
+        default="UTC",
+        description="time zone of everything people read, and of days that callers name",
     )
     post_call_extraction: bool = Field(
         default=True, description="master switch of all work after hang-up"

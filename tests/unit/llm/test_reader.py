@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from threading import Event
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from aftercall.llm.reader import CachedReader
+from aftercall.llm.model.questions import format_call_data
+from aftercall.llm.reader import CachedReader, LocalReader
+from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
 from aftercall.model.reading import Profile, Reading
 from fakes import make_call
@@ -74,3 +78,33 @@ def test_a_forgotten_reading_is_made_again() -> None:
     reader.forget(QUICK.id)
     reader.find_profile(QUICK)
     assert reader.calls == [QUICK.id] * 2
+
+
+@pytest.mark.parametrize(
+    ("zone", "started", "due"),
+    [
+        ("UTC", datetime(2026, 11, 9, 22, 30, tzinfo=UTC), "2026-11-10"),
+        ("Australia/Sydney", datetime(2026, 11, 9, 22, 30, tzinfo=UTC), "2026-11-11"),
+        ("America/New_York", datetime(2026, 11, 10, 1, 30, tzinfo=UTC), "2026-11-10"),
+    ],
+)
+def test_tomorrow_is_the_day_after_the_day_in_the_zone(
+    zone: str, started: datetime, due: str
+) -> None:
+    call = make_call(
+        [("agent", "Hello!"), ("caller", "Please call the plumber tomorrow.")],
+        started_at=started,
+    )
+    (request,) = LocalReader(RulesReader(), ZoneInfo(zone)).read(call).requests
+    assert str(request.due) == due
+
+
+def test_a_model_is_told_the_time_by_the_clocks_of_the_zone() -> None:
+    class Teller(SlowReader):
+        def read(self, call: Call) -> Reading:
+            asked = format_call_data(call, ["caller: Hello."])
+            return Reading(language="en", summary=asked, profile=Profile())
+
+    call = make_call(started_at=datetime(2026, 11, 9, 22, 30, tzinfo=UTC))
+    told = LocalReader(Teller(), ZoneInfo("Australia/Sydney")).read(call).summary
+    assert "Tuesday 2026-11-10 09:30 AEDT." in told

@@ -2,13 +2,13 @@
 promises matched.
 """
 
-from datetime import date, timedelta
+from datetime import UTC, date, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.llm.reader import MaskedReader
+from aftercall.llm.reader import LocalReader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.followups import EFFECTS, FollowUp, FollowUpDraft, describe_state
 from aftercall.model.reading import RequestKind
@@ -133,7 +133,8 @@ def test_a_masked_reader_finds_nothing_of_what_is_hidden() -> None:
             ),
         ]
     )
-    reading = MaskedReader(RulesReader(), PasscodeMask("blue harvest")).read(call)
+    reader = LocalReader(RulesReader(), UTC, PasscodeMask("blue harvest"))
+    reading = reader.read(call)
     assert "harvest" not in reading.model_dump_json()
     assert len(reading.requests) == 1
 

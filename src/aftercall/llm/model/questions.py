@@ -206,7 +206,7 @@ def format_call_data(
     other = call.callee if call.direction == "outbound" else call.caller
     about = (
         f"An {call.direction} call with {other or 'a withheld number'}, "
-        f"{call.started_at:%A %Y-%m-%d %H:%M} UTC."
+        f"{call.started_at:%A %Y-%m-%d %H:%M %Z}."
     )
     more = [fence(name, text) for name, text in extra if text]
     return "\n\n".join([about, fence("transcript", "\n".join(part)), *more])

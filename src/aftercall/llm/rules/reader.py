@@ -142,7 +142,7 @@ _DAY_THERE = re.compile(
 
 def _today(started_at: datetime, zone: str | None, acts: Iterable[Act]) -> date:
     """The day it is for the caller: by the zone they state, or by the weekday they say it is."""
-    today = started_at.astimezone(ZoneInfo(zone or "UTC")).date()
+    today = (started_at.astimezone(ZoneInfo(zone)) if zone else started_at).date()
     said = [match[1] for act in acts if (match := _DAY_THERE.search(act.clause.text))]
     near = [today + timedelta(days=days) for days in (0, -1, 1)]
     return next(
