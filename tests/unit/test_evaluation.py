@@ -2,6 +2,7 @@
 
 import math
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from aftercall.evaluation import (
     evaluate_reader,
     parse_results,
 )
-from aftercall.labels import LabelledCall
+from aftercall.labels import LabelledCall, parse_label
+from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.reading import FactDraft, Profile, Reading, ReadingTrace, Request
 from fakes import FakeReader, make_call
 
@@ -35,6 +37,7 @@ GOLD: dict[str, Any] = {
     "facts": [{"words": ["pin"], "visibility": "secret", "turns": [6]}],
     "not": ["Marcus"],
 }
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "labels.md"
 
 
 def reading(**fields: Any) -> Reading:
@@ -72,6 +75,13 @@ def test_a_reading_that_finds_all_and_no_more_is_right_throughout() -> None:
         facts=(fact("My PIN is 1", "secret", 6),),
     )
     assert set(shares(GOLD, found).values()) == {1.0}
+
+
+def test_the_example_of_the_reference_is_a_labelled_call_and_read_rightly() -> None:
+    example = REFERENCE.read_text().split("```json\n")[1].split("```")[0]
+    labelled = parse_label("example", example)
+    found = RulesReader().read(labelled.call)
+    assert set(shares(labelled.gold, found).values()) == {1.0}
 
 
 def test_every_kind_of_mistake_lowers_its_own_figure() -> None:
