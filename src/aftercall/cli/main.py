@@ -44,7 +44,10 @@ COMMANDS = {
     "erase": ("privacy:erase", "Erase everything about a caller and prove it."),
     "rebuild": ("privacy:rebuild", "Rebuild memory from the archive alone."),
     "retention": ("privacy:retention", "Remove what is past its retention time."),
-    "archive": ("privacy:archive_group", "Print sealed calls, encrypted or not."),
+    "archive": (
+        "privacy:archive_group",
+        "Print sealed calls, or move them to object storage.",
+    ),
     "verify": (
         "privacy:verify",
         "Check that sealed calls and recordings are there, unchanged.",
