@@ -66,7 +66,7 @@ _DENIED = re.compile(
     r"([\w@.:+-]+(?: [\w@.:+-]+)?)\s*$"
 )
 _ADDS = re.compile(
-    r"\b(?:again|also|as well|another|too|second|extra|besides|either)\b"
+    r"\b(?:again (?:at|on)|also|as well|another|too|second|extra|besides|either)\b"
 )
 _WEEK = vocabulary("monday tuesday wednesday thursday friday saturday sunday")
 _PARTS = vocabulary("morning afternoon evening night weekend weekday")

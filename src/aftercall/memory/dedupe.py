@@ -108,29 +108,26 @@ def match_subjects(
     mine, theirs = _mentioned(new), _mentioned(known)
     is_named = not new.names.isdisjoint(theirs) or not known.names.isdisjoint(mine)
     only_mine, only_theirs = _opening(new) - theirs, _opening(known) - mine
-    if (only_mine and only_theirs) or _has_other_subject(new, known, is_named=is_named):
+    is_kin_apart = bool(new.kin) != bool(known.kin)
+    is_own = bool(only_mine | only_theirs)
+    if (only_mine and only_theirs) or (is_kin_apart and is_own and not is_named):
         return "other"
-    if category in _EVENTS and not new.hints:
+    if _stands_beside(new, known) or (category in _EVENTS and not new.hints):
         return "other"
     is_unclear = (
-        bool(only_mine | only_theirs)
+        is_own
+        or is_kin_apart
         or _relate_subjects(new, known) != "same"
-        or bool(new.kin) != bool(known.kin)
         or not any(map(_has_letter, mine & theirs))
     )
     return "same" if new.hints and not is_unclear else "unclear"
 
 
-def _has_other_subject(new: Claim, known: Claim, *, is_named: bool) -> bool:
-    """Other persons, another attribute, another case, or something that comes in addition."""
-    if new.kin and known.kin and new.kin.isdisjoint(known.kin):
-        return True
+def _stands_beside(new: Claim, known: Claim) -> bool:
+    """Another attribute, another case or day, or something that comes in addition."""
     if not new.hints and (new.adds or _differ(new.days, known.days)):
         return True
-    is_other = _relate_subjects(new, known) == "other"
     if _compare_statements(new, known) == "different":
-        return True
-    if not is_named and (is_other or bool(new.kin) != bool(known.kin)):
         return True
     return _have_other_attributes(new, known)
 
