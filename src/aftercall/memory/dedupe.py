@@ -40,6 +40,7 @@ _HABITS = frozenset(
     look_up(word).stem for word in ("drink", "eat", "take", "have", "use", "play")
 )
 _WISHES = ("best time", "contact")  # told by one word of many
+_WISHING = look_up("prefer").stem
 _BOUNDS = frozenset({"at", "until", "till", "before", "after", "from", "since", "by"})
 # each stands for itself: a second one is another one
 _EVENTS: frozenset[Category] = frozenset({"action_item", "decision", "emotional"})
@@ -242,7 +243,9 @@ def _compare_statements(new: Claim, known: Claim) -> Verdict | None:
 
 def _wish_for_two(new: Claim, known: Claim) -> bool:
     """ "Juniper tea in the evening" and "cardamom tea in the evening": the hour is not the wish."""
-    return bool(new.words - known.words) and bool(known.words - new.words)
+    wished = new.values | known.values | {_WISHING}
+    mine, theirs = new.words - wished, known.words - wished
+    return bool(mine - theirs) and bool(theirs - mine)
 
 
 def _has_same_value(mine: Statement, theirs: Statement) -> bool:
