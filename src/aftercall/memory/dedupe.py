@@ -107,21 +107,41 @@ def match_subjects(
     Each may name its subject in words of its own only if the other one does not.
     """
     mine, theirs = _mentioned(new), _mentioned(known)
-    is_named = not new.names.isdisjoint(theirs) or not known.names.isdisjoint(mine)
     only_mine, only_theirs = _opening(new) - theirs, _opening(known) - mine
-    is_kin_apart = bool(new.kin) != bool(known.kin)
-    is_own = bool(only_mine | only_theirs)
-    if (only_mine and only_theirs) or (is_kin_apart and is_own and not is_named):
+    if only_mine and only_theirs:
         return "other"
-    if _stands_beside(new, known) or (category in _EVENTS and not new.hints):
+    is_named = not new.names.isdisjoint(theirs) or not known.names.isdisjoint(mine)
+    if _name_two(new, known, is_named=is_named) or _stands_beside(new, known):
+        return "other"
+    if category in _EVENTS and not new.hints:
         return "other"
     is_unclear = (
-        is_own
-        or is_kin_apart
+        bool(only_mine | only_theirs)
         or _relate_subjects(new, known) != "same"
+        or bool(new.kin) != bool(known.kin)
         or not any(map(_has_letter, mine & theirs))
     )
-    return "same" if new.hints and not is_unclear else "unclear"
+    # "My dad is Peter", "my dad is retired": a description stands beside a name.
+    kinds = known.statement.kinds if known.statement else frozenset()
+    is_kind = not kinds or (new.statement and kinds & new.statement.kinds)
+    return "same" if new.hints and is_kind and not is_unclear else "unclear"
+
+
+def _name_two(new: Claim, known: Claim, *, is_named: bool) -> bool:
+    """Whether two persons are read. Whom the caller names beside "I" is not the subject."""
+    mine, theirs = _subject(new), _subject(known)
+    if (
+        mine
+        and theirs
+        and mine.role
+        and theirs.role
+        and relate(mine, theirs) == "other"
+    ):
+        return True
+    if mine == theirs == CALLER or not new.kin.isdisjoint(known.kin):
+        return False
+    is_both = bool(new.kin and known.kin)
+    return is_both or (bool(new.kin | known.kin) and not is_named)
 
 
 def _stands_beside(new: Claim, known: Claim) -> bool:
