@@ -50,7 +50,7 @@ def compare(new: Claim, known: Claim, category: Category = "preference") -> Verd
     """What `new` is to `known`."""
     if by_attribute := _compare_statements(new, known):
         return by_attribute
-    if _speak_of_two(new, known):
+    if speak_of_two(new, known, is_named=True):
         return "different"
     if _is_same(new, known):
         return "same"
@@ -88,17 +88,6 @@ def find_best(
     return "different", None
 
 
-def is_related(new: Claim, known: Claim) -> bool:
-    """Whether a model's word that one replaces the other can be believed: both may speak of the
-    same one.
-    """
-    if new.statement and known.statement:
-        mine, theirs = new.statement.subject, known.statement.subject
-        return relate(mine, theirs) != "other"
-    tells_of_caller = new.text.startswith("i ") and known.who not in (None, CALLER)
-    return not _speak_of_two(new, known) and not tells_of_caller
-
-
 def match_subjects(
     new: Claim, known: Claim, category: Category = "preference"
 ) -> SubjectMatch:
@@ -111,7 +100,7 @@ def match_subjects(
     if only_mine and only_theirs:
         return "other"
     is_named = not new.names.isdisjoint(theirs) or not known.names.isdisjoint(mine)
-    if _name_two(new, known, is_named=is_named) or _stands_beside(new, known):
+    if speak_of_two(new, known, is_named=is_named) or _stands_beside(new, known):
         return "other"
     if category in _EVENTS and not new.hints:
         return "other"
@@ -127,18 +116,17 @@ def match_subjects(
     return "same" if new.hints and is_kind and not is_unclear else "unclear"
 
 
-def _name_two(new: Claim, known: Claim, *, is_named: bool) -> bool:
-    """Whether two persons are read. Whom the caller names beside "I" is not the subject."""
+def speak_of_two(new: Claim, known: Claim, *, is_named: bool = False) -> bool:
+    """Whether two persons are read: my son and my daughter, the front and the back door.
+
+    Whom the caller names beside "I" is not the subject. With `is_named`, a name is in both.
+    """
     mine, theirs = _subject(new), _subject(known)
-    if (
-        mine
-        and theirs
-        and mine.role
-        and theirs.role
-        and relate(mine, theirs) == "other"
-    ):
+    is_other = CALLER not in (mine, theirs) and _relate_subjects(new, known) == "other"
+    if is_other and bool(mine and mine.role) == bool(theirs and theirs.role):
         return True
-    if mine == theirs == CALLER or not new.kin.isdisjoint(known.kin):
+    is_caller = mine == theirs == CALLER and not (new.head or known.head)
+    if is_caller or not new.kin.isdisjoint(known.kin):
         return False
     is_both = bool(new.kin and known.kin)
     return is_both or (bool(new.kin | known.kin) and not is_named)
@@ -206,16 +194,6 @@ def contradicts(new: Claim, known: Claim) -> bool:
     is_as_long = len(new.order) == len(known.order)
     has_other_word = is_as_long and len(new.ordered - known.ordered) == 1
     return has_other_word or _compare_statements(new, known) in ("update", "different")
-
-
-def _speak_of_two(new: Claim, known: Claim) -> bool:
-    """My son Tom and my son Jim, my son and my daughter, the front and the back door."""
-    if _differ(new.kin, known.kin):
-        return True
-    mine, theirs = new.who, known.who
-    if mine is None or theirs is None or not mine.role or mine.role != theirs.role:
-        return False
-    return bool(mine.name and theirs.name) and relate(mine, theirs) == "other"
 
 
 def _is_told_apart(
@@ -413,8 +391,8 @@ def _is_disputable(new: Claim, known: Claim) -> bool:
 
 def _may_be_one(new: Claim, known: Claim) -> bool:
     """Nobody and nothing else is spoken of."""
-    is_outright = new.says_outright or new.names & known.names
-    if bool(new.kin) != bool(known.kin) and not is_outright:
+    is_outright = new.says_outright or bool(new.names & known.names)
+    if speak_of_two(new, known, is_named=is_outright):
         return False
     if new.statement and known.statement:
         mine, theirs = new.statement, known.statement
@@ -422,8 +400,6 @@ def _may_be_one(new: Claim, known: Claim) -> bool:
         is_beside = bool(mine.kinds) != bool(theirs.kinds)
         if mine.attribute != theirs.attribute or is_beside:
             return False
-    if new.who and known.who and relate(new.who, known.who) == "other":
-        return False
     return not _differ(new.head, known.head)
 
 
