@@ -151,7 +151,6 @@ _WISH = re.compile(
     r"\b(?:prefers?|would rather|would like|wants?|best|better|easiest|easier|suits?|instead"
     r"|from now on|can only)\b|^(?:text|call|email|ring|phone|reach) (?:i|my \w+)(?:$| in the | on)"
 )
-_REPORTS = re.compile(r"\b(?:says|(?<!\bi )said|thinks|told|her|him|them)\b")
 _TAKES = re.compile(
     r"\b(?:prefers?|likes?|wants?|rather|takes?|have|has|drinks?|get|book|pays?|sits?)\b"
 )
@@ -392,10 +391,7 @@ class AttributeReader:
             return False
         is_opening = rest[0] == self.words[self.first]
         if self.names is not None and not is_opening:
-            is_second = not _describes(value[:1]) and not any(
-                map(self._find_day, value[:2])
-            )
-            return not self.names.isdisjoint(value[: 1 + is_second])
+            return not self.names.isdisjoint(value[:1])
         if rest[0] in ("a", "an", "the", "my"):
             return not word_class("makes").isdisjoint(value[:2])
         return not _describes(value[:2])
@@ -441,7 +437,7 @@ class AttributeReader:
             if (match := pattern.search(said)) and _TAKES.search(said):
                 yield name, {match.group()}
                 return
-        if not _WISH.search(self.said) or _REPORTS.search(self.said):
+        if not _WISH.search(self.said):
             return
         words = said.split()
         if hours := {_HOURS[word] for word in words if word in _HOURS}:

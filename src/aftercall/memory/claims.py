@@ -10,15 +10,12 @@ from typing import NamedTuple
 
 from aftercall.english.words import by_form, vocabulary
 from aftercall.memory.attributes import AttributeReader, Statement
-from aftercall.memory.subject import Subject, find_role
+from aftercall.memory.subject import SPELLED, Subject, find_role
 from aftercall.memory.words import fold, make_term, plain, split_words, to_term, tokens
 
-SAME_WORD = by_form(
+SAME_WORD = SPELLED | by_form(
     {
-        "mother": "mum mom mam mama mummy",
-        "father": "dad daddy papa",
         "phone": "ring call telephone rings calls phones calling ringing",
-        "child": "kid kids children",
         "prefer": "rather better best sooner",
         "like": "love loves enjoy enjoys adore adores fond fan loved",
         "doctor": "gp dr physician",
