@@ -151,6 +151,7 @@ _WISH = re.compile(
     r"\b(?:prefers?|would rather|would like|wants?|best|better|easiest|easier|suits?|instead"
     r"|from now on|can only)\b|^(?:text|call|email|ring|phone|reach) (?:i|my \w+)(?:$| in the | on)"
 )
+_REPORTS = re.compile(r"\b(?:says|(?<!\bi )said|thinks|told|her|him|them)\b")
 _TAKES = re.compile(
     r"\b(?:prefers?|likes?|wants?|rather|takes?|have|has|drinks?|get|book|pays?|sits?)\b"
 )
@@ -437,7 +438,7 @@ class AttributeReader:
             if (match := pattern.search(said)) and _TAKES.search(said):
                 yield name, {match.group()}
                 return
-        if not _WISH.search(self.said):
+        if not _WISH.search(self.said) or _REPORTS.search(self.said):
             return
         words = said.split()
         if hours := {_HOURS[word] for word in words if word in _HOURS}:

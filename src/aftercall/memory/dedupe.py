@@ -307,7 +307,9 @@ def _stand_alike(mine: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> 
 
 def _is_turned_round(new: Claim, known: Claim) -> bool:
     """ "I like coffee" and "I don't like coffee any more"."""
-    mine, theirs = new.words - _HABITS, known.words - _HABITS
+    mine, theirs = new.words, known.words
+    if "up" in new.text.split():  # "I gave up coffee" and "I drink coffee"
+        mine, theirs = mine - _HABITS, theirs - _HABITS
     if new.is_denied == known.is_denied or _differ(new.names, known.names):
         return False
     if not mine or _likeness(mine, theirs) < ALIKE_BUT_FOR_A_VALUE:
