@@ -99,8 +99,7 @@ def match_subjects(
     only_mine, only_theirs = _opening(new) - theirs, _opening(known) - mine
     if only_mine and only_theirs:
         return "other"
-    is_named = not new.names.isdisjoint(theirs) or not known.names.isdisjoint(mine)
-    if speak_of_two(new, known, is_named=is_named) or _stands_beside(new, known):
+    if speak_of_two(new, known) or _stands_beside(new, known):
         return "other"
     if category in _EVENTS and not new.hints:
         return "other"
@@ -119,7 +118,8 @@ def match_subjects(
 def speak_of_two(new: Claim, known: Claim, *, is_named: bool = False) -> bool:
     """Whether two persons are read: my son and my daughter, the front and the back door.
 
-    Whom the caller names beside "I" is not the subject. With `is_named`, a name is in both.
+    Whom the caller names beside "I" is not the subject. With `is_named`, they are one even
+    if only one of them names a person.
     """
     mine, theirs = _subject(new), _subject(known)
     is_other = CALLER not in (mine, theirs) and _relate_subjects(new, known) == "other"
@@ -128,7 +128,14 @@ def speak_of_two(new: Claim, known: Claim, *, is_named: bool = False) -> bool:
     is_caller = mine == theirs == CALLER and not (new.head or known.head)
     if is_caller or not new.kin.isdisjoint(known.kin):
         return False
-    return bool(new.kin and known.kin) or (bool(new.kin | known.kin) and not is_named)
+    if new.kin and known.kin:
+        return True
+    return bool(new.kin | known.kin) and not (is_named or _share_name(new, known))
+
+
+def _share_name(new: Claim, known: Claim) -> bool:
+    is_named = not new.names.isdisjoint(_mentioned(known))
+    return is_named or not known.names.isdisjoint(_mentioned(new))
 
 
 def _stands_beside(new: Claim, known: Claim) -> bool:
@@ -369,8 +376,7 @@ def _is_disputable(new: Claim, known: Claim) -> bool:
 
 def _may_be_one(new: Claim, known: Claim) -> bool:
     """Nobody and nothing else is spoken of."""
-    is_outright = new.says_outright or bool(new.names & known.names)
-    if speak_of_two(new, known, is_named=is_outright):
+    if speak_of_two(new, known, is_named=new.says_outright):
         return False
     if new.statement and known.statement:
         mine, theirs = new.statement, known.statement
