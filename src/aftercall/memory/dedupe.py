@@ -109,10 +109,14 @@ def match_subjects(
         or bool(new.kin) != bool(known.kin)
         or mine.isdisjoint(theirs)
     )
-    # "My dad is Peter", "my dad is retired": a description stands beside a name.
+    is_sure = new.hints and not is_unclear and _is_of_one_kind(new, known)
+    return "same" if is_sure else "unclear"
+
+
+def _is_of_one_kind(new: Claim, known: Claim) -> bool:
+    """ "My dad is Peter", "my dad is retired": a description stands beside a name."""
     kinds = known.statement.kinds if known.statement else frozenset()
-    is_kind = not kinds or (new.statement and kinds & new.statement.kinds)
-    return "same" if new.hints and is_kind and not is_unclear else "unclear"
+    return not kinds or bool(new.statement and kinds & new.statement.kinds)
 
 
 def speak_of_two(new: Claim, known: Claim, *, is_named: bool = False) -> bool:
