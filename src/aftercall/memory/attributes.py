@@ -392,10 +392,7 @@ class AttributeReader:
             return False
         is_opening = rest[0] == self.words[self.first]
         if self.names is not None and not is_opening:
-            is_second = not _describes(value[:1]) and not any(
-                map(self._find_day, value[:2])
-            )
-            return not self.names.isdisjoint(value[: 1 + is_second])
+            return not self.names.isdisjoint(value[:1])
         if rest[0] in ("a", "an", "the", "my"):
             return not word_class("makes").isdisjoint(value[:2])
         return not _describes(value[:2])

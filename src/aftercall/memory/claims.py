@@ -10,15 +10,12 @@ from typing import NamedTuple
 
 from aftercall.english.words import by_form, vocabulary
 from aftercall.memory.attributes import AttributeReader, Statement
-from aftercall.memory.subject import Subject, find_role
+from aftercall.memory.subject import SPELLED, Subject, find_role
 from aftercall.memory.words import fold, make_term, plain, split_words, to_term, tokens
 
-SAME_WORD = by_form(
+SAME_WORD = SPELLED | by_form(
     {
-        "mother": "mum mom mam mama mummy",
-        "father": "dad daddy papa",
         "phone": "ring call telephone rings calls phones calling ringing",
-        "child": "kid kids children",
         "prefer": "rather better best sooner",
         "like": "love loves enjoy enjoys adore adores fond fan loved",
         "doctor": "gp dr physician",
@@ -66,7 +63,7 @@ _DENIED = re.compile(
     r"([\w@.:+-]+(?: [\w@.:+-]+)?)\s*$"
 )
 _ADDS = re.compile(
-    r"\b(?:again|also|as well|another|too|second|extra|besides|either)\b"
+    r"\b(?:again (?:at|on)|also|as well|another|too|second|extra|besides|either)\b"
 )
 _WEEK = vocabulary("monday tuesday wednesday thursday friday saturday sunday")
 _PARTS = vocabulary("morning afternoon evening night weekend weekday")

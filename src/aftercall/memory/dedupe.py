@@ -40,6 +40,7 @@ _HABITS = frozenset(
     look_up(word).stem for word in ("drink", "eat", "take", "have", "use", "play")
 )
 _WISHES = ("best time", "contact")  # told by one word of many
+_WISHING = look_up("prefer").stem
 _BOUNDS = frozenset({"at", "until", "till", "before", "after", "from", "since", "by"})
 # each stands for itself: a second one is another one
 _EVENTS: frozenset[Category] = frozenset({"action_item", "decision", "emotional"})
@@ -49,7 +50,7 @@ def compare(new: Claim, known: Claim, category: Category = "preference") -> Verd
     """What `new` is to `known`."""
     if by_attribute := _compare_statements(new, known):
         return by_attribute
-    if _speak_of_two(new, known):
+    if speak_of_two(new, known, is_named=True):
         return "different"
     if _is_same(new, known):
         return "same"
@@ -87,17 +88,6 @@ def find_best(
     return "different", None
 
 
-def is_related(new: Claim, known: Claim) -> bool:
-    """Whether a model's word that one replaces the other can be believed: both may speak of the
-    same one.
-    """
-    if new.statement and known.statement:
-        mine, theirs = new.statement.subject, known.statement.subject
-        return relate(mine, theirs) != "other"
-    tells_of_caller = new.text.startswith("i ") and known.who not in (None, CALLER)
-    return not _speak_of_two(new, known) and not tells_of_caller
-
-
 def match_subjects(
     new: Claim, known: Claim, category: Category = "preference"
 ) -> SubjectMatch:
@@ -106,9 +96,10 @@ def match_subjects(
     Each may name its subject in words of its own only if the other one does not.
     """
     mine, theirs = _mentioned(new), _mentioned(known)
-    is_named = not new.names.isdisjoint(theirs) or not known.names.isdisjoint(mine)
     only_mine, only_theirs = _opening(new) - theirs, _opening(known) - mine
-    if (only_mine and only_theirs) or _has_other_subject(new, known, is_named=is_named):
+    if only_mine and only_theirs:
+        return "other"
+    if speak_of_two(new, known) or _stands_beside(new, known):
         return "other"
     if category in _EVENTS and not new.hints:
         return "other"
@@ -116,21 +107,46 @@ def match_subjects(
         bool(only_mine | only_theirs)
         or _relate_subjects(new, known) != "same"
         or bool(new.kin) != bool(known.kin)
-        or not any(map(_has_letter, mine & theirs))
+        or mine.isdisjoint(theirs)
     )
-    return "same" if new.hints and not is_unclear else "unclear"
+    is_sure = new.hints and not is_unclear and _is_of_one_kind(new, known)
+    return "same" if is_sure else "unclear"
 
 
-def _has_other_subject(new: Claim, known: Claim, *, is_named: bool) -> bool:
-    """Other persons, another attribute, another case, or something that comes in addition."""
-    if new.kin and known.kin and new.kin.isdisjoint(known.kin):
+def _is_of_one_kind(new: Claim, known: Claim) -> bool:
+    """ "My dad is Peter", "my dad is retired": a description stands beside a name."""
+    kinds = known.statement.kinds if known.statement else frozenset()
+    return not kinds or bool(new.statement and kinds & new.statement.kinds)
+
+
+def speak_of_two(new: Claim, known: Claim, *, is_named: bool = False) -> bool:
+    """Whether two persons are read: my son and my daughter, the front and the back door.
+
+    Whom the caller names beside "I" is not the subject. With `is_named`, they are one even
+    if only one of them names a person.
+    """
+    mine, theirs = _subject(new), _subject(known)
+    is_other = CALLER not in (mine, theirs) and _relate_subjects(new, known) == "other"
+    if is_other and bool(mine and mine.role) == bool(theirs and theirs.role):
         return True
+    is_caller = mine == theirs == CALLER and not (new.head or known.head)
+    if is_caller or not new.kin.isdisjoint(known.kin):
+        return False
+    if new.kin and known.kin:
+        return True
+    return bool(new.kin | known.kin) and not (is_named or _share_name(new, known))
+
+
+def _share_name(new: Claim, known: Claim) -> bool:
+    is_named = not new.names.isdisjoint(_mentioned(known))
+    return is_named or not known.names.isdisjoint(_mentioned(new))
+
+
+def _stands_beside(new: Claim, known: Claim) -> bool:
+    """Another attribute, another case or day, or something that comes in addition."""
     if not new.hints and (new.adds or _differ(new.days, known.days)):
         return True
-    is_other = _relate_subjects(new, known) == "other"
     if _compare_statements(new, known) == "different":
-        return True
-    if not is_named and (is_other or bool(new.kin) != bool(known.kin)):
         return True
     return _have_other_attributes(new, known)
 
@@ -190,16 +206,6 @@ def contradicts(new: Claim, known: Claim) -> bool:
     return has_other_word or _compare_statements(new, known) in ("update", "different")
 
 
-def _speak_of_two(new: Claim, known: Claim) -> bool:
-    """My son Tom and my son Jim, my son and my daughter, the front and the back door."""
-    if _differ(new.kin, known.kin):
-        return True
-    mine, theirs = new.who, known.who
-    if mine is None or theirs is None or not mine.role or mine.role != theirs.role:
-        return False
-    return bool(mine.name and theirs.name) and relate(mine, theirs) == "other"
-
-
 def _is_told_apart(
     new: Claim, known: Claim, others: Iterable[tuple[str, Claim]]
 ) -> bool:
@@ -245,7 +251,9 @@ def _compare_statements(new: Claim, known: Claim) -> Verdict | None:
 
 def _wish_for_two(new: Claim, known: Claim) -> bool:
     """ "Juniper tea in the evening" and "cardamom tea in the evening": the hour is not the wish."""
-    return bool(new.words - known.words) and bool(known.words - new.words)
+    wished = new.values | known.values | {_WISHING}
+    mine, theirs = new.words - wished, known.words - wished
+    return bool(mine - theirs) and bool(theirs - mine)
 
 
 def _has_same_value(mine: Statement, theirs: Statement) -> bool:
@@ -256,17 +264,9 @@ def _has_same_value(mine: Statement, theirs: Statement) -> bool:
 
 def _is_part(short: Statement, long: Statement) -> bool:
     """ "Porto" and "Porto near the river": one says more, in the same order, no more figures."""
-    rest = [word for word in long.value if word not in short.value]
+    rest = "".join(word for word in long.value if word not in short.value)
     kept = [word for word in long.value if word in short.value]
-    return kept == list(short.value) and not any(map(_has_figure, rest))
-
-
-def _has_letter(word: str) -> bool:
-    return any(letter.isalpha() for letter in word)
-
-
-def _has_figure(word: str) -> bool:
-    return any(letter.isdecimal() for letter in word)
+    return kept == list(short.value) and not re.search(r"\d", rest)
 
 
 def _is_same(new: Claim, known: Claim) -> bool:
@@ -281,15 +281,8 @@ def _is_same(new: Claim, known: Claim) -> bool:
         return False
     if new.is_denied != known.is_denied or not is_same_order(new, known):
         return False
-    # an attribute against none tells them apart
-    is_alike = bool(new.statement) == bool(known.statement)
     one_says_more = new.words <= known.words or known.words <= new.words
-    likeness = _likeness(new.words, known.words)
-    return (
-        one_says_more
-        and len(new.words) > 1
-        and likeness >= (ALIKE if is_alike else ALIKE_BUT_FOR_A_VALUE)
-    )
+    return one_says_more and _likeness(new.words, known.words) >= ALIKE
 
 
 def is_same_order(new: Claim, known: Claim) -> bool:
@@ -328,11 +321,9 @@ def _is_turned_round(new: Claim, known: Claim) -> bool:
     mine, theirs = new.words, known.words
     if "up" in new.text.split():  # "I gave up coffee" and "I drink coffee"
         mine, theirs = mine - _HABITS, theirs - _HABITS
-    if new.is_denied == known.is_denied or not mine:
+    if new.is_denied == known.is_denied or _differ(new.names, known.names):
         return False
-    if _likeness(mine, theirs) < ALIKE_BUT_FOR_A_VALUE or _differ(
-        new.names, known.names
-    ):
+    if not mine or _likeness(mine, theirs) < ALIKE_BUT_FOR_A_VALUE:
         return False
     no, yes = (new, known) if new.is_denied else (known, new)
     return no.numbers <= yes.numbers and no.days <= yes.days
@@ -343,19 +334,15 @@ def _puts_right(new: Claim, known: Claim) -> bool:
     said = known.everything | known.names
     if not new.denied or not new.denied <= said or new.denied & new.words:
         return False
-    value = known.statement.value if known.statement else ()
-    if _IT.match(new.text) and known.statement and new.denied <= {*value, *known.names}:
-        return len(new.denied) == len(value) or not all(map(str.isdecimal, new.denied))
+    if _IT.match(new.text) and known.statement:
+        is_whole = len(new.denied) == len(known.statement.value)
+        return is_whole or not all(map(str.isdecimal, new.denied))
     return _likeness(new.words, known.words - new.denied) >= RELATED
 
 
 def _has_another_value(new: Claim, known: Claim) -> bool:
     """The same sentence but for a number, or but for a day."""
-    if (
-        new.is_denied != known.is_denied
-        or not new.words
-        or _differ(new.names, known.names)
-    ):
+    if new.is_denied != known.is_denied or _differ(new.names, known.names):
         return False
     if _likeness(new.words, known.words) < ALIKE_BUT_FOR_A_VALUE:
         return False
@@ -376,13 +363,13 @@ def _is_disputable(new: Claim, known: Claim) -> bool:
     It says outright that something changed; or it is the same but for a denial or a value.
     """
     mine, theirs = new.words | new.names, known.words | known.names
-    if not _may_be_one(new, known) or not any(map(_has_letter, mine & theirs)):
+    if not _may_be_one(new, known) or mine.isdisjoint(theirs):
         return False
     if new.hints and not known.values.isdisjoint(new.everything | new.names):
         return True
     if new.says_outright:
         return len(mine & theirs) >= DISPUTABLE * min(len(mine), len(theirs))
-    if not (mine <= theirs or theirs <= mine) or new.is_past:
+    if not (mine <= theirs or theirs <= mine):
         return False
     if min(len(mine), len(theirs)) < MIN_SHARED_WORDS:
         return False
@@ -393,8 +380,7 @@ def _is_disputable(new: Claim, known: Claim) -> bool:
 
 def _may_be_one(new: Claim, known: Claim) -> bool:
     """Nobody and nothing else is spoken of."""
-    is_outright = new.says_outright or new.names & known.names
-    if bool(new.kin) != bool(known.kin) and not is_outright:
+    if speak_of_two(new, known, is_named=new.says_outright):
         return False
     if new.statement and known.statement:
         mine, theirs = new.statement, known.statement
@@ -402,8 +388,6 @@ def _may_be_one(new: Claim, known: Claim) -> bool:
         is_beside = bool(mine.kinds) != bool(theirs.kinds)
         if mine.attribute != theirs.attribute or is_beside:
             return False
-    if new.who and known.who and relate(new.who, known.who) == "other":
-        return False
     return not _differ(new.head, known.head)
 
 

@@ -8,10 +8,8 @@ from typing import Any
 
 import httpx2
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Row,
-    and_,
     case,
     func,
     literal,
@@ -155,10 +153,8 @@ class DocumentStore:
         connection.execute(change.values(values))
 
     def get(self, document_id: str) -> Document:
-        with self._database.read() as connection:
-            row = connection.execute(
-                select(documents).where(documents.c.id == document_id)
-            ).first()
+        query = select(documents).where(documents.c.id == document_id)
+        row = self._database.fetch_first(query)
         if row is None:
             raise NotFound(f"there is no document {document_id}")
         return _to_document(row)
@@ -207,20 +203,16 @@ class DocumentStore:
         text = func.lower(documents.c.title + literal("\n") + documents.c.content)
         held = [text.contains(term, autoescape=True) for term in terms]
         hits = sum((case((found, 1), else_=0) for found in held), literal(0))
-        wanted: list[ColumnElement[bool]] = [or_(*held)]
+        found_by = select(documents).where(or_(*held))
         if namespaces and "*" not in namespaces:
-            wanted.append(documents.c.namespace.in_(namespaces))
-        ordered = (
-            select(documents)
-            .where(and_(*wanted))
-            .order_by(hits.desc(), documents.c.made_at.desc(), documents.c.id.desc())
+            found_by = found_by.where(documents.c.namespace.in_(namespaces))
+        ordered = found_by.order_by(
+            hits.desc(), documents.c.made_at.desc(), documents.c.id.desc()
         )
-        with self._database.read() as connection:
-            rows = connection.execute(ordered if tags else ordered.limit(limit))
-            found = [_to_document(row) for row in rows]
-        return [document for document in found if set(tags) <= set(document.tags)][
-            :limit
-        ]
+        rows = self._database.fetch(ordered if tags else ordered.limit(limit))
+        found = [_to_document(row) for row in rows]
+        tagged = [one for one in found if set(tags) <= set(one.tags)]
+        return tagged[:limit]
 
 
 def _to_document(row: Row[Any]) -> Document:

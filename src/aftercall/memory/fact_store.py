@@ -173,8 +173,7 @@ class FactStore:
 
     def find_extraction(self, call_id: str) -> Extraction | None:
         query = select(extraction_log).where(extraction_log.c.call_id == call_id)
-        with self._database.read() as connection:
-            row = connection.execute(query).one_or_none()
+        row = self._database.fetch_first(query)
         return Extraction(**row._mapping) if row else None
 
     def list_known(self, key: MemoryKey, limit: int) -> list[KnownFact]:
@@ -194,8 +193,7 @@ class FactStore:
             facts.c.visibility != "secret",
         )
         newest = query.order_by(facts.c.last_seen_at.desc()).limit(limit)
-        with self._database.read() as connection:
-            found = [Gist(*row) for row in connection.execute(newest)]
+        found = [Gist(*row) for row in self._database.fetch(newest)]
         last_agent: dict[str, str] = {}
         kept = []
         for fact in found:
@@ -275,15 +273,13 @@ class FactStore:
         query = _select_said(fact_occurrences.c.words, facts.c.content).where(
             fact_occurrences.c.call_id.in_(call_ids), facts.c.visibility.in_(levels)
         )
-        with self._database.read() as connection:
-            return [part for row in connection.execute(query) for part in row]
+        return [part for row in self._database.fetch(query) for part in row]
 
     def list_ids_of_call(self, call_id: str) -> list[str]:
         """Ids of the facts that rest on this call."""
         said = fact_occurrences.c
         query = select(said.fact_id).where(said.call_id == call_id).distinct()
-        with self._database.read() as connection:
-            return list(connection.execute(query.order_by(said.fact_id)).scalars())
+        return list(self._database.fetch_column(query.order_by(said.fact_id)))
 
     def redact_occurrences(self, call_id: str, clean: Callable[[str], str]) -> None:
         """Mask a secret of this call in the context of facts that are not secret."""
@@ -319,8 +315,7 @@ class FactStore:
         return or_(_is_in_memory(key), is_shared)
 
     def _select(self, query: Select[Any]) -> list[Fact]:
-        with self._database.read() as connection:
-            return [to_fact(row) for row in connection.execute(query)]
+        return [to_fact(row) for row in self._database.fetch(query)]
 
 
 def _is_in_memory(key: MemoryKey) -> ColumnElement[bool]:

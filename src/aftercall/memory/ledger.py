@@ -21,8 +21,8 @@ from aftercall.memory.dedupe import (
     contradicts,
     find_best,
     hangs_on,
-    is_related,
     list_hanging_words,
+    speak_of_two,
 )
 from aftercall.memory.evidence import AcceptedDraft
 from aftercall.memory.vault import Vault
@@ -192,7 +192,7 @@ class FactLedger:
                 return "same", fact.id
             if wanted == "same" and not contradicts(claim, known):
                 return "same", fact.id
-            if wanted == "update" and is_related(claim, known):
+            if wanted == "update" and not speak_of_two(claim, known):
                 return "update", fact.id
         return None
 

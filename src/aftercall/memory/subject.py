@@ -37,7 +37,7 @@ PERSONS = _HELD | vocabulary(
     bloke pal
     """
 )
-_SPELLED = by_form(
+SPELLED = by_form(
     {
         "mother": "mum mom mam mama mummy mommy",
         "father": "dad daddy papa",
@@ -99,7 +99,7 @@ CALLER = Subject()
 
 def find_role(word: str) -> str | None:
     """The role that a word names, in its usual spelling: "mum" is "mother"."""
-    role = _SPELLED.get(word, word)
+    role = SPELLED.get(word, word)
     return role if role.removesuffix(_IN_LAW) in PERSONS else None
 
 

@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.memory.claims import read_claim
-from aftercall.memory.dedupe import compare, contradicts, find_best, is_related
+from aftercall.memory.dedupe import (
+    compare,
+    contradicts,
+    find_best,
+    match_subjects,
+    speak_of_two,
+)
 
 MOST_RETIRED, MOST_MISSED = 2, 3
 PAIRS = Path(__file__).parents[3] / "bench" / "facts"
@@ -146,18 +152,44 @@ def test_of_several_the_likest_is_taken_and_a_repetition_before_a_replacement() 
 
 
 def test_a_models_word_is_believed_only_where_both_may_speak_of_the_same_one() -> None:
-    assert is_related(read_claim("I live in Lisbon"), read_claim("I live in Porto"))
-    assert is_related(
+    assert not speak_of_two(
+        read_claim("I live in Lisbon"), read_claim("I live in Porto")
+    )
+    assert not speak_of_two(
         read_claim("I've gone vegan"), read_claim("There is nothing I won't eat")
     )
-    assert not is_related(
+    assert speak_of_two(
         read_claim("I like jazz"), read_claim("My son is allergic to nuts")
     )
-    assert not is_related(read_claim("My daughter sings"), read_claim("My son sings"))
+    assert speak_of_two(read_claim("My daughter sings"), read_claim("My son sings"))
     assert contradicts(
         read_claim("Bob reports to Alice"), read_claim("Alice reports to Bob")
     )
     assert contradicts(read_claim("I get up at six"), read_claim("I get up at seven"))
+
+
+def test_what_is_wished_for_does_not_make_it_two_wishes() -> None:
+    evenings = read_claim("Evenings are best for me")
+    assert compare(read_claim("Ring me in the mornings"), evenings) == "update"
+    tea = read_claim("I prefer juniper tea in the evening")
+    other = read_claim("I prefer cardamom tea in the evening")
+    assert compare(other, tea) == "different"
+
+
+@pytest.mark.parametrize(
+    ("new", "known", "match"),
+    [
+        ("We have taken in a rescue cat", "We have no pets", "unclear"),
+        ("my boy walks fine again", "my son is on crutches", "unclear"),
+        ("My dad is retired", "My dad is Peter", "unclear"),
+        ("Call my husband after six", "Call my wife after four", "other"),
+        ("My dad lives in Leeds now", "My dad lives in York", "same"),
+    ],
+)
+def test_a_judge_is_not_asked_only_where_two_subjects_are_read(
+    new: str, known: str, match: str
+) -> None:
+    assert match_subjects(read_claim(new), read_claim(known)) == match
 
 
 @given(st.text(max_size=200))
