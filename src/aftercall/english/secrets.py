@@ -38,7 +38,7 @@ _UNIT = re.compile(
 _HOUR_BEFORE = re.compile(
     r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between) $"
 )
-_FIGURE = re.compile(r"\d+(?:[-.:/]\d+)*")
+_FIGURE = re.compile(r"[a-z]?\d+(?:[-.:/]\d+)*[a-z]?")
 _BETWEEN = vocabulary("then and sorry no wait dash star hash left right")
 _ASKED = re.compile(
     r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I
@@ -83,6 +83,7 @@ _REACH = 3  # clauses that a plea for silence reaches back over
 _MIN_TELLING_CHARS = 6
 _NEAR = 45  # characters after figures in which a noun may say what they are
 _MIN_FIGURES = 3
+_CARD_FIGURES = 14  # more than any telephone number has
 _LONG_FIGURES = 6  # figures that are read out in groups
 
 
@@ -119,20 +120,16 @@ def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
         secrets += _find_illnesses(clauses, is_order=is_order)
         secrets += _find_confidences(clauses, earlier)
         question, earlier = "", clauses
-    return _drop_repeated(secrets)
+    return list(dict.fromkeys(secrets))
 
 
-def _drop_repeated(secrets: Iterable[Secret]) -> list[Secret]:
-    """Each piece of a turn once; comparing all with all would take long in a long call."""
+def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
+    """Each piece of a turn once, though every value in it is masked."""
     kept: dict[int, list[Secret]] = {}
     for secret in secrets:
         known = kept.setdefault(secret.seq, [])
         if not any(secret.words in other.words for other in known[-_MAX_COMPARED:]):
             known.append(secret)
-    return [secret for known in kept.values() for secret in known]
-
-
-def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
     return [
         FactDraft(
             category=secret.category,
@@ -144,7 +141,8 @@ def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
             turns=(secret.seq,),
             words=secret.words,
         )
-        for secret in secrets
+        for known in kept.values()
+        for secret in known
     ]
 
 
@@ -232,7 +230,10 @@ def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
         figures = _figures(run)
         if not figures or max(len(figures), len(run)) < _MIN_FIGURES:
             continue
-        if governor := _governor(sentence, run, otherwise):
+        if len(figures) >= _CARD_FIGURES:
+            otherwise = "card number"
+            yield sentence.source[run[0].start : run[-1].end], otherwise
+        elif governor := _governor(sentence, run, otherwise):
             yield sentence.source[run[0].start : run[-1].end], governor
 
 
