@@ -79,7 +79,10 @@ _LISTENER = _PATTERNS["listener"]
 _CONFIDED = _PATTERNS["confided"]
 _OPEN_END = re.compile(r"\b(?:it|that|this|if|to|did|does|do|would|you|will|be)$")
 _JOINT = re.compile(r"(?: (?:and|so|but|please|because|cause|or))+$")
-_STATES = re.compile(r"(?:about|that|i|we|me|my|our|he|she|they|it|there|the|his|her|their)\b")
+_STATES = re.compile(
+    r"(?:(?:and|but|so|because|cause) )*(?:(?:about|that|i|we|me|my|our|he|she|they|it|there|the|his"
+    r"|her|their)\b|(?!if|when|who)\S+ (?:is|are|was|has|have|will)\b)"
+)
 _CIVIL = compile_pattern(
     r"(?:ok|yes|no|well|right|sure|please|thanks?|thank you|you know|anyway|seriously|actually|now)"
 )
@@ -236,10 +239,10 @@ def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
         figures = _figures(run)
         if not figures or max(len(figures), len(run)) < _MIN_FIGURES:
             continue
-        if len(figures) >= _CARD_FIGURES:
-            otherwise = "card number"
-            yield sentence.source[run[0].start : run[-1].end], otherwise
-        elif governor := _governor(sentence, run, otherwise):
+        governor = _governor(sentence, run, otherwise)
+        if not governor and len(figures) >= _CARD_FIGURES:
+            governor = otherwise = "card number"
+        if governor:
             yield sentence.source[run[0].start : run[-1].end], governor
 
 
