@@ -44,9 +44,9 @@ _SURE = tuple(
         rf"^{_LEAD}you (?:are )?(?:speak|speaking|talking) (?:to|with)",
         r"(?:^|.* )i am (?:his|her|their|the \S+'s) (?:<kin>|<people>)",
         r"(?:^|.* )(?:in|on|under) the name(?: of)?",
-        r"(?:^|.*? )(?:it is|its|it would be|put it|put me|that is)(?: down)? under(?: the name)?",
+        r"(?:^|.*? )(?:is|its|be|put it|put me)(?: down)? under(?: the name| mine)?",
         rf"^{_LEAD}under(?: the name(?: of)?)?",
-        r"(?:^|.*? )(?:the |that is )?name is",
+        r"(?:^|.*? )(?:the |that is )?(?:sur|last )?name (?:is|of)",
         r".*my name is not \S+(?: \S+)? (?:it is|but)",
         r"(?:^|.* )(?:i am|this is) not \S+ (?:it is|i am|this is)",
     )
@@ -158,7 +158,7 @@ def _hear_sentence(
     name = _name_in(sentence, hearing) or _maybe_bare(sentence, before, hearing)
     if name:
         corrects = bool(_CORRECTS.match(sentence.text))
-        is_fuller = set(before.lower().split()) <= set(name.lower().split())
+        is_fuller = not before or _is_fuller(before, name) or before == name
         is_new = is_fuller or corrects or not hearing.is_asked
         is_shorter = len(name.split()) < len(before.split()) and not corrects
         return GivenName(name if is_new and not is_shorter else before, corrects)
@@ -166,6 +166,18 @@ def _hear_sentence(
     if found and spelled:
         return GivenName(respell(found.name, spelled), found.corrects)
     return found
+
+
+def _is_fuller(short: str, name: str) -> bool:
+    """Whether a name holds every part of another, in full or as the beginning of a part."""
+    parts, whole = short.lower().split(), name.lower().split()
+    is_held = all(any(_is_short(part, other) for other in whole) for part in parts)
+    return is_held and parts != whole and len(whole) >= len(parts)
+
+
+def _is_short(part: str, name: str) -> bool:
+    is_start = len(part) >= MIN_SPELLED and name.startswith(part)
+    return part == name or is_start or part in short_forms().get(name, ())
 
 
 def _maybe_bare(sentence: Plain, before: str, hearing: _Hearing) -> str:
@@ -392,7 +404,7 @@ def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
         given = listener.process_turn(speaker, text)
         if given is None:
             continue
-        is_fuller = set(best.lower().split()) < set(given.name.lower().split())
+        is_fuller = _is_fuller(best, given.name)
         if not best or given.corrects or is_fuller:
             best = _joined(best, given) if given.corrects else given.name
     return best or None
@@ -409,6 +421,9 @@ def _names_two(text: str) -> bool:
 def _joined(best: str, given: GivenName) -> str:
     """A corrected part keeps the parts beside it; a short form corrects nothing."""
     parts, new = best.split(), given.name.lower()
+    pairs = itertools.product(best.lower().split(), new.split())
+    if parts and max(measure_likeness(*pair) for pair in pairs) < MIN_LIKENESS:
+        return best  # somebody else's name
     if len(new.split()) > 1 or len(parts) < 2:
         return given.name
     shorts = frozenset().union(*(short_forms().get(part.lower(), ()) for part in parts))
