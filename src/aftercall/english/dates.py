@@ -377,7 +377,7 @@ _MAY_NAME = re.compile(
 # "Since Friday" is past; "till Friday" says how long something lasts.
 _NOT_MEANT = re.compile(
     r"(?:^| )(?:last|since|until|till|through|easter|bank holiday|mean|except|instead of"
-    r"|rather than|working|can not (?:do|make)|every(?: other| second| single)?|each|after|a|was|been"
+    r"|rather than|can not (?:do|make)|every(?: other| second| single)?|each|after|a|was|been"
     r"|(?<!later )than|(?<!no )good)(?: (?:this|the|on|for|past))? $"
 )
 # "Keep it till Friday" is to be done until then.

@@ -3,7 +3,6 @@
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from aftercall.english.clauses import split_plain_sentences
@@ -32,7 +31,7 @@ from aftercall.english.words import (
 
 _PATTERNS = load_patterns("aftercall.english", "names")
 _LEAD = (
-    r"(?:(?:hi|hello|hey|yes|no|so|well|ok|right|sorry|actually|good|morning|afternoon|evening"
+    r"(?:(?:hi|hello|hey|g'day|yes|no|so|well|ok|right|sorry|actually|good|morning|afternoon|evening"
     r"|there|and|but|wait|hang on|sure|alright|thank you|thanks|me|again|please|it is me"
     r"|that would be|put|say|only|love|dear|certainly|of course|absolutely) )*"
 )
@@ -41,7 +40,7 @@ _SURE = tuple(
     for pattern in (
         r"(?:^|.*? )my (?:full |first |own |last |sur|family )?(?:name is|names)(?: also| my)?",
         rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}this is(?: actually)?",
-        rf"^{_LEAD}you (?:are )?(?:speak|speaking|talking) (?:to|with)",
+        rf"^{_LEAD}(?:here is|myself|you (?:are )?(?:speak|speaking|talking) (?:to|with))",
         r"(?:^|.* )i am (?:his|her|their|the \S+'s) (?:<kin>|<people>)",
         r"(?:^|.* )(?:in|on|under) the name(?: of)?",
         r"(?:^|.*? )(?:is|its|be|put it|put me)(?: down)? under(?: the name| mine)?",
@@ -49,6 +48,7 @@ _SURE = tuple(
         r"(?:^|.*? )(?:the |that is )?(?:sur|last )?name (?:is|of)",
         r".*my name is not \S+(?: \S+)? (?:it is|but)",
         r"(?:^|.* )(?:i am|this is) not \S+ (?:it is|i am|this is)",
+        r"^(?P<own>\S+) (?:\S+ ){1,3}put(?= (?P=own) )",
     )
 )
 _OPENING = compile_pattern(
@@ -62,7 +62,7 @@ _AFTER = vocabulary(
     """
 )
 # After a lone first name these say nothing: "it's Anna the cat ran off with".
-_AFTER_FULL = vocabulary("is the in on can could would it about at")
+_AFTER_FULL = vocabulary("is the in on can could would it about")
 _SPEAKS = vocabulary("here speaking calling again ringing")
 _SPOKEN_BETWEEN = _SPEAKS | frozenset("abcdefghijklmnopqrstuvwxyz")
 _OWN_AFTER = re.compile(r" (?:this side|is my name)\b")
@@ -72,6 +72,7 @@ _IN_FULL = re.compile(
     r"\b(?P<part>[A-Z][\w'’-]{2,})[.,](?: (?:(?:[A-Za-z]|double)(?:[ .,]+|$))+)?"
     r" ?(?P<full>[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){1,2})"
 )
+_CAPITAL = r"(?:O['’])?[A-Z]\w+(?:-\w+)*"
 _OF_OTHERS = vocabulary("her his their my she he they was for tell ask")
 # Two people on one phone: neither is the caller.
 _TWO = re.compile(
@@ -106,8 +107,7 @@ _GREETS = re.compile(
 _PARTS = re.compile(r"(?<!Mr)(?<!Mrs)(?<!Ms)(?<!Dr)[.!]")
 
 
-@dataclass(frozen=True, slots=True)
-class GivenName:
+class GivenName(NamedTuple):
     """A name that a caller gave for themself, and whether it sets an earlier one right."""
 
     name: str
@@ -148,7 +148,23 @@ def find_given_name(
     full = "" if is_others else _said_in_full(text)
     if full and (found is None or found.name in full.split()):
         return GivenName(full, bool(found and found.corrects))
+    if found and (whole := _find_whole(text, found.name)):
+        return found._replace(name=whole)
     return found
+
+
+def _find_whole(text: str, name: str) -> str:
+    """ "It's Meera from HR, Meera Chaudhuri": the first or last name with the other one beside."""
+    part = re.escape(name)
+    beside = re.compile(
+        rf"(?:^|[,.] ?)(?:{part} (?P<last>{_CAPITAL})|(?P<first>{_CAPITAL}) {part})(?=[,.]|$)"
+    )
+    plain = word_class("stop") | word_class("title") | word_class("hesitation")
+    for match in beside.finditer(text):
+        other = (match["last"] or match["first"]).lower()
+        if other not in plain and not NO_NAME.match(other) and other not in NEVER_NAMES:
+            return match.group().strip(",. ")
+    return ""
 
 
 def _hear_sentence(
@@ -321,7 +337,7 @@ def _is_own_name(sentence: Plain, name: str, before: str, *, is_whole: bool) -> 
     """Whether a bare name that nobody asked for is the caller's."""
     parts = name.lower().split()
     if before:
-        return is_whole and set(before.lower().split()) < set(parts)
+        return is_whole and _is_fuller(before, name)
     is_spelled = len(parts) > 1 and bool(find_spelled(sentence))
     return is_spelled or (is_whole and is_full_name(parts))
 
