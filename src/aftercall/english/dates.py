@@ -248,8 +248,9 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (r"(?:the )?day after tomorrow", _days(2)),
         (
             rf"(?:{_COUNT} )?{_UNIT} (?:from )?tomorrow|tomorrow (?P<later>week|fortnight)",
-            lambda m, today: _later(today, _count(m), m["unit"] or m["later"])
-            + timedelta(1),
+            lambda m, today: (
+                _later(today, _count(m), m["unit"] or m["later"]) + timedelta(1)
+            ),
         ),
         (rf"{_COUNT} {_UNIT} (?:from (?:now|today)|today)", _in_units),
         (

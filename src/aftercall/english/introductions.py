@@ -42,12 +42,8 @@ _SURE = tuple(
         rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}this is(?: actually)?",
         rf"^{_LEAD}(?:here is|myself|you (?:are )?(?:speak|speaking|talking) (?:to|with))",
         r"(?:^|.* )i am (?:his|her|their|the \S+'s) (?:<kin>|<people>)",
-        r"(?:^|.* )(?:in|on|under) the name(?: of)?",
         r"(?:^|.*? )(?:is|its|be|put it|put me)(?: down)? under(?: the name| mine)?",
-        rf"^{_LEAD}under(?: the name(?: of)?)?",
         r"(?:^|.*? )(?:the |that is )?(?:sur|last )?name (?:is|of)",
-        r".*my name is not \S+(?: \S+)? (?:it is|but)",
-        r"(?:^|.* )(?:i am|this is) not \S+ (?:it is|i am|this is)",
         r"^(?P<own>\S+) (?:\S+ ){1,3}put(?= (?P=own) )",
     )
 )
@@ -69,10 +65,10 @@ _OWN_AFTER = re.compile(r" (?:this side|is my name)\b")
 _RELATED = compile_pattern(r"(?:^|.* )i am (?:his|her|their|the) \S+(?: \S+)?")
 _I_AM = compile_pattern(r".* (?:but |and )?i am")
 _IN_FULL = re.compile(
-    r"\b(?P<part>[A-Z][\w'’-]{2,})[.,](?: (?:(?:[A-Za-z]|double)(?:[ .,]+|$))+)?"
+    r"\b(?P<part>[A-Z][\w'’-]{2,})(?: is my name| from \w+)?[.,]"
+    r"(?: (?:(?:[A-Za-z]|double)(?:[ .,]+|$))+)?"
     r" ?(?P<full>[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){1,2})"
 )
-_CAPITAL = r"(?:O['’])?[A-Z]\w+(?:-\w+)*"
 _OF_OTHERS = vocabulary("her his their my she he they was for tell ask")
 # Two people on one phone: neither is the caller.
 _TWO = re.compile(
@@ -148,23 +144,7 @@ def find_given_name(
     full = "" if is_others else _said_in_full(text)
     if full and (found is None or found.name in full.split()):
         return GivenName(full, bool(found and found.corrects))
-    if found and (whole := _find_whole(text, found.name)):
-        return found._replace(name=whole)
     return found
-
-
-def _find_whole(text: str, name: str) -> str:
-    """ "It's Meera from HR, Meera Chaudhuri": the first or last name with the other one beside."""
-    part = re.escape(name)
-    beside = re.compile(
-        rf"(?:^|[,.] ?)(?:{part} (?P<last>{_CAPITAL})|(?P<first>{_CAPITAL}) {part})(?=[,.]|$)"
-    )
-    plain = word_class("stop") | word_class("title") | word_class("hesitation")
-    for match in beside.finditer(text):
-        other = (match["last"] or match["first"]).lower()
-        if other not in plain and not NO_NAME.match(other) and other not in NEVER_NAMES:
-            return match.group().strip(",. ")
-    return ""
 
 
 def _hear_sentence(

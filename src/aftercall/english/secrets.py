@@ -80,8 +80,8 @@ _CONFIDED = _PATTERNS["confided"]
 _OPEN_END = re.compile(r"\b(?:it|that|this|if|to|did|does|do|would|you|will|be)$")
 _JOINT = re.compile(r"(?: (?:and|so|but|please|because|cause|or))+$")
 _STATES = re.compile(
-    r"(?:(?:and|but|so|because|cause) )*(?:(?:about|that|i|we|me|my|our|he|she|they|it|there|the|his"
-    r"|her|their)\b|(?!if|when|who)\S+ (?:is|are|was|has|have|will)\b)"
+    r"(?:(?:and|but|so|because|cause) )*(?:(?:about|that|i|we|me|my|our|he|she|they|it|there|the"
+    r"|his|her|their)\b|(?!if|when|who)\S+ (?:is|are|was|has|have|will)\b)"
 )
 _CIVIL = compile_pattern(
     r"(?:ok|yes|no|well|right|sure|please|thanks?|thank you|you know|anyway|seriously|actually|now)"

@@ -15,7 +15,7 @@ _CHANGES_MIND = re.compile(r"\b(?:no|not|actually|sorry|mean|instead|to|wait|rat
 _CALLS_BACK = re.compile(
     r"(?:ask|tell|get|have) (?:\S+ ){1,3}?(?:to )?(?:call|ring|phone|text|email) (?:me|us)\b"
 )
-_REACHES = re.compile(r"\b(?:text|ring|call|phone|email|message)\b.*\b(?:me|us)\b|give (?:me|us)")
+_REACHES = re.compile(r"(?:text|ring|call|phone|email|message|give) (?:me|us)\b")
 MAX_ASKED_DAY = 5  # words of a question that puts a day forward
 DAY_REACH = 6  # turns back in which a request was talked of, for a day to be its day
 REACH = 16  # turns back in which the caller told what a day is for
@@ -117,7 +117,8 @@ def claim_pending(
     """ "In two weeks, remind me", "ring me on Monday to remind me": the day said before the ask."""
     pending, call = state.pending, state.open_item
     is_reminder = day is None and act.matter.text.startswith("remind")
-    if is_reminder and call and call.asked == act.seq and _REACHES.search(call.title.lower()):
+    is_same_turn = call is not None and call.asked == act.seq
+    if is_reminder and call and is_same_turn and _REACHES.match(call.title.lower()):
         return state, call.due
     if day or pending is None or not _is_here(pending, act):
         return state, day
