@@ -390,11 +390,13 @@ _RANGE = re.compile(r"(?:^| )from (?:\S+ ){1,4}to (?:the )?$")
 _MOVES = re.compile(r"\b(?:change|move|switch|swap|shift|push|bring|put)")
 _NEGATED = re.compile(r"(?:^| )not(?: (?:this|the|on|for|until))? $")
 _REFUSED_AFTER = re.compile(
-    r" (?:of|in) (?:each|every) month| (?:before|after) (?:christmas|easter|new|that|my|our)(?!\S)"
+    r" (?:of|in) (?:each|every) month"
+    r"| (?:before|after) (?:christmas|easter|new|that|my|our)(?!\S)"
     r"| (?:is |are )?(?:no good|not (?:good|possible|great|going)|out|a holiday|already|taken|full"
-    r"|bad|tricky|gone|does not|will not|is not|was|i was|we were|i can not|we can not|here)(?!\S)"
-    r"| (?:i am|we are|i have|we have|i work|we close|my \S+|he|she)(?! (?:free|available|good|off"
-    r"|fine|around|able|home|there))(?!\S)"
+    r"|bad|tricky|gone|does not|will not|is not|was|here"
+    r"|i was|we were|i can not|we can not)(?!\S)"
+    r"| (?:i am|we are|i have|we have|i work|we close|my \S+|he|she)"
+    r"(?! (?:free|available|good|off|fine|around|able|home|there))(?!\S)"
 )
 _BEFORE = re.compile(r"(?<!on or )(?:^|(?<= ))before(?: the)? $")
 _SHIFTED = re.compile(

@@ -31,8 +31,9 @@ from aftercall.english.words import (
 
 _PATTERNS = load_patterns("aftercall.english", "names")
 _LEAD = (
-    r"(?:(?:hi|hello|hey|g'day|yes|no|so|well|ok|right|sorry|actually|good|morning|afternoon|evening"
-    r"|there|and|but|wait|hang on|sure|alright|thank you|thanks|me|again|please|it is me"
+    r"(?:(?:hi|hello|hey|g'day|yes|no|so|well|ok|right|sorry|actually"
+    r"|good|morning|afternoon|evening|there|and|but|wait|hang on|sure|alright"
+    r"|thank you|thanks|me|again|please|it is me"
     r"|that would be|put|say|only|love|dear|certainly|of course|absolutely) )*"
 )
 _SURE = tuple(
@@ -79,18 +80,30 @@ _ON_SPEAKER = re.compile(r"\bon (?:the )?speaker\b")
 # Before a name these show that it is somebody else's, or part of a message.
 _OTHERS = _PATTERNS["others"]
 _ASKS_NAME = re.compile(
-    r"\b(?:your|the) (?:full |first |last |own )?(?:name|surname)\b|\bwho am i (?:speaking|talking)"
-    r"|\bwho(?:'s| is) (?:calling|this|speaking)|\bwhat name\b|\bname (?:is it|should|shall|please)"
-    r"|\bowner's (?:last |full |first )?name|\b(?:have|take|get) (?:a|your) name|\bname\?"
-    r"|\bneed a name"
-    r"|\bname for the (?:booking|order|reservation)|\bwho(?:'s| is) it\b|\bname on the\b"
-    r"|\bwho(?:'s| is) (?:that|the \w+) for\b|\b(?:and|who) (?:are you|you are)\b",
+    r"\b(?:"
+    r"(?:your|the) (?:full |first |last |own )?(?:name|surname)"
+    r"|who am i (?:speaking|talking)"
+    r"|who(?:'s| is) (?:calling|this|speaking)"
+    r"|what name"
+    r"|name (?:is it|should|shall|please)"
+    r"|owner's (?:last |full |first )?name"
+    r"|(?:have|take|get) (?:a|your) name"
+    r"|need a name"
+    r"|name for the (?:booking|order|reservation)"
+    r"|who(?:'s| is) it"
+    r"|name on the"
+    r"|who(?:'s| is) (?:that|the \w+) for"
+    r"|(?:and|who) (?:are you|you are)"
+    r")\b|\bname\?",
     re.I,
 )
 _OTHERS_NAME = re.compile(
-    r"\b(?:patient|company|dog|cat|pet|child|contact|street|school|doctor|file|account|business"
-    r"|son|daughter|student|person|his|her|their|wife|husband)(?:'s)? (?:full |first |last )?name"
-    r"|\bname of (?:the|your)\b|\bcompany\b",
+    r"\b(?:"
+    r"patient|company|dog|cat|pet|child|contact|street|school|doctor|file|account|business"
+    r"|son|daughter|student|person|his|her|their|wife|husband"
+    r")(?:'s)? (?:full |first |last )?name"
+    r"|\bname of (?:the|your)\b"
+    r"|\bcompany\b",
     re.I,
 )
 _CORRECTS = compile_pattern(r"^(?:no|sorry|actually|wait)|.* not \S+|.*i said")

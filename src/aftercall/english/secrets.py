@@ -30,10 +30,13 @@ _BESIDE = re.compile(
     r"(?:for|on|of|to|in|at|by|with|from) (?:(?:the|my|our|his|her|a) )?(?:\S+ )?$"
 )
 _UNIT = re.compile(
-    r"(?:oclock|am|pm|pounds?|dollars?|euros?|quid|bucks|people|guests|percent|degrees|years?"
-    r"|months?|weeks?|days?|hours?|minutes?|miles|square|inch(?:es)?|feet|copies|of (?:us|them)"
-    r"|\S+ (?:street|road|avenue|lane|way|drive|court|close|row|gardens|hill|place|terrace|grove))"
-    r"(?!\S)"
+    r"(?:oclock|am|pm"
+    r"|pounds?|dollars?|euros?|quid|bucks|percent"
+    r"|years?|months?|weeks?|days?|hours?|minutes?"
+    r"|degrees|miles|square|inch(?:es)?|feet"
+    r"|people|guests|copies|of (?:us|them)"
+    r"|\S+ (?:street|road|avenue|lane|way|drive|court|close"
+    r"|row|gardens|hill|place|terrace|grove))(?!\S)"
 )
 _HOUR_BEFORE = re.compile(
     r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between) $"
@@ -347,10 +350,10 @@ def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret
 def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[Secret]:
     """ "…, don't tell anyone": what is said with it, or else before it, or else after it."""
     for clause in clauses:
-        is_confided = bool(_CONFIDED.search(clause.text))
-        match = _CONFIDES.search(clause.text)
-        told = [clause] if is_confided else []
-        if match and not told:
+        told: list[Clause] = []
+        if _CONFIDED.search(clause.text):
+            told = [clause]
+        elif match := _CONFIDES.search(clause.text):
             told = [Clause(clause.seq, part, 0) for part in _sides(clause.plain, match)]
             told += _beside(clause, clauses, earlier, is_enough=bool(told))
         for part in told:
@@ -380,10 +383,13 @@ def _sides(plain: Plain, match: re.Match[str]) -> list[Plain]:
         after = after.after(listener.end() + 1)
     if match.group().endswith("say") and after.words:
         return [after.slice(0, 1)]
-    before = plain.between(0, len(_JOINT.sub("", plain.text[: match.start()].rstrip())))
-    is_whole = len(before.words) > 2 and not _OPEN_END.search(before.text)
-    sides = [before] if is_whole else []
-    sides += [after] if _STATES.match(after.text) else []
+    said = plain.text[: match.start()].rstrip()
+    before = plain.between(0, len(_JOINT.sub("", said)))
+    sides = []
+    if not _OPEN_END.search(before.text):
+        sides.append(before)
+    if _STATES.match(after.text):
+        sides.append(after)
     return [part for part in sides if len(part.words) > 2 and _tells(part)]
 
 
