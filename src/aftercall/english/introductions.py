@@ -32,7 +32,7 @@ from aftercall.english.words import (
 _PATTERNS = load_patterns("aftercall.english", "names")
 _LEAD = (
     r"(?:(?:hi|hello|hey|g'day|yes|no|so|well|ok|right|sorry|actually"
-    r"|good|morning|afternoon|evening|there|and|but|wait|hang on|sure|alright"
+    r"|good|day|morning|afternoon|evening|there|and|but|wait|hang on|sure|alright"
     r"|thank you|thanks|me|again|please|it is me"
     r"|that would be|put|say|only|love|dear|certainly|of course|absolutely) )*"
 )
