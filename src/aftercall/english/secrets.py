@@ -89,6 +89,10 @@ _STATES = re.compile(
 _CIVIL = compile_pattern(
     r"(?:ok|yes|no|well|right|sure|please|thanks?|thank you|you know|anyway|seriously|actually|now)"
 )
+_DAY = re.compile(
+    r"\b(?:tomorrow|today|tonight|\w+day|\d+(?:st|nd|rd|th)|the (?:first|second|third))\b"
+)
+_MAX_DAY_WORDS = 3  # of a clause that only names a day
 _VAGUE_NOUNS = vocabulary("code number pin digits")
 _MIN_TOLD_WORDS = 2
 _MAX_COMPARED = 20  # secrets of one turn
@@ -404,5 +408,7 @@ def _tells(part: Plain) -> bool:
     """Whether words tell something of the caller that could be kept quiet."""
     is_empty = len(part.words) < _MIN_TOLD_WORDS or not stems(part.text)
     if is_empty or _CONFIDES.search(part.text) or _CIVIL.fullmatch(part.text):
+        return False
+    if len(part.words) <= _MAX_DAY_WORDS and _DAY.search(part.text):
         return False
     return not _ASKS_OF_OTHER.search(part.text)
