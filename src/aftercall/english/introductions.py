@@ -45,6 +45,7 @@ _SURE = tuple(
         r"(?:^|.* )i am (?:his|her|their|the \S+'s) (?:<kin>|<people>)",
         r"(?:^|.*? )(?:is|its|be|put it|put me)(?: down)? under(?: the name| mine)?",
         r"(?:^|.*? )(?:the |that is )?(?:sur|last )?name (?:is|of)",
+        r".*my name is not \S+(?: \S+)? (?:it is|but)",
         r"^(?P<own>\S+) (?:\S+ ){1,3}put(?= (?P=own) )",
     )
 )

@@ -100,6 +100,9 @@ _REACH = 3  # clauses that a plea for silence reaches back over
 _MIN_TELLING_CHARS = 6
 _NEAR = 45  # characters after figures in which a noun may say what they are
 _MIN_FIGURES = 3
+_NUMBERED = re.compile(
+    r"\b(?:order|invoice|ticket|reference|tracking|confirmation|parcel|serial)\b"
+)
 _CARD_FIGURES = 14  # more than any telephone number has
 _LONG_FIGURES = 6  # figures that are read out in groups
 
@@ -247,7 +250,8 @@ def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
         if not figures or max(len(figures), len(run)) < _MIN_FIGURES:
             continue
         governor = _governor(sentence, run, otherwise)
-        if not governor and len(figures) >= _CARD_FIGURES:
+        is_long = len(figures) >= _CARD_FIGURES
+        if is_long and not governor and not _NUMBERED.search(sentence.text):
             governor = otherwise = "card number"
         if governor:
             yield sentence.source[run[0].start : run[-1].end], governor
