@@ -24,7 +24,7 @@ _PART = r"(?:morning|afternoon|evening|night|lunchtime)"
 _FREE = (
     r"(?= (?:at|by|for|from|in|of|on|or|and|but|is|if|then|to|please|instead|though|because|so"
     r"|works?|would|will|before|after|about|around|i|we|you|he|she|they|it|with|when|not|that"
-    r"|until|till|no|yes|maybe|thanks|thank|ok|say|would|half|quarter|\d+)(?!\S)|$)"
+    r"|until|till|no|yes|maybe|thanks|thank|ok|say|(?:half|quarter)(?: past| to)? \d+|\d+)(?!\S)|$)"
 )
 _COUNTS = {"a": 1, "an": 1, "one": 1, "a few": 3}
 _DAYS_OF = {"day": 1, "week": 7, "fortnight": 14}
@@ -246,11 +246,16 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
     for pattern, resolve in (
         (r"\d{4}-\d{2}-\d{2}", lambda match, _: date.fromisoformat(match.group())),
         (r"(?:the )?day after tomorrow", _days(2)),
-        (r"(?:a )?week (?:from )?tomorrow|tomorrow week", _days(8)),
+        (
+            rf"(?:{_COUNT} )?{_UNIT} (?:from )?tomorrow|tomorrow (?P<later>week|fortnight)",
+            lambda m, today: (
+                _later(today, _count(m), m["unit"] or m["later"]) + timedelta(1)
+            ),
+        ),
         (rf"{_COUNT} {_UNIT} (?:from (?:now|today)|today)", _in_units),
         (
             (
-                r"(?P<count>an?|one|two|three|\d)? ?(?P<unit>week|fortnight)s?"
+                r"(?P<count>an?|one|two|three|\d)? ?(?<!next )(?P<unit>week|fortnight)s?"
                 rf" (?:on |from |next )?(?P<weekday>{_W})"
             ),
             lambda m, today: _later(
@@ -280,8 +285,15 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             ),
             _numbered_weekday,
         ),
+        (
+            rf"(?:the )?(?P<ordinal>\d+(?:st|nd|rd|th)) (?P<weekday>{_W})(?P<month>)?",
+            _numbered_weekday,
+        ),
         (rf"the (?P<ordinal>{_O}) of next month", _of_next_month),
-        (rf"(?:the )?(?P<ordinal>{_O}|\d{{1,2}}) (?:of )?(?P<month>{_M})", _month_day),
+        (
+            rf"(?:the )?(?P<ordinal>{_O}|\d{{1,2}}) (?:of )?(?P<month>{_M})(?: (?:a )?{_W})?",
+            _month_day,
+        ),
         (rf"(?P<month>{_M}) (?:the )?(?P<ordinal>{_O}|\d{{1,2}})", _month_day),
         (
             rf"(?P<weekday>{_W}) (?P<unit>week|fortnight)(?= |$)|not this (?P<other>{_W})",
@@ -378,10 +390,13 @@ _RANGE = re.compile(r"(?:^| )from (?:\S+ ){1,4}to (?:the )?$")
 _MOVES = re.compile(r"\b(?:change|move|switch|swap|shift|push|bring|put)")
 _NEGATED = re.compile(r"(?:^| )not(?: (?:this|the|on|for|until))? $")
 _REFUSED_AFTER = re.compile(
-    r" (?:is |are )?(?:no good|not (?:good|possible|great|going)|out|a holiday|already|taken|full"
-    r"|bad|tricky|gone|does not|will not|is not|was|i was|we were|i can not|we can not|here)(?!\S)"
-    r"| (?:i am|we are|i have|we have|i work|we close|my \S+|he|she)(?! (?:free|available|good|off"
-    r"|fine|around|able|home|there))(?!\S)"
+    r" (?:of|in) (?:each|every) month"
+    r"| (?:before|after) (?:christmas|easter|new|that|my|our)(?!\S)"
+    r"| (?:is |are )?(?:no good|not (?:good|possible|great|going)|out|a holiday|already|taken|full"
+    r"|bad|tricky|gone|does not|will not|is not|was|here"
+    r"|i was|we were|i can not|we can not)(?!\S)"
+    r"| (?:i am|we are|i have|we have|i work|we close|my \S+|he|she)"
+    r"(?! (?:free|available|good|off|fine|around|able|home|there))(?!\S)"
 )
 _BEFORE = re.compile(r"(?<!on or )(?:^|(?<= ))before(?: the)? $")
 _SHIFTED = re.compile(

@@ -3,7 +3,6 @@
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from aftercall.english.clauses import split_plain_sentences
@@ -32,8 +31,9 @@ from aftercall.english.words import (
 
 _PATTERNS = load_patterns("aftercall.english", "names")
 _LEAD = (
-    r"(?:(?:hi|hello|hey|yes|no|so|well|ok|right|sorry|actually|good|morning|afternoon|evening"
-    r"|there|and|but|wait|hang on|sure|alright|thank you|thanks|me|again|please|it is me"
+    r"(?:(?:hi|hello|hey|g'day|yes|no|so|well|ok|right|sorry|actually"
+    r"|good|day|morning|afternoon|evening|there|and|but|wait|hang on|sure|alright"
+    r"|thank you|thanks|me|again|please|it is me"
     r"|that would be|put|say|only|love|dear|certainly|of course|absolutely) )*"
 )
 _SURE = tuple(
@@ -41,14 +41,12 @@ _SURE = tuple(
     for pattern in (
         r"(?:^|.*? )my (?:full |first |own |last |sur|family )?(?:name is|names)(?: also| my)?",
         rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}this is(?: actually)?",
-        rf"^{_LEAD}you (?:are )?(?:speak|speaking|talking) (?:to|with)",
+        rf"^{_LEAD}(?:here is|myself|you (?:are )?(?:speak|speaking|talking) (?:to|with))",
         r"(?:^|.* )i am (?:his|her|their|the \S+'s) (?:<kin>|<people>)",
-        r"(?:^|.* )(?:in|on|under) the name(?: of)?",
-        r"(?:^|.*? )(?:it is|its|it would be|put it|put me|that is)(?: down)? under(?: the name)?",
-        rf"^{_LEAD}under(?: the name(?: of)?)?",
-        r"(?:^|.*? )(?:the |that is )?name is",
+        r"(?:^|.*? )(?:is|its|be|put it|put me)(?: down)? under(?: the name| mine)?",
+        r"(?:^|.*? )(?:the |that is )?(?:sur|last )?name (?:is|of)",
         r".*my name is not \S+(?: \S+)? (?:it is|but)",
-        r"(?:^|.* )(?:i am|this is) not \S+ (?:it is|i am|this is)",
+        r"^(?P<own>\S+) (?:\S+ ){1,3}put(?= (?P=own) )",
     )
 )
 _OPENING = compile_pattern(
@@ -62,14 +60,15 @@ _AFTER = vocabulary(
     """
 )
 # After a lone first name these say nothing: "it's Anna the cat ran off with".
-_AFTER_FULL = vocabulary("is the in on can could would it about at")
+_AFTER_FULL = vocabulary("is the in on can could would it about")
 _SPEAKS = vocabulary("here speaking calling again ringing")
 _SPOKEN_BETWEEN = _SPEAKS | frozenset("abcdefghijklmnopqrstuvwxyz")
 _OWN_AFTER = re.compile(r" (?:this side|is my name)\b")
 _RELATED = compile_pattern(r"(?:^|.* )i am (?:his|her|their|the) \S+(?: \S+)?")
 _I_AM = compile_pattern(r".* (?:but |and )?i am")
 _IN_FULL = re.compile(
-    r"\b(?P<part>[A-Z][\w'’-]{2,})[.,](?: (?:(?:[A-Za-z]|double)(?:[ .,]+|$))+)?"
+    r"\b(?P<part>[A-Z][\w'’-]{2,})(?: is my name| from \w+)?[.,]"
+    r"(?: (?:(?:[A-Za-z]|double)(?:[ .,]+|$))+)?"
     r" ?(?P<full>[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){1,2})"
 )
 _OF_OTHERS = vocabulary("her his their my she he they was for tell ask")
@@ -82,18 +81,30 @@ _ON_SPEAKER = re.compile(r"\bon (?:the )?speaker\b")
 # Before a name these show that it is somebody else's, or part of a message.
 _OTHERS = _PATTERNS["others"]
 _ASKS_NAME = re.compile(
-    r"\b(?:your|the) (?:full |first |last |own )?(?:name|surname)\b|\bwho am i (?:speaking|talking)"
-    r"|\bwho(?:'s| is) (?:calling|this|speaking)|\bwhat name\b|\bname (?:is it|should|shall|please)"
-    r"|\bowner's (?:last |full |first )?name|\b(?:have|take|get) (?:a|your) name|\bname\?"
-    r"|\bneed a name"
-    r"|\bname for the (?:booking|order|reservation)|\bwho(?:'s| is) it\b|\bname on the\b"
-    r"|\bwho(?:'s| is) (?:that|the \w+) for\b|\b(?:and|who) (?:are you|you are)\b",
+    r"\b(?:"
+    r"(?:your|the) (?:full |first |last |own )?(?:name|surname)"
+    r"|who am i (?:speaking|talking)"
+    r"|who(?:'s| is) (?:calling|this|speaking)"
+    r"|what name"
+    r"|name (?:is it|should|shall|please)"
+    r"|owner's (?:last |full |first )?name"
+    r"|(?:have|take|get) (?:a|your) name"
+    r"|need a name"
+    r"|name for the (?:booking|order|reservation)"
+    r"|who(?:'s| is) it"
+    r"|name on the"
+    r"|who(?:'s| is) (?:that|the \w+) for"
+    r"|(?:and|who) (?:are you|you are)"
+    r")\b|\bname\?",
     re.I,
 )
 _OTHERS_NAME = re.compile(
-    r"\b(?:patient|company|dog|cat|pet|child|contact|street|school|doctor|file|account|business"
-    r"|son|daughter|student|person|his|her|their|wife|husband)(?:'s)? (?:full |first |last )?name"
-    r"|\bname of (?:the|your)\b|\bcompany\b",
+    r"\b(?:"
+    r"patient|company|dog|cat|pet|child|contact|street|school|doctor|file|account|business"
+    r"|son|daughter|student|person|his|her|their|wife|husband"
+    r")(?:'s)? (?:full |first |last )?name"
+    r"|\bname of (?:the|your)\b"
+    r"|\bcompany\b",
     re.I,
 )
 _CORRECTS = compile_pattern(r"^(?:no|sorry|actually|wait)|.* not \S+|.*i said")
@@ -106,8 +117,7 @@ _GREETS = re.compile(
 _PARTS = re.compile(r"(?<!Mr)(?<!Mrs)(?<!Ms)(?<!Dr)[.!]")
 
 
-@dataclass(frozen=True, slots=True)
-class GivenName:
+class GivenName(NamedTuple):
     """A name that a caller gave for themself, and whether it sets an earlier one right."""
 
     name: str
@@ -158,7 +168,7 @@ def _hear_sentence(
     name = _name_in(sentence, hearing) or _maybe_bare(sentence, before, hearing)
     if name:
         corrects = bool(_CORRECTS.match(sentence.text))
-        is_fuller = set(before.lower().split()) <= set(name.lower().split())
+        is_fuller = not before or _is_fuller(before, name) or before == name
         is_new = is_fuller or corrects or not hearing.is_asked
         is_shorter = len(name.split()) < len(before.split()) and not corrects
         return GivenName(name if is_new and not is_shorter else before, corrects)
@@ -166,6 +176,18 @@ def _hear_sentence(
     if found and spelled:
         return GivenName(respell(found.name, spelled), found.corrects)
     return found
+
+
+def _is_fuller(short: str, name: str) -> bool:
+    """Whether a name holds every part of another, in full or as the beginning of a part."""
+    parts, whole = short.lower().split(), name.lower().split()
+    is_held = all(any(_is_short(part, other) for other in whole) for part in parts)
+    return is_held and parts != whole and len(whole) >= len(parts)
+
+
+def _is_short(part: str, name: str) -> bool:
+    is_start = len(part) >= MIN_SPELLED and name.startswith(part)
+    return part == name or is_start or part in short_forms().get(name, ())
 
 
 def _maybe_bare(sentence: Plain, before: str, hearing: _Hearing) -> str:
@@ -309,7 +331,7 @@ def _is_own_name(sentence: Plain, name: str, before: str, *, is_whole: bool) -> 
     """Whether a bare name that nobody asked for is the caller's."""
     parts = name.lower().split()
     if before:
-        return is_whole and set(before.lower().split()) < set(parts)
+        return is_whole and _is_fuller(before, name)
     is_spelled = len(parts) > 1 and bool(find_spelled(sentence))
     return is_spelled or (is_whole and is_full_name(parts))
 
@@ -392,7 +414,7 @@ def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
         given = listener.process_turn(speaker, text)
         if given is None:
             continue
-        is_fuller = set(best.lower().split()) < set(given.name.lower().split())
+        is_fuller = _is_fuller(best, given.name)
         if not best or given.corrects or is_fuller:
             best = _joined(best, given) if given.corrects else given.name
     return best or None
@@ -409,6 +431,9 @@ def _names_two(text: str) -> bool:
 def _joined(best: str, given: GivenName) -> str:
     """A corrected part keeps the parts beside it; a short form corrects nothing."""
     parts, new = best.split(), given.name.lower()
+    pairs = itertools.product(best.lower().split(), new.split())
+    if parts and max(measure_likeness(*pair) for pair in pairs) < MIN_LIKENESS:
+        return best  # somebody else's name
     if len(new.split()) > 1 or len(parts) < 2:
         return given.name
     shorts = frozenset().union(*(short_forms().get(part.lower(), ()) for part in parts))

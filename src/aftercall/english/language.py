@@ -110,16 +110,11 @@ _HOUR = r"(?:half past |quarter to |quarter past )?\d\S*(?: \d\d)?(?: am| pm| oc
 _STATED = tuple(
     compile_pattern(pattern)
     for pattern in (
-        rf"(?:i|we) (?:am|are)(?: still| now| back)? (?:on|in) {_PLACE}{_STANDARD} time",
-        rf"(?:everything|all|it|things) (?:on|by|in|to) {_PLACE} time",
+        rf"{_PLACE}{_STANDARD} time(?! ?zone)",
         r"(?:i|we) (?:am|are)(?: still| now| back)* on (?P<place>pacific|mountain|central|eastern)",
-        rf"(?:go|going|work|working|run|live) (?:by|on|off) {_PLACE}{_STANDARD} time",
         rf"(?:my|our) (?:time zone|timezone|local time) is(?: now)?(?: the)? {_PLACE}",
         rf"(?:i|we) (?:am|are)(?: now)? in(?: the)? {_PLACE} time ?zone",
         rf"(?:at|after|before|around|by|from) {_HOUR} (?P<place>pacific|mountain|central|eastern)",
-        rf"(?:at|after|before|around|by|from|^) ?{_HOUR} {_PLACE} time",
-        rf"(?:so|and|but) {_PLACE} time$",
-        rf"^(?:it is |that is |in |use |on )?{_PLACE} time(?= please| i am| for me| my time|$)",
     )
 )
 _MAY_STATE = re.compile(r"\btime|zone|pacific|mountain|central|eastern")
@@ -150,7 +145,7 @@ def find_zone(clause: Plain) -> str | None:
     """The zone that a clause states of the caller; somebody else's zone is none."""
     if not _MAY_STATE.search(clause.text):
         return None
-    matches = (match for each in _STATED if (match := each.search(clause.text)))
+    matches = (match for each in _STATED for match in each.finditer(clause.text))
     own = (each for each in matches if not _OTHERS.search(each.string[: each.start()]))
     zones = (_zone_of(match["place"]) for match in own)
     return next((zone for zone in zones if zone), None)

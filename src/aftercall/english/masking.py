@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from aftercall.english.text import MASK, TEENS, TENS, UNITS
 from aftercall.english.words import remember, stems
 
-_NUMBER_WORD = (
-    f"(?:zero|oh|{'|'.join((*UNITS, *TEENS, *TENS))}|hundred|thousand|double|triple)"
-)
+_SAID = ("zero", "oh", "nought", "hundred", "thousand", "double", "triple")
+_NUMBER_WORD = f"(?:{'|'.join((*_SAID, *UNITS, *TEENS, *TENS))})"
 _WORD = re.compile(r"\w+")
-_SPOKEN_FIGURES = {"oh": "0", "o": "0", "zero": "0"} | {
+_SPOKEN_FIGURES = {"oh": "0", "o": "0", "zero": "0", "nought": "0"} | {
     word: str(number) for number, word in enumerate(UNITS, 1)
 }
 _FIGURE = re.compile(

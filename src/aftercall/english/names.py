@@ -16,7 +16,7 @@ NEVER_NAMES = vocabulary(
     """
     monday tuesday wednesday thursday friday saturday sunday january february october november
     december english mister mrs christmas easter god jesus i me ok hello hi yes no thanks please
-    street road lane avenue sorry speaker
+    street road lane avenue sorry speaker g'day
     """
 )
 _PLACES = vocabulary(

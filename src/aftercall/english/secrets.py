@@ -30,15 +30,19 @@ _BESIDE = re.compile(
     r"(?:for|on|of|to|in|at|by|with|from) (?:(?:the|my|our|his|her|a) )?(?:\S+ )?$"
 )
 _UNIT = re.compile(
-    r"(?:oclock|am|pm|pounds?|dollars?|euros?|quid|bucks|people|guests|percent|degrees|years?"
-    r"|months?|weeks?|days?|hours?|minutes?|miles|square|inch(?:es)?|feet|copies|of (?:us|them)"
-    r"|\S+ (?:street|road|avenue|lane|way|drive|court|close|row|gardens|hill|place|terrace|grove))"
-    r"(?!\S)"
+    r"(?:oclock|am|pm"
+    r"|pounds?|dollars?|euros?|quid|bucks|percent"
+    r"|years?|months?|weeks?|days?|hours?|minutes?"
+    r"|degrees|miles|square|inch(?:es)?|feet"
+    r"|people|guests|copies|of (?:us|them)"
+    r"|\S+ (?:street|road|avenue|lane|way|drive|court|close"
+    r"|row|gardens|hill|place|terrace|grove))(?!\S)"
 )
 _HOUR_BEFORE = re.compile(
     r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between) $"
 )
-_FIGURE = re.compile(r"\d+(?:[-.:/]\d+)*")
+_FIGURE = re.compile(r"[a-z]?\d+(?:[-.:/]\d+)*[a-z]?")
+_SAID = vocabulary("one nought")  # figures that are no number in other places
 _BETWEEN = vocabulary("then and sorry no wait dash star hash left right")
 _ASKED = re.compile(
     r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I
@@ -65,7 +69,7 @@ _DIAGNOSED = _PATTERNS["diagnosed"]
 _ACRONYM = re.compile(r"(?<!\w)(?:MS|ALS|IBS|CFS|MND|CKD|POTS|TB|ADHD|HIV|PTSD)(?!\w)")
 _OF_SOMEONE = _PATTERNS["of_someone"]
 _NO_ILLNESS = compile_pattern(
-    r"(?:allerg\S+|if i|diagnosis|prognosis|hypnosis|osmosis)"
+    r"(?:allerg\S+|hearing aids?|if i|diagnosis|prognosis|hypnosis|osmosis)"
 )
 _MEDICINE = _PATTERNS["medicine"]
 _ORDERED = re.compile(
@@ -75,7 +79,20 @@ _ORDERED = re.compile(
 _CONFIDES = _PATTERNS["confides"]
 _ASKS_OF_OTHER = _PATTERNS["asks_of_other"]
 _LISTENER = _PATTERNS["listener"]
-_PERSONAL = compile_pattern(r"(?:i|we|my|our|he|she|they|it is|there is|\S+ is \S+ing)")
+_CONFIDED = _PATTERNS["confided"]
+_OPEN_END = re.compile(r"\b(?:it|that|this|if|to|did|does|do|would|you|will|be)$")
+_JOINT = re.compile(r"(?: (?:and|so|but|please|because|cause|or))+$")
+_STATES = re.compile(
+    r"(?:(?:and|but|so|because|cause) )*(?:(?:about|that|i|we|me|my|our|he|she|they|it|there|the"
+    r"|his|her|their)\b|(?!if|when|who)\S+ (?:is|are|was|has|have|will)\b)"
+)
+_CIVIL = compile_pattern(
+    r"(?:ok|yes|no|well|right|sure|please|thanks?|thank you|you know|anyway|seriously|actually|now)"
+)
+_DAY = re.compile(
+    r"\b(?:tomorrow|today|tonight|\w+day|\d+(?:st|nd|rd|th)|the (?:first|second|third))\b"
+)
+_MAX_DAY_WORDS = 3  # of a clause that only names a day
 _VAGUE_NOUNS = vocabulary("code number pin digits")
 _MIN_TOLD_WORDS = 2
 _MAX_COMPARED = 20  # secrets of one turn
@@ -83,6 +100,10 @@ _REACH = 3  # clauses that a plea for silence reaches back over
 _MIN_TELLING_CHARS = 6
 _NEAR = 45  # characters after figures in which a noun may say what they are
 _MIN_FIGURES = 3
+_NUMBERED = re.compile(
+    r"\b(?:order|invoice|ticket|reference|tracking|confirmation|parcel|serial)\b"
+)
+_CARD_FIGURES = 14  # more than any telephone number has
 _LONG_FIGURES = 6  # figures that are read out in groups
 
 
@@ -119,20 +140,16 @@ def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
         secrets += _find_illnesses(clauses, is_order=is_order)
         secrets += _find_confidences(clauses, earlier)
         question, earlier = "", clauses
-    return _drop_repeated(secrets)
+    return list(dict.fromkeys(secrets))
 
 
-def _drop_repeated(secrets: Iterable[Secret]) -> list[Secret]:
-    """Each piece of a turn once; comparing all with all would take long in a long call."""
+def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
+    """Each piece of a turn once, though every value in it is masked."""
     kept: dict[int, list[Secret]] = {}
     for secret in secrets:
         known = kept.setdefault(secret.seq, [])
         if not any(secret.words in other.words for other in known[-_MAX_COMPARED:]):
             known.append(secret)
-    return [secret for known in kept.values() for secret in known]
-
-
-def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
     return [
         FactDraft(
             category=secret.category,
@@ -144,7 +161,8 @@ def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
             turns=(secret.seq,),
             words=secret.words,
         )
-        for secret in secrets
+        for known in kept.values()
+        for secret in known
     ]
 
 
@@ -158,9 +176,8 @@ make_mask = remember(ValueMask, max_answers=4)
 
 
 def _is_figure(word: Word) -> bool:
-    return bool(_FIGURE.fullmatch(word.norm)) or (
-        len(word.norm) == 1 and word.norm not in "ai"
-    )
+    is_letter = len(word.norm) == 1 and word.norm not in "ai"
+    return is_letter or word.norm in _SAID or bool(_FIGURE.fullmatch(word.norm))
 
 
 def _figures(words: Iterable[Word]) -> str:
@@ -232,7 +249,11 @@ def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
         figures = _figures(run)
         if not figures or max(len(figures), len(run)) < _MIN_FIGURES:
             continue
-        if governor := _governor(sentence, run, otherwise):
+        governor = _governor(sentence, run, otherwise)
+        is_long = len(figures) >= _CARD_FIGURES
+        if is_long and not governor and not _NUMBERED.search(sentence.text):
+            governor = otherwise = "card number"
+        if governor:
             yield sentence.source[run[0].start : run[-1].end], governor
 
 
@@ -335,44 +356,32 @@ def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret
 
 
 def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[Secret]:
-    """ "…, don't tell anyone": the words before it, or the clauses before, or what follows."""
-    for index, clause in enumerate(clauses):
-        match = _CONFIDES.search(clause.text)
-        if not match or clause.is_question:
-            continue
-        around = [Clause(clause.seq, part, 0) for part in _sides(clause.plain, match)]
-        for told in (around, *_beside(clauses, earlier, index)):
-            for part in told:
-                words = part.plain.cited
-                yield Secret(part.seq, words, words, _feels(part.text))
-            if told:
-                break
+    """ "…, don't tell anyone": what is said with it, or else before it, or else after it."""
+    for clause in clauses:
+        told: list[Clause] = []
+        if _CONFIDED.search(clause.text):
+            told = [clause]
+        elif match := _CONFIDES.search(clause.text):
+            told = [Clause(clause.seq, part, 0) for part in _sides(clause.plain, match)]
+            told += _beside(clause, clauses, earlier, is_enough=bool(told))
+        for part in told:
+            words = part.plain.cited
+            yield Secret(part.seq, words, words, _feels(part.text))
 
 
 def _beside(
-    clauses: list[Clause], earlier: list[Clause], index: int
-) -> tuple[list[Clause], list[Clause]]:
-    """What a plea for silence may be about: what was said before it, or what follows.
-
-    A plea that opens its sentence is about the rest of it.
-    """
-    before, after = (
-        clauses[max(0, index - _REACH) : index],
-        clauses[index + 1 : index + 2],
-    )
-    near = [part for part in before or earlier[-_REACH:] if _tells(part.plain)]
-    if _opens_sentence(clauses, index):
-        return after, near
-    return near, [part for part in after if _tells(part.plain)]
-
-
-def _opens_sentence(clauses: list[Clause], index: int) -> bool:
-    """Whether nothing but a word stands before a clause in its sentence, and more follows."""
-    sentence = clauses[index].sentence
-    others = [part for part in clauses if part.sentence == sentence]
-    at = others.index(clauses[index])
-    is_first = max((len(part.plain.words) for part in others[:at]), default=0) < 2
-    return is_first and at + 1 < len(others)
+    plea: Clause, clauses: list[Clause], earlier: list[Clause], *, is_enough: bool
+) -> list[Clause]:
+    """What a plea for silence is about: the rest of its sentence, or the nearest that tells."""
+    near = [part for part in clauses if _tells(part.plain)]
+    here = [part for part in near if part.sentence == plea.sentence]
+    if here or is_enough:
+        return here
+    before = [part for part in near if part.sentence < plea.sentence]
+    after = [part for part in near if part.sentence == plea.sentence + 1]
+    said = [part for part in earlier if _tells(part.plain)]
+    first = before or (after if plea.sentence == 0 else [])
+    return (first or said or after)[-_REACH:]
 
 
 def _sides(plain: Plain, match: re.Match[str]) -> list[Plain]:
@@ -382,7 +391,14 @@ def _sides(plain: Plain, match: re.Match[str]) -> list[Plain]:
         after = after.after(listener.end() + 1)
     if match.group().endswith("say") and after.words:
         return [after.slice(0, 1)]
-    return [part for part in (plain.between(0, match.start()), after) if _tells(part)]
+    said = plain.text[: match.start()].rstrip()
+    before = plain.between(0, len(_JOINT.sub("", said)))
+    sides = []
+    if not _OPEN_END.search(before.text):
+        sides.append(before)
+    if _STATES.match(after.text):
+        sides.append(after)
+    return [part for part in sides if len(part.words) > 2 and _tells(part)]
 
 
 _FEELING = compile_pattern("<feeling>")
@@ -395,6 +411,8 @@ def _feels(text: str) -> Category:
 def _tells(part: Plain) -> bool:
     """Whether words tell something of the caller that could be kept quiet."""
     is_empty = len(part.words) < _MIN_TOLD_WORDS or not stems(part.text)
-    if is_empty or _CONFIDES.search(part.text):
+    if is_empty or _CONFIDES.search(part.text) or _CIVIL.fullmatch(part.text):
         return False
-    return bool(_PERSONAL.search(part.text)) and not _ASKS_OF_OTHER.search(part.text)
+    if len(part.words) <= _MAX_DAY_WORDS and _DAY.search(part.text):
+        return False
+    return not _ASKS_OF_OTHER.search(part.text)

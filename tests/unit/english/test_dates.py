@@ -11,6 +11,12 @@ TUESDAY = date(2026, 3, 3)
     ("words", "day"),
     [
         ("on Thursday", "2026-03-05"),
+        ("the twentieth of March, Friday", "2026-03-20"),
+        ("the nineteenth, Thursday", "2026-03-19"),
+        ("next week Tuesday", "2026-03-10"),
+        ("three weeks tomorrow", "2026-03-25"),
+        ("tomorrow fortnight", "2026-03-18"),
+        ("the sixth at half five", "2026-03-06"),
         ("Tuesday", "2026-03-10"),
         ("next Friday", "2026-03-13"),
         ("a week from Thursday", "2026-03-12"),
@@ -61,3 +67,11 @@ def test_the_day_before_looks_at_its_anchor() -> None:
         0
     ].day == date(2026, 3, 19)
     assert not find_dates("remind me the day before", TUESDAY)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["the second half of July", "the third quarter", "the sixth of each month"],
+)
+def test_parts_and_repetitions_are_no_days(words: str) -> None:
+    assert find_dates(words, TUESDAY) == []

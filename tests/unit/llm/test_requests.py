@@ -291,3 +291,24 @@ def test_two_people_on_one_phone_have_no_name(said: str) -> None:
 )
 def test_a_part_and_then_the_whole_is_the_callers_name(said: str) -> None:
     assert _read(f"A: Hi. | C: {said} | A: Hello.").profile.name == "Leonard Quayle"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Could you ask Priya to call me on Thursday, about the lining?",
+        "Could somebody ring me on Thursday to remind me about the car?",
+    ],
+)
+def test_a_call_back_and_a_reminder_by_a_call_have_their_day(said: str) -> None:
+    reading = RulesReader().read(call_of(f"A: Hello?\nC: {said}\nA: Of course."))
+    assert "2026-03-05" in [str(request.due) for request in reading.requests]
+
+
+def test_a_message_is_due_when_the_caller_says_so_if_asked() -> None:
+    script = (
+        "A: Kev's on a job, I'm his assistant.\nC: Please tell Kev to text me about the fuse box."
+        "\nA: By when?\nC: By Thursday."
+    )
+    reading = RulesReader().read(call_of(script))
+    assert [str(request.due) for request in reading.requests] == ["2026-03-05"]

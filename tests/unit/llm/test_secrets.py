@@ -134,3 +134,41 @@ def test_plain_talk_holds_no_secret(said: str) -> None:
         for fact in _read(f"A: Hello?\nC: {said}").facts
         if fact.visibility == "secret"
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        (
+            "I'll pay, it's 5412 7700 1938 2206, expires oh four thirty, the back's 318.",
+            "2206",
+        ),
+        (
+            "I'll pay, it's 5412 7700 1938 2206, expires oh four thirty, the back's 318.",
+            "318",
+        ),
+        ("The door has a code, C1944.", "c1944"),
+        (
+            "We're moving to Oslo. But my mum doesn't know yet. Don't tell anyone.",
+            "oslo",
+        ),
+        (
+            "The suit's for his wedding. So please don't mention it to anybody who rings.",
+            "wedding",
+        ),
+        ("I'm throwing her a surprise party.", "surprise party"),
+        ("My landlord does not know that I am closing the shop.", "closing the shop"),
+        ("I'm selling the boat, keep that between us, okay?", "selling the boat"),
+    ],
+)
+def test_all_that_is_secret_in_a_turn_is_told_nowhere(said: str, value: str) -> None:
+    reading = _read(
+        f"A: Hello?\nC: Could you book me a table for Friday? {said}\nA: Noted."
+    )
+    assert value not in _open_text(reading)
+    assert any(fact.visibility == "secret" for fact in reading.facts)
+
+
+def test_hearing_aids_are_no_illness() -> None:
+    reading = _read("A: Hello?\nC: I've got your hearing aids here.\nA: Thanks.")
+    assert not any(fact.visibility == "secret" for fact in reading.facts)

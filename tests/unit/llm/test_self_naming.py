@@ -120,3 +120,30 @@ def test_a_sentence_that_is_only_a_full_name_is_the_callers(
 )
 def test_other_short_sentences_name_nobody(asked: str, said: str) -> None:
     assert _name(f"A: {asked}\nC: {said}") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("Good day, here is Anneke Vos from the warehouse.", "Anneke Vos"),
+        ("Good morning. Myself Ravi Menon, from accounts.", "Ravi Menon"),
+        ("Hi, it's Meera from HR, Meera Chaudhuri.", "Meera Chaudhuri"),
+        ("It should be under Rosalind Peake. P-E-A-K-E.", "Rosalind Peake"),
+        ("Hello. It's Shirl. Shirley Vandenberg, from the mill.", "Shirley Vandenberg"),
+    ],
+)
+def test_callers_name_themselves_in_many_ways(said: str, name: str) -> None:
+    assert _name(f"A: Hello, front desk.\nC: {said}") == name
+
+
+def test_a_name_put_right_in_the_same_breath_is_the_last_one() -> None:
+    said = "Declan Mac Giolla, eh, no, put Declan Gilligan, that's on everything."
+    assert _name(f"A: And your name?\nC: {said}") == "Declan Gilligan"
+
+
+def test_a_colleague_whose_name_is_corrected_is_not_the_caller() -> None:
+    script = (
+        "A: Service desk.\nC: Hello, here is Anke Petersen. We get a new colleague, Jonas Weidner."
+        "\nA: Jonas Weidener?\nC: No, Weidner. W E I D N E R."
+    )
+    assert _name(script) == "Anke Petersen"

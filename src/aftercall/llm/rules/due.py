@@ -12,6 +12,10 @@ from aftercall.llm.rules.titles import title_of
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
 _CHANGES_MIND = re.compile(r"\b(?:no|not|actually|sorry|mean|instead|to|wait|rather)\b")
+_CALLS_BACK = re.compile(
+    r"(?:ask|tell|get|have) (?:\S+ ){1,3}?(?:to )?(?:call|ring|phone|text|email) (?:me|us)\b"
+)
+_REACHES = re.compile(r"(?:text|ring|call|phone|email|message|give) (?:me|us)\b")
 MAX_ASKED_DAY = 5  # words of a question that puts a day forward
 DAY_REACH = 6  # turns back in which a request was talked of, for a day to be its day
 REACH = 16  # turns back in which the caller told what a day is for
@@ -58,7 +62,7 @@ def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
     if item.kind == "note":
         return None
     days = state.mentions_of(act.clause.plain)
-    if item.delivers_words:
+    if item.delivers_words and not _CALLS_BACK.match(act.matter.text):
         head = " ".join(act.matter.text.split()[:3])
         end = act.clause.text.find(head) + len(head)
         days = [mention for mention in days if mention.start <= end + 1]
@@ -110,8 +114,12 @@ def _awaits_day(item: Item, act: Act) -> bool:
 def claim_pending(
     state: RequestState, act: Act, day: date | None
 ) -> tuple[RequestState, date | None]:
-    """ "And in two weeks, remind me …": the day said before the ask is its day."""
-    pending = state.pending
+    """ "In two weeks, remind me", "ring me on Monday to remind me": the day said before the ask."""
+    pending, call = state.pending, state.open_item
+    is_reminder = day is None and act.matter.text.startswith("remind")
+    is_same_turn = call is not None and call.asked == act.seq
+    if is_reminder and call and is_same_turn and _REACHES.match(call.title.lower()):
+        return state, call.due
     if day or pending is None or not _is_here(pending, act):
         return state, day
     if pending.item_index >= 0:
@@ -134,7 +142,7 @@ def take_day(state: RequestState, act: Act) -> RequestState:
     item = state.open_item
     if state.proposed and item is None:
         return settle(state, act, days[-1].day)._replace(proposed=None)
-    is_for_words = bool(_CUES["due_of_words"].match(act.matter.text))
+    is_for_words = state.asks_day or _CUES["due_of_words"].match(act.matter.text)
     if item is None or (item.delivers_words and not is_for_words):
         return _leave_pending(state, act, days[-1])
     if not _is_its_day(state, act, item, days[-1]):

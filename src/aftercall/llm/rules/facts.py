@@ -22,6 +22,7 @@ from aftercall.llm.rules.clause_model import (
     list_fact_features,
     load_clause_model,
 )
+from aftercall.llm.rules.state import put_right
 from aftercall.model.calls import Turn
 from aftercall.model.reading import (
     Category,
@@ -50,6 +51,7 @@ _PASSING = _PATTERNS["passing"]
 _DONE = _PATTERNS["done"]
 _CORRECTS = _PATTERNS["corrects"]
 _ASKS_FOR = _PATTERNS["asks_for"]
+_DENIES = re.compile(r"(?:(?:no|oh|yes|sorry|hang on|wait|but|and) )*not\b")
 _Kind = tuple[Category, Visibility]
 
 
@@ -112,6 +114,7 @@ def _find_context(acts: list[Act], number: int) -> list[Act]:
     is_asked = before.speaker == "agent" and before.clause.is_question
     is_asked = is_asked and bool(_ASKS_FOR.match(before.clause.text))
     is_told = before.seq == act.seq and before.kind not in _UNTOLD
+    is_told = is_told and not _DENIES.match(before.clause.text)
     is_told = is_told and len(before.clause.plain.words) > 1
     return [before] if is_asked or is_told else []
 
@@ -151,6 +154,8 @@ def _may_tell(act: Act, refused: frozenset[str]) -> bool:
         return False
     if not MIN_FACT_WORDS <= len(act.clause.plain.words) <= MAX_FACT_WORDS:
         return False
+    if _DENIES.match(act.clause.text):
+        return False
     is_empty = MASK in act.clause.text or bool(_VAGUE.fullmatch(act.matter.text))
     return (
         act.kind in _TELLING and not is_empty and not stems(act.matter.text) & refused
@@ -188,7 +193,7 @@ def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactD
     """From clauses that follow each other; a question before them is told, not cited."""
     text = _tell(acts)
     acts = [act for act in acts if act.speaker == "caller"]
-    first, last = acts[0].clause.plain, acts[-1].clause.plain
+    first, last = put_right(acts[0].clause.plain), acts[-1].clause.plain
     mood: Sentiment = "negative" if category == "emotional" else "neutral"
     return FactDraft(
         category=category,
@@ -206,7 +211,7 @@ def _tell(acts: list[Act]) -> str:
     """The clauses as one line; a question and a sentence end as such."""
     text = ""
     for act, after in itertools.zip_longest(acts, acts[1:]):
-        text += act.clause.plain.said.strip(" ,")
+        text += put_right(act.clause.plain).said.strip(" ,")
         if after is None:
             break
         is_whole = act.clause.sentence != after.clause.sentence
