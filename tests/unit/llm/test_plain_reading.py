@@ -4,7 +4,9 @@ import pytest
 
 from aftercall.english.clauses import stands_alone
 from aftercall.english.text import normalise
+from aftercall.english.words import stems
 from aftercall.llm.rules.reader import RulesReader
+from aftercall.llm.rules.state import Item
 from aftercall.llm.rules.titles import summarise, title_plainly
 from aftercall.model.reading import Reading, Request, RequestKind
 from fakes import make_call
@@ -67,10 +69,10 @@ def test_a_code_is_labelled_by_what_was_asked_for() -> None:
     assert fact.text.lower().startswith("pin") or "PIN" in fact.text
 
 
-def _request(title: str, kind: RequestKind = "task", person: str = "") -> Request:
-    return Request(
-        kind=kind, title=title, person=person or None, turns=(2,), words=title
-    )
+def _title(title: str, kind: RequestKind = "task", person: str = "") -> str:
+    words, topic = title, stems(title)
+    item = Item(title, words, (2,), kind, 0.9, topic, person=person or None)
+    return title_plainly(item, words)
 
 
 @pytest.mark.parametrize(
@@ -99,19 +101,18 @@ def _request(title: str, kind: RequestKind = "task", person: str = "") -> Reques
 def test_a_title_names_a_deed_or_is_its_kind_and_the_words(
     title: str, kind: RequestKind, told: str
 ) -> None:
-    (request,) = title_plainly([_request(title, kind)])
-    assert request.title == told
-    assert title in f"{request.title} {request.words} {request.details}"
+    assert _title(title, kind) == told
 
 
 def test_a_message_with_a_plain_title_says_for_whom_it_is() -> None:
-    (request,) = title_plainly([_request("And one more: the oak", "message", "Lee")])
-    assert request.title == "Message for Lee: “And one more: the oak”"
+    title = _title("And one more: the oak", "message", "Lee")
+    assert title == "Message for Lee: “And one more: the oak”"
 
 
 def test_a_summary_tells_a_plainly_titled_request_in_the_callers_words() -> None:
-    asked = title_plainly([_request("The Hollis Trust", "booking")])
-    reading = Reading(language="en", summary="", requests=asked)
+    title = _title("The Hollis Trust", "booking")
+    asked = Request(kind="booking", title=title, turns=(2,), words="The Hollis Trust")
+    reading = Reading(language="en", summary="", requests=(asked,))
     assert summarise(reading) == "The caller asked for: Booking: “The Hollis Trust”."
 
 
@@ -122,3 +123,31 @@ def test_a_detail_that_is_taken_back_at_once_is_none() -> None:
     ).requests
     assert "window" not in request.details
     assert "door" in request.details
+
+
+@pytest.mark.parametrize(
+    ("said", "reply", "title"),
+    [
+        (
+            "He's running out of batteries. Could you put some in the post?",
+            "We'll post two packs of batteries today.",
+            "Put some in the post: He's running out of batteries",
+        ),
+        (
+            "Please tell Comfort I'm allergic to fabric plasters.",
+            "I'll let her know about the plasters.",
+            "Tell Comfort: I'm allergic to fabric plasters",
+        ),
+    ],
+)
+def test_a_title_says_what_it_points_to(said: str, reply: str, title: str) -> None:
+    requests = _read(f"A: Hello. | C: {said} | A: {reply}").requests
+    assert [request.title for request in requests] == [title]
+
+
+def test_what_may_be_a_request_is_told_by_its_whole_sentence() -> None:
+    reading = _read(
+        "A: Hello. | C: I'm having a barbecue, so I want, let's see, thirty sausages. | A: Yes?"
+    )
+    titles = [item.title for item in (*reading.requests, *reading.unclear)]
+    assert all("thirty sausages" in title for title in titles)

@@ -138,6 +138,12 @@ class RequestState(NamedTuple):
         item = self.items[self.current]
         return item if item.status == "open" else None
 
+    def refused_beside(self, item: Item) -> frozenset[str]:
+        """Stems of what was called off or declined, as far as a request does not name it."""
+        closed = ("withdrawn", "refused")
+        topics = (other.topic for other in self.items if other.status in closed)
+        return self.refused.union(*topics) - item.topic
+
     @property
     def anchor(self) -> date | None:
         """The day talked of."""

@@ -5,7 +5,12 @@ from collections.abc import Iterable
 from datetime import date
 from textwrap import shorten
 
-from aftercall.english.clauses import EMPTY_VERBS, stands_alone
+from aftercall.english.clauses import (
+    EMPTY_VERBS,
+    is_broken_off,
+    split_sentences,
+    stands_alone,
+)
 from aftercall.english.dates import find_dates
 from aftercall.english.language import LANGUAGES
 from aftercall.english.names import take_name
@@ -17,9 +22,14 @@ from aftercall.english.words import (
     vocabulary,
     word_class,
 )
+from aftercall.llm.rules.acts import Act
+from aftercall.llm.rules.state import Item, RequestState
+from aftercall.model.calls import Turn
 from aftercall.model.reading import Reading, Request, RequestKind
 
 _PATTERNS = load_patterns("aftercall.llm.rules", "titles")
+_INTRODUCES = load_patterns("aftercall.llm.rules", "state")["introduces"]
+_OPENING = load_patterns("aftercall.llm.rules", "acts")["opening"]
 
 MAX_TITLE_CHARS = 120
 _ARTICLE = re.compile(r"^(?:an?|the|some|to|for|that|about)\s+", re.I)
@@ -85,7 +95,8 @@ def names_other_day(text: str, due: date | None, today: date) -> bool:
 
 def drop_other_days(title: str, due: date | None, today: date) -> str:
     """The title without days that the caller has replaced by another."""
-    plain = normalise(title)
+    head, colon, tail = title.partition(": ")
+    plain = normalise(head)
     stale = [item for item in find_dates(plain, today) if item.day != due]
     if not stale or due is None:
         return title
@@ -98,7 +109,7 @@ def drop_other_days(title: str, due: date | None, today: date) -> str:
         if index and plain.words[index - 1].norm in _BEFORE_DAY:
             dropped.add(index - 1)
     kept = (word for index, word in enumerate(plain.words) if index not in dropped)
-    return Plain(title, tuple(kept)).said or title
+    return (Plain(head, tuple(kept)).said or head) + colon + tail
 
 
 def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
@@ -128,7 +139,7 @@ def find_person(matter: Plain) -> str | None:
     return None
 
 
-MAX_QUOTED_CHARS = 80
+MAX_QUOTED_CHARS = 110
 MAX_ITEMS = 5
 MAX_TOLD_FACTS = 3
 
@@ -182,46 +193,116 @@ _SUBJECT = re.compile(r"(?:\S+ ){0,3}(?:i|we|you|he|she|it|they|is|are)\b", re.I
 _UNFINISHED = re.compile(
     r"\b(?:the|an?|for|at|to|of|my|your|and|with|no)[,.]|, (?:no|not|sorry)\b", re.I
 )
+# "Put some in the post", "renew them": only the words before say what is meant.
+_POINTS_AT = _PATTERNS["points_at"]
+_ANNOUNCED = EMPTY_VERBS | stems("thing question favour favor couple quick ring")
+_TOLD = ("tell", "own", "fault", "ask", "unclear")
+BELONGS = 0.5
+MIN_TOLD = 2  # stems of words that say something to who did not hear the call
+MAX_TURNS_BACK = 4  # in which the thing may have been named that "it" stands for
 
 
-def title_plainly(requests: Iterable[Request]) -> tuple[Request, ...]:
-    """A request whose title names no deed is titled by its kind and the caller's words."""
-    return tuple(
-        request if names_deed(request) else _name_by_kind(request)
-        for request in requests
+def name_item(item: Item, state: RequestState, acts: list[Act]) -> Item:
+    """A title that only points to a thing, or names only whom to tell, says what is meant."""
+    is_callback = bool(_CALLS_BACK.search(item.title.lower()))
+    says_to_whom = item.kind == "message" and not is_callback
+    is_whole = not (_tells_nothing(item) if says_to_whom else _points(item))
+    if is_whole or ": " in item.title:
+        return item
+    refused = state.refused_beside(item)
+    said = [act for act in acts if act.speaker == "caller" and act.kind in _TOLD]
+    said = [act for act in said if not stems(act.matter.text) & refused]
+    at = next((at for at, act in enumerate(said) if act.matter.cited == item.words), -1)
+    if at < 0:
+        return item
+    seq, asked = said[at].seq, {other.words for other in state.items}
+    after = [act for act in said[at + 1 :] if act.seq == seq]
+    before = [act for act in said[:at] if act.seq == seq][::-1]
+    earlier = [act for act in said if seq - MAX_TURNS_BACK <= act.seq < seq][::-1]
+    near = [before, [act for act in earlier if act.belongs >= BELONGS], after]
+    if says_to_whom:
+        told = [act for act in (*after[:1], *before) if act.matter.cited not in asked]
+        near = [told[:1], told[1:]]
+    named = (_choose_telling(group, stems(item.title)) for group in near)
+    about = next(filter(None, named), "")
+    return item._replace(title=f"{item.title}: {about}") if about else item
+
+
+def _tells_nothing(item: Item) -> bool:
+    return len(_told_in(item.title) - stems(item.person or "")) < MIN_TOLD
+
+
+def _points(item: Item) -> bool:
+    match = _POINTS_AT.match(normalise(item.title).text)
+    return match is not None and not stems(match["before"]) - EMPTY_VERBS
+
+
+def _choose_telling(acts: list[Act], known: frozenset[str]) -> str:
+    """What the first turn that names something new says of it."""
+    told = [act for act in acts if not _INTRODUCES.fullmatch(act.matter.text)]
+    named = [act for act in told if _told_in(act.matter.text) - known]
+    of_turn = [act.matter for act in named if act.seq == named[0].seq]
+    return (
+        max(of_turn, key=lambda matter: len(_told_in(matter.text))).said
+        if named
+        else ""
     )
 
 
-def names_deed(request: Request) -> bool:
+def _told_in(text: str) -> frozenset[str]:
+    return stems(text) - _ANNOUNCED
+
+
+def quote_whole(words: str, turns: Iterable[Turn], refused: frozenset[str]) -> str:
+    """The sentence that words stand in, with the next one where it says nothing by itself.
+
+    Of a sentence without end, as recognisers write, the part from these words on; of one that
+    also says what was called off, these words.
+    """
+    text = next((turn.text for turn in turns if words and words in turn.text), words)
+    at, end, quoted = text.find(words), 0, ""
+    for sentence in split_sentences(text):
+        end = text.index(sentence, end) + len(sentence)
+        is_wanted = not stems(sentence) & refused and len(_told_in(quoted)) < MIN_TOLD
+        if end > at and is_wanted:
+            quoted = f"{quoted} {sentence}".strip()
+    if words not in quoted:
+        quoted = words
+    elif quoted.index(words) + len(words) > MAX_QUOTED_CHARS:
+        quoted = quoted[quoted.index(words) :]
+    plain = normalise(quoted)
+    opened = _OPENING.match(plain.text)
+    rest = plain.after(opened.end()) if opened else plain
+    return (rest if rest.words else plain).said.replace(MASK, "")
+
+
+def names_deed(title: str, kind: RequestKind) -> bool:
     """Whether a title has a verb and what it is done to, a plain wish or a plain fault."""
-    head, _, tail = request.title.partition(": ")
+    head, _, tail = title.partition(": ")
     plain = normalise(head)
-    if not plain.words or _UNFINISHED.search(head):
+    if not plain.words or _UNFINISHED.search(head) or is_broken_off(plain.text):
         return False
     text, first = plain.text, plain.words[0]
     is_alone = len(stems(tail)) > 1 and not _UNFINISHED.search(tail)
     if first.norm in word_class("deed") or _WISHES.match(text):
         has_object = bool(stems(plain.slice(1).text) - EMPTY_VERBS)
-        return (is_alone if tail else has_object) and not first.stop
+        return (is_alone or has_object) and not first.stop
     if stands_alone(text) or text.startswith("there is"):
-        return request.kind == "issue" and not tail
+        return kind == "issue" and not tail
     is_thing = not plain.vocabulary.isdisjoint(word_class("wanted"))
     return is_thing and len(plain.words) > 1 and not _SUBJECT.match(head)
 
 
-def _name_by_kind(request: Request) -> Request:
-    """Its kind, and what the caller said: Booking: “I've got a cleaning on Tuesday”."""
-    name = _KIND_TITLES[request.kind]
-    text = normalise(f"{request.title}. {request.words}").text
-    if request.kind == "message" and _CALLS_BACK.search(text):
+def title_plainly(item: Item, sentence: str) -> str:
+    """The title of a request that names a deed; else its kind, and what the caller said."""
+    if names_deed(item.title, item.kind):
+        return item.title
+    name = _KIND_TITLES[item.kind]
+    text = normalise(f"{item.title}. {item.words}").text
+    if item.kind == "message" and _CALLS_BACK.search(text):
         name = "Call back"
-    elif request.kind == "message" and request.person:
-        name = f"Message for {request.person}"
+    elif item.kind == "message" and item.person:
+        name = f"Message for {item.person}"
     elif _CANCELS.search(text):
         name = "Cancellation"
-    quoted = shorten(request.words, MAX_QUOTED_CHARS, placeholder=" …")
-    is_kept = request.title.lower() in f"{request.words} {request.details}".lower()
-    said = () if is_kept else (request.title,)
-    details = ". ".join(filter(None, (*said, request.details)))
-    title = f"{name}: “{quoted}”"
-    return request.model_copy(update={"title": title, "details": details})
+    return f"{name}: “{shorten(sentence, MAX_QUOTED_CHARS, placeholder=' …')}”"
