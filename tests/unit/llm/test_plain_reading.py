@@ -4,9 +4,7 @@ import pytest
 
 from aftercall.english.clauses import stands_alone
 from aftercall.english.text import normalise
-from aftercall.english.words import stems
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.llm.rules.state import Item
 from aftercall.llm.rules.titles import summarise, title_plainly
 from aftercall.model.reading import Reading, Request, RequestKind
 from fakes import make_call
@@ -69,10 +67,11 @@ def test_a_code_is_labelled_by_what_was_asked_for() -> None:
     assert fact.text.lower().startswith("pin") or "PIN" in fact.text
 
 
-def _title(title: str, kind: RequestKind = "task", person: str = "") -> str:
-    words, topic = title, stems(title)
-    item = Item(title, words, (2,), kind, 0.9, topic, person=person or None)
-    return title_plainly(item, words)
+def _request(title: str, kind: RequestKind = "task", person: str = "") -> Request:
+    request = Request(
+        kind=kind, title=title, person=person or None, turns=(2,), words=title
+    )
+    return title_plainly(request, title)
 
 
 @pytest.mark.parametrize(
@@ -101,17 +100,18 @@ def _title(title: str, kind: RequestKind = "task", person: str = "") -> str:
 def test_a_title_names_a_deed_or_is_its_kind_and_the_words(
     title: str, kind: RequestKind, told: str
 ) -> None:
-    assert _title(title, kind) == told
+    request = _request(title, kind)
+    assert request.title == told
+    assert title in f"{request.title} {request.words} {request.details}"
 
 
 def test_a_message_with_a_plain_title_says_for_whom_it_is() -> None:
-    title = _title("And one more: the oak", "message", "Lee")
-    assert title == "Message for Lee: “And one more: the oak”"
+    request = _request("And one more: the oak", "message", "Lee")
+    assert request.title == "Message for Lee: “And one more: the oak”"
 
 
 def test_a_summary_tells_a_plainly_titled_request_in_the_callers_words() -> None:
-    title = _title("The Hollis Trust", "booking")
-    asked = Request(kind="booking", title=title, turns=(2,), words="The Hollis Trust")
+    asked = _request("The Hollis Trust", "booking")
     reading = Reading(language="en", summary="", requests=(asked,))
     assert summarise(reading) == "The caller asked for: Booking: “The Hollis Trust”."
 

@@ -16,16 +16,15 @@ from aftercall.english.words import clear_caches, stems
 from aftercall.llm.long_calls import CutCall, ReadingProcess, read_in_windows
 from aftercall.llm.reader import CachedReader
 from aftercall.llm.rules.acts import Act, read_acts
-from aftercall.llm.rules.asking import gather_details
+from aftercall.llm.rules.asking import add_care, gather_details
 from aftercall.llm.rules.clause_model import TalkTurn
 from aftercall.llm.rules.facts import find_facts, read_identity, read_profile
-from aftercall.llm.rules.judgement import RequestTalk, judge
+from aftercall.llm.rules.judgement import RequestTalk, judge, name_item
 from aftercall.llm.rules.offers import find_promises
 from aftercall.llm.rules.reducer import apply
-from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
+from aftercall.llm.rules.state import ACTED_ON, MAY_BE, Item, RequestState
 from aftercall.llm.rules.titles import (
     drop_other_days,
-    name_item,
     names_deed,
     names_other_day,
     quote_whole,
@@ -96,7 +95,7 @@ def _read_english(secrets: list[Secret], call: Call) -> Reading:
         TalkTurn.from_text(turn.speaker, turn.seq, turn.text) for turn in call.turns
     ]
     asked, zone = read_requests(talk, call.started_at)
-    state = judge(asked)
+    state = add_care(judge(asked), asked.acts)
     facts = find_facts(talk, asked.acts, state.refused)
     secrets = _told_in(call, secrets)
     return _compose(call.turns, asked.acts, state, (name, zone), (secrets, facts))
@@ -158,7 +157,7 @@ def _compose(
     named: tuple[str | None, str | None],
     told: tuple[list[Secret], list[FactDraft]],
 ) -> Reading:
-    items = [name_item(item, state, acts) for item in state.items]
+    items = [name_item(item, RequestTalk(acts, state)) for item in state.items]
     open_items = [item for item in items if item.status == "open"]
     called_off = [item for item in items if item.status == "withdrawn"]
     secrets, facts = told
@@ -169,7 +168,9 @@ def _compose(
     ]
     requests = [_with_decisions(request, facts) for request in requests]
     unclear = [
-        _to_unclear(item, turns) for item in open_items if item.confidence < ACTED_ON
+        _to_unclear(item, turns)
+        for item in open_items
+        if MAY_BE <= item.confidence < ACTED_ON
     ]
     withdrawn = [
         WithdrawnRequest(title=_title_or_quote(item, turns), turns=item.turns)
@@ -222,19 +223,16 @@ def _to_request(item: Item, state: RequestState, turns: Sequence[Turn]) -> Reque
         if not stems(words) & refused
         and not names_other_day(words, item.due, state.today)
     ]
-    named = item._replace(title=drop_other_days(item.title, item.due, state.today))
-    title = title_plainly(named, _quote(item, turns, refused))
-    if named.title not in title and named.title.lower() not in item.words.lower():
-        details.insert(0, named.title)
-    return Request(
+    request = Request(
         kind=item.kind,
-        title=title,
-        details=". ".join(dict.fromkeys(details)),
+        title=drop_other_days(item.title, item.due, state.today),
+        details=". ".join(details),
         person=item.person,
         due=item.due,
         turns=item.turns,
         words=item.words,
     )
+    return title_plainly(request, _quote(item, turns, refused))
 
 
 def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:

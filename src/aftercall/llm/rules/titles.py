@@ -22,19 +22,17 @@ from aftercall.english.words import (
     vocabulary,
     word_class,
 )
-from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.state import Item, RequestState
 from aftercall.model.calls import Turn
 from aftercall.model.reading import Reading, Request, RequestKind
 
 _PATTERNS = load_patterns("aftercall.llm.rules", "titles")
-_INTRODUCES = load_patterns("aftercall.llm.rules", "state")["introduces"]
 _OPENING = load_patterns("aftercall.llm.rules", "acts")["opening"]
 
 MAX_TITLE_CHARS = 120
 _ARTICLE = re.compile(r"^(?:an?|the|some|to|for|that|about)\s+", re.I)
 _COURTESY = re.compile(
-    r"[\s,]+(?:please|thanks|thank you|would you|could you|if (?:you|that|possible|it)\b.*|ok|okay"
+    r"[\s,]+(?:please|thanks|thank you|would you|could you|ok|okay"
+    r"|if (?:you (?:can|could|like|want|would|don't)|that's|possible|it's (?:ok|possible))\b.*"
     r"|then|as well|for me|you know|or something|or whatever|and|but|so|because|though|when"
     r"|i think)$",
     re.I,
@@ -185,7 +183,7 @@ _KIND_TITLES: dict[RequestKind, str] = {
     "reminder": "Reminder",
     "task": "Task",
 }
-_CALLS_BACK = re.compile(r"\b(?:call|ring|phone) (?:me|us)\b|\bcall ?back\b")
+CALLS_BACK = re.compile(r"\b(?:call|ring|phone) (?:me|us)\b|\bcall ?back\b")
 _CANCELS = re.compile(r"\bcancel")
 _WISHES = re.compile(r"(?:i|we)(?: \S+)? (?:need|want|would like|am looking for)\b")
 _SUBJECT = re.compile(r"(?:\S+ ){0,3}(?:i|we|you|he|she|it|they|is|are)\b", re.I)
@@ -193,63 +191,12 @@ _SUBJECT = re.compile(r"(?:\S+ ){0,3}(?:i|we|you|he|she|it|they|is|are)\b", re.I
 _UNFINISHED = re.compile(
     r"\b(?:the|an?|for|at|to|of|my|your|and|with|no)[,.]|, (?:no|not|sorry)\b", re.I
 )
-# "Put some in the post", "renew them": only the words before say what is meant.
-_POINTS_AT = _PATTERNS["points_at"]
 _ANNOUNCED = EMPTY_VERBS | stems("thing question favour favor couple quick ring")
-_TOLD = ("tell", "own", "fault", "ask", "unclear")
-BELONGS = 0.5
 MIN_TOLD = 2  # stems of words that say something to who did not hear the call
-MAX_TURNS_BACK = 4  # in which the thing may have been named that "it" stands for
 
 
-def name_item(item: Item, state: RequestState, acts: list[Act]) -> Item:
-    """A title that only points to a thing, or names only whom to tell, says what is meant."""
-    is_callback = bool(_CALLS_BACK.search(item.title.lower()))
-    says_to_whom = item.kind == "message" and not is_callback
-    is_whole = not (_tells_nothing(item) if says_to_whom else _points(item))
-    if is_whole or ": " in item.title:
-        return item
-    refused = state.refused_beside(item)
-    said = [act for act in acts if act.speaker == "caller" and act.kind in _TOLD]
-    said = [act for act in said if not stems(act.matter.text) & refused]
-    at = next((at for at, act in enumerate(said) if act.matter.cited == item.words), -1)
-    if at < 0:
-        return item
-    seq, asked = said[at].seq, {other.words for other in state.items}
-    after = [act for act in said[at + 1 :] if act.seq == seq]
-    before = [act for act in said[:at] if act.seq == seq][::-1]
-    earlier = [act for act in said if seq - MAX_TURNS_BACK <= act.seq < seq][::-1]
-    near = [before, [act for act in earlier if act.belongs >= BELONGS], after]
-    if says_to_whom:
-        told = [act for act in (*after[:1], *before) if act.matter.cited not in asked]
-        near = [told[:1], told[1:]]
-    named = (_choose_telling(group, stems(item.title)) for group in near)
-    about = next(filter(None, named), "")
-    return item._replace(title=f"{item.title}: {about}") if about else item
-
-
-def _tells_nothing(item: Item) -> bool:
-    return len(_told_in(item.title) - stems(item.person or "")) < MIN_TOLD
-
-
-def _points(item: Item) -> bool:
-    match = _POINTS_AT.match(normalise(item.title).text)
-    return match is not None and not stems(match["before"]) - EMPTY_VERBS
-
-
-def _choose_telling(acts: list[Act], known: frozenset[str]) -> str:
-    """What the first turn that names something new says of it."""
-    told = [act for act in acts if not _INTRODUCES.fullmatch(act.matter.text)]
-    named = [act for act in told if _told_in(act.matter.text) - known]
-    of_turn = [act.matter for act in named if act.seq == named[0].seq]
-    return (
-        max(of_turn, key=lambda matter: len(_told_in(matter.text))).said
-        if named
-        else ""
-    )
-
-
-def _told_in(text: str) -> frozenset[str]:
+def told_in(text: str) -> frozenset[str]:
+    """Stems that name something, not just that something is asked."""
     return stems(text) - _ANNOUNCED
 
 
@@ -263,7 +210,7 @@ def quote_whole(words: str, turns: Iterable[Turn], refused: frozenset[str]) -> s
     at, end, quoted = text.find(words), 0, ""
     for sentence in split_sentences(text):
         end = text.index(sentence, end) + len(sentence)
-        is_wanted = not stems(sentence) & refused and len(_told_in(quoted)) < MIN_TOLD
+        is_wanted = not stems(sentence) & refused and not told_in(quoted)
         if end > at and is_wanted:
             quoted = f"{quoted} {sentence}".strip()
     if words not in quoted:
@@ -293,16 +240,20 @@ def names_deed(title: str, kind: RequestKind) -> bool:
     return is_thing and len(plain.words) > 1 and not _SUBJECT.match(head)
 
 
-def title_plainly(item: Item, sentence: str) -> str:
-    """The title of a request that names a deed; else its kind, and what the caller said."""
-    if names_deed(item.title, item.kind):
-        return item.title
-    name = _KIND_TITLES[item.kind]
-    text = normalise(f"{item.title}. {item.words}").text
-    if item.kind == "message" and _CALLS_BACK.search(text):
+def title_plainly(request: Request, sentence: str) -> Request:
+    """A request whose title names no deed is titled by its kind and what the caller said."""
+    if names_deed(request.title, request.kind):
+        return request
+    name = _KIND_TITLES[request.kind]
+    text = normalise(f"{request.title}. {request.words}").text
+    if request.kind == "message" and CALLS_BACK.search(text):
         name = "Call back"
-    elif item.kind == "message" and item.person:
-        name = f"Message for {item.person}"
+    elif request.kind == "message" and request.person:
+        name = f"Message for {request.person}"
     elif _CANCELS.search(text):
         name = "Cancellation"
-    return f"{name}: “{shorten(sentence, MAX_QUOTED_CHARS, placeholder=' …')}”"
+    title = f"{name}: “{shorten(sentence, MAX_QUOTED_CHARS, placeholder=' …')}”"
+    is_kept = request.title.lower() in f"{title} {request.details}".lower()
+    said = () if is_kept else (request.title,)
+    details = ". ".join(filter(None, (*said, request.details)))
+    return request.model_copy(update={"title": title, "details": details})
