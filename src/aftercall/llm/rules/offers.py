@@ -32,7 +32,13 @@ from aftercall.llm.rules.state import (
     touch,
     with_detail,
 )
-from aftercall.llm.rules.titles import find_person, kind_of, title_of, to_caller
+from aftercall.llm.rules.titles import (
+    CALLS_BACK,
+    find_person,
+    kind_of,
+    title_of,
+    to_caller,
+)
 from aftercall.model.calls import Turn
 from aftercall.model.reading import Promise
 
@@ -91,7 +97,8 @@ def accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
         known = state.current
     if known >= 0:
         return put(state, known, touch(state.items[known], offer.seq, act.seq))
-    is_open = not stems(offer.matter.text) - _OPEN_OFFERS
+    is_call = bool(CALLS_BACK.search(to_caller(offer.matter.text)))
+    is_open = not stems(offer.matter.text) - _OPEN_OFFERS and not is_call
     item = _to_item(state, act, offer)
     if is_open and is_pointing(offer.matter) and item.details:
         title = f"{item.title}: {item.details[-1]}"
