@@ -28,7 +28,6 @@ PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
 _CUES = load_patterns("aftercall.llm.rules", "state")
-_AGREES = _CUES["agrees"]
 NAMED_KINDS: tuple[RequestKind, ...] = ("issue", "reminder")
 
 
@@ -87,15 +86,15 @@ def _choose_kind(item: Item, kinds: Labels) -> RequestKind:
 def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
     """What is asked plainly stands; "could you …" needs a model that does not rule it out.
 
-    Nor does one overrule an agent who says all of it back, or just "noted". Where the agent's reply
-    tells nothing, the model knows too little to rule out what else was likely asked.
+    Nor does one overrule an agent who says all of it back. Where the reply tells nothing, or no
+    more than "noted", the model knows too little to rule out what was likely asked.
     """
     reply = _reply(talk.acts, item.turns[-1])
-    told = _stems_of(reply)
-    is_noted = len(reply) == 1 and bool(_AGREES.fullmatch(reply[0].text))
-    is_taken = is_noted or (len(item.topic) > 1 and item.topic <= told)
-    least = 0.0 if is_taken or item.plainness >= ASKED_APART else DOUBTED
-    is_plain = item.plainness >= PLAIN and sure >= least
+    is_noted = len(reply) == 1 and bool(_CUES["agrees"].fullmatch(reply[0].text))
+    told = frozenset() if is_noted else _stems_of(reply)
+    is_said_back = len(item.topic) > 1 and item.topic <= told
+    is_taken = not told or is_said_back or item.plainness >= ASKED_APART
+    is_plain = item.plainness >= PLAIN and (is_taken or sure >= DOUBTED)
     if is_plain or (item.confidence >= PLAIN and not told):
         sure = max(sure, REQUESTED)
     if sure < REQUESTED:

@@ -33,7 +33,6 @@ from aftercall.llm.rules.state import (
     with_detail,
 )
 from aftercall.llm.rules.titles import (
-    CALLS_BACK,
     find_person,
     kind_of,
     title_of,
@@ -97,8 +96,7 @@ def accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
         known = state.current
     if known >= 0:
         return put(state, known, touch(state.items[known], offer.seq, act.seq))
-    is_call = bool(CALLS_BACK.search(to_caller(offer.matter.text)))
-    is_open = not stems(offer.matter.text) - _OPEN_OFFERS and not is_call
+    is_open = not stems(offer.matter.text) - _OPEN_OFFERS
     item = _to_item(state, act, offer)
     if is_open and is_pointing(offer.matter) and item.details:
         title = f"{item.title}: {item.details[-1]}"

@@ -191,7 +191,9 @@ _SUBJECT = re.compile(r"(?:\S+ ){0,3}(?:i|we|you|he|she|it|they|is|are)\b", re.I
 _UNFINISHED = re.compile(
     r"\b(?:the|an?|for|at|to|of|my|your|and|with|no)[,.]|, (?:no|not|sorry)\b", re.I
 )
-_ANNOUNCED = EMPTY_VERBS | stems("thing question favour favor couple quick ring")
+_ANNOUNCED = EMPTY_VERBS | stems(
+    "thing question favour couple quick ring one two three"
+)
 MIN_TOLD = 2  # stems of words that say something to who did not hear the call
 
 
@@ -231,7 +233,8 @@ def names_deed(title: str, kind: RequestKind) -> bool:
         return False
     text, first = plain.text, plain.words[0]
     is_alone = len(stems(tail)) > 1 and not _UNFINISHED.search(tail)
-    if first.norm in word_class("deed") or _WISHES.match(text):
+    is_deed = first.norm in word_class("deed") or first.norm == "see"
+    if is_deed or _WISHES.match(text):
         has_object = bool(stems(plain.slice(1).text) - EMPTY_VERBS)
         return (is_alone or has_object) and not first.stop
     if stands_alone(text) or text.startswith("there is"):
