@@ -149,5 +149,7 @@ def test_what_may_be_a_request_is_told_by_its_whole_sentence() -> None:
     reading = _read(
         "A: Hello. | C: I'm having a barbecue, so I want, let's see, thirty sausages. | A: Yes?"
     )
-    titles = [item.title for item in (*reading.requests, *reading.unclear)]
+    titles = [item.title for item in reading.requests]
+    titles += [item.title for item in reading.unclear]
+    assert titles
     assert all("thirty sausages" in title for title in titles)

@@ -151,7 +151,7 @@ def summarise(reading: Reading) -> str:
         return f"{who} called and spoke {spoken}; the words are in the transcript."
     parts = (
         _sentence(f"{who} asked for", [_dated(item) for item in reading.requests]),
-        _sentence("May be a request", [item.words for item in reading.unclear]),
+        _sentence("May be a request", [item.title for item in reading.unclear]),
         _sentence("Called off", [item.title for item in reading.withdrawn]),
         _sentence("The agent promised", [item.title for item in reading.promises]),
     )
