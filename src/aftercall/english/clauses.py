@@ -30,7 +30,7 @@ _ASK = r"""
     (?:can|could|would|will|should|shall|may|might)
     (?:you|ye|i|we|they|somebody|someone|anybody|he|she)
     | (?:you can|please|one|2|3|4|do not) <deed>
-    | remind me | (?:one|2|3|4) (?:remind|we|i) | do not (?:forget|bother|worry|touch)
+    | (?<!to )remind me | (?:one|2|3|4) (?:remind|we|i) | do not (?:forget|bother|worry|touch)
     | (?:oh |wait )*no (?:actually|wait|do not|leave|forget|scratch|cancel|hold on|hang on)
     | actually (?:no|leave|forget|do not|scratch|cancel|wait)
     | let us | make (?:it|that) | never mind | scratch (?:that|the|all)

@@ -68,9 +68,10 @@ def test_a_code_is_labelled_by_what_was_asked_for() -> None:
 
 
 def _request(title: str, kind: RequestKind = "task", person: str = "") -> Request:
-    return Request(
+    request = Request(
         kind=kind, title=title, person=person or None, turns=(2,), words=title
     )
+    return title_plainly(request, title)
 
 
 @pytest.mark.parametrize(
@@ -99,19 +100,19 @@ def _request(title: str, kind: RequestKind = "task", person: str = "") -> Reques
 def test_a_title_names_a_deed_or_is_its_kind_and_the_words(
     title: str, kind: RequestKind, told: str
 ) -> None:
-    (request,) = title_plainly([_request(title, kind)])
+    request = _request(title, kind)
     assert request.title == told
     assert title in f"{request.title} {request.words} {request.details}"
 
 
 def test_a_message_with_a_plain_title_says_for_whom_it_is() -> None:
-    (request,) = title_plainly([_request("And one more: the oak", "message", "Lee")])
+    request = _request("And one more: the oak", "message", "Lee")
     assert request.title == "Message for Lee: “And one more: the oak”"
 
 
 def test_a_summary_tells_a_plainly_titled_request_in_the_callers_words() -> None:
-    asked = title_plainly([_request("The Hollis Trust", "booking")])
-    reading = Reading(language="en", summary="", requests=asked)
+    asked = _request("The Hollis Trust", "booking")
+    reading = Reading(language="en", summary="", requests=(asked,))
     assert summarise(reading) == "The caller asked for: Booking: “The Hollis Trust”."
 
 
@@ -122,3 +123,31 @@ def test_a_detail_that_is_taken_back_at_once_is_none() -> None:
     ).requests
     assert "window" not in request.details
     assert "door" in request.details
+
+
+@pytest.mark.parametrize(
+    ("said", "reply", "title"),
+    [
+        (
+            "He's running out of batteries. Could you put some in the post?",
+            "We'll post two packs of batteries today.",
+            "Put some in the post: He's running out of batteries",
+        ),
+        (
+            "Please tell Comfort I'm allergic to fabric plasters.",
+            "I'll let her know about the plasters.",
+            "Tell Comfort: I'm allergic to fabric plasters",
+        ),
+    ],
+)
+def test_a_title_says_what_it_points_to(said: str, reply: str, title: str) -> None:
+    requests = _read(f"A: Hello. | C: {said} | A: {reply}").requests
+    assert [request.title for request in requests] == [title]
+
+
+def test_what_may_be_a_request_is_told_by_its_whole_sentence() -> None:
+    (unclear,) = _read(
+        "A: Hello. | C: I'd like to know, could we, the two of us, come and see the flat on Monday?"
+        " | A: On Monday?"
+    ).unclear
+    assert unclear.title.endswith("come and see the flat on Monday")

@@ -126,7 +126,8 @@ def _judge(act: Act, labels: Labels) -> Act:
 
 def _follow(act: Act, label: str, labels: Labels) -> Act | None:
     """What the model is sure of, unless a pattern says the same or more of the clause."""
-    if label == "R" and _DAY_ONLY.fullmatch(act.clause.text):
+    is_told = act.kind == "tell" and act.plainness > 0  # "only ring the landline"
+    if label == "R" and (is_told or _DAY_ONLY.fullmatch(act.clause.text)):
         return act  # "And on Friday, remind me": the next clause asks
     if label == "R":
         return _as_ask(act, labels["R"])

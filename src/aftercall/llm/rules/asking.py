@@ -176,7 +176,11 @@ MAX_OPENING = 2  # of them from where its matter was opened
 MAX_BEFORE = 3  # of them from just before it was asked for
 FEW_STEMS = 2  # a request that names less is told by what was said before it
 BELONGS = 0.8
-_INTRODUCES = load_patterns("aftercall.llm.rules", "state")["introduces"]
+_CUES = load_patterns("aftercall.llm.rules", "state")
+_INTRODUCES = _CUES["introduces"]
+# What who does the work must know: it may harm somebody, or decides how much is needed.
+_CARE = _CUES["care"]
+_STATED = ("tell", "own", "fault")
 _OTHERS = ("hypothetical", "hearsay", "withdraw")
 _TAKES_BACK = re.compile(
     r"(?:oh |or |but |wait )*(?:no|nope|sorry|i mean|i meant|actually|rather|scratch|hang on"
@@ -205,14 +209,43 @@ def gather_details(state: RequestState, acts: list[Act]) -> RequestState:
         )
         for item in state.items
     ]
-    kept = state._replace(items=tuple(items))
-    return kept._replace(
-        items=tuple(
-            _with_details(kept.items, index, said)
-            if item.status == "open" and not item.delivers_words
-            else item
-            for index, item in enumerate(items)
-        )
+    detailed = [
+        _with_details(tuple(items), index, said) if _takes_details(item) else item
+        for index, item in enumerate(items)
+    ]
+    return state._replace(items=tuple(detailed))
+
+
+def _takes_details(item: Item) -> bool:
+    return item.status == "open" and not item.delivers_words
+
+
+def add_care(state: RequestState, acts: list[Act]) -> RequestState:
+    """An allergy, a medicine or a number of people goes with the request it was told after."""
+    told = [act for act in acts if act.speaker == "caller"]
+    for at, act in enumerate(told, 1):
+        is_stated = act.kind in _STATED and not act.clause.is_question
+        is_kept = is_stated and not is_taken_back(act, told[at : at + 1])
+        meant = _find_asked_before(state, act)
+        if is_kept and meant >= 0 and _CARE.search(act.clause.text):
+            state = _put_first(state, meant, put_right(act.clause.plain).said)
+    return state
+
+
+def _find_asked_before(state: RequestState, act: Act) -> int:
+    """The request asked for last before a clause; else the first one after it."""
+    taking = [at for at, item in enumerate(state.items) if _takes_details(item)]
+    asked = [at for at in taking if _asked_in(state.items[at]) <= act.seq]
+    first = taking[0] if taking else -1
+    return max(asked, key=lambda at: _asked_in(state.items[at]), default=first)
+
+
+def _put_first(state: RequestState, at: int, said: str) -> RequestState:
+    item = state.items[at]
+    others = tuple(detail for detail in item.details if detail not in said)
+    is_titled = said in item.words or said in item.title
+    return (
+        state if is_titled else put(state, at, item._replace(details=(said, *others)))
     )
 
 

@@ -9,12 +9,13 @@ import itertools
 from collections.abc import Iterable
 from typing import NamedTuple, cast
 
-from aftercall.english.clauses import POINTERS
+from aftercall.english.clauses import EMPTY_VERBS, POINTERS
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import Labels, generalise, load_clause_model
 from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
+from aftercall.llm.rules.titles import CALLS_BACK, MIN_TOLD, told_in
 from aftercall.model.reading import RequestKind
 
 YES = "yes"
@@ -26,7 +27,7 @@ DOUBTED = 0.5  # below, "could you …" is none: it was called off, or is part o
 PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
-_AGREES = load_patterns("aftercall.llm.rules", "state")["agrees"]
+_CUES = load_patterns("aftercall.llm.rules", "state")
 NAMED_KINDS: tuple[RequestKind, ...] = ("issue", "reminder")
 
 
@@ -85,15 +86,15 @@ def _choose_kind(item: Item, kinds: Labels) -> RequestKind:
 def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
     """What is asked plainly stands; "could you …" needs a model that does not rule it out.
 
-    Nor does one overrule an agent who says all of it back, or just "noted". Where the agent's reply
-    tells nothing, the model knows too little to rule out what else was likely asked.
+    Nor does one overrule an agent who says all of it back. Where the reply tells nothing, or no
+    more than "noted", the model knows too little to rule out what was likely asked.
     """
     reply = _reply(talk.acts, item.turns[-1])
-    told = _stems_of(reply)
-    is_noted = len(reply) == 1 and bool(_AGREES.fullmatch(reply[0].text))
-    is_taken = is_noted or (len(item.topic) > 1 and item.topic <= told)
-    least = 0.0 if is_taken or item.plainness >= ASKED_APART else DOUBTED
-    is_plain = item.plainness >= PLAIN and sure >= least
+    is_noted = len(reply) == 1 and bool(_CUES["agrees"].fullmatch(reply[0].text))
+    told = frozenset() if is_noted else _stems_of(reply)
+    is_said_back = len(item.topic) > 1 and item.topic <= told
+    is_taken = not told or is_said_back or item.plainness >= ASKED_APART
+    is_plain = item.plainness >= PLAIN and (is_taken or sure >= DOUBTED)
     if is_plain or (item.confidence >= PLAIN and not told):
         sure = max(sure, REQUESTED)
     if sure < REQUESTED:
@@ -260,3 +261,67 @@ def _opening(acts: list[Act]) -> list[str]:
     """What the agent said first: it often names the house."""
     opened = [act for act in acts[:6] if act.speaker == "agent"]
     return _texts(act.clause.plain for act in opened if act.seq == opened[0].seq)
+
+
+# "Put some in the post", "renew them": only the words before say what is meant.
+_POINTS_AT = _CUES["points_at"]
+_TOLD = ("tell", "own", "fault", "ask", "unclear")
+BELONGS = 0.5
+MAX_TURNS_BACK = 4  # in which the thing may have been named that "it" stands for
+
+
+def name_item(item: Item, talk: RequestTalk) -> Item:
+    """A title that only points to a thing, or names only whom to tell, says what is meant."""
+    if ": " in item.title:
+        return item
+    if item.kind == "message" and not CALLS_BACK.search(item.title.lower()):
+        is_whole = len(told_in(item.title) - stems(item.person or "")) >= MIN_TOLD
+        find = _find_message
+    else:
+        match = _POINTS_AT.match(normalise(item.title).text)
+        is_whole = match is None or bool(stems(match["before"]) - EMPTY_VERBS)
+        find = _find_thing
+    about = "" if is_whole else find(item, talk)
+    return item._replace(title=f"{item.title}: {about}") if about else item
+
+
+def _find_message(item: Item, talk: RequestTalk) -> str:
+    """What to tell somebody follows at once; else it was said before in the same turn."""
+    before, _, after = _said_beside(item, talk)
+    asked = {other.words for other in talk.state.items}
+    told = [act for act in (*after[:1], *before) if act.matter.cited not in asked]
+    return _choose_telling(told[:1], item) or _choose_telling(told, item)
+
+
+def _find_thing(item: Item, talk: RequestTalk) -> str:
+    """The thing was named before, in the same turn or in what was said of a request."""
+    said = _said_beside(item, talk)
+    return next(filter(None, (_choose_telling(acts, item) for acts in said)), "")
+
+
+def _said_beside(item: Item, talk: RequestTalk) -> tuple[list[Act], ...]:
+    """What the caller told in the turn of an ask before it, in earlier turns, and after it."""
+    refused = talk.state.refused_beside(item)
+    said = [act for act in talk.acts if act.speaker == "caller" and act.kind in _TOLD]
+    said = [act for act in said if not stems(act.matter.text) & refused]
+    asked = [act for act in said if act.matter.cited == item.words][:1]
+    seq, at = (asked[0].seq, said.index(asked[0])) if asked else (0, 0)
+    earlier = range(seq - MAX_TURNS_BACK, seq)
+    of_request = [act for act in said[:at][::-1] if act.belongs >= BELONGS]
+    return (
+        [act for act in said[:at][::-1] if act.seq == seq],
+        [act for act in of_request if act.seq in earlier],
+        [act for act in said[at + 1 :] if act.seq == seq],
+    )
+
+
+def _choose_telling(acts: list[Act], item: Item) -> str:
+    """What the first turn that names something new says of it."""
+    known = stems(item.title)
+    told = [act for act in acts if not _CUES["introduces"].fullmatch(act.matter.text)]
+    named = [act for act in told if told_in(act.matter.text) - known]
+    of_turn = [act for act in named if act.seq == named[0].seq]
+    best = max(of_turn, key=lambda act: len(told_in(act.matter.text)), default=None)
+    if best is None:
+        return ""
+    return best.clause.plain.said if best.kind == "own" else best.matter.said

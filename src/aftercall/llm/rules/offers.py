@@ -32,7 +32,12 @@ from aftercall.llm.rules.state import (
     touch,
     with_detail,
 )
-from aftercall.llm.rules.titles import find_person, kind_of, title_of, to_caller
+from aftercall.llm.rules.titles import (
+    find_person,
+    kind_of,
+    title_of,
+    to_caller,
+)
 from aftercall.model.calls import Turn
 from aftercall.model.reading import Promise
 

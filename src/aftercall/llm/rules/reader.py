@@ -11,22 +11,25 @@ from aftercall.english.introductions import find_foreign_name, resolve_name
 from aftercall.english.language import detect_language, find_zone
 from aftercall.english.masking import ValueMask
 from aftercall.english.secrets import Secret, find_secrets, secret_facts
-from aftercall.english.text import MASK
+from aftercall.english.text import MASK, normalise
 from aftercall.english.words import clear_caches, stems
 from aftercall.llm.long_calls import CutCall, ReadingProcess, read_in_windows
 from aftercall.llm.reader import CachedReader
 from aftercall.llm.rules.acts import Act, read_acts
-from aftercall.llm.rules.asking import gather_details
+from aftercall.llm.rules.asking import add_care, gather_details
 from aftercall.llm.rules.clause_model import TalkTurn
 from aftercall.llm.rules.facts import find_facts, read_identity, read_profile
-from aftercall.llm.rules.judgement import RequestTalk, judge
+from aftercall.llm.rules.judgement import RequestTalk, judge, name_item
 from aftercall.llm.rules.offers import find_promises
 from aftercall.llm.rules.reducer import apply
-from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
+from aftercall.llm.rules.state import ACTED_ON, MAY_BE, Item, RequestState
 from aftercall.llm.rules.titles import (
     drop_other_days,
+    names_deed,
     names_other_day,
+    quote_whole,
     summarise,
+    title_of,
     title_plainly,
 )
 from aftercall.model.calls import Call, Turn
@@ -78,8 +81,6 @@ def _read(call: Call) -> Reading:
     call = call.model_copy(update={"turns": turns})
     read = _read_english if language == "en" else partial(_read_foreign, language)
     reading = read_in_windows(call, partial(read, secrets))
-    requests = title_plainly(reading.requests)
-    reading = reading.model_copy(update={"requests": requests})
     return reading.model_copy(update={"summary": summarise(reading)})
 
 
@@ -94,7 +95,7 @@ def _read_english(secrets: list[Secret], call: Call) -> Reading:
         TalkTurn.from_text(turn.speaker, turn.seq, turn.text) for turn in call.turns
     ]
     asked, zone = read_requests(talk, call.started_at)
-    state = judge(asked)
+    state = add_care(judge(asked), asked.acts)
     facts = find_facts(talk, asked.acts, state.refused)
     secrets = _told_in(call, secrets)
     return _compose(call.turns, asked.acts, state, (name, zone), (secrets, facts))
@@ -132,7 +133,6 @@ def _find_zone(acts: Iterable[Act]) -> str | None:
     return zones[-1] if zones else None
 
 
-_CLOSED = ("withdrawn", "refused")
 _DECIDED = re.compile(r"\b(?:decided|agreed|settled|decision)\b", re.I)
 _DAY_THERE = re.compile(
     r"\bit is (?:still |already |only )?(monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
@@ -157,16 +157,24 @@ def _compose(
     named: tuple[str | None, str | None],
     told: tuple[list[Secret], list[FactDraft]],
 ) -> Reading:
-    open_items = [item for item in state.items if item.status == "open"]
-    called_off = [item for item in state.items if item.status == "withdrawn"]
+    items = [name_item(item, RequestTalk(acts, state)) for item in state.items]
+    open_items = [item for item in items if item.status == "open"]
+    called_off = [item for item in items if item.status == "withdrawn"]
     secrets, facts = told
     requests = [
-        _to_request(item, state) for item in open_items if item.confidence >= ACTED_ON
+        _to_request(item, state, turns)
+        for item in open_items
+        if item.confidence >= ACTED_ON
     ]
     requests = [_with_decisions(request, facts) for request in requests]
-    unclear = [_to_unclear(item) for item in open_items if item.confidence < ACTED_ON]
+    unclear = [
+        _to_unclear(item, turns)
+        for item in open_items
+        if MAY_BE <= item.confidence < ACTED_ON
+    ]
     withdrawn = [
-        WithdrawnRequest(title=item.title, turns=item.turns) for item in called_off
+        WithdrawnRequest(title=_title_or_quote(item, turns), turns=item.turns)
+        for item in called_off
     ]
     promises = find_promises(turns, (item.topic for item in called_off))
     profile = read_profile(turns, *named, facts, acts)
@@ -193,17 +201,29 @@ def _ground(item: Cited) -> Cited:
     return item if words == item.words else item.model_copy(update={"words": words})
 
 
-def _to_request(item: Item, state: RequestState) -> Request:
+def _title_or_quote(item: Item, turns: Sequence[Turn]) -> str:
+    """Where the title is no whole thing, the whole sentence."""
+    is_whole = names_deed(item.title, item.kind)
+    return item.title if is_whole else title_of(normalise(_quote(item, turns)))
+
+
+def _quote(
+    item: Item, turns: Sequence[Turn], refused: frozenset[str] = frozenset()
+) -> str:
+    cited = [turn for turn in turns if turn.seq in item.turns]
+    return quote_whole(item.words, cited, refused)
+
+
+def _to_request(item: Item, state: RequestState, turns: Sequence[Turn]) -> Request:
     """Without clauses about what was called off or declined, or about another day."""
-    closed = (other.topic for other in state.items if other.status in _CLOSED)
-    refused = state.refused.union(*closed) - item.topic
+    refused = state.refused_beside(item)
     details = [
         words
         for words in dict.fromkeys((*item.details, *item.confirmed))
         if not stems(words) & refused
         and not names_other_day(words, item.due, state.today)
     ]
-    return Request(
+    request = Request(
         kind=item.kind,
         title=drop_other_days(item.title, item.due, state.today),
         details=". ".join(details),
@@ -212,6 +232,7 @@ def _to_request(item: Item, state: RequestState) -> Request:
         turns=item.turns,
         words=item.words,
     )
+    return title_plainly(request, _quote(item, turns, refused))
 
 
 def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
@@ -226,7 +247,10 @@ def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
     return request.model_copy(update=update)
 
 
-def _to_unclear(item: Item) -> UnclearRequest:
+def _to_unclear(item: Item, turns: Sequence[Turn]) -> UnclearRequest:
     return UnclearRequest(
-        title=item.title, turns=item.turns, words=item.words, confidence=item.confidence
+        title=_title_or_quote(item, turns),
+        turns=item.turns,
+        words=item.words,
+        confidence=item.confidence,
     )

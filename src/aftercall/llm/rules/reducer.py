@@ -283,7 +283,9 @@ def _find_denied(state: RequestState, act: Act) -> int:
     is_apart = any(word.stop for word in act.clause.plain.words if word.norm == "no")
     if is_apart and not act.clause.text.endswith(f"not {text}"):
         return -1
-    return find_match(state, text, minimum=0.99)
+    known = find_match(state, text, minimum=0.99)
+    is_named = known >= 0 and bool(stems(text) & state.items[known].topic)
+    return known if is_named else -1
 
 
 def _is_content(state: RequestState, act: Act) -> bool:

@@ -16,6 +16,7 @@ UNKNOWN = 0.45  # confidence of an ask that does not say for what
 TAKEN_UP = 0.65  # of what may be one and the agent went on with
 PLAIN = 0.9  # of an ask that is addressed to the agent: "can you", "I'd like you to"
 ACTED_ON = 0.6  # from here on it is a request
+MAY_BE = 0.15  # from here on it may be one: below, 7 of 46 were
 MAX_DETAILS = 8
 MAX_CONFIRMED = 2
 MAX_TOLD = 16  # clauses kept as what the call is about
@@ -137,6 +138,12 @@ class RequestState(NamedTuple):
             return None
         item = self.items[self.current]
         return item if item.status == "open" else None
+
+    def refused_beside(self, item: Item) -> frozenset[str]:
+        """Stems of what was called off or declined, as far as a request does not name it."""
+        closed = ("withdrawn", "refused")
+        topics = (other.topic for other in self.items if other.status in closed)
+        return self.refused.union(*topics) - item.topic
 
     @property
     def anchor(self) -> date | None:

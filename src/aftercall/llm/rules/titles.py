@@ -5,7 +5,12 @@ from collections.abc import Iterable
 from datetime import date
 from textwrap import shorten
 
-from aftercall.english.clauses import EMPTY_VERBS, stands_alone
+from aftercall.english.clauses import (
+    EMPTY_VERBS,
+    is_broken_off,
+    split_sentences,
+    stands_alone,
+)
 from aftercall.english.dates import find_dates
 from aftercall.english.language import LANGUAGES
 from aftercall.english.names import take_name
@@ -17,14 +22,17 @@ from aftercall.english.words import (
     vocabulary,
     word_class,
 )
+from aftercall.model.calls import Turn
 from aftercall.model.reading import Reading, Request, RequestKind
 
 _PATTERNS = load_patterns("aftercall.llm.rules", "titles")
+_OPENING = load_patterns("aftercall.llm.rules", "acts")["opening"]
 
 MAX_TITLE_CHARS = 120
 _ARTICLE = re.compile(r"^(?:an?|the|some|to|for|that|about)\s+", re.I)
 _COURTESY = re.compile(
-    r"[\s,]+(?:please|thanks|thank you|would you|could you|if (?:you|that|possible|it)\b.*|ok|okay"
+    r"[\s,]+(?:please|thanks|thank you|would you|could you|ok|okay"
+    r"|if (?:you (?:can|could|like|want|would|don't)|that's|possible|it's (?:ok|possible))\b.*"
     r"|then|as well|for me|you know|or something|or whatever|and|but|so|because|though|when"
     r"|i think)$",
     re.I,
@@ -85,7 +93,8 @@ def names_other_day(text: str, due: date | None, today: date) -> bool:
 
 def drop_other_days(title: str, due: date | None, today: date) -> str:
     """The title without days that the caller has replaced by another."""
-    plain = normalise(title)
+    head, colon, tail = title.partition(": ")
+    plain = normalise(head)
     stale = [item for item in find_dates(plain, today) if item.day != due]
     if not stale or due is None:
         return title
@@ -98,7 +107,7 @@ def drop_other_days(title: str, due: date | None, today: date) -> str:
         if index and plain.words[index - 1].norm in _BEFORE_DAY:
             dropped.add(index - 1)
     kept = (word for index, word in enumerate(plain.words) if index not in dropped)
-    return Plain(title, tuple(kept)).said or title
+    return (Plain(head, tuple(kept)).said or head) + colon + tail
 
 
 def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
@@ -128,7 +137,7 @@ def find_person(matter: Plain) -> str | None:
     return None
 
 
-MAX_QUOTED_CHARS = 80
+MAX_QUOTED_CHARS = 110
 MAX_ITEMS = 5
 MAX_TOLD_FACTS = 3
 
@@ -142,7 +151,7 @@ def summarise(reading: Reading) -> str:
         return f"{who} called and spoke {spoken}; the words are in the transcript."
     parts = (
         _sentence(f"{who} asked for", [_dated(item) for item in reading.requests]),
-        _sentence("May be a request", [item.words for item in reading.unclear]),
+        _sentence("May be a request", [item.title for item in reading.unclear]),
         _sentence("Called off", [item.title for item in reading.withdrawn]),
         _sentence("The agent promised", [item.title for item in reading.promises]),
     )
@@ -174,7 +183,7 @@ _KIND_TITLES: dict[RequestKind, str] = {
     "reminder": "Reminder",
     "task": "Task",
 }
-_CALLS_BACK = re.compile(r"\b(?:call|ring|phone) (?:me|us)\b|\bcall ?back\b")
+CALLS_BACK = re.compile(r"\b(?:call|ring|phone) (?:me|us)\b|\bcall ?back\b")
 _CANCELS = re.compile(r"\bcancel")
 _WISHES = re.compile(r"(?:i|we)(?: \S+)? (?:need|want|would like|am looking for)\b")
 _SUBJECT = re.compile(r"(?:\S+ ){0,3}(?:i|we|you|he|she|it|they|is|are)\b", re.I)
@@ -182,46 +191,72 @@ _SUBJECT = re.compile(r"(?:\S+ ){0,3}(?:i|we|you|he|she|it|they|is|are)\b", re.I
 _UNFINISHED = re.compile(
     r"\b(?:the|an?|for|at|to|of|my|your|and|with|no)[,.]|, (?:no|not|sorry)\b", re.I
 )
+_ANNOUNCED = EMPTY_VERBS | stems(
+    "thing question favour couple quick ring one two three"
+)
+MIN_TOLD = 2  # stems of words that say something to who did not hear the call
 
 
-def title_plainly(requests: Iterable[Request]) -> tuple[Request, ...]:
-    """A request whose title names no deed is titled by its kind and the caller's words."""
-    return tuple(
-        request if names_deed(request) else _name_by_kind(request)
-        for request in requests
-    )
+def told_in(text: str) -> frozenset[str]:
+    """Stems that name something, not just that something is asked."""
+    return stems(text) - _ANNOUNCED
 
 
-def names_deed(request: Request) -> bool:
+def quote_whole(words: str, turns: Iterable[Turn], refused: frozenset[str]) -> str:
+    """The sentence that words stand in, with the next one where it says nothing by itself.
+
+    Of a sentence without end, as recognisers write, the part from these words on; of one that
+    also says what was called off, these words.
+    """
+    text = next((turn.text for turn in turns if words and words in turn.text), words)
+    at, end, quoted = text.find(words), 0, ""
+    for sentence in split_sentences(text):
+        end = text.index(sentence, end) + len(sentence)
+        is_wanted = not stems(sentence) & refused and not told_in(quoted)
+        if end > at and is_wanted:
+            quoted = f"{quoted} {sentence}".strip()
+    if words not in quoted:
+        quoted = words
+    elif quoted.index(words) + len(words) > MAX_QUOTED_CHARS:
+        quoted = quoted[quoted.index(words) :]
+    plain = normalise(quoted)
+    opened = _OPENING.match(plain.text)
+    rest = plain.after(opened.end()) if opened else plain
+    return (rest if rest.words else plain).said.replace(MASK, "")
+
+
+def names_deed(title: str, kind: RequestKind) -> bool:
     """Whether a title has a verb and what it is done to, a plain wish or a plain fault."""
-    head, _, tail = request.title.partition(": ")
+    head, _, tail = title.partition(": ")
     plain = normalise(head)
-    if not plain.words or _UNFINISHED.search(head):
+    if not plain.words or _UNFINISHED.search(head) or is_broken_off(plain.text):
         return False
     text, first = plain.text, plain.words[0]
     is_alone = len(stems(tail)) > 1 and not _UNFINISHED.search(tail)
-    if first.norm in word_class("deed") or _WISHES.match(text):
+    is_deed = first.norm in word_class("deed") or first.norm == "see"
+    if is_deed or _WISHES.match(text):
         has_object = bool(stems(plain.slice(1).text) - EMPTY_VERBS)
-        return (is_alone if tail else has_object) and not first.stop
+        return (is_alone or has_object) and not first.stop
     if stands_alone(text) or text.startswith("there is"):
-        return request.kind == "issue" and not tail
+        return kind == "issue" and not tail
     is_thing = not plain.vocabulary.isdisjoint(word_class("wanted"))
     return is_thing and len(plain.words) > 1 and not _SUBJECT.match(head)
 
 
-def _name_by_kind(request: Request) -> Request:
-    """Its kind, and what the caller said: Booking: “I've got a cleaning on Tuesday”."""
+def title_plainly(request: Request, sentence: str) -> Request:
+    """A request whose title names no deed is titled by its kind and what the caller said."""
+    if names_deed(request.title, request.kind):
+        return request
     name = _KIND_TITLES[request.kind]
     text = normalise(f"{request.title}. {request.words}").text
-    if request.kind == "message" and _CALLS_BACK.search(text):
+    if request.kind == "message" and CALLS_BACK.search(text):
         name = "Call back"
     elif request.kind == "message" and request.person:
         name = f"Message for {request.person}"
     elif _CANCELS.search(text):
         name = "Cancellation"
-    quoted = shorten(request.words, MAX_QUOTED_CHARS, placeholder=" …")
-    is_kept = request.title.lower() in f"{request.words} {request.details}".lower()
+    title = f"{name}: “{shorten(sentence, MAX_QUOTED_CHARS, placeholder=' …')}”"
+    is_kept = request.title.lower() in f"{title} {request.details}".lower()
     said = () if is_kept else (request.title,)
     details = ". ".join(filter(None, (*said, request.details)))
-    title = f"{name}: “{quoted}”"
     return request.model_copy(update={"title": title, "details": details})
