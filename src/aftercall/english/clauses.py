@@ -65,7 +65,7 @@ _HOLDS = vocabulary(
     knows hope wish whenever than as until before after while and or but so tell her him them
     whether since unless like sure afraid glad sorry the a an my our at for of in on from about
     by all everything thing things time way did do does you please with for of let know mean yes
-    not will would can could i we they he she
+    not will would can could i we they he she always never usually often still
     """
 )
 
