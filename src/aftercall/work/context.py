@@ -283,8 +283,9 @@ class WorkContext:
         trusts = self._trusts(conversation, run)
         code = self.settings.work.passcode
         mask = PasscodeMask(code.get_secret_value()) if code else str
-        requests = draft_requests(conversation, reading, mask)
-        promises = draft_promises(conversation, reading)
+        zone = self.settings.zone
+        requests = draft_requests(conversation, reading, zone, mask)
+        promises = draft_promises(conversation, reading, zone)
         first, last = conversation.legs[0], conversation.legs[-1]
         ended_at = max(leg.ended_at for leg in conversation.legs)
         now = ended_at if is_rebuilt else self.clock.now()

@@ -10,7 +10,7 @@ from aftercall.db.corrections import Correction
 from aftercall.ids import new_id
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, Trust
 from aftercall.who.trust import PolicyRuling
-from aftercall.work.requests import is_same_title, judge_promise, key_of
+from aftercall.work.requests import is_like, is_same_title, judge_promise, key_of
 from aftercall.work.store import FollowUpTransition
 
 FOLLOWUP_ACTOR = "follow-up"
@@ -110,15 +110,21 @@ def plan_followups(
 ) -> FollowUpPlan:
     """A draft of a known follow-up changes its row at most; any other draft is a new row.
 
-    A row that a person put right may be read otherwise now: a draft of its turns is its draft.
+    A row may be read otherwise now. Then a draft of its turns is its draft if their titles are
+    alike, or if a person put the row right.
     """
     made = FollowUpPlan()
     found = [_find(draft, known, origin.conversation, corrected) for draft in drafts]
     claimed = {row.id for row in found if row}
     for draft, named in zip(drafts, found, strict=True):
         row = named or _find(draft, made.new_rows, origin.conversation, corrected)
-        if row is None and not draft.is_withdrawn:
-            left = [each for each in known if each.key in corrected]
+        if row is None:
+            left = [
+                each
+                for each in known
+                if is_like(draft.title, each.title)
+                or (each.key in corrected and not draft.is_withdrawn)
+            ]
             row = _find_by_turns(draft, left, claimed)
         if row is None:
             made.new_rows.append(make_row(judge(draft), origin, now))

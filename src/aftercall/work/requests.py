@@ -37,7 +37,7 @@ DUE_TOLERANCE = timedelta(days=1)  # in the caller's zone it may still be yester
 NOTED_SEQ = (
     0  # the turn number of what the agent noted: it belongs to the call, not to a turn
 )
-MIN_SIMILARITY_SAME_KIND = 0.5
+MIN_SIMILARITY = 0.5  # of two readings of the same words
 MIN_SIMILARITY_ANY_KIND = 0.67
 # Words that name the action, not its object: two bugs are two bugs.
 _ACTION_STEMS = stems(
@@ -120,19 +120,23 @@ def key_of(conversation: str, kind: str, request_kind: str, title: str) -> str:
 
 
 def is_same_title(title: str, kind: str, other: str, other_kind: str) -> bool:
-    """Whether two titles name one thing in different words."""
+    """Whether one title says what the other says, or more.
+
+    Ten chairs and ten tables are two things, however much else the titles share.
+    """
     if normalise_title(title) == normalise_title(other):
         return True
     first, second = _topic_stems(title), _topic_stems(other)
-    if not first or not second:
-        return False
-    similarity = jaccard_similarity(first, second)
-    if kind != other_kind:
-        return similarity >= MIN_SIMILARITY_ANY_KIND
-    is_within = (
-        min(len(first), len(second)) > 1 and overlap_coefficient(first, second) == 1
-    )
-    return is_within or similarity >= MIN_SIMILARITY_SAME_KIND
+    is_told = min(len(first), len(second)) > 1
+    is_within = is_told and overlap_coefficient(first, second) == 1
+    is_near = jaccard_similarity(first, second) >= MIN_SIMILARITY_ANY_KIND
+    return is_within and (kind == other_kind or is_near)
+
+
+def is_like(title: str, other: str) -> bool:
+    """Whether two titles may be two readings of the same words."""
+    first, second = _topic_stems(title), _topic_stems(other)
+    return jaccard_similarity(first, second) >= MIN_SIMILARITY
 
 
 def overlap(first: str, second: str) -> float:
@@ -154,10 +158,11 @@ def topic_words(title: str) -> set[str]:
 def draft_requests(
     conversation: JoinedConversation,
     asked: RequestsReading,
+    zone: tzinfo,
     mask: Callable[[str], str] = str,
 ) -> list[FollowUpDraft]:
     """`mask` removes the passcode from what the agent noted; a reading is masked already."""
-    today = conversation.merged_call.started_at.date()
+    today = conversation.merged_call.started_at.astimezone(zone).date()
     drafts = [_from_reading(conversation, request, today) for request in asked.requests]
     drafts += [
         _from_withdrawn(conversation, withdrawn) for withdrawn in asked.withdrawn
@@ -332,10 +337,10 @@ class PromiseOutcome:
 
 
 def draft_promises(
-    conversation: JoinedConversation, asked: RequestsReading
+    conversation: JoinedConversation, asked: RequestsReading, zone: tzinfo
 ) -> list[FollowUpDraft]:
     drafts: list[FollowUpDraft] = []
-    today = conversation.merged_call.started_at.date()
+    today = conversation.merged_call.started_at.astimezone(zone).date()
     for promise in asked.promises:
         title = to_one_line(promise.title, MAX_TITLE_CHARS)
         is_known = any(

@@ -183,6 +183,8 @@ def test_one_line_is_one_line_and_no_longer_than_allowed(
         ("Open a bug about thumbnails", "Open a bug about login", False),
         ("Remind me to call Anna", "Remind me to call Bob", False),
         ("Order paper", "order paper.", True),
+        ("Order ten chairs", "Order ten tables", False),
+        ("Order ten black office chairs", "Order ten blue office chairs", False),
         ("Send Dana the signed contract", "Send Dana the contract", True),
         ("Water the plants", "Water the plants on the balcony of the office", True),
         ("", "", True),
