@@ -495,3 +495,46 @@ async def test_a_database_that_hangs_holds_up_one_turn_and_no_longer(
         await twilio.post(call, f"{PUBLIC}/twilio/status", status)
     await follow_until_sealed(fleet)
     assert pick_caller(read_conversation(app)) == ["Please call the plumber."]
+
+
+LATE = "And please order ten chairs."
+
+
+async def test_words_that_telnyx_delivers_after_the_hang_up_are_added_once(
+    fleet: Sequence[App], to_telnyx: Line
+) -> None:
+    async with telnyx_town(fleet[0], to_telnyx) as town:
+        call = await town.lab.ring(EVENTS, caller=CALLER)
+        await town.lab.say(call, SENTENCES[0])
+        await town.lab.hang_up(call)
+        await follow_until_sealed(fleet)
+        town.to_agent.inner = Balancer(fleet)
+        said = {"transcript": LATE, "is_final": True, "confidence": 0.9}
+        for _ in fleet:  # the same words at each process
+            late = {"transcription_data": said}
+            town.lab.queue_event(call, "call.transcription", late)
+            await town.lab.wait_delivered(call)
+        for app in fleet[1:]:
+            await app.phone.close()
+    assert read_late(fleet[0]) == [LATE]
+
+
+async def test_words_that_twilio_delivers_after_the_end_are_added_once(
+    fleet: Sequence[App],
+) -> None:
+    async with EmulatedTwilio(TOKEN, transport=Balancer(fleet)) as twilio:
+        call = await twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER)
+        await twilio.say(call, SENTENCES[0])
+        status = {"CallStatus": "completed"}
+        await twilio.post(call, f"{PUBLIC}/twilio/status", status)
+        await follow_until_sealed(fleet)
+        for _ in fleet:
+            await twilio.post(call, call.answer_url, {"SpeechResult": LATE})
+    assert read_late(fleet[0]) == [LATE]
+
+
+def read_late(app: App) -> list[str]:
+    """What came after the seal of the only call."""
+    (row,) = app.store.list_page(limit=5)
+    _, late = app.archive.read(str(row.archive_name))
+    return [turn.text for turn in late]

@@ -124,6 +124,8 @@ class Switchboard:
                     )
                 is_old = turn is not None and turn < line.turn
                 is_repeated = is_old or notice == line.notice != ""
+                if line.call.end_reason is not None and not is_repeated:
+                    await self.keep_words(sid, text, confidence, notice)
                 if is_repeated or line.call.end_reason is not None:
                     return SpokenReply(line.last_reply, line.turn)
                 line.turn = max(line.turn, asked) + 1
@@ -132,8 +134,44 @@ class Switchboard:
                 return self._record_reply(line, reply)
         except CallElsewhere:
             log.warning("a caller must say it again: another process has the call")
-            await self._keep_words(sid, text, confidence, notice)
+            await self.keep_words(sid, text, confidence, notice)
             return SpokenReply(SAY_AGAIN, asked)
+
+    async def keep_words(
+        self, sid: str, text: str, confidence: float | None, notice: str
+    ) -> None:
+        """Of a call that is over, or that another process has, which does not hear them.
+
+        A webhook that comes again is known by its notice and its words.
+        """
+        if not text.strip():
+            return
+        said = Turn(
+            seq=1,
+            speaker="caller",
+            text=text,
+            at=self._clock.now(),
+            confidence=confidence,
+        )
+        store = partial(self._store_words, sid, said, f"{notice} {text}")
+        try:
+            await self._outage.ask(WRITE_TIMEOUT_S, store)
+        except AftercallError as error:
+            log.warning("words not kept", error=error.code)
+
+    def _store_words(self, sid: str, said: Turn, key: str) -> None:
+        """As an addendum after the seal, as a leg of its own before."""
+        last = self._handovers.find_last_leg(self._source, sid)
+        if last is None:
+            return
+        row, _ = last
+        if row.archive_name is None:
+            self._journal.ingest(make_leg(row.live, [said], key))
+            return
+        _, late = self._journal.archive.read(row.archive_name)
+        if said.text not in [turn.text for turn in late]:
+            said = said.model_copy(update={"seq": row.turn_count + 1})
+            self._journal.add_addendum(row, [said])
 
     async def end(self, sid: str, reason: str) -> bool:
         """The carrier reports that the call is over. A second report changes nothing.
@@ -232,32 +270,6 @@ class Switchboard:
             self._late_offers.add(task := asyncio.create_task(offering))
             task.add_done_callback(self._late_offers.discard)
 
-    async def _keep_words(
-        self, sid: str, text: str, confidence: float | None, notice: str
-    ) -> None:
-        """As a leg of its own: the process that has the call does not hear them.
-
-        A webhook that comes again is known by its notice and its words.
-        """
-        if not text.strip():
-            return
-        said = Turn(
-            seq=1,
-            speaker="caller",
-            text=text,
-            at=self._clock.now(),
-            confidence=confidence,
-        )
-        store = partial(self._store_words, sid, said, f"{notice} {text}")
-        try:
-            await self._outage.ask(WRITE_TIMEOUT_S, store)
-        except AftercallError as error:
-            log.warning("words not kept, asked for again", error=error.code)
-
-    def _store_words(self, sid: str, said: Turn, key: str) -> None:
-        if last := self._handovers.find_last_leg(self._source, sid):
-            self._journal.ingest(make_leg(last[0].live, [said], key))
-
     async def _restore_line(self, taken: TakenCall) -> PhoneLine:
         """Each answer is one turn of the agent, after the greeting."""
         live = taken.row.live
@@ -315,6 +327,7 @@ class Switchboard:
             row, number = last
             log.warning("a call continues that this process does not know")
             if row.end_reason not in (None, *RESUMABLE_ENDS):
+                await self.keep_words(sid, text, confidence, notice)
                 return SpokenReply(GOODBYE, 0)
             make_leg = make_call(f"{sid}.{number + 1}")
         else:

@@ -225,6 +225,10 @@ class TelnyxCalls:
     async def _on_speech(self, notice: SpeechGathered) -> list[Command]:
         sid = notice.sid
         if sid in self._ended_sids:
+            if notice.is_final:
+                await self._switchboard.keep_words(
+                    sid, notice.text, notice.confidence, notice.key
+                )
             return []
         is_here = self._switchboard.current_turn(sid) is not None
         if not (is_here or await self._is_ours(sid)):
