@@ -5,7 +5,7 @@ import pytest
 from aftercall.english.clauses import stands_alone
 from aftercall.english.text import normalise
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.llm.rules.titles import summarise, title_plainly
+from aftercall.llm.rules.titles import quote_whole, summarise, title_plainly
 from aftercall.model.reading import Reading, Request, RequestKind
 from fakes import make_call
 from unit.llm.calls import call_of
@@ -146,8 +146,7 @@ def test_a_title_says_what_it_points_to(said: str, reply: str, title: str) -> No
 
 
 def test_what_may_be_a_request_is_told_by_its_whole_sentence() -> None:
-    (unclear,) = _read(
-        "A: Hello. | C: I'd like to know, could we, the two of us, come and see the flat on Monday?"
-        " | A: On Monday?"
-    ).unclear
-    assert unclear.title.endswith("come and see the flat on Monday")
+    said = "Hello there. Could we, the two of us, come and see the flat on Monday?"
+    turns = make_call([("caller", said)]).turns
+    whole = quote_whole("Could we", turns, frozenset())
+    assert whole == "Could we, the two of us, come and see the flat on Monday"

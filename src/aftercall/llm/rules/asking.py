@@ -225,10 +225,11 @@ def add_care(state: RequestState, acts: list[Act]) -> RequestState:
     told = [act for act in acts if act.speaker == "caller"]
     for at, act in enumerate(told, 1):
         is_stated = act.kind in _STATED and not act.clause.is_question
-        is_kept = is_stated and not is_taken_back(act, told[at : at + 1])
-        meant = _find_asked_before(state, act)
-        if is_kept and meant >= 0 and _CARE.search(act.clause.text):
-            state = _put_first(state, meant, put_right(act.clause.plain).said)
+        is_care = is_stated and _CARE.search(act.clause.text) is not None
+        if is_care and not is_taken_back(act, told[at : at + 1]):
+            meant = _find_asked_before(state, act)
+            said = put_right(act.clause.plain).said
+            state = _put_first(state, meant, said) if meant >= 0 else state
     return state
 
 

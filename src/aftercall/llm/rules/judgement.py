@@ -6,7 +6,7 @@ when it trains them.
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, cast
 
 from aftercall.english.clauses import EMPTY_VERBS, POINTERS
@@ -268,50 +268,76 @@ _POINTS_AT = _CUES["points_at"]
 _TOLD = ("tell", "own", "fault", "ask", "unclear")
 BELONGS = 0.5
 MAX_TURNS_BACK = 4  # in which the thing may have been named that "it" stands for
+MAX_CLAUSES_AWAY = 30
 
 
-def name_item(item: Item, talk: RequestTalk) -> Item:
+def name_items(talk: RequestTalk) -> list[Item]:
     """A title that only points to a thing, or names only whom to tell, says what is meant."""
+    told = [act for act in talk.acts if act.speaker == "caller" and act.kind in _TOLD]
+    places = {act.matter.cited: at for at, act in reversed(list(enumerate(told)))}
+    asked = {item.words for item in talk.state.items}
+    named = []
+    for item in talk.state.items:
+        place, find = places.get(item.words), _choose_finder(item)
+        if place is not None and find is not None:
+            refused = talk.state.refused_beside(item)
+            about = find(item, _said_beside(told, place, refused), asked)
+            item = item._replace(
+                title=f"{item.title}: {about}" if about else item.title
+            )
+        named.append(item)
+    return named
+
+
+Finder = Callable[[Item, "SaidBeside", set[str]], str]
+
+
+class SaidBeside(NamedTuple):
+    """What the caller told in the turn of an ask before it, in earlier turns, and after it."""
+
+    before: list[Act]
+    earlier: list[Act]
+    after: list[Act]
+
+
+def _choose_finder(item: Item) -> Finder | None:
+    """How to find what is meant; None for a title that says it."""
     if ": " in item.title:
-        return item
+        return None
     if item.kind == "message" and not CALLS_BACK.search(item.title.lower()):
         is_whole = len(told_in(item.title) - stems(item.person or "")) >= MIN_TOLD
-        find = _find_message
-    else:
-        match = _POINTS_AT.match(normalise(item.title).text)
-        is_whole = match is None or bool(stems(match["before"]) - EMPTY_VERBS)
-        find = _find_thing
-    about = "" if is_whole else find(item, talk)
-    return item._replace(title=f"{item.title}: {about}") if about else item
+        return None if is_whole else _find_message
+    match = _POINTS_AT.match(normalise(item.title).text)
+    is_whole = match is None or bool(stems(match["before"]) - EMPTY_VERBS)
+    return None if is_whole else _find_thing
 
 
-def _find_message(item: Item, talk: RequestTalk) -> str:
+def _find_message(item: Item, said: SaidBeside, asked: set[str]) -> str:
     """What to tell somebody follows at once; else it was said before in the same turn."""
-    before, _, after = _said_beside(item, talk)
-    asked = {other.words for other in talk.state.items}
-    told = [act for act in (*after[:1], *before) if act.matter.cited not in asked]
+    near = (*said.after[:1], *said.before)
+    told = [act for act in near if act.matter.cited not in asked]
     return _choose_telling(told[:1], item) or _choose_telling(told, item)
 
 
-def _find_thing(item: Item, talk: RequestTalk) -> str:
+def _find_thing(item: Item, said: SaidBeside, _: set[str]) -> str:
     """The thing was named before, in the same turn or in what was said of a request."""
-    said = _said_beside(item, talk)
     return next(filter(None, (_choose_telling(acts, item) for acts in said)), "")
 
 
-def _said_beside(item: Item, talk: RequestTalk) -> tuple[list[Act], ...]:
-    """What the caller told in the turn of an ask before it, in earlier turns, and after it."""
-    refused = talk.state.refused_beside(item)
-    said = [act for act in talk.acts if act.speaker == "caller" and act.kind in _TOLD]
-    said = [act for act in said if not stems(act.matter.text) & refused]
-    asked = [act for act in said if act.matter.cited == item.words][:1]
-    seq, at = (asked[0].seq, said.index(asked[0])) if asked else (0, 0)
-    earlier = range(seq - MAX_TURNS_BACK, seq)
-    of_request = [act for act in said[:at][::-1] if act.belongs >= BELONGS]
-    return (
-        [act for act in said[:at][::-1] if act.seq == seq],
-        [act for act in of_request if act.seq in earlier],
-        [act for act in said[at + 1 :] if act.seq == seq],
+def _said_beside(told: list[Act], at: int, refused: frozenset[str]) -> SaidBeside:
+    """Without what was called off or declined; the nearest first."""
+    seq = told[at].seq
+    turns_back = range(seq - MAX_TURNS_BACK, seq)
+    before = told[max(0, at - MAX_CLAUSES_AWAY) : at][::-1]
+    after = told[at + 1 : at + 1 + MAX_CLAUSES_AWAY]
+    before, after = (
+        [act for act in acts if not stems(act.matter.text) & refused]
+        for acts in (before, after)
+    )
+    return SaidBeside(
+        [act for act in before if act.seq == seq],
+        [act for act in before if act.belongs >= BELONGS and act.seq in turns_back],
+        [act for act in after if act.seq == seq],
     )
 
 

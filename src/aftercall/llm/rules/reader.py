@@ -19,7 +19,7 @@ from aftercall.llm.rules.acts import Act, read_acts
 from aftercall.llm.rules.asking import add_care, gather_details
 from aftercall.llm.rules.clause_model import TalkTurn
 from aftercall.llm.rules.facts import find_facts, read_identity, read_profile
-from aftercall.llm.rules.judgement import RequestTalk, judge, name_item
+from aftercall.llm.rules.judgement import RequestTalk, judge, name_items
 from aftercall.llm.rules.offers import find_promises
 from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.state import ACTED_ON, MAY_BE, Item, RequestState
@@ -157,7 +157,7 @@ def _compose(
     named: tuple[str | None, str | None],
     told: tuple[list[Secret], list[FactDraft]],
 ) -> Reading:
-    items = [name_item(item, RequestTalk(acts, state)) for item in state.items]
+    items = name_items(RequestTalk(acts, state))
     open_items = [item for item in items if item.status == "open"]
     called_off = [item for item in items if item.status == "withdrawn"]
     secrets, facts = told
