@@ -69,6 +69,7 @@ def find_dates(
 
 @remember
 def _find_in(text: str, today: date, anchor: date | None) -> list[DateMention]:
+    """Days in one sentence: those named, and those counted from them ("the day before")."""
     named = _find_named(text, today, anchor)
     around = [item for item in _reckon(text, named, anchor) if item.day >= today]
     apart = [item for item in named if not _is_taken(item.start, item.end, around)]
@@ -76,6 +77,10 @@ def _find_in(text: str, today: date, anchor: date | None) -> list[DateMention]:
 
 
 def _find_named(text: str, today: date, anchor: date | None) -> list[DateMention]:
+    """Days that are named, and not refused: "not Monday, Tuesday" is Tuesday.
+
+    A place in the text belongs to the first pattern that fits; a day in the past is none.
+    """
     found: list[DateMention] = []
     refused: set[date] = set()
     for pattern, resolve in _PATTERNS:
@@ -91,6 +96,7 @@ def _find_named(text: str, today: date, anchor: date | None) -> list[DateMention
 
 
 def _is_taken(start: int, end: int, found: list[DateMention]) -> bool:
+    """Whether an earlier pattern has read these words already."""
     return any(start < other.end and other.start < end for other in found)
 
 
@@ -144,12 +150,14 @@ def _day_number(ordinal: str) -> int:
 
 
 def _month_end(day: date, offset: int = 0) -> date:
+    """The last day of the month, or of one so many months later."""
     year, month = divmod(day.month - 1 + offset, 12)
     last = calendar.monthrange(day.year + year, month + 1)[1]
     return date(day.year + year, month + 1, last)
 
 
 def _later(day: date, number: int, unit: str) -> date:
+    """So many days, weeks, months or years on; the 31st of a shorter month is its last day."""
     if unit in _DAYS_OF:
         return day + timedelta(days=number * _DAYS_OF[unit])
     end = _month_end(day, number * (12 if unit == "year" else 1))
@@ -157,6 +165,7 @@ def _later(day: date, number: int, unit: str) -> date:
 
 
 def _count(match: re.Match[str]) -> int:
+    """ "A week" is one, "3 weeks" are three, "a couple of weeks" two."""
     said = match["count"] or "a"
     return int(said) if said.isdecimal() else _COUNTS.get(said, 2)
 
@@ -178,6 +187,7 @@ def _upcoming(number: int, today: date, month: int | None = None) -> date | None
 
 
 def _coming(weekday: int, today: date) -> date:
+    """The next such weekday; on a Monday, "Monday" is the one in a week."""
     return today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
 
 
@@ -215,6 +225,7 @@ def _nth_weekday(match: re.Match[str], today: date) -> date | None:
 
 
 def _weekend(match: re.Match[str], today: date) -> date:
+    """The Saturday that comes; from a weekday, "next weekend" is the one after it."""
     later = 7 if match["next"] and today.weekday() < 5 else 0
     return today + timedelta(days=(5 - today.weekday()) % 7 + later)
 
@@ -224,6 +235,7 @@ def _of_next_month(match: re.Match[str], today: date) -> date:
 
 
 def _month_day(match: re.Match[str], today: date) -> date | None:
+    """ "The 4th of May": the next one, unless it is too far ahead to be meant."""
     number = _day_number(match["ordinal"])
     if not 1 <= number <= 31:
         return None
@@ -411,6 +423,7 @@ _OFF = compile_pattern(
 
 
 def _shift(day: date, match: re.Match[str]) -> date | None:
+    """ "Two days after that", "a week earlier"; None where there is no such date."""
     number = _count(match)
     ahead = match["which"] in ("after", "later", "from")
     try:
@@ -438,6 +451,10 @@ def _reckon(
 
 
 def _reckon_from(origin: date, match: re.Match[str]) -> date | None:
+    """A day told by another one: "the same day", "the Friday before", "the week after".
+
+    A weekday without a side is the nearest to the other day.
+    """
     if match["same"]:
         return origin
     if match["unit"]:

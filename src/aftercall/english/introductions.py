@@ -164,6 +164,7 @@ def find_given_name(
 def _hear_sentence(
     found: GivenName | None, sentence: Plain, hearing: _Hearing
 ) -> GivenName | None:
+    """A fuller name, a correction or an unasked one replaces the name; letters respell it."""
     before = found.name if found else ""
     name = _name_in(sentence, hearing) or _maybe_bare(sentence, before, hearing)
     if name:
@@ -228,6 +229,7 @@ def _name_in(sentence: Plain, hearing: _Hearing) -> str:
 
 
 def _is_of_others(frame: str) -> bool:
+    """ "My son's name is": the words before a name tell of another person."""
     is_of_others = bool(_OTHERS.search(" ".join(frame.split()[-5:])))
     return is_of_others and not _RELATED.fullmatch(frame)
 
@@ -368,6 +370,7 @@ class NameListener:
         self.last = ""
 
     def _hear_agent(self, text: str) -> None:
+        """What the agent's words mean for the next answer: a name asked for, or said back."""
         self._is_echoed = bool(self.last) and _echoes(text, self.last)
         self._is_asked = asks_name(text)
         self._is_answering = "?" in text and not _GREETS.search(text)
@@ -421,6 +424,7 @@ def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
 
 
 def _names_two(text: str) -> bool:
+    """ "It's Ann and Peter here": the names of two callers are not one name."""
     match = _TWO.search(text)
     if match is None:
         return bool(_ON_SPEAKER.search(text))
@@ -465,6 +469,7 @@ def find_call_name(texts: Iterable[str]) -> str | None:
 
 
 def find_pronouns(texts: Iterable[str]) -> str | None:
+    """ "My pronouns are they/them", "she/her"; not those of somebody else."""
     for sentence in _all_sentences(texts):
         if "pronouns" in sentence.text and re.search(
             r"\b(?:his|her|their) pronouns", sentence.text

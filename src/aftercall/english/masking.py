@@ -49,6 +49,7 @@ class ValueMask:
         self._figures = _Matcher(figures)
 
     def apply(self, text: str) -> str:
+        """The text with every value blotted out, where several overlap, too."""
         pieces: list[str] = []
         done = 0
         for start, end in sorted(
@@ -125,6 +126,7 @@ class _Matcher:
         self._lengths[node] = (len(sequence),)
 
     def _link(self) -> None:
+        """Ties each beginning to the longest other one that it ends with (Aho-Corasick)."""
         todo = deque(self._children[0].values())
         while todo:
             node = todo.popleft()
@@ -165,6 +167,7 @@ def _keys_of(value: str) -> tuple[list[Tokens], list[Tokens]]:
 
 
 def _is_telling(run: Tokens) -> bool:
+    """Whether words are enough to know a value again: "the" alone hides nothing."""
     found = stems(" ".join(run))
     return len(found) > 1 or any(len(stem) >= _MIN_TELLING_CHARS for stem in found)
 
@@ -177,6 +180,7 @@ def _say_in_pairs(figures: str) -> list[str]:
 
 
 def _say(number: int) -> list[str]:
+    """A number below a hundred as it is spoken."""
     if number < 10:
         return ["oh", UNITS[number - 1]] if number else []
     if number < 20:

@@ -69,6 +69,7 @@ def take_name(plain: Plain, at: int) -> str:
 
 
 def _tidy_parts(parts: list[str]) -> list[str]:
+    """A name does not end with "van" or "de", and is not said twice."""
     while parts and parts[-1] in _PARTICLES:
         parts = parts[:-1]
     is_twice = len(parts) > 2 and parts[0].lower() == parts[-1].lower()
@@ -85,6 +86,10 @@ def has_capitals(plain: Plain) -> bool:
 
 
 def _is_name_word(plain: Plain, word: Word, *, is_cased: bool, is_first: bool) -> bool:
+    """Whether a word can be part of a name.
+
+    Never a common word or a code; where names are written with capitals, only with one.
+    """
     norm, said = word.norm, plain.source[word.start : word.end]
     is_code = said.isupper() and len(said) < MIN_SPELLED and not plain.source.isupper()
     if norm in NEVER_NAMES or NO_NAME.match(norm) or is_code:
@@ -119,6 +124,7 @@ def describes(name: str) -> bool:
 
 
 def _is_description(parts: list[str]) -> bool:
+    """ "Very happy", "Scottish": what follows "I'm" is no name then."""
     if len(parts) > 1:
         return parts[0] in word_class("descriptive")
     return is_descriptive(parts[0]) or bool(_NATIONAL.match(parts[0]))

@@ -176,6 +176,7 @@ make_mask = remember(ValueMask, max_answers=4)
 
 
 def _is_figure(word: Word) -> bool:
+    """A figure, a letter, or a word for one: what codes are made of."""
     is_letter = len(word.norm) == 1 and word.norm not in "ai"
     return is_letter or word.norm in _SAID or bool(_FIGURE.fullmatch(word.norm))
 
@@ -203,6 +204,7 @@ def _runs(plain: Plain) -> Iterator[list[Word]]:
 
 
 def _find_keys(seq: int, text: str) -> Iterator[Secret]:
+    """Keys of programs, as they look ("sk-…"), and where somebody says one is hidden."""
     for match in _KEY.finditer(text):
         yield Secret(seq, match.group(), match.group(), "technical", "A key")
     for hidden in _HIDDEN_KEY.finditer(text):
@@ -273,6 +275,7 @@ def _asked_for(question: str) -> str:
 
 
 def _last_noun(text: str) -> str:
+    """ "The code for the gate is": the last thing that figures may open; none if all know it."""
     nouns = [*_OPENS.finditer(text), *_PASSWORD.finditer(text)]
     last = max(nouns, key=lambda match: match.start(), default=None)
     known = max((match.start() for match in _KNOWN.finditer(text)), default=-1)
@@ -331,6 +334,7 @@ def _said_after(sentence: Plain, noun: re.Match[str]) -> str:
 
 
 def _password_after(rest: Plain) -> str:
+    """The words that are the password; none where the sentence only talks about one."""
     end = _GOES_ON.search(rest.text)
     value = rest.between(0, end.start()) if end else rest
     is_value = bool(value.words) and not _NO_VALUE.match(value.text)
@@ -338,6 +342,10 @@ def _password_after(rest: Plain) -> str:
 
 
 def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret]:
+    """What is told of somebody's health, outside of questions and orders of medicine.
+
+    An illness, a diagnosis, a medicine, or letters that stand for one ("MS").
+    """
     for clause in clauses:
         text, cited = clause.text, clause.plain.cited
         if clause.is_question or not _OF_SOMEONE.search(text):

@@ -167,6 +167,7 @@ _STATES = re.compile(
 
 
 def _as_ask(act: Act, likely: float) -> Act:
+    """A clause that the model takes for an ask; one that states something is a fault."""
     sure = min(likely, _MODEL_SURE)
     if act.kind in ("ask", "fault"):
         return replace(act, confidence=max(sure, act.confidence))
@@ -237,6 +238,7 @@ def _read_bare_answer(text: str, before: Answer) -> Answer:
 
 
 def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> Act:
+    """The act of the first row that is all of the clause; what fits none only tells."""
     for kind, confidence, pattern in load_table(speaker):
         match = pattern.fullmatch(plain.text)
         if match:

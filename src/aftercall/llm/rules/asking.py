@@ -77,6 +77,10 @@ def _find_meant(state: RequestState, act: Act) -> int:
 
 
 def _ask_anew(state: RequestState, act: Act) -> RequestState:
+    """A new request, with the words before it where it only points ("send that over").
+
+    One that points to nothing known may be a request, no more.
+    """
     matter = act.matter
     title = title_of(matter)
     if not title or (len(matter.words) == 1 and matter.text not in _ALONE):
@@ -217,6 +221,7 @@ def gather_details(state: RequestState, acts: list[Act]) -> RequestState:
 
 
 def _takes_details(item: Item) -> bool:
+    """Not a message: its words are told as they are."""
     return item.status == "open" and not item.delivers_words
 
 
@@ -242,6 +247,7 @@ def _find_asked_before(state: RequestState, act: Act) -> int:
 
 
 def _put_first(state: RequestState, at: int, said: str) -> RequestState:
+    """Adds what must not be overlooked before all other details, once."""
     item = state.items[at]
     others = tuple(detail for detail in item.details if detail not in said)
     is_titled = said in item.words or said in item.title
@@ -259,6 +265,7 @@ def is_taken_back(act: Act, after: list[Act]) -> bool:
 
 
 def _tells(act: Act) -> bool:
+    """Whether a clause says something beyond thanks and greetings."""
     return bool(stems(act.clause.text)) and not _CIVIL.fullmatch(act.clause.text)
 
 
@@ -267,6 +274,10 @@ def _asked_in(item: Item) -> int:
 
 
 def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:
+    """A request with what was said of it: after the ask, and before a vague one.
+
+    What another request holds already is not told twice.
+    """
     item = items[index]
     first = _asked_in(item)
     others = [

@@ -149,6 +149,7 @@ class TalkTurn:
 
 
 def generalise(word: str) -> str:
+    """All days are one word to the model, and so are all months and numbers."""
     if word in _DAYS:
         return "<day>"
     if word in _MONTHS:
@@ -173,6 +174,7 @@ class LabelHistory:
     current: frozenset[str] = frozenset()
 
     def list_features(self, turn: int, about: frozenset[str]) -> list[str]:
+        """How the clause stands to the requests before it."""
         if turn != self.turn:
             self.turn, self.last = turn, "^"
         since = turn - self.last_turn if self.last_turn >= 0 else _FAR
@@ -187,6 +189,7 @@ class LabelHistory:
         ]
 
     def add(self, turn: int, label: str, about: frozenset[str]) -> None:
+        """Takes a label of the next clause into account."""
         self.last = label
         if label in _OPENS:
             self.open_requests += 1
@@ -230,6 +233,7 @@ def list_fact_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[s
 
 
 def _list_own(clause: Clause, words: list[str]) -> list[str]:
+    """Words, pairs, stems, opening and word classes of a clause."""
     features = ["bias", f"len:{_size(words)}", f"end:{clause.plain.ends_with or '-'}"]
     features += [f"u:{word}" for word in words]
     features += [f"b:{one}_{two}" for one, two in pairwise(("^", *words, "$"))]

@@ -107,6 +107,7 @@ def _settle_days(state: RequestState, dated: list[int]) -> RequestState:
 
 
 def _awaits_day(item: Item, act: Act) -> bool:
+    """Whether a request of the turn before still lacks a day that could be its own."""
     is_just_said = item.status == "open" and item.turns[-1] == act.seq - 1
     return is_just_said and item.due is None and not item.delivers_words
 
@@ -164,6 +165,11 @@ def _leave_pending(state: RequestState, act: Act, mention: DateMention) -> Reque
 def _is_its_day(
     state: RequestState, act: Act, item: Item, mention: DateMention
 ) -> bool:
+    """Whether a day that is said belongs to the request.
+
+    Said alone, asked for, after "by" or "on", or before the ask; not what happens that day
+    to somebody else. A day that was settled changes only by an answer or a correction.
+    """
     is_first = act.clause.text.find(act.matter.text) >= mention.start
     is_asked = state.asks_day or state.proposed is not None
     is_asked = is_asked or mention.day in state.slots

@@ -150,6 +150,10 @@ def _guess_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
 
 
 def _may_tell(act: Act, refused: frozenset[str]) -> bool:
+    """Whether a clause of the caller may be a fact: stated, long enough, neither vague nor denied.
+
+    What was refused, or is masked as a secret, is none.
+    """
     if act.speaker != "caller" or act.is_bare or act.clause.is_question:
         return False
     if not MIN_FACT_WORDS <= len(act.clause.plain.words) <= MAX_FACT_WORDS:
@@ -163,6 +167,10 @@ def _may_tell(act: Act, refused: frozenset[str]) -> bool:
 
 
 def _find_kind(act: Act) -> _Kind | None:
+    """Category and visibility of a fact, by the first row of the table that fits.
+
+    What the caller will do themselves is private; "no, it is Leeds" is a correction.
+    """
     text = act.matter.text
     if act.kind == "own":
         return ("action_item", "private") if _is_todo(act) else None
@@ -177,6 +185,7 @@ def _find_kind(act: Act) -> _Kind | None:
 
 
 def _fits(row: _Row, act: Act) -> bool:
+    """Whether a row's cue is among the words, and one of its patterns is all of the clause."""
     if row.cues.isdisjoint(act.clause.plain.vocabulary) and "*" not in row.cues:
         return False
     texts = (act.clause.text, act.matter.text)
@@ -184,6 +193,7 @@ def _fits(row: _Row, act: Act) -> bool:
 
 
 def _is_todo(act: Act) -> bool:
+    """ "I'll renew it myself": something the caller has yet to do."""
     return bool(
         _DONE.fullmatch(act.clause.text) or _DONE.fullmatch(f"i will {act.matter.text}")
     )
@@ -285,6 +295,7 @@ def _join(texts: Iterable[str]) -> str | None:
 
 
 def read_identity(turns: Iterable[Turn]) -> Identity:
+    """What the agent says of itself: its name, what it is, its manner, its emoji."""
     name = creature = vibe = emoji = None
     for turn in turns:
         if turn.speaker != "agent":

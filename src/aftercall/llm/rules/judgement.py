@@ -161,7 +161,7 @@ def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
         f"faults:{first.is_fault}:{second.is_fault}",
         f"due:{first.due is not None}:{second.due is not None}",
         f"persons:{first.person is not None}:{second.person is not None}",
-        *(f"t:{word}" for word in title[:6]),
+        *_mark("t", title[:6]),
         *(f"a:{word}" for act in asked for word in _words(act.clause.text)[:6]),
     ]
 
@@ -181,13 +181,13 @@ def list_kind_features(talk: RequestTalk, index: int) -> list[str]:
             person=item.person is not None,
             first2="_".join(title[:2]),
         ),
-        *(f"t:{word}" for word in title),
-        *(f"b:{one}_{two}" for one, two in itertools.pairwise(title)),
-        *(f"s:{each}" for each in stems(item.title)),
-        *(f"d:{each}" for each in stems(" ".join(item.details))),
-        *(f"c:{word}" for word in _texts(said)),
-        *(f"r:{word}" for word in _texts(reply)),
-        *(f"o:{word}" for word in _opening(talk.acts)),
+        *_mark("t", title),
+        *_mark("b", _pairs(title)),
+        *_mark("s", stems(item.title)),
+        *_mark("d", stems(" ".join(item.details))),
+        *_mark("c", _texts(said)),
+        *_mark("r", _texts(reply)),
+        *_mark("o", _opening(talk.acts)),
     ]
 
 
@@ -224,10 +224,10 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
             first2="_".join(title[:2]),
             first1="_".join(title[:1]),
         ),
-        *(f"told:{kind}" for kind in told),
-        *(f"t:{word}" for word in title),
-        *(f"b:{one}_{two}" for one, two in itertools.pairwise(title)),
-        *(f"r:{word}" for word in _texts(reply)),
+        *_mark("told", told),
+        *_mark("t", title),
+        *_mark("b", _pairs(title)),
+        *_mark("r", _texts(reply)),
         f"reply:{'_'.join(_texts(reply)[:2])}",
         f"reply_shared:{min(len(heard & item.about), 3)}",
     ]
@@ -239,6 +239,15 @@ def _stems_of(clauses: Iterable[Plain]) -> frozenset[str]:
 
 def _named(**values: object) -> list[str]:
     return [f"{name}:{value}" for name, value in values.items()]
+
+
+def _mark(name: str, values: Iterable[str]) -> list[str]:
+    """Features of one kind."""
+    return [f"{name}:{value}" for value in values]
+
+
+def _pairs(words: list[str]) -> list[str]:
+    return [f"{one}_{two}" for one, two in itertools.pairwise(words)]
 
 
 def _words(text: str) -> list[str]:

@@ -105,6 +105,7 @@ def accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
 
 
 def _to_item(state: RequestState, act: Act, offer: Offer) -> Item:
+    """What the agent offered and the caller took is a request like one that was asked for."""
     days = state.days_of(offer.matter)
     said = [p.said for p in (state.question, *state.agent_said) if p.words]
     return Item(
@@ -188,6 +189,7 @@ def _deeds(sentence: Plain) -> Iterator[tuple[Plain, Plain]]:
 
 
 def _is_known(promise: Promise, earlier: list[Promise]) -> bool:
+    """Whether a promise was made before in nearly the same words."""
     about = stems(promise.words)
     return any(
         jaccard_similarity(about, stems(other.words)) >= 0.75

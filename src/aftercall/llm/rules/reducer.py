@@ -92,6 +92,10 @@ def _goes_along(state: RequestState, act: Act) -> bool:
 
 
 def _hear_agent(state: RequestState, act: Act) -> RequestState:
+    """What the agent offers, refuses, says back or asks, and which days they put forward.
+
+    A new topic ("anything else?") closes the one before.
+    """
     text = act.clause.text
     if act.seq != state.last_seq:
         state = _begin_agent_turn(state, act)
@@ -182,6 +186,7 @@ def _was_just_said(item: Item, act: Act) -> bool:
 
 
 def _be_asked(state: RequestState, act: Act) -> RequestState:
+    """A question of the agent: what the next answer will be about."""
     named = find_named(state, act.clause.text)
     return state._replace(
         asks_day=bool(_CUES["asks_day"].search(act.clause.text)),
@@ -243,6 +248,7 @@ def _refuse(state: RequestState, act: Act) -> RequestState:
 
 
 def _hear_caller(state: RequestState, act: Act) -> RequestState:
+    """An answer to an offer, then what the clause itself does: ask, call off, correct, add."""
     had_offer = state.offer is not None
     state = answer_offer(state, act)
     if state.offer and act.kind == "withdraw":

@@ -166,6 +166,7 @@ class RequestState(NamedTuple):
         return [self._as_offered(mention, text) for mention in found]
 
     def _as_offered(self, mention: DateMention, text: str) -> DateMention:
+        """ "Friday" or "the 14th" is the one that was offered or spoken of, if there is one."""
         said, day = text[mention.start : mention.end], mention.day
         if _BARE_WEEKDAY.fullmatch(said):
             known = (*self.slots, self.anchor or day)
@@ -196,6 +197,7 @@ def touch(item: Item, *turns: int) -> Item:
 
 
 def close(state: RequestState, index: int, act: Act) -> RequestState:
+    """A request is called off; the offer that was open is gone with it."""
     if not 0 <= index < len(state.items) or state.items[index].status == "withdrawn":
         return state
     closed = touch(state.items[index], act.seq)._replace(status="withdrawn")
@@ -284,6 +286,7 @@ def _find_number(title: Plain, match: re.Match[str]) -> Word | None:
 
 
 def _number_of(title: Plain, noun: str | None) -> str:
+    """ "Ten" of "ten chairs"."""
     pairs = itertools.pairwise(word.norm for word in title.words)
     return next((number for number, other in pairs if other == noun), "")
 

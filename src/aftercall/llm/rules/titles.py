@@ -111,6 +111,7 @@ def drop_other_days(title: str, due: date | None, today: date) -> str:
 
 
 def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
+    """The kind that the words of a request name; what names none is a task."""
     if is_fault:
         return "task" if _ABSENT.fullmatch(text) else "issue"
     if _TO_OTHERS.match(text):
