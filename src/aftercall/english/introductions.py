@@ -229,7 +229,6 @@ def _name_in(sentence: Plain, hearing: _Hearing) -> str:
 
 
 def _is_of_others(frame: str) -> bool:
-    """ "My son's name is": the words before a name tell of another person."""
     is_of_others = bool(_OTHERS.search(" ".join(frame.split()[-5:])))
     return is_of_others and not _RELATED.fullmatch(frame)
 
