@@ -188,6 +188,8 @@ class CallSession:
         journal = self._parts.journal
         try:
             await journal.seal(self.recorder, end_reason=reason, ended_at=ended_at)
+        except CallNotLive:
+            log.debug("another process seals the call", call=self.call.id)
         except AftercallError as error:
             log.error(
                 "could not seal the call yet", call=self.call.id, error=error.code
