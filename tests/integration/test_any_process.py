@@ -445,6 +445,32 @@ async def test_no_word_to_telnyx_is_lost_when_it_meets_another_process_in_an_out
     assert sorted(pick_caller(turns)) == sorted(SENTENCES)
 
 
+async def test_an_erasure_reaches_words_at_a_process_that_did_not_see_telnyx_ring(
+    machines: Sequence[App], to_telnyx: Line, stoppable: Stopped
+) -> None:
+    first, second = (reach(app, to_telnyx) for app in machines)
+    stoppable.off()
+    async with telnyx_town(first, to_telnyx) as town:
+        call = await town.lab.ring(EVENTS, caller=CALLER)
+        town.to_agent.inner = Balancer([second])
+        for sentence in SENTENCES:
+            await town.lab.say(call, sentence)
+        stoppable.on()
+        await until(lambda: not any(app.journal.outage.is_active for app in machines))
+        await town.lab.hang_up(call)
+        await follow_until_sealed(machines)
+        await second.phone.close()
+    assert pick_caller(read_conversation(first)) == SENTENCES
+    rows = first.store.list_page(limit=9)
+    assert {(row.live.caller, row.live.callee) for row in rows} == {
+        (CALLER, rows[0].live.callee)
+    }
+    receipt = first.eraser.erase(CALLER)
+    assert (receipt.calls, receipt.scan.traces) == (2, ())
+    assert first.archive.place.list_names() == []
+    assert second.store.list_page(limit=9) == []
+
+
 async def test_words_are_kept_when_another_process_does_not_let_go_of_the_call(
     fleet: Sequence[App], monkeypatch: pytest.MonkeyPatch
 ) -> None:

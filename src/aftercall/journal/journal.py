@@ -343,7 +343,8 @@ class Journal:
                 raise CallNotLive(f"call {call.id} was sealed by another process")
             row = self.store.get(call.id)
             replayed = replay_entries(recorder.entries)
-            finished = to_finished_call(call, row.ended_at, row.end_reason, replayed)
+            live = row.live.model_copy(update={"metadata": call.metadata})
+            finished = to_finished_call(live, row.ended_at, row.end_reason, replayed)
             return self._archive_and_finish(finished)
 
     def _claim(

@@ -29,6 +29,7 @@ from aftercall.db.briefing_cache import invalidate_briefing, request_briefing
 from aftercall.db.connect import Database
 from aftercall.db.conversations import (
     join_conversation,
+    join_same_call,
     make_followup_due,
     set_followup_timer,
     write_answer_delays,
@@ -152,7 +153,7 @@ class CallStore:
             own = select(calls).where(calls.c.id == call.id)
             known = connection.execute(own.with_for_update()).first()  # nobody takes it
             if known is None:
-                row = _make_spilled_row(connection, call)
+                row = to_columns(join_same_call(connection, call))
                 row |= {"state": "live" if is_live else "sealing", "owner": owner}
                 connection.execute(insert(calls), row)
             is_ours = known is None or known.owner == owner or not is_live
@@ -370,22 +371,6 @@ class CallStore:
 
     def _fetch_all(self, query: Select[Any]) -> list[CallRow]:
         return [to_call_row(row) for row in self._database.fetch(query)]
-
-
-def _make_spilled_row(connection: Connection, call: LiveCall) -> Json:
-    """Two processes may have answered the same call while they could not know of each other.
-
-    The second record gets a sid of its own and belongs to the conversation of the first.
-    """
-    same_sid = and_(calls.c.source == call.source, calls.c.sid == call.sid)
-    row = to_columns(call)
-    if first := connection.execute(select(calls).where(same_sid)).first():
-        row["sid"] = f"{call.sid}.{call.id}"
-        row["metadata"] = {**call.metadata, "call_sid": call.sid}
-        is_same = (first.agent_id, first.caller) == (call.agent_id, call.caller)
-        if is_same and call.conversation == call.id:
-            row |= {"conversation": first.conversation, "resumes": first.id}
-    return row
 
 
 def _make_end(ended_at: datetime | None, reason: str | None) -> Json:
