@@ -16,6 +16,7 @@ from sqlalchemy import QueuePool, select
 from aftercall.app import App
 from aftercall.bridge import switchboard
 from aftercall.bridge.remote_call import RemoteStart, SentTurn
+from aftercall.bridge.turn_call import NOT_WRITTEN
 from aftercall.clock import SystemClock
 from aftercall.db.tables import handovers
 from aftercall.db.upgrade import HOME_ID_FILE
@@ -469,6 +470,35 @@ async def test_an_erasure_reaches_words_at_a_process_that_did_not_see_telnyx_rin
     assert (receipt.calls, receipt.scan.traces) == (2, ())
     assert first.archive.place.list_names() == []
     assert second.store.list_page(limit=9) == []
+
+
+async def test_an_erased_live_call_does_not_keep_its_process_off_the_database(
+    machines: Sequence[App], stoppable: Stopped
+) -> None:
+    """It began without the database; another machine erases its caller and is back first."""
+    first, second = machines
+    stoppable.off()
+    async with EmulatedTwilio(TOKEN, transport=Balancer([second])) as twilio:
+        call = await twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER)
+        await twilio.say(call, SENTENCES[1])
+        other = await twilio.ring(f"{PUBLIC}/twilio/voice", caller="+15550107")
+        stoppable.on()
+        # meanwhile the event loop, and with it the second, stands still
+        first.eraser.erase(CALLER)
+        await until(lambda: second.journal.spill.list_files() == [])
+        (recorder,) = second.journal.live_recorders
+        assert recorder.call.caller == "+15550107"
+        await until(lambda: not recorder.is_spilling)
+        await second.phone.follow_handovers()
+        await twilio.say(call, SENTENCES[2])
+        assert call.heard[-1] == NOT_WRITTEN.text
+        await twilio.say(other, SENTENCES[3])
+        for ringing in (call, other):
+            status = {"CallStatus": "completed"}
+            await twilio.post(ringing, f"{PUBLIC}/twilio/status", status)
+    await follow_until_sealed(machines)
+    assert [row.live.caller for row in first.store.list_page(limit=9)] == ["+15550107"]
+    assert pick_caller(read_conversation(first)) == SENTENCES[3:]
 
 
 async def test_words_are_kept_when_another_process_does_not_let_go_of_the_call(
