@@ -21,18 +21,20 @@ from aftercall.clock import SystemClock
 from aftercall.db.tables import handovers
 from aftercall.db.upgrade import HOME_ID_FILE
 from aftercall.errors import CallElsewhere, DatabaseUnreachable
+from aftercall.journal import spill
 from aftercall.journal.journal import DATABASE_TIMEOUT_S, recover
 from aftercall.journal.verify import verify_archive
 from aftercall.lab.carrier import DeliveryFaults
 from aftercall.lab.twilio import EmulatedTwilio
-from aftercall.model.calls import LiveCall
+from aftercall.model.calls import LiveCall, encode_call
 from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings
 from aftercall.settings.sections import BriefingSettings, DatabaseSettings
 from aftercall.web.server import make_server
+from api_client import JSON, bearer
 from database_switches import Stopped
-from fakes import make_live_call
+from fakes import make_call, make_live_call
 from opened_apps import OpenApp, crashed
 from s3_server import S3Server
 from telnyx_setup import EVENTS, PUBLIC, Line, reach, telnyx_settings, telnyx_town
@@ -551,3 +553,38 @@ async def test_a_database_that_hangs_holds_up_one_turn_and_no_longer(
         await twilio.post(call, f"{PUBLIC}/twilio/status", status)
     await follow_until_sealed(fleet)
     assert pick_caller(read_conversation(app)) == ["Please call the plumber."]
+
+
+async def test_a_call_handed_in_to_a_database_that_hangs_is_refused_and_stored_once(
+    fleet: Sequence[App], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = fleet[0]
+    gate = threading.Event()
+
+    def hang(job: Callable[..., Any]) -> Callable[..., Any]:
+        def wait(*args: Any) -> Any:
+            gate.wait(20)
+            return job(*args)
+
+        return wait
+
+    monkeypatch.setattr(app.store, "find", hang(app.store.find))
+    monkeypatch.setattr(app.database, "is_ready", hang(app.database.is_ready))
+    monkeypatch.setattr(spill, "CHECK_INTERVAL_S", 0.2)
+    monkeypatch.setattr(spill, "CHECK_TIMEOUT_S", 0.2)
+    call = encode_call(make_call([("caller", SENTENCES[1])]))
+    async with httpx2.AsyncClient(
+        transport=Balancer([app]), base_url=PUBLIC, headers=JSON | bearer(app.settings)
+    ) as http:
+        for _ in range(2):
+            refused = await http.post("/api/calls", content=call)
+            assert (refused.status_code, "Retry-After" in refused.headers) == (
+                503,
+                True,
+            )
+        gate.set()
+        await until(lambda: not app.journal.outage.is_active)
+        repeated = await http.post("/api/calls", content=call)
+        assert repeated.status_code in (200, 201)
+        await until(lambda: fleet[1].store.list_unsealed() == [])
+    assert read_sealed(fleet[1])[0] == [("caller", SENTENCES[1])]

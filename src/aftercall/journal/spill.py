@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from aftercall.clock import Clock, attempt, format_instant
+from aftercall.clock import Clock, attempt, format_instant, is_done_within
 from aftercall.disk import (
     append_synced,
     create_locked,
@@ -46,6 +46,8 @@ GONE, RETRY = "gone", "retry"
 FILE_SUFFIX = ".jsonl"
 MAX_WAITING_BYTES = 4 * 1024 * 1024  # about twenty thousand turns
 RETRY_INTERVAL_S = 1.0
+CHECK_INTERVAL_S = 3.0
+CHECK_TIMEOUT_S = 2.0
 
 log = get_logger("spill")
 
@@ -286,8 +288,7 @@ class DatabaseOutage:
 
         While it lasts, nobody waits for an answer. `on_late` gets one that came too late.
         """
-        if self.is_active:
-            raise self.reason or DatabaseUnreachable("the database is away")
+        self._refuse_if_active()
         asking = asyncio.create_task(asyncio.to_thread(job))
         waiting = asyncio.shield(asking)
         try:
@@ -297,11 +298,27 @@ class DatabaseOutage:
             self.start(error)
             raise
 
+    async def watch(self, start: Callable[[], Awaitable[T]]) -> T:
+        """The result of work that takes its time, but not longer than the database is there.
+
+        Work that is given up may still be done when the database is back.
+        """
+        self._refuse_if_active()
+        work = asyncio.ensure_future(start())
+        work.add_done_callback(_ignore)
+        while not await is_done_within(self._clock, CHECK_INTERVAL_S, work):
+            await self.ask(CHECK_TIMEOUT_S, self._is_ready)
+        return work.result()
+
     async def close(self) -> None:
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.cancel()
             await asyncio.gather(watch, return_exceptions=True)
+
+    def _refuse_if_active(self) -> None:
+        if self.is_active:
+            raise self.reason or DatabaseUnreachable("the database is away")
 
     async def _wait_for_database(self) -> None:
         logged_code = ""
