@@ -244,7 +244,7 @@ def read_spilled_call(path: Path) -> SpilledCall | None:
     return SpilledCall(calls[-1], entries, ended)
 
 
-def _ignore(asking: asyncio.Task[Any]) -> None:
+def _ignore(asking: asyncio.Future[Any]) -> None:
     """Its error, too: the outage was told already."""
     if not asking.cancelled():
         asking.exception()
@@ -266,6 +266,7 @@ class DatabaseOutage:
         self._on_database_back = on_database_back
         self._clock = clock
         self._watch: asyncio.Task[None] | None = None
+        self._work_done = 0
 
     def start(self, error: AftercallError) -> None:
         if not self.is_active:
@@ -301,20 +302,27 @@ class DatabaseOutage:
     async def watch(self, start: Callable[[], Awaitable[T]]) -> T:
         """The result of work that takes its time, but not longer than the database is there.
 
-        Work that is given up may still be done when the database is back.
+        While other work is done, it is. Work that is given up may be done later all the same.
         """
         self._refuse_if_active()
         work = asyncio.ensure_future(start())
-        work.add_done_callback(_ignore)
-        while not await is_done_within(self._clock, CHECK_INTERVAL_S, work):
-            await self.ask(CHECK_TIMEOUT_S, self._is_ready)
-        return work.result()
+        work.add_done_callback(self._count_work)
+        while True:
+            done_before = self._work_done
+            if await is_done_within(self._clock, CHECK_INTERVAL_S, work):
+                return work.result()
+            if self._work_done == done_before:
+                await self.ask(CHECK_TIMEOUT_S, self._is_ready)
 
     async def close(self) -> None:
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.cancel()
             await asyncio.gather(watch, return_exceptions=True)
+
+    def _count_work(self, work: asyncio.Future[Any]) -> None:
+        self._work_done += 1
+        _ignore(work)
 
     def _refuse_if_active(self) -> None:
         if self.is_active:
