@@ -189,7 +189,7 @@ class CallSession:
         try:
             await journal.seal(self.recorder, end_reason=reason, ended_at=ended_at)
         except CallNotLive:
-            log.debug("another process seals the call", call=self.call.id)
+            pass  # another process has the call and seals it
         except AftercallError as error:
             log.error(
                 "could not seal the call yet", call=self.call.id, error=error.code

@@ -340,7 +340,7 @@ class VoiceCall:
                 recorder, end_reason=reason, ended_at=ended_at
             )
         except CallNotLive:
-            log.debug("another process seals the call", call=recorder.call.id)
+            pass  # another process has the call and seals it
         except AftercallError as error:
             log.error(
                 "could not seal the call yet", call=recorder.call.id, error=error.code

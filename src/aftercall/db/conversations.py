@@ -79,31 +79,30 @@ def join_same_call(connection: Connection, call: LiveCall) -> LiveCall:
     """Two processes may have answered the same call while they could not know of each other.
 
     The second record gets a sid of its own and belongs to the conversation of the first. What
-    only one of them was told of the caller holds for both.
+    only one of them was told of the caller holds for both. Records that name two callers, or come
+    from two senders, have their sid by chance: they stay apart.
     """
     same_sid = and_(calls.c.source == call.source, calls.c.sid == call.sid)
     first = connection.execute(select(calls).where(same_sid)).first()
     if first is None:
         return call
     metadata = {**call.metadata, "call_sid": call.sid}
-    changes: Json = {"sid": f"{call.sid}.{call.id}", "metadata": metadata}
-    if call.caller is None:
-        changes |= {name: getattr(first, name) for name in _PARTIES}
-    leg = call.model_copy(update=changes)
-    sender = call.metadata.get(SENDER)
-    is_same = (first.agent_id, first.metadata.get(SENDER)) == (call.agent_id, sender)
-    if not is_same or first.caller not in (None, leg.caller):
-        return call.model_copy(update={"sid": leg.sid, "metadata": metadata})
-    if leg.caller is not None:
-        is_untold = and_(
-            calls.c.conversation == first.conversation, calls.c.caller.is_(None)
-        )
-        told = {name: getattr(leg, name) for name in _PARTIES}
-        connection.execute(update(calls).where(is_untold).values(told))
-    if call.conversation != call.id:
+    leg = call.model_copy(update={"sid": f"{call.sid}.{call.id}", "metadata": metadata})
+    told = first if call.caller is None else call
+    if (
+        first.agent_id != call.agent_id
+        or first.metadata.get(SENDER) != metadata.get(SENDER)
+        or first.caller not in (None, told.caller)
+    ):
         return leg
-    joined = {"conversation": first.conversation, "resumes": first.id}
-    return leg.model_copy(update=joined)
+    changes: Json = {name: getattr(told, name) for name in _PARTIES}
+    is_leg = calls.c.conversation == first.conversation
+    connection.execute(
+        update(calls).where(is_leg, calls.c.caller.is_(None)).values(changes)
+    )
+    if call.conversation == call.id:
+        changes |= {"conversation": first.conversation, "resumes": first.id}
+    return leg.model_copy(update=changes)
 
 
 def join_conversation(connection: Connection, call: Call, window: timedelta) -> Call:

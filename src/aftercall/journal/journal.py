@@ -61,7 +61,6 @@ from aftercall.model.calls import Call, Event, LiveCall, Turn
 DATABASE_TIMEOUT_S = 1.0  # so long a write may take: the caller is on the phone
 RECOVERY_INTERVAL_S = 60.0
 MAX_CLOCK_SKEW = timedelta(days=1)  # of another machine's clock
-
 log = get_logger("journal")
 
 
@@ -266,12 +265,13 @@ class Journal:
     async def _return_to_database(self, recorder: CallRecorder) -> None:
         """Stores what was spilled, unless another process has taken or sealed the call."""
         call, owner = recorder.call, self.presence.process
-        store = partial(self.store.import_spilled, is_live=True)
+        store = self.store.import_spilled
         try:
-            row = await asyncio.to_thread(store, call, recorder.entries, owner)
-        except (
-            CallErased
-        ):  # on another machine, which did not know that they were calling
+            row = await asyncio.to_thread(
+                store, call, recorder.entries, owner, is_live=True
+            )
+        except CallErased:
+            # on another machine, which did not know that they were calling
             log.warning("a live call was erased; no more of it is kept", call=call.id)
             await self._spiller.submit(removal_entry(call.id))
             recorder.is_spilling = False
@@ -280,8 +280,9 @@ class Journal:
         if row.state == "sealed":
             await asyncio.to_thread(_add_late_entries, self, row, recorder.entries)
         elif row.owner != owner:  # it was taken before the database went away
-            end = end_entry(call.id, self.clock.now(), INTERRUPTED)
-            await self._spiller.submit(end)
+            await self._spiller.submit(
+                end_entry(call.id, self.clock.now(), INTERRUPTED)
+            )
             self.release(recorder)
             return
         if row.live.sid != call.sid:

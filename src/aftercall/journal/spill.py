@@ -48,6 +48,7 @@ MAX_WAITING_BYTES = 4 * 1024 * 1024  # about twenty thousand turns
 RETRY_INTERVAL_S = 1.0
 CHECK_INTERVAL_S = 3.0
 CHECK_TIMEOUT_S = 2.0
+"""After so long without any work done, the database is asked, and must answer in so long."""
 
 log = get_logger("spill")
 
