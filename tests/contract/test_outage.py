@@ -167,7 +167,7 @@ def left_behind(
     *texts: str,
     ended: bool = False,
     sid: str = "S1",
-    caller: str = "+15550100",
+    caller: str | None = "+15550100",
 ) -> Path:
     """What a process that died while the database was away leaves."""
     call = make_live_call(sid=sid, caller=caller)
@@ -243,6 +243,30 @@ def test_a_call_whose_sid_came_again_meanwhile_is_kept_beside_the_other(
     assert sorted(
         row.live.metadata.get("call_sid", "") for row in app.store.list_page(limit=5)
     ) == ["", "S1"]
+
+
+@pytest.mark.parametrize("callers", [(None, "+15550100"), ("+15550100", None)])
+def test_who_calls_is_known_in_all_records_of_a_call_if_one_process_was_told(
+    app: App, callers: tuple[str | None, str | None]
+) -> None:
+    for caller in (*callers, None):
+        left_behind(app, f"The marker of {caller} is heliotrope.", caller=caller)
+        recover(app.journal)
+    rows = app.store.list_page(limit=5)
+    assert len(rows) == 3
+    assert {row.live.caller for row in rows} == {"+15550100"}
+    assert len({row.live.conversation for row in rows}) == 1
+    assert app.eraser.erase("+15550100").calls == 3
+    assert app.archive.place.list_names() == []
+
+
+def test_calls_with_one_sid_from_two_numbers_stay_two_conversations(app: App) -> None:
+    for caller in ("+15550100", "+15550199"):
+        left_behind(app, "one", caller=caller)
+        recover(app.journal)
+    rows = app.store.list_page(limit=5)
+    assert {row.live.caller for row in rows} == {"+15550100", "+15550199"}
+    assert len({row.live.conversation for row in rows}) == 2
 
 
 def test_erasing_a_caller_takes_what_is_still_on_disk_and_refuses_while_they_talk(

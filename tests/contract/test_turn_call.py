@@ -280,3 +280,20 @@ async def test_ringing_back_inside_the_window_continues_the_conversation(
         first.call.id,
     )
     assert (third.call.resumes, third.call.conversation) == (None, third.call.id)
+
+
+async def test_a_call_that_another_process_sealed_ends_here_without_an_error(
+    app: App, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = TurnCall(parts_of(app, FakeEngine()), make_live_call())
+    await call.start()
+    app.store.claim(
+        call.call.id,
+        held_by=app.presence.process,
+        sealer="another process",
+        ended_at=app.clock.now(),
+        end_reason="caller_hung_up",
+    )
+    await call.end("caller_hung_up")
+    assert app.journal.live_recorders == []
+    assert "error" not in "".join(capsys.readouterr())

@@ -16,22 +16,25 @@ from sqlalchemy import QueuePool, select
 from aftercall.app import App
 from aftercall.bridge import switchboard
 from aftercall.bridge.remote_call import RemoteStart, SentTurn
+from aftercall.bridge.turn_call import NOT_WRITTEN
 from aftercall.clock import SystemClock
 from aftercall.db.tables import handovers
 from aftercall.db.upgrade import HOME_ID_FILE
 from aftercall.errors import CallElsewhere, DatabaseUnreachable
+from aftercall.journal import spill
 from aftercall.journal.journal import DATABASE_TIMEOUT_S, recover
 from aftercall.journal.verify import verify_archive
 from aftercall.lab.carrier import DeliveryFaults
 from aftercall.lab.twilio import EmulatedTwilio
-from aftercall.model.calls import LiveCall
+from aftercall.model.calls import LiveCall, encode_call
 from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings
 from aftercall.settings.sections import BriefingSettings, DatabaseSettings
 from aftercall.web.server import make_server
+from api_client import JSON, bearer
 from database_switches import Stopped
-from fakes import make_live_call
+from fakes import make_call, make_live_call
 from opened_apps import OpenApp, crashed
 from s3_server import S3Server
 from telnyx_setup import EVENTS, PUBLIC, Line, reach, telnyx_settings, telnyx_town
@@ -445,6 +448,61 @@ async def test_no_word_to_telnyx_is_lost_when_it_meets_another_process_in_an_out
     assert sorted(pick_caller(turns)) == sorted(SENTENCES)
 
 
+async def test_an_erasure_reaches_words_at_a_process_that_did_not_see_telnyx_ring(
+    machines: Sequence[App], to_telnyx: Line, stoppable: Stopped
+) -> None:
+    first, second = (reach(app, to_telnyx) for app in machines)
+    stoppable.off()
+    async with telnyx_town(first, to_telnyx) as town:
+        call = await town.lab.ring(EVENTS, caller=CALLER)
+        town.to_agent.inner = Balancer([second])
+        for sentence in SENTENCES:
+            await town.lab.say(call, sentence)
+        stoppable.on()
+        await until(lambda: not any(app.journal.outage.is_active for app in machines))
+        await town.lab.hang_up(call)
+        await follow_until_sealed(machines)
+        await second.phone.close()
+    assert pick_caller(read_conversation(first)) == SENTENCES
+    rows = first.store.list_page(limit=9)
+    assert {(row.live.caller, row.live.callee) for row in rows} == {
+        (CALLER, rows[0].live.callee)
+    }
+    receipt = first.eraser.erase(CALLER)
+    assert (receipt.calls, receipt.scan.traces) == (2, ())
+    assert first.archive.place.list_names() == []
+    assert second.store.list_page(limit=9) == []
+
+
+async def test_an_erased_live_call_does_not_keep_its_process_off_the_database(
+    machines: Sequence[App], stoppable: Stopped
+) -> None:
+    """It began without the database; another machine erases its caller and is back first."""
+    first, second = machines
+    stoppable.off()
+    async with EmulatedTwilio(TOKEN, transport=Balancer([second])) as twilio:
+        call = await twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER)
+        await twilio.say(call, SENTENCES[1])
+        other = await twilio.ring(f"{PUBLIC}/twilio/voice", caller="+15550107")
+        stoppable.on()
+        # meanwhile the event loop, and with it the second, stands still
+        first.eraser.erase(CALLER)
+        await until(lambda: second.journal.spill.list_files() == [])
+        (recorder,) = second.journal.live_recorders
+        assert recorder.call.caller == "+15550107"
+        await until(lambda: not recorder.is_spilling)
+        await second.phone.follow_handovers()
+        await twilio.say(call, SENTENCES[2])
+        assert call.heard[-1] == NOT_WRITTEN.text
+        await twilio.say(other, SENTENCES[3])
+        for ringing in (call, other):
+            status = {"CallStatus": "completed"}
+            await twilio.post(ringing, f"{PUBLIC}/twilio/status", status)
+    await follow_until_sealed(machines)
+    assert [row.live.caller for row in first.store.list_page(limit=9)] == ["+15550107"]
+    assert pick_caller(read_conversation(first)) == SENTENCES[3:]
+
+
 async def test_words_are_kept_when_another_process_does_not_let_go_of_the_call(
     fleet: Sequence[App], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -538,3 +596,38 @@ def read_late(app: App) -> list[str]:
     (row,) = app.store.list_page(limit=5)
     _, late = app.archive.read(str(row.archive_name))
     return [turn.text for turn in late]
+
+
+async def test_a_call_handed_in_to_a_database_that_hangs_is_refused_and_stored_once(
+    fleet: Sequence[App], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = fleet[0]
+    gate = threading.Event()
+
+    def hang(job: Callable[..., Any]) -> Callable[..., Any]:
+        def wait(*args: Any) -> Any:
+            gate.wait(20)
+            return job(*args)
+
+        return wait
+
+    monkeypatch.setattr(app.store, "find", hang(app.store.find))
+    monkeypatch.setattr(app.database, "is_ready", hang(app.database.is_ready))
+    monkeypatch.setattr(spill, "CHECK_INTERVAL_S", 0.2)
+    monkeypatch.setattr(spill, "CHECK_TIMEOUT_S", 0.2)
+    call = encode_call(make_call([("caller", SENTENCES[1])]))
+    async with httpx2.AsyncClient(
+        transport=Balancer([app]), base_url=PUBLIC, headers=JSON | bearer(app.settings)
+    ) as http:
+        for _ in range(2):
+            refused = await http.post("/api/calls", content=call)
+            assert (refused.status_code, "Retry-After" in refused.headers) == (
+                503,
+                True,
+            )
+        gate.set()
+        await until(lambda: not app.journal.outage.is_active)
+        repeated = await http.post("/api/calls", content=call)
+        assert repeated.status_code in (200, 201)
+        await until(lambda: fleet[1].store.list_unsealed() == [])
+    assert read_sealed(fleet[1])[0] == [("caller", SENTENCES[1])]

@@ -188,6 +188,8 @@ class CallSession:
         journal = self._parts.journal
         try:
             await journal.seal(self.recorder, end_reason=reason, ended_at=ended_at)
+        except CallNotLive:
+            pass  # another process has the call and seals it
         except AftercallError as error:
             log.error(
                 "could not seal the call yet", call=self.call.id, error=error.code

@@ -34,7 +34,7 @@ from aftercall.bridge.tools import Recall, Toolbox
 from aftercall.bridge.turn_log import TurnLog
 from aftercall.clock import Clock, attempt
 from aftercall.engine.voice import EngineOpening, VoiceEngine
-from aftercall.errors import AftercallError
+from aftercall.errors import AftercallError, CallNotLive
 from aftercall.journal.journal import Journal
 from aftercall.journal.recorder import ResumeState, ResumeStates
 from aftercall.log import get_logger
@@ -339,6 +339,8 @@ class VoiceCall:
             await self._parts.journal.seal(
                 recorder, end_reason=reason, ended_at=ended_at
             )
+        except CallNotLive:
+            pass  # another process has the call and seals it
         except AftercallError as error:
             log.error(
                 "could not seal the call yet", call=recorder.call.id, error=error.code

@@ -33,7 +33,10 @@ from aftercall.db.tables import (
     metadata,
     resume_states,
 )
-from aftercall.model.calls import IMPORTED, Call
+from aftercall.model.calls import IMPORTED, SENDER, Call, LiveCall
+from aftercall.model.json_fields import Json
+
+_PARTIES = ("caller", "callee", "direction", "verified")
 
 
 def belongs_to(party: str) -> ColumnElement[bool]:
@@ -70,6 +73,36 @@ def select_last_end(agent_id: str, party: str | None) -> Select[tuple[datetime]]
         .order_by(calls.c.started_at.desc())
         .limit(1)
     )
+
+
+def join_same_call(connection: Connection, call: LiveCall) -> LiveCall:
+    """Two processes may have answered the same call while they could not know of each other.
+
+    The second record gets a sid of its own and belongs to the conversation of the first. What
+    only one of them was told of the caller holds for both. Records that name two callers, or come
+    from two senders, have their sid by chance: they stay apart.
+    """
+    same_sid = and_(calls.c.source == call.source, calls.c.sid == call.sid)
+    first = connection.execute(select(calls).where(same_sid)).first()
+    if first is None:
+        return call
+    metadata = {**call.metadata, "call_sid": call.sid}
+    leg = call.model_copy(update={"sid": f"{call.sid}.{call.id}", "metadata": metadata})
+    told = first if call.caller is None else call
+    if (
+        first.agent_id != call.agent_id
+        or first.metadata.get(SENDER) != metadata.get(SENDER)
+        or first.caller not in (None, told.caller)
+    ):
+        return leg
+    changes: Json = {name: getattr(told, name) for name in _PARTIES}
+    is_leg = calls.c.conversation == first.conversation
+    connection.execute(
+        update(calls).where(is_leg, calls.c.caller.is_(None)).values(changes)
+    )
+    if call.conversation == call.id:
+        changes |= {"conversation": first.conversation, "resumes": first.id}
+    return leg.model_copy(update=changes)
 
 
 def join_conversation(connection: Connection, call: Call, window: timedelta) -> Call:

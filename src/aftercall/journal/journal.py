@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from aftercall import telemetry
-from aftercall.clock import Clock, with_timeout
+from aftercall.clock import Clock
 from aftercall.disk import try_locked
 from aftercall.errors import (
     AftercallError,
@@ -62,8 +61,6 @@ from aftercall.model.calls import Call, Event, LiveCall, Turn
 DATABASE_TIMEOUT_S = 1.0  # so long a write may take: the caller is on the phone
 RECOVERY_INTERVAL_S = 60.0
 MAX_CLOCK_SKEW = timedelta(days=1)  # of another machine's clock
-
-T = TypeVar("T")
 log = get_logger("journal")
 
 
@@ -170,8 +167,7 @@ class Journal:
         if row.archive_name is None:
             raise CallNotLive(f"call {row.live.id} is not sealed yet")
         now = self.clock.now()
-        name = row.archive_name
-        addenda = self.archive.add_addendum(row.live.id, name, late, now)
+        addenda = self.archive.add_addendum(row.live.id, row.archive_name, late, now)
         fault_point("addendum.after_file")
         self.store.set_addenda_count(row.live, addenda, late, now)
 
@@ -213,23 +209,16 @@ class Journal:
 
     async def _open_row(self, call: LiveCall) -> bool:
         """False while the database is away."""
-        if self.outage.is_active:
-            return False
+        open_row = partial(self.store.open, call, self.presence.process)
         try:
-            opening = asyncio.to_thread(self.store.open, call, self.presence.process)
-            is_new = await with_timeout(self.clock, self._database_timeout_s, opening)
-        except TimeoutError as error:
-            self.outage.start(DatabaseUnreachable(f"the database: {error}"))
-            return False
+            is_new = await self.outage.ask(self._database_timeout_s, open_row)
         except AftercallError as error:
             if not error.retryable:
                 raise
             self.outage.start(error)
             return False
         if not is_new:
-            raise CallNotLive(
-                f"{call.source} call {call.sid} is known and not live here"
-            )
+            raise CallNotLive(f"{call.source} call {call.sid} is not live here")
         return True
 
     async def _write(self, recorder: CallRecorder, entry: JournalEntry) -> None:
@@ -276,13 +265,24 @@ class Journal:
     async def _return_to_database(self, recorder: CallRecorder) -> None:
         """Stores what was spilled, unless another process has taken or sealed the call."""
         call, owner = recorder.call, self.presence.process
-        store = partial(self.store.import_spilled, is_live=True)
-        row = await asyncio.to_thread(store, call, recorder.entries, owner)
+        store = self.store.import_spilled
+        try:
+            row = await asyncio.to_thread(
+                store, call, recorder.entries, owner, is_live=True
+            )
+        except CallErased:
+            # on another machine, which did not know that they were calling
+            log.warning("a live call was erased; no more of it is kept", call=call.id)
+            await self._spiller.submit(removal_entry(call.id))
+            recorder.is_spilling = False
+            self.release(recorder)
+            return
         if row.state == "sealed":
             await asyncio.to_thread(_add_late_entries, self, row, recorder.entries)
         elif row.owner != owner:  # it was taken before the database went away
-            end = end_entry(call.id, self.clock.now(), INTERRUPTED)
-            await self._spiller.submit(end)
+            await self._spiller.submit(
+                end_entry(call.id, self.clock.now(), INTERRUPTED)
+            )
             self.release(recorder)
             return
         if row.live.sid != call.sid:
@@ -343,7 +343,8 @@ class Journal:
                 raise CallNotLive(f"call {call.id} was sealed by another process")
             row = self.store.get(call.id)
             replayed = replay_entries(recorder.entries)
-            finished = to_finished_call(call, row.ended_at, row.end_reason, replayed)
+            live = row.live.model_copy(update={"metadata": call.metadata})
+            finished = to_finished_call(live, row.ended_at, row.end_reason, replayed)
             return self._archive_and_finish(finished)
 
     def _claim(

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from aftercall.clock import Clock, attempt, format_instant
+from aftercall.clock import Clock, attempt, format_instant, is_done_within
 from aftercall.disk import (
     append_synced,
     create_locked,
@@ -46,6 +46,9 @@ GONE, RETRY = "gone", "retry"
 FILE_SUFFIX = ".jsonl"
 MAX_WAITING_BYTES = 4 * 1024 * 1024  # about twenty thousand turns
 RETRY_INTERVAL_S = 1.0
+CHECK_INTERVAL_S = 3.0
+CHECK_TIMEOUT_S = 2.0
+"""After so long without any work done, the database is asked, and must answer in so long."""
 
 log = get_logger("spill")
 
@@ -242,7 +245,7 @@ def read_spilled_call(path: Path) -> SpilledCall | None:
     return SpilledCall(calls[-1], entries, ended)
 
 
-def _ignore(asking: asyncio.Task[Any]) -> None:
+def _ignore(asking: asyncio.Future[Any]) -> None:
     """Its error, too: the outage was told already."""
     if not asking.cancelled():
         asking.exception()
@@ -264,6 +267,7 @@ class DatabaseOutage:
         self._on_database_back = on_database_back
         self._clock = clock
         self._watch: asyncio.Task[None] | None = None
+        self._work_done = 0
 
     def start(self, error: AftercallError) -> None:
         if not self.is_active:
@@ -286,8 +290,7 @@ class DatabaseOutage:
 
         While it lasts, nobody waits for an answer. `on_late` gets one that came too late.
         """
-        if self.is_active:
-            raise self.reason or DatabaseUnreachable("the database is away")
+        self._refuse_if_active()
         asking = asyncio.create_task(asyncio.to_thread(job))
         waiting = asyncio.shield(asking)
         try:
@@ -297,11 +300,34 @@ class DatabaseOutage:
             self.start(error)
             raise
 
+    async def watch(self, start: Callable[[], Awaitable[T]]) -> T:
+        """The result of work that takes its time, but not longer than the database is there.
+
+        While other work is done, it is. Work that is given up may be done later all the same.
+        """
+        self._refuse_if_active()
+        work = asyncio.ensure_future(start())
+        work.add_done_callback(self._count_work)
+        while True:
+            done_before = self._work_done
+            if await is_done_within(self._clock, CHECK_INTERVAL_S, work):
+                return work.result()
+            if self._work_done == done_before:
+                await self.ask(CHECK_TIMEOUT_S, self._is_ready)
+
     async def close(self) -> None:
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.cancel()
             await asyncio.gather(watch, return_exceptions=True)
+
+    def _count_work(self, work: asyncio.Future[Any]) -> None:
+        self._work_done += 1
+        _ignore(work)
+
+    def _refuse_if_active(self) -> None:
+        if self.is_active:
+            raise self.reason or DatabaseUnreachable("the database is away")
 
     async def _wait_for_database(self) -> None:
         logged_code = ""

@@ -29,6 +29,7 @@ from aftercall.db.briefing_cache import invalidate_briefing, request_briefing
 from aftercall.db.connect import Database
 from aftercall.db.conversations import (
     join_conversation,
+    join_same_call,
     make_followup_due,
     set_followup_timer,
     write_answer_delays,
@@ -148,22 +149,26 @@ class CallStore:
         of that one's conversation. A live call that another process owns is not changed.
         """
         with self._database.write() as connection:
-            _refuse_erased(connection, call, is_spilled=True)
-            own = select(calls).where(calls.c.id == call.id)
-            known = connection.execute(own.with_for_update()).first()  # nobody takes it
-            if known is None:
-                row = _make_spilled_row(connection, call)
-                row |= {"state": "live" if is_live else "sealing", "owner": owner}
-                connection.execute(insert(calls), row)
-            is_ours = known is None or known.owner == owner or not is_live
-            if is_ours and (known is None or known.state != "sealed"):
-                _insert_missing_entries(connection, call.id, entries)
-                if not is_live:
-                    end = _make_end(*(ended or (None, None)))
-                    connection.execute(
-                        update(calls).where(calls.c.id == call.id).values(end)
-                    )
-            return to_call_row(connection.execute(own).one())
+            if erased_at := _find_erasure(connection, call, is_spilled=True):
+                # also what other processes have of the call: it may not name the caller
+                add_tombstone(connection, call.source, call.sid, call.id, erased_at)
+            else:
+                own = select(calls).where(calls.c.id == call.id)
+                locked = own.with_for_update()  # nobody takes it meanwhile
+                known = connection.execute(locked).first()
+                if known is None:
+                    row = to_columns(join_same_call(connection, call))
+                    row |= {"state": "live" if is_live else "sealing", "owner": owner}
+                    connection.execute(insert(calls), row)
+                is_ours = known is None or known.owner == owner or not is_live
+                if is_ours and (known is None or known.state != "sealed"):
+                    _insert_missing_entries(connection, call.id, entries)
+                    if not is_live:
+                        end = _make_end(*(ended or (None, None)))
+                        ending = update(calls).where(calls.c.id == call.id)
+                        connection.execute(ending.values(end))
+                return to_call_row(connection.execute(own).one())
+        raise _make_refusal(call)
 
     def claim(
         self,
@@ -372,22 +377,6 @@ class CallStore:
         return [to_call_row(row) for row in self._database.fetch(query)]
 
 
-def _make_spilled_row(connection: Connection, call: LiveCall) -> Json:
-    """Two processes may have answered the same call while they could not know of each other.
-
-    The second record gets a sid of its own and belongs to the conversation of the first.
-    """
-    same_sid = and_(calls.c.source == call.source, calls.c.sid == call.sid)
-    row = to_columns(call)
-    if first := connection.execute(select(calls).where(same_sid)).first():
-        row["sid"] = f"{call.sid}.{call.id}"
-        row["metadata"] = {**call.metadata, "call_sid": call.sid}
-        is_same = (first.agent_id, first.caller) == (call.agent_id, call.caller)
-        if is_same and call.conversation == call.id:
-            row |= {"conversation": first.conversation, "resumes": first.id}
-    return row
-
-
 def _make_end(ended_at: datetime | None, reason: str | None) -> Json:
     """Column values of a call that has ended; an end that is stored already is kept."""
     return {
@@ -459,19 +448,25 @@ def add_tombstone(
     upsert(connection, tombstones, key, {"call_id": call_id, "erased_at": now})
 
 
-def _refuse_erased(
+def _refuse_erased(connection: Connection, call: LiveCall) -> None:
+    if _find_erasure(connection, call) is not None:
+        raise _make_refusal(call)
+
+
+def _make_refusal(call: LiveCall) -> CallErased:
+    return CallErased(f"this {call.source} call was erased, and is not accepted again")
+
+
+def _find_erasure(
     connection: Connection, call: LiveCall, *, is_spilled: bool = False
-) -> None:
-    """A call that one machine alone knew is refused, too, if its caller was erased since."""
+) -> datetime | None:
+    """A call that one machine alone knew is erased, too, if its caller was erased since."""
     is_erased = tombstones.c.key == _tombstone_key(call.source, call.sid)
     if is_spilled and call.caller:
         is_caller = tombstones.c.key == _tombstone_key(ERASED_CALLER, call.caller)
         is_later = tombstones.c.erased_at >= call.started_at
         is_erased = or_(is_erased, and_(is_caller, is_later))
-    if connection.execute(select(tombstones.c.key).where(is_erased)).first():
-        raise CallErased(
-            f"this {call.source} call was erased, and is not accepted again"
-        )
+    return connection.execute(select(tombstones.c.erased_at).where(is_erased)).scalar()
 
 
 def _tombstone_key(source: str, sid: str) -> str:

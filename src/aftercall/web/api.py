@@ -4,6 +4,7 @@
 """
 
 from dataclasses import replace
+from functools import partial
 from mimetypes import guess_type
 from typing import Annotated
 
@@ -84,7 +85,8 @@ def _add_calls(parent: APIRouter, app: App) -> None:
         """Hand in a finished call; `verified` and passcode events are not believed."""
         body = await request.body()
         with app.load.ingesting():
-            row, is_new = await run_in_threadpool(_seal_posted_call, app, body)
+            seal = partial(run_in_threadpool, _seal_posted_call, app, body)
+            row, is_new = await app.journal.outage.watch(seal)
         response.status_code = 201 if is_new else 200
         return {"id": row.live.id}
 
