@@ -30,7 +30,7 @@ _ALONE = frozenset(
     ("cancel", "complain", "unsubscribe", "upgrade", "renew", "reschedule")
 )
 _OF_IT = re.compile(
-    r"\S+(?: \S+){0,4} (?:it|them)\b"
+    r"\S+(?: \S+){0,4} (?:it|them)\b(?! is)"
     r"|\S+ (?:that|this|him|her|those)(?= (?:down|in|on|up|off|out|to|as|back|over|away)\b|$)"
 )
 _CALLS_OFF = re.compile(

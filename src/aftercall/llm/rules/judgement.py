@@ -15,7 +15,7 @@ from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import Labels, generalise, load_clause_model
 from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
-from aftercall.llm.rules.titles import CALLS_BACK, MIN_TOLD, told_in
+from aftercall.llm.rules.titles import CALLS, CALLS_BACK, MIN_TOLD, told_in
 from aftercall.model.reading import RequestKind
 
 YES = "yes"
@@ -313,7 +313,9 @@ def _choose_finder(item: Item) -> Finder | None:
     """How to find what is meant; None for a title that says it."""
     if ": " in item.title:
         return None
-    if item.kind == "message" and not CALLS_BACK.search(item.title.lower()):
+    title = item.title.lower()
+    is_told = not (CALLS.match(title) or CALLS_BACK.search(title))
+    if item.kind == "message" and is_told:
         is_whole = len(told_in(item.title) - stems(item.person or "")) >= MIN_TOLD
         return None if is_whole else _find_message
     match = _POINTS_AT.match(normalise(item.title).text)

@@ -185,6 +185,7 @@ _KIND_TITLES: dict[RequestKind, str] = {
     "task": "Task",
 }
 CALLS_BACK = re.compile(r"\b(?:call|ring|phone) (?:me|us)\b|\bcall ?back\b")
+CALLS = re.compile(r"(?:call|ring|phone) ")
 _CANCELS = re.compile(r"\bcancel")
 _WISHES = re.compile(r"(?:i|we)(?: \S+)? (?:need|want|would like|am looking for)\b")
 _SUBJECT = re.compile(r"(?:\S+ ){0,3}(?:i|we|you|he|she|it|they|is|are)\b", re.I)
