@@ -98,10 +98,12 @@ async def run_stages(
 ) -> bool:
     """Run steps stage by stage; schedule the next attempt of those that need one.
 
-    True if all have ended.
+    True if all have ended. Steps that run `again` were tried before: their next attempts have
+    ids of their own.
     """
     have_ended = True
-    work_id = str(DBOS.workflow_id).partition(":")[0]
+    own_id = str(DBOS.workflow_id)
+    work_id = own_id.replace(":", ".") if again else own_id.partition(":")[0]
     for stage in STAGES:
         in_stage = [name for name in stage if name in names]
         if not in_stage:
