@@ -3,7 +3,7 @@
     python tools/train_reader.py bench/clauses bench/calls HARPER.jsonl
 
 takes folders of marked calls (`*.txt`, see bench/clauses/README.md; below `facts/` only facts are
-marked), of labelled calls (`*.json`, see bench/calls/README.md; A is kept unread), and
+marked), of labelled calls (`*.json`, see bench/calls/README.md; AG and AH are kept unread), and
 calls of HarperValleyBank (`*.jsonl`, see docs/reference/labels.md), of which every eighth is taken.
 Labelled calls tell which turns a request rests on, not which clause: their clauses are labelled by
 a first model, within what the label allows. The requests that the reader then finds teach the
@@ -43,15 +43,18 @@ from aftercall.llm.rules.judgement import (
     YES,
     RequestTalk,
     find_whole,
+    judge,
     list_kind_features,
     list_part_features,
     list_request_features,
 )
 from aftercall.llm.rules.reader import read_requests
+from aftercall.llm.rules.request_days import NamedDays
 from aftercall.llm.rules.state import Item
 
 WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
 STRENGTH = 0.3  # the inverse of regularisation
+DAY_STRENGTH = 0.06  # there are few requests with a day
 MIN_CLAUSES = 2  # in which a feature must be
 MIN_WEIGHT = 3  # of SCALE; smaller ones are left out
 LABELLED_WEIGHT = 0.7  # of a clause that a first model labelled
@@ -61,7 +64,7 @@ LIVE_WEIGHT = (
 OTHER_WEIGHT = (
     0.3  # of a clause without a fact, in calls that were not marked for facts
 )
-KEPT_UNREAD = "A"  # writers whose calls are only measured on
+KEPT_UNREAD = ("AG", "AH")  # writers whose calls are only measured on
 HARPER_STEP = 8  # one call of HarperValleyBank in so many
 GROUPS = 4  # of writers; each is read by a model of clauses trained on the others
 MARKED_WEIGHT = 0.5  # of a request in a call that the model of clauses was trained on
@@ -342,7 +345,10 @@ def train_facts(lessons: Iterable[Lesson]) -> tuple[ClauseModel, ClauseModel]:
 
 
 def _fit_rows(
-    rows: list[list[str]], labels: list[str], importance: list[float]
+    rows: list[list[str]],
+    labels: list[str],
+    importance: list[float],
+    strength: float = STRENGTH,
 ) -> ClauseModel:
     counts = Counter(name for row in rows for name in set(row))
     known = sorted(
@@ -358,7 +364,7 @@ def _fit_rows(
     shape = (len(rows), len(columns))
     ones = [1.0] * len(places)
     matrix = csr_matrix((ones, tuple(zip(*places, strict=True))), shape=shape)
-    regression = LogisticRegression(C=STRENGTH, max_iter=120, tol=1e-3)
+    regression = LogisticRegression(C=strength, max_iter=120, tol=1e-3)
     regression.fit(matrix, labels, sample_weight=importance)
     is_binary = len(regression.classes_) == 2
     weights = {
@@ -557,6 +563,21 @@ def read_all(rows: JudgementRows, calls: Iterable[AskedCall], weight: float) -> 
         clear_caches()
 
 
+def train_days(calls: Iterable[AskedCall]) -> ClauseModel:
+    """Which of the days named in a call is that of a request, as the reader now finds both."""
+    rows: Rows = []
+    for started, turns, wanted in calls:
+        asked = read_requests(turns, started)[0]
+        talk = asked._replace(state=judge(asked))
+        for index, want in pair_items(talk, wanted).items():
+            named = NamedDays(talk, index)
+            for day in () if want.is_withdrawn else named.days:
+                label = YES if want.due == day.isoformat() else NO
+                rows.append((named.list_features(day), label, 1.0))
+        clear_caches()
+    return _fit_rows(*map(list, zip(*rows, strict=True)), strength=DAY_STRENGTH)
+
+
 def save(model: ClauseModel, path: Path) -> None:
     """One feature a line, so that a change of the weights can be looked through."""
     weights = ",\n".join(
@@ -577,12 +598,17 @@ def list_files(paths: Iterable[Path], pattern: str) -> list[Path]:
     return [file for path in paths for file in sorted(path.rglob(pattern))]
 
 
+def writer_of(file: Path) -> str:
+    """The letters a labelled call is named by are those of who wrote it."""
+    return file.stem.rstrip("0123456789")
+
+
 def main(paths: list[Path]) -> None:
     of_marks = list_files(paths, "*.txt")
     documents = {
         file: json.loads(file.read_text("utf-8"))
         for file in list_files(paths, "[A-Z]*[0-9].json")
-        if file.stem[0] not in KEPT_UNREAD
+        if writer_of(file) not in KEPT_UNREAD
     }
     of_harper = list(read_harper(path for path in paths if path.suffix == ".jsonl"))
     marked = [lesson for file in of_marks for lesson in read_marked(file)]
@@ -603,7 +629,11 @@ def main(paths: list[Path]) -> None:
 
     rows = JudgementRows()
     for group in range(GROUPS):
-        unseen = [file for file in documents if ord(file.stem[0]) % GROUPS == group]
+        unseen = [
+            file
+            for file in documents
+            if sum(map(ord, writer_of(file))) % GROUPS == group
+        ]
         train_acts([file for file in documents if file not in unseen])
         read_all(rows, (asked[file] for file in unseen), 1.0)
     train_acts(documents)
@@ -612,6 +642,8 @@ def main(paths: list[Path]) -> None:
     read_all(rows, (*asked_of_harper, *marks), MARKED_WEIGHT)
     facts, kinds = train_facts([*marked, *labelled.values()])
     save_all({"facts": facts, "fact_kinds": kinds, **rows.fit()})
+    clause_model.load_clause_model.cache_clear()
+    save_all({"request_days": train_days(asked.values())})
     print(f"from {len(marked)} marked and {len(labelled)} labelled calls")
 
 

@@ -386,10 +386,10 @@ def _beside(
     if here or is_enough:
         return here
     before = [part for part in near if part.sentence < plea.sentence]
-    after = [part for part in near if part.sentence == plea.sentence + 1]
+    later = [part for part in near if part.sentence > plea.sentence]
+    after = [part for part in later if part.sentence == later[0].sentence]
     said = [part for part in earlier if _tells(part.plain)]
-    first = before or (after if plea.sentence == 0 else [])
-    return (first or said or after)[-_REACH:]
+    return (before or after or said)[-_REACH:]
 
 
 def _sides(plain: Plain, match: re.Match[str]) -> list[Plain]:

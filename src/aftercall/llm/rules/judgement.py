@@ -14,7 +14,7 @@ from aftercall.english.text import Plain, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import Labels, generalise, load_clause_model
-from aftercall.llm.rules.state import ACTED_ON, Item, RequestState
+from aftercall.llm.rules.state import ACTED_ON, HeardDay, Item, RequestState
 from aftercall.llm.rules.titles import CALLS, CALLS_BACK, MIN_TOLD, told_in
 from aftercall.model.reading import RequestKind
 
@@ -36,6 +36,7 @@ class RequestTalk(NamedTuple):
 
     acts: list[Act]
     state: RequestState
+    days: list[HeardDay]
 
 
 def judge(talk: RequestTalk) -> RequestState:

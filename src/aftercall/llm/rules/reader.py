@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
-from functools import partial, reduce
+from functools import partial
+from itertools import accumulate
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
@@ -22,7 +23,8 @@ from aftercall.llm.rules.facts import find_facts, read_identity, read_profile
 from aftercall.llm.rules.judgement import RequestTalk, judge, name_items
 from aftercall.llm.rules.offers import find_promises
 from aftercall.llm.rules.reducer import apply
-from aftercall.llm.rules.state import ACTED_ON, MAY_BE, Item, RequestState
+from aftercall.llm.rules.request_days import choose_days
+from aftercall.llm.rules.state import ACTED_ON, MAY_BE, HeardDay, Item, RequestState
 from aftercall.llm.rules.titles import (
     drop_other_days,
     names_deed,
@@ -95,10 +97,12 @@ def _read_english(secrets: list[Secret], call: Call) -> Reading:
         TalkTurn.from_text(turn.speaker, turn.seq, turn.text) for turn in call.turns
     ]
     asked, zone = read_requests(talk, call.started_at)
-    state = add_care(judge(asked), asked.acts)
+    judged = asked._replace(state=judge(asked))
+    state = add_care(choose_days(judged), asked.acts)
     facts = find_facts(talk, asked.acts, state.refused)
     secrets = _told_in(call, secrets)
-    return _compose(call.turns, asked.acts, state, (name, zone), (secrets, facts))
+    asked = asked._replace(state=state)
+    return _compose(call.turns, asked, (name, zone), (secrets, facts))
 
 
 def read_requests(
@@ -107,8 +111,14 @@ def read_requests(
     """What is asked for in a call, before it is judged; and the caller's time zone."""
     acts = read_acts(talk)
     zone = _find_zone(acts)
-    state = RequestState(_today(started_at, zone, acts))
-    return RequestTalk(acts, gather_details(reduce(apply, acts, state), acts)), zone
+    start = RequestState(_today(started_at, zone, acts))
+    *before, state = accumulate(acts, apply, initial=start)
+    days = [
+        HeardDay(place, act, mention)
+        for place, (act, known) in enumerate(zip(acts, before, strict=True))
+        for mention in known.mentions_of(act.clause.plain)
+    ]
+    return RequestTalk(acts, gather_details(state, acts), days), zone
 
 
 def _read_foreign(language: str, secrets: list[Secret], call: Call) -> Reading:
@@ -152,12 +162,12 @@ def _today(started_at: datetime, zone: str | None, acts: Iterable[Act]) -> date:
 
 def _compose(
     turns: Sequence[Turn],
-    acts: list[Act],
-    state: RequestState,
+    asked: RequestTalk,
     named: tuple[str | None, str | None],
     told: tuple[list[Secret], list[FactDraft]],
 ) -> Reading:
-    items = name_items(RequestTalk(acts, state))
+    acts, state = asked.acts, asked.state
+    items = name_items(asked)
     open_items = [item for item in items if item.status == "open"]
     called_off = [item for item in items if item.status == "withdrawn"]
     secrets, facts = told
@@ -215,12 +225,13 @@ def _quote(
 
 
 def _to_request(item: Item, state: RequestState, turns: Sequence[Turn]) -> Request:
-    """Without clauses about what was called off or declined, or about another day."""
+    """Without clauses about what was called off or declined, about another day, or with a secret."""
     refused = state.refused_beside(item)
     details = [
         words
         for words in dict.fromkeys((*item.details, *item.confirmed))
-        if not stems(words) & refused
+        if MASK not in words
+        and not stems(words) & refused
         and not names_other_day(words, item.due, state.today)
     ]
     request = Request(

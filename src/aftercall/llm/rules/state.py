@@ -106,6 +106,14 @@ class PendingDay(NamedTuple):
     before: date | None
 
 
+class HeardDay(NamedTuple):
+    """A day named in a call: by which of its acts, and where in the clause."""
+
+    place: int
+    act: Act
+    mention: DateMention
+
+
 class RequestState(NamedTuple):
     today: date
     items: tuple[Item, ...] = ()

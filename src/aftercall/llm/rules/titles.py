@@ -75,6 +75,7 @@ def title_of(matter: Plain) -> str:
     return said[:1].upper() + said[1:]
 
 
+_DIGIT = re.compile(r"\d")
 _BEFORE_DAY = frozenset(("on", "for", "by", "before", "from", "at", "until"))
 _YOU = re.compile(r"\b(you|your|yours|yourself)\b", re.I)
 _ME = {"you": "me", "your": "my", "yours": "mine", "yourself": "myself"}
@@ -86,9 +87,20 @@ def to_caller(title: str) -> str:
 
 
 def names_other_day(text: str, due: date | None, today: date) -> bool:
-    """Whether words are about a day that is not the request's."""
-    days = {mention.day.weekday() for mention in find_dates(normalise(text), today)}
-    return bool(days - {due.weekday()}) if due else len(days) > 1
+    """Whether words are about a day that is not the request's.
+
+    "The 18th" tells the day of the month, "Saturday" no more than that of the week.
+    """
+    plain = normalise(text)
+    found = find_dates(plain, today)
+    if due is None:
+        return len({mention.day for mention in found}) > 1
+    return any(
+        mention.day.day != due.day
+        if _DIGIT.search(plain.text, mention.start, mention.end)
+        else mention.day.weekday() != due.weekday()
+        for mention in found
+    )
 
 
 def drop_other_days(title: str, due: date | None, today: date) -> str:
