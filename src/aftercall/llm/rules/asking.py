@@ -5,7 +5,7 @@ import re
 from aftercall.english.clauses import EMPTY_VERBS
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.due import claim_pending, day_of_ask
+from aftercall.llm.rules.due import day_of_ask
 from aftercall.llm.rules.state import (
     PLAIN,
     TO_PERSON,
@@ -105,9 +105,8 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
         is_fault=act.kind == "fault",
         plainness=0.0 if is_vague else act.plainness,
     )
-    state, day = claim_pending(state, act, day_of_ask(state, act, item))
     state = state._replace(offer=None, proposed=None)
-    return join_fault(state, item._replace(due=day))
+    return join_fault(state, item._replace(due=day_of_ask(state, act, item)))
 
 
 def _continues(state: RequestState, item: Item, act: Act) -> bool:

@@ -7,7 +7,7 @@ from aftercall.english.dates import DateMention
 from aftercall.english.text import Plain
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import UNSURE, Act
-from aftercall.llm.rules.state import Item, PendingDay, RequestState, add, put, touch
+from aftercall.llm.rules.state import Item, RequestState, add, put, touch
 from aftercall.llm.rules.titles import title_of
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
@@ -72,68 +72,6 @@ def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
     return days[-1 if _CHANGES_MIND.search(between) else 0].day
 
 
-def confirm_day(state: RequestState, act: Act, days: list[date]) -> RequestState:
-    """The one day that the agent names in answer to a request is its day."""
-    is_proposal = act.clause.is_question or bool(
-        _CUES["proposes"].match(act.clause.text)
-    )
-    if len(set(days)) != 1 or days[0] == state.today or is_proposal:
-        return state
-    dated = [at for at, item in enumerate(state.items) if item.due == days[0]]
-    if any(state.items[at].status == "open" for at in dated):
-        return _settle_days(state, dated)
-    meant = _find_dayless(state, act)
-    if len(meant) != 1:
-        return state
-    current = state.current
-    due = state.items[meant[0]]._replace(due=days[0], is_settled=True)
-    return put(state, meant[0], touch(due, act.seq))._replace(current=current)
-
-
-def _find_dayless(state: RequestState, act: Act) -> list[int]:
-    """The requests that a day may be said back for: asked for just now, and named."""
-    about = stems(act.clause.text)
-    asked = [at for at, item in enumerate(state.items) if _awaits_day(item, act)]
-    return [at for at in asked if state.items[at].topic & about]
-
-
-def _settle_days(state: RequestState, dated: list[int]) -> RequestState:
-    """The agent says a day back: only a correction changes it from here on."""
-    items = (
-        item._replace(is_settled=item.is_settled or at in dated)
-        for at, item in enumerate(state.items)
-    )
-    return state._replace(items=tuple(items))
-
-
-def _awaits_day(item: Item, act: Act) -> bool:
-    """Whether a request of the turn before still lacks a day that could be its own."""
-    is_just_said = item.status == "open" and item.turns[-1] == act.seq - 1
-    return is_just_said and item.due is None and not item.delivers_words
-
-
-def claim_pending(
-    state: RequestState, act: Act, day: date | None
-) -> tuple[RequestState, date | None]:
-    """ "In two weeks, remind me", "ring me on Monday to remind me": the day said before the ask."""
-    pending, call = state.pending, state.open_item
-    is_reminder = day is None and act.matter.text.startswith("remind")
-    is_same_turn = call is not None and call.asked == act.seq
-    if is_reminder and call and is_same_turn and _REACHES.match(call.title.lower()):
-        return state, call.due
-    if day or pending is None or not _is_here(pending, act):
-        return state, day
-    if pending.item_index >= 0:
-        current, other = state.current, state.items[pending.item_index]
-        state = put(state, pending.item_index, other._replace(due=pending.before))
-        state = state._replace(current=current)
-    return state._replace(pending=None), pending.day
-
-
-def _is_here(pending: PendingDay, act: Act) -> bool:
-    return (pending.seq, pending.sentence) == (act.seq, act.clause.sentence)
-
-
 def take_day(state: RequestState, act: Act) -> RequestState:
     """A day said around a request is its day where one was asked for, or the words say so."""
     days = state.mentions_of(act.clause.plain)
@@ -145,21 +83,11 @@ def take_day(state: RequestState, act: Act) -> RequestState:
         return settle(state, act, days[-1].day)._replace(proposed=None)
     is_for_words = state.asks_day or _CUES["due_of_words"].match(act.matter.text)
     if item is None or (item.delivers_words and not is_for_words):
-        return _leave_pending(state, act, days[-1])
+        return state
     if not _is_its_day(state, act, item, days[-1]):
         return state
-    day, earlier = _meant_day(act, days), state.pending
-    before = earlier.before if earlier and _is_here(earlier, act) else item.due
-    state = put(state, state.current, touch(item, act.seq)._replace(due=day))
-    pending = PendingDay(act.seq, act.clause.sentence, day, state.current, before)
-    return state._replace(proposed=None, pending=pending)
-
-
-def _leave_pending(state: RequestState, act: Act, mention: DateMention) -> RequestState:
-    """A day said alone waits for what is asked next in the same sentence."""
-    here = (act.seq, act.clause.sentence)
-    pending = PendingDay(*here, mention.day, -1, None)
-    return state._replace(pending=pending if _is_alone(act, mention) else None)
+    due = touch(item, act.seq)._replace(due=_meant_day(act, days))
+    return put(state, state.current, due)._replace(proposed=None)
 
 
 def _is_its_day(
@@ -168,13 +96,11 @@ def _is_its_day(
     """Whether a day that is said belongs to the request.
 
     Said alone, asked for, after "by" or "on", or before the ask; not what happens that day
-    to somebody else. A day that was settled changes only by an answer or a correction.
+    to somebody else.
     """
     is_first = act.clause.text.find(act.matter.text) >= mention.start
     is_asked = state.asks_day or state.proposed is not None
     is_asked = is_asked or mention.day in state.slots
-    if item.is_settled and not is_asked and act.answer != "no":
-        return False
     if item.turns[-1] < act.seq - DAY_REACH:
         return False
     is_cued = bool(_CUES["due"].search(act.clause.text))

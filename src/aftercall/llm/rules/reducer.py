@@ -8,7 +8,7 @@ from aftercall.english.text import Plain
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.asking import ask
-from aftercall.llm.rules.due import confirm_day, settle, take_day
+from aftercall.llm.rules.due import settle, take_day
 from aftercall.llm.rules.offers import (
     answer_offer,
     correct,
@@ -112,7 +112,7 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
     if match := _CUES["left_out"].match(text):
         return _leave_out(state, act, match["what"])
     state = state._replace(agent_said=(*state.agent_said, act.clause.plain))
-    state = _take_up(confirm_day(state, act, days), act, has_day=bool(days))
+    state = _take_up(state, act, has_day=bool(days))
     state = _say_back(state, act, days)
     if _CUES["new_topic"].search(text):
         return state._replace(current=-1, told=(), offer=None, proposed=None)

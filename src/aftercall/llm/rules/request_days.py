@@ -95,7 +95,6 @@ class NamedDays:
         taken = "this" if item.due == day else "other" if item.due else "none"
         yield f"taken:{taken}"
         yield f"taken_kind:{taken}:{item.kind}"
-        yield f"taken_settled:{taken}:{item.is_settled}"
         yield f"taken_words:{taken}:{item.delivers_words}"
         yield f"of_other:{taken}:{any(other.due == day for other in self._others)}"
 

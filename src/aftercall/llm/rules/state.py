@@ -68,8 +68,6 @@ class Item(NamedTuple):
     confirmed: tuple[str, ...] = ()
     """How the agent said it back, last in the turn `confirmed_seq`."""
     confirmed_seq: int = 0
-    is_settled: bool = False
-    """The agent has said its day back."""
     plainness: float = 0.0
     """How plainly it was asked for, by the patterns alone."""
 
@@ -94,16 +92,6 @@ class Offer(NamedTuple):
     """ "Do you still want": a no calls the request off."""
     is_need: bool = False
     """ "Do you need": a yes that tells more is only an answer."""
-
-
-class PendingDay(NamedTuple):
-    """A day said alone: it may belong to what is asked next in the same sentence."""
-
-    seq: int
-    sentence: int
-    day: date
-    item_index: int
-    before: date | None
 
 
 class HeardDay(NamedTuple):
@@ -136,7 +124,6 @@ class RequestState(NamedTuple):
     """The clauses of the agent's turn that are no offer."""
     declined_seq: int = 0
     """The turn in which the caller last declined an offer."""
-    pending: PendingDay | None = None
     refused: frozenset[str] = frozenset()
 
     @property
