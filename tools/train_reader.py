@@ -510,6 +510,12 @@ def pair_turns(
 Rows = list[tuple[list[str], str, float]]
 
 
+def _turn_rows(rows: Rows) -> tuple[list[list[str]], list[str], list[float]]:
+    """Features, labels and weights apart."""
+    features, labels, weights = zip(*rows, strict=True)
+    return list(features), list(labels), list(weights)
+
+
 class JudgementRows:
     """What the models of requests, of their parts and of their kinds learn from."""
 
@@ -550,10 +556,7 @@ class JudgementRows:
         self._rows[name].append((row, label, weight))
 
     def fit(self) -> dict[ModelName, ClauseModel]:
-        return {
-            name: _fit_rows(*map(list, zip(*rows, strict=True)))
-            for name, rows in self._rows.items()
-        }
+        return {name: _fit_rows(*_turn_rows(rows)) for name, rows in self._rows.items()}
 
 
 def read_all(rows: JudgementRows, calls: Iterable[AskedCall], weight: float) -> None:
@@ -575,7 +578,7 @@ def train_days(calls: Iterable[AskedCall]) -> ClauseModel:
                 label = YES if want.due == day.isoformat() else NO
                 rows.append((named.list_features(day), label, 1.0))
         clear_caches()
-    return _fit_rows(*map(list, zip(*rows, strict=True)), strength=DAY_STRENGTH)
+    return _fit_rows(*_turn_rows(rows), DAY_STRENGTH)
 
 
 def save(model: ClauseModel, path: Path) -> None:

@@ -15,7 +15,6 @@ _CHANGES_MIND = re.compile(r"\b(?:no|not|actually|sorry|mean|instead|to|wait|rat
 _CALLS_BACK = re.compile(
     r"(?:ask|tell|get|have) (?:\S+ ){1,3}?(?:to )?(?:call|ring|phone|text|email) (?:me|us)\b"
 )
-_REACHES = re.compile(r"(?:text|ring|call|phone|email|message|give) (?:me|us)\b")
 MAX_ASKED_DAY = 5  # words of a question that puts a day forward
 DAY_REACH = 6  # turns back in which a request was talked of, for a day to be its day
 REACH = 16  # turns back in which the caller told what a day is for

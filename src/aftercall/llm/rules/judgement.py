@@ -138,7 +138,7 @@ def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
     asked = [act for act in asked if act.speaker == "agent"][-1:]
     told = stems(asked[0].clause.text) if asked else frozenset()
     return [
-        *_named(
+        *named(
             gap=max(-1, min(gap, 4)),
             same=first.turns[0] == second.turns[0],
             shared=min(len(stems(first.title) & about), 2),
@@ -162,7 +162,7 @@ def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
         f"faults:{first.is_fault}:{second.is_fault}",
         f"due:{first.due is not None}:{second.due is not None}",
         f"persons:{first.person is not None}:{second.person is not None}",
-        *_mark("t", title[:6]),
+        *mark("t", title[:6]),
         *(f"a:{word}" for act in asked for word in _words(act.clause.text)[:6]),
     ]
 
@@ -175,20 +175,20 @@ def list_kind_features(talk: RequestTalk, index: int) -> list[str]:
     said = [act.clause.plain for act in talk.acts if act.seq in asked]
     reply = _reply(talk.acts, max(asked))
     return [
-        *_named(
+        *named(
             rule=item.kind,
             fault=item.is_fault,
             due=item.due is not None,
             person=item.person is not None,
             first2="_".join(title[:2]),
         ),
-        *_mark("t", title),
-        *_mark("b", _pairs(title)),
-        *_mark("s", stems(item.title)),
-        *_mark("d", stems(" ".join(item.details))),
-        *_mark("c", _texts(said)),
-        *_mark("r", _texts(reply)),
-        *_mark("o", _opening(talk.acts)),
+        *mark("t", title),
+        *mark("b", _pairs(title)),
+        *mark("s", stems(item.title)),
+        *mark("d", stems(" ".join(item.details))),
+        *mark("c", _texts(said)),
+        *mark("r", _texts(reply)),
+        *mark("o", _opening(talk.acts)),
     ]
 
 
@@ -207,7 +207,7 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
         f"sure:{round(item.confidence * 5)}:{item.kind}",
         f"kind:{item.kind}",
         f"fault:{item.is_fault}:{round(item.confidence * 5)}",
-        *_named(
+        *named(
             turns=min(len(item.turns), 4),
             asked=item.asked > 0,
             confirmed=len(item.confirmed),
@@ -225,10 +225,10 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
             first2="_".join(title[:2]),
             first1="_".join(title[:1]),
         ),
-        *_mark("told", told),
-        *_mark("t", title),
-        *_mark("b", _pairs(title)),
-        *_mark("r", _texts(reply)),
+        *mark("told", told),
+        *mark("t", title),
+        *mark("b", _pairs(title)),
+        *mark("r", _texts(reply)),
         f"reply:{'_'.join(_texts(reply)[:2])}",
         f"reply_shared:{min(len(heard & item.about), 3)}",
     ]
@@ -238,11 +238,12 @@ def _stems_of(clauses: Iterable[Plain]) -> frozenset[str]:
     return stems(" ".join(plain.text for plain in clauses))
 
 
-def _named(**values: object) -> list[str]:
+def named(**values: object) -> list[str]:
+    """Features by name."""
     return [f"{name}:{value}" for name, value in values.items()]
 
 
-def _mark(name: str, values: Iterable[str]) -> list[str]:
+def mark(name: str, values: Iterable[str]) -> list[str]:
     """Features of one kind."""
     return [f"{name}:{value}" for value in values]
 

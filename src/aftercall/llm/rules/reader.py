@@ -225,7 +225,7 @@ def _quote(
 
 
 def _to_request(item: Item, state: RequestState, turns: Sequence[Turn]) -> Request:
-    """Without clauses about what was called off or declined, about another day, or with a secret."""
+    """Without clauses about what was called off or declined, another day, or a secret."""
     refused = state.refused_beside(item)
     details = [
         words

@@ -6,28 +6,25 @@ when it trains.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
 from datetime import date
 
 from aftercall.english.words import stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import generalise, load_clause_model
-from aftercall.llm.rules.judgement import YES, RequestTalk
+from aftercall.llm.rules.judgement import YES, RequestTalk, mark, named
 from aftercall.llm.rules.state import HeardDay, Item, RequestState
 from aftercall.model.calls import Speaker
 
 LIKELY = 0.38  # how likely a day must be the request's
-FOLLOWED = 0.2  # … where who followed the talk clause by clause took it for that
-ASKED = (
-    0.3  # confidence of what may have been asked for: from there on the talk is of it
-)
+FOLLOWED = 0.25  # … where who followed the talk clause by clause took it for that
+PLAINLY = 0.15  # by how much another one must be likelier than that
+ASKED = 0.3  # confidence of what may have been asked for: the talk goes on about it
 FAR = 4  # turns
 MAX_BEFORE, MAX_AFTER = 12, 24  # days named before and after the ask that are looked at
 NEAR_ITEMS = 6  # requests before and after it
 NEAR_CLAUSES = 12  # of the same turn, or up to the next one
 MAX_WORDS = 30
 MAX_WORDS_BEFORE = 12
-_SPEAKERS: tuple[Speaker, Speaker] = ("caller", "agent")
 _VERBS = frozenset(("is", "are", "would", "could", "can", "do", "does", "did", "will"))
 
 
@@ -37,20 +34,22 @@ def choose_days(talk: RequestTalk) -> RequestState:
     items = list(talk.state.items)
     for index, item in enumerate(items):
         if item.status == "open":
-            named = NamedDays(talk, index)
+            around = NamedDays(talk, index)
             likely = {
-                day: model.weigh(named.list_features(day))[YES] for day in named.days
+                day: model.weigh(around.list_features(day))[YES] for day in around.days
             }
             items[index] = item._replace(due=_choose(likely, item.due))
     return talk.state._replace(items=tuple(items))
 
 
 def _choose(likely: dict[date, float], followed: date | None) -> date | None:
+    """The likeliest; the one that was followed, unless another is plainly likelier."""
     best = max(likely, key=likely.__getitem__, default=None)
-    if best is not None and likely[best] >= LIKELY:
-        return best
-    is_kept = followed is not None and likely.get(followed, 0.0) >= FOLLOWED
-    return followed if is_kept else None
+    kept = likely.get(followed, 0.0) if followed else 0.0
+    if best and likely[best] >= LIKELY:
+        is_plain = kept < FOLLOWED or likely[best] - kept >= PLAINLY
+        return best if is_plain else followed
+    return followed if kept >= FOLLOWED else None
 
 
 class NamedDays:
@@ -71,88 +70,90 @@ class NamedDays:
         return list(dict.fromkeys(_days_of(self._heard)))
 
     def list_features(self, day: date) -> list[str]:
-        """How a day stands to the request."""
+        """How a day stands to the request, and where, how and by whom it was said."""
         kind, away = self._item.kind, _name_distance((day - self._today).days)
         features = [
-            f"n:{min(len(self.days), 4)}",
-            f"kind:{kind}",
-            f"words:{self._item.delivers_words}",
-            f"away:{away}",
-            f"kind_away:{kind}:{away}",
-            f"items:{min(len(self._items), 4)}",
+            *named(
+                n=min(len(self.days), 4),
+                kind=kind,
+                words=self._item.delivers_words,
+                away=away,
+                kind_away=(kind, away),
+                items=min(len(self._items), 4),
+            ),
             *self._list_followed(day),
             *self._list_order(day),
         ]
         for heard in self._heard:
             if heard.mention.day == day:
-                named = (*self._list_place(heard), *self._list_words(heard))
-                features += [f"{heard.act.speaker}:{name}" for name in named]
+                said = (*self._list_place(heard), *self._list_words(heard))
+                features += [f"{heard.act.speaker}:{name}" for name in said]
         return features
 
-    def _list_followed(self, day: date) -> Iterator[str]:
+    def _list_followed(self, day: date) -> list[str]:
         """Whether who follows the talk clause by clause takes the day for that of the request."""
         item = self._item
         taken = "this" if item.due == day else "other" if item.due else "none"
-        yield f"taken:{taken}"
-        yield f"taken_kind:{taken}:{item.kind}"
-        yield f"taken_words:{taken}:{item.delivers_words}"
-        yield f"of_other:{taken}:{any(other.due == day for other in self._others)}"
+        return named(
+            taken=taken,
+            taken_kind=(taken, item.kind),
+            taken_words=(taken, item.delivers_words),
+            of_other=(taken, any(other.due == day for other in self._others)),
+        )
 
-    def _list_order(self, day: date) -> Iterator[str]:
+    def _list_order(self, day: date) -> list[str]:
         """Who named it, and whether it was the last day named: at all, or of the request."""
         heard = self._heard
-        mentions = [at for at, each in enumerate(heard) if each.mention.day == day]
-        by = [
-            _days_of(each for each in heard if each.act.speaker == name)
-            for name in _SPEAKERS
-        ]
+        at = [at for at, each in enumerate(heard) if each.mention.day == day]
         own = [each for each in heard if self._name_topic(each) == "own"]
         told = [each for each in own if not each.act.clause.is_question]
-        last = [
-            _days_of(each for each in told if each.act.speaker == name)[-1:] == [day]
-            for name in _SPEAKERS
-        ]
+        by_caller, by_agent = _days_of(heard, "caller"), _days_of(heard, "agent")
+        told_by_caller, told_by_agent = (
+            _days_of(told, "caller"),
+            _days_of(told, "agent"),
+        )
         of_own = _days_of(own)
-        later = set(_days_of(heard[mentions[-1] + 1 :]))
-        yield f"last:{heard[-1].mention.day == day}"
-        yield f"last_by_each:{by[0][-1:] == [day]}:{by[1][-1:] == [day]}"
-        yield f"by:{day in by[0]}:{day in by[1]}"
-        yield f"count:{min(len(mentions), 4)}"
-        yield f"last_own:{of_own[-1:] == [day]}:{day in of_own}"
-        yield f"own:{min(len(set(of_own)), 3)}:{day in of_own}"
-        yield f"last_told:{last[0]}:{last[1]}"
-        yield f"later:{min(len(later), 2)}"
-        yield f"last_by:{heard[mentions[-1]].act.speaker}"
-        yield f"first_by:{heard[mentions[0]].act.speaker}"
-        yield f"place:{min(self.days.index(day), 4)}"
+        return named(
+            last=heard[-1].mention.day == day,
+            last_by_each=(by_caller[-1:] == [day], by_agent[-1:] == [day]),
+            by=(day in by_caller, day in by_agent),
+            count=min(len(at), 4),
+            last_own=(of_own[-1:] == [day], day in of_own),
+            own=(min(len(set(of_own)), 3), day in of_own),
+            last_told=(told_by_caller[-1:] == [day], told_by_agent[-1:] == [day]),
+            later=min(len(set(_days_of(heard[at[-1] + 1 :]))), 2),
+            last_by=heard[at[-1]].act.speaker,
+            first_by=heard[at[0]].act.speaker,
+            place=min(self.days.index(day), 4),
+        )
 
-    def _list_place(self, heard: HeardDay) -> Iterator[str]:
+    def _list_place(self, heard: HeardDay) -> list[str]:
         """Where it was said, seen from the request."""
         item, act, topic = self._item, heard.act, self._name_topic(heard)
         is_ask = item.words in act.clause.plain.cited or act.matter.cited == item.words
         said = stems(act.clause.text)
         told = stems(" ".join(each.clause.text for each in self._find_turn(heard)))
-        shared, others = (
-            len(said & item.topic),
-            [len(said & o.topic) for o in self._others],
+        shared, shared_told = len(said & item.topic), len(told & item.about)
+        more = _compare(shared, [len(said & each.topic) for each in self._others])
+        more_told = _compare(
+            shared_told, [len(told & each.about) for each in self._others]
         )
-        shared_told = len(told & item.about)
-        others_told = [len(told & other.about) for other in self._others]
-        more = _compare(shared_told, others_told)
-        yield f"gap:{max(-FAR, min(act.seq - self._asked, FAR))}"
-        yield f"in:{act.seq in item.turns}"
-        yield f"ask:{is_ask}"
-        yield f"ask_kind:{is_ask}:{item.kind}"
-        yield f"topic:{topic}"
-        yield f"topic_asks:{topic}:{act.clause.is_question}"
-        yield f"shared:{min(shared, 2)}"
-        yield f"shared_told:{min(shared_told, 3)}"
-        yield f"more:{_compare(shared, others)}"
-        yield f"more_told:{more}"
-        yield f"topic_more:{topic}:{more}"
-        if act.speaker == "agent":
-            yield f"tells:{_tells(act)}:{topic}"
-            yield f"tells_more:{_tells(act)}:{more}"
+        tells = _tells(act) if act.speaker == "agent" else None
+        return named(
+            gap=max(-FAR, min(act.seq - self._asked, FAR)),
+            within=act.seq in item.turns,
+            ask=is_ask,
+            ask_kind=(is_ask, item.kind),
+            topic=topic,
+            topic_asks=(topic, act.clause.is_question),
+            shared=min(shared, 2),
+            shared_told=min(shared_told, 3),
+            more=more,
+            more_told=more_told,
+            topic_more=(topic, more_told),
+            tells=(tells, topic),
+            tells_more=(tells, more_told),
+        )
 
     def _name_topic(self, heard: HeardDay) -> str:
         """Whether the talk is of this request, or of one asked for before or after it."""
@@ -166,38 +167,46 @@ class NamedDays:
         seq, is_own = max(asked)
         return "own" if is_own else "before" if seq < self._asked else "after"
 
-    def _list_words(self, heard: HeardDay) -> Iterator[str]:
+    def _list_words(self, heard: HeardDay) -> list[str]:
         """The words around it, what it answers, and the answer to it."""
         act, mention, text = heard.act, heard.mention, heard.act.clause.text
         before, after = _words(text[: mention.start]), _words(text[mention.end :])
-        words = _words(text)[:MAX_WORDS]
+        words, named_as = _words(text), _words(text[mention.start : mention.end])
         here = {each.mention.day for each in self._heard if each.place == heard.place}
-        yield f"act:{act.kind}"
-        yield f"asks:{act.clause.is_question}"
-        yield f"answer:{act.answer}"
-        yield f"bare:{len(before) + len(after) <= 2}"
-        yield f"belongs:{round(act.belongs * 4)}"
-        yield f"days:{len(here) > 1}"
-        yield f"before:{'_'.join(before[-1:])}"
-        yield f"before2:{'_'.join(before[-2:])}"
-        yield f"after:{'_'.join(after[:1])}"
-        yield f"after2:{'_'.join(after[:2])}"
-        yield f"first2:{'_'.join(words[:2])}"
-        yield from (f"u:{word}" for word in words)
-        yield from (
-            f"said:{word}" for word in _words(text[mention.start : mention.end])
+        reply, asked = self._find_turns_beside(heard)
+        said = _words(asked.clause.text) if asked else []
+        answer = _words(reply.clause.text) if reply else []
+        return [
+            *named(
+                act=act.kind,
+                asks=act.clause.is_question,
+                answer=act.answer,
+                bare=len(before) + len(after) <= 2,
+                belongs=round(act.belongs * 4),
+                days=len(here) > 1,
+                before=before[-1:],
+                before2=before[-2:],
+                after=after[:1],
+                after2=after[:2],
+                first2=words[:2],
+                reply=(reply.answer, reply.kind) if reply else "",
+                reply2=answer[:2],
+                asked=(asked.clause.is_question, *said[:2]) if asked else "",
+            ),
+            *mark("u", words[:MAX_WORDS]),
+            *mark("said", named_as),
+            *mark("p", said[:MAX_WORDS_BEFORE]),
+        ]
+
+    def _find_turns_beside(self, heard: HeardDay) -> tuple[Act | None, Act | None]:
+        """The first clause of the turn after, and the last one of the turn before."""
+        place, seq = heard.place, heard.act.seq
+        later = self._acts[place : place + NEAR_CLAUSES]
+        earlier = self._acts[max(0, place - NEAR_CLAUSES) : place][::-1]
+        return (
+            next((each for each in later if each.seq > seq), None),
+            next((each for each in earlier if each.seq < seq), None),
         )
-        next_acts = self._acts[heard.place : heard.place + NEAR_CLAUSES]
-        reply = next((each for each in next_acts if each.seq > act.seq), None)
-        if reply:
-            yield f"reply:{reply.answer}:{reply.kind}"
-            yield f"reply2:{'_'.join(_words(reply.clause.text)[:2])}"
-        last_acts = self._acts[max(0, heard.place - NEAR_CLAUSES) : heard.place]
-        asked = next((each for each in last_acts[::-1] if each.seq < act.seq), None)
-        if asked:
-            said = _words(asked.clause.text)[:MAX_WORDS_BEFORE]
-            yield f"asked:{asked.clause.is_question}:{'_'.join(said[:2])}"
-            yield from (f"p:{word}" for word in said)
 
     def _find_turn(self, heard: HeardDay) -> list[Act]:
         """The clauses near it in the same turn."""
@@ -210,8 +219,12 @@ def _asked_in(item: Item) -> int:
     return item.asked or item.turns[0]
 
 
-def _days_of(heard: Iterator[HeardDay] | list[HeardDay]) -> list[date]:
-    return [each.mention.day for each in heard]
+def _days_of(heard: list[HeardDay], speaker: Speaker | None = None) -> list[date]:
+    """The days that were named, by one of the speakers or by both."""
+    of_both = speaker is None
+    return [
+        each.mention.day for each in heard if of_both or each.act.speaker == speaker
+    ]
 
 
 def _compare(own: int, others: list[int]) -> str:
