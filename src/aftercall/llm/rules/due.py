@@ -11,7 +11,6 @@ from aftercall.llm.rules.state import Item, RequestState, add, put, touch
 from aftercall.llm.rules.titles import title_of
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
-_CHANGES_MIND = re.compile(r"\b(?:no|not|actually|sorry|mean|instead|to|wait|rather)\b")
 _CALLS_BACK = re.compile(
     r"(?:ask|tell|get|have) (?:\S+ ){1,3}?(?:to )?(?:call|ring|phone|text|email) (?:me|us)\b"
 )
@@ -65,10 +64,7 @@ def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:
         head = " ".join(act.matter.text.split()[:3])
         end = act.clause.text.find(head) + len(head)
         days = [mention for mention in days if mention.start <= end + 1]
-    if not days:
-        return None
-    between = act.clause.text[days[0].end : days[-1].start]
-    return days[-1 if _CHANGES_MIND.search(between) else 0].day
+    return days[0].day if days else None
 
 
 def take_day(state: RequestState, act: Act) -> RequestState:
@@ -85,7 +81,7 @@ def take_day(state: RequestState, act: Act) -> RequestState:
         return state
     if not _is_its_day(state, act, item, days[-1]):
         return state
-    due = touch(item, act.seq)._replace(due=_meant_day(act, days))
+    due = touch(item, act.seq)._replace(due=days[-1].day)
     return put(state, state.current, due)._replace(proposed=None)
 
 
@@ -112,10 +108,3 @@ def _is_alone(act: Act, mention: DateMention) -> bool:
     """Whether the clause holds hardly more than the day."""
     said = act.clause.text[mention.start : mention.end].split()
     return len(act.matter.words) - len(said) <= 2
-
-
-def _meant_day(act: Act, days: list[DateMention]) -> date:
-    """The last day named, but not one that only gives the reason."""
-    reason = re.search(r"\b(?:because|since|as)\b", act.clause.text)
-    meant = [mention for mention in days if reason and mention.end <= reason.start()]
-    return (meant or days)[-1].day

@@ -8,7 +8,7 @@ from aftercall.english.text import Plain
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.asking import ask
-from aftercall.llm.rules.due import settle, take_day
+from aftercall.llm.rules.due import take_day
 from aftercall.llm.rules.offers import (
     answer_offer,
     correct,
@@ -50,8 +50,6 @@ def apply(state: RequestState, act: Act) -> RequestState:
     """The state after one more clause."""
     if act.speaker == "agent":
         return _hear_agent(state, act)
-    if act.seq != state.last_seq and _goes_along(state, act):
-        state = settle(state, act, state.proposed)._replace(proposed=None)
     is_new_turn = state.last_seq != act.seq
     if is_new_turn and (act.answer == "no" or act.kind == "correct"):
         state = _take_back(state, act)
@@ -79,16 +77,6 @@ def _add_told(state: RequestState, act: Act) -> tuple[tuple[int, Plain], ...]:
         if is_empty or not tells
         else (*state.told, (act.seq, matter))[-MAX_TOLD:]
     )
-
-
-def _goes_along(state: RequestState, act: Act) -> bool:
-    """Whether a caller who is offered a day only picks the hour, and so takes the day."""
-    if state.proposed is None or state.open_item is None or act.kind != "tell":
-        return False
-    if act.answer or act.clause.is_question or len(act.clause.plain.words) > 5:
-        return False
-    is_pick = bool(_CUES["picks"].search(act.clause.text))
-    return is_pick and not state.days_of(act.clause.plain)
 
 
 def _hear_agent(state: RequestState, act: Act) -> RequestState:
