@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import (
     Column,
@@ -36,7 +37,7 @@ from aftercall.db.tables import (
 from aftercall.model.calls import IMPORTED, SENDER, Call, LiveCall
 from aftercall.model.json_fields import Json
 
-_PARTIES = ("caller", "callee", "direction", "verified")
+PARTIES = ("caller", "callee", "direction", "verified")
 
 
 def belongs_to(party: str) -> ColumnElement[bool]:
@@ -78,9 +79,8 @@ def select_last_end(agent_id: str, party: str | None) -> Select[tuple[datetime]]
 def join_same_call(connection: Connection, call: LiveCall) -> LiveCall:
     """Two processes may have answered the same call while they could not know of each other.
 
-    The second record gets a sid of its own and belongs to the conversation of the first. What
-    only one of them was told of the caller holds for both. Records that name two callers, or come
-    from two senders, have their sid by chance: they stay apart.
+    The second record gets a sid of its own and belongs to the conversation of the first. Records
+    that name two callers, or come from two senders, have their sid by chance: they stay apart.
     """
     same_sid = and_(calls.c.source == call.source, calls.c.sid == call.sid)
     first = connection.execute(select(calls).where(same_sid)).first()
@@ -88,21 +88,41 @@ def join_same_call(connection: Connection, call: LiveCall) -> LiveCall:
         return call
     metadata = {**call.metadata, "call_sid": call.sid}
     leg = call.model_copy(update={"sid": f"{call.sid}.{call.id}", "metadata": metadata})
-    told = first if call.caller is None else call
+    is_chance = len({first.caller, call.caller} - {None}) > 1
     if (
-        first.agent_id != call.agent_id
-        or first.metadata.get(SENDER) != metadata.get(SENDER)
-        or first.caller not in (None, told.caller)
+        is_chance
+        or _record_key(first) != _record_key(leg)
+        or call.conversation != call.id
     ):
         return leg
-    changes: Json = {name: getattr(told, name) for name in _PARTIES}
-    is_leg = calls.c.conversation == first.conversation
-    connection.execute(
-        update(calls).where(is_leg, calls.c.caller.is_(None)).values(changes)
-    )
-    if call.conversation == call.id:
-        changes |= {"conversation": first.conversation, "resumes": first.id}
-    return leg.model_copy(update=changes)
+    joined = {"conversation": first.conversation, "resumes": first.id}
+    return leg.model_copy(update=joined)
+
+
+def share_caller(connection: Connection, call: LiveCall) -> list[str]:
+    """What one record of a call was told of the caller holds for the others of its conversation.
+
+    Returns those that were told now. Whose they are is to be decided anew.
+    """
+    key = _record_key(call)
+    in_conversation = calls.c.conversation == call.conversation
+    is_first = and_(calls.c.source == call.source, calls.c.sid == key[-1])
+    rows = connection.execute(select(calls).where(or_(in_conversation, is_first)))
+    records = [row for row in rows if _record_key(row) == key]
+    told = next((row for row in records if row.caller is not None), None)
+    untold = [row.id for row in records if row.caller is None]
+    if told is None or not untold:
+        return []
+    changes: Json = {name: getattr(told, name) for name in PARTIES}
+    changes["whose"] = func.nullif(calls.c.whose, "")
+    connection.execute(update(calls).where(calls.c.id.in_(untold)).values(changes))
+    return untold
+
+
+def _record_key(call: Any) -> tuple[str | None, ...]:
+    """The same for all records of a call."""
+    sid = str(call.metadata.get("call_sid", call.sid))
+    return call.source, call.agent_id, call.metadata.get(SENDER), sid
 
 
 def join_conversation(connection: Connection, call: Call, window: timedelta) -> Call:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from aftercall.clock import format_instant
+from aftercall.db.conversations import PARTIES
 from aftercall.journal.archive import Archive
 from aftercall.journal.replay import ReplayedCall, replay_entries
 from aftercall.journal.store import CallRow, CallStore
@@ -44,9 +45,21 @@ def read_words(
     return row, *archive.read(row.archive_name)
 
 
-def read_whole(archive: Archive, name: str) -> Call:
+def read_sealed(archive: Archive, row: CallRow) -> tuple[Call, tuple[Turn, ...]]:
+    """A sealed call and its late turns.
+
+    Another record of the call may have told who calls after this one was sealed.
+    """
+    call, late = archive.read(str(row.archive_name))
+    if call.caller is None:
+        told = {name: getattr(row.live, name) for name in PARTIES}
+        call = call.model_copy(update=told)
+    return call, late
+
+
+def read_whole(archive: Archive, row: CallRow) -> Call:
     """A sealed call with the turns of its addenda as its last ones."""
-    call, late = archive.read(name)
+    call, late = read_sealed(archive, row)
     return call.model_copy(update={"turns": (*call.turns, *late)})
 
 

@@ -268,16 +268,16 @@ class StepStore:
             select(steps.c.result, calls.c.ended_at)
             .select_from(calls.outerjoin(steps, greeting))
             .where(_is_talk_with_party(call), calls.c.started_at < call.started_at)
-            .order_by(calls.c.started_at.desc())
+            .order_by(calls.c.started_at.desc(), calls.c.id.desc())
         )
         row = self._database.fetch_first(query.limit(1))
         return (row.result, row.ended_at) if row and row.result else None
 
     def has_later_call(self, call: Call) -> bool:
         """True if this party has called since, with words. Calls may be handed in late."""
-        query = select(calls.c.id).where(
-            _is_talk_with_party(call), calls.c.started_at > call.started_at
-        )
+        same_start = and_(calls.c.started_at == call.started_at, calls.c.id > call.id)
+        is_later = or_(calls.c.started_at > call.started_at, same_start)
+        query = select(calls.c.id).where(_is_talk_with_party(call), is_later)
         return self._database.fetch_first(query.limit(1)) is not None
 
     def recent_summaries(
@@ -309,7 +309,7 @@ class StepStore:
             .outerjoin(documents, documents.c.call_id == calls.c.id)
             .outerjoin(greetings, greeting)
             .where(whose, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
-            .order_by(calls.c.started_at.desc())
+            .order_by(calls.c.started_at.desc(), calls.c.id.desc())
             .limit(limit)
         )
         return [_to_recent(row, party) for row in self._database.fetch(query)][::-1]

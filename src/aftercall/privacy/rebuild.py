@@ -6,13 +6,15 @@ profile, their greeting, and their requests and promises; follow-up work is not 
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, and_, delete, insert, or_, select, update
 
 from aftercall.db.connect import Database
+from aftercall.db.conversations import share_caller
 from aftercall.db.event_log import events
 from aftercall.db.statements import upsert
 from aftercall.db.tables import (
@@ -28,7 +30,6 @@ from aftercall.db.tables import (
 from aftercall.errors import AftercallError
 from aftercall.journal.archive import ChainLink, parse_link
 from aftercall.journal.store import to_columns
-from aftercall.journal.view import read_whole
 from aftercall.log import get_logger
 from aftercall.memory.pins.store import clear_pins
 from aftercall.model.calls import Call
@@ -85,17 +86,16 @@ class Rebuilder:
         adopted = 0
         failed: list[str] = []
         undone: list[FailedStep] = []
+        for (
+            link
+        ) in links:  # all, before the first is read: one may tell who calls in another
+            with _noting_failure(link, failed):
+                adopted += self._adopt(link, addenda[link.call])
         for number, link in enumerate(links, 1):
-            try:
-                call = read_whole(self.runner.archive, link.name)
-                adopted += self._adopt(call, link, addenda[link.call])
-                undone += self._run_steps(call.id)
-                self._drop_events(call.id, began_at)
-            except AftercallError as error:
-                failed.append(link.name)
-                log.warning(
-                    "a call could not be rebuilt", call=link.call, error=error.code
-                )
+            with _noting_failure(link, failed):
+                if link.name not in failed:
+                    undone += self._run_steps(link.call)
+                    self._drop_events(link.call, began_at)
             on_progress(number, len(links))
         followups, lost = self._record_followups()
         undone += lost
@@ -134,10 +134,14 @@ class Rebuilder:
         is_new = and_(events.c.id.is_(None), events.c.at >= since)
         self.database.execute(delete(events).where(events.c.call_id == call_id, is_new))
 
-    def _adopt(self, call: Call, link: ChainLink, addenda: int) -> bool:
+    def _adopt(self, link: ChainLink, addenda: int) -> bool:
+        call, late = self.runner.archive.read(link.name)
+        whole = call.model_copy(update={"turns": (*call.turns, *late)})
         now = self.runner.context.clock.now()
         with self.database.write() as connection:
-            return insert_archived_call(connection, call, link, addenda, now)
+            is_new = insert_archived_call(connection, whole, link, addenda, now)
+            share_caller(connection, call)
+        return is_new
 
     def _run_steps(self, call_id: str) -> list[FailedStep]:
         """Run every step. A failed one is recorded with the call and can be run again alone."""
@@ -162,6 +166,15 @@ class Rebuilder:
             for step in context.steps.of_call(call_id)
             if step.name in names and step.state == "failed"
         ]
+
+
+@contextmanager
+def _noting_failure(link: ChainLink, failed: list[str]) -> Iterator[None]:
+    try:
+        yield
+    except AftercallError as error:
+        failed.append(link.name)
+        log.warning("a call could not be rebuilt", call=link.call, error=error.code)
 
 
 def clear_memory(connection: Connection) -> None:
