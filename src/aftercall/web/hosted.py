@@ -6,6 +6,7 @@ gets a status code that makes the platform deliver again; so does a process at i
 """
 
 from contextlib import suppress
+from functools import partial
 from typing import Literal
 
 from fastapi import APIRouter, HTTPException, Request
@@ -154,13 +155,14 @@ class HostedWebhook:
 
         One of a call that goes on here is not refused: it ends the call.
         """
-        load = self._app.load
+        load, watch = self._app.load, self._app.journal.outage.watch
+        store = partial(self._calls.take_report, report, recording_url)
         try:
             if self._app.phone.remote_calls.find_live(report.source, report.sid):
-                return (await self._calls.take_report(report, recording_url))[0]
+                return (await watch(store))[0]
             with load.ingesting():
-                await run_in_threadpool(load.check_queue)
-                return (await self._calls.take_report(report, recording_url))[0]
+                await watch(partial(run_in_threadpool, load.check_queue))
+                return (await watch(store))[0]
         except CallElsewhere as error:  # `reconcile` brings it if nobody sends it again
             raise HTTPException(503, str(error)) from None
 
