@@ -37,6 +37,7 @@ from aftercall.db.tables import (
 from aftercall.model.calls import IMPORTED, SENDER, Call, LiveCall
 from aftercall.model.json_fields import Json
 
+NEWEST_FIRST = (calls.c.started_at.desc(), calls.c.id.desc())
 PARTIES = ("caller", "callee", "direction", "verified")
 
 
@@ -104,16 +105,15 @@ def share_caller(connection: Connection, call: LiveCall) -> list[str]:
 
     Returns those that were told now. Whose they are is to be decided anew.
     """
-    key = _record_key(call)
-    in_conversation = calls.c.conversation == call.conversation
-    is_first = and_(calls.c.source == call.source, calls.c.sid == key[-1])
-    rows = connection.execute(select(calls).where(or_(in_conversation, is_first)))
-    records = [row for row in rows if _record_key(row) == key]
-    told = next((row for row in records if row.caller is not None), None)
-    untold = [row.id for row in records if row.caller is None]
-    if told is None or not untold:
+    legs = select(calls).where(calls.c.conversation == call.conversation)
+    records = [
+        row for row in connection.execute(legs) if _record_key(row) == _record_key(call)
+    ]
+    told = [row for row in records if row.caller]
+    untold = [row.id for row in records if not row.caller]
+    if not told or not untold:
         return []
-    changes: Json = {name: getattr(told, name) for name in PARTIES}
+    changes: Json = {name: getattr(told[0], name) for name in PARTIES}
     changes["whose"] = func.nullif(calls.c.whose, "")
     connection.execute(update(calls).where(calls.c.id.in_(untold)).values(changes))
     return untold
@@ -138,7 +138,8 @@ def join_conversation(connection: Connection, call: Call, window: timedelta) -> 
         return call
     if call.caller is None or call.direction != "inbound" or call.source == IMPORTED:
         return call
-    _lock_caller(connection, call.agent_id, call.caller)
+    # Two legs that arrive at once must see each other.
+    lock_name(connection, "conversation", call.agent_id, call.caller)
     own = and_(
         calls.c.agent_id == call.agent_id,
         calls.c.caller == call.caller,
@@ -152,17 +153,12 @@ def join_conversation(connection: Connection, call: Call, window: timedelta) -> 
         leg.where(is_before).order_by(calls.c.ended_at.desc())
     ).first()
     later = connection.execute(leg.where(is_after).order_by(calls.c.started_at)).first()
-    if earlier is None:
-        return (
-            call.model_copy(update={"conversation": later.conversation})
-            if later
-            else call
-        )
-    if later is not None and later.conversation != earlier.conversation:
-        _merge_conversation(connection, later.conversation, earlier.conversation)
-    return call.model_copy(
-        update={"resumes": earlier.id, "conversation": earlier.conversation}
-    )
+    joined = {"conversation": later.conversation} if later else {}
+    if earlier is not None:
+        if later is not None and later.conversation != earlier.conversation:
+            _merge_conversation(connection, later.conversation, earlier.conversation)
+        joined = {"conversation": earlier.conversation, "resumes": earlier.id}
+    return call.model_copy(update=joined)
 
 
 def _merge_conversation(connection: Connection, old: str, new: str) -> None:
@@ -199,11 +195,6 @@ def make_followup_due(connection: Connection, conversation: str, now: datetime) 
     of_conversation = followup_runs.c.conversation == conversation
     due = {"state": "due", "reason": "", "changed_at": now}
     connection.execute(update(followup_runs).where(of_conversation).values(due))
-
-
-def _lock_caller(connection: Connection, agent_id: str, caller: str) -> None:
-    """Two legs that arrive at once must see each other."""
-    lock_name(connection, "conversation", agent_id, caller)
 
 
 DELAY_STEP_MS, SHORT_DELAY_STEP_MS = 50, 10  # short: below 100 ms

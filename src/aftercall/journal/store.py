@@ -28,6 +28,7 @@ from sqlalchemy.exc import IntegrityError
 from aftercall.db.briefing_cache import invalidate_briefing, request_briefing
 from aftercall.db.connect import Database
 from aftercall.db.conversations import (
+    NEWEST_FIRST,
     join_conversation,
     join_same_call,
     make_followup_due,
@@ -250,11 +251,7 @@ class CallStore:
         legs = and_(
             calls.c.conversation == conversation, calls.c.archive_name.is_not(None)
         )
-        query = (
-            select(calls)
-            .where(legs, ~calls.c.is_silent)
-            .order_by(calls.c.started_at.desc(), calls.c.id.desc())
-        )
+        query = select(calls).where(legs, ~calls.c.is_silent).order_by(*NEWEST_FIRST)
         return self._fetch_first(query)
 
     def find(self, source: str, sid: str) -> CallRow | None:
@@ -285,11 +282,7 @@ class CallStore:
         caller: str | None = None,
     ) -> list[CallRow]:
         """Newest first; `before` is the start and id of the last call on the previous page."""
-        query = (
-            select(calls)
-            .order_by(calls.c.started_at.desc(), calls.c.id.desc())
-            .limit(limit)
-        )
+        query = select(calls).order_by(*NEWEST_FIRST).limit(limit)
         if caller is not None:
             query = query.where(calls.c.caller == caller)
         if before is not None:

@@ -45,22 +45,16 @@ def read_words(
     return row, *archive.read(row.archive_name)
 
 
-def read_sealed(archive: Archive, row: CallRow) -> tuple[Call, tuple[Turn, ...]]:
-    """A sealed call and its late turns.
+def read_whole(archive: Archive, row: CallRow) -> Call:
+    """A sealed call with the turns of its addenda as its last ones.
 
     Another record of the call may have told who calls after this one was sealed.
     """
     call, late = archive.read(str(row.archive_name))
+    changes: Json = {"turns": (*call.turns, *late)}
     if call.caller is None:
-        told = {name: getattr(row.live, name) for name in PARTIES}
-        call = call.model_copy(update=told)
-    return call, late
-
-
-def read_whole(archive: Archive, row: CallRow) -> Call:
-    """A sealed call with the turns of its addenda as its last ones."""
-    call, late = read_sealed(archive, row)
-    return call.model_copy(update={"turns": (*call.turns, *late)})
+        changes |= {name: getattr(row.live, name) for name in PARTIES}
+    return call.model_copy(update=changes)
 
 
 def read_live_turns(store: CallStore, row: CallRow) -> tuple[Turn, ...]:

@@ -189,8 +189,8 @@ def leave_greeting(context: StepContext, call: Call) -> StepOutcome:
 def _remove_spoken_greeting(call: Call, person: WorkspacePerson) -> None:
     """A call that began with the greeting has used it up, also when it is read again."""
     left = (files.read(person.greeting) or "").strip()
-    agent = [turn.text for turn in call.turns if turn.speaker == "agent"]
-    if left and any(left in text for text in agent):
+    said = "\n".join(turn.text for turn in call.turns if turn.speaker == "agent")
+    if left and left in said:
         files.remove(person.greeting)
 
 

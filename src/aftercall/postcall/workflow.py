@@ -3,7 +3,8 @@
 The workflow's id is the call's id, so a call that is started twice runs once. A stage that a
 crash cut off runs again; the steps in it that have ended do not. A step that should be tried
 again becomes a delayed workflow, so that it holds no place in the queue while it waits. Words that
-arrive after the seal start another workflow, which runs all steps anew.
+arrive after the seal start another workflow, which runs all steps anew; so does another record of
+the call that tells who calls.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
 from aftercall.durable import (
     count_free_places,
+    has_ended,
     is_active,
     register_queue,
     run_in_thread,
@@ -234,7 +236,8 @@ async def _make_work_id(runner: StepRunner, call_id: str, addenda: int) -> str:
         or await run_in_thread(context.calls.get_decided_party, call_id) is not None
     ):
         return work_id
-    return "" if await is_active(work_id) else f"{work_id}.told"
+    ids = {None: work_id, False: "", True: f"{work_id}.told"}
+    return ids[await has_ended(work_id)]
 
 
 @contextmanager

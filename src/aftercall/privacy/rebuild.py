@@ -1,5 +1,6 @@
 """Rebuilds memory from the archive: facts, passages, documents and summaries.
 
+All calls are known before the first is read: one record of a call may tell who calls in another.
 Calls are read again in the order they were sealed; the same reader gives the same result. A model
 is only asked what has no stored answer. Calls that the database did not know also get their
 profile, their greeting, and their requests and promises; follow-up work is not done again.
@@ -79,18 +80,16 @@ class Rebuilder:
         self, on_progress: Callable[[int, int], None] = lambda done, total: None
     ) -> RebuildResult:
         """A call or a step that fails does not stop the others."""
-        links, addenda = self._list_sealed()
+        links, file_counts = self._list_sealed()
         with self.database.write() as connection:
             clear_memory(connection)
         began_at = self.runner.context.clock.now()
         adopted = 0
         failed: list[str] = []
         undone: list[FailedStep] = []
-        for (
-            link
-        ) in links:  # all, before the first is read: one may tell who calls in another
+        for link in links:
             with _noting_failure(link, failed):
-                adopted += self._adopt(link, addenda[link.call])
+                adopted += self._adopt(link, file_counts[link.call] - 1)
         for number, link in enumerate(links, 1):
             with _noting_failure(link, failed):
                 if link.name not in failed:
@@ -121,13 +120,12 @@ class Rebuilder:
         return recorded, lost
 
     def _list_sealed(self) -> tuple[list[ChainLink], Counter[str]]:
-        """The files of calls that were not erased, and how many addenda each call has."""
+        """The files of calls that were not erased, and how many each call has with its addenda."""
         links = [parse_link(line) for line in self.runner.archive.place.read_chain()]
         erased = {link.name for link in links if link.erased}
         kept = [link for link in links if link.name not in erased]
-        addenda = [link for link in kept if ".addendum-" in link.name]
         calls_kept = [link for link in kept if ".addendum-" not in link.name]
-        return calls_kept, Counter(link.call for link in addenda)
+        return calls_kept, Counter(link.call for link in kept)
 
     def _drop_events(self, call_id: str, since: datetime) -> None:
         """What was made again is no news: nobody is told."""

@@ -14,7 +14,7 @@ from aftercall.db.corrections import FOLLOWUPS, CorrectionStore
 from aftercall.errors import ConfigError, NotWaiting
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
-from aftercall.journal.view import read_sealed
+from aftercall.journal.view import read_whole
 from aftercall.llm.reader import Reader
 from aftercall.log import get_logger
 from aftercall.model.calls import IMPORTED
@@ -157,7 +157,7 @@ class WorkContext:
 
     def read(self, conversation: str) -> JoinedConversation:
         rows = self.runs.list_legs(conversation)
-        return join_legs(conversation, [read_sealed(self.archive, row) for row in rows])
+        return join_legs(conversation, [read_whole(self.archive, row) for row in rows])
 
     def record_followups(self, conversation_id: str, run: int) -> list[str]:
         """Records requests and promises; returns the ids of the requests to deliver now."""
