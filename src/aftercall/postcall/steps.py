@@ -191,7 +191,7 @@ def _remove_spoken_greeting(call: Call, person: WorkspacePerson) -> None:
     left = (files.read(person.greeting) or "").strip()
     said = "\n".join(turn.text for turn in call.turns if turn.speaker == "agent")
     if left and left in said:
-        files.remove(person.greeting)
+        files.claim(person.greeting)
 
 
 def _put_back_greeting(
