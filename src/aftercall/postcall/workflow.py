@@ -225,7 +225,8 @@ async def start_due(runner: StepRunner) -> list[str]:
 async def _make_work_id(runner: StepRunner, call_id: str, addenda: int) -> str:
     """The id of the work to start; empty while earlier work of the call goes on.
 
-    Work that was done before another record told who calls is done again.
+    Work that was done before another record told who calls is done again: the call has steps,
+    and nobody has decided whose it is.
     """
     work_id = make_work_id(call_id, addenda)
     if addenda and await is_active(make_work_id(call_id, addenda - 1)):

@@ -133,6 +133,7 @@ class Rebuilder:
         self.database.execute(delete(events).where(events.c.call_id == call_id, is_new))
 
     def _adopt(self, link: ChainLink, addenda: int) -> bool:
+        """True if the call is new. What it tells of the caller holds for its other records."""
         call, late = self.runner.archive.read(link.name)
         whole = call.model_copy(update={"turns": (*call.turns, *late)})
         now = self.runner.context.clock.now()
@@ -168,6 +169,7 @@ class Rebuilder:
 
 @contextmanager
 def _noting_failure(link: ChainLink, failed: list[str]) -> Iterator[None]:
+    """One call's fault does not stop the others."""
     try:
         yield
     except AftercallError as error:
