@@ -368,8 +368,15 @@ async def _requeue(executors: list[str]) -> int:
 
 async def is_active(workflow_id: str) -> bool:
     """True if a workflow runs, waits, or will be taken over from a dead process."""
+    return await has_ended(workflow_id) is False
+
+
+async def has_ended(workflow_id: str) -> bool | None:
+    """None if there is no such workflow."""
     status = await DBOS.get_workflow_status_async(workflow_id)
-    return status is not None and status.status in ("PENDING", "ENQUEUED", "DELAYED")
+    if status is None:
+        return None
+    return status.status not in ("PENDING", "ENQUEUED", "DELAYED")
 
 
 async def delete_workflow(workflow_id: str) -> None:

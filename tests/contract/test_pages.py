@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 from sqlalchemy import func, select
+from typer.testing import CliRunner
 
 from aftercall.app import App
+from aftercall.cli.main import program
 from aftercall.clock import SystemClock
 from aftercall.db.tables import page_revisions
 from aftercall.db.upgrade import HOME_ID_FILE
@@ -213,6 +215,33 @@ async def test_a_file_deleted_by_hand_is_removed_everywhere_with_its_history_kep
     assert files.read(a.user) is None
     assert list_pages(a) == list_pages(b) == ["CALLS.md"]
     assert count_rows(a) == 3
+
+
+async def test_a_page_deleted_by_hand_is_brought_back_by_a_command(
+    a: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.edit(a.user, add("one"))
+    files.edit(a.user, add("two"))
+    files.edit(a.workspace.calls, add("a call"))
+    name = a.user.relative_to(a.root).as_posix()
+    monkeypatch.setenv("AFTERCALL_HOME", str(a.app.settings.home))
+    monkeypatch.setenv("AFTERCALL_DATABASE_URL", a.app.settings.database_url)
+    monkeypatch.setenv("AFTERCALL_SECRET_KEY", "the key of all machines")
+
+    def restore(path: str) -> str:
+        result = CliRunner().invoke(program, ["memory", "restore-page", path])
+        a.pages.keep_up()
+        return str(result.exception or result.output)
+
+    assert "is there" in restore(name)
+    a.pages.sync()
+    a.user.unlink()
+    for _ in range(2):
+        a.pages.sync()
+    assert files.read(a.user) is None
+    assert restore(name) == f"{name} is back\n"
+    assert a.user.read_text() == files.read(a.user) == "one\ntwo\n"
+    assert "no earlier text" in restore("people/+15550199/USER.md")
 
 
 async def test_a_page_that_changed_meanwhile_outlives_its_deletion_by_hand(

@@ -186,6 +186,35 @@ async def test_what_may_pass_is_tried_again_by_itself(
     assert sum(step.attempts for step in steps.values()) >= len(steps) + 2
 
 
+async def test_a_step_that_runs_again_after_a_late_summary_is_tried_again_too(
+    live: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first run was tried again as well: the two next attempts are not taken for one."""
+    keep_pins, summarise = STEPS["pins"], STEPS["summary"]
+    states: list[str | None] = []  # of the summary, at each failure of the pins
+
+    def summarise_late(context: StepContext, call: Call) -> StepOutcome:
+        if context.steps.state_of(call.id, "pins") != "done":
+            raise WorkspaceBusy("held")
+        return summarise(context, call)
+
+    def fail_once_each_time(context: StepContext, call: Call) -> StepOutcome:
+        state = context.steps.state_of(call.id, "summary")
+        if ("done" in states) if state == "done" else states:
+            return keep_pins(context, call)
+        states.append(state)
+        raise WorkspaceBusy("held")
+
+    for name in ("POLL_S", "SHARED_POLL_S"):
+        monkeypatch.setattr(workflow, name, 0.1)
+    monkeypatch.setitem(STEPS, "summary", summarise_late)
+    monkeypatch.setitem(STEPS, "pins", fail_once_each_time)
+    (steps,) = await finish(with_reader(live, FakeReader(ASKED)), make_call(SAID))
+    assert {step.state for step in steps.values()} == {"done"}
+    assert states[1:] == ["done"]
+    assert steps["pins"].attempts == 4
+
+
 def test_a_step_whose_end_is_on_record_is_not_run_again(live: App) -> None:
     """As after a crash between our record and the engine's: the engine repeats the stage."""
     call = make_call(SAID)

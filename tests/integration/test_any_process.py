@@ -35,6 +35,7 @@ from aftercall.web.server import make_server
 from api_client import JSON, bearer
 from database_switches import Stopped
 from fakes import make_call, make_live_call
+from hosted_platforms import add_platforms, connect_platforms
 from opened_apps import OpenApp, crashed
 from s3_server import S3Server
 from telnyx_setup import EVENTS, PUBLIC, Line, reach, telnyx_settings, telnyx_town
@@ -598,10 +599,8 @@ def read_late(app: App) -> list[str]:
     return [turn.text for turn in late]
 
 
-async def test_a_call_handed_in_to_a_database_that_hangs_is_refused_and_stored_once(
-    fleet: Sequence[App], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app = fleet[0]
+def hang_database(app: App, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """The database answers nothing until the event is set."""
     gate = threading.Event()
 
     def hang(job: Callable[..., Any]) -> Callable[..., Any]:
@@ -615,6 +614,14 @@ async def test_a_call_handed_in_to_a_database_that_hangs_is_refused_and_stored_o
     monkeypatch.setattr(app.database, "is_ready", hang(app.database.is_ready))
     monkeypatch.setattr(spill, "CHECK_INTERVAL_S", 0.2)
     monkeypatch.setattr(spill, "CHECK_TIMEOUT_S", 0.2)
+    return gate
+
+
+async def test_a_call_handed_in_to_a_database_that_hangs_is_refused_and_stored_once(
+    fleet: Sequence[App], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = fleet[0]
+    gate = hang_database(app, monkeypatch)
     call = encode_call(make_call([("caller", SENTENCES[1])]))
     async with httpx2.AsyncClient(
         transport=Balancer([app]), base_url=PUBLIC, headers=JSON | bearer(app.settings)
@@ -631,3 +638,45 @@ async def test_a_call_handed_in_to_a_database_that_hangs_is_refused_and_stored_o
         assert repeated.status_code in (200, 201)
         await until(lambda: fleet[1].store.list_unsealed() == [])
     assert read_sealed(fleet[1])[0] == [("caller", SENTENCES[1])]
+
+
+async def test_a_platforms_report_to_a_database_that_hangs_is_refused_and_stored_once(
+    fleet_settings: Settings, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = open_app(add_platforms(fleet_settings), SystemClock())
+    platforms = connect_platforms(app)
+    call = await platforms.ring("vapi", *SENTENCES[:2])
+    gate = hang_database(app, monkeypatch)
+    for _ in range(2):
+        call.ended_at = None
+        await platforms.hang_up(call)
+    assert set(call.refused) == {503}
+    gate.set()
+    await until(lambda: not app.journal.outage.is_active)
+    call.ended_at = None
+    await platforms.hang_up(call)
+    await until(lambda: app.store.list_unsealed() == [])
+    await platforms.close()
+    assert pick_caller(read_conversation(app)) == SENTENCES[:2]
+
+
+async def test_telnyx_does_once_what_two_processes_want_for_one_event_in_an_outage(
+    machines: Sequence[App], to_telnyx: Line, stoppable: Stopped
+) -> None:
+    """Neither can know of the other: their commands have the same id."""
+    fleet = [reach(app, to_telnyx) for app in machines]
+    stoppable.off()
+    twice = DeliveryFaults(frozenset({"call.answered", "call.transcription"}))
+    async with telnyx_town(fleet[0], to_telnyx, habits=twice) as town:
+        town.to_agent.inner = Balancer(fleet)
+        call = await town.lab.ring(EVENTS, caller=CALLER)
+        await town.lab.say(call, SENTENCES[1])
+        spoken = call.actions.count("speak")
+        stoppable.on()
+        await until(lambda: not any(app.journal.outage.is_active for app in fleet))
+        await town.lab.hang_up(call)
+        await follow_until_sealed(fleet)
+        for app in fleet[1:]:
+            await app.phone.close()
+    assert spoken == 2  # the greeting and the answer
+    assert set(pick_caller(read_conversation(fleet[0]))) == {SENTENCES[1]}

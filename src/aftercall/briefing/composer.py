@@ -18,6 +18,7 @@ from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
 from aftercall.journal.recorder import PreparedBriefing, ResumeState, ResumeStates
 from aftercall.journal.store import CallStore
+from aftercall.journal.view import read_whole
 from aftercall.log import get_logger
 from aftercall.memory.fact_store import FactStore
 from aftercall.memory.pins.board import PinBoard
@@ -192,11 +193,10 @@ class Composer:
                     self.calls.find_last_spoken_leg(dropped.live.conversation)
                     or dropped
                 )
-            call, late = self.archive.read(str(leg.archive_name))
+            whole = read_whole(self.archive, leg)
         except AftercallError as error:
             log.warning("cannot read the dropped call", call=call_id, error=error.code)
             return None
-        whole = call.model_copy(update={"turns": (*call.turns, *late)})
         resolved = self.register.resolve_party(whole)
         if resolved.caller != party:
             return None

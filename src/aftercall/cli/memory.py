@@ -20,7 +20,7 @@ from aftercall.cli.context import (
     wait_for_steps,
 )
 from aftercall.cli.search import evaluate
-from aftercall.errors import RefusedInput
+from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.people import read_caller, read_party
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 _CALLER = typer.Argument(metavar="CALLER", help="The caller's number.")
 
-group = typer.Typer(no_args_is_help=True, help="Imported notes and pinned topics.")
+group = typer.Typer(
+    no_args_is_help=True, help="Imported notes, pinned topics, deleted pages."
+)
 
 
 group.command("eval")(evaluate)
@@ -207,6 +209,32 @@ def edit_pin(
         )
         page = app.pins.get(pin_id)
     _print_change(page, "is as you wrote it", json)
+
+
+@group.command("restore-page")
+def restore_page(
+    context: typer.Context,
+    path: str = typer.Argument(
+        metavar="PATH", help="In the workspace: people/+15550100/USER.md."
+    ),
+) -> None:
+    """Bring a page back that was deleted by hand, as it last was. Needs Postgres."""
+    from aftercall.workspace import files
+    from aftercall.workspace.paths import find_root
+    from aftercall.workspace.revisions import RevisionStore, make_key
+
+    with get_cli_context(context).open_app() as app:
+        page = find_root(app.settings) / path
+        if files.read(page) is not None:
+            raise RefusedInput("PATH", "is there")
+        last = RevisionStore(app.database).find_last_body(make_key(path))
+        text = files.decode(page, last)
+        if text is None:
+            raise NotFound(
+                f"no earlier text of {path} is kept; only Postgres keeps the history of pages"
+            )
+        files.write(page, text, app.clock.now())
+    print_line(f"{path} is back")
 
 
 def _import_files(

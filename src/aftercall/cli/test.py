@@ -481,7 +481,7 @@ def from_call(
         row = stores.store.get(call_id)
         if row.archive_name is None:
             raise NotFound(f"call {call_id} is still going on")
-        call = read_whole(stores.archive, row.archive_name)
+        call = read_whole(stores.archive, row)
     text = scenario_yaml(call, name=name, redactor=Redactor(is_on=not reveal))
     if not save:
         typer.echo(text, nl=False)

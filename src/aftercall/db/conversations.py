@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import (
     Column,
@@ -36,7 +37,8 @@ from aftercall.db.tables import (
 from aftercall.model.calls import IMPORTED, SENDER, Call, LiveCall
 from aftercall.model.json_fields import Json
 
-_PARTIES = ("caller", "callee", "direction", "verified")
+NEWEST_FIRST = (calls.c.started_at.desc(), calls.c.id.desc())
+PARTIES = ("caller", "callee", "direction", "verified")
 
 
 def belongs_to(party: str) -> ColumnElement[bool]:
@@ -78,9 +80,8 @@ def select_last_end(agent_id: str, party: str | None) -> Select[tuple[datetime]]
 def join_same_call(connection: Connection, call: LiveCall) -> LiveCall:
     """Two processes may have answered the same call while they could not know of each other.
 
-    The second record gets a sid of its own and belongs to the conversation of the first. What
-    only one of them was told of the caller holds for both. Records that name two callers, or come
-    from two senders, have their sid by chance: they stay apart.
+    The second record gets a sid of its own and belongs to the conversation of the first. Records
+    that name two callers, or come from two senders, have their sid by chance: they stay apart.
     """
     same_sid = and_(calls.c.source == call.source, calls.c.sid == call.sid)
     first = connection.execute(select(calls).where(same_sid)).first()
@@ -88,21 +89,40 @@ def join_same_call(connection: Connection, call: LiveCall) -> LiveCall:
         return call
     metadata = {**call.metadata, "call_sid": call.sid}
     leg = call.model_copy(update={"sid": f"{call.sid}.{call.id}", "metadata": metadata})
-    told = first if call.caller is None else call
+    is_chance = len({first.caller, call.caller} - {None}) > 1
     if (
-        first.agent_id != call.agent_id
-        or first.metadata.get(SENDER) != metadata.get(SENDER)
-        or first.caller not in (None, told.caller)
+        is_chance
+        or _record_key(first) != _record_key(leg)
+        or call.conversation != call.id
     ):
         return leg
-    changes: Json = {name: getattr(told, name) for name in _PARTIES}
-    is_leg = calls.c.conversation == first.conversation
-    connection.execute(
-        update(calls).where(is_leg, calls.c.caller.is_(None)).values(changes)
-    )
-    if call.conversation == call.id:
-        changes |= {"conversation": first.conversation, "resumes": first.id}
-    return leg.model_copy(update=changes)
+    joined = {"conversation": first.conversation, "resumes": first.id}
+    return leg.model_copy(update=joined)
+
+
+def share_caller(connection: Connection, call: LiveCall) -> list[str]:
+    """What one record of a call was told of the caller holds for the others of its conversation.
+
+    Returns those that were told now. Whose they are is to be decided anew.
+    """
+    legs = select(calls).where(calls.c.conversation == call.conversation)
+    records = [
+        row for row in connection.execute(legs) if _record_key(row) == _record_key(call)
+    ]
+    told = [row for row in records if row.caller]
+    untold = [row.id for row in records if not row.caller]
+    if not told or not untold:
+        return []
+    changes: Json = {name: getattr(told[0], name) for name in PARTIES}
+    changes["whose"] = func.nullif(calls.c.whose, "")
+    connection.execute(update(calls).where(calls.c.id.in_(untold)).values(changes))
+    return untold
+
+
+def _record_key(call: Any) -> tuple[str | None, ...]:
+    """The same for all records of a call."""
+    sid = str(call.metadata.get("call_sid", call.sid))
+    return call.source, call.agent_id, call.metadata.get(SENDER), sid
 
 
 def join_conversation(connection: Connection, call: Call, window: timedelta) -> Call:
@@ -118,7 +138,8 @@ def join_conversation(connection: Connection, call: Call, window: timedelta) -> 
         return call
     if call.caller is None or call.direction != "inbound" or call.source == IMPORTED:
         return call
-    _lock_caller(connection, call.agent_id, call.caller)
+    # Two legs that arrive at once must see each other.
+    lock_name(connection, "conversation", call.agent_id, call.caller)
     own = and_(
         calls.c.agent_id == call.agent_id,
         calls.c.caller == call.caller,
@@ -132,17 +153,12 @@ def join_conversation(connection: Connection, call: Call, window: timedelta) -> 
         leg.where(is_before).order_by(calls.c.ended_at.desc())
     ).first()
     later = connection.execute(leg.where(is_after).order_by(calls.c.started_at)).first()
-    if earlier is None:
-        return (
-            call.model_copy(update={"conversation": later.conversation})
-            if later
-            else call
-        )
-    if later is not None and later.conversation != earlier.conversation:
-        _merge_conversation(connection, later.conversation, earlier.conversation)
-    return call.model_copy(
-        update={"resumes": earlier.id, "conversation": earlier.conversation}
-    )
+    joined = {"conversation": later.conversation} if later else {}
+    if earlier is not None:
+        if later is not None and later.conversation != earlier.conversation:
+            _merge_conversation(connection, later.conversation, earlier.conversation)
+        joined = {"conversation": earlier.conversation, "resumes": earlier.id}
+    return call.model_copy(update=joined)
 
 
 def _merge_conversation(connection: Connection, old: str, new: str) -> None:
@@ -179,11 +195,6 @@ def make_followup_due(connection: Connection, conversation: str, now: datetime) 
     of_conversation = followup_runs.c.conversation == conversation
     due = {"state": "due", "reason": "", "changed_at": now}
     connection.execute(update(followup_runs).where(of_conversation).values(due))
-
-
-def _lock_caller(connection: Connection, agent_id: str, caller: str) -> None:
-    """Two legs that arrive at once must see each other."""
-    lock_name(connection, "conversation", agent_id, caller)
 
 
 DELAY_STEP_MS, SHORT_DELAY_STEP_MS = 50, 10  # short: below 100 ms

@@ -28,10 +28,12 @@ from sqlalchemy.exc import IntegrityError
 from aftercall.db.briefing_cache import invalidate_briefing, request_briefing
 from aftercall.db.connect import Database
 from aftercall.db.conversations import (
+    NEWEST_FIRST,
     join_conversation,
     join_same_call,
     make_followup_due,
     set_followup_timer,
+    share_caller,
     write_answer_delays,
 )
 from aftercall.db.event_log import LoggedEvent, write_events
@@ -157,9 +159,10 @@ class CallStore:
                 locked = own.with_for_update()  # nobody takes it meanwhile
                 known = connection.execute(locked).first()
                 if known is None:
-                    row = to_columns(join_same_call(connection, call))
-                    row |= {"state": "live" if is_live else "sealing", "owner": owner}
-                    connection.execute(insert(calls), row)
+                    leg = join_same_call(connection, call)
+                    row = {"state": "live" if is_live else "sealing", "owner": owner}
+                    connection.execute(insert(calls), to_columns(leg) | row)
+                    _make_due(connection, share_caller(connection, leg))
                 is_ours = known is None or known.owner == owner or not is_live
                 if is_ours and (known is None or known.state != "sealed"):
                     _insert_missing_entries(connection, call.id, entries)
@@ -248,11 +251,7 @@ class CallStore:
         legs = and_(
             calls.c.conversation == conversation, calls.c.archive_name.is_not(None)
         )
-        query = (
-            select(calls)
-            .where(legs, ~calls.c.is_silent)
-            .order_by(calls.c.started_at.desc())
-        )
+        query = select(calls).where(legs, ~calls.c.is_silent).order_by(*NEWEST_FIRST)
         return self._fetch_first(query)
 
     def find(self, source: str, sid: str) -> CallRow | None:
@@ -283,11 +282,7 @@ class CallStore:
         caller: str | None = None,
     ) -> list[CallRow]:
         """Newest first; `before` is the start and id of the last call on the previous page."""
-        query = (
-            select(calls)
-            .order_by(calls.c.started_at.desc(), calls.c.id.desc())
-            .limit(limit)
-        )
+        query = select(calls).order_by(*NEWEST_FIRST).limit(limit)
         if caller is not None:
             query = query.where(calls.c.caller == caller)
         if before is not None:
@@ -386,6 +381,12 @@ def _make_end(ended_at: datetime | None, reason: str | None) -> Json:
         ),
         "end_reason": func.coalesce(calls.c.end_reason, literal(reason, Text)),
     }
+
+
+def _make_due(connection: Connection, call_ids: Sequence[str]) -> None:
+    """What was made of sealed calls before their caller was known is made again."""
+    is_sealed = and_(calls.c.id.in_(call_ids), calls.c.state == "sealed")
+    connection.execute(update(calls).where(is_sealed).values(postcall="due"))
 
 
 def _insert_missing_entries(

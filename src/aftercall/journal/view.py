@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from aftercall.clock import format_instant
+from aftercall.db.conversations import PARTIES
 from aftercall.journal.archive import Archive
 from aftercall.journal.replay import ReplayedCall, replay_entries
 from aftercall.journal.store import CallRow, CallStore
@@ -44,10 +45,16 @@ def read_words(
     return row, *archive.read(row.archive_name)
 
 
-def read_whole(archive: Archive, name: str) -> Call:
-    """A sealed call with the turns of its addenda as its last ones."""
-    call, late = archive.read(name)
-    return call.model_copy(update={"turns": (*call.turns, *late)})
+def read_whole(archive: Archive, row: CallRow) -> Call:
+    """A sealed call with the turns of its addenda as its last ones.
+
+    Another record of the call may have told who calls after this one was sealed.
+    """
+    call, late = archive.read(str(row.archive_name))
+    changes: Json = {"turns": (*call.turns, *late)}
+    if call.caller is None:
+        changes |= {name: getattr(row.live, name) for name in PARTIES}
+    return call.model_copy(update=changes)
 
 
 def read_live_turns(store: CallStore, row: CallRow) -> tuple[Turn, ...]:

@@ -153,11 +153,10 @@ def make_openai(script: ModelScript, key: str, models: tuple[str, ...]) -> Starl
 
     async def post_chat(request: Request) -> Response:
         body = await _read(api, request, "messages")
-        by_role = [(item["role"], _text(item["content"])) for item in body["messages"]]
         system = "\n".join(
-            text for role, text in by_role if role in ("system", "developer")
+            text for _, text in _pick(body["messages"], "system", "developer")
         )
-        messages = tuple(item for item in by_role if item[0] in ("user", "assistant"))
+        messages = _pick(body["messages"], "user", "assistant")
         schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
         asked = ScriptedQuestion(body["model"], system, messages, schema, body)
         return await api.answer(asked, _respond_to_chat)
@@ -167,8 +166,7 @@ def make_openai(script: ModelScript, key: str, models: tuple[str, ...]) -> Starl
         items = body["input"]
         if isinstance(items, str):
             items = [{"role": "user", "content": items}]
-        spoken = [item for item in items if item.get("role") in ("user", "assistant")]
-        messages = tuple((item["role"], _text(item["content"])) for item in spoken)
+        messages = _pick(items, "user", "assistant")
         schema = body.get("text", {}).get("format", {}).get("schema")
         system = body.get("instructions") or ""
         asked = ScriptedQuestion(body["model"], system, messages, schema, body)
@@ -187,6 +185,15 @@ def make_openai(script: ModelScript, key: str, models: tuple[str, ...]) -> Starl
         Route("/v1/embeddings", post_embeddings, methods=["POST"]),
     ]
     return Starlette(routes=routes, exception_handlers=REFUSALS)
+
+
+def _pick(items: list[Json], *roles: str) -> tuple[tuple[str, str], ...]:
+    """The words of these roles, in order."""
+    return tuple(
+        (item["role"], _text(item["content"]))
+        for item in items
+        if item.get("role") in roles
+    )
 
 
 async def _read(api: ModelApi, request: Request, required: str) -> Json:

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 
 from aftercall.english.words import alternatives
 from aftercall.model.calls import Call
+from aftercall.model.people import NAMELESS
 from aftercall.model.reading import (
     FactDraft,
     Identity,
@@ -266,9 +267,9 @@ def compose_greeting(name: str | None, requests: list[str]) -> str | None:
     """A sentence that shows the caller is remembered; it holds only what they asked for."""
     if not requests:
         return f"Hey {name}, good to hear from you again!" if name else None
-    hello = f"Hey {name}" if name else "Welcome back"
+    hello = f"Hey {name}, " if name else NAMELESS
     request = phrase_request(requests[0])
-    return f"{hello}, last time you asked me {request}; what can I do for you today?"
+    return f"{hello}last time you asked me {request}; what can I do for you today?"
 
 
 _TURNED = {

@@ -254,6 +254,9 @@ def parse_call(data: object) -> Call:
     """A finished call from outside. Raises RefusedInput for the first field that does not fit."""
     if not isinstance(data, dict):
         raise RefusedInput("call", "is not a JSON object")
+    if {"call", "gold"} <= data.keys():
+        told = "is a labelled call: `aftercall eval reading` reads those, and its `call` fits here"
+        raise RefusedInput("call", told)
     try:
         return Call.model_validate(data)
     except ValidationError as error:

@@ -143,6 +143,9 @@ _GREETING = re.compile(
 )
 
 
+NAMELESS = "Welcome back, "  # begins a greeting that was made before the name was known
+
+
 def find_greeted_name(greeting: str) -> str | None:
     """The name that a greeting uses, if any."""
     found = _GREETING.match(greeting)

@@ -169,7 +169,7 @@ class StepRunner:
         """The sealed call, with the party it belongs to as its caller. Kept until `forget`."""
         if call_id not in self._calls:
             row = self.context.calls.get(call_id)
-            call = read_whole(self.archive, str(row.archive_name))
+            call = read_whole(self.archive, row)
             self._calls[call_id] = self.context.register.resolve_party(call)
         return self._calls[call_id]
 

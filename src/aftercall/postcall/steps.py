@@ -179,10 +179,19 @@ def leave_greeting(context: StepContext, call: Call) -> StepOutcome:
     known = _read_profile(person)
     answer = context.reader.find_greeting(call, known.spoken_name)
     if answer.value is None:
+        _remove_spoken_greeting(call, person)
         return skipped(NOTHING_FOUND, answer.trace)
     return done(
         greeting.save_greeting(person, answer.value, call.ended_at), answer.trace
     )
+
+
+def _remove_spoken_greeting(call: Call, person: WorkspacePerson) -> None:
+    """A call that began with the greeting has used it up, also when it is read again."""
+    left = (files.read(person.greeting) or "").strip()
+    said = "\n".join(turn.text for turn in call.turns if turn.speaker == "agent")
+    if left and left in said:
+        files.claim(person.greeting)
 
 
 def _put_back_greeting(

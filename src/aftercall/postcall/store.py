@@ -24,7 +24,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 
 from aftercall.db.briefing_cache import invalidate_briefing
 from aftercall.db.connect import Database
-from aftercall.db.conversations import belongs_to
+from aftercall.db.conversations import NEWEST_FIRST, belongs_to
 from aftercall.db.event_log import write_call_event
 from aftercall.db.statements import insert_into, upsert
 from aftercall.db.tables import calls, documents, steps
@@ -244,17 +244,15 @@ class StepStore:
 
     def redact_results(self, call_id: str, clean: Callable[[str], str]) -> None:
         """What steps kept of a call, without its secrets; its briefing is made again."""
-        query = select(steps.c.name, steps.c.result).where(
-            steps.c.call_id == call_id, steps.c.result.is_not(None)
-        )
+        own = steps.c.call_id == call_id
+        results = select(steps.c.name, steps.c.result)
+        query = results.where(own, steps.c.result.is_not(None))
         with self._database.write() as connection:
             for row in connection.execute(query).all():
                 cleaned = clean(row.result)
                 if cleaned != row.result:
-                    changed = update(steps).where(
-                        steps.c.call_id == call_id, steps.c.name == row.name
-                    )
-                    connection.execute(changed.values(result=cleaned))
+                    step = update(steps).where(own, steps.c.name == row.name)
+                    connection.execute(step.values(result=cleaned))
                     _invalidate_briefing(connection, call_id)
 
     def of_call(self, call_id: str) -> list[Step]:
@@ -268,17 +266,16 @@ class StepStore:
             select(steps.c.result, calls.c.ended_at)
             .select_from(calls.outerjoin(steps, greeting))
             .where(_is_talk_with_party(call), calls.c.started_at < call.started_at)
-            .order_by(calls.c.started_at.desc())
+            .order_by(*NEWEST_FIRST)
         )
         row = self._database.fetch_first(query.limit(1))
         return (row.result, row.ended_at) if row and row.result else None
 
     def has_later_call(self, call: Call) -> bool:
         """True if this party has called since, with words. Calls may be handed in late."""
-        query = select(calls.c.id).where(
-            _is_talk_with_party(call), calls.c.started_at > call.started_at
-        )
-        return self._database.fetch_first(query.limit(1)) is not None
+        talks = select(calls.c.id).where(_is_talk_with_party(call))
+        last = self._database.fetch_value(talks.order_by(*NEWEST_FIRST).limit(1))
+        return last not in (None, call.id)
 
     def recent_summaries(
         self, agent_id: str, party: str, limit: int, *, of_all: bool = False
@@ -309,7 +306,7 @@ class StepStore:
             .outerjoin(documents, documents.c.call_id == calls.c.id)
             .outerjoin(greetings, greeting)
             .where(whose, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
-            .order_by(calls.c.started_at.desc())
+            .order_by(*NEWEST_FIRST)
             .limit(limit)
         )
         return [_to_recent(row, party) for row in self._database.fetch(query)][::-1]

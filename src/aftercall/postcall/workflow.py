@@ -3,7 +3,8 @@
 The workflow's id is the call's id, so a call that is started twice runs once. A stage that a
 crash cut off runs again; the steps in it that have ended do not. A step that should be tried
 again becomes a delayed workflow, so that it holds no place in the queue while it waits. Words that
-arrive after the seal start another workflow, which runs all steps anew.
+arrive after the seal start another workflow, which runs all steps anew; so does another record of
+the call that tells who calls.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
 from aftercall.durable import (
     count_free_places,
+    has_ended,
     is_active,
     register_queue,
     run_in_thread,
@@ -196,10 +198,12 @@ async def start_due(runner: StepRunner) -> list[str]:
         if not await run_in_thread(stack.enter_context, steps.start_lock()):
             return []
         listed = await run_in_thread(steps.list_due, free)
-        due = {
-            call_id: addenda
+        work_ids = {
+            call_id: await _make_work_id(runner, call_id, addenda)
             for call_id, addenda in listed.items()
-            if not addenda or not await is_active(make_work_id(call_id, addenda - 1))
+        }
+        due = {
+            call_id: listed[call_id] for call_id, work_id in work_ids.items() if work_id
         }
         names = list_steps(runner.context)
         is_rationed = limit_per_minute(runner.context.settings, runner.context.reader)
@@ -209,13 +213,32 @@ async def start_due(runner: StepRunner) -> list[str]:
             steps.add_waiting, waiting, names, runner.context.clock.now()
         )
         at_once = [name for name in names if name not in rationed]
-        for call_id, addenda in due.items():
-            with SetWorkflowID(make_work_id(call_id, addenda)):
-                of = (call_id, at_once, rationed, addenda > 0)
+        for call_id in due:
+            with SetWorkflowID(work_ids[call_id]):
+                of = (call_id, at_once, rationed, work_ids[call_id] != call_id)
                 await start_workflow(QUEUE, max_direct, after_call, *of)
         fault_point("postcall.after_enqueue")
         await run_in_thread(steps.mark_started, due)
         return waiting
+
+
+async def _make_work_id(runner: StepRunner, call_id: str, addenda: int) -> str:
+    """The id of the work to start; empty while earlier work of the call goes on.
+
+    Work that was done before another record told who calls is done again: the call has steps,
+    and nobody has decided whose it is.
+    """
+    work_id = make_work_id(call_id, addenda)
+    if addenda and await is_active(make_work_id(call_id, addenda - 1)):
+        return ""
+    context = runner.context
+    if (
+        not await run_in_thread(context.steps.states_of, call_id)
+        or await run_in_thread(context.calls.get_decided_party, call_id) is not None
+    ):
+        return work_id
+    ids = {None: work_id, False: "", True: f"{work_id}.told"}
+    return ids[await has_ended(work_id)]
 
 
 @contextmanager

@@ -1,18 +1,21 @@
 """Rebuilds memory from the archive: facts, passages, documents and summaries.
 
+All calls are known before the first is read: one record of a call may tell who calls in another.
 Calls are read again in the order they were sealed; the same reader gives the same result. A model
 is only asked what has no stored answer. Calls that the database did not know also get their
 profile, their greeting, and their requests and promises; follow-up work is not done again.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, and_, delete, insert, or_, select, update
 
 from aftercall.db.connect import Database
+from aftercall.db.conversations import share_caller
 from aftercall.db.event_log import events
 from aftercall.db.statements import upsert
 from aftercall.db.tables import (
@@ -28,7 +31,6 @@ from aftercall.db.tables import (
 from aftercall.errors import AftercallError
 from aftercall.journal.archive import ChainLink, parse_link
 from aftercall.journal.store import to_columns
-from aftercall.journal.view import read_whole
 from aftercall.log import get_logger
 from aftercall.memory.pins.store import clear_pins
 from aftercall.model.calls import Call
@@ -78,24 +80,21 @@ class Rebuilder:
         self, on_progress: Callable[[int, int], None] = lambda done, total: None
     ) -> RebuildResult:
         """A call or a step that fails does not stop the others."""
-        links, addenda = self._list_sealed()
+        links, file_counts = self._list_sealed()
         with self.database.write() as connection:
             clear_memory(connection)
         began_at = self.runner.context.clock.now()
         adopted = 0
         failed: list[str] = []
         undone: list[FailedStep] = []
+        for link in links:
+            with _noting_failure(link, failed):
+                adopted += self._adopt(link, file_counts[link.call] - 1)
         for number, link in enumerate(links, 1):
-            try:
-                call = read_whole(self.runner.archive, link.name)
-                adopted += self._adopt(call, link, addenda[link.call])
-                undone += self._run_steps(call.id)
-                self._drop_events(call.id, began_at)
-            except AftercallError as error:
-                failed.append(link.name)
-                log.warning(
-                    "a call could not be rebuilt", call=link.call, error=error.code
-                )
+            with _noting_failure(link, failed):
+                if link.name not in failed:
+                    undone += self._run_steps(link.call)
+                    self._drop_events(link.call, began_at)
             on_progress(number, len(links))
         followups, lost = self._record_followups()
         undone += lost
@@ -121,23 +120,27 @@ class Rebuilder:
         return recorded, lost
 
     def _list_sealed(self) -> tuple[list[ChainLink], Counter[str]]:
-        """The files of calls that were not erased, and how many addenda each call has."""
+        """The files of calls that were not erased, and how many each call has with its addenda."""
         links = [parse_link(line) for line in self.runner.archive.place.read_chain()]
         erased = {link.name for link in links if link.erased}
         kept = [link for link in links if link.name not in erased]
-        addenda = [link for link in kept if ".addendum-" in link.name]
         calls_kept = [link for link in kept if ".addendum-" not in link.name]
-        return calls_kept, Counter(link.call for link in addenda)
+        return calls_kept, Counter(link.call for link in kept)
 
     def _drop_events(self, call_id: str, since: datetime) -> None:
         """What was made again is no news: nobody is told."""
         is_new = and_(events.c.id.is_(None), events.c.at >= since)
         self.database.execute(delete(events).where(events.c.call_id == call_id, is_new))
 
-    def _adopt(self, call: Call, link: ChainLink, addenda: int) -> bool:
+    def _adopt(self, link: ChainLink, addenda: int) -> bool:
+        """True if the call is new. What it tells of the caller holds for its other records."""
+        call, late = self.runner.archive.read(link.name)
+        whole = call.model_copy(update={"turns": (*call.turns, *late)})
         now = self.runner.context.clock.now()
         with self.database.write() as connection:
-            return insert_archived_call(connection, call, link, addenda, now)
+            is_new = insert_archived_call(connection, whole, link, addenda, now)
+            share_caller(connection, call)
+        return is_new
 
     def _run_steps(self, call_id: str) -> list[FailedStep]:
         """Run every step. A failed one is recorded with the call and can be run again alone."""
@@ -162,6 +165,16 @@ class Rebuilder:
             for step in context.steps.of_call(call_id)
             if step.name in names and step.state == "failed"
         ]
+
+
+@contextmanager
+def _noting_failure(link: ChainLink, failed: list[str]) -> Iterator[None]:
+    """One call's fault does not stop the others."""
+    try:
+        yield
+    except AftercallError as error:
+        failed.append(link.name)
+        log.warning("a call could not be rebuilt", call=link.call, error=error.code)
 
 
 def clear_memory(connection: Connection) -> None:

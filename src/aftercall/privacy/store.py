@@ -59,6 +59,7 @@ from aftercall.journal.store import (
     add_tombstone,
     to_call_row,
 )
+from aftercall.journal.view import read_whole
 from aftercall.memory.fact_rows import reindex_facts
 from aftercall.memory.pins.store import strip_calls
 from aftercall.model.calls import Call
@@ -141,8 +142,7 @@ class DataSubject:
         names = set(archive.place.list_names())
         for row in self.rows:
             if row.archive_name in names:
-                call, late = archive.read(str(row.archive_name))
-                yield call.model_copy(update={"turns": (*call.turns, *late)})
+                yield read_whole(archive, row)
 
 
 def load_subject(database: Database, number: str) -> DataSubject:

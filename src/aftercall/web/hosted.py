@@ -5,7 +5,8 @@ their starts and tools have addresses of their own and bring a bearer token. An 
 gets a status code that makes the platform deliver again; so does a process at its limits.
 """
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from functools import partial
 from typing import Literal
 
 from fastapi import APIRouter, HTTPException, Request
@@ -152,15 +153,18 @@ class HostedWebhook:
     async def _take_report(self, report: Call, recording_url: str | None) -> str:
         """A report that is refused comes again, or `reconcile` brings it.
 
-        One of a call that goes on here is not refused: it ends the call.
+        One of a call that goes on here is not refused: it ends the call. A database that hangs
+        is not waited for: the report gets 503.
         """
-        load = self._app.load
+        load, watch = self._app.load, self._app.journal.outage.watch
+        live = self._app.phone.remote_calls.find_live(report.source, report.sid)
         try:
-            if self._app.phone.remote_calls.find_live(report.source, report.sid):
-                return (await self._calls.take_report(report, recording_url))[0]
-            with load.ingesting():
-                await run_in_threadpool(load.check_queue)
-                return (await self._calls.take_report(report, recording_url))[0]
+            with nullcontext() if live else load.ingesting():
+                if not live:
+                    await watch(partial(run_in_threadpool, load.check_queue))
+                take = partial(self._calls.take_report, report, recording_url)
+                call_id, _ = await watch(take)
+                return call_id
         except CallElsewhere as error:  # `reconcile` brings it if nobody sends it again
             raise HTTPException(503, str(error)) from None
 

@@ -22,7 +22,7 @@ from starlette.requests import Request
 
 from aftercall.clock import format_instant, parse_instant
 from aftercall.db.connect import Database
-from aftercall.db.conversations import asked_at, belongs_to
+from aftercall.db.conversations import NEWEST_FIRST, asked_at, belongs_to
 from aftercall.db.tables import calls, facts, followups, journal, steps
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.recording_files import RecordingFolder
@@ -187,7 +187,7 @@ class PageStore:
         """Newest first; `before` is the start and id of the previous page's last call."""
         query = (
             _apply_filter(select(calls), call_filter)
-            .order_by(calls.c.started_at.desc(), calls.c.id.desc())
+            .order_by(*NEWEST_FIRST)
             .limit(limit)
         )
         if before is not None:
@@ -278,7 +278,7 @@ class PageStore:
                 calls.c.caller.is_not(None),
                 ~exists().where(newer.c.caller == calls.c.caller, is_newer),
             )
-            .order_by(calls.c.started_at.desc(), calls.c.id.desc())
+            .order_by(*NEWEST_FIRST)
             .limit(limit)
             .offset(offset)
         )

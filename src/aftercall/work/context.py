@@ -14,6 +14,7 @@ from aftercall.db.corrections import FOLLOWUPS, CorrectionStore
 from aftercall.errors import ConfigError, NotWaiting
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
+from aftercall.journal.view import read_whole
 from aftercall.llm.reader import Reader
 from aftercall.log import get_logger
 from aftercall.model.calls import IMPORTED
@@ -155,8 +156,8 @@ class WorkContext:
         _ = (self.policy, self.router)
 
     def read(self, conversation: str) -> JoinedConversation:
-        names = self.runs.archives(conversation).values()
-        return join_legs(conversation, [self.archive.read(name) for name in names])
+        rows = self.runs.list_legs(conversation)
+        return join_legs(conversation, [read_whole(self.archive, row) for row in rows])
 
     def record_followups(self, conversation_id: str, run: int) -> list[str]:
         """Records requests and promises; returns the ids of the requests to deliver now."""
@@ -222,7 +223,9 @@ class WorkContext:
 
     def _write_page(self, conversation: JoinedConversation) -> None:
         rows = self.followups.of_conversation(conversation.id)
-        archives = list(self.runs.archives(conversation.id).values())
+        archives = [
+            str(leg.archive_name) for leg in self.runs.list_legs(conversation.id)
+        ]
         write_entry(self.settings, conversation.id, conversation.legs, archives, rows)
 
     def _settle_promise(self, promise: FollowUp, requests: list[FollowUp]) -> None:
@@ -254,9 +257,8 @@ class WorkContext:
     def archive_paths(self, conversation: str) -> tuple[str, ...]:
         url = self.settings.archive.url.rstrip("/")
         folder = f"{url or self.settings.home}/archive"
-        return tuple(
-            f"{folder}/{name}" for name in self.runs.archives(conversation).values()
-        )
+        legs = self.runs.list_legs(conversation)
+        return tuple(f"{folder}/{leg.archive_name}" for leg in legs)
 
     def _skip_reason(self, conversation: JoinedConversation) -> str:
         """Why a conversation has no follow-up work; empty if it may have some."""

@@ -25,6 +25,7 @@ from sqlalchemy import (
 
 from aftercall.clock import format_instant
 from aftercall.db.connect import Database
+from aftercall.db.conversations import NEWEST_FIRST
 from aftercall.db.statements import chunked, upsert
 from aftercall.db.tables import (
     calls,
@@ -296,8 +297,7 @@ class HealthStore:
 
     def calls_since(self, since: datetime) -> list[CallOutcome]:
         """Newest first."""
-        newest_first = (calls.c.started_at.desc(), calls.c.id.desc())
-        query = _select_calls(calls.c.started_at >= since).order_by(*newest_first)
+        query = _select_calls(calls.c.started_at >= since).order_by(*NEWEST_FIRST)
         with self._database.read() as connection:
             return _read_outcomes(connection, connection.execute(query).all())
 

@@ -16,7 +16,7 @@ from typing import get_args
 from aftercall.clock import format_instant, parse_instant
 from aftercall.english.dates import latest_day
 from aftercall.english.words import jaccard_similarity, overlap_coefficient, stems
-from aftercall.model.calls import MAX_TURNS, REQUEST_EVENT, Call, Event, Turn
+from aftercall.model.calls import MAX_TURNS, REQUEST_EVENT, Call, Event
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, TurnRef
 from aftercall.model.json_fields import Json
 from aftercall.model.reading import (
@@ -79,15 +79,12 @@ class JoinedConversation:
         )
 
 
-def join_legs(
-    conversation: str, legs: Sequence[tuple[Call, tuple[Turn, ...]]]
-) -> JoinedConversation:
-    """Legs in the order they began, each with the late words of its addenda.
+def join_legs(conversation: str, calls: Sequence[Call]) -> JoinedConversation:
+    """Legs in the order they began, each with its late words.
 
     Legs that two processes recorded side by side are told in the order of time.
     """
-    calls = tuple(call for call, _ in legs)
-    spoken = [(call.id, turn) for call, late in legs for turn in (*call.turns, *late)]
+    spoken = [(call.id, turn) for call in calls for turn in call.turns]
     ends = {call.id: call.ended_at for call in calls}
     if any(
         call.resumes in ends and call.started_at < ends[call.resumes] for call in calls
@@ -105,7 +102,7 @@ def join_legs(
     }
     spots = tuple((call_id, turn.seq) for call_id, turn in spoken)
     return JoinedConversation(
-        conversation, calls, calls[0].model_copy(update=merged), spots
+        conversation, tuple(calls), calls[0].model_copy(update=merged), spots
     )
 
 

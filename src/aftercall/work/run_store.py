@@ -21,6 +21,7 @@ from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import calls, followup_runs
 from aftercall.errors import NotFound
+from aftercall.journal.store import CallRow, to_call_row
 from aftercall.model.followups import FollowUpRun
 from aftercall.model.json_fields import Json
 from aftercall.who.trust import count_wrong_passcodes
@@ -210,10 +211,10 @@ class RunStore:
         )
         return self._database.fetch_first(query) is not None
 
-    def archives(self, conversation: str) -> dict[str, str]:
-        """Sealed legs in the order they began: call id → name of its file."""
+    def list_legs(self, conversation: str) -> list[CallRow]:
+        """Sealed legs in the order they began."""
         query = (
-            select(calls.c.id, calls.c.archive_name)
+            select(calls)
             .where(
                 calls.c.conversation == conversation,
                 calls.c.state == "sealed",
@@ -221,7 +222,7 @@ class RunStore:
             )
             .order_by(calls.c.started_at, calls.c.id)
         )
-        return {row.id: row.archive_name for row in self._database.fetch(query)}
+        return [to_call_row(row) for row in self._database.fetch(query)]
 
 
 def _last_sealed() -> ColumnElement[datetime]:

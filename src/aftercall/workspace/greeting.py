@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from aftercall.log import get_logger
-from aftercall.model.people import find_greeted_name, replace_old_name
+from aftercall.model.people import NAMELESS, find_greeted_name, replace_old_name
 from aftercall.workspace import files
 from aftercall.workspace.markdown import bare_value, replace_undecodable
 from aftercall.workspace.paths import WorkspacePerson
@@ -86,6 +86,7 @@ def _goes_on(head: str, rest: str) -> bool:
 
 
 MAX_GREETING_CHARS = 200
+MAX_NAME_CHARS = 100  # of them
 LIFETIME = timedelta(days=30)
 
 T = TypeVar("T")
@@ -127,14 +128,13 @@ def _open_greeting(saved: files.DatedText | None, now: datetime) -> str | None:
 
 
 def choose_greeting(saved: str | None, profile: UserProfile, configured: str) -> str:
-    """The saved greeting, with the name as corrected since; else by name; else the configured."""
-    if saved:
-        return replace_old_name(
-            saved, find_greeted_name(saved), profile.name, profile.call_name
-        )
+    """The saved greeting, with the name as known by now; else by name; else the configured."""
     name = strip_unspoken(profile.spoken_name or "").rstrip(" .,;:!?")
-    return (
-        f"Hey {truncate(name, MAX_GREETING_CHARS - len('Hey !'))}!"
-        if name
-        else configured
-    )
+    name = truncate(name, MAX_NAME_CHARS)
+    if not saved:
+        return f"Hey {name}!" if name else configured
+    if name and saved.startswith(NAMELESS):
+        named = f"Hey {name}, {saved.removeprefix(NAMELESS)}"
+        return truncate(named, MAX_GREETING_CHARS)
+    old = find_greeted_name(saved)
+    return replace_old_name(saved, old, profile.name, profile.call_name)

@@ -232,6 +232,14 @@ class RevisionStore:
         )
         return self._database.fetch_value(query)
 
+    def find_last_body(self, key: str) -> bytes | None:
+        """The body before the page was removed, if it was; None if none is kept."""
+        query = select(page_revisions.c.body).where(
+            page_revisions.c.key == key, page_revisions.c.body.is_not(None)
+        )
+        newest_first = query.order_by(page_revisions.c.revision.desc())
+        return self._database.fetch_value(newest_first.limit(1))
+
     def add(self, *revisions: PageRevision) -> bool:
         """Adds all or, if one of these numbers is taken, none."""
         try:

@@ -188,6 +188,7 @@ def test_too_much_speech_altogether_is_refused() -> None:
         (b"\xff\xfe", "call: is not valid UTF-8 \\(byte 0\\)"),
         (b'{"source": ', "call: is not valid JSON \\(line 1"),
         (b"[]", "call: is not a JSON object"),
+        (b'{"call": {}, "gold": {}}', "call: is a labelled call"),
         (b"[" * 100_000, "call: is not valid JSON"),
         (b"", "call: is not valid JSON"),
     ],

@@ -313,7 +313,7 @@ def test_legs_that_two_processes_recorded_are_told_in_the_order_of_time() -> Non
         conversation=first.id,
         resumes=first.id,
     )
-    joined = join_legs(first.id, [(first, ()), (second, ())])
+    joined = join_legs(first.id, [first, second])
     told = [turn.text for turn in joined.merged_call.turns]
     assert told == ["One.", "Two.", "Three.", "Four."]
     assert joined.to_spots([2, 3]) == ((second.id, 1), (first.id, 2))
@@ -321,9 +321,10 @@ def test_legs_that_two_processes_recorded_are_told_in_the_order_of_time() -> Non
 
 def test_legs_are_one_transcript_and_every_turn_knows_where_it_was_said() -> None:
     first = make_call([("agent", "Hello."), ("caller", "One.")])
-    second = make_call([("caller", "Two.")], conversation=first.id)
-    late = make_call([("caller", "Three.")]).turns[0].model_copy(update={"seq": 2})
-    joined = join_legs(first.id, [(first, ()), (second, (late,))])
+    second = make_call(
+        [("caller", "Two."), ("caller", "Three.")], conversation=first.id
+    )
+    joined = join_legs(first.id, [first, second])
     assert [(turn.seq, turn.text) for turn in joined.merged_call.turns] == [
         (1, "Hello."),
         (2, "One."),

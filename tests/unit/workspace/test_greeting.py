@@ -168,6 +168,10 @@ def test_the_order_is_what_was_left_then_the_name_then_the_configured_line() -> 
     profile = UserProfile(name="William", call_name="Bill")
     assert choose_greeting("Left for you.", profile, FALLBACK) == "Left for you."
     assert choose_greeting(None, profile, FALLBACK) == "Hey Bill!"
+    nameless = "Welcome back, last time you asked me to call."
+    named = choose_greeting(nameless, profile, FALLBACK)
+    assert named == "Hey Bill, last time you asked me to call."
+    assert choose_greeting(nameless, UserProfile(), FALLBACK) == nameless
     assert (
         choose_greeting(None, UserProfile(name="William"), FALLBACK) == "Hey William!"
     )

@@ -297,7 +297,7 @@ def _read_around(app: "App", row: FollowUp) -> list[Turn]:
     own = [seq for call_id, seq in row.turns if call_id == row.call_id]
     if call.archive_name is None or not own:
         return []
-    turns = read_whole(app.archive, call.archive_name).turns
+    turns = read_whole(app.archive, call).turns
     first, last = max(0, min(own) - 1 - TURNS_AROUND), max(own) + TURNS_AROUND
     return list(
         redact_turns(turns[first:last], app.facts.list_confided_words(row.call_id))
