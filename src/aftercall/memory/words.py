@@ -13,7 +13,9 @@ from aftercall.english.text import ORDINAL_WORDS, TEENS, TENS, UNITS
 from aftercall.english.words import stem_word, vocabulary
 
 LONGEST_WORD = 40
-MAX_KEPT_WORDS = 4_096  # nearly every word of a text; callers never run out of new numbers
+MAX_KEPT_WORDS = (
+    4_096  # nearly every word of a text; callers never run out of new numbers
+)
 MIN_SHARED_TERM_RATIO = 0.6
 
 _PLAIN = re.compile(r"[a-z0-9]+")
