@@ -40,6 +40,7 @@ def serve(
     log_json: bool = _LOG_JSON,
 ) -> None:
     """Answer calls, do the work after them, and serve API and pages."""
+    limit_malloc()  # before most is loaded: a large block stays where it was made
     from aftercall.encryption import find_api_token
     from aftercall.speech.kit import find_missing
 
@@ -50,7 +51,6 @@ def serve(
     cli = get_cli_context(context)
     cli.configure_service_logs(as_json=log_json)
     sys.setswitchinterval(THREAD_SWITCH_INTERVAL_S)
-    limit_malloc()
     with open_listening_socket(host, port) as listening, cli.open_app() as app:
         if app.settings.receptionist.speech and (missing := find_missing()):
             get_logger("serve").warning(
@@ -148,11 +148,11 @@ def worker(
     """Do the work after calls without answering any: a second machine on the same Postgres
     shares the work.
     """
+    limit_malloc()
     from aftercall.running import running
 
     cli = get_cli_context(context)
     cli.configure_service_logs(as_json=log_json)
-    limit_malloc()
 
     async def work() -> None:
         stopped = asyncio.Event()
