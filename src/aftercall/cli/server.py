@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # A tenth of Python's default: worker threads yield to the audio sooner.
 THREAD_SWITCH_INTERVAL_S = 0.0005
-M_ARENA_MAX = -8  # of glibc's malloc.h
-MAX_MALLOC_ARENAS = 2
+# Of glibc's malloc.h: M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, the last two as it begins.
+MALLOC_OPTIONS = ((-8, 2), (-3, 128 * 1024), (-1, 128 * 1024))
 _LOG_JSON = typer.Option(False, "--log-json", help="Logs as JSON lines.")
 
 
@@ -40,6 +40,7 @@ def serve(
     log_json: bool = _LOG_JSON,
 ) -> None:
     """Answer calls, do the work after them, and serve API and pages."""
+    limit_malloc()  # before most is loaded: a large block stays where it was made
     from aftercall.encryption import find_api_token
     from aftercall.speech.kit import find_missing
 
@@ -50,7 +51,6 @@ def serve(
     cli = get_cli_context(context)
     cli.configure_service_logs(as_json=log_json)
     sys.setswitchinterval(THREAD_SWITCH_INTERVAL_S)
-    limit_malloc_arenas()
     with open_listening_socket(host, port) as listening, cli.open_app() as app:
         if app.settings.receptionist.speech and (missing := find_missing()):
             get_logger("serve").warning(
@@ -74,10 +74,13 @@ def serve(
         server.run(sockets=[listening])
 
 
-def limit_malloc_arenas() -> None:
-    """glibc gives every thread a heap of its own, and each keeps what it once needed."""
+def limit_malloc() -> None:
+    """glibc gives every thread a heap of its own, and each keeps what it once needed. After a
+    large block it also raises its thresholds, and returns less and less to the system.
+    """
     with suppress(OSError, AttributeError):  # another C library
-        ctypes.CDLL(None).mallopt(M_ARENA_MAX, MAX_MALLOC_ARENAS)
+        for option, value in MALLOC_OPTIONS:
+            ctypes.CDLL(None).mallopt(option, value)
 
 
 def _print_access(
@@ -145,11 +148,11 @@ def worker(
     """Do the work after calls without answering any: a second machine on the same Postgres
     shares the work.
     """
+    limit_malloc()
     from aftercall.running import running
 
     cli = get_cli_context(context)
     cli.configure_service_logs(as_json=log_json)
-    limit_malloc_arenas()
 
     async def work() -> None:
         stopped = asyncio.Event()

@@ -11,7 +11,15 @@ from typing import NamedTuple
 from aftercall.english.words import by_form, vocabulary
 from aftercall.memory.attributes import AttributeReader, Statement
 from aftercall.memory.subject import SPELLED, Subject, find_role
-from aftercall.memory.words import fold, make_term, plain, split_words, to_term, tokens
+from aftercall.memory.words import (
+    MAX_KEPT_WORDS,
+    fold,
+    make_term,
+    plain,
+    split_words,
+    to_term,
+    tokens,
+)
 
 SAME_WORD = SPELLED | by_form(
     {
@@ -223,7 +231,7 @@ def look_up(word: str, to_term: Callable[[str], str] = make_term) -> ClaimWord:
     return ClaimWord(term, _DAYS.get(word), number, is_empty)
 
 
-@lru_cache(maxsize=32_768)
+@lru_cache(maxsize=MAX_KEPT_WORDS)
 def look_up_again(word: str) -> ClaimWord:
     """Kept word by word, never a sentence; the words of secrets are looked up anew each time."""
     return look_up(word, to_term)

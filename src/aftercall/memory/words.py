@@ -13,6 +13,9 @@ from aftercall.english.text import ORDINAL_WORDS, TEENS, TENS, UNITS
 from aftercall.english.words import stem_word, vocabulary
 
 LONGEST_WORD = 40
+MAX_KEPT_WORDS = (
+    4_096  # nearly every word of a text; callers never run out of new numbers
+)
 MIN_SHARED_TERM_RATIO = 0.6
 
 _PLAIN = re.compile(r"[a-z0-9]+")
@@ -80,8 +83,8 @@ def make_term(word: str) -> str:
     return stem_word(_LEMMAS.get(word, word))
 
 
-to_term = lru_cache(maxsize=65_536)(make_term)
-"""For texts without secrets: their words are kept."""
+to_term = lru_cache(maxsize=MAX_KEPT_WORDS)(make_term)
+"""For texts without secrets: the words of late are kept."""
 
 
 def to_terms(text: str) -> str:

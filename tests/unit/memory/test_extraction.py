@@ -143,6 +143,15 @@ def test_the_words_of_a_secret_are_kept_in_no_cache() -> None:
     assert look_up_again.cache_info().currsize == kept[0]
 
 
+def test_words_of_many_calls_do_not_pile_up_in_memory() -> None:
+    calls = 5_000
+    for number in range(calls):
+        look_up_again(str(number))
+        to_term(str(number))
+    assert look_up_again.cache_info().currsize < calls
+    assert to_term.cache_info().currsize < calls
+
+
 @given(
     st.text(max_size=100),
     st.text(max_size=100),

@@ -28,7 +28,7 @@ from aftercall.memory.visibility import (
     get_level,
     redact_turns,
 )
-from aftercall.memory.words import split_words, to_term
+from aftercall.memory.words import MAX_KEPT_WORDS, split_words, to_term
 from aftercall.model.calls import Call
 from aftercall.model.facts import Sentence, SpokenTopic
 from aftercall.settings.sections import MemorySettings
@@ -222,7 +222,7 @@ def _strip_owner(word: str) -> str:
     return word if word.isalpha() else _OWNER.sub("", word)
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=MAX_KEPT_WORDS)
 def _to_topic_term(word: str) -> str:
     """Empty for everyday words, numbers, contractions and other alphabets."""
     folded = "".join(split_words(word)) if "'" not in word and "’" not in word else ""
