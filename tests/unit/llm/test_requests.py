@@ -131,6 +131,27 @@ def test_what_is_called_off_is_not_done(change: str) -> None:
     assert len(reading.withdrawn) == 1
 
 
+def test_the_day_agreed_last_is_due() -> None:
+    reading = _read(
+        "A: Hello? | C: Could you book me in for a haircut? | A: I have Thursday at two. | "
+        "C: No, on Thursday I'm away. | A: Then Friday the sixth at ten? | "
+        "C: Friday is fine. | A: I'll book you in for Friday the sixth at ten. | C: Thanks, bye."
+    )
+    assert [str(request.due) for request in reading.requests] == ["2026-03-06"]
+
+
+def test_each_request_has_its_own_day() -> None:
+    reading = _read(
+        "A: Hello? | C: Please order two bags of flour by Friday. | "
+        "A: Two bags of flour by Friday. | C: And remind me on Monday to pay the gas bill. | "
+        "A: I'll remind you on Monday."
+    )
+    assert {request.kind: str(request.due) for request in reading.requests} == {
+        "task": "2026-03-06",
+        "reminder": "2026-03-09",
+    }
+
+
 def test_what_the_agent_refuses_is_no_request() -> None:
     script = "A: Hi. | C: Can I get a large pizza? | A: You have the wrong number."
     assert not _titles(script)

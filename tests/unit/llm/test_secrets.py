@@ -1,5 +1,6 @@
 import pytest
 
+from aftercall.english.text import MASK
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.reading import Reading
 from unit.llm.calls import call_of
@@ -109,6 +110,33 @@ def test_a_plea_for_silence_reaches_back_over_what_was_just_told() -> None:
         "secret"
     }
     assert "pregnant" not in _open_text(reading)
+
+
+@pytest.mark.parametrize(
+    "plea",
+    [
+        "Look, this is between us, all right? Don't go telling him I said so.",
+        "This has to stay between us, please don't put it in any email.",
+        "Please don't pass it on.",
+    ],
+)
+def test_a_plea_for_silence_covers_what_follows_it_in_the_turn(plea: str) -> None:
+    reading = _read(
+        "A: Hello?\nC: My sister lives in Leeds.\nA: I see.\n"
+        f"C: {plea} I've handed my notice in at the bank.\nA: I understand."
+    )
+    secret = [fact.text for fact in reading.facts if fact.visibility == "secret"]
+    assert ["notice" in text for text in secret] == [True]
+
+
+def test_no_detail_of_a_request_shows_where_a_secret_was() -> None:
+    reading = _read(
+        "A: Hello?\nC: I'd like to see somebody about a lease. My landlord doesn't know yet, and "
+        "he mustn't, so please don't ring the house. My card number is 4929 1111 2222 3333."
+        "\nA: Of course."
+    )
+    assert reading.requests
+    assert MASK not in " ".join(request.details for request in reading.requests)
 
 
 def test_a_bare_number_is_filed_under_what_it_was_asked_as() -> None:

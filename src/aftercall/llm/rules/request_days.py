@@ -17,15 +17,13 @@ from aftercall.model.calls import Speaker
 
 LIKELY = 0.38  # how likely a day must be the request's
 FOLLOWED = 0.25  # … where who followed the talk clause by clause took it for that
-PLAINLY = 0.15  # by how much another one must be likelier than that
+PLAINLY = 0.25  # by how much another one must be likelier than that
 ASKED = 0.3  # confidence of what may have been asked for: the talk goes on about it
 FAR = 4  # turns
 MAX_BEFORE, MAX_AFTER = 12, 24  # days named before and after the ask that are looked at
 NEAR_ITEMS = 6  # requests before and after it
-NEAR_CLAUSES = 12  # of the same turn, or up to the next one
+NEAR_CLAUSES = 12  # of the same turn
 MAX_WORDS = 30
-MAX_WORDS_BEFORE = 12
-_VERBS = frozenset(("is", "are", "would", "could", "can", "do", "does", "did", "will"))
 
 
 def choose_days(talk: RequestTalk) -> RequestState:
@@ -114,8 +112,6 @@ class NamedDays:
         )
         of_own = _days_of(own)
         return named(
-            last=heard[-1].mention.day == day,
-            last_by_each=(by_caller[-1:] == [day], by_agent[-1:] == [day]),
             by=(day in by_caller, day in by_agent),
             count=min(len(at), 4),
             last_own=(of_own[-1:] == [day], day in of_own),
@@ -138,7 +134,6 @@ class NamedDays:
         more_told = _compare(
             shared_told, [len(told & each.about) for each in self._others]
         )
-        tells = _tells(act) if act.speaker == "agent" else None
         return named(
             gap=max(-FAR, min(act.seq - self._asked, FAR)),
             within=act.seq in item.turns,
@@ -151,8 +146,6 @@ class NamedDays:
             more=more,
             more_told=more_told,
             topic_more=(topic, more_told),
-            tells=(tells, topic),
-            tells_more=(tells, more_told),
         )
 
     def _name_topic(self, heard: HeardDay) -> str:
@@ -168,45 +161,25 @@ class NamedDays:
         return "own" if is_own else "before" if seq < self._asked else "after"
 
     def _list_words(self, heard: HeardDay) -> list[str]:
-        """The words around it, what it answers, and the answer to it."""
+        """What the clause does that names it, and the words around it."""
         act, mention, text = heard.act, heard.mention, heard.act.clause.text
         before, after = _words(text[: mention.start]), _words(text[mention.end :])
         words, named_as = _words(text), _words(text[mention.start : mention.end])
-        here = {each.mention.day for each in self._heard if each.place == heard.place}
-        reply, asked = self._find_turns_beside(heard)
-        said = _words(asked.clause.text) if asked else []
-        answer = _words(reply.clause.text) if reply else []
         return [
             *named(
                 act=act.kind,
                 asks=act.clause.is_question,
                 answer=act.answer,
                 bare=len(before) + len(after) <= 2,
-                belongs=round(act.belongs * 4),
-                days=len(here) > 1,
                 before=before[-1:],
                 before2=before[-2:],
                 after=after[:1],
                 after2=after[:2],
                 first2=words[:2],
-                reply=(reply.answer, reply.kind) if reply else "",
-                reply2=answer[:2],
-                asked=(asked.clause.is_question, *said[:2]) if asked else "",
             ),
             *mark("u", words[:MAX_WORDS]),
             *mark("said", named_as),
-            *mark("p", said[:MAX_WORDS_BEFORE]),
         ]
-
-    def _find_turns_beside(self, heard: HeardDay) -> tuple[Act | None, Act | None]:
-        """The first clause of the turn after, and the last one of the turn before."""
-        place, seq = heard.place, heard.act.seq
-        later = self._acts[place : place + NEAR_CLAUSES]
-        earlier = self._acts[max(0, place - NEAR_CLAUSES) : place][::-1]
-        return (
-            next((each for each in later if each.seq > seq), None),
-            next((each for each in earlier if each.seq < seq), None),
-        )
 
     def _find_turn(self, heard: HeardDay) -> list[Act]:
         """The clauses near it in the same turn."""
@@ -235,13 +208,6 @@ def _compare(own: int, others: list[int]) -> str:
 
 def _words(text: str) -> list[str]:
     return [generalise(word) for word in text.split()]
-
-
-def _tells(act: Act) -> bool:
-    """Whether an agent says what will be, or says a day back without a verb."""
-    words = act.clause.text.split()
-    is_promise = words[:1] in (["i"], ["we"], ["you"], ["so"], ["that"])
-    return is_promise or _VERBS.isdisjoint(words)
 
 
 def _name_distance(days: int) -> str:
