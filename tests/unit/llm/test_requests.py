@@ -133,7 +133,7 @@ def test_what_is_called_off_is_not_done(change: str) -> None:
 
 def test_the_day_agreed_last_is_due() -> None:
     reading = _read(
-        "A: Hello? | C: Could you book me in for a haircut? | A: I have Thursday at two. | "
+        "A: Hello? | C: I'd like to book a haircut, please. | A: I have Thursday at two. | "
         "C: No, on Thursday I'm away. | A: Then Friday the sixth at ten? | "
         "C: Friday is fine. | A: I'll book you in for Friday the sixth at ten. | C: Thanks, bye."
     )

@@ -131,9 +131,8 @@ def test_a_plea_for_silence_covers_what_follows_it_in_the_turn(plea: str) -> Non
 
 def test_no_detail_of_a_request_shows_where_a_secret_was() -> None:
     reading = _read(
-        "A: Hello?\nC: I'd like to see somebody about a lease. My landlord doesn't know yet, and "
-        "he mustn't, so please don't ring the house. My card number is 4929 1111 2222 3333."
-        "\nA: Of course."
+        "A: Hello?\nC: Please order two bags of flour. My card number is 4929 1111 2222 3333, and "
+        "deliver them to the back door, the code there is 4471.\nA: Two bags of flour."
     )
     assert reading.requests
     assert MASK not in " ".join(request.details for request in reading.requests)
