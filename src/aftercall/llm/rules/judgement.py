@@ -28,7 +28,7 @@ PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
 _CUES = load_patterns("aftercall.llm.rules", "state")
-NAMED_KINDS: tuple[RequestKind, ...] = ("issue", "reminder")
+NAMED_KINDS: tuple[RequestKind, ...] = ("issue", "note", "reminder")
 
 
 class RequestTalk(NamedTuple):

@@ -17,6 +17,7 @@ from aftercall.model.calls import Speaker
 
 LIKELY = 0.38  # how likely a day must be the request's
 FOLLOWED = 0.25  # … where who followed the talk clause by clause took it for that
+OF_ANOTHER = 0.6  # … where it was taken for that of another request only
 PLAINLY = 0.25  # by how much another one must be likelier than that
 ASKED = 0.3  # confidence of what may have been asked for: the talk goes on about it
 FAR = 4  # turns
@@ -36,15 +37,19 @@ def choose_days(talk: RequestTalk) -> RequestState:
             likely = {
                 day: model.weigh(around.list_features(day))[YES] for day in around.days
             }
-            items[index] = item._replace(due=_choose(likely, item.due))
+            theirs = {each.due for each in talk.state.items} if item.due is None else ()
+            least = {day: OF_ANOTHER if day in theirs else LIKELY for day in likely}
+            items[index] = item._replace(due=_choose(likely, least, item.due))
     return talk.state._replace(items=tuple(items))
 
 
-def _choose(likely: dict[date, float], followed: date | None) -> date | None:
+def _choose(
+    likely: dict[date, float], least: dict[date, float], followed: date | None
+) -> date | None:
     """The likeliest; the one that was followed, unless another is plainly likelier."""
     best = max(likely, key=likely.__getitem__, default=None)
     kept = likely.get(followed, 0.0) if followed else 0.0
-    if best and likely[best] >= LIKELY:
+    if best and likely[best] >= least[best]:
         is_plain = kept < FOLLOWED or likely[best] - kept >= PLAINLY
         return best if is_plain else followed
     return followed if kept >= FOLLOWED else None
