@@ -304,9 +304,10 @@ def _drop_hesitations(words: list[Word]) -> list[Word]:
     kept: list[Word] = []
     for at, word in enumerate(words):
         is_filler = word.norm == "like" and word.stop == ","
+        is_limit = word.norm == "just" and bool(kept) and kept[-1].norm == "not"
         if word.norm == "oh" and _is_zero(words, at):
             kept.append(word._replace(norm="zero"))
-        elif word.norm not in hesitations and not is_filler:
+        elif is_limit or (word.norm not in hesitations and not is_filler):
             kept.append(word)
         elif kept and word.stop and word.stop != "," and not kept[-1].stop.strip(","):
             kept[-1] = kept[-1]._replace(stop=word.stop)

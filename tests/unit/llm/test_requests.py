@@ -131,6 +131,16 @@ def test_what_is_called_off_is_not_done(change: str) -> None:
     assert len(reading.withdrawn) == 1
 
 
+@pytest.mark.parametrize(
+    "said", ["No roses, hey.", "It is for all of us, not just for me."]
+)
+def test_what_is_not_wanted_is_not_turned_round(said: str) -> None:
+    (request,) = _read(
+        f"A: Hello? | C: Please send lilies to my wife. {said} | A: Lilies."
+    ).requests
+    assert said.rstrip(".") in request.details
+
+
 def test_the_day_agreed_last_is_due() -> None:
     reading = _read(
         "A: Hello? | C: I'd like to book a haircut, please. | A: I have Thursday at two. | "

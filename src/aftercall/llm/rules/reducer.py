@@ -303,8 +303,9 @@ def _add_detail(state: RequestState, act: Act) -> RequestState:
     about = stems(matter.text)
     if not is_meant or not about or about & state.refused:
         return state
+    said = put_right(act.clause.plain) if act.answer == "no" else matter  # "no roses"
     updated = touch(item, act.seq)._replace(
-        details=(*item.details, matter.said),
+        details=(*item.details, said.said),
         person=item.person or find_person(matter),
     )
     return put(state, state.current, updated)

@@ -37,19 +37,22 @@ def choose_days(talk: RequestTalk) -> RequestState:
             likely = {
                 day: model.weigh(around.list_features(day))[YES] for day in around.days
             }
-            theirs = {each.due for each in talk.state.items} if item.due is None else ()
-            least = {day: OF_ANOTHER if day in theirs else LIKELY for day in likely}
-            items[index] = item._replace(due=_choose(likely, least, item.due))
+            theirs = {each.due for each in talk.state.items}
+            items[index] = item._replace(due=_choose(likely, theirs, item.due))
     return talk.state._replace(items=tuple(items))
 
 
 def _choose(
-    likely: dict[date, float], least: dict[date, float], followed: date | None
+    likely: dict[date, float], theirs: set[date | None], followed: date | None
 ) -> date | None:
-    """The likeliest; the one that was followed, unless another is plainly likelier."""
+    """The likeliest; the one that was followed, unless another is plainly likelier.
+
+    Where none was followed, a day that was taken for that of another request needs more.
+    """
     best = max(likely, key=likely.__getitem__, default=None)
     kept = likely.get(followed, 0.0) if followed else 0.0
-    if best and likely[best] >= least[best]:
+    least = OF_ANOTHER if followed is None and best in theirs else LIKELY
+    if best and likely[best] >= least:
         is_plain = kept < FOLLOWED or likely[best] - kept >= PLAINLY
         return best if is_plain else followed
     return followed if kept >= FOLLOWED else None
