@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any, cast
@@ -350,6 +350,18 @@ SENTENCES = [
 ]
 
 
+async def end_after_outage(
+    fleet: Sequence[App], stoppable: Stopped, hang_up: Awaitable[object]
+) -> None:
+    """The database is back, the caller hangs up, and the call is sealed."""
+    stoppable.on()
+    await until(lambda: not any(app.journal.outage.is_active for app in fleet))
+    await hang_up
+    await follow_until_sealed(fleet)
+    for app in fleet[1:]:
+        await app.phone.close()
+
+
 async def follow_until_sealed(machines: Sequence[App]) -> None:
     """What a running process does every second, until no call is open anywhere."""
     async with asyncio.timeout(30):
@@ -439,12 +451,7 @@ async def test_no_word_to_telnyx_is_lost_when_it_meets_another_process_in_an_out
         stoppable.off()
         for sentence in SENTENCES[1:]:
             await town.lab.say(call, sentence)
-        stoppable.on()
-        await until(lambda: not any(app.journal.outage.is_active for app in fleet))
-        await town.lab.hang_up(call)
-        await follow_until_sealed(fleet)
-        for app in fleet[1:]:
-            await app.phone.close()
+        await end_after_outage(fleet, stoppable, town.lab.hang_up(call))
     turns = read_conversation(fleet[0])
     assert sorted(pick_caller(turns)) == sorted(SENTENCES)
 
@@ -672,11 +679,6 @@ async def test_telnyx_does_once_what_two_processes_want_for_one_event_in_an_outa
         call = await town.lab.ring(EVENTS, caller=CALLER)
         await town.lab.say(call, SENTENCES[1])
         spoken = call.actions.count("speak")
-        stoppable.on()
-        await until(lambda: not any(app.journal.outage.is_active for app in fleet))
-        await town.lab.hang_up(call)
-        await follow_until_sealed(fleet)
-        for app in fleet[1:]:
-            await app.phone.close()
+        await end_after_outage(fleet, stoppable, town.lab.hang_up(call))
     assert spoken == 2  # the greeting and the answer
     assert set(pick_caller(read_conversation(fleet[0]))) == {SENTENCES[1]}

@@ -13,6 +13,7 @@ from aftercall.llm.rules.state import (
     Item,
     RequestState,
     add,
+    asked_in,
     close,
     concerns_person,
     context_of,
@@ -240,9 +241,9 @@ def add_care(state: RequestState, acts: list[Act]) -> RequestState:
 def _find_asked_before(state: RequestState, act: Act) -> int:
     """The request asked for last before a clause; else the first one after it."""
     taking = [at for at, item in enumerate(state.items) if _takes_details(item)]
-    asked = [at for at in taking if _asked_in(state.items[at]) <= act.seq]
+    asked = [at for at in taking if asked_in(state.items[at]) <= act.seq]
     first = taking[0] if taking else -1
-    return max(asked, key=lambda at: _asked_in(state.items[at]), default=first)
+    return max(asked, key=lambda at: asked_in(state.items[at]), default=first)
 
 
 def _put_first(state: RequestState, at: int, said: str) -> RequestState:
@@ -268,17 +269,13 @@ def _tells(act: Act) -> bool:
     return bool(stems(act.clause.text)) and not _CIVIL.fullmatch(act.clause.text)
 
 
-def _asked_in(item: Item) -> int:
-    return item.asked or item.turns[0]
-
-
 def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:
     """A request with what was said of it: after the ask, and before a vague one.
 
     What another request holds already is not told twice.
     """
     item = items[index]
-    first = _asked_in(item)
+    first = asked_in(item)
     others = [
         other
         for at, other in enumerate(items)
@@ -312,7 +309,7 @@ def _choose(before: list[Act]) -> list[Act]:
 
 def _is_of(act: Act, first: int, others: list[Item]) -> bool:
     """Whether a clause belongs to the request asked for in a turn, and to no later one."""
-    asked = [_asked_in(other) for other in others]
+    asked = [asked_in(other) for other in others]
     is_other = act.kind in _OTHERS or (act.kind == "ask" and act.seq > first)
     if is_other or any(first < seq <= act.seq for seq in asked):
         return False
@@ -322,7 +319,7 @@ def _is_of(act: Act, first: int, others: list[Item]) -> bool:
 
 def _last_before(first: int, others: list[Item]) -> int:
     """The turn in which an earlier request was last talked of."""
-    ends = (other.turns[-1] for other in others if _asked_in(other) < first)
+    ends = (other.turns[-1] for other in others if asked_in(other) < first)
     return max((seq for seq in ends if seq < first), default=0)
 
 

@@ -12,7 +12,7 @@ from aftercall.english.words import stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import generalise, load_clause_model
 from aftercall.llm.rules.judgement import YES, RequestTalk, mark, named
-from aftercall.llm.rules.state import HeardDay, Item, RequestState
+from aftercall.llm.rules.state import HeardDay, RequestState, asked_in
 from aftercall.model.calls import Speaker
 
 LIKELY = 0.38  # how likely a day must be the request's
@@ -64,7 +64,7 @@ class NamedDays:
     def __init__(self, talk: RequestTalk, index: int) -> None:
         items = talk.state.items
         self._acts, self._today = talk.acts, talk.state.today
-        self._item, self._asked = items[index], _asked_in(items[index])
+        self._item, self._asked = items[index], asked_in(items[index])
         start = bisect_left(talk.days, self._asked, key=lambda each: each.act.seq)
         self._heard = talk.days[max(0, start - MAX_BEFORE) : start + MAX_AFTER]
         near = items[max(0, index - NEAR_ITEMS) : index + NEAR_ITEMS + 1]
@@ -159,9 +159,9 @@ class NamedDays:
     def _name_topic(self, heard: HeardDay) -> str:
         """Whether the talk is of this request, or of one asked for before or after it."""
         asked = [
-            (_asked_in(item), item is self._item)
+            (asked_in(item), item is self._item)
             for item in self._items
-            if item.confidence >= ASKED and _asked_in(item) <= heard.act.seq
+            if item.confidence >= ASKED and asked_in(item) <= heard.act.seq
         ]
         if not asked:
             return "none"
@@ -194,10 +194,6 @@ class NamedDays:
         start = max(0, heard.place - NEAR_CLAUSES)
         near = self._acts[start : heard.place + NEAR_CLAUSES]
         return [act for act in near if act.seq == heard.act.seq]
-
-
-def _asked_in(item: Item) -> int:
-    return item.asked or item.turns[0]
 
 
 def _days_of(heard: list[HeardDay], speaker: Speaker | None = None) -> list[date]:

@@ -191,6 +191,11 @@ def touch(item: Item, *turns: int) -> Item:
     return item._replace(turns=tuple(sorted({*item.turns, *turns})))
 
 
+def asked_in(item: Item) -> int:
+    """The turn in which it was last asked for, or else first spoken of."""
+    return item.asked or item.turns[0]
+
+
 def close(state: RequestState, index: int, act: Act) -> RequestState:
     """A request is called off; the offer that was open is gone with it."""
     if not 0 <= index < len(state.items) or state.items[index].status == "withdrawn":
