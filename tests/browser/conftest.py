@@ -5,9 +5,17 @@ from pathlib import Path
 
 import pytest
 from chromium import find_chromium
-from playwright.sync_api import Browser, Page, StorageState, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    Page,
+    StorageState,
+    expect,
+    sync_playwright,
+)
 
 from server_process import serving_pages
+
+expect.set_options(timeout=20_000)  # milliseconds: a busy machine is slow, not wrong
 
 
 @pytest.fixture(scope="module")

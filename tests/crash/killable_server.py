@@ -26,7 +26,12 @@ class MortalServer:
             for name, value in os.environ.items()
             if not name.startswith("AFTERCALL_")
         }
-        own = {"AFTERCALL_HOME": str(home), "AFTERCALL_PUBLIC_URL": self.address}
+        own = {
+            "AFTERCALL_HOME": str(home),
+            "AFTERCALL_PUBLIC_URL": self.address,
+            # a busy machine is no reason to greet without a briefing
+            "AFTERCALL_BRIEFING_TIMEOUT_MS": "10000",
+        }
         self._environment = inherited | own | environment
         self._home = home
         self._process: ForkServerProcess | None = None
