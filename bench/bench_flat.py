@@ -2,6 +2,11 @@
 and the same figures are taken at several sizes.
 
 python bench/bench_flat.py [--sizes 500 1000 2500 5000] [--idle 20]
+python bench/bench_flat.py --full 20000
+
+With `--full`, two servers run beside each other, one on an empty store and one on a store with so
+many calls, and ten facts a call, that were written into its database in bulk. The same new callers
+call both in turns, so that a busy machine slows both.
 
 Processor time, memory and descriptors are those that Linux counts for the server. A caller
 calls five times. The reconnect window is a second, so follow-up work is part of it; finished
@@ -20,9 +25,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
+from aftercall.db.connect import Database
+from aftercall.db.upgrade import prepare_database
 from aftercall.model.calls import encode_call
 from bench_idle import address_in, get, process
 from fakes import make_call
+from full_house import House
 from tables import met, print_table
 
 CALLS_A_CALLER = 5
@@ -31,6 +39,9 @@ MAX_IDLE = 0.02
 SCRAPE_S = 5.0
 CATCH_UP_S = 900.0
 OPENING = 200  # calls before the first figure: what is loaded once is loaded by then
+FACTS_A_CALL = 10
+NEW_CALLERS = 1_000_000  # numbers from here on belong to nobody in the filled store
+WINDOW, WINDOWS = 100, 4
 TOWNS = ("Graz", "Leeds", "Turin", "Lyon", "Ghent", "Porto", "Bergen")
 THINGS = ("sink", "boiler", "gate", "roof", "lift", "fence", "oven", "heating")
 OPTIONS = {
@@ -224,11 +235,108 @@ def measure(sizes: list[int], idle_s: float) -> None:
     judge(samples[0], samples[-1])
 
 
+@dataclass
+class Side:
+    """One of two servers that are compared."""
+
+    name: str
+    home: Path
+    pid: int
+    address: str
+    cpu_s: float = 0.0
+
+    def hand_in(self, numbers: range) -> None:
+        before = cpu_seconds(self.pid)
+        for number in numbers:
+            get(f"{self.address}/api/calls", make_body(number))
+        wait_until_done(self.address)
+        self.cpu_s += cpu_seconds(self.pid) - before
+
+
+def fill(home: Path, calls: int) -> None:
+    database = Database(f"sqlite:///{home / 'aftercall.db'}")
+    prepare_database(database)
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    House(calls * FACTS_A_CALL, newest=yesterday).fill(database)
+    database.close()
+
+
+def compare(full: int, idle_s: float) -> None:
+    serve = ["-m", "aftercall", "serve", "--port", "0"]
+    with (
+        tempfile.TemporaryDirectory(prefix="aftercall-flat-") as empty_home,
+        tempfile.TemporaryDirectory(prefix="aftercall-flat-") as full_home,
+    ):
+        fill(Path(full_home), full)
+        with (
+            process(serve, Path(empty_home), OPTIONS) as (empty_pid, empty_line),
+            process(serve, Path(full_home), OPTIONS) as (full_pid, full_line),
+        ):
+            empty = Side("empty", Path(empty_home), empty_pid, address_in(empty_line))
+            filled = Side(
+                f"{full:,} calls", Path(full_home), full_pid, address_in(full_line)
+            )
+            sides = (empty, filled)
+            first = NEW_CALLERS * CALLS_A_CALLER
+            for side in sides:
+                side.hand_in(range(first, first + OPENING))
+                side.cpu_s = 0.0
+            first += OPENING
+            for turn in range(WINDOWS):
+                begins = first + turn * WINDOW
+                for side in sides[:: 1 if turn % 2 else -1]:
+                    side.hand_in(range(begins, begins + WINDOW))
+            time.sleep(idle_s)
+            show_sides(empty, filled, idle_s)
+
+
+def show_sides(empty: Side, filled: Side, idle_s: float) -> None:
+    rows, idle, memory = [], {}, {}
+    for side in (empty, filled):
+        idle[side.name] = watch_idle(side.pid, side.address, idle_s)
+        memory[side.name] = read_rss_mb(side.pid)
+        rows.append(
+            [
+                side.name,
+                f"{side.cpu_s / (WINDOWS * WINDOW) * 1000:.0f} ms",
+                f"{memory[side.name]:.0f} MB",
+                f"{idle[side.name]:.1%}",
+                f"{timed(side.address + '/') * 1000:.0f} ms",
+                f"{timed(side.address + '/metrics') * 1000:.0f} ms",
+            ]
+        )
+    print_table(
+        f"{OPENING + WINDOWS * WINDOW} new calls on each store",
+        ["store", "CPU a call", "RSS", "idle", "page", "/metrics"],
+        rows,
+    )
+    cost = filled.cpu_s / empty.cpu_s
+    grown = memory[filled.name] / memory[empty.name]
+    print_table(
+        f"{filled.name} against an empty store",
+        ["", "measured", "aim", ""],
+        [
+            ["CPU a call", f"{cost:.2f} ×", "≤ 1.1 ×", met(cost <= MAX_GROWTH)],
+            ["RSS", f"{grown:.2f} ×", "≤ 1.1 ×", met(grown <= MAX_GROWTH)],
+            [
+                "idle",
+                f"{idle[filled.name]:.1%}",
+                "≤ 2 %",
+                met(idle[filled.name] <= MAX_IDLE),
+            ],
+        ],
+    )
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=[500, 1000, 2500, 5000])
     parser.add_argument("--idle", type=float, default=20.0)
+    parser.add_argument("--full", type=int, help="compare with a store of so many")
     given = parser.parse_args()
-    measure(given.sizes, given.idle)
+    if given.full:
+        compare(given.full, given.idle)
+    else:
+        measure(given.sizes, given.idle)

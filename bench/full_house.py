@@ -248,6 +248,7 @@ class House:
             "valid_from": at,
             "occurrence_count": 1,
             "is_active": True,
+            "never_true": False,
             "identity": f"{number:032x}",
             "reader": "bench",
             "metadata": {},
