@@ -12,6 +12,7 @@ from aftercall.english.names import (
     NEVER_NAMES,
     NO_NAME,
     describes,
+    find_addressed_name,
     find_spelled,
     given_names,
     has_capitals,
@@ -34,7 +35,7 @@ _LEAD = (
     r"(?:(?:hi|hello|hey|g'day|yes|no|so|well|ok|right|sorry|actually"
     r"|good|day|morning|afternoon|evening|there|and|but|wait|hang on|sure|alright"
     r"|thank you|thanks|me|again|please|it is me"
-    r"|that would be|put|say|only|love|dear|certainly|of course|absolutely) )*"
+    r"|that would be|put|say|only|love|dear|mate|pal|uh|um|erm|certainly|of course|absolutely) )*"
 )
 _SURE = tuple(
     compile_pattern(pattern)
@@ -63,7 +64,7 @@ _AFTER = vocabulary(
 _AFTER_FULL = vocabulary("is the in on can could would it about")
 _SPEAKS = vocabulary("here speaking calling again ringing")
 _SPOKEN_BETWEEN = _SPEAKS | frozenset("abcdefghijklmnopqrstuvwxyz")
-_OWN_AFTER = re.compile(r" (?:this side|is my name)\b")
+_OWN_AFTER = re.compile(r" (?:this side|is (?:my|the) name)\b")
 _RELATED = compile_pattern(r"(?:^|.* )i am (?:his|her|their|the) \S+(?: \S+)?")
 _I_AM = compile_pattern(r".* (?:but |and )?i am")
 _IN_FULL = re.compile(
@@ -409,11 +410,14 @@ def _echoes(text: str, name: str) -> bool:
 def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
     """The caller's own name in its fullest form, as last put right."""
     listener = NameListener()
-    best = ""
+    best = said = ""
     for speaker, text in turns:
         if speaker == "caller" and _names_two(text):
             return None
         given = listener.process_turn(speaker, text)
+        if speaker == "agent" and not best:
+            best = find_addressed_name(said, text)
+        said = text if speaker == "caller" else ""
         if given is None:
             continue
         is_fuller = _is_fuller(best, given.name)
@@ -484,17 +488,3 @@ def find_pronouns(texts: Iterable[str]) -> str | None:
 
 def _all_sentences(texts: Iterable[str]) -> Iterator[Plain]:
     return (part for text in texts for part in split_plain_sentences(normalise(text)))
-
-
-_FOREIGN = re.compile(
-    r"(?i:mein name ist|ich heiße|ich heisse|hier spricht|je m['’]appelle|mon nom est|me llamo"
-    r"|mi nombre es|mi chiamo|il mio nome è|meu nome é|mijn naam is|ik heet|nazywam się)"
-    r" (?P<name>[^\W\d_a-z][\w'’-]*(?: [^\W\d_a-z][\w'’-]*){0,3})"
-)
-
-
-def find_foreign_name(texts: Iterable[str]) -> str | None:
-    """The name that a caller gives in another language, by its plainest phrases only."""
-    return next(
-        (match["name"] for text in texts if (match := _FOREIGN.search(text))), None
-    )
