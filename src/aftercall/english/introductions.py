@@ -276,26 +276,27 @@ def _named_first(sentence: Plain) -> str:
     return name if after in _SPEAKS or is_from or is_own else ""
 
 
-def _after(sentence: Plain, at: int, name: str) -> str:
+def _end_of(sentence: Plain, at: int, name: str) -> int:
+    """The place behind a name, before which a title may stand."""
     while at < len(sentence.words) and sentence.words[at].norm in word_class("title"):
         at += 1
-    end = at + len(name.split())
+    return at + len(name.split())
+
+
+def _after(sentence: Plain, at: int, name: str) -> str:
+    end = _end_of(sentence, at, name)
     return sentence.words[end].norm if end < len(sentence.words) else ""
 
 
 def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
     """A name after "it's" or "I'm" ends the clause or goes on as an introduction does."""
     after = _after(sentence, at, name)
-    while at < len(sentence.words) - 1 and sentence.words[at].norm in word_class(
-        "title"
-    ):
-        at += 1
-    end = min(at + len(name.split()), len(sentence.words)) - 1
-    rest = sentence.words[end + 1 :]
+    end = _end_of(sentence, at, name)
+    rest = sentence.words[end:]
     if after == "my" and len(rest) <= _MAX_APPOSED:
         return False
     is_spelled = len(after) == 1 and after.isalpha()
-    is_closed = not after or is_spelled or bool(sentence.words[end].stop)
+    is_closed = not after or is_spelled or bool(sentence.words[end - 1].stop)
     is_full = len(name.split()) > 1
     goes_on = after in _AFTER and (is_full or after not in _AFTER_FULL)
     return (is_closed or goes_on) and not describes(name)
@@ -303,8 +304,7 @@ def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
 
 def _fuller_after(sentence: Plain, at: int, name: str) -> str:
     """ "It's Meg, Margarethe Solberg": the fuller name behind the comma."""
-    end = at + len(name.split())
-    end += sum(word.norm in word_class("title") for word in sentence.words[at:end])
+    end = _end_of(sentence, at, name)
     norms = [word.norm for word in sentence.words[end:]]
     end += len(list(itertools.takewhile(_SPOKEN_BETWEEN.__contains__, norms)))
     is_apart = sentence.words[end - 1].stop == ","

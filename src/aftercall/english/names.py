@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from importlib.resources import files
 
-from aftercall.english.text import Plain, Word
+from aftercall.english.text import Plain, Word, normalise
 from aftercall.english.words import is_descriptive, listed_words, vocabulary, word_class
 
 _NATIONAL = re.compile(
@@ -179,16 +179,17 @@ _ADDRESSES = re.compile(
 
 def find_addressed_name(said: str, answer: str) -> str:
     """The full name in a caller's words by part of which the agent speaks to them at once."""
+    other = r"[A-Z][\w'’-]+"
     for address in _ADDRESSES.finditer(answer):
         part = re.escape(address["name"])
-        other = r"[A-Z][\w'’-]+"
-        full = rf"{other} {part}" if address["title"] else rf"{part} {other}"
+        full = f"{other} {part}" if address["title"] else f"{part} {other}"
         for match in re.finditer(rf"(?<![\w'’-]){full}(?![\w-])", said):
-            parts = match.group().lower().split()
-            is_known = any(one in NEVER_NAMES or NO_NAME.match(one) for one in parts)
-            before = said[: match.start()].lower().split()[-2:]
-            if is_full_name(parts) and not is_known and _OF_OTHERS.isdisjoint(before):
-                return match.group()
+            name = match.group()
+            before = said[: match.start()].lower().split()
+            is_own = _OF_OTHERS.isdisjoint(before[-2:])
+            is_full = is_full_name(name.lower().split())
+            if is_own and is_full and take_name(normalise(name), 0) == name:
+                return name
     return ""
 
 

@@ -272,9 +272,10 @@ def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
 
 def _is_shown(sentence: Plain, run: list[Word]) -> bool:
     """Whether figures are what a device shows: "it is showing a code, E119"."""
-    before = sentence.text[: sentence.offset(sentence.words.index(run[0]))]
     is_short = len(_figures(run)) <= _MAX_SHOWN_FIGURES
-    return (is_short or run[0].norm[0].isalpha()) and bool(_SHOWN.search(before))
+    has_letter = run[0].norm[0].isalpha()
+    is_shown = _SHOWN.search(sentence.text) is not None
+    return is_shown and (is_short or has_letter)
 
 
 def _asked_for(question: str) -> str:
@@ -390,11 +391,7 @@ def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[
         elif match := _CONFIDES.search(clause.text):
             told = [replace(clause, plain=part) for part in _sides(clause.plain, match)]
             told += _beside(clause, clauses, earlier, is_enough=bool(told))
-        told += (
-            _more_of_it(max(told, key=lambda part: part.sentence), clauses)
-            if told
-            else []
-        )
+        told += _more_of_it(told, clauses)
         for part in told:
             words = part.plain.cited
             yield Secret(part.seq, words, words, _feels(part.text))
@@ -415,16 +412,17 @@ def _beside(
     return (before or after or said)[-_REACH:]
 
 
-def _more_of_it(told: Clause, clauses: list[Clause]) -> list[Clause]:
+def _more_of_it(told: list[Clause], clauses: list[Clause]) -> list[Clause]:
     """The sentences of a turn that go on about what was confided: "He doesn't know yet."."""
+    ends = [part.sentence for part in told if part.seq == clauses[0].seq]
     more: list[Clause] = []
-    later = [part for part in clauses if part.sentence > told.sentence]
-    for _, sentence in itertools.groupby(later, key=lambda part: part.sentence):
+    for number, sentence in itertools.groupby(clauses, lambda part: part.sentence):
         parts = list(sentence)
-        is_asking = any(
-            part.is_question or _ASKS_OF_OTHER.search(part.text) for part in parts
-        )
-        if is_asking or not _POINTS_BACK.match(parts[0].text):
+        if not ends or number <= ends[-1]:
+            continue
+        if not _POINTS_BACK.match(parts[0].text) or parts[-1].is_question:
+            break
+        if any(_ASKS_OF_OTHER.search(part.text) for part in parts):
             break
         more += parts
     return more

@@ -113,7 +113,13 @@ def _restore_plus(given: str) -> str:
 
 
 S = TypeVar("S", bound=Select[Any])
-WAITING_STATES: tuple[FollowUpState, ...] = ("held", "unclear", "broken", "failed")
+WAITING_STATES: tuple[FollowUpState, ...] = (
+    "held",
+    "unclear",
+    "broken",
+    "failed",
+)
+"""Those in which a person has to decide or to look."""
 """Of follow-ups that wait for a person."""
 MAX_WATCHED_ROWS = 12
 _NEWEST_STEPS = text(

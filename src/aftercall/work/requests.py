@@ -401,16 +401,16 @@ def judge_promise(
 
 def _find_work(promise: FollowUp, requests: Sequence[FollowUp]) -> FollowUp | None:
     """The request that says the same; else one that stands and that the promise answers."""
-    fits = [
-        (overlap(promise.title, _topic(request, promise)), request)
-        for request in requests
-    ]
-    fits.sort(key=lambda fit: fit[0], reverse=True)
-    if fits and fits[0][0] >= MIN_TITLE_OVERLAP:
-        return fits[0][1]
-    call_id, seq = promise.turns[-1] if promise.turns else ("", NOTED_SEQ)
-    for _, request in fits:
-        is_answered = (call_id, seq - 1) in request.turns
+
+    def measure(request: FollowUp) -> float:
+        return overlap(promise.title, _topic(request, promise))
+
+    nearest = sorted(requests, key=measure, reverse=True)
+    if nearest and measure(nearest[0]) >= MIN_TITLE_OVERLAP:
+        return nearest[0]
+    asked = {(call_id, seq - 1) for call_id, seq in promise.turns}
+    for request in nearest:
+        is_answered = not asked.isdisjoint(request.turns)
         is_wanted = request.state not in NOT_WANTED
         if is_answered and is_wanted and _shares_topic(promise, request):
             return request
@@ -419,12 +419,13 @@ def _find_work(promise: FollowUp, requests: Sequence[FollowUp]) -> FollowUp | No
 
 def _shares_topic(promise: FollowUp, request: FollowUp) -> bool:
     """Whether a promise names anything of a request, or points ("I'll do that")."""
-    if not POINTERS.isdisjoint(_NOT_WORDS.sub(" ", promise.words).lower().split()):
-        return True
-    if _REACHES_OUT.search(promise.title) and _REACHES_CALLER.search(request.title):
+    is_pointing = not POINTERS.isdisjoint(normalise_title(promise.words).split())
+    is_contact = _REACHES_CALLER.search(request.title) is not None
+    if is_pointing or (is_contact and _REACHES_OUT.search(promise.title)):
         return True
     named = stems(promise.title) - EMPTY_VERBS
-    return not named or bool(named & stems(_topic(request, promise)))
+    shared = named & stems(_topic(request, promise))
+    return bool(shared) or not named
 
 
 def _topic(request: FollowUp, promise: FollowUp) -> str:

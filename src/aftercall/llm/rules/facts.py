@@ -51,7 +51,6 @@ _VAGUE = _PATTERNS["vague"]
 _UNREAL = _PATTERNS["unreal"]
 _PASSING = _PATTERNS["passing"]
 _DONE = _PATTERNS["done"]
-_CORRECTS = _PATTERNS["corrects"]
 _ASKS_FOR = _PATTERNS["asks_for"]
 _DENIES = re.compile(r"(?:(?:no|oh|yes|sorry|hang on|wait|but|and) )*not\b")
 _Kind = tuple[Category, Visibility]
@@ -173,7 +172,7 @@ def _may_tell(act: Act, refused: frozenset[str]) -> bool:
 def _find_kind(act: Act) -> _Kind | None:
     """Category and visibility of a fact, by the first row of the table that fits.
 
-    What the caller will do themselves is private; "no, it is Leeds" is a correction.
+    What the caller will do themselves is private.
     """
     text = act.matter.text
     if act.kind == "own":
@@ -184,8 +183,7 @@ def _find_kind(act: Act) -> _Kind | None:
     if row:
         is_private = row.visibility == "private" or bool(_PRIVATE.search(text))
         return row.category, "private" if is_private else "shared"
-    is_correction = act.answer == "no" and _CORRECTS.fullmatch(text)
-    return ("correction", "private") if is_correction else None
+    return None
 
 
 def _fits(row: _Row, act: Act) -> bool:
