@@ -32,7 +32,7 @@ def test_a_call_that_was_handed_in_names_no_agent(app: App, agent_id: str) -> No
     )
     assert run_identity_step(app, row.live.id) == (
         "skipped",
-        "handed in: another agent answered it",
+        "another agent answered this call",
     )
     assert files.read(Workspace.from_settings(app.settings, agent_id).identity) is None
 

@@ -1,8 +1,10 @@
 """Decisions on the pages: for one or many, with a message, a link to what was made, and undo."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 
 import httpx2
@@ -185,14 +187,30 @@ def test_an_unclear_reading_is_answered_beside_its_words(
     assert "The reader was sure" in client.get(back).text
 
 
+def test_the_front_page_and_the_page_work_count_the_same_as_waiting(
+    app: App, client: TestClient
+) -> None:
+    assert "All is well" in client.get("/").text
+    hold_requests(app, *(f"number {number}" for number in range(7)))
+    front = client.get("/").text
+    assert "All is well" not in front
+    assert "Waiting for you <small>7</small>" in front
+    link = re.search(r'href="([^"]+)">7 items wait for you', front)
+    assert link
+    assert f'href="{link[1]}">waiting for you <small>7</small>' in (
+        client.get("/followups").text
+    )
+    assert client.get(unescape(link[1])).text.count('<li class="item pick"') == 7
+
+
 def test_the_tabs_count_and_their_addresses_filter(
     app: App, client: TestClient
 ) -> None:
     hold_requests(app, *(f"number {number}" for number in range(17)))
     page = client.get("/followups").text
-    assert 'href="/followups?state=held">waiting for you <small>17</small>' in page
+    assert 'href="/followups?state=held">to approve <small>17</small>' in page
     assert page.count('<li class="item pick"') == 15
-    assert "All of “waiting for you”" in page
+    assert "All of “to approve”" in page
     assert client.get("/followups?state=held").text.count('<li class="item pick"') == 17
     assert "Nothing here" in client.get("/followups?state=failed&state=broken").text
     assert client.get("/followups?state=nonsense").status_code == 422

@@ -301,7 +301,7 @@ def test_whoever_else_speaks_from_a_phone_has_a_page_of_their_own(
         "Utrecht",
         "saffron",
     ]
-    assert "Anna" in client.get("/people").text
+    assert f"Tom, Anna <small>{CALLER}</small>" in client.get("/people").text
     facts = client.get("/api/facts", params={"caller": f"{CALLER}#anna"}).json()[
         "facts"
     ]

@@ -12,6 +12,7 @@ from aftercall.english.names import (
     NEVER_NAMES,
     NO_NAME,
     describes,
+    find_addressed_name,
     find_spelled,
     given_names,
     has_capitals,
@@ -34,7 +35,7 @@ _LEAD = (
     r"(?:(?:hi|hello|hey|g'day|yes|no|so|well|ok|right|sorry|actually"
     r"|good|day|morning|afternoon|evening|there|and|but|wait|hang on|sure|alright"
     r"|thank you|thanks|me|again|please|it is me"
-    r"|that would be|put|say|only|love|dear|certainly|of course|absolutely) )*"
+    r"|that would be|put|say|only|love|dear|mate|pal|uh|um|erm|certainly|of course|absolutely) )*"
 )
 _SURE = tuple(
     compile_pattern(pattern)
@@ -63,7 +64,7 @@ _AFTER = vocabulary(
 _AFTER_FULL = vocabulary("is the in on can could would it about")
 _SPEAKS = vocabulary("here speaking calling again ringing")
 _SPOKEN_BETWEEN = _SPEAKS | frozenset("abcdefghijklmnopqrstuvwxyz")
-_OWN_AFTER = re.compile(r" (?:this side|is my name)\b")
+_OWN_AFTER = re.compile(r" (?:this side|is (?:my|the) name)\b")
 _RELATED = compile_pattern(r"(?:^|.* )i am (?:his|her|their|the) \S+(?: \S+)?")
 _I_AM = compile_pattern(r".* (?:but |and )?i am")
 _IN_FULL = re.compile(
@@ -275,26 +276,27 @@ def _named_first(sentence: Plain) -> str:
     return name if after in _SPEAKS or is_from or is_own else ""
 
 
-def _after(sentence: Plain, at: int, name: str) -> str:
+def _end_of(sentence: Plain, at: int, name: str) -> int:
+    """The place behind a name, before which a title may stand."""
     while at < len(sentence.words) and sentence.words[at].norm in word_class("title"):
         at += 1
-    end = at + len(name.split())
+    return at + len(name.split())
+
+
+def _after(sentence: Plain, at: int, name: str) -> str:
+    end = _end_of(sentence, at, name)
     return sentence.words[end].norm if end < len(sentence.words) else ""
 
 
 def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
     """A name after "it's" or "I'm" ends the clause or goes on as an introduction does."""
     after = _after(sentence, at, name)
-    while at < len(sentence.words) - 1 and sentence.words[at].norm in word_class(
-        "title"
-    ):
-        at += 1
-    end = min(at + len(name.split()), len(sentence.words)) - 1
-    rest = sentence.words[end + 1 :]
+    end = _end_of(sentence, at, name)
+    rest = sentence.words[end:]
     if after == "my" and len(rest) <= _MAX_APPOSED:
         return False
     is_spelled = len(after) == 1 and after.isalpha()
-    is_closed = not after or is_spelled or bool(sentence.words[end].stop)
+    is_closed = not after or is_spelled or bool(sentence.words[end - 1].stop)
     is_full = len(name.split()) > 1
     goes_on = after in _AFTER and (is_full or after not in _AFTER_FULL)
     return (is_closed or goes_on) and not describes(name)
@@ -302,8 +304,7 @@ def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
 
 def _fuller_after(sentence: Plain, at: int, name: str) -> str:
     """ "It's Meg, Margarethe Solberg": the fuller name behind the comma."""
-    end = at + len(name.split())
-    end += sum(word.norm in word_class("title") for word in sentence.words[at:end])
+    end = _end_of(sentence, at, name)
     norms = [word.norm for word in sentence.words[end:]]
     end += len(list(itertools.takewhile(_SPOKEN_BETWEEN.__contains__, norms)))
     is_apart = sentence.words[end - 1].stop == ","
@@ -409,11 +410,14 @@ def _echoes(text: str, name: str) -> bool:
 def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
     """The caller's own name in its fullest form, as last put right."""
     listener = NameListener()
-    best = ""
+    best = said = ""
     for speaker, text in turns:
         if speaker == "caller" and _names_two(text):
             return None
         given = listener.process_turn(speaker, text)
+        if speaker == "agent" and not best:
+            best = find_addressed_name(said, text)
+        said = text if speaker == "caller" else ""
         if given is None:
             continue
         is_fuller = _is_fuller(best, given.name)
@@ -484,17 +488,3 @@ def find_pronouns(texts: Iterable[str]) -> str | None:
 
 def _all_sentences(texts: Iterable[str]) -> Iterator[Plain]:
     return (part for text in texts for part in split_plain_sentences(normalise(text)))
-
-
-_FOREIGN = re.compile(
-    r"(?i:mein name ist|ich heiße|ich heisse|hier spricht|je m['’]appelle|mon nom est|me llamo"
-    r"|mi nombre es|mi chiamo|il mio nome è|meu nome é|mijn naam is|ik heet|nazywam się)"
-    r" (?P<name>[^\W\d_a-z][\w'’-]*(?: [^\W\d_a-z][\w'’-]*){0,3})"
-)
-
-
-def find_foreign_name(texts: Iterable[str]) -> str | None:
-    """The name that a caller gives in another language, by its plainest phrases only."""
-    return next(
-        (match["name"] for text in texts if (match := _FOREIGN.search(text))), None
-    )

@@ -1,11 +1,12 @@
 """What a name looks like: its words, how it is written, how it is spelled out."""
 
 import re
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from functools import cache
 from importlib.resources import files
 
-from aftercall.english.text import Plain, Word
+from aftercall.english.text import Plain, Word, normalise
 from aftercall.english.words import is_descriptive, listed_words, vocabulary, word_class
 
 _NATIONAL = re.compile(
@@ -28,6 +29,9 @@ _PLACES = vocabulary(
 # Days, figures, what somebody owns, addresses.
 NO_NAME = re.compile(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?$|[\W\d_]|.*(?:'s?$|@)"
+)
+_OF_OTHERS = vocabulary(
+    "for with to from about her his their my tell ask mr mrs ms miss dr"
 )
 _MAX_PARTS = 4
 MIN_SPELLED = 3
@@ -164,3 +168,40 @@ def respell(name: str, spelled: str) -> str:
 
 def measure_likeness(first: str, second: str) -> float:
     return SequenceMatcher(None, first, second).ratio()
+
+
+# "Thanks, Owain.", "Certainly, Mr Mallory!": whom an agent speaks to.
+_ADDRESSES = re.compile(
+    r"(?:,|^Hi|^Hello|^Thanks|^Thank you|^Sorry|^Okay|^Righto) "
+    r"(?P<title>(?:Mr|Mrs|Ms|Miss|Dr)\.? )?(?P<name>[A-Z][\w'’-]+)[.,!?]"
+)
+
+
+def find_addressed_name(said: str, answer: str) -> str:
+    """The full name in a caller's words by part of which the agent speaks to them at once."""
+    other = r"[A-Z][\w'’-]+"
+    for address in _ADDRESSES.finditer(answer):
+        part = re.escape(address["name"])
+        full = f"{other} {part}" if address["title"] else f"{part} {other}"
+        for match in re.finditer(rf"(?<![\w'’-]){full}(?![\w-])", said):
+            name = match.group()
+            before = said[: match.start()].lower().split()
+            is_own = _OF_OTHERS.isdisjoint(before[-2:])
+            is_full = is_full_name(name.lower().split())
+            if is_own and is_full and take_name(normalise(name), 0) == name:
+                return name
+    return ""
+
+
+_FOREIGN = re.compile(
+    r"(?i:mein name ist|ich heiße|ich heisse|hier spricht|je m['’]appelle|mon nom est|me llamo"
+    r"|mi nombre es|mi chiamo|il mio nome è|meu nome é|mijn naam is|ik heet|nazywam się)"
+    r" (?P<name>[^\W\d_a-z][\w'’-]*(?: [^\W\d_a-z][\w'’-]*){0,3})"
+)
+
+
+def find_foreign_name(texts: Iterable[str]) -> str | None:
+    """The name that a caller gives in another language, by its plainest phrases only."""
+    return next(
+        (match["name"] for text in texts if (match := _FOREIGN.search(text))), None
+    )

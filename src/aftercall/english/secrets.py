@@ -3,9 +3,10 @@
 They are found first and masked, so that no later rule can repeat them.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aftercall.english.clauses import Clause, split_clauses, split_plain_sentences
 from aftercall.english.masking import ValueMask
@@ -42,6 +43,11 @@ _HOUR_BEFORE = re.compile(
     r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between) $"
 )
 _FIGURE = re.compile(r"[a-z]?\d+(?:[-.:/]\d+)*[a-z]?")
+# What a device shows: letters and figures, or few figures. A code that is sent has more of them.
+_SHOWN = compile_pattern(
+    r"(?:show|shows|showing|shown|says|saying|display\S*|flash\S*|blink\S*|throwing|giving)"
+)
+_MAX_SHOWN_FIGURES = 3
 _SAID = vocabulary("one nought")  # figures that are no number in other places
 _BETWEEN = vocabulary("then and sorry no wait dash star hash left right")
 _ASKED = re.compile(
@@ -85,6 +91,9 @@ _JOINT = re.compile(r"(?: (?:and|so|but|please|because|cause|or))+$")
 _STATES = re.compile(
     r"(?:(?:and|but|so|because|cause) )*(?:(?:about|that|i|we|me|my|our|he|she|they|it|there|the"
     r"|his|her|their)\b|(?!if|when|who)\S+ (?:is|are|was|has|have|will)\b)"
+)
+_POINTS_BACK = re.compile(
+    r"(?:(?:and|but|so|because|or|anyway) )*(?:he|she|they|it|that|this|nobody|no one)\b"
 )
 _CIVIL = compile_pattern(
     r"(?:ok|yes|no|well|right|sure|please|thanks?|thank you|you know|anyway|seriously|actually|now)"
@@ -252,11 +261,21 @@ def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
         if not figures or max(len(figures), len(run)) < _MIN_FIGURES:
             continue
         governor = _governor(sentence, run, otherwise)
+        if governor == "code" and _is_shown(sentence, run):
+            continue
         is_long = len(figures) >= _CARD_FIGURES
         if is_long and not governor and not _NUMBERED.search(sentence.text):
             governor = otherwise = "card number"
         if governor:
             yield sentence.source[run[0].start : run[-1].end], governor
+
+
+def _is_shown(sentence: Plain, run: list[Word]) -> bool:
+    """Whether figures are what a device shows: "it is showing a code, E119"."""
+    is_short = len(_figures(run)) <= _MAX_SHOWN_FIGURES
+    has_letter = run[0].norm[0].isalpha()
+    is_shown = _SHOWN.search(sentence.text) is not None
+    return is_shown and (is_short or has_letter)
 
 
 def _asked_for(question: str) -> str:
@@ -370,8 +389,9 @@ def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[
         if _CONFIDED.search(clause.text):
             told = [clause]
         elif match := _CONFIDES.search(clause.text):
-            told = [Clause(clause.seq, part, 0) for part in _sides(clause.plain, match)]
+            told = [replace(clause, plain=part) for part in _sides(clause.plain, match)]
             told += _beside(clause, clauses, earlier, is_enough=bool(told))
+        told += _more_of_it(told, clauses)
         for part in told:
             words = part.plain.cited
             yield Secret(part.seq, words, words, _feels(part.text))
@@ -390,6 +410,22 @@ def _beside(
     after = [part for part in later if part.sentence == later[0].sentence]
     said = [part for part in earlier if _tells(part.plain)]
     return (before or after or said)[-_REACH:]
+
+
+def _more_of_it(told: list[Clause], clauses: list[Clause]) -> list[Clause]:
+    """The sentences of a turn that go on about what was confided: "He doesn't know yet."."""
+    ends = [part.sentence for part in told if part.seq == clauses[0].seq]
+    more: list[Clause] = []
+    for number, sentence in itertools.groupby(clauses, lambda part: part.sentence):
+        parts = list(sentence)
+        if not ends or number <= ends[-1]:
+            continue
+        if not _POINTS_BACK.match(parts[0].text) or parts[-1].is_question:
+            break
+        if any(_ASKS_OF_OTHER.search(part.text) for part in parts):
+            break
+        more += parts
+    return more
 
 
 def _sides(plain: Plain, match: re.Match[str]) -> list[Plain]:

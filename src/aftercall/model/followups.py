@@ -106,7 +106,7 @@ class FollowUp:
     turns: tuple[TurnRef, ...]
     words: str = field(repr=False)
     state: FollowUpState
-    reason: str
+    reason: str = field(repr=False)
     link: str | None
     trust: Trust
     sink: str

@@ -48,7 +48,7 @@ from aftercall.workspace.paths import Workspace, WorkspacePerson
 NOT_A_CALL = "imported notes: there was no call"
 OF_NOTES = ("facts", "index")
 NOTHING_SAID = "nothing was said"
-ANSWERED_ELSEWHERE = "handed in: another agent answered it"
+ANSWERED_ELSEWHERE = "another agent answered this call"
 SWITCHED_OFF = "post_call_extraction is off"
 NOTHING_FOUND = "nothing sure was found"
 NOT_THE_LAST = "the caller has called since"

@@ -27,7 +27,7 @@ from aftercall.db.tables import calls, facts, followups, journal, steps
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.recording_files import RecordingFolder
 from aftercall.journal.store import CallRow, to_call_row
-from aftercall.model.followups import OPEN_STATES
+from aftercall.model.followups import OPEN_STATES, FollowUpState
 from aftercall.model.json_fields import Json
 from aftercall.model.people import read_caller, read_party, split_party
 from aftercall.model.reading import Step
@@ -113,7 +113,13 @@ def _restore_plus(given: str) -> str:
 
 
 S = TypeVar("S", bound=Select[Any])
-WAITING_STATES = ("held", "unclear", "broken", "failed")
+WAITING_STATES: tuple[FollowUpState, ...] = (
+    "held",
+    "unclear",
+    "broken",
+    "failed",
+)
+"""Those in which a person has to decide or to look."""
 """Of follow-ups that wait for a person."""
 MAX_WATCHED_ROWS = 12
 _NEWEST_STEPS = text(

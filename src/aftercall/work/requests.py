@@ -8,12 +8,13 @@ day has passed, then broken.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, tzinfo
 from hashlib import sha256
 from typing import get_args
 
 from aftercall.clock import format_instant, parse_instant
+from aftercall.english.clauses import EMPTY_VERBS, POINTERS
 from aftercall.english.dates import latest_day
 from aftercall.english.words import jaccard_similarity, overlap_coefficient, stems
 from aftercall.model.calls import MAX_TURNS, REQUEST_EVENT, Call, Event
@@ -309,9 +310,10 @@ def to_plain_text(text: str, max_chars: int) -> str:
     return whole if len(whole) <= max_chars else whole[: max_chars - 1].rstrip() + "…"
 
 
-NO_WORK = "no work was asked for or done that keeps it"
-NO_SINK_REASON = "no sink can do that"
+NO_WORK = "nothing here tells whether it was kept"
+ONLY_NOTED = "it is written down, but nothing here can reach the caller"
 MIN_TITLE_OVERLAP = 0.5
+NOT_WANTED: tuple[FollowUpState, ...] = ("withdrawn", "refused")
 
 # A promise to contact the caller needs a sink that can: a task in a file is not an email.
 _REACHES_OUT = re.compile(
@@ -321,13 +323,18 @@ _REACHES_OUT = re.compile(
     r"|\blet(?:ting)?\s+you\s+know\b",
     re.IGNORECASE,
 )
+_REACHES_CALLER = re.compile(
+    r"\b(?:call|ring|phone|text|e-?mail|tell|let) (?:me|us)\b|\bcall ?back\b"
+    r"|\b(?:give|drop) (?:me|us) an? ",
+    re.IGNORECASE,
+)
 _ACTING_SINKS = frozenset({"agent", "mcp", "webhook", "message"})
 
 
 @dataclass(frozen=True)
 class PromiseOutcome:
     state: FollowUpState
-    reason: str = ""
+    reason: str = field(default="", repr=False)
     fulfilled_by: str | None = None
     link: str | None = None
     sink: str = ""
@@ -376,43 +383,58 @@ def judge_promise(
     if work.state == "refused":
         return PromiseOutcome("withdrawn", work.reason, work.id)
     if _REACHES_OUT.search(promise.title) and not _ACTING_SINKS & set(work.sinks):
-        return PromiseOutcome(unkept, NO_SINK_REASON, work.id)
+        return PromiseOutcome(unkept, ONLY_NOTED, work.id)
+    waits = f"waits for: {work.title}"
     match work.state:
         case "done":
             return PromiseOutcome("done", "", work.id, work.link, work.sink)
         case "held":
-            return PromiseOutcome("held", work.reason, work.id)
+            return PromiseOutcome("held", waits, work.id)
         case "open" | "doing":
-            return PromiseOutcome("open", work.reason, work.id)
+            return PromiseOutcome("open", waits, work.id)
+        case "unclear":
+            return PromiseOutcome(unkept, waits, work.id)
         case _:
             reason = f"what it promised is {work.state}: {work.reason}"
             return PromiseOutcome(unkept, reason, work.id)
 
 
 def _find_work(promise: FollowUp, requests: Sequence[FollowUp]) -> FollowUp | None:
-    fits = [
-        (overlap(promise.title, _topic(request, promise)), request)
-        for request in requests
-    ]
-    best = max(fits, key=lambda fit: fit[0], default=None)
-    if best and best[0] >= MIN_TITLE_OVERLAP:
-        return best[1]
-    if overlap(promise.title, promise.title) > 0:
-        return None
-    # "I'll do that" names nothing: it means the request just before it.
-    said = promise.turns[-1:]
-    before = [
-        (spot, request)
-        for request in requests
-        for spot in request.turns
-        if (spot,) <= said
-    ]
-    return max(before, key=lambda found: found[0])[1] if before else None
+    """The request that says the same; else one that stands and that the promise answers."""
+
+    def measure(request: FollowUp) -> float:
+        return overlap(promise.title, _topic(request, promise))
+
+    nearest = sorted(requests, key=measure, reverse=True)
+    if nearest and measure(nearest[0]) >= MIN_TITLE_OVERLAP:
+        return nearest[0]
+    asked = {(call_id, seq - 1) for call_id, seq in promise.turns}
+    for request in nearest:
+        is_answered = not asked.isdisjoint(request.turns)
+        is_wanted = request.state not in NOT_WANTED
+        if is_answered and is_wanted and _shares_topic(promise, request):
+            return request
+    return None
+
+
+def _shares_topic(promise: FollowUp, request: FollowUp) -> bool:
+    """Whether a promise names anything of a request, or points ("I'll do that")."""
+    is_pointing = not POINTERS.isdisjoint(normalise_title(promise.words).split())
+    is_contact = _REACHES_CALLER.search(request.title) is not None
+    if is_pointing or (is_contact and _REACHES_OUT.search(promise.title)):
+        return True
+    named = stems(promise.title) - EMPTY_VERBS
+    shared = named & stems(_topic(request, promise))
+    return bool(shared) or not named
 
 
 def _topic(request: FollowUp, promise: FollowUp) -> str:
     """The request without the promise, which readers sometimes keep in its details."""
-    lines = re.split(r"[.\n]+", request.details)
-    return " ".join(
-        [request.title, *(line for line in lines if overlap(line, promise.title) < 1)]
-    )
+    promised = normalise_title(f"{promise.words} {promise.title}")
+    about = _topic_stems(promise.title)
+    told = [
+        line
+        for line in re.split(r"[.\n]+", request.details)
+        if normalise_title(line) not in promised and not about <= stems(line)
+    ]
+    return " ".join([request.title, *told])

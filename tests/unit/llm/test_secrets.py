@@ -44,6 +44,49 @@ def test_a_secret_is_a_secret_fact_and_nothing_else(said: str, value: str) -> No
     assert [request.kind for request in reading.requests] == ["booking"]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The boiler is showing a code, E one one nine.",
+        "It keeps flashing code 117.",
+        "The dishwasher is throwing a code, F28.",
+        "The part number is 77 41 20.",
+        "My order number is 448812.",
+    ],
+)
+def test_what_a_device_shows_and_numbers_of_orders_are_no_secrets(said: str) -> None:
+    reading = _read(f"A: Hello?\nC: {said} Can you send somebody?\nA: I will.")
+    assert not [fact for fact in reading.facts if fact.visibility == "secret"]
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("My phone is showing a code, 482913.", "482913"),
+        ("The screen says my PIN is 447.", "447"),
+        ("The gate code is C1234.", "c1234"),
+    ],
+)
+def test_a_code_that_was_sent_or_opens_something_stays_secret(
+    said: str, value: str
+) -> None:
+    reading = _read(f"A: Hello?\nC: {said} Can you send somebody?\nA: I will.")
+    assert [fact.visibility for fact in reading.facts] == ["secret"]
+    assert value not in _open_text(reading)
+
+
+def test_a_confidence_covers_the_sentences_that_go_on_about_it() -> None:
+    reading = _read(
+        "A: Hello?\nC: This is between us, my wife and I are parting. She doesn't know I saw "
+        "a lawyer about it. Could you book me a table for Friday?\nA: I'll book it."
+    )
+    told = " ".join(fact.words for fact in reading.facts if fact.visibility == "secret")
+    assert "parting" in told
+    assert "lawyer" in told
+    assert "lawyer" not in _open_text(reading)
+    assert [request.kind for request in reading.requests] == ["booking"]
+
+
 def test_a_code_the_agent_asked_for_is_secret() -> None:
     reading = _read("A: What is your PIN?\nC: It's 90 12.\nA: Thanks, 9012.")
     assert [fact.visibility for fact in reading.facts] == ["secret"]

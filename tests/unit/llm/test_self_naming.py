@@ -136,6 +136,22 @@ def test_callers_name_themselves_in_many_ways(said: str, name: str) -> None:
     assert _name(f"A: Hello, front desk.\nC: {said}") == name
 
 
+@pytest.mark.parametrize(
+    ("said", "answer", "name"),
+    [
+        ("Eilidh Rennie is the name, about a tyre.", "Certainly.", "Eilidh Rennie"),
+        ("Yeah hello mate Kev Doyle here, the tap drips.", "Right.", "Kev Doyle"),
+        ("Morning, Pat Tully about the glass.", "I see, Mr Tully.", "Pat Tully"),
+        ("Tell Pat Tully I'm late.", "I'll tell him, Pat.", None),
+        ("It's on Market Street, the shop.", "Which side, Market?", None),
+    ],
+)
+def test_a_caller_is_who_the_agent_speaks_to_by_the_name_just_said(
+    said: str, answer: str, name: str | None
+) -> None:
+    assert _name(f"A: Hello, front desk.\nC: {said}\nA: {answer}") == name
+
+
 def test_a_name_put_right_in_the_same_breath_is_the_last_one() -> None:
     said = "Declan Mac Giolla, eh, no, put Declan Gilligan, that's on everything."
     assert _name(f"A: And your name?\nC: {said}") == "Declan Gilligan"

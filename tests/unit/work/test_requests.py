@@ -17,6 +17,8 @@ from aftercall.who.trust import HIDDEN, PasscodeMask, PolicyRuling, find_tries
 from aftercall.work.context import NEEDED_SETTINGS
 from aftercall.work.plan import DraftOrigin, JudgedDraft, plan_followups
 from aftercall.work.requests import (
+    NO_WORK,
+    ONLY_NOTED,
     is_same_title,
     join_legs,
     judge_promise,
@@ -268,6 +270,18 @@ def row(
         ("Get back to you tomorrow", row("Order paper", "done"), "broken"),
         ("Do that", row("Order paper", "done"), "done"),
         ("Do that", row("Order paper", "done", seq=9), "broken"),
+        (
+            "Flag the nut allergy on the reservation for the chef",
+            row("Let the kitchen know", "done", details="She has a nut allergy"),
+            "done",
+        ),
+        (
+            "Ask the nurse to phone you with the results",
+            row("Ring me", "done"),
+            "broken",
+        ),
+        ("Send it on Wednesday", row("Send it to the office", "refused"), "withdrawn"),
+        ("Put the lilies on the van", row("Bring the flowers", "withdrawn"), "broken"),
     ],
 )
 def test_a_promise_is_as_good_as_the_work_behind_it(
@@ -278,6 +292,17 @@ def test_a_promise_is_as_good_as_the_work_behind_it(
     assert judge_promise(made, [request_], is_late=False).state == (
         "unknown" if state == "broken" else state
     )
+
+
+def test_a_promise_tells_what_it_waits_for_or_why_nothing_is_known() -> None:
+    promise = row("Put the lilies on the van", "open", "promise", seq=2)
+    lilies = row("Send lilies to my wife", "open")
+    told = judge_promise(promise, [lilies], is_late=False)
+    assert (told.state, told.reason) == ("open", "waits for: Send lilies to my wife")
+    assert judge_promise(promise, [], is_late=False).reason == NO_WORK
+    promise = row("Text you when they are ready", "open", "promise", seq=2)
+    noted = judge_promise(promise, [row("Text me", "done")], is_late=False)
+    assert (noted.state, noted.reason) == ("unknown", ONLY_NOTED)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,9 @@ _PATTERNS = load_patterns("aftercall.llm.rules", "facts")
 MAX_SUMMARY_CHARS = 100
 _TELLING = ("tell", "own", "correct")
 _LASTS = "F"  # label of a clause that states a fact
-_LIKELY = 0.35  # from here a clause is taken for one
+_LIKELY = 0.45  # from here a clause is taken for one
+_NOT_UNLIKELY = 0.25  # from here a deed or a person of whom a pattern finds a fact
+_DOUBTED: tuple[Category, ...] = ("action_item", "person")
 _PERSONAL = ("person", "emotional", "routine")
 _UNTOLD = ("hypothetical", "hearsay", "withdraw", "ignore")
 _REACH = 2  # clauses back in which a fact may find its subject
@@ -49,7 +51,6 @@ _VAGUE = _PATTERNS["vague"]
 _UNREAL = _PATTERNS["unreal"]
 _PASSING = _PATTERNS["passing"]
 _DONE = _PATTERNS["done"]
-_CORRECTS = _PATTERNS["corrects"]
 _ASKS_FOR = _PATTERNS["asks_for"]
 _DENIES = re.compile(r"(?:(?:no|oh|yes|sorry|hang on|wait|but|and) )*not\b")
 _Kind = tuple[Category, Visibility]
@@ -91,7 +92,7 @@ def find_facts(
         after = acts[number + 1 : number + 2]
         if not _may_tell(act, refused) or is_taken_back(act, after):
             continue
-        kind = _find_kind(act) or _guess_kind(talk, at, index)
+        kind = _choose_kind(act, list_fact_features(talk, at, index))
         if kind and told and _goes_on(told[-1][1][-1], act):
             told[-1][1].append(act)
         elif kind:
@@ -135,13 +136,15 @@ def _goes_on(before: Act, act: Act) -> bool:
     return same and len(between.split()) <= 1
 
 
-def _guess_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
-    """What the models take for a fact that lasts."""
-    text = talk[at].clauses[index].text
-    if _UNREAL.search(text) or _PASSING.match(text):
-        return None
-    features = list_fact_features(talk, at, index)
-    if load_clause_model("facts").weigh(features)[_LASTS] < _LIKELY:
+def _choose_kind(act: Act, features: list[str]) -> _Kind | None:
+    """By a pattern or by the models; nothing that is not worth telling the next call."""
+    sure = load_clause_model("facts").weigh(features)[_LASTS]
+    known = _find_kind(act)
+    if known:
+        is_passing = known[0] in _DOUBTED and sure < _NOT_UNLIKELY
+        return None if is_passing else known
+    text = act.clause.text
+    if sure < _LIKELY or _UNREAL.search(text) or _PASSING.match(text):
         return None
     odds = load_clause_model("fact_kinds").weigh(features)
     category = cast(Category, max(odds, key=odds.__getitem__))
@@ -169,7 +172,7 @@ def _may_tell(act: Act, refused: frozenset[str]) -> bool:
 def _find_kind(act: Act) -> _Kind | None:
     """Category and visibility of a fact, by the first row of the table that fits.
 
-    What the caller will do themselves is private; "no, it is Leeds" is a correction.
+    What the caller will do themselves is private.
     """
     text = act.matter.text
     if act.kind == "own":
@@ -180,8 +183,7 @@ def _find_kind(act: Act) -> _Kind | None:
     if row:
         is_private = row.visibility == "private" or bool(_PRIVATE.search(text))
         return row.category, "private" if is_private else "shared"
-    is_correction = act.answer == "no" and _CORRECTS.fullmatch(text)
-    return ("correction", "private") if is_correction else None
+    return None
 
 
 def _fits(row: _Row, act: Act) -> bool:

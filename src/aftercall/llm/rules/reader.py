@@ -8,9 +8,10 @@ from itertools import accumulate
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from aftercall.english.introductions import find_foreign_name, resolve_name
+from aftercall.english.introductions import resolve_name
 from aftercall.english.language import detect_language, find_zone
 from aftercall.english.masking import ValueMask
+from aftercall.english.names import find_foreign_name
 from aftercall.english.secrets import Secret, find_secrets, secret_facts
 from aftercall.english.text import MASK, normalise
 from aftercall.english.words import clear_caches, stems

@@ -23,6 +23,7 @@ from aftercall.journal.store import CallRow
 from aftercall.model.json_fields import Json
 from aftercall.model.people import join_party, split_party
 from aftercall.model.reading import Step
+from aftercall.telemetry import KNOWN_LABELS
 from aftercall.web.auth import BrowserAuth, get_session
 from aftercall.web.figures import FigureStore
 from aftercall.web.live_feed import LiveFeed
@@ -57,6 +58,14 @@ _NAV: tuple[tuple[str, str, Role], ...] = (
 _HEADERS = {"Referrer-Policy": "same-origin"}
 
 
+# Steps of a call whose names say little to people at the pages.
+STEP_TITLES = {
+    "identity": "agent's name",
+    "index": "search",
+    "judge": "facts compared",
+    "document": "notes",
+    "pins": "topics",
+}
 DONE_COOKIE = "aftercall_done"
 MAX_DONE = 50
 FormText = Annotated[str, Form()]
@@ -112,6 +121,8 @@ class TemplateRenderer:
             seconds=format_duration,
             counted=count_noun,
             words=code_to_words,
+            step_title=lambda name: STEP_TITLES.get(name, name),
+            line_name=name_line,
             coded=mark_code,
             instant=parse_instant,
         )
@@ -237,8 +248,16 @@ class PageContext:
         return find_call_name(self.app.settings, caller)
 
     def find_title(self, party: str | None) -> str:
-        """A name, or the number of a person who has none."""
-        return self.find_name(party) or party or WITHHELD
+        """A name; the number of a person who has none, or of several who have one each."""
+        if party is None or split_party(party)[1]:
+            return self.find_name(party) or party or WITHHELD
+        name, *others = self.find_names(party) or [party]
+        return party if others and not self.find_name(party) else name
+
+    def find_names(self, number: str) -> list[str]:
+        """Of all who call from a number, its owner first."""
+        others = [name for _, name in self.find_other_speakers(number)]
+        return [name for name in (self.find_name(number), *others) if name]
 
     def find_named(self, words: str) -> set[str]:
         """The numbers of people in whose USER.md a name holds these words."""
@@ -349,6 +368,12 @@ def mark_code(text: str) -> Markup:
         return escape(text)
     marked = (f"<code>{one}</code>" if n % 2 else one for n, one in enumerate(parts))
     return Markup("".join(marked))  # noqa: S704 - escaped above
+
+
+def name_line(source: str) -> str:
+    """The carrier, platform or page of a call; one that was handed in may name any source."""
+    is_known = source in KNOWN_LABELS["source"].split()
+    return source if is_known else f"handed in ({code_to_words(source)})"
 
 
 def code_to_words(code: str) -> str:

@@ -77,8 +77,8 @@ class PersonLine:
     """A caller in a list: the name, the last summary, and what is open."""
 
     row: PersonRow
-    name: str | None
-    others: list[tuple[str, str]]
+    names: list[str]
+    """Of all who call from this number."""
     last_words: str
     requests: int
     promises: int
@@ -103,8 +103,7 @@ def list_people(
     return [
         PersonLine(
             row,
-            context.find_name(row.caller),
-            context.find_other_speakers(row.caller),
+            context.find_names(row.caller),
             "On the phone now."
             if row.last_call in live
             else find_summary(steps[row.last_call]) or "Not read yet.",

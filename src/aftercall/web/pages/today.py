@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any, NamedTuple, TypeVar, cast
+from urllib.parse import urlencode
 
 from fastapi import Header, Request
 from fastapi.responses import HTMLResponse, StreamingResponse
@@ -36,6 +37,7 @@ LIVE_TURNS = 6
 KEEP_ALIVE_S = 15.0
 KEEP_ALIVE_COMMENT = ": still here\n\n"
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+WAITING_LINK = f"/followups?{urlencode({'state': WAITING_STATES}, doseq=True)}"
 PARTS = ("health", "first_run", "waiting", "figures", "finished")
 MAX_SHARED_RENDERINGS = 64
 FORM_MARK = "where the form token of a session goes"
@@ -204,7 +206,8 @@ def _render_parts(
         "finished": context.make_listings(sealed),
         "failed": context.store.list_failed_steps(MAX_WAITING_ROWS),
         "waiting": waiting,
-        "more": sum(counts.values()) - len(waiting),
+        "count": sum(counts.values()),
+        "waiting_link": WAITING_LINK,
         "times": context.store.list_call_times({row.call_id for row in waiting}),
         "calls_today": app.health.count_calls(since),
         "troubles": _describe_troubles(report),

@@ -24,7 +24,7 @@ from aftercall.model.followups import FollowUp, FollowUpState
 from aftercall.model.json_fields import Json
 from aftercall.model.reading import REQUEST_KINDS
 from aftercall.web.auth import Who
-from aftercall.web.page_store import parse_caller
+from aftercall.web.page_store import WAITING_STATES, parse_caller
 from aftercall.web.pages.context import MAX_DONE, Done, FormIds, FormText, PageContext
 from aftercall.work import deliver
 
@@ -35,7 +35,8 @@ PREVIEW_ROWS, PAGE_ROWS = 15, 50  # of a tab among the others, and of one tab al
 QUEUE_ROWS = 10
 TURNS_AROUND = 2
 TABS: dict[str, tuple[FollowUpState, ...]] = {
-    "waiting for you": ("held",),
+    "waiting for you": WAITING_STATES,
+    "to approve": ("held",),
     "may be requests": ("unclear",),
     "in trouble": ("failed", "broken"),
     "under way": ("open", "doing"),
@@ -43,8 +44,8 @@ TABS: dict[str, tuple[FollowUpState, ...]] = {
     "done or noted": ("done",),
     "let go": ("refused", "withdrawn", "expired"),
 }
-OVERDUE_STATES = (*TABS["waiting for you"], *TABS["in trouble"], *TABS["under way"])
-ENDED_TABS = ("done or noted", "let go")
+OVERDUE_STATES = (*TABS["to approve"], *TABS["in trouble"], *TABS["under way"])
+UNLISTED_TABS = ("waiting for you", "done or noted", "let go")  # the first is of others
 Decision = Literal["approve", "reject", "retry", "withdraw", "yes", "due", "undo"]
 _IN_CORRECTIONS: tuple[Decision, ...] = ("withdraw", "yes", "due")
 SENTENCES = {
@@ -287,7 +288,7 @@ def _list_work(context: PageContext, asked: WorkQuery) -> dict[str, FollowUpPage
     return {
         name: read_page(states, PREVIEW_ROWS)
         for name, states in TABS.items()
-        if name not in ENDED_TABS
+        if name not in UNLISTED_TABS
     }
 
 
