@@ -70,6 +70,8 @@ class Item(NamedTuple):
     confirmed_seq: int = 0
     plainness: float = 0.0
     """How plainly it was asked for, by the patterns alone."""
+    off: Act | None = None
+    """What called it off."""
 
     @property
     def about(self) -> frozenset[str]:
@@ -200,7 +202,8 @@ def close(state: RequestState, index: int, act: Act) -> RequestState:
     """A request is called off; the offer that was open is gone with it."""
     if not 0 <= index < len(state.items) or state.items[index].status == "withdrawn":
         return state
-    closed = touch(state.items[index], act.seq)._replace(status="withdrawn")
+    item = touch(state.items[index], act.seq)
+    closed = item._replace(status="withdrawn", off=act)
     return put(state, index, closed)._replace(offer=None)
 
 
