@@ -34,6 +34,7 @@ from aftercall.llm.rules.state import (
     put,
     touch,
     with_detail,
+    without_part,
 )
 from aftercall.llm.rules.titles import (
     find_person,
@@ -211,16 +212,23 @@ _ALL = re.compile(
     r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b"
 )
 
+_ONLY = re.compile(r"(?:only|just)\b")  # names what stays
+
 
 def withdraw(state: RequestState, act: Act) -> RequestState:
     """What is named goes; without a name, the request that was talked of last."""
     if _ALL.match(act.matter.text):
         return _withdraw_all(state, act)
+    if _ONLY.match(act.matter.text):
+        return state
     head = _head_of(act.matter)
-    if stems(head) - EMPTY_VERBS:
+    if about := stems(head) - EMPTY_VERBS:
         known = find_named(state, head)
-        refused = state.refused | stems(head) if known < 0 else state.refused
-        return close(state._replace(refused=refused), known, act)
+        rest = without_part(state.items[known], about) if known >= 0 else None
+        if known >= 0 and rest is None:
+            return close(state, known, act)
+        state = state._replace(refused=state.refused | stems(head))
+        return put(state, known, touch(rest, act.seq)) if rest else state
     if state.declined_seq == act.seq:
         return state
     return close(state._replace(told=()), _find_last(state, act), act)
@@ -256,8 +264,11 @@ def _head_of(matter: Plain) -> str:
     return ""
 
 
-ENDED = 0.6  # how likely a request must be called off to stay so
+ENDED = 0.57  # how likely a request must be called off to stay so
 MAX_WORDS = 20
+_CANCELS = re.compile(
+    r"(?:.* )?(?P<deed>(?:cancel|stop|remove|delete|take|strike) .+)"
+)
 
 
 def reopen(talk: RequestTalk) -> RequestState:
@@ -272,8 +283,17 @@ def reopen(talk: RequestTalk) -> RequestState:
         if item.status == "withdrawn" and item.off is not None:
             likely = model.weigh(CallingOff(talk, index, item.off).list_features())
             if likely[YES] < ENDED:
-                items[index] = item._replace(status="open")
+                items[index] = _stand_again(item, item.off)
     return talk.state._replace(items=tuple(items))
+
+
+def _stand_again(item: Item, off: Act) -> Item:
+    """ "I've a table for six. Cancel it, please": that is what was asked for."""
+    match = _CANCELS.fullmatch(off.clause.text) if item.is_fault else None
+    if match:
+        deed = title_of(off.clause.plain.between(*match.span("deed")))
+        item = item._replace(title=f"{deed}: {item.title}", kind="task")
+    return item._replace(status="open")
 
 
 class CallingOff:

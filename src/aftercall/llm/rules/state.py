@@ -307,6 +307,28 @@ def _without(words: str, number: str) -> str:
     return max(pieces, key=len) or words
 
 
+_PARTS = re.compile(r",? and |, ")
+
+
+def without_part(item: Item, about: frozenset[str]) -> Item | None:
+    """ "A cut and a colour" without the colour; None where nothing else was asked for."""
+    title, joints = item.title, list(_PARTS.finditer(item.title))
+    starts = [0, *(joint.start() for joint in joints), len(title)]
+    parts = [title[a:b] for a, b in itertools.pairwise(starts)]
+    kept = [part for part in parts if not stems(part) & about]
+    if kept == parts or parts[:1] != kept[:1] or not stems(kept[0]) - EMPTY_VERBS:
+        return None
+    pieces = [piece for piece in _PARTS.split(item.words) if not stems(piece) & about]
+    details = tuple(text for text in item.details if not stems(text) & about)
+    title = "".join(kept)
+    return item._replace(
+        title=title,
+        words=max(pieces, key=len, default=item.words),
+        details=details,
+        topic=stems(title),
+    )
+
+
 def concerns_person(item: Item) -> bool:
     return item.status == "open" and (item.kind == "message" or bool(item.person))
 
