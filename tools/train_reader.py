@@ -7,7 +7,7 @@ marked), of labelled calls (`*.json`, see bench/calls/README.md; AI and AJ are k
 calls of HarperValleyBank (`*.jsonl`, see docs/reference/labels.md), of which every eighth is taken.
 Labelled calls tell which turns a request rests on, not which clause: their clauses are labelled by
 a first model, within what the label allows. The requests that the reader then finds teach the
-models of requests, parts and kinds;
+models of requests, parts and kinds, and what it takes for called off that of ends;
 it finds them in the calls of one group of writers after another, trained on the others.
 It needs scikit-learn, which nothing else here does: `pip install scikit-learn`.
 """
@@ -660,6 +660,7 @@ def main(paths: list[Path]) -> None:
     of_harper = list(read_harper(path for path in paths if path.suffix == ".jsonl"))
     marked = [lesson for file in of_marks for lesson in read_marked(file)]
     asked = {file: list_wanted(document) for file, document in documents.items()}
+    called_off = [(list_called_off(document), 1.0) for document in documents.values()]
     asked_of_harper = [list_wanted(document) for document in of_harper]
     labelled = {file: read_labelled(document) for file, document in documents.items()}
     harper = [read_labelled(document) for document in of_harper]
@@ -685,7 +686,10 @@ def main(paths: list[Path]) -> None:
         read_all(rows, (asked[file] for file in unseen), 1.0)
     train_acts(documents)
     of_requests_only = [file for file in of_marks if "facts" not in file.parts]
-    marks = (call for file in of_requests_only for call in read_wanted(file))
+    marks = [call for file in of_requests_only for call in read_wanted(file)]
+    called_off += [(call, MARKED_WEIGHT) for call in marks]
+    save_all({"request_ends": train_ends(called_off)})
+    clause_model.load_clause_model.cache_clear()
     read_all(rows, (*asked_of_harper, *marks), MARKED_WEIGHT)
     facts, kinds = train_facts([*marked, *labelled.values()])
     save_all({"facts": facts, "fact_kinds": kinds, **rows.fit()})

@@ -266,9 +266,7 @@ def _head_of(matter: Plain) -> str:
 
 ENDED = 0.57  # how likely a request must be called off to stay so
 MAX_WORDS = 20
-_CANCELS = re.compile(
-    r"(?:.* )?(?P<deed>(?:cancel|stop|remove|delete|take|strike) .+)"
-)
+_CANCELS = re.compile(r"(?:.* )?(?P<deed>(?:cancel|stop|remove|delete|take|strike) .+)")
 
 
 def reopen(talk: RequestTalk) -> RequestState:
@@ -364,7 +362,11 @@ class CallingOff:
         """Whether the request is spoken of around the words, and what the agent leaves out."""
         topic = self._item.topic
         matter = stems(self._off.matter.text) - EMPTY_VERBS
-        what, heard, asked = self._name(matter), _about(self._reply), _about(self._asked)
+        what, heard, asked = (
+            self._name(matter),
+            _about(self._reply),
+            _about(self._asked),
+        )
         by_caller = _about(act for act in self._later if act.speaker == "caller")
         by_agent = _about(act for act in self._later if act.speaker == "agent")
         left_out = [_CUES["left_out"].match(act.clause.text) for act in self._reply]
