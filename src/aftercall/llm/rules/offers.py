@@ -227,7 +227,8 @@ def withdraw(state: RequestState, act: Act) -> RequestState:
         rest = without_part(state.items[known], about) if known >= 0 else None
         if known >= 0 and rest is None:
             return close(state, known, act)
-        state = state._replace(refused=state.refused | stems(head))
+        refused = state.refused | stems(head)
+        state = state._replace(refused=refused, declined_seq=act.seq)
         return put(state, known, touch(rest, act.seq)) if rest else state
     if state.declined_seq == act.seq:
         return state
@@ -273,25 +274,22 @@ def reopen(talk: RequestTalk) -> RequestState:
     """The state with what was called off only by its looks open again.
 
     When the whole call is known, a small model tells whether the words that called a request off
-    meant it, or a part of it, or something else (`request_ends.json`).
+    meant it, or a part of it, or something else (`request_ends.json`). What the caller told of
+    ("I've a table for six") and then cancels was not asked for before: to cancel it is.
     """
     model = load_clause_model("request_ends")
     items = list(talk.state.items)
     for index, item in enumerate(items):
-        if item.status == "withdrawn" and item.off is not None:
-            likely = model.weigh(CallingOff(talk, index, item.off).list_features())
-            if likely[YES] < ENDED:
-                items[index] = _stand_again(item, item.off)
+        off = item.off if item.status == "withdrawn" else None
+        if off is None:
+            continue
+        if item.is_fault and (match := _CANCELS.fullmatch(off.clause.text)):
+            deed = title_of(off.clause.plain.between(*match.span("deed")))
+            asked = item._replace(title=f"{deed}: {item.title}", kind="task")
+            items[index] = asked._replace(plainness=off.plainness, status="open")
+        elif model.weigh(CallingOff(talk, index, off).list_features())[YES] < ENDED:
+            items[index] = item._replace(status="open")
     return talk.state._replace(items=tuple(items))
-
-
-def _stand_again(item: Item, off: Act) -> Item:
-    """ "I've a table for six. Cancel it, please": that is what was asked for."""
-    match = _CANCELS.fullmatch(off.clause.text) if item.is_fault else None
-    if match:
-        deed = title_of(off.clause.plain.between(*match.span("deed")))
-        item = item._replace(title=f"{deed}: {item.title}", kind="task")
-    return item._replace(status="open")
 
 
 class CallingOff:
