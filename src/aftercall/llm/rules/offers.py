@@ -293,7 +293,35 @@ def reopen(talk: RequestTalk) -> RequestState:
 
 
 class CallingOff:
-    """The words that called a request off, as they stand to it and to the talk around them."""
+    """The words that called a request off, as they stand to it and to the talk around them.
+
+    Features, as they are named in the file of weights:
+
+    | feature | what it tells |
+    |---|---|
+    | kind, sure_kind | of which kind the request is, and how surely it was one |
+    | fault | it was told as something wrong, not asked for |
+    | plain | how plainly it was asked for |
+    | topic, details, turns | how much was said of it |
+    | due | it has a day |
+    | act | who called it off, and what the clause does by itself |
+    | asks | the clause is a question |
+    | length | of the clause, in words |
+    | shared | the same words called off another request |
+    | offered | the agent had just offered something |
+    | what | what is named: the request, a detail, another request, something new, nothing |
+    | what_act, what_length, what_fault, what_gap | the same, by how it was said |
+    | gap, since | turns since the request was spoken of, and since it was asked for |
+    | share | how much of the request the words name |
+    | more | they name another request more than this one |
+    | left, left_out | what the agent leaves out in reply: "no plumber, then" |
+    | reply, reply_what | the agent names the request in reply |
+    | reply_detail, reply_matter | … or a detail of it, or what was called off |
+    | later, later_agent, later_what | the request is spoken of after that |
+    | asked | the agent asked about it just before |
+    | before, turn | the caller spoke of it in the same turn |
+    | w, b, r, q | words: of the clause, before it, of the reply, of the question |
+    """
 
     def __init__(self, talk: RequestTalk, index: int, off: Act) -> None:
         self._item, self._off = talk.state.items[index], off
