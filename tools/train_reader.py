@@ -7,7 +7,7 @@ marked), of labelled calls (`*.json`, see bench/calls/README.md; AM and AN are k
 calls of HarperValleyBank (`*.jsonl`, see docs/reference/labels.md), of which every eighth is taken.
 Labelled calls tell which turns a request rests on, not which clause: their clauses are labelled by
 a first model, within what the label allows. The requests that the reader then finds teach the
-models of requests, parts and kinds;
+models of requests, parts and kinds, and what it takes for called off that of ends;
 it finds them in the calls of one group of writers after another, trained on the others.
 It needs scikit-learn, which nothing else here does: `pip install scikit-learn`.
 """
@@ -48,13 +48,16 @@ from aftercall.llm.rules.judgement import (
     list_part_features,
     list_request_features,
 )
-from aftercall.llm.rules.reader import read_requests
+from aftercall.llm.rules.offers import CallingOff
+from aftercall.llm.rules.reader import follow_requests, read_requests
 from aftercall.llm.rules.request_days import NamedDays
-from aftercall.llm.rules.state import Item
+from aftercall.llm.rules.state import Item, asked_in
 
 WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
 STRENGTH = 0.3  # the inverse of regularisation
 DAY_STRENGTH = 0.06  # there are few requests with a day
+END_STRENGTH = 0.2  # and few that were called off
+UNLABELLED_WEIGHT = 0.5  # of what was called off and is in no label
 MIN_CLAUSES = 2  # in which a feature must be
 MIN_WEIGHT = 3  # of SCALE; smaller ones are left out
 LABELLED_WEIGHT = 0.7  # of a clause that a first model labelled
@@ -416,6 +419,16 @@ def list_wanted(document: Document) -> AskedCall:
     )
 
 
+def list_called_off(document: Document) -> AskedCall:
+    """The same with what was called off."""
+    started, talk, wanted = list_wanted(document)
+    off = [
+        Wanted("", None, set(item["turns"]), item["words"], is_withdrawn=True)
+        for item in document["gold"].get("withdrawn", ())
+    ]
+    return started, talk, [*wanted, *off]
+
+
 def read_wanted(path: Path) -> Iterator[AskedCall]:
     """The marked calls of a file and what is asked for in them."""
     for started, lines in _cut_marked(path):
@@ -581,6 +594,37 @@ def train_days(calls: Iterable[AskedCall]) -> ClauseModel:
     return _fit_rows(*_turn_rows(rows), DAY_STRENGTH)
 
 
+def train_ends(calls: Iterable[tuple[AskedCall, float]]) -> ClauseModel:
+    """Whether the words that called a request off meant it, as the reader now finds both.
+
+    Who asked for two things and let one go still asks for the other.
+    """
+    rows: Rows = []
+    for (started, turns, wanted), weight in calls:
+        talk = follow_requests(turns, started)[0]
+        standing = [want for want in wanted if not want.is_withdrawn]
+        found = {id(want) for want in pair_items(talk, standing).values()}
+        missed = [want for want in standing if id(want) not in found]
+        for index, item in enumerate(talk.state.items):
+            if item.off is None or item.status != "withdrawn":
+                continue
+            is_open = any(_is_of(want, item) for want in missed)
+            is_off = any(want.is_withdrawn and _is_of(want, item) for want in wanted)
+            is_near = any(asked_in(item) in want.turns for want in missed)
+            features = CallingOff(talk, index, item.off).list_features()
+            if is_open or is_off or not is_near:
+                sure = weight if is_open or is_off else weight * UNLABELLED_WEIGHT
+                rows.append((features, NO if is_open else YES, sure))
+        clear_caches()
+    return _fit_rows(*_turn_rows(rows), END_STRENGTH)
+
+
+def _is_of(want: Wanted, item: Item) -> bool:
+    is_same = _count_words(item, want) == len(want.words)
+    is_about = bool(want.words or want.about & (item.topic | stems(item.words)))
+    return is_same and is_about and not want.turns.isdisjoint(item.turns)
+
+
 def save(model: ClauseModel, path: Path) -> None:
     """One feature a line, so that a change of the weights can be looked through."""
     weights = ",\n".join(
@@ -616,6 +660,7 @@ def main(paths: list[Path]) -> None:
     of_harper = list(read_harper(path for path in paths if path.suffix == ".jsonl"))
     marked = [lesson for file in of_marks for lesson in read_marked(file)]
     asked = {file: list_wanted(document) for file, document in documents.items()}
+    called_off = [(list_called_off(document), 1.0) for document in documents.values()]
     asked_of_harper = [list_wanted(document) for document in of_harper]
     labelled = {file: read_labelled(document) for file, document in documents.items()}
     harper = [read_labelled(document) for document in of_harper]
@@ -641,7 +686,10 @@ def main(paths: list[Path]) -> None:
         read_all(rows, (asked[file] for file in unseen), 1.0)
     train_acts(documents)
     of_requests_only = [file for file in of_marks if "facts" not in file.parts]
-    marks = (call for file in of_requests_only for call in read_wanted(file))
+    marks = [call for file in of_requests_only for call in read_wanted(file)]
+    called_off += [(call, MARKED_WEIGHT) for call in marks]
+    save_all({"request_ends": train_ends(called_off)})
+    clause_model.load_clause_model.cache_clear()
     read_all(rows, (*asked_of_harper, *marks), MARKED_WEIGHT)
     facts, kinds = train_facts([*marked, *labelled.values()])
     save_all({"facts": facts, "fact_kinds": kinds, **rows.fit()})

@@ -16,9 +16,19 @@ from aftercall.model.calls import Speaker
 _PATTERNS = load_patterns("aftercall.llm.rules", "acts")
 
 ActKind = Literal[
-    "ask", "fault", "unclear", "withdraw", "correct", "own", "hypothetical", "hearsay", "ignore",
-    "offer", "refuse", "tell",
-]  # fmt: skip
+    "ask",
+    "fault",
+    "unclear",
+    "withdraw",
+    "correct",
+    "own",
+    "hypothetical",
+    "hearsay",
+    "ignore",
+    "offer",
+    "refuse",
+    "tell",
+]
 Answer = Literal["yes", "ok", "no", ""]
 _NO_ANSWER: Answer = ""
 _ASKED = ("ask", "unclear", "fault")

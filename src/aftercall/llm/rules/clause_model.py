@@ -31,8 +31,15 @@ from aftercall.model.calls import Speaker
 
 WEIGHTS_FOLDER = "weights"
 ModelName = Literal[
-    "acts", "facts", "fact_kinds", "requests", "request_parts", "request_kinds", "request_days"
-]  # fmt: skip
+    "acts",
+    "facts",
+    "fact_kinds",
+    "requests",
+    "request_parts",
+    "request_kinds",
+    "request_days",
+    "request_ends",
+]
 SCALE = 50  # weights are kept as whole numbers
 FIELD_BITS = 32
 FIELD_HALF = 1 << FIELD_BITS - 1
@@ -54,9 +61,21 @@ _MONTHS = vocabulary(
     """
 )
 _CLASSES = (
-    "deed", "kin", "people", "saying", "fault", "broken", "later", "yes", "agrees", "channel",
-    "feeling", "health", "names", "title",
-)  # fmt: skip
+    "deed",
+    "kin",
+    "people",
+    "saying",
+    "fault",
+    "broken",
+    "later",
+    "yes",
+    "agrees",
+    "channel",
+    "feeling",
+    "health",
+    "names",
+    "title",
+)
 _PROMISING = vocabulary("i_will we_will i_have we_have")
 _ORDINALS = ("st", "nd", "rd", "th")
 _FAR = 9  # turns since the last request, where there was none

@@ -20,6 +20,7 @@ from aftercall.model.reading import RequestKind
 
 YES = "yes"
 REQUESTED = 0.8  # how likely it must be one; told as a confidence of ACTED_ON
+ALONE = 0.5  # confidence from which it is one where nothing else is asked for
 PART = 0.15  # how likely it must be a part of the request before it
 SURE_OF_KIND = 0.42
 SURE_OF_OTHER = 0.6  # where the words of the title tell a kind
@@ -59,7 +60,17 @@ def judge(talk: RequestTalk) -> RequestState:
         if whole >= 0 and _is_part(talk, items, whole, index):
             items[whole] = _join(items[whole], item)
             items[index] = item._replace(status="part")
-    return talk.state._replace(items=tuple(items))
+    return talk.state._replace(items=tuple(_take_only_one(items)))
+
+
+def _take_only_one(items: list[Item]) -> list[Item]:
+    """Who asks for nothing else has rung for the likeliest of what may be a request."""
+    standing = [item for item in items if item.status == "open"]
+    best = max(standing, key=lambda item: item.confidence, default=None)
+    if best is None or not ALONE <= best.confidence < ACTED_ON:
+        return items
+    taken = best._replace(confidence=ACTED_ON)
+    return [taken if item is best else item for item in items]
 
 
 def _is_part(talk: RequestTalk, items: list[Item], whole: int, index: int) -> bool:

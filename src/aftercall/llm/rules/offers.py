@@ -16,12 +16,15 @@ from aftercall.english.words import (
 )
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.asking import join_fault
+from aftercall.llm.rules.clause_model import generalise, load_clause_model
 from aftercall.llm.rules.due import settle
+from aftercall.llm.rules.judgement import YES, RequestTalk, mark, named
 from aftercall.llm.rules.state import (
     Item,
     Offer,
     RequestState,
     add,
+    asked_in,
     change_number,
     close,
     context_of,
@@ -31,6 +34,7 @@ from aftercall.llm.rules.state import (
     put,
     touch,
     with_detail,
+    without_part,
 )
 from aftercall.llm.rules.titles import (
     find_person,
@@ -208,16 +212,24 @@ _ALL = re.compile(
     r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b"
 )
 
+_ONLY = re.compile(r"(?:only|just)\b")  # names what stays
+
 
 def withdraw(state: RequestState, act: Act) -> RequestState:
     """What is named goes; without a name, the request that was talked of last."""
     if _ALL.match(act.matter.text):
         return _withdraw_all(state, act)
+    if _ONLY.match(act.matter.text):
+        return state
     head = _head_of(act.matter)
-    if stems(head) - EMPTY_VERBS:
+    if about := stems(head) - EMPTY_VERBS:
         known = find_named(state, head)
-        refused = state.refused | stems(head) if known < 0 else state.refused
-        return close(state._replace(refused=refused), known, act)
+        rest = without_part(state.items[known], about) if known >= 0 else None
+        if known >= 0 and rest is None:
+            return close(state, known, act)
+        refused = state.refused | stems(head)
+        state = state._replace(refused=refused, declined_seq=act.seq)
+        return put(state, known, touch(rest, act.seq)) if rest else state
     if state.declined_seq == act.seq:
         return state
     return close(state._replace(told=()), _find_last(state, act), act)
@@ -251,6 +263,169 @@ def _head_of(matter: Plain) -> str:
         if word.stop or at == len(words) or words[at].norm in _REASONS:
             return matter.slice(0, at).text
     return ""
+
+
+ENDED = 0.57  # how likely a request must be called off to stay so
+MAX_WORDS = 20
+_CANCELS = re.compile(r"(?:.* )?(?P<deed>(?:cancel|stop|remove|delete|take|strike) .+)")
+
+
+def reopen(talk: RequestTalk) -> RequestState:
+    """The state with what was called off only by its looks open again.
+
+    When the whole call is known, a small model tells whether the words that called a request off
+    meant it, or a part of it, or something else (`request_ends.json`). What the caller told of
+    ("I've a table for six") and then cancels was not asked for before: to cancel it is.
+    """
+    model = load_clause_model("request_ends")
+    items = list(talk.state.items)
+    for index, item in enumerate(items):
+        off = item.off if item.status == "withdrawn" else None
+        if off is None:
+            continue
+        if item.is_fault and (match := _CANCELS.fullmatch(off.clause.text)):
+            deed = title_of(off.clause.plain.between(*match.span("deed")))
+            asked = item._replace(title=f"{deed}: {item.title}", kind="task")
+            items[index] = asked._replace(plainness=off.plainness, status="open")
+        elif model.weigh(CallingOff(talk, index, off).list_features())[YES] < ENDED:
+            items[index] = item._replace(status="open")
+    return talk.state._replace(items=tuple(items))
+
+
+class CallingOff:
+    """The words that called a request off, as they stand to it and to the talk around them.
+
+    Features, as they are named in the file of weights:
+
+    | feature | what it tells |
+    |---|---|
+    | kind, sure_kind | of which kind the request is, and how surely it was one |
+    | fault | it was told as something wrong, not asked for |
+    | plain | how plainly it was asked for |
+    | topic, details, turns | how much was said of it |
+    | due | it has a day |
+    | act | who called it off, and what the clause does by itself |
+    | asks | the clause is a question |
+    | length | of the clause, in words |
+    | shared | the same words called off another request |
+    | offered | the agent had just offered something |
+    | what | what is named: the request, a detail, another request, something new, nothing |
+    | what_act, what_length, what_fault, what_gap | the same, by how it was said |
+    | gap, since | turns since the request was spoken of, and since it was asked for |
+    | share | how much of the request the words name |
+    | more | they name another request more than this one |
+    | left, left_out | what the agent leaves out in reply: "no plumber, then" |
+    | reply, reply_what | the agent names the request in reply |
+    | reply_detail, reply_matter | … or a detail of it, or what was called off |
+    | later, later_agent, later_what | the request is spoken of after that |
+    | asked | the agent asked about it just before |
+    | before, turn | the caller spoke of it in the same turn |
+    | w, b, r, q | words: of the clause, before it, of the reply, of the question |
+    """
+
+    def __init__(self, talk: RequestTalk, index: int, off: Act) -> None:
+        self._item, self._off = talk.state.items[index], off
+        self._others = [*talk.state.items[:index], *talk.state.items[index + 1 :]]
+        self._detail = self._item.about - self._item.topic
+        earlier = [act for act in talk.acts if act.seq < off.seq]
+        self._asked = [act for act in earlier if act.seq == earlier[-1].seq]
+        self._later = [act for act in talk.acts if act.seq > off.seq]
+        turn = [act for act in talk.acts if act.seq == off.seq]
+        self._turn, self._place = turn, turn.index(off)
+        reply = [act for act in self._later if act.speaker == "agent"]
+        reply = [act for act in reply if act.seq == reply[0].seq]
+        self._reply = turn if off.speaker == "agent" else reply
+
+    def list_features(self) -> list[str]:
+        item, off = self._item, self._off
+        before = self._turn[: self._place]
+        return [
+            *named(
+                kind=item.kind,
+                sure_kind=(round(item.confidence * 5), item.kind),
+                fault=item.is_fault,
+                plain=round(item.plainness * 5),
+                topic=min(len(item.topic), 5),
+                turns=min(len(item.turns), 5),
+                details=min(len(item.details), 4),
+                due=item.due is not None,
+                act=(off.speaker, off.kind, off.answer),
+                asks=off.clause.is_question,
+                length=min(len(off.clause.plain.words), 10),
+                shared=any(other.off == off for other in self._others),
+                offered=any(act.kind == "offer" for act in self._asked),
+            ),
+            *self._list_named(),
+            *self._list_talk(before),
+            *mark("w", _words_of([off])),
+            *mark("b", _words_of(before)[-8:]),
+            *mark("r", _words_of(self._reply)[:MAX_WORDS]),
+            *mark("q", _words_of(self._asked)[-10:]),
+        ]
+
+    def _list_named(self) -> list[str]:
+        """What the words name: the request, a detail of it, another one, or something new."""
+        item, off = self._item, self._off
+        what = self._name(stems(off.matter.text) - EMPTY_VERBS)
+        said = stems(off.clause.text)
+        touched = [seq for seq in item.turns if seq < off.seq]
+        gap = min(off.seq - max(touched, default=off.seq), 6)
+        others = (len(said & other.topic) for other in self._others)
+        is_pattern = off.plainness > 0
+        return named(
+            what=what,
+            what_act=(what, off.kind, is_pattern),
+            what_length=(what, min(len(off.matter.words), 4)),
+            what_fault=(what, item.is_fault),
+            what_gap=(what, gap),
+            gap=gap,
+            since=min(off.seq - asked_in(item), 6),
+            share=(what, round(4 * overlap_coefficient(said, item.topic))),
+            more=max(others, default=0) > len(said & item.topic),
+        )
+
+    def _list_talk(self, before: list[Act]) -> list[str]:
+        """Whether the request is spoken of around the words, and what the agent leaves out."""
+        topic = self._item.topic
+        matter = stems(self._off.matter.text) - EMPTY_VERBS
+        what, heard, asked = (
+            self._name(matter),
+            _about(self._reply),
+            _about(self._asked),
+        )
+        by_caller = _about(act for act in self._later if act.speaker == "caller")
+        by_agent = _about(act for act in self._later if act.speaker == "agent")
+        left_out = [_CUES["left_out"].match(act.clause.text) for act in self._reply]
+        left = "".join(match["what"] for match in left_out if match)
+        is_asked = bool(self._asked) and self._asked[-1].clause.is_question
+        return named(
+            left=(self._name(stems(left)), what),
+            left_out=self._name(stems(left)),
+            reply=min(len(heard & topic), 2),
+            reply_detail=min(len(heard & self._detail), 2),
+            reply_matter=min(len(heard & matter), 2),
+            reply_what=(what, bool(heard & topic)),
+            later=(min(len(by_caller & topic), 2), bool(by_agent & topic)),
+            later_agent=min(len(by_agent & topic), 3),
+            later_what=(what, bool(by_agent & topic)),
+            asked=(what, bool(asked & topic), is_asked),
+            before=(bool(before), bool(_about(before) & topic)),
+            turn=min(len(_about(self._turn) & topic), 3),
+        )
+
+    def _name(self, about: frozenset[str]) -> str:
+        others = frozenset[str]().union(*(other.topic for other in self._others))
+        places = {"own": self._item.topic, "detail": self._detail, "other": others}
+        shared = (name for name, known in places.items() if about & known)
+        return next(shared, "new" if about else "none")
+
+
+def _about(acts: Iterable[Act]) -> frozenset[str]:
+    return stems(" ".join(act.clause.text for act in acts))
+
+
+def _words_of(acts: Iterable[Act]) -> list[str]:
+    return [generalise(word.norm) for act in acts for word in act.clause.plain.words]
 
 
 def correct(state: RequestState, act: Act) -> RequestState:

@@ -22,7 +22,7 @@ from aftercall.llm.rules.asking import add_care, gather_details
 from aftercall.llm.rules.clause_model import TalkTurn
 from aftercall.llm.rules.facts import find_facts, read_identity, read_profile
 from aftercall.llm.rules.judgement import RequestTalk, judge, name_items
-from aftercall.llm.rules.offers import find_promises
+from aftercall.llm.rules.offers import find_promises, reopen
 from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.request_days import choose_days
 from aftercall.llm.rules.state import ACTED_ON, MAY_BE, HeardDay, Item, RequestState
@@ -110,6 +110,15 @@ def read_requests(
     talk: list[TalkTurn], started_at: datetime
 ) -> tuple[RequestTalk, str | None]:
     """What is asked for in a call, before it is judged; and the caller's time zone."""
+    followed, zone = follow_requests(talk, started_at)
+    state = gather_details(reopen(followed), followed.acts)
+    return followed._replace(state=state), zone
+
+
+def follow_requests(
+    talk: list[TalkTurn], started_at: datetime
+) -> tuple[RequestTalk, str | None]:
+    """The same as who follows the talk clause by clause takes it."""
     acts = read_acts(talk)
     zone = _find_zone(acts)
     start = RequestState(_today(started_at, zone, acts))
@@ -119,7 +128,7 @@ def read_requests(
         for place, (act, known) in enumerate(zip(acts, before, strict=True))
         for mention in known.mentions_of(act.clause.plain)
     ]
-    return RequestTalk(acts, gather_details(state, acts), days), zone
+    return RequestTalk(acts, state, days), zone
 
 
 def _read_foreign(language: str, secrets: list[Secret], call: Call) -> Reading:

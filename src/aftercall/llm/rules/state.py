@@ -70,6 +70,8 @@ class Item(NamedTuple):
     confirmed_seq: int = 0
     plainness: float = 0.0
     """How plainly it was asked for, by the patterns alone."""
+    off: Act | None = None
+    """What called it off."""
 
     @property
     def about(self) -> frozenset[str]:
@@ -200,7 +202,8 @@ def close(state: RequestState, index: int, act: Act) -> RequestState:
     """A request is called off; the offer that was open is gone with it."""
     if not 0 <= index < len(state.items) or state.items[index].status == "withdrawn":
         return state
-    closed = touch(state.items[index], act.seq)._replace(status="withdrawn")
+    item = touch(state.items[index], act.seq)
+    closed = item._replace(status="withdrawn", off=act)
     return put(state, index, closed)._replace(offer=None)
 
 
@@ -302,6 +305,28 @@ def _without(words: str, number: str) -> str:
     bounds = [-1, *cuts, len(plain.words)]
     pieces = [plain.slice(a + 1, b).cited for a, b in itertools.pairwise(bounds)]
     return max(pieces, key=len) or words
+
+
+_PARTS = re.compile(r",? and |, ")
+
+
+def without_part(item: Item, about: frozenset[str]) -> Item | None:
+    """ "A cut and a colour" without the colour; None where nothing else was asked for."""
+    title, joints = item.title, list(_PARTS.finditer(item.title))
+    starts = [0, *(joint.start() for joint in joints), len(title)]
+    parts = [title[a:b] for a, b in itertools.pairwise(starts)]
+    kept = [part for part in parts if not stems(part) & about]
+    if kept == parts or parts[:1] != kept[:1] or not stems(kept[0]) - EMPTY_VERBS:
+        return None
+    pieces = [piece for piece in _PARTS.split(item.words) if not stems(piece) & about]
+    details = tuple(text for text in item.details if not stems(text) & about)
+    title = "".join(kept)
+    return item._replace(
+        title=title,
+        words=max(pieces, key=len, default=item.words),
+        details=details,
+        topic=stems(title),
+    )
 
 
 def concerns_person(item: Item) -> bool:
