@@ -17,7 +17,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,11 @@ from aftercall.llm.rules.clause_model import (
     list_features,
 )
 from aftercall.llm.rules.judgement import (
+    NAMES,
+    OTHER,
+    TELLS,
     YES,
+    ClausesAround,
     RequestTalk,
     find_whole,
     judge,
@@ -49,12 +53,15 @@ from aftercall.llm.rules.judgement import (
     list_request_features,
 )
 from aftercall.llm.rules.reader import read_requests
-from aftercall.llm.rules.request_days import NamedDays
+from aftercall.llm.rules.request_days import NamedDays, choose_days
 from aftercall.llm.rules.state import Item
 
 WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
 STRENGTH = 0.3  # the inverse of regularisation
 DAY_STRENGTH = 0.06  # there are few requests with a day
+TOLD_STRENGTH = 0.05
+FORBIDDEN_WEIGHT = 3.0  # of a clause with words that may stand in no request
+APART_WEIGHT = 0.7  # of one in no turn that a request rests on
 MIN_CLAUSES = 2  # in which a feature must be
 MIN_WEIGHT = 3  # of SCALE; smaller ones are left out
 LABELLED_WEIGHT = 0.7  # of a clause that a first model labelled
@@ -397,6 +404,9 @@ class Wanted:
     """All of them must be in the request, or, of a marked call, the most of `about`."""
     about: frozenset[str] = frozenset()
     is_withdrawn: bool = False
+    of_others: list[str] = field(default_factory=list)
+    """Words of the other requests of the call, and of those that were called off."""
+    forbidden: list[str] = field(default_factory=list)
 
 
 AskedCall = tuple[datetime, list[TalkTurn], list[Wanted]]
@@ -405,15 +415,17 @@ AskedCall = tuple[datetime, list[TalkTurn], list[Wanted]]
 def list_wanted(document: Document) -> AskedCall:
     """A labelled call and what is asked for in it."""
     started = datetime.fromisoformat(document["call"]["started_at"])
-    turns = document["call"]["turns"]
-    return (
-        started,
-        [to_talk(turn["seq"], turn["speaker"], turn["text"]) for turn in turns],
-        [
-            Wanted(item["kind"], item.get("due"), set(item["turns"]), item["words"])
-            for item in document["gold"]["requests"]
-        ],
-    )
+    turns, gold = document["call"]["turns"], document["gold"]
+    items = [*gold["requests"], *gold.get("withdrawn", [])]
+    talk = [to_talk(turn["seq"], turn["speaker"], turn["text"]) for turn in turns]
+    wanted = []
+    for item in gold["requests"]:
+        want = Wanted(item["kind"], item.get("due"), set(item["turns"]), item["words"])
+        words = [word for other in items if other is not item for word in other["words"]]
+        want.of_others = [word for word in words if word not in want.words]
+        want.forbidden = gold.get("not", [])
+        wanted.append(want)
+    return started, talk, wanted
 
 
 def read_wanted(path: Path) -> Iterator[AskedCall]:
@@ -581,6 +593,36 @@ def train_days(calls: Iterable[AskedCall]) -> ClauseModel:
     return _fit_rows(*_turn_rows(rows), DAY_STRENGTH)
 
 
+def train_clauses(calls: Iterable[AskedCall]) -> ClauseModel:
+    """Which clauses say what a request is about, as the reader now finds both."""
+    rows: Rows = []
+    for started, turns, wanted in calls:
+        asked = read_requests(turns, started)[0]
+        judged = asked._replace(state=judge(asked))
+        talk = judged._replace(state=choose_days(judged))
+        pairs = pair_items(talk, wanted)
+        for index, want in (pairs | pair_turns(talk, wanted, pairs)).items():
+            around = ClausesAround(talk, index)
+            for place in around.places:
+                clause = around.acts[place].clause
+                rows.append((around.list_features(place), *_label_told(clause, want)))
+        clear_caches()
+    return _fit_rows(*_turn_rows(rows), TOLD_STRENGTH)
+
+
+def _label_told(clause: Clause, want: Wanted) -> tuple[str, float]:
+    """What a clause does for a request, and its weight."""
+    said = clause.plain.said.lower()
+    if any(word.lower() in said for word in want.forbidden):
+        return OTHER, FORBIDDEN_WEIGHT
+    if any(word.lower() in said for word in want.words):
+        return NAMES, 1.0
+    if any(word.lower() in said for word in want.of_others):
+        return OTHER, 1.0
+    is_cited = clause.seq in want.turns
+    return (TELLS, 1.0) if is_cited else (OTHER, APART_WEIGHT)
+
+
 def save(model: ClauseModel, path: Path) -> None:
     """One feature a line, so that a change of the weights can be looked through."""
     weights = ",\n".join(
@@ -647,6 +689,8 @@ def main(paths: list[Path]) -> None:
     save_all({"facts": facts, "fact_kinds": kinds, **rows.fit()})
     clause_model.load_clause_model.cache_clear()
     save_all({"request_days": train_days(asked.values())})
+    clause_model.load_clause_model.cache_clear()
+    save_all({"request_clauses": train_clauses(asked.values())})
     print(f"from {len(marked)} marked and {len(labelled)} labelled calls")
 
 

@@ -31,7 +31,8 @@ from aftercall.model.calls import Speaker
 
 WEIGHTS_FOLDER = "weights"
 ModelName = Literal[
-    "acts", "facts", "fact_kinds", "requests", "request_parts", "request_kinds", "request_days"
+    "acts", "facts", "fact_kinds", "requests", "request_parts", "request_kinds", "request_days",
+    "request_clauses",
 ]  # fmt: skip
 SCALE = 50  # weights are kept as whole numbers
 FIELD_BITS = 32
