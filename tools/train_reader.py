@@ -421,7 +421,9 @@ def list_wanted(document: Document) -> AskedCall:
     wanted = []
     for item in gold["requests"]:
         want = Wanted(item["kind"], item.get("due"), set(item["turns"]), item["words"])
-        words = [word for other in items if other is not item for word in other["words"]]
+        words = [
+            word for other in items if other is not item for word in other["words"]
+        ]
         want.of_others = [word for word in words if word not in want.words]
         want.forbidden = gold.get("not", [])
         wanted.append(want)

@@ -1,12 +1,16 @@
 """A request, asked for or asked for again in other words."""
 
 import re
+from typing import NamedTuple
 
 from aftercall.english.clauses import EMPTY_VERBS
+from aftercall.english.text import MASK, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.due import day_of_ask
+from aftercall.llm.rules.judgement import ClausesAround, RequestTalk, Telling
 from aftercall.llm.rules.state import (
+    MAY_BE,
     PLAIN,
     TO_PERSON,
     UNKNOWN,
@@ -24,7 +28,24 @@ from aftercall.llm.rules.state import (
     touch,
     with_detail,
 )
-from aftercall.llm.rules.titles import find_person, kind_of, title_of
+from aftercall.llm.rules.titles import (
+    MIN_TOLD,
+    drop_other_days,
+    find_person,
+    introduces,
+    is_deed,
+    is_pointing_title,
+    kind_of,
+    names_caller,
+    names_deed,
+    names_other_day,
+    plain_title,
+    says_enough,
+    title_of,
+    title_of_promise,
+    to_caller,
+    told_in,
+)
 
 ALL_OF_IT = 0.99  # "the delta list" is not "the kappa list"
 _ALONE = frozenset(
@@ -338,3 +359,115 @@ def _is_asked(act: Act, item: Item) -> bool:
 
 def _is_known(words: str, item: Item) -> bool:
     return any(words in detail for detail in item.details)
+
+
+TOLD = 0.3  # how likely a clause may be of something else and is told with a request
+FOLLOWED = 0.65  # … where who followed the talk clause by clause took it for a detail
+TITLED = 0.3  # how likely the agent's promise must name what is wanted to be the title
+BESIDE = 0.02  # … what the caller said of it
+MAX_BESIDE = 90  # characters of a sentence that is put beside a title
+MAX_TOLD = 14  # clauses that are told with a request
+
+
+class ToldRequest(NamedTuple):
+    """A request with its title and details, and the words to quote where a title is none."""
+
+    item: Item
+    quoted: str
+
+
+def tell_items(talk: RequestTalk) -> list[ToldRequest]:
+    """Each request with a title that says what is wanted, and with what was said of it."""
+    return [_tell(talk, index) for index in range(len(talk.state.items))]
+
+
+def _tell(talk: RequestTalk, index: int) -> ToldRequest:
+    item, state = talk.state.items[index], talk.state
+    if item.confidence < MAY_BE:
+        return ToldRequest(item, item.words)
+    refused = state.refused_beside(item)
+
+    def is_wanted(said: str) -> bool:
+        is_refused = MASK in said or bool(stems(normalise(said).text) & refused)
+        return not is_refused and not names_other_day(said, item.due, state.today)
+
+    near = ClausesAround(talk, index).weigh()
+    told = [each for each in near if each.is_ask or is_wanted(each.said)]
+    head = item.title.partition(": ")[0]
+    asked = [each.said for each in told if each.is_ask and item.is_fault]
+    head = drop_other_days(asked[0] if asked else head, item.due, state.today)
+    named = _entitle(item._replace(title=plain_title(head)), told)
+    care = [said for said in item.details if _CARE.search(normalise(said).text)]
+    care = [said for said in care if is_wanted(said)]
+    details = _choose_details(care, told, named.item.title.lower())
+    return named._replace(item=named.item._replace(details=details))
+
+
+def _choose_details(
+    care: list[str], told: list[Telling], title: str
+) -> tuple[str, ...]:
+    """What is likely said of the request; what may harm somebody comes first."""
+    likely = [
+        each.said
+        for each in told
+        if each.other <= (FOLLOWED if each.is_followed else TOLD)
+        and not each.is_ask
+        and not names_caller(each.act.clause.plain)
+    ]
+    said = [one for one in dict.fromkeys((*care, *likely)) if one.lower() not in title]
+    said = [one for one in said if title not in to_caller(one).lower()]
+    whole = [one for one in said if not any(one in two for two in said if one != two)]
+    return tuple(whole[:MAX_TOLD])
+
+
+def _entitle(item: Item, told: list[Telling]) -> ToldRequest:
+    """The title as it was asked for, where that says what is wanted.
+
+    Else what the agent promised, or the words with those that say the most beside them.
+    """
+    asked = next((each.act.matter.cited for each in told if each.is_ask), item.words)
+    if says_enough(item.title, item.kind, item.person):
+        return ToldRequest(item, asked)
+    is_open = item.kind == "message" or is_pointing_title(item.title)
+    is_open = is_open or not names_deed(item.title, item.kind)
+    known = told_in(item.title)
+    promised = [
+        (each.names, title)
+        for each in told
+        if each.act.speaker == "agent" and each.names >= TITLED and each.is_own
+        if (title := title_of_promise(each.act.clause.plain))
+        and says_enough(title, item.kind, item.person)
+        and (is_open or told_in(title) > known)
+    ]
+    if promised:
+        return ToldRequest(item._replace(title=max(promised)[1]), asked)
+    return _add_beside(item, told, asked)
+
+
+def _add_beside(item: Item, told: list[Telling], asked: str) -> ToldRequest:
+    """The title with the caller's clause that likeliest names what is wanted."""
+    known, is_open = told_in(item.title), is_pointing_title(item.title)
+    fresh = [
+        each
+        for each in told
+        if each.act.speaker == "caller"
+        and each.names >= (BESIDE if is_open or not known else TITLED)
+        and not (each.is_ask or each.is_theirs or each.act.is_bare)
+        and not introduces(each.act.matter)
+        and told_in(each.said) - known
+    ]
+    best = max(fresh, key=lambda each: each.names, default=None)
+    if best is None:
+        return ToldRequest(item, asked)
+    if is_deed(item.title):
+        place = best.act.seq, best.act.clause.sentence
+        said = [
+            each.said
+            for each in fresh
+            if (each.act.seq, each.act.clause.sentence) == place
+        ]
+        beside = ", ".join(said) if len(", ".join(said)) <= MAX_BESIDE else best.said
+        title = f"{item.title}: {beside}"
+        return ToldRequest(item._replace(title=title), asked)
+    is_empty = len(known) < MIN_TOLD <= len(told_in(best.said))
+    return ToldRequest(item, best.act.clause.plain.cited if is_empty else asked)

@@ -13,13 +13,12 @@ from typing import NamedTuple, cast
 
 from aftercall.english.clauses import POINTERS
 from aftercall.english.dates import find_dates
-from aftercall.english.text import MASK, Plain, normalise
+from aftercall.english.text import Plain, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import Labels, generalise, load_clause_model
 from aftercall.llm.rules.state import (
     ACTED_ON,
-    MAY_BE,
     HeardDay,
     Item,
     RequestState,
@@ -27,17 +26,8 @@ from aftercall.llm.rules.state import (
     put_right,
 )
 from aftercall.llm.rules.titles import (
-    MIN_TOLD,
-    drop_other_days,
     introduces,
-    is_deed,
-    is_pointing_title,
-    names_deed,
     names_other_day,
-    plain_title,
-    says_enough,
-    title_of,
-    title_of_promise,
     told_in,
     without_opening,
 )
@@ -300,15 +290,10 @@ def _opening(acts: list[Act]) -> list[str]:
 
 
 NAMES, TELLS, OTHER = "names", "tells", "other"  # what a clause does for a request
-TOLD = 0.3  # how likely a clause may be of something else and is told with a request
-FOLLOWED = 0.6  # … where who followed the talk clause by clause took it for a detail
-TITLED = 0.3  # how likely the agent's promise must name what is wanted to be the title
-BESIDE = 0.02  # … what the caller said of it
 ASKED = 0.3  # confidence of what may have been asked for: the talk goes on about it
 NEAR_TURNS = 6  # before the ask and after the last turn of a request
 MAX_AROUND = 60  # clauses that are looked at
 MAX_TOLD_WORDS = 24  # of a clause
-MAX_TOLD = 14  # clauses that are told with a request
 
 
 class Telling(NamedTuple):
@@ -323,18 +308,11 @@ class Telling(NamedTuple):
     is_own: bool
     """The talk is of this request."""
     is_theirs: bool
-    """Another request holds it."""
+    """It asks for another one."""
 
     @property
     def said(self) -> str:
         return without_opening(put_right(self.act.clause.plain)).said
-
-
-class ToldRequest(NamedTuple):
-    """A request with its title and details, and the words to quote where a title is none."""
-
-    item: Item
-    quoted: str
 
 
 class ClausesAround:
@@ -349,6 +327,7 @@ class ClausesAround:
             item for item in near if item is not self._item and item.status == "open"
         ]
         self._refused = talk.state.refused_beside(self._item)
+        self._asked_too = {item.words for item in self._others}
         said = ((*item.details, item.words) for item in self._others)
         self._theirs = " ".join(itertools.chain.from_iterable(said))
         first = min(self._asked, self._item.turns[0]) - NEAR_TURNS
@@ -382,7 +361,7 @@ class ClausesAround:
                 is_ask=self._is_ask(act),
                 is_followed=is_followed,
                 is_own=self._name_topic(act) == "own",
-                is_theirs=said in self._theirs or act.matter.cited in self._theirs,
+                is_theirs=act.matter.cited in self._asked_too,
             )
             told.append(telling)
         return told
@@ -492,85 +471,3 @@ class ClausesAround:
             return "none"
         seq, is_own = max(asked)
         return "own" if is_own else "before" if seq < self._asked else "after"
-
-
-def tell_items(talk: RequestTalk) -> list[ToldRequest]:
-    """Each request with a title that says what is wanted, and with what was said of it."""
-    return [_tell(talk, index) for index in range(len(talk.state.items))]
-
-
-def _tell(talk: RequestTalk, index: int) -> ToldRequest:
-    item, state = talk.state.items[index], talk.state
-    if item.confidence < MAY_BE:
-        return ToldRequest(item, item.words)
-    refused = state.refused_beside(item)
-    told = [
-        each
-        for each in ClausesAround(talk, index).weigh()
-        if MASK not in each.said
-        and (each.is_ask or not stems(each.act.clause.text) & refused)
-        and (each.is_ask or not names_other_day(each.said, item.due, state.today))
-    ]
-    head = item.title.partition(": ")[0]
-    asked = [each.said for each in told if each.is_ask and item.is_fault]
-    head = drop_other_days(asked[0] if asked else head, item.due, state.today)
-    named = _entitle(item._replace(title=plain_title(head)), told)
-    details = _choose_details(item, told, named.item.title.lower())
-    return named._replace(item=named.item._replace(details=details))
-
-
-def _choose_details(item: Item, told: list[Telling], title: str) -> tuple[str, ...]:
-    """What is likely said of the request; what may harm somebody comes first."""
-    care = [said for said in item.details if _CUES["care"].search(normalise(said).text)]
-    likely = [
-        each.said
-        for each in told
-        if each.other <= (FOLLOWED if each.is_followed else TOLD) and not each.is_ask
-    ]
-    said = [one for one in dict.fromkeys((*care, *likely)) if one.lower() not in title]
-    whole = [one for one in said if not any(one in two for two in said if one != two)]
-    return tuple(whole[:MAX_TOLD])
-
-
-def _entitle(item: Item, told: list[Telling]) -> ToldRequest:
-    """The title as it was asked for, where that says what is wanted.
-
-    Else what the agent promised, or the words with those that say the most beside them.
-    """
-    asked = next((each.act.matter.cited for each in told if each.is_ask), item.words)
-    if says_enough(item.title, item.kind, item.person):
-        return ToldRequest(item, asked)
-    is_open = is_pointing_title(item.title) or not names_deed(item.title, item.kind)
-    known = told_in(item.title)
-    promised = [
-        (each.names, title)
-        for each in told
-        if each.act.speaker == "agent" and each.names >= TITLED and each.is_own
-        if (title := title_of_promise(each.act.clause.plain))
-        and says_enough(title, item.kind, item.person)
-        and (is_open or told_in(title) > known)
-    ]
-    if promised:
-        return ToldRequest(item._replace(title=max(promised)[1]), asked)
-    return _add_beside(item, told, asked)
-
-
-def _add_beside(item: Item, told: list[Telling], asked: str) -> ToldRequest:
-    """The title with the caller's clause that likeliest names what is wanted."""
-    known, is_open = told_in(item.title), is_pointing_title(item.title)
-    fresh = [
-        each
-        for each in told
-        if each.act.speaker == "caller"
-        and each.names >= (BESIDE if is_open or not known else TITLED)
-        and not (each.is_ask or each.is_theirs or introduces(each.act.matter))
-        and told_in(each.said) - known
-    ]
-    best = max(fresh, key=lambda each: each.names, default=None)
-    if best is None:
-        return ToldRequest(item, asked)
-    if is_deed(item.title):
-        title = f"{item.title}: {title_of(normalise(best.said))}"
-        return ToldRequest(item._replace(title=title), asked)
-    is_empty = len(known) < MIN_TOLD <= len(told_in(best.said))
-    return ToldRequest(item, best.act.clause.plain.cited if is_empty else asked)

@@ -12,15 +12,15 @@ from aftercall.english.introductions import find_foreign_name, resolve_name
 from aftercall.english.language import detect_language, find_zone
 from aftercall.english.masking import ValueMask
 from aftercall.english.secrets import Secret, find_secrets, secret_facts
-from aftercall.english.text import MASK, normalise
-from aftercall.english.words import clear_caches, stems
+from aftercall.english.text import MASK
+from aftercall.english.words import clear_caches
 from aftercall.llm.long_calls import CutCall, ReadingProcess, read_in_windows
 from aftercall.llm.reader import CachedReader
 from aftercall.llm.rules.acts import Act, read_acts
-from aftercall.llm.rules.asking import add_care, gather_details
+from aftercall.llm.rules.asking import ToldRequest, add_care, gather_details, tell_items
 from aftercall.llm.rules.clause_model import TalkTurn
 from aftercall.llm.rules.facts import find_facts, read_identity, read_profile
-from aftercall.llm.rules.judgement import RequestTalk, ToldRequest, judge, tell_items
+from aftercall.llm.rules.judgement import RequestTalk, judge
 from aftercall.llm.rules.offers import find_promises
 from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.request_days import choose_days

@@ -222,7 +222,7 @@ def told_in(text: str) -> frozenset[str]:
 
 _INTRODUCES = load_patterns("aftercall.llm.rules", "state")["introduces"]
 MAX_NAMES = 3  # words of a name
-_NAMES_HOUSE = re.compile(r"\b(?:my name is|is the name|(?:calling|ringing) from)\b")
+_NAMES_CALLER = re.compile(r"\b(?:my name is|is the name|(?:calling|ringing) from)\b")
 # "Colin Arkwright I want …", not "if I want".
 _BEFORE_WISH = re.compile(
     r"(?:(?!(?:if|when|what|where|that|how|why|because|unless|think|said|is|am|are|all|do|did)\b)"
@@ -244,10 +244,14 @@ _ONLY_WHOM = re.compile(
 _PROMISES = load_patterns("aftercall.llm.rules", "promises")
 
 
+def names_caller(plain: Plain) -> bool:
+    return _NAMES_CALLER.search(plain.text) is not None
+
+
 def introduces(plain: Plain) -> bool:
     """Whether words only say who calls, or are a bare name."""
     text, words = plain.text, plain.words
-    if _INTRODUCES.fullmatch(text) or _NAMES_HOUSE.search(text):
+    if _INTRODUCES.fullmatch(text) or names_caller(plain):
         return True
     telling = [word for word in words if word.norm not in word_class("stop")]
     is_large = all(plain.source[word.start].isupper() for word in telling)
