@@ -1,4 +1,10 @@
-"""A request, asked for or asked for again in other words."""
+"""A request: asked for, asked for again in other words, and told to who does the work.
+
+While the talk is followed, `ask` and `restate` make requests of what is said, and `gather_details`
+takes the clauses around them. When the whole call is known, `tell_items` gives each request the
+title and the details that people see: the model `request_clauses` of `judgement.py` tells which
+clauses say what is wanted.
+"""
 
 import re
 from typing import NamedTuple
@@ -370,10 +376,11 @@ MAX_TOLD = 14  # clauses that are told with a request
 
 
 class ToldRequest(NamedTuple):
-    """A request with its title and details, and the words to quote where a title is none."""
+    """A request with the title and the details that people see."""
 
     item: Item
     quoted: str
+    """The words whose sentence is quoted where the title names no deed."""
 
 
 def tell_items(talk: RequestTalk) -> list[ToldRequest]:
@@ -382,6 +389,10 @@ def tell_items(talk: RequestTalk) -> list[ToldRequest]:
 
 
 def _tell(talk: RequestTalk, index: int) -> ToldRequest:
+    """Without clauses about what was called off or declined, another day, or a secret.
+
+    A fault is told by the whole clause: what a pattern finds in it may begin too late.
+    """
     item, state = talk.state.items[index], talk.state
     if item.confidence < MAY_BE:
         return ToldRequest(item, item.words)
@@ -406,7 +417,10 @@ def _tell(talk: RequestTalk, index: int) -> ToldRequest:
 def _choose_details(
     care: list[str], told: list[Telling], title: str
 ) -> tuple[str, ...]:
-    """What is likely said of the request; what may harm somebody comes first."""
+    """What is likely said of the request; what may harm somebody comes first.
+
+    Who calls is told elsewhere, and what the title says is not told twice.
+    """
     likely = [
         each.said
         for each in told
@@ -423,7 +437,9 @@ def _choose_details(
 def _entitle(item: Item, told: list[Telling]) -> ToldRequest:
     """The title as it was asked for, where that says what is wanted.
 
-    Else what the agent promised, or the words with those that say the most beside them.
+    Else what the agent promised to do: a promise names things by their nouns. One that is made
+    while another request is talked of is not taken, nor one that leaves out what the title names.
+    Else the title with the words that say the most beside it.
     """
     asked = next((each.act.matter.cited for each in told if each.is_ask), item.words)
     if says_enough(item.title, item.kind, item.person):
@@ -445,29 +461,39 @@ def _entitle(item: Item, told: list[Telling]) -> ToldRequest:
 
 
 def _add_beside(item: Item, told: list[Telling], asked: str) -> ToldRequest:
-    """The title with the caller's clause that likeliest names what is wanted."""
-    known, is_open = told_in(item.title), is_pointing_title(item.title)
-    fresh = [
-        each
-        for each in told
-        if each.act.speaker == "caller"
-        and each.names >= (BESIDE if is_open or not known else TITLED)
-        and not (each.is_ask or each.is_theirs or each.act.is_bare)
-        and not introduces(each.act.matter)
-        and told_in(each.said) - known
-    ]
+    """The title with the caller's words that likeliest name what is wanted.
+
+    "Fix that" says it with the sentence before: "Fix that: he sat on his reading glasses". A title
+    that names something needs words that are likelier, and one without a deed is no title: then
+    the words are quoted instead of it.
+    """
+    known = told_in(item.title)
+    is_open = is_pointing_title(item.title) or known <= stems(item.person or "")
+    least = BESIDE if is_open else TITLED
+    likely = [each for each in told if each.names >= least and _says_more(each)]
+    fresh = [each for each in likely if told_in(each.said) - known]
     best = max(fresh, key=lambda each: each.names, default=None)
     if best is None:
         return ToldRequest(item, asked)
     if is_deed(item.title):
-        place = best.act.seq, best.act.clause.sentence
-        said = [
-            each.said
-            for each in fresh
-            if (each.act.seq, each.act.clause.sentence) == place
-        ]
-        beside = ", ".join(said) if len(", ".join(said)) <= MAX_BESIDE else best.said
+        whole = ", ".join(each.said for each in fresh if _are_beside(each, best))
+        beside = whole if len(whole) <= MAX_BESIDE else best.said
         title = f"{item.title}: {beside}"
         return ToldRequest(item._replace(title=title), asked)
     is_empty = len(known) < MIN_TOLD <= len(told_in(best.said))
     return ToldRequest(item, best.act.clause.plain.cited if is_empty else asked)
+
+
+def _says_more(each: Telling) -> bool:
+    """Whether the caller tells something with a clause, and asks for nothing with it."""
+    act = each.act
+    is_asking = each.is_ask or each.is_theirs
+    is_empty = act.is_bare or introduces(act.matter)
+    return act.speaker == "caller" and not is_asking and not is_empty
+
+
+def _are_beside(one: Telling, two: Telling) -> bool:
+    """Whether two clauses are of one sentence."""
+    first, second = one.act.clause, two.act.clause
+    is_same_turn = first.seq == second.seq
+    return is_same_turn and first.sentence == second.sentence

@@ -4,6 +4,14 @@ Four small models look at a request when the whole call is known (`requests.json
 `request_parts.json` and `request_kinds.json`; `request_clauses.json` tells which clauses say what
 it is about). `tools/train_reader.py` makes the same features
 when it trains them.
+
+`request_clauses.json`:
+
+| label | the clause, of the caller or of the agent … |
+|---|---|
+| names | names what is wanted |
+| tells | says something else of the request |
+| other | is about another request, about what was given up, or about nothing that is wanted |
 """
 
 import itertools
@@ -297,12 +305,15 @@ MAX_TOLD_WORDS = 24  # of a clause
 
 
 class Telling(NamedTuple):
-    """A clause near a request, and how likely it names what is wanted or is of something else."""
+    """A clause near a request, and what it does for it."""
 
     act: Act
     names: float
+    """How likely it names what is wanted."""
     other: float
+    """How likely it is about something else."""
     is_ask: bool
+    """The request was asked for with it."""
     is_followed: bool
     """Who followed the talk clause by clause took it for a detail."""
     is_own: bool
@@ -312,11 +323,25 @@ class Telling(NamedTuple):
 
     @property
     def said(self) -> str:
+        """As it is told: after the last correction, and without "and so" before it."""
         return without_opening(put_right(self.act.clause.plain)).said
 
 
 class ClausesAround:
-    """The clauses near a request: which of them say what it is about."""
+    """The clauses near a request: which of them say what it is about.
+
+    A clause is looked at by itself. The features tell
+
+    - where it stands: how many turns and clauses from the ask, and whether the talk was then of
+      this request, of one before it or of one after it;
+    - what it shares: with the words of the request, with those of others and with what was called
+      off; whether the other side says the same things, and how often they are said;
+    - what it does: asks, tells, answers or introduces, names the day of the request or another,
+      and how the next clause goes on;
+    - its words.
+
+    Those of the caller and those of the agent have weights of their own.
+    """
 
     def __init__(self, talk: RequestTalk, index: int) -> None:
         items = talk.state.items

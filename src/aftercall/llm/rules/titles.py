@@ -1,8 +1,15 @@
-"""How a request is titled, its kind and its person; and how a call is summed up."""
+"""How a request is titled, its kind and its person; and how a call is summed up.
+
+A title begins with what is to be done, is what is wished for, or is a fault: see `names_deed`. It
+says enough if who did not hear the call understands it: see `says_enough`. `tell_items` in
+`asking.py` looks for other words where it does not; what still names no deed is told by its kind
+and a whole sentence of the caller: see `title_plainly` and `quote_whole`.
+"""
 
 import re
 from collections.abc import Iterable
 from datetime import date
+from itertools import dropwhile
 from textwrap import shorten
 
 from aftercall.english.clauses import (
@@ -65,7 +72,11 @@ _NOT_PERSONS = vocabulary(
 
 
 def title_of(matter: Plain) -> str:
-    """The matter as a short line in the caller's own words."""
+    """The matter as a short line in the caller's own words.
+
+    Without the article before it and the courtesy after it: "a quote for the roof, if you could"
+    is "Quote for the roof".
+    """
     said = " ".join(matter.said.replace(MASK, "").split()).strip(" ,;:.-")
     said = _ARTICLE.sub("", said)
     while (shorter := _COURTESY.sub("", said)) != said:
@@ -105,7 +116,11 @@ def names_other_day(text: str, due: date | None, today: date) -> bool:
 
 
 def drop_other_days(title: str, due: date | None, today: date) -> str:
-    """The title without days that the caller has replaced by another."""
+    """The title without days that the caller has replaced by another.
+
+    "Get a table for this Saturday" is "Get a table" where they agreed on Sunday. "Dripping like
+    there's no tomorrow" names no day.
+    """
     head, colon, tail = title.partition(": ")
     plain = normalise(head)
     stale = [item for item in find_dates(plain, today) if item.day != due]
@@ -125,7 +140,10 @@ def drop_other_days(title: str, due: date | None, today: date) -> str:
 
 
 def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
-    """The kind that the words of a request name; what names none is a task."""
+    """The kind that the words of a request name; what names none is a task.
+
+    A fault is an issue, but who is not coming in today reports none.
+    """
     if is_fault:
         return "task" if _ABSENT.fullmatch(text) else "issue"
     if _TO_OTHERS.match(text):
@@ -216,26 +234,34 @@ MIN_TOLD = 2  # stems of words that say something to who did not hear the call
 
 
 def told_in(text: str) -> frozenset[str]:
-    """Stems that name something, not just that something is asked."""
+    """Stems that name something, not just that something is asked.
+
+    "Could you do me a quick favour and put one down" names nothing.
+    """
     return stems(text) - _ANNOUNCED
 
 
 _INTRODUCES = load_patterns("aftercall.llm.rules", "state")["introduces"]
 MAX_NAMES = 3  # words of a name
 _NAMES_CALLER = re.compile(r"\b(?:my name is|is the name|(?:calling|ringing) from)\b")
-# "Colin Arkwright I want …", not "if I want".
+# A name or a greeting before a wish that no comma parts from it, as recognisers write:
+# "Colin Arkwright I want forty metres", but not "if I want" or "what I need is".
 _BEFORE_WISH = re.compile(
     r"(?:(?!(?:if|when|what|where|that|how|why|because|unless|think|said|is|am|are|all|do|did)\b)"
     r"\S+ ){1,5}?(?=(?:i|we) (?:would like|want|need)\b)"
 )
+# What is wished for stands after it; "I want it stopped" and "I need you to" are no whole thing
+# without their beginning.
 _WISHED = re.compile(
     r"(?:i|we)(?: \S+)? (?:need|want|wanted|would like|am looking for|am after)(?: to)?"
     r" (?!you|it\b|them|that|this|him|her|some(?:body|one)|my \S+ to|to\b)"
 )
 _PLEASE = re.compile(r",? please\b", re.I)
 _POINTS_AT = load_patterns("aftercall.llm.rules", "state")["points_at"]
+# Whom to tell is not what is meant: "tell him the gate is shut" points to nothing.
 _TO_WHOM = re.compile(r"(?:tell|ask|remind|text) (?:him|her|them)(?= \S)")
-# "Let them know", "give me a shout": whom to tell, and nothing of what.
+# "Let them know", "make sure the kitchen knows", "give me a shout": whom to tell or to call, and
+# nothing of what.
 _ONLY_WHOM = re.compile(
     r"(?:.* )?(?:knows?|told|aware)"
     r"|(?:.* )?(?:give (?:me|us) a (?:\S+ )?(?:call|ring|shout|bell|buzz)"
@@ -245,11 +271,16 @@ _PROMISES = load_patterns("aftercall.llm.rules", "promises")
 
 
 def names_caller(plain: Plain) -> bool:
+    """Whether words say the caller's name or house in so many words."""
     return _NAMES_CALLER.search(plain.text) is not None
 
 
 def introduces(plain: Plain) -> bool:
-    """Whether words only say who calls, or are a bare name."""
+    """Whether words only say who calls, or are a bare name.
+
+    Such words are never the title of a request, nor its beginning. A bare name is found only where
+    the transcript writes names large.
+    """
     text, words = plain.text, plain.words
     if _INTRODUCES.fullmatch(text) or names_caller(plain):
         return True
@@ -259,7 +290,10 @@ def introduces(plain: Plain) -> bool:
 
 
 def without_opening(plain: Plain) -> Plain:
-    """Words without "and so", "hello" and the like before them; "no roses" keeps its "no"."""
+    """Words without "and so", "hello" and the like before them.
+
+    "No roses" keeps its "no": without it the words say the opposite.
+    """
     opened = _OPENING.match(plain.text)
     is_denied = opened is not None and opened[0].rstrip().endswith("no")
     rest = plain.after(opened.end()) if opened and not is_denied else plain
@@ -267,14 +301,21 @@ def without_opening(plain: Plain) -> Plain:
 
 
 def plain_title(title: str) -> str:
-    """A title without who calls and without courtesy."""
+    """A title without who calls and without courtesy.
+
+    "Agnieszka Nowak, I would like to cancel, please" is "I would like to cancel".
+    """
     plain = without_opening(normalise(_PLEASE.sub("", title)))
     match = _BEFORE_WISH.match(plain.text)
     return title_of(plain.after(match.end()) if match else plain) or title
 
 
 def take_wish(title: str) -> str:
-    """Of a wish only what is wished for: "I'd like an hour with Ann" is "An hour with Ann"."""
+    """Of a wish only what is wished for.
+
+    "I'd like an hour with Ann" is "An hour with Ann"; "we'd like to come and see the room" is "Come
+    and see the room". What is no wish stays as it is.
+    """
     plain = normalise(title)
     match = _WISHED.match(plain.text)
     wished = plain.after(match.end()).cited if match else ""
@@ -282,7 +323,11 @@ def take_wish(title: str) -> str:
 
 
 def title_of_promise(plain: Plain) -> str:
-    """What the agent promises to do, as the caller would ask for it; "" for no promise."""
+    """What the agent promises to do, as the caller would ask for it; "" for no promise.
+
+    "I'll ask Nurse Farrell to phone you with the results" is "Ask Nurse Farrell to phone me with
+    the results". Only what the agent will do itself counts: "the driver will ring" is no request.
+    """
     match = _PROMISES["promises"].fullmatch(without_opening(plain).text)
     if match is None or match["who"] not in ("i will", "we will"):
         return ""
@@ -308,7 +353,11 @@ def is_pointing_title(title: str) -> bool:
 
 
 def says_enough(title: str, kind: RequestKind, person: str | None) -> bool:
-    """Whether who did not hear the call understands a title."""
+    """Whether who did not hear the call understands a title.
+
+    It needs a deed, a wish or a fault, and two words that name something; the person it is for is
+    not one of them. A pronoun must not stand for what is wanted.
+    """
     if is_pointing_title(title) or not names_deed(title, kind):
         return False
     return len(told_in(title) - stems(person or "")) >= MIN_TOLD
@@ -331,14 +380,17 @@ def quote_whole(words: str, turns: Iterable[Turn], refused: frozenset[str]) -> s
         quoted = words
     elif quoted.index(words) + len(words) > MAX_QUOTED_CHARS:
         quoted = quoted[quoted.index(words) :]
-    clauses = [clause.plain for clause in split_clauses(0, quoted)]
-    told = [
-        plain
-        for plain in clauses
-        if told_in(plain.text) and not introduces(without_opening(plain))
-    ]
-    start = told[0].words[0].start if told else 0
+    clauses = (clause.plain for clause in split_clauses(0, quoted))
+    told = dropwhile(_says_nothing, clauses)
+    first = next(told, None)
+    start = first.words[0].start if first else 0
     return without_opening(normalise(quoted[start:])).said.replace(MASK, "")
+
+
+def _says_nothing(plain: Plain) -> bool:
+    """Whether a clause only greets, or says who calls."""
+    is_greeting = _OPENING.fullmatch(plain.text) is not None
+    return is_greeting or introduces(without_opening(plain))
 
 
 def names_deed(title: str, kind: RequestKind) -> bool:
@@ -359,7 +411,11 @@ def names_deed(title: str, kind: RequestKind) -> bool:
 
 
 def title_plainly(request: Request, sentence: str) -> Request:
-    """A request whose title names no deed is titled by its kind and what the caller said."""
+    """A request whose title names no deed is titled by its kind and what the caller said.
+
+    "The Hollis Trust" says nothing to who reads it; "Booking: “We'd like to see the hall, it's for
+    the Hollis Trust”" does.
+    """
     if names_deed(request.title, request.kind):
         return request.model_copy(update={"title": take_wish(request.title)})
     name = _KIND_TITLES[request.kind]
@@ -371,7 +427,4 @@ def title_plainly(request: Request, sentence: str) -> Request:
     elif _CANCELS.search(text):
         name = "Cancellation"
     title = f"{name}: “{shorten(sentence, MAX_QUOTED_CHARS, placeholder=' …')}”"
-    is_kept = request.title.lower() in f"{title} {request.details}".lower()
-    said = () if is_kept else (request.title,)
-    details = ". ".join(filter(None, (*said, request.details)))
-    return request.model_copy(update={"title": title, "details": details})
+    return request.model_copy(update={"title": title})
