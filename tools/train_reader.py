@@ -8,7 +8,8 @@ calls of HarperValleyBank (`*.jsonl`, see docs/reference/labels.md), of which ev
 Labelled calls tell which turns a request rests on, not which clause: their clauses are labelled by
 a first model, within what the label allows. The requests that the reader then finds teach the
 models of requests, parts and kinds;
-it finds them in the calls of one group of writers after another, trained on the others.
+it finds them in the calls of one group of writers after another, trained on the others. Last come
+the models of days and of the clauses that say what a request is about.
 It needs scikit-learn, which nothing else here does: `pip install scikit-learn`.
 """
 
