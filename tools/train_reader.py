@@ -8,7 +8,8 @@ calls of HarperValleyBank (`*.jsonl`, see docs/reference/labels.md), of which ev
 Labelled calls tell which turns a request rests on, not which clause: their clauses are labelled by
 a first model, within what the label allows. The requests that the reader then finds teach the
 models of requests, parts and kinds, and what it takes for called off that of ends;
-it finds them in the calls of one group of writers after another, trained on the others.
+it finds them in the calls of one group of writers after another, trained on the others. Last come
+the models of days and of the clauses that say what a request is about.
 It needs scikit-learn, which nothing else here does: `pip install scikit-learn`.
 """
 
@@ -17,7 +18,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,11 @@ from aftercall.llm.rules.clause_model import (
     list_features,
 )
 from aftercall.llm.rules.judgement import (
+    NAMES,
+    OTHER,
+    TELLS,
     YES,
+    ClausesAround,
     RequestTalk,
     find_whole,
     judge,
@@ -50,7 +55,7 @@ from aftercall.llm.rules.judgement import (
 )
 from aftercall.llm.rules.offers import CallingOff
 from aftercall.llm.rules.reader import follow_requests, read_requests
-from aftercall.llm.rules.request_days import NamedDays
+from aftercall.llm.rules.request_days import NamedDays, choose_days
 from aftercall.llm.rules.state import Item, asked_in
 
 WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
@@ -58,6 +63,9 @@ STRENGTH = 0.3  # the inverse of regularisation
 DAY_STRENGTH = 0.06  # there are few requests with a day
 END_STRENGTH = 0.2  # and few that were called off
 UNLABELLED_WEIGHT = 0.5  # of what was called off and is in no label
+TOLD_STRENGTH = 0.05
+FORBIDDEN_WEIGHT = 3.0  # of a clause with words that may stand in no request
+APART_WEIGHT = 0.7  # of one in no turn that a request rests on
 MIN_CLAUSES = 2  # in which a feature must be
 MIN_WEIGHT = 3  # of SCALE; smaller ones are left out
 LABELLED_WEIGHT = 0.7  # of a clause that a first model labelled
@@ -400,6 +408,9 @@ class Wanted:
     """All of them must be in the request, or, of a marked call, the most of `about`."""
     about: frozenset[str] = frozenset()
     is_withdrawn: bool = False
+    of_others: list[str] = field(default_factory=list)
+    """Words of the other requests of the call, and of those that were called off."""
+    forbidden: list[str] = field(default_factory=list)
 
 
 AskedCall = tuple[datetime, list[TalkTurn], list[Wanted]]
@@ -408,15 +419,19 @@ AskedCall = tuple[datetime, list[TalkTurn], list[Wanted]]
 def list_wanted(document: Document) -> AskedCall:
     """A labelled call and what is asked for in it."""
     started = datetime.fromisoformat(document["call"]["started_at"])
-    turns = document["call"]["turns"]
-    return (
-        started,
-        [to_talk(turn["seq"], turn["speaker"], turn["text"]) for turn in turns],
-        [
-            Wanted(item["kind"], item.get("due"), set(item["turns"]), item["words"])
-            for item in document["gold"]["requests"]
-        ],
-    )
+    turns, gold = document["call"]["turns"], document["gold"]
+    items = [*gold["requests"], *gold.get("withdrawn", [])]
+    talk = [to_talk(turn["seq"], turn["speaker"], turn["text"]) for turn in turns]
+    wanted = []
+    for item in gold["requests"]:
+        want = Wanted(item["kind"], item.get("due"), set(item["turns"]), item["words"])
+        words = [
+            word for other in items if other is not item for word in other["words"]
+        ]
+        want.of_others = [word for word in words if word not in want.words]
+        want.forbidden = gold.get("not", [])
+        wanted.append(want)
+    return started, talk, wanted
 
 
 def list_called_off(document: Document) -> AskedCall:
@@ -625,6 +640,36 @@ def _is_of(want: Wanted, item: Item) -> bool:
     return is_same and is_about and not want.turns.isdisjoint(item.turns)
 
 
+def train_clauses(calls: Iterable[AskedCall]) -> ClauseModel:
+    """Which clauses say what a request is about, as the reader now finds both."""
+    rows: Rows = []
+    for started, turns, wanted in calls:
+        asked = read_requests(turns, started)[0]
+        judged = asked._replace(state=judge(asked))
+        talk = judged._replace(state=choose_days(judged))
+        pairs = pair_items(talk, wanted)
+        for index, want in (pairs | pair_turns(talk, wanted, pairs)).items():
+            around = ClausesAround(talk, index)
+            for place in around.places:
+                clause = around.acts[place].clause
+                rows.append((around.list_features(place), *_label_told(clause, want)))
+        clear_caches()
+    return _fit_rows(*_turn_rows(rows), TOLD_STRENGTH)
+
+
+def _label_told(clause: Clause, want: Wanted) -> tuple[str, float]:
+    """What a clause does for a request, and its weight."""
+    said = clause.plain.said.lower()
+    if any(word.lower() in said for word in want.forbidden):
+        return OTHER, FORBIDDEN_WEIGHT
+    if any(word.lower() in said for word in want.words):
+        return NAMES, 1.0
+    if any(word.lower() in said for word in want.of_others):
+        return OTHER, 1.0
+    is_cited = clause.seq in want.turns
+    return (TELLS, 1.0) if is_cited else (OTHER, APART_WEIGHT)
+
+
 def save(model: ClauseModel, path: Path) -> None:
     """One feature a line, so that a change of the weights can be looked through."""
     weights = ",\n".join(
@@ -695,6 +740,8 @@ def main(paths: list[Path]) -> None:
     save_all({"facts": facts, "fact_kinds": kinds, **rows.fit()})
     clause_model.load_clause_model.cache_clear()
     save_all({"request_days": train_days(asked.values())})
+    clause_model.load_clause_model.cache_clear()
+    save_all({"request_clauses": train_clauses(asked.values())})
     print(f"from {len(marked)} marked and {len(labelled)} labelled calls")
 
 

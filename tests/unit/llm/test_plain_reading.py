@@ -5,7 +5,13 @@ import pytest
 from aftercall.english.clauses import stands_alone
 from aftercall.english.text import normalise
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.llm.rules.titles import quote_whole, summarise, title_plainly
+from aftercall.llm.rules.titles import (
+    plain_title,
+    quote_whole,
+    summarise,
+    take_wish,
+    title_plainly,
+)
 from aftercall.model.reading import Reading, Request, RequestKind
 from fakes import make_call
 from unit.llm.calls import call_of
@@ -86,7 +92,7 @@ def _request(title: str, kind: RequestKind = "task", person: str = "") -> Reques
     ("title", "kind", "told"),
     [
         ("Book a table for four", "booking", "Book a table for four"),
-        ("I need a copy of the lease", "task", "I need a copy of the lease"),
+        ("I need a copy of the lease", "task", "A copy of the lease"),
         ("The boiler is leaking again", "issue", "The boiler is leaking again"),
         ("New quote", "task", "New quote"),
         ("The Hollis Trust", "booking", "Booking: “The Hollis Trust”"),
@@ -139,12 +145,23 @@ def test_a_detail_that_is_taken_back_at_once_is_none() -> None:
         (
             "He's running out of batteries. Could you put some in the post?",
             "We'll post two packs of batteries today.",
-            "Put some in the post: He's running out of batteries",
+            "Post two packs of batteries today",
         ),
         (
             "Please tell Comfort I'm allergic to fabric plasters.",
             "I'll let her know about the plasters.",
             "Tell Comfort: I'm allergic to fabric plasters",
+        ),
+        (
+            "My husband sat on his reading glasses and the arm snapped. Can you fix that?",
+            "We can look at them tomorrow.",
+            "Fix that: My husband sat on his reading glasses, the arm snapped",
+        ),
+        (
+            "She had her bloods done and we've heard nothing."
+            " Could one of the nurses give me a shout, please?",
+            "I'll ask Nurse Farrell to phone you tomorrow with the results.",
+            "Ask Nurse Farrell to phone me tomorrow with the results",
         ),
     ],
 )
@@ -158,3 +175,27 @@ def test_what_may_be_a_request_is_told_by_its_whole_sentence() -> None:
     turns = make_call([("caller", said)]).turns
     whole = quote_whole("Could we", turns, frozenset())
     assert whole == "Could we, the two of us, come and see the flat on Monday"
+
+
+def test_an_introduction_is_no_title_and_does_not_begin_one() -> None:
+    (request,) = _read(
+        "A: The Old Mill. | C: Hello there, Philippa Oyelaran, I'm calling from Strand and Keel."
+        " I'd like two single rooms for the ninth of June."
+        " | A: Two single rooms on the ninth of June, that's booked."
+    ).requests
+    assert "single rooms" in request.title
+    assert "Philippa" not in request.title
+    assert "Keel" not in request.title
+
+
+@pytest.mark.parametrize(
+    ("title", "told"),
+    [
+        ("Colin Arkwright I want forty metres of turf", "Forty metres of turf"),
+        ("Agnieszka Nowak, I would like to cancel, please", "Cancel"),
+        ("I want it stopped", "I want it stopped"),
+        ("No roses", "No roses"),
+    ],
+)
+def test_a_wish_is_titled_by_what_is_wished_for(title: str, told: str) -> None:
+    assert take_wish(plain_title(title)) == told

@@ -1,12 +1,22 @@
-"""A request, asked for or asked for again in other words."""
+"""A request: asked for, asked for again in other words, and told to who does the work.
+
+While the talk is followed, `ask` and `restate` make requests of what is said, and `gather_details`
+takes the clauses around them. When the whole call is known, `tell_items` gives each request the
+title and the details that people see: the model `request_clauses` of `judgement.py` tells which
+clauses say what is wanted.
+"""
 
 import re
+from typing import NamedTuple
 
 from aftercall.english.clauses import EMPTY_VERBS
+from aftercall.english.text import MASK, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.due import day_of_ask
+from aftercall.llm.rules.judgement import ClausesAround, RequestTalk, Telling
 from aftercall.llm.rules.state import (
+    MAY_BE,
     PLAIN,
     TO_PERSON,
     UNKNOWN,
@@ -24,7 +34,24 @@ from aftercall.llm.rules.state import (
     touch,
     with_detail,
 )
-from aftercall.llm.rules.titles import find_person, kind_of, title_of
+from aftercall.llm.rules.titles import (
+    MIN_TOLD,
+    drop_other_days,
+    find_person,
+    introduces,
+    is_deed,
+    is_pointing_title,
+    kind_of,
+    names_caller,
+    names_deed,
+    names_other_day,
+    plain_title,
+    says_enough,
+    title_of,
+    title_of_promise,
+    to_caller,
+    told_in,
+)
 
 ALL_OF_IT = 0.99  # "the delta list" is not "the kappa list"
 _ALONE = frozenset(
@@ -338,3 +365,135 @@ def _is_asked(act: Act, item: Item) -> bool:
 
 def _is_known(words: str, item: Item) -> bool:
     return any(words in detail for detail in item.details)
+
+
+TOLD = 0.3  # how likely a clause may be of something else and is told with a request
+FOLLOWED = 0.65  # … where who followed the talk clause by clause took it for a detail
+TITLED = 0.3  # how likely the agent's promise must name what is wanted to be the title
+BESIDE = 0.02  # … what the caller said of it
+MAX_BESIDE = 90  # characters of a sentence that is put beside a title
+MAX_TOLD = 14  # clauses that are told with a request
+
+
+class ToldRequest(NamedTuple):
+    """A request with the title and the details that people see."""
+
+    item: Item
+    quoted: str
+    """The words whose sentence is quoted where the title names no deed."""
+
+
+def tell_items(talk: RequestTalk) -> list[ToldRequest]:
+    """Each request with a title that says what is wanted, and with what was said of it."""
+    return [_tell(talk, index) for index in range(len(talk.state.items))]
+
+
+def _tell(talk: RequestTalk, index: int) -> ToldRequest:
+    """Without clauses about what was called off or declined, another day, or a secret.
+
+    A fault is told by the whole clause: what a pattern finds in it may begin too late.
+    """
+    item, state = talk.state.items[index], talk.state
+    if item.confidence < MAY_BE:
+        return ToldRequest(item, item.words)
+    refused = state.refused_beside(item)
+
+    def is_wanted(said: str) -> bool:
+        is_refused = MASK in said or bool(stems(normalise(said).text) & refused)
+        return not is_refused and not names_other_day(said, item.due, state.today)
+
+    near = ClausesAround(talk, index).weigh()
+    told = [each for each in near if each.is_ask or is_wanted(each.said)]
+    head = item.title.partition(": ")[0]
+    asked = [each.said for each in told if each.is_ask and item.is_fault]
+    head = drop_other_days(asked[0] if asked else head, item.due, state.today)
+    named = _entitle(item._replace(title=plain_title(head)), told)
+    care = [said for said in item.details if _CARE.search(normalise(said).text)]
+    care = [said for said in care if is_wanted(said)]
+    details = _choose_details(care, told, named.item.title.lower())
+    return named._replace(item=named.item._replace(details=details))
+
+
+def _choose_details(
+    care: list[str], told: list[Telling], title: str
+) -> tuple[str, ...]:
+    """What is likely said of the request; what may harm somebody comes first.
+
+    Who calls is told elsewhere, and what the title says is not told twice.
+    """
+    likely = [
+        each.said
+        for each in told
+        if each.other <= (FOLLOWED if each.is_followed else TOLD)
+        and not each.is_ask
+        and not names_caller(each.act.clause.plain)
+    ]
+    said = [one for one in dict.fromkeys((*care, *likely)) if one.lower() not in title]
+    said = [one for one in said if title not in to_caller(one).lower()]
+    whole = [one for one in said if not any(one in two for two in said if one != two)]
+    return tuple(whole[:MAX_TOLD])
+
+
+def _entitle(item: Item, told: list[Telling]) -> ToldRequest:
+    """The title as it was asked for, where that says what is wanted.
+
+    Else what the agent promised to do: a promise names things by their nouns. One that is made
+    while another request is talked of is not taken, nor one that leaves out what the title names.
+    Else the title with the words that say the most beside it.
+    """
+    asked = next((each.act.matter.cited for each in told if each.is_ask), item.words)
+    if says_enough(item.title, item.kind, item.person):
+        return ToldRequest(item, asked)
+    is_open = item.kind == "message" or is_pointing_title(item.title)
+    is_open = is_open or not names_deed(item.title, item.kind)
+    known = told_in(item.title)
+    promised = [
+        (each.names, title)
+        for each in told
+        if each.act.speaker == "agent" and each.names >= TITLED and each.is_own
+        if (title := title_of_promise(each.act.clause.plain))
+        and says_enough(title, item.kind, item.person)
+        and (is_open or told_in(title) > known)
+    ]
+    if promised:
+        return ToldRequest(item._replace(title=max(promised)[1]), asked)
+    return _add_beside(item, told, asked)
+
+
+def _add_beside(item: Item, told: list[Telling], asked: str) -> ToldRequest:
+    """The title with the caller's words that likeliest name what is wanted.
+
+    "Fix that" says it with the sentence before: "Fix that: he sat on his reading glasses". A title
+    that names something needs words that are likelier, and one without a deed is no title: then
+    the words are quoted instead of it.
+    """
+    known = told_in(item.title)
+    is_open = is_pointing_title(item.title) or known <= stems(item.person or "")
+    least = BESIDE if is_open else TITLED
+    likely = [each for each in told if each.names >= least and _says_more(each)]
+    fresh = [each for each in likely if told_in(each.said) - known]
+    best = max(fresh, key=lambda each: each.names, default=None)
+    if best is None:
+        return ToldRequest(item, asked)
+    if is_deed(item.title):
+        whole = ", ".join(each.said for each in fresh if _are_beside(each, best))
+        beside = whole if len(whole) <= MAX_BESIDE else best.said
+        title = f"{item.title}: {beside}"
+        return ToldRequest(item._replace(title=title), asked)
+    is_empty = len(known) < MIN_TOLD <= len(told_in(best.said))
+    return ToldRequest(item, best.act.clause.plain.cited if is_empty else asked)
+
+
+def _says_more(each: Telling) -> bool:
+    """Whether the caller tells something with a clause, and asks for nothing with it."""
+    act = each.act
+    is_asking = each.is_ask or each.is_theirs
+    is_empty = act.is_bare or introduces(act.matter)
+    return act.speaker == "caller" and not is_asking and not is_empty
+
+
+def _are_beside(one: Telling, two: Telling) -> bool:
+    """Whether two clauses are of one sentence."""
+    first, second = one.act.clause, two.act.clause
+    is_same_turn = first.seq == second.seq
+    return is_same_turn and first.sentence == second.sentence

@@ -39,6 +39,7 @@ ModelName = Literal[
     "request_kinds",
     "request_days",
     "request_ends",
+    "request_clauses",
 ]
 SCALE = 50  # weights are kept as whole numbers
 FIELD_BITS = 32

@@ -1,21 +1,44 @@
 """The last word on each request: whether it is one, a part of another, and of which kind.
 
-Three small models look at a request when the whole call is known (`requests.json`,
-`request_parts.json` and `request_kinds.json`). `tools/train_reader.py` makes the same features
+Four small models look at a request when the whole call is known (`requests.json`,
+`request_parts.json` and `request_kinds.json`; `request_clauses.json` tells which clauses say what
+it is about). `tools/train_reader.py` makes the same features
 when it trains them.
+
+`request_clauses.json`:
+
+| label | the clause, of the caller or of the agent … |
+|---|---|
+| names | names what is wanted |
+| tells | says something else of the request |
+| other | is about another request, about what was given up, or about nothing that is wanted |
 """
 
 import itertools
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Iterable
 from typing import NamedTuple, cast
 
-from aftercall.english.clauses import EMPTY_VERBS, POINTERS
+from aftercall.english.clauses import POINTERS
+from aftercall.english.dates import find_dates
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import Labels, generalise, load_clause_model
-from aftercall.llm.rules.state import ACTED_ON, HeardDay, Item, RequestState
-from aftercall.llm.rules.titles import CALLS, CALLS_BACK, MIN_TOLD, told_in
+from aftercall.llm.rules.state import (
+    ACTED_ON,
+    HeardDay,
+    Item,
+    RequestState,
+    asked_in,
+    put_right,
+)
+from aftercall.llm.rules.titles import (
+    introduces,
+    names_other_day,
+    told_in,
+    without_opening,
+)
 from aftercall.model.reading import RequestKind
 
 YES = "yes"
@@ -285,93 +308,202 @@ def _opening(acts: list[Act]) -> list[str]:
     return _texts(act.clause.plain for act in opened if act.seq == opened[0].seq)
 
 
-# "Put some in the post", "renew them": only the words before say what is meant.
-_POINTS_AT = _CUES["points_at"]
-_TOLD = ("tell", "own", "fault", "ask", "unclear")
-BELONGS = 0.5
-MAX_TURNS_BACK = 4  # in which the thing may have been named that "it" stands for
-MAX_CLAUSES_AWAY = 30
+NAMES, TELLS, OTHER = "names", "tells", "other"  # what a clause does for a request
+ASKED = 0.3  # confidence of what may have been asked for: the talk goes on about it
+NEAR_TURNS = 6  # before the ask and after the last turn of a request
+MAX_AROUND = 60  # clauses that are looked at
+MAX_TOLD_WORDS = 24  # of a clause
 
 
-def name_items(talk: RequestTalk) -> list[Item]:
-    """A title that only points to a thing, or names only whom to tell, says what is meant."""
-    told = [act for act in talk.acts if act.speaker == "caller" and act.kind in _TOLD]
-    places = {act.matter.cited: at for at, act in reversed(list(enumerate(told)))}
-    asked = {item.words for item in talk.state.items}
-    named = []
-    for item in talk.state.items:
-        place, find = places.get(item.words), _choose_finder(item)
-        if place is not None and find is not None:
-            refused = talk.state.refused_beside(item)
-            about = find(item, _said_beside(told, place, refused), asked)
-            item = item._replace(
-                title=f"{item.title}: {about}" if about else item.title
+class Telling(NamedTuple):
+    """A clause near a request, and what it does for it."""
+
+    act: Act
+    names: float
+    """How likely it names what is wanted."""
+    other: float
+    """How likely it is about something else."""
+    is_ask: bool
+    """The request was asked for with it."""
+    is_followed: bool
+    """Who followed the talk clause by clause took it for a detail."""
+    is_own: bool
+    """The talk is of this request."""
+    is_theirs: bool
+    """It asks for another one."""
+
+    @property
+    def said(self) -> str:
+        """As it is told: after the last correction, and without "and so" before it."""
+        return without_opening(put_right(self.act.clause.plain)).said
+
+
+class ClausesAround:
+    """The clauses near a request: which of them say what it is about.
+
+    A clause is looked at by itself. The features tell
+
+    - where it stands: how many turns and clauses from the ask, and whether the talk was then of
+      this request, of one before it or of one after it;
+    - what it shares: with the words of the request, with those of others and with what was called
+      off; whether the other side says the same things, and how often they are said;
+    - what it does: asks, tells, answers or introduces, names the day of the request or another,
+      and how the next clause goes on;
+    - its words.
+
+    Those of the caller and those of the agent have weights of their own.
+    """
+
+    def __init__(self, talk: RequestTalk, index: int) -> None:
+        items = talk.state.items
+        self._today, self._item = talk.state.today, items[index]
+        self._asked = asked_in(self._item)
+        near = items[max(0, index - NEAR_TURNS) : index + NEAR_TURNS + 1]
+        self._others = [
+            item for item in near if item is not self._item and item.status == "open"
+        ]
+        self._refused = talk.state.refused_beside(self._item)
+        self._asked_too = {item.words for item in self._others}
+        said = ((*item.details, item.words) for item in self._others)
+        self._theirs = " ".join(itertools.chain.from_iterable(said))
+        first = min(self._asked, self._item.turns[0]) - NEAR_TURNS
+        last = self._item.turns[-1] + NEAR_TURNS
+        start = bisect_left(talk.acts, first, key=lambda act: act.seq)
+        end = bisect_left(talk.acts, last + 1, key=lambda act: act.seq)
+        self.acts = talk.acts[start:end]
+        asks = [at for at, act in enumerate(self.acts) if self._is_ask(act)]
+        asked = bisect_left(self.acts, self._asked, key=lambda act: act.seq)
+        self._ask = asks[0] if asks else asked
+        self.acts = self.acts[max(0, self._ask - MAX_AROUND) : self._ask + MAX_AROUND]
+        self._ask = min(self._ask, MAX_AROUND)
+        self._heard = [told_in(act.clause.text) for act in self.acts]
+
+    @property
+    def places(self) -> list[int]:
+        """The clauses that say something, and the one that asks."""
+        return [at for at, told in enumerate(self._heard) if told or at == self._ask]
+
+    def weigh(self) -> list[Telling]:
+        model, told = load_clause_model("request_clauses"), []
+        for place in self.places:
+            act, labels = self.acts[place], model.weigh(self.list_features(place))
+            said = put_right(act.clause.plain).said
+            known = (*self._item.details, *self._item.confirmed)
+            is_followed = any(said in detail for detail in known)
+            telling = Telling(
+                act,
+                names=labels[NAMES],
+                other=labels[OTHER],
+                is_ask=self._is_ask(act),
+                is_followed=is_followed,
+                is_own=self._name_topic(act) == "own",
+                is_theirs=act.matter.cited in self._asked_too,
             )
-        named.append(item)
-    return named
+            told.append(telling)
+        return told
 
+    def _is_ask(self, act: Act) -> bool:
+        words = self._item.words
+        return words in act.clause.plain.cited or act.matter.cited == words
 
-Finder = Callable[[Item, "SaidBeside", set[str]], str]
+    def list_features(self, place: int) -> list[str]:
+        """Of the place of a clause, of what it shares with the request, and of its words."""
+        act = self.acts[place]
+        features = (
+            *self._list_place(place),
+            *self._list_matter(place),
+            *self._list_words(place),
+        )
+        return [
+            f"length:{min(len(act.clause.plain.words), 14)}",
+            *(f"{act.speaker}:{name}" for name in features),
+        ]
 
+    def _list_place(self, place: int) -> list[str]:
+        """Where it was said, seen from the request."""
+        act, item = self.acts[place], self._item
+        gap = max(-4, min(act.seq - self._asked, 5))
+        is_ask, away = self._is_ask(act), max(-5, min(place - self._ask, 6))
+        is_within, topic = act.seq in item.turns, self._name_topic(act)
+        return named(
+            gap=gap,
+            away=(away, act.seq == self._asked),
+            within=is_within,
+            ask=is_ask,
+            topic=topic,
+            topic_kind=(topic, act.kind),
+            gap_topic=(gap, topic, is_within),
+            kind_of=(item.kind, is_ask, gap),
+            items=min(len(self._others), 3),
+            fault=(item.is_fault, gap),
+            words=(item.delivers_words, gap),
+        )
 
-class SaidBeside(NamedTuple):
-    """What the caller told in the turn of an ask before it, in earlier turns, and after it."""
+    def _list_matter(self, place: int) -> list[str]:
+        """What it shares with the request, with others, and with what the other one says."""
+        act, item, about = self.acts[place], self._item, self._heard[place]
+        said = put_right(act.clause.plain).said
+        others = frozenset[str]().union(*(other.topic for other in self._others))
+        heard = zip(self.acts, self._heard, strict=True)
+        replies = [told for other, told in heard if other.speaker != act.speaker]
+        echoes = len(about.intersection(itertools.chain.from_iterable(replies)))
+        again = [sum(stem in told for told in self._heard) for stem in about]
+        shared = min(len(about & item.topic), 2)
+        taken = any(said in detail for detail in item.details)
+        confirmed = any(said in detail for detail in item.confirmed)
+        thin = min(len(told_in(item.title)), 3)
+        return named(
+            shared=shared,
+            told=min(len(about), 5),
+            thin=(thin, shared, min(len(about), 3)),
+            taken=taken,
+            confirmed=confirmed,
+            taken_shared=(taken, confirmed, shared),
+            theirs=(said in self._theirs, taken),
+            others=(min(len(about & others - item.topic), 2), shared > 0),
+            refused=(bool(about & self._refused), shared > 0),
+            echo=min(echoes, 3),
+            echo_shared=(min(echoes, 2), shared),
+            again=min(max(again, default=0), 5),
+            person=bool(item.person and item.person.split()[-1] in said),
+            day=self._name_day(said),
+            belongs=round(act.belongs * 5),
+        )
 
-    before: list[Act]
-    earlier: list[Act]
-    after: list[Act]
+    def _name_day(self, said: str) -> str:
+        if names_other_day(said, self._item.due, self._today):
+            return "other"
+        has_day = bool(find_dates(normalise(said), self._today))
+        return f"{has_day}:{self._item.due is not None}"
 
+    def _list_words(self, place: int) -> list[str]:
+        """What the clause does, its words, and what follows it."""
+        act, after = self.acts[place], self.acts[place + 1 : place + 2]
+        words = [generalise(word.norm) for word in act.clause.plain.words]
+        return [
+            *named(
+                act=act.kind,
+                asks=act.clause.is_question,
+                answer=act.answer,
+                introduces=introduces(act.matter),
+                first1=words[:1],
+                first2=words[:2],
+                last=words[-1:],
+                next=[(each.speaker, each.answer, each.kind) for each in after],
+                next1=[each.clause.text.split()[:1] for each in after],
+                points=not POINTERS.isdisjoint(words),
+            ),
+            *mark("u", words[:MAX_TOLD_WORDS]),
+        ]
 
-def _choose_finder(item: Item) -> Finder | None:
-    """How to find what is meant; None for a title that says it."""
-    if ": " in item.title:
-        return None
-    title = item.title.lower()
-    is_told = not (CALLS.match(title) or CALLS_BACK.search(title))
-    if item.kind == "message" and is_told:
-        is_whole = len(told_in(item.title) - stems(item.person or "")) >= MIN_TOLD
-        return None if is_whole else _find_message
-    match = _POINTS_AT.match(normalise(item.title).text)
-    is_whole = match is None or bool(stems(match["before"]) - EMPTY_VERBS)
-    return None if is_whole else _find_thing
-
-
-def _find_message(item: Item, said: SaidBeside, asked: set[str]) -> str:
-    """What to tell somebody follows at once; else it was said before in the same turn."""
-    near = (*said.after[:1], *said.before)
-    told = [act for act in near if act.matter.cited not in asked]
-    return _choose_telling(told[:1], item) or _choose_telling(told, item)
-
-
-def _find_thing(item: Item, said: SaidBeside, _: set[str]) -> str:
-    """The thing was named before, in the same turn or in what was said of a request."""
-    return next(filter(None, (_choose_telling(acts, item) for acts in said)), "")
-
-
-def _said_beside(told: list[Act], at: int, refused: frozenset[str]) -> SaidBeside:
-    """Without what was called off or declined; the nearest first."""
-    seq = told[at].seq
-    turns_back = range(seq - MAX_TURNS_BACK, seq)
-    before = told[max(0, at - MAX_CLAUSES_AWAY) : at][::-1]
-    after = told[at + 1 : at + 1 + MAX_CLAUSES_AWAY]
-    before, after = (
-        [act for act in acts if not stems(act.matter.text) & refused]
-        for acts in (before, after)
-    )
-    return SaidBeside(
-        [act for act in before if act.seq == seq],
-        [act for act in before if act.belongs >= BELONGS and act.seq in turns_back],
-        [act for act in after if act.seq == seq],
-    )
-
-
-def _choose_telling(acts: list[Act], item: Item) -> str:
-    """What the first turn that names something new says of it."""
-    known = stems(item.title)
-    told = [act for act in acts if not _CUES["introduces"].fullmatch(act.matter.text)]
-    named = [act for act in told if told_in(act.matter.text) - known]
-    of_turn = [act for act in named if act.seq == named[0].seq]
-    best = max(of_turn, key=lambda act: len(told_in(act.matter.text)), default=None)
-    if best is None:
-        return ""
-    return best.clause.plain.said if best.kind == "own" else best.matter.said
+    def _name_topic(self, act: Act) -> str:
+        """Whether the talk is of this request, or of one asked for before or after it."""
+        asked = [
+            (asked_in(item), item is self._item)
+            for item in (*self._others, self._item)
+            if item.confidence >= ASKED and asked_in(item) <= act.seq
+        ]
+        if not asked:
+            return "none"
+        seq, is_own = max(asked)
+        return "own" if is_own else "before" if seq < self._asked else "after"

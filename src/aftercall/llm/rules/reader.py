@@ -13,26 +13,25 @@ from aftercall.english.language import detect_language, find_zone
 from aftercall.english.masking import ValueMask
 from aftercall.english.names import find_foreign_name
 from aftercall.english.secrets import Secret, find_secrets, secret_facts
-from aftercall.english.text import MASK, normalise
-from aftercall.english.words import clear_caches, stems
+from aftercall.english.text import MASK
+from aftercall.english.words import clear_caches
 from aftercall.llm.long_calls import CutCall, ReadingProcess, read_in_windows
 from aftercall.llm.reader import CachedReader
 from aftercall.llm.rules.acts import Act, read_acts
-from aftercall.llm.rules.asking import add_care, gather_details
+from aftercall.llm.rules.asking import ToldRequest, add_care, gather_details, tell_items
 from aftercall.llm.rules.clause_model import TalkTurn
 from aftercall.llm.rules.facts import find_facts, read_identity, read_profile
-from aftercall.llm.rules.judgement import RequestTalk, judge, name_items
+from aftercall.llm.rules.judgement import RequestTalk, judge
 from aftercall.llm.rules.offers import find_promises, reopen
 from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.request_days import choose_days
-from aftercall.llm.rules.state import ACTED_ON, MAY_BE, HeardDay, Item, RequestState
+from aftercall.llm.rules.state import ACTED_ON, MAY_BE, HeardDay, RequestState
 from aftercall.llm.rules.titles import (
-    drop_other_days,
     names_deed,
-    names_other_day,
+    plain_title,
     quote_whole,
     summarise,
-    title_of,
+    take_wish,
     title_plainly,
 )
 from aftercall.model.calls import Call, Turn
@@ -177,26 +176,26 @@ def _compose(
     told: tuple[list[Secret], list[FactDraft]],
 ) -> Reading:
     acts, state = asked.acts, asked.state
-    items = name_items(asked)
-    open_items = [item for item in items if item.status == "open"]
-    called_off = [item for item in items if item.status == "withdrawn"]
+    told_items = tell_items(asked)
+    open_items = [each for each in told_items if each.item.status == "open"]
+    called_off = [each for each in told_items if each.item.status == "withdrawn"]
     secrets, facts = told
     requests = [
-        _to_request(item, state, turns)
-        for item in open_items
-        if item.confidence >= ACTED_ON
+        _to_request(each, state, turns)
+        for each in open_items
+        if each.item.confidence >= ACTED_ON
     ]
     requests = [_with_decisions(request, facts) for request in requests]
     unclear = [
-        _to_unclear(item, turns)
-        for item in open_items
-        if MAY_BE <= item.confidence < ACTED_ON
+        _to_unclear(each, turns)
+        for each in open_items
+        if MAY_BE <= each.item.confidence < ACTED_ON
     ]
     withdrawn = [
-        WithdrawnRequest(title=_title_or_quote(item, turns), turns=item.turns)
-        for item in called_off
+        WithdrawnRequest(title=_title_or_quote(each, turns), turns=each.item.turns)
+        for each in called_off
     ]
-    promises = find_promises(turns, (item.topic for item in called_off))
+    promises = find_promises(turns, (each.item.topic for each in called_off))
     profile = read_profile(turns, *named, facts, acts)
     return Reading(
         language="en",
@@ -221,39 +220,29 @@ def _ground(item: Cited) -> Cited:
     return item if words == item.words else item.model_copy(update={"words": words})
 
 
-def _title_or_quote(item: Item, turns: Sequence[Turn]) -> str:
+def _title_or_quote(told: ToldRequest, turns: Sequence[Turn]) -> str:
     """Where the title is no whole thing, the whole sentence."""
-    is_whole = names_deed(item.title, item.kind)
-    return item.title if is_whole else title_of(normalise(_quote(item, turns)))
+    item = told.item
+    if names_deed(item.title, item.kind):
+        return take_wish(item.title)
+    return take_wish(plain_title(quote_whole(told.quoted, turns, frozenset())))
 
 
-def _quote(
-    item: Item, turns: Sequence[Turn], refused: frozenset[str] = frozenset()
-) -> str:
-    cited = [turn for turn in turns if turn.seq in item.turns]
-    return quote_whole(item.words, cited, refused)
-
-
-def _to_request(item: Item, state: RequestState, turns: Sequence[Turn]) -> Request:
-    """Without clauses about what was called off or declined, another day, or a secret."""
-    refused = state.refused_beside(item)
-    details = [
-        words
-        for words in dict.fromkeys((*item.details, *item.confirmed))
-        if MASK not in words
-        and not stems(words) & refused
-        and not names_other_day(words, item.due, state.today)
-    ]
+def _to_request(
+    told: ToldRequest, state: RequestState, turns: Sequence[Turn]
+) -> Request:
+    item = told.item
     request = Request(
         kind=item.kind,
-        title=drop_other_days(item.title, item.due, state.today),
-        details=". ".join(details),
+        title=item.title,
+        details=". ".join(item.details),
         person=item.person,
         due=item.due,
         turns=item.turns,
         words=item.words,
     )
-    return title_plainly(request, _quote(item, turns, refused))
+    quoted = quote_whole(told.quoted, turns, state.refused_beside(item))
+    return title_plainly(request, quoted)
 
 
 def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
@@ -268,9 +257,10 @@ def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
     return request.model_copy(update=update)
 
 
-def _to_unclear(item: Item, turns: Sequence[Turn]) -> UnclearRequest:
+def _to_unclear(told: ToldRequest, turns: Sequence[Turn]) -> UnclearRequest:
+    item = told.item
     return UnclearRequest(
-        title=_title_or_quote(item, turns),
+        title=_title_or_quote(told, turns),
         turns=item.turns,
         words=item.words,
         confidence=item.confidence,

@@ -1,13 +1,21 @@
-"""How a request is titled, its kind and its person; and how a call is summed up."""
+"""How a request is titled, its kind and its person; and how a call is summed up.
+
+A title begins with what is to be done, is what is wished for, or is a fault: see `names_deed`. It
+says enough if who did not hear the call understands it: see `says_enough`. `tell_items` in
+`asking.py` looks for other words where it does not; what still names no deed is told by its kind
+and a whole sentence of the caller: see `title_plainly` and `quote_whole`.
+"""
 
 import re
 from collections.abc import Iterable
 from datetime import date
+from itertools import dropwhile
 from textwrap import shorten
 
 from aftercall.english.clauses import (
     EMPTY_VERBS,
     is_broken_off,
+    split_clauses,
     split_sentences,
     stands_alone,
 )
@@ -64,7 +72,11 @@ _NOT_PERSONS = vocabulary(
 
 
 def title_of(matter: Plain) -> str:
-    """The matter as a short line in the caller's own words."""
+    """The matter as a short line in the caller's own words.
+
+    Without the article before it and the courtesy after it: "a quote for the roof, if you could"
+    is "Quote for the roof".
+    """
     said = " ".join(matter.said.replace(MASK, "").split()).strip(" ,;:.-")
     said = _ARTICLE.sub("", said)
     while (shorter := _COURTESY.sub("", said)) != said:
@@ -104,10 +116,15 @@ def names_other_day(text: str, due: date | None, today: date) -> bool:
 
 
 def drop_other_days(title: str, due: date | None, today: date) -> str:
-    """The title without days that the caller has replaced by another."""
+    """The title without days that the caller has replaced by another.
+
+    "Get a table for this Saturday" is "Get a table" where they agreed on Sunday. "Dripping like
+    there's no tomorrow" names no day.
+    """
     head, colon, tail = title.partition(": ")
     plain = normalise(head)
     stale = [item for item in find_dates(plain, today) if item.day != due]
+    stale = [item for item in stale if not plain.text[: item.start].endswith("no ")]
     if not stale or due is None:
         return title
     dropped = {
@@ -123,7 +140,10 @@ def drop_other_days(title: str, due: date | None, today: date) -> str:
 
 
 def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
-    """The kind that the words of a request name; what names none is a task."""
+    """The kind that the words of a request name; what names none is a task.
+
+    A fault is an issue, but who is not coming in today reports none.
+    """
     if is_fault:
         return "task" if _ABSENT.fullmatch(text) else "issue"
     if _TO_OTHERS.match(text):
@@ -197,23 +217,150 @@ _KIND_TITLES: dict[RequestKind, str] = {
     "task": "Task",
 }
 CALLS_BACK = re.compile(r"\b(?:call|ring|phone) (?:me|us)\b|\bcall ?back\b")
-CALLS = re.compile(r"(?:call|ring|phone) ")
 _CANCELS = re.compile(r"\bcancel")
-_WISHES = re.compile(r"(?:i|we)(?: \S+)? (?:need|want|would like|am looking for)\b")
+_WISHES = re.compile(
+    r"(?:i|we)(?: \S+)? (?:need|want|would like|am looking for)\b"
+    r"|(?:somebody|someone) (?:needs?|has) to\b"
+)
 _SUBJECT = re.compile(r"(?:\S+ ){0,3}(?:i|we|you|he|she|it|they|is|are)\b", re.I)
 # "at the, not …", "barrel, no, trough": words that the caller did not end.
 _UNFINISHED = re.compile(
     r"\b(?:the|an?|for|at|to|of|my|your|and|with|no)[,.]|, (?:no|not|sorry)\b", re.I
 )
 _ANNOUNCED = EMPTY_VERBS | stems(
-    "thing question favour couple quick ring one two three"
+    "thing question favour couple quick ring one two three know knows let"
 )
 MIN_TOLD = 2  # stems of words that say something to who did not hear the call
 
 
 def told_in(text: str) -> frozenset[str]:
-    """Stems that name something, not just that something is asked."""
+    """Stems that name something, not just that something is asked.
+
+    "Could you do me a quick favour and put one down" names nothing.
+    """
     return stems(text) - _ANNOUNCED
+
+
+_INTRODUCES = load_patterns("aftercall.llm.rules", "state")["introduces"]
+MAX_NAMES = 3  # words of a name
+_NAMES_CALLER = re.compile(r"\b(?:my name is|is the name|(?:calling|ringing) from)\b")
+# A name or a greeting before a wish that no comma parts from it, as recognisers write:
+# "Colin Arkwright I want forty metres", but not "if I want" or "what I need is".
+_BEFORE_WISH = re.compile(
+    r"(?:(?!(?:if|when|what|where|that|how|why|because|unless|think|said|is|am|are|all|do|did)\b)"
+    r"\S+ ){1,5}?(?=(?:i|we) (?:would like|want|need)\b)"
+)
+# What is wished for stands after it; "I want it stopped" and "I need you to" are no whole thing
+# without their beginning.
+_WISHED = re.compile(
+    r"(?:i|we)(?: \S+)? (?:need|want|wanted|would like|am looking for|am after)(?: to)?"
+    r" (?!you|it\b|them|that|this|him|her|some(?:body|one)|my \S+ to|to\b)"
+)
+_PLEASE = re.compile(r",? please\b", re.I)
+_POINTS_AT = load_patterns("aftercall.llm.rules", "state")["points_at"]
+# Whom to tell is not what is meant: "tell him the gate is shut" points to nothing.
+_TO_WHOM = re.compile(r"(?:tell|ask|remind|text) (?:him|her|them)(?= \S)")
+# "Let them know", "make sure the kitchen knows", "give me a shout": whom to tell or to call, and
+# nothing of what.
+_ONLY_WHOM = re.compile(
+    r"(?:.* )?(?:knows?|told|aware)"
+    r"|(?:.* )?(?:give (?:me|us) a (?:\S+ )?(?:call|ring|shout|bell|buzz)"
+    r"|(?:call|ring|phone) (?:me|us))(?: back| then| as well| please)*"
+)
+_PROMISES = load_patterns("aftercall.llm.rules", "promises")
+
+
+def names_caller(plain: Plain) -> bool:
+    """Whether words say the caller's name or house in so many words."""
+    return _NAMES_CALLER.search(plain.text) is not None
+
+
+def introduces(plain: Plain) -> bool:
+    """Whether words only say who calls, or are a bare name.
+
+    Such words are never the title of a request, nor its beginning. A bare name is found only where
+    the transcript writes names large.
+    """
+    text, words = plain.text, plain.words
+    if _INTRODUCES.fullmatch(text) or names_caller(plain):
+        return True
+    telling = [word for word in words if word.norm not in word_class("stop")]
+    is_large = all(plain.source[word.start].isupper() for word in telling)
+    return is_large and 1 < len(telling) <= MAX_NAMES
+
+
+def without_opening(plain: Plain) -> Plain:
+    """Words without "and so", "hello" and the like before them.
+
+    "No roses" keeps its "no": without it the words say the opposite.
+    """
+    opened = _OPENING.match(plain.text)
+    is_denied = opened is not None and opened[0].rstrip().endswith("no")
+    rest = plain.after(opened.end()) if opened and not is_denied else plain
+    return rest if rest.words else plain
+
+
+def plain_title(title: str) -> str:
+    """A title without who calls and without courtesy.
+
+    "Agnieszka Nowak, I would like to cancel, please" is "I would like to cancel".
+    """
+    plain = without_opening(normalise(_PLEASE.sub("", title)))
+    match = _BEFORE_WISH.match(plain.text)
+    return title_of(plain.after(match.end()) if match else plain) or title
+
+
+def take_wish(title: str) -> str:
+    """Of a wish only what is wished for.
+
+    "I'd like an hour with Ann" is "An hour with Ann"; "we'd like to come and see the room" is "Come
+    and see the room". What is no wish stays as it is.
+    """
+    plain = normalise(title)
+    match = _WISHED.match(plain.text)
+    wished = plain.after(match.end()).cited if match else ""
+    return wished[:1].upper() + wished[1:] or title
+
+
+def title_of_promise(plain: Plain) -> str:
+    """What the agent promises to do, as the caller would ask for it; "" for no promise.
+
+    "I'll ask Nurse Farrell to phone you with the results" is "Ask Nurse Farrell to phone me with
+    the results". Only what the agent will do itself counts: "the driver will ring" is no request.
+    """
+    match = _PROMISES["promises"].fullmatch(without_opening(plain).text)
+    if match is None or match["who"] not in ("i will", "we will"):
+        return ""
+    what = without_opening(plain).after(match.start("what"))
+    is_idle = _PROMISES["idle"].fullmatch(what.text) is not None
+    return "" if is_idle else to_caller(title_of(what))
+
+
+def is_deed(title: str) -> bool:
+    """Whether a title begins with something to do, or with a wish."""
+    plain = normalise(title)
+    first = plain.words[0].norm if plain.words else ""
+    is_done = first in word_class("deed") or first == "see"
+    return is_done or _WISHES.match(plain.text) is not None
+
+
+def is_pointing_title(title: str) -> bool:
+    """Whether only the talk before says what is meant: "renew them", "give me a shout"."""
+    text = _TO_WHOM.sub("", normalise(title).text)
+    match = _POINTS_AT.match(text)
+    points = match is not None and not stems(match["before"]) - EMPTY_VERBS
+    return points or _ONLY_WHOM.fullmatch(text) is not None
+
+
+def says_enough(title: str, kind: RequestKind, person: str | None) -> bool:
+    """Whether who did not hear the call understands a title.
+
+    It needs a deed, a wish or a fault, and two words that name something; the person it is for is
+    not one of them. A pronoun must not stand for what is wanted.
+    """
+    if is_pointing_title(title) or not names_deed(title, kind):
+        return False
+    return len(told_in(title) - stems(person or "")) >= MIN_TOLD
 
 
 def quote_whole(words: str, turns: Iterable[Turn], refused: frozenset[str]) -> str:
@@ -233,10 +380,17 @@ def quote_whole(words: str, turns: Iterable[Turn], refused: frozenset[str]) -> s
         quoted = words
     elif quoted.index(words) + len(words) > MAX_QUOTED_CHARS:
         quoted = quoted[quoted.index(words) :]
-    plain = normalise(quoted)
-    opened = _OPENING.match(plain.text)
-    rest = plain.after(opened.end()) if opened else plain
-    return (rest if rest.words else plain).said.replace(MASK, "")
+    clauses = (clause.plain for clause in split_clauses(0, quoted))
+    told = dropwhile(_says_nothing, clauses)
+    first = next(told, None)
+    start = first.words[0].start if first else 0
+    return without_opening(normalise(quoted[start:])).said.replace(MASK, "")
+
+
+def _says_nothing(plain: Plain) -> bool:
+    """Whether a clause only greets, or says who calls."""
+    is_greeting = _OPENING.fullmatch(plain.text) is not None
+    return is_greeting or introduces(without_opening(plain))
 
 
 def names_deed(title: str, kind: RequestKind) -> bool:
@@ -246,9 +400,8 @@ def names_deed(title: str, kind: RequestKind) -> bool:
     if not plain.words or _UNFINISHED.search(head) or is_broken_off(plain.text):
         return False
     text, first = plain.text, plain.words[0]
-    is_alone = len(stems(tail)) > 1 and not _UNFINISHED.search(tail)
-    is_deed = first.norm in word_class("deed") or first.norm == "see"
-    if is_deed or _WISHES.match(text):
+    is_alone = bool(stems(tail)) and not _UNFINISHED.search(tail)
+    if is_deed(head):
         has_object = bool(stems(plain.slice(1).text) - EMPTY_VERBS)
         return (is_alone or has_object) and not first.stop
     if stands_alone(text) or text.startswith("there is"):
@@ -258,9 +411,13 @@ def names_deed(title: str, kind: RequestKind) -> bool:
 
 
 def title_plainly(request: Request, sentence: str) -> Request:
-    """A request whose title names no deed is titled by its kind and what the caller said."""
+    """A request whose title names no deed is titled by its kind and what the caller said.
+
+    "The Hollis Trust" says nothing to who reads it; "Booking: “We'd like to see the hall, it's for
+    the Hollis Trust”" does.
+    """
     if names_deed(request.title, request.kind):
-        return request
+        return request.model_copy(update={"title": take_wish(request.title)})
     name = _KIND_TITLES[request.kind]
     text = normalise(f"{request.title}. {request.words}").text
     if request.kind == "message" and CALLS_BACK.search(text):
@@ -270,7 +427,4 @@ def title_plainly(request: Request, sentence: str) -> Request:
     elif _CANCELS.search(text):
         name = "Cancellation"
     title = f"{name}: “{shorten(sentence, MAX_QUOTED_CHARS, placeholder=' …')}”"
-    is_kept = request.title.lower() in f"{title} {request.details}".lower()
-    said = () if is_kept else (request.title,)
-    details = ". ".join(filter(None, (*said, request.details)))
-    return request.model_copy(update={"title": title, "details": details})
+    return request.model_copy(update={"title": title})
