@@ -158,8 +158,10 @@ def test_a_detail_that_is_taken_back_at_once_is_none() -> None:
             "Fix that: My husband sat on his reading glasses, the arm snapped",
         ),
         (
-            "She had her bloods done and we've heard nothing."
-            " Could one of the nurses give me a shout, please?",
+            (
+                "She had her bloods done and we've heard nothing."
+                " Could one of the nurses give me a shout, please?"
+            ),
             "I'll ask Nurse Farrell to phone you tomorrow with the results.",
             "Ask Nurse Farrell to phone me tomorrow with the results",
         ),
