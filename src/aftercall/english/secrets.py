@@ -43,11 +43,10 @@ _HOUR_BEFORE = re.compile(
     r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between) $"
 )
 _FIGURE = re.compile(r"[a-z]?\d+(?:[-.:/]\d+)*[a-z]?")
-# What a device shows: letters and figures, or few figures. A code that is sent has more of them.
+# What a device shows: a letter and figures. Codes that are sent or set are figures alone.
 _SHOWN = compile_pattern(
     r"(?:show|shows|showing|shown|says|saying|display\S*|flash\S*|blink\S*|throwing|giving)"
 )
-_MAX_SHOWN_FIGURES = 3
 _SAID = vocabulary("one nought")  # figures that are no number in other places
 _BETWEEN = vocabulary("then and sorry no wait dash star hash left right")
 _ASKED = re.compile(
@@ -271,11 +270,8 @@ def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_shown(sentence: Plain, run: list[Word]) -> bool:
-    """Whether figures are what a device shows: "it is showing a code, E119"."""
-    is_short = len(_figures(run)) <= _MAX_SHOWN_FIGURES
-    has_letter = run[0].norm[0].isalpha()
-    is_shown = _SHOWN.search(sentence.text) is not None
-    return is_shown and (is_short or has_letter)
+    """Whether letter and figures are what a device shows: "it is showing a code, E119"."""
+    return run[0].norm[0].isalpha() and _SHOWN.search(sentence.text) is not None
 
 
 def _asked_for(question: str) -> str:

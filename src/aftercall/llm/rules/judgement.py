@@ -19,7 +19,6 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple, cast
 
-from aftercall.english.clauses import POINTERS
 from aftercall.english.dates import find_dates
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import load_patterns, stems
@@ -43,7 +42,6 @@ from aftercall.model.reading import RequestKind
 
 YES = "yes"
 REQUESTED = 0.8  # how likely it must be one; told as a confidence of ACTED_ON
-ALONE = 0.5  # confidence from which it is one where nothing else is asked for
 PART = 0.15  # how likely it must be a part of the request before it
 SURE_OF_KIND = 0.42
 SURE_OF_OTHER = 0.6  # where the words of the title tell a kind
@@ -83,17 +81,7 @@ def judge(talk: RequestTalk) -> RequestState:
         if whole >= 0 and _is_part(talk, items, whole, index):
             items[whole] = _join(items[whole], item)
             items[index] = item._replace(status="part")
-    return talk.state._replace(items=tuple(_take_only_one(items)))
-
-
-def _take_only_one(items: list[Item]) -> list[Item]:
-    """Who asks for nothing else has rung for the likeliest of what may be a request."""
-    standing = [item for item in items if item.status == "open"]
-    best = max(standing, key=lambda item: item.confidence, default=None)
-    if best is None or not ALONE <= best.confidence < ACTED_ON:
-        return items
-    taken = best._replace(confidence=ACTED_ON)
-    return [taken if item is best else item for item in items]
+    return talk.state._replace(items=tuple(items))
 
 
 def _is_part(talk: RequestTalk, items: list[Item], whole: int, index: int) -> bool:
@@ -166,38 +154,23 @@ def find_whole(state: RequestState, index: int) -> int:
 def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
     """How near two requests are to each other."""
     first, second = talk.state.items[whole], talk.state.items[index]
-    gap, title = second.turns[0] - first.turns[-1], _words(second.title)
-    sure, about = round(second.confidence * 5), stems(second.title)
-    asked = [act for act in talk.acts if act.seq < second.turns[0]]
-    asked = [act for act in asked if act.speaker == "agent"][-1:]
-    told = stems(asked[0].clause.text) if asked else frozenset()
+    gap, about = second.turns[0] - first.turns[-1], stems(second.title)
+    sure = round(second.confidence * 5)
     return [
         *named(
             gap=max(-1, min(gap, 4)),
             same=first.turns[0] == second.turns[0],
             shared=min(len(stems(first.title) & about), 2),
             shared_told=min(len(first.about & about), 3),
-            shared_all=min(len(first.about & second.about), 4),
-            same_kind=first.kind == second.kind,
             sure=sure,
             first_sure=round(first.confidence * 5),
-            points=not POINTERS.isdisjoint(title),
-            length=min(len(title), 10),
-            topic=min(len(second.topic), 4),
             same_due=first.due == second.due,
-            turns=min(len(first.turns), 4),
-            asked=bool(asked and asked[0].clause.is_question),
-            asked_shared=min(len(told & first.about), 2),
-            first1="_".join(title[:1]),
-            first2="_".join(title[:2]),
         ),
         f"kinds:{first.kind}:{second.kind}",
         f"sure:{sure}:{gap <= 0}",
         f"faults:{first.is_fault}:{second.is_fault}",
         f"due:{first.due is not None}:{second.due is not None}",
-        f"persons:{first.person is not None}:{second.person is not None}",
-        *mark("t", title[:6]),
-        *(f"a:{word}" for act in asked for word in _words(act.clause.text)[:6]),
+        *mark("t", _words(second.title)[:6]),
     ]
 
 
@@ -431,12 +404,8 @@ class ClausesAround:
             within=is_within,
             ask=is_ask,
             topic=topic,
-            topic_kind=(topic, act.kind),
             gap_topic=(gap, topic, is_within),
             kind_of=(item.kind, is_ask, gap),
-            items=min(len(self._others), 3),
-            fault=(item.is_fault, gap),
-            words=(item.delivers_words, gap),
         )
 
     def _list_matter(self, place: int) -> list[str]:
@@ -465,7 +434,6 @@ class ClausesAround:
             echo=min(echoes, 3),
             echo_shared=(min(echoes, 2), shared),
             again=min(max(again, default=0), 5),
-            person=bool(item.person and item.person.split()[-1] in said),
             day=self._name_day(said),
             belongs=round(act.belongs * 5),
         )
@@ -486,12 +454,7 @@ class ClausesAround:
                 asks=act.clause.is_question,
                 answer=act.answer,
                 introduces=introduces(act.matter),
-                first1=words[:1],
-                first2=words[:2],
-                last=words[-1:],
                 next=[(each.speaker, each.answer, each.kind) for each in after],
-                next1=[each.clause.text.split()[:1] for each in after],
-                points=not POINTERS.isdisjoint(words),
             ),
             *mark("u", words[:MAX_TOLD_WORDS]),
         ]

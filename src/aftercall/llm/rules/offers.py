@@ -78,7 +78,8 @@ def decline(state: RequestState, act: Act) -> RequestState:
     is_asked = about >= 0 and state.items[about].asked == offer.seq - 1
     if offer.is_still or is_asked:
         return close(state, about, act)._replace(declined_seq=act.seq)
-    named, item = stems(offer.matter.text), state.open_item
+    named = stems(offer.matter.text)
+    item = state.open_item
     is_just_asked = item is not None and item.asked == offer.seq - 1
     is_of_it = item is not None and bool(
         named & item.about or is_pointing(offer.matter)
@@ -91,7 +92,8 @@ def decline(state: RequestState, act: Act) -> RequestState:
 
 def accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
     """An offer taken up is a request, or a detail of one that was asked already."""
-    known, item = find_match(state, offer.matter.text), state.open_item
+    known = find_match(state, offer.matter.text)
+    item = state.open_item
     if known < 0 and item and _is_offered(item, offer):
         known = state.current
         detailed = with_detail(item, to_caller(offer.matter.said))
@@ -265,8 +267,7 @@ def _head_of(matter: Plain) -> str:
     return ""
 
 
-ENDED = 0.57  # how likely a request must be called off to stay so
-MAX_WORDS = 20
+ENDED = 0.5  # how likely a request must be called off to stay so
 _CANCELS = re.compile(r"(?:.* )?(?P<deed>(?:cancel|stop|remove|delete|take|strike) .+)")
 
 
@@ -302,42 +303,38 @@ class CallingOff:
     | kind, sure_kind | of which kind the request is, and how surely it was one |
     | fault | it was told as something wrong, not asked for |
     | plain | how plainly it was asked for |
-    | topic, details, turns | how much was said of it |
-    | due | it has a day |
+    | details, due | how much was said of it, and whether it has a day |
     | act | who called it off, and what the clause does by itself |
-    | asks | the clause is a question |
-    | length | of the clause, in words |
+    | asks, length | the clause is a question, and how many words it has |
     | shared | the same words called off another request |
-    | offered | the agent had just offered something |
     | what | what is named: the request, a detail, another request, something new, nothing |
-    | what_act, what_length, what_fault, what_gap | the same, by how it was said |
+    | what_act, what_length | the same, by how it was said |
     | gap, since | turns since the request was spoken of, and since it was asked for |
     | share | how much of the request the words name |
     | more | they name another request more than this one |
     | left, left_out | what the agent leaves out in reply: "no plumber, then" |
-    | reply, reply_what | the agent names the request in reply |
-    | reply_detail, reply_matter | … or a detail of it, or what was called off |
-    | later, later_agent, later_what | the request is spoken of after that |
-    | asked | the agent asked about it just before |
+    | reply, reply_matter | the agent names the request in reply, or what was called off |
+    | later_agent | the agent names the request after that |
     | before, turn | the caller spoke of it in the same turn |
-    | w, b, r, q | words: of the clause, before it, of the reply, of the question |
+    | w, b | words: of the clause, and before it |
     """
 
     def __init__(self, talk: RequestTalk, index: int, off: Act) -> None:
-        self._item, self._off = talk.state.items[index], off
+        self._item = talk.state.items[index]
+        self._off = off
         self._others = [*talk.state.items[:index], *talk.state.items[index + 1 :]]
         self._detail = self._item.about - self._item.topic
-        earlier = [act for act in talk.acts if act.seq < off.seq]
-        self._asked = [act for act in earlier if act.seq == earlier[-1].seq]
-        self._later = [act for act in talk.acts if act.seq > off.seq]
         turn = [act for act in talk.acts if act.seq == off.seq]
-        self._turn, self._place = turn, turn.index(off)
-        reply = [act for act in self._later if act.speaker == "agent"]
-        reply = [act for act in reply if act.seq == reply[0].seq]
+        self._turn = turn
+        self._place = turn.index(off)
+        later = [act for act in talk.acts if act.seq > off.seq]
+        self._later = [act for act in later if act.speaker == "agent"]
+        reply = [act for act in self._later if act.seq == self._later[0].seq]
         self._reply = turn if off.speaker == "agent" else reply
 
     def list_features(self) -> list[str]:
-        item, off = self._item, self._off
+        item = self._item
+        off = self._off
         before = self._turn[: self._place]
         return [
             *named(
@@ -345,27 +342,23 @@ class CallingOff:
                 sure_kind=(round(item.confidence * 5), item.kind),
                 fault=item.is_fault,
                 plain=round(item.plainness * 5),
-                topic=min(len(item.topic), 5),
-                turns=min(len(item.turns), 5),
                 details=min(len(item.details), 4),
                 due=item.due is not None,
                 act=(off.speaker, off.kind, off.answer),
                 asks=off.clause.is_question,
                 length=min(len(off.clause.plain.words), 10),
                 shared=any(other.off == off for other in self._others),
-                offered=any(act.kind == "offer" for act in self._asked),
             ),
             *self._list_named(),
             *self._list_talk(before),
             *mark("w", _words_of([off])),
             *mark("b", _words_of(before)[-8:]),
-            *mark("r", _words_of(self._reply)[:MAX_WORDS]),
-            *mark("q", _words_of(self._asked)[-10:]),
         ]
 
     def _list_named(self) -> list[str]:
         """What the words name: the request, a detail of it, another one, or something new."""
-        item, off = self._item, self._off
+        item = self._item
+        off = self._off
         what = self._name(stems(off.matter.text) - EMPTY_VERBS)
         said = stems(off.clause.text)
         touched = [seq for seq in item.turns if seq < off.seq]
@@ -376,8 +369,6 @@ class CallingOff:
             what=what,
             what_act=(what, off.kind, is_pattern),
             what_length=(what, min(len(off.matter.words), 4)),
-            what_fault=(what, item.is_fault),
-            what_gap=(what, gap),
             gap=gap,
             since=min(off.seq - asked_in(item), 6),
             share=(what, round(4 * overlap_coefficient(said, item.topic))),
@@ -388,27 +379,15 @@ class CallingOff:
         """Whether the request is spoken of around the words, and what the agent leaves out."""
         topic = self._item.topic
         matter = stems(self._off.matter.text) - EMPTY_VERBS
-        what, heard, asked = (
-            self._name(matter),
-            _about(self._reply),
-            _about(self._asked),
-        )
-        by_caller = _about(act for act in self._later if act.speaker == "caller")
-        by_agent = _about(act for act in self._later if act.speaker == "agent")
+        heard = _about(self._reply)
         left_out = [_CUES["left_out"].match(act.clause.text) for act in self._reply]
         left = "".join(match["what"] for match in left_out if match)
-        is_asked = bool(self._asked) and self._asked[-1].clause.is_question
         return named(
-            left=(self._name(stems(left)), what),
+            left=(self._name(stems(left)), self._name(matter)),
             left_out=self._name(stems(left)),
             reply=min(len(heard & topic), 2),
-            reply_detail=min(len(heard & self._detail), 2),
             reply_matter=min(len(heard & matter), 2),
-            reply_what=(what, bool(heard & topic)),
-            later=(min(len(by_caller & topic), 2), bool(by_agent & topic)),
-            later_agent=min(len(by_agent & topic), 3),
-            later_what=(what, bool(by_agent & topic)),
-            asked=(what, bool(asked & topic), is_asked),
+            later_agent=min(len(_about(self._later) & topic), 3),
             before=(bool(before), bool(_about(before) & topic)),
             turn=min(len(_about(self._turn) & topic), 3),
         )

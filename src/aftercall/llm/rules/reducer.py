@@ -185,7 +185,8 @@ def _be_asked(state: RequestState, act: Act) -> RequestState:
 
 def _asks_detail(state: RequestState, act: Act) -> bool:
     """Whether an agent asks for more about the request; not by the way about something else."""
-    text, item = act.clause.text, state.open_item
+    text = act.clause.text
+    item = state.open_item
     is_of_it = item is not None and bool(stems(text) & item.about)
     is_open = bool(_CUES["asks_more"].match(text)) or len(act.clause.plain.words) <= 4
     return (is_of_it or is_open) and not _CUES["asks_other"].search(text)
@@ -228,7 +229,8 @@ _POINTED = ("do that", "that", "")
 
 def _refuse(state: RequestState, act: Act) -> RequestState:
     """What the agent will not do is not asked for any more."""
-    item, at = state.open_item, state.current
+    item = state.open_item
+    at = state.current
     if item is None or item.turns[-1] != act.seq - 1:
         return state
     is_meant = bool(stems(act.matter.text) & item.topic) or act.matter.text in _POINTED

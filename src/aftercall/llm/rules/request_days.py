@@ -21,7 +21,8 @@ OF_ANOTHER = 0.6  # … where it was taken for that of another request only
 PLAINLY = 0.25  # by how much another one must be likelier than that
 ASKED = 0.3  # confidence of what may have been asked for: the talk goes on about it
 FAR = 4  # turns
-MAX_BEFORE, MAX_AFTER = 12, 24  # days named before and after the ask that are looked at
+MAX_BEFORE = 12  # days named before the ask that are looked at
+MAX_AFTER = 24  # … and after it
 NEAR_ITEMS = 6  # requests before and after it
 NEAR_CLAUSES = 12  # of the same turn
 MAX_WORDS = 30
@@ -63,8 +64,10 @@ class NamedDays:
 
     def __init__(self, talk: RequestTalk, index: int) -> None:
         items = talk.state.items
-        self._acts, self._today = talk.acts, talk.state.today
-        self._item, self._asked = items[index], asked_in(items[index])
+        self._acts = talk.acts
+        self._today = talk.state.today
+        self._item = items[index]
+        self._asked = asked_in(items[index])
         start = bisect_left(talk.days, self._asked, key=lambda each: each.act.seq)
         self._heard = talk.days[max(0, start - MAX_BEFORE) : start + MAX_AFTER]
         near = items[max(0, index - NEAR_ITEMS) : index + NEAR_ITEMS + 1]
@@ -77,7 +80,8 @@ class NamedDays:
 
     def list_features(self, day: date) -> list[str]:
         """How a day stands to the request, and where, how and by whom it was said."""
-        kind, away = self._item.kind, _name_distance((day - self._today).days)
+        kind = self._item.kind
+        away = _name_distance((day - self._today).days)
         features = [
             *named(
                 n=min(len(self.days), 4),
@@ -113,7 +117,8 @@ class NamedDays:
         at = [at for at, each in enumerate(heard) if each.mention.day == day]
         own = [each for each in heard if self._name_topic(each) == "own"]
         told = [each for each in own if not each.act.clause.is_question]
-        by_caller, by_agent = _days_of(heard, "caller"), _days_of(heard, "agent")
+        by_caller = _days_of(heard, "caller")
+        by_agent = _days_of(heard, "agent")
         told_by_caller, told_by_agent = (
             _days_of(told, "caller"),
             _days_of(told, "agent"),
@@ -133,11 +138,14 @@ class NamedDays:
 
     def _list_place(self, heard: HeardDay) -> list[str]:
         """Where it was said, seen from the request."""
-        item, act, topic = self._item, heard.act, self._name_topic(heard)
+        item = self._item
+        act = heard.act
+        topic = self._name_topic(heard)
         is_ask = item.words in act.clause.plain.cited or act.matter.cited == item.words
         said = stems(act.clause.text)
         told = stems(" ".join(each.clause.text for each in self._find_turn(heard)))
-        shared, shared_told = len(said & item.topic), len(told & item.about)
+        shared = len(said & item.topic)
+        shared_told = len(told & item.about)
         more = _compare(shared, [len(said & each.topic) for each in self._others])
         more_told = _compare(
             shared_told, [len(told & each.about) for each in self._others]
@@ -170,9 +178,13 @@ class NamedDays:
 
     def _list_words(self, heard: HeardDay) -> list[str]:
         """What the clause does that names it, and the words around it."""
-        act, mention, text = heard.act, heard.mention, heard.act.clause.text
-        before, after = _words(text[: mention.start]), _words(text[mention.end :])
-        words, named_as = _words(text), _words(text[mention.start : mention.end])
+        act = heard.act
+        mention = heard.mention
+        text = heard.act.clause.text
+        before = _words(text[: mention.start])
+        after = _words(text[mention.end :])
+        words = _words(text)
+        named_as = _words(text[mention.start : mention.end])
         return [
             *named(
                 act=act.kind,

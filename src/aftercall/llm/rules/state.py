@@ -164,7 +164,8 @@ class RequestState(NamedTuple):
 
     def _as_offered(self, mention: DateMention, text: str) -> DateMention:
         """ "Friday" or "the 14th" is the one that was offered or spoken of, if there is one."""
-        said, day = text[mention.start : mention.end], mention.day
+        said = text[mention.start : mention.end]
+        day = mention.day
         if _BARE_WEEKDAY.fullmatch(said):
             known = (*self.slots, self.anchor or day)
             same = [slot for slot in known if slot.weekday() == day.weekday()]
@@ -228,11 +229,13 @@ def find_match(
         for index, item in list(enumerate(state.items))[-MAX_RECENT:]
         if item.status == "open"
     ]
-    best, found = 0.0, -1
+    best = 0.0
+    found = -1
     for index, item in recent:
         shared = overlap_coefficient(about, item.topic)
         if about & item.topic and shared >= max(minimum, best):
-            best, found = shared, index
+            best = shared
+            found = index
     if found < 0 and about:
         found = max(
             (index for index, item in recent if about <= item.about), default=-1
@@ -243,11 +246,13 @@ def find_match(
 def find_named(state: RequestState, text: str) -> int:
     """The newest of the requests that share the most words with a text; -1 for none."""
     about = stems(text)
-    best, found = 1, -1
+    best = 1
+    found = -1
     for index, item in list(enumerate(state.items))[-MAX_RECENT:]:
         shared = len(about & item.topic) if item.status == "open" else 0
         if shared >= best:
-            best, found = shared, index
+            best = shared
+            found = index
     return found
 
 
@@ -312,7 +317,8 @@ _PARTS = re.compile(r",? and |, ")
 
 def without_part(item: Item, about: frozenset[str]) -> Item | None:
     """ "A cut and a colour" without the colour; None where nothing else was asked for."""
-    title, joints = item.title, list(_PARTS.finditer(item.title))
+    title = item.title
+    joints = list(_PARTS.finditer(item.title))
     starts = [0, *(joint.start() for joint in joints), len(title)]
     parts = [title[a:b] for a, b in itertools.pairwise(starts)]
     kept = [part for part in parts if not stems(part) & about]
