@@ -3,7 +3,7 @@
     python tools/train_reader.py bench/clauses bench/calls HARPER.jsonl
 
 takes folders of marked calls (`*.txt`, see bench/clauses/README.md; below `facts/` only facts are
-marked), of labelled calls (`*.json`, see bench/calls/README.md; AM and AN are kept unread), and
+marked), of labelled calls (`*.json`, see bench/calls/README.md; AI to AN are kept from training), and
 calls of HarperValleyBank (`*.jsonl`, see docs/reference/labels.md), of which every eighth is taken.
 Labelled calls tell which turns a request rests on, not which clause: their clauses are labelled by
 a first model, within what the label allows. The requests that the reader then finds teach the
@@ -75,7 +75,14 @@ LIVE_WEIGHT = (
 OTHER_WEIGHT = (
     0.3  # of a clause without a fact, in calls that were not marked for facts
 )
-KEPT_UNREAD = ("AM", "AN")  # writers whose calls are only measured on
+KEPT_UNREAD = (
+    "AI",
+    "AJ",
+    "AK",
+    "AL",
+    "AM",
+    "AN",
+)  # writers whose calls are only measured on
 HARPER_STEP = 8  # one call of HarperValleyBank in so many
 GROUPS = 4  # of writers; each is read by a model of clauses trained on the others
 MARKED_WEIGHT = 0.5  # of a request in a call that the model of clauses was trained on

@@ -48,7 +48,6 @@ def test_a_secret_is_a_secret_fact_and_nothing_else(said: str, value: str) -> No
     "said",
     [
         "The boiler is showing a code, E one one nine.",
-        "It keeps flashing code 117.",
         "The dishwasher is throwing a code, F28.",
         "The part number is 77 41 20.",
         "My order number is 448812.",

@@ -19,6 +19,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple, cast
 
+from aftercall.english.clauses import POINTERS
 from aftercall.english.dates import find_dates
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import load_patterns, stems
@@ -154,23 +155,38 @@ def find_whole(state: RequestState, index: int) -> int:
 def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
     """How near two requests are to each other."""
     first, second = talk.state.items[whole], talk.state.items[index]
-    gap, about = second.turns[0] - first.turns[-1], stems(second.title)
-    sure = round(second.confidence * 5)
+    gap, title = second.turns[0] - first.turns[-1], _words(second.title)
+    sure, about = round(second.confidence * 5), stems(second.title)
+    asked = [act for act in talk.acts if act.seq < second.turns[0]]
+    asked = [act for act in asked if act.speaker == "agent"][-1:]
+    told = stems(asked[0].clause.text) if asked else frozenset()
     return [
         *named(
             gap=max(-1, min(gap, 4)),
             same=first.turns[0] == second.turns[0],
             shared=min(len(stems(first.title) & about), 2),
             shared_told=min(len(first.about & about), 3),
+            shared_all=min(len(first.about & second.about), 4),
+            same_kind=first.kind == second.kind,
             sure=sure,
             first_sure=round(first.confidence * 5),
+            points=not POINTERS.isdisjoint(title),
+            length=min(len(title), 10),
+            topic=min(len(second.topic), 4),
             same_due=first.due == second.due,
+            turns=min(len(first.turns), 4),
+            asked=bool(asked and asked[0].clause.is_question),
+            asked_shared=min(len(told & first.about), 2),
+            first1="_".join(title[:1]),
+            first2="_".join(title[:2]),
         ),
         f"kinds:{first.kind}:{second.kind}",
         f"sure:{sure}:{gap <= 0}",
         f"faults:{first.is_fault}:{second.is_fault}",
         f"due:{first.due is not None}:{second.due is not None}",
-        *mark("t", _words(second.title)[:6]),
+        f"persons:{first.person is not None}:{second.person is not None}",
+        *mark("t", title[:6]),
+        *(f"a:{word}" for act in asked for word in _words(act.clause.text)[:6]),
     ]
 
 
