@@ -3,7 +3,7 @@
     python tools/train_reader.py bench/clauses bench/calls HARPER.jsonl
 
 takes folders of marked calls (`*.txt`, see bench/clauses/README.md; below `facts/` only facts are
-marked), of labelled calls (`*.json`, see bench/calls/README.md; AI to AN are kept from training), and
+marked), of labelled calls (`*.json`, see bench/calls/README.md; AI to AN are left out), and
 calls of HarperValleyBank (`*.jsonl`, see docs/reference/labels.md), of which every eighth is taken.
 Labelled calls tell which turns a request rests on, not which clause: their clauses are labelled by
 a first model, within what the label allows. The requests that the reader then finds teach the
