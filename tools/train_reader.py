@@ -45,7 +45,7 @@ from aftercall.llm.rules.judgement import (
     OTHER,
     TELLS,
     YES,
-    ClausesAround,
+    RequestClauses,
     RequestTalk,
     find_whole,
     judge,
@@ -656,7 +656,7 @@ def train_clauses(calls: Iterable[AskedCall]) -> ClauseModel:
         talk = judged._replace(state=choose_days(judged))
         pairs = pair_items(talk, wanted)
         for index, want in (pairs | pair_turns(talk, wanted, pairs)).items():
-            around = ClausesAround(talk, index)
+            around = RequestClauses(talk, index)
             for place in around.places:
                 clause = around.acts[place].clause
                 rows.append((around.list_features(place), *_label_told(clause, want)))

@@ -39,14 +39,6 @@ def test_a_fact_has_a_subject_a_verb_and_a_value(said: str, is_whole: bool) -> N
 
 
 @pytest.mark.parametrize(
-    "said", ["I'll warn them.", "I'll swing by tomorrow.", "My wife is laughing at me."]
-)
-def test_what_passes_with_the_call_is_no_fact(said: str) -> None:
-    reading = _read(f"A: Hello. | C: {said} | A: I see.")
-    assert not reading.facts
-
-
-@pytest.mark.parametrize(
     ("said", "told"),
     [
         ("Never call before nine.", "Never call before nine"),

@@ -14,7 +14,7 @@ from aftercall.english.text import MASK, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.due import day_of_ask
-from aftercall.llm.rules.judgement import ClausesAround, RequestTalk, Telling
+from aftercall.llm.rules.judgement import RequestClauses, RequestTalk, WeighedClause
 from aftercall.llm.rules.state import (
     MAY_BE,
     PLAIN,
@@ -402,7 +402,7 @@ def _tell(talk: RequestTalk, index: int) -> ToldRequest:
         is_refused = MASK in said or bool(stems(normalise(said).text) & refused)
         return not is_refused and not names_other_day(said, item.due, state.today)
 
-    near = ClausesAround(talk, index).weigh()
+    near = RequestClauses(talk, index).weigh()
     told = [each for each in near if each.is_ask or is_wanted(each.said)]
     head = item.title.partition(": ")[0]
     asked = [each.said for each in told if each.is_ask and item.is_fault]
@@ -415,7 +415,7 @@ def _tell(talk: RequestTalk, index: int) -> ToldRequest:
 
 
 def _choose_details(
-    care: list[str], told: list[Telling], title: str
+    care: list[str], told: list[WeighedClause], title: str
 ) -> tuple[str, ...]:
     """What is likely said of the request; what may harm somebody comes first.
 
@@ -434,7 +434,7 @@ def _choose_details(
     return tuple(whole[:MAX_TOLD])
 
 
-def _entitle(item: Item, told: list[Telling]) -> ToldRequest:
+def _entitle(item: Item, told: list[WeighedClause]) -> ToldRequest:
     """The title as it was asked for, where that says what is wanted.
 
     Else what the agent promised to do: a promise names things by their nouns. One that is made
@@ -442,7 +442,8 @@ def _entitle(item: Item, told: list[Telling]) -> ToldRequest:
     Else the title with the words that say the most beside it.
     """
     asked = next((each.act.matter.cited for each in told if each.is_ask), item.words)
-    if says_enough(item.title, item.kind, item.person):
+    is_note = item.kind == "note" and names_deed(item.title, item.kind)
+    if is_note or says_enough(item.title, item.kind, item.person):
         return ToldRequest(item, asked)
     is_open = item.kind == "message" or is_pointing_title(item.title)
     is_open = is_open or not names_deed(item.title, item.kind)
@@ -460,7 +461,7 @@ def _entitle(item: Item, told: list[Telling]) -> ToldRequest:
     return _add_beside(item, told, asked)
 
 
-def _add_beside(item: Item, told: list[Telling], asked: str) -> ToldRequest:
+def _add_beside(item: Item, told: list[WeighedClause], asked: str) -> ToldRequest:
     """The title with the caller's words that likeliest name what is wanted.
 
     "Fix that" says it with the sentence before: "Fix that: he sat on his reading glasses". A title
@@ -484,7 +485,7 @@ def _add_beside(item: Item, told: list[Telling], asked: str) -> ToldRequest:
     return ToldRequest(item, best.act.clause.plain.cited if is_empty else asked)
 
 
-def _says_more(each: Telling) -> bool:
+def _says_more(each: WeighedClause) -> bool:
     """Whether the caller tells something with a clause, and asks for nothing with it."""
     act = each.act
     is_asking = each.is_ask or each.is_theirs
@@ -492,7 +493,7 @@ def _says_more(each: Telling) -> bool:
     return act.speaker == "caller" and not is_asking and not is_empty
 
 
-def _are_beside(one: Telling, two: Telling) -> bool:
+def _are_beside(one: WeighedClause, two: WeighedClause) -> bool:
     """Whether two clauses are of one sentence."""
     first, second = one.act.clause, two.act.clause
     is_same_turn = first.seq == second.seq

@@ -38,9 +38,7 @@ _PATTERNS = load_patterns("aftercall.llm.rules", "facts")
 MAX_SUMMARY_CHARS = 100
 _TELLING = ("tell", "own", "correct")
 _LASTS = "F"  # label of a clause that states a fact
-_LIKELY = 0.45  # from here a clause is taken for one
-_NOT_UNLIKELY = 0.25  # from here a deed or a person of whom a pattern finds a fact
-_DOUBTED: tuple[Category, ...] = ("action_item", "person")
+_LIKELY = 0.35  # from here a clause is taken for one
 _PERSONAL = ("person", "emotional", "routine")
 _UNTOLD = ("hypothetical", "hearsay", "withdraw", "ignore")
 _REACH = 2  # clauses back in which a fact may find its subject
@@ -51,6 +49,7 @@ _VAGUE = _PATTERNS["vague"]
 _UNREAL = _PATTERNS["unreal"]
 _PASSING = _PATTERNS["passing"]
 _DONE = _PATTERNS["done"]
+_CORRECTS = _PATTERNS["corrects"]
 _ASKS_FOR = _PATTERNS["asks_for"]
 _DENIES = re.compile(r"(?:(?:no|oh|yes|sorry|hang on|wait|but|and) )*not\b")
 _Kind = tuple[Category, Visibility]
@@ -92,7 +91,7 @@ def find_facts(
         after = acts[number + 1 : number + 2]
         if not _may_tell(act, refused) or is_taken_back(act, after):
             continue
-        kind = _choose_kind(act, list_fact_features(talk, at, index))
+        kind = _find_kind(act) or _guess_kind(talk, at, index)
         if kind and told and _goes_on(told[-1][1][-1], act):
             told[-1][1].append(act)
         elif kind:
@@ -130,21 +129,20 @@ def _says(act: Act) -> bool:
 
 def _goes_on(before: Act, act: Act) -> bool:
     """Whether a clause is the next of the same sentence, so that both are one fact."""
-    one, two = before.clause, act.clause
+    one = before.clause
+    two = act.clause
     same = (one.seq, one.sentence) == (two.seq, two.sentence)
     between = one.plain.source[one.plain.words[-1].end : two.plain.words[0].start]
     return same and len(between.split()) <= 1
 
 
-def _choose_kind(act: Act, features: list[str]) -> _Kind | None:
-    """By a pattern or by the models; nothing that is not worth telling the next call."""
-    sure = load_clause_model("facts").weigh(features)[_LASTS]
-    known = _find_kind(act)
-    if known:
-        is_passing = known[0] in _DOUBTED and sure < _NOT_UNLIKELY
-        return None if is_passing else known
-    text = act.clause.text
-    if sure < _LIKELY or _UNREAL.search(text) or _PASSING.match(text):
+def _guess_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
+    """What the models take for a fact that lasts."""
+    text = talk[at].clauses[index].text
+    if _UNREAL.search(text) or _PASSING.match(text):
+        return None
+    features = list_fact_features(talk, at, index)
+    if load_clause_model("facts").weigh(features)[_LASTS] < _LIKELY:
         return None
     odds = load_clause_model("fact_kinds").weigh(features)
     category = cast(Category, max(odds, key=odds.__getitem__))
@@ -172,7 +170,7 @@ def _may_tell(act: Act, refused: frozenset[str]) -> bool:
 def _find_kind(act: Act) -> _Kind | None:
     """Category and visibility of a fact, by the first row of the table that fits.
 
-    What the caller will do themselves is private.
+    What the caller will do themselves is private; "no, it is Leeds" is a correction.
     """
     text = act.matter.text
     if act.kind == "own":
@@ -183,7 +181,8 @@ def _find_kind(act: Act) -> _Kind | None:
     if row:
         is_private = row.visibility == "private" or bool(_PRIVATE.search(text))
         return row.category, "private" if is_private else "shared"
-    return None
+    is_correction = act.answer == "no" and _CORRECTS.fullmatch(text)
+    return ("correction", "private") if is_correction else None
 
 
 def _fits(row: _Row, act: Act) -> bool:
@@ -205,7 +204,8 @@ def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactD
     """From clauses that follow each other; a question before them is told, not cited."""
     text = _tell(acts)
     acts = [act for act in acts if act.speaker == "caller"]
-    first, last = put_right(acts[0].clause.plain), acts[-1].clause.plain
+    first = put_right(acts[0].clause.plain)
+    last = acts[-1].clause.plain
     mood: Sentiment = "negative" if category == "emotional" else "neutral"
     return FactDraft(
         category=category,

@@ -304,7 +304,7 @@ MAX_AROUND = 60  # clauses that are looked at
 MAX_TOLD_WORDS = 24  # of a clause
 
 
-class Telling(NamedTuple):
+class WeighedClause(NamedTuple):
     """A clause near a request, and what it does for it."""
 
     act: Act
@@ -327,7 +327,7 @@ class Telling(NamedTuple):
         return without_opening(put_right(self.act.clause.plain)).said
 
 
-class ClausesAround:
+class RequestClauses:
     """The clauses near a request: which of them say what it is about.
 
     A clause is looked at by itself. The features tell
@@ -372,14 +372,14 @@ class ClausesAround:
         """The clauses that say something, and the one that asks."""
         return [at for at, told in enumerate(self._heard) if told or at == self._ask]
 
-    def weigh(self) -> list[Telling]:
+    def weigh(self) -> list[WeighedClause]:
         model, told = load_clause_model("request_clauses"), []
         for place in self.places:
             act, labels = self.acts[place], model.weigh(self.list_features(place))
             said = put_right(act.clause.plain).said
             known = (*self._item.details, *self._item.confirmed)
             is_followed = any(said in detail for detail in known)
-            telling = Telling(
+            telling = WeighedClause(
                 act,
                 names=labels[NAMES],
                 other=labels[OTHER],

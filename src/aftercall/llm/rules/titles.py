@@ -281,7 +281,8 @@ def introduces(plain: Plain) -> bool:
     Such words are never the title of a request, nor its beginning. A bare name is found only where
     the transcript writes names large.
     """
-    text, words = plain.text, plain.words
+    text = plain.text
+    words = plain.words
     if _INTRODUCES.fullmatch(text) or names_caller(plain):
         return True
     telling = [word for word in words if word.norm not in word_class("stop")]
@@ -370,7 +371,9 @@ def quote_whole(words: str, turns: Iterable[Turn], refused: frozenset[str]) -> s
     also says what was called off, these words.
     """
     text = next((turn.text for turn in turns if words and words in turn.text), words)
-    at, end, quoted = text.find(words), 0, ""
+    at = text.find(words)
+    end = 0
+    quoted = ""
     for sentence in split_sentences(text):
         end = text.index(sentence, end) + len(sentence)
         is_wanted = not stems(sentence) & refused and not told_in(quoted)
@@ -399,7 +402,8 @@ def names_deed(title: str, kind: RequestKind) -> bool:
     plain = normalise(head)
     if not plain.words or _UNFINISHED.search(head) or is_broken_off(plain.text):
         return False
-    text, first = plain.text, plain.words[0]
+    text = plain.text
+    first = plain.words[0]
     is_alone = bool(stems(tail)) and not _UNFINISHED.search(tail)
     if is_deed(head):
         has_object = bool(stems(plain.slice(1).text) - EMPTY_VERBS)
