@@ -236,7 +236,9 @@ def test_a_long_list_is_shown_in_parts(client: TestClient, app: App) -> None:
         )
         follow(app.work, call.conversation)
     done = app.work.followups.page(limit=50, state="done")
-    assert "Nothing is open" in client.get("/followups").text
+    overview = client.get("/followups").text
+    assert overview.count('<li class="item') == 15
+    assert "All of “noted or done”" in overview
     whole = client.get("/followups?state=done").text
     assert whole.count('<li class="item') == 18
     assert "Older ones" not in whole

@@ -341,9 +341,10 @@ def _create_engine(url: str, connections: int) -> Engine:
 def replace_closed(connection: Any, _record: Any, _proxy: Any) -> None:
     """Of the durable engine's pool, too. A ping would cost as much as a query.
 
-    Postgres says nothing on an idle connection unless it closes it.
+    Postgres says nothing on an idle connection unless it closes it. Connections of other drivers,
+    which may belong to a program that runs Aftercall inside it, are left alone.
     """
-    if isinstance(connection, sqlite3.Connection):
+    if not hasattr(connection, "pgconn"):
         return
     waiting = select.poll()
     waiting.register(connection.fileno(), select.POLLIN)

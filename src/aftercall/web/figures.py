@@ -33,7 +33,7 @@ SPANS: dict[Span, tuple[int, str]] = {
     "month": (30, "the last 30 days"),
 }
 REQUESTS = {
-    "done": "done or noted",
+    "done": "noted or done",
     "held": "held",
     "unclear": "held",
     "failed": "failed",

@@ -41,11 +41,11 @@ TABS: dict[str, tuple[FollowUpState, ...]] = {
     "in trouble": ("failed", "broken"),
     "under way": ("open", "doing"),
     "outcome unknown": ("unknown",),
-    "done or noted": ("done",),
+    "noted or done": ("done",),
     "let go": ("refused", "withdrawn", "expired"),
 }
 OVERDUE_STATES = (*TABS["to approve"], *TABS["in trouble"], *TABS["under way"])
-UNLISTED_TABS = ("waiting for you", "done or noted", "let go")  # the first is of others
+UNLISTED_TABS = ("waiting for you", "let go")  # the first is of others
 Decision = Literal["approve", "reject", "retry", "withdraw", "yes", "due", "undo"]
 _IN_CORRECTIONS: tuple[Decision, ...] = ("withdraw", "yes", "due")
 SENTENCES = {
@@ -269,7 +269,7 @@ def _edit(app: "App", followup_id: str, new: dict[str, str], who: str) -> list[s
 
 
 def _list_work(context: PageContext, asked: WorkQuery) -> dict[str, FollowUpPage]:
-    """One list if a state is asked for, else the first rows of every list with something open."""
+    """One list if a state is asked for, else the first rows of every list that matters now."""
     caller = parse_caller(asked.caller or None)
     read = partial(context.app.work.followups.page, caller=caller)
 
