@@ -52,6 +52,7 @@ _BETWEEN = vocabulary("then and sorry no wait dash star hash left right")
 _ASKED = re.compile(
     r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I
 )
+_CODE = re.compile(r"code|pin|combination", re.I)  # what an agent may tell when asked
 _PASSWORD = _PATTERNS["password"]
 _SAYS = _PATTERNS["says"]
 _NO_VALUE = _PATTERNS["no_value"]
@@ -93,6 +94,7 @@ _STATES = re.compile(
 )
 _POINTS_BACK = re.compile(
     r"(?:(?:and|but|so|because|or|anyway) )*(?:he|she|they|it|that|this|nobody|no one)\b"
+    r"|.*\b(?:not (?:even )?know|get wind|find out)\b"
 )
 _CIVIL = compile_pattern(
     r"(?:ok|yes|no|well|right|sure|please|thanks?|thank you|you know|anyway|seriously|actually|now)"
@@ -127,6 +129,11 @@ class Secret:
     """What it is a secret of, where only the question or the sentence before says so."""
 
     @property
+    def hidden(self) -> str:
+        """What is hidden wherever the call is shown: of a code, not who said it beside it."""
+        return self.value if self.category == "technical" else self.words
+
+    @property
     def text(self) -> str:
         is_told = not self.label or self.label.lower() in self.words.lower()
         return self.words if is_told else f"{self.label}: {self.words}"
@@ -139,15 +146,19 @@ def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
     is_order = any(_ORDERED.search(turn.text) for turn in turns)
     pieces = ((turn, text) for turn in turns for text in cut_text(turn.text))
     for turn, text in pieces:
+        said_before, question = question, text
+        codes = _find_codes(turn.seq, text, said_before)
         if turn.speaker == "agent":
-            question = text
+            if _CODE.search(_asked_for(said_before)):
+                known = {secret.value for secret in secrets}
+                secrets += [code for code in codes if code.value not in known]
             continue
+        secrets += codes
         clauses = split_clauses(turn.seq, text)
         secrets += _find_keys(turn.seq, text)
-        secrets += _find_codes(turn.seq, text, question)
         secrets += _find_illnesses(clauses, is_order=is_order)
         secrets += _find_confidences(clauses, earlier)
-        question, earlier = "", clauses
+        earlier = clauses
     return list(dict.fromkeys(secrets))
 
 
@@ -167,7 +178,7 @@ def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
             confidence=0.9,
             sentiment="negative" if secret.category == "emotional" else "neutral",
             turns=(secret.seq,),
-            words=secret.words,
+            words=secret.hidden,
         )
         for known in kept.values()
         for secret in known

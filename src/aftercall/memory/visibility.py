@@ -56,7 +56,7 @@ _TOPICS: dict[str, re.Pattern[str]] = {
 _FIGURE = re.compile(r"\d")
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2} ?(?:[A-Z0-9]{4} ?){3,7}\b", re.I)
 _LONG_NUMBER = re.compile(r"(?<!\d)(?:\d[ -]?){13,19}(?!\d)")
-_NAME = re.compile(r"(?<=\w )[A-Z][\w'’-]+")
+_NAME = re.compile(r"(?<=\w )(?!I['’])[A-Z][\w'’-]+")
 _NUMBER = re.compile(r"\d[\d -]{2,}\d|\d{3,}")
 
 

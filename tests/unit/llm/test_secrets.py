@@ -241,3 +241,28 @@ def test_all_that_is_secret_in_a_turn_is_told_nowhere(said: str, value: str) -> 
 def test_hearing_aids_are_no_illness() -> None:
     reading = _read("A: Hello?\nC: I've got your hearing aids here.\nA: Thanks.")
     assert not any(fact.visibility == "secret" for fact in reading.facts)
+
+
+def test_a_code_that_the_agent_tells_when_asked_is_hidden_too() -> None:
+    reading = _read(
+        "A: I'll leave your key in the key safe.\nC: And what is the code for it?\n"
+        "A: It's four four eight two, star.\nC: Four four eight two star. Can I have a cot?\n"
+        "A: We'll put one in the room."
+    )
+    assert [fact.visibility for fact in reading.facts] == ["secret"]
+    assert "four four eight" not in _open_text(reading)
+
+
+def test_of_a_code_its_figures_are_hidden_and_not_who_says_it() -> None:
+    reading = _read(
+        "A: Order line.\nC: It's Deepak at the Saffron House, account four one nine."
+    )
+    assert [fact.words for fact in reading.facts] == ["four one nine"]
+
+
+def test_a_confidence_goes_on_in_who_does_not_know_yet() -> None:
+    reading = _read(
+        "A: Is it an occasion?\nC: Please keep this to yourself, I'm retiring in June. My "
+        "husband doesn't even know yet."
+    )
+    assert [fact.visibility for fact in reading.facts] == ["secret", "secret"]

@@ -125,6 +125,15 @@ def test_a_veil_hides_what_was_confided_and_the_agents_echo_of_it() -> None:
     assert not any(word in shown for word in ("eight two", "4 8", "4821"))
 
 
+def test_a_contraction_in_what_was_confided_is_no_name() -> None:
+    said = (("agent", "I'm afraid we're full."), ("caller", "Hello, this is June."))
+    shown = redact_turns(make_call(said).turns, ["and I'm moving out in June"])
+    assert [turn.text for turn in shown] == [
+        "I'm afraid we're full.",
+        "Hello, this is •••.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
