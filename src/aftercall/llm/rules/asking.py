@@ -164,7 +164,7 @@ def restate(state: RequestState, act: Act) -> RequestState:
     if stems(said) - item.about:
         updated = with_detail(updated, said)
     if item.is_fault and act.kind == "ask":
-        title = _with_fault(title_of(act.matter), item.title)
+        title = title_of(act.matter)
         updated = updated._replace(
             title=title,
             details=(*updated.details, item.title),
@@ -183,7 +183,6 @@ def join_fault(state: RequestState, item: Item) -> RequestState:
     if last.turns[-1] < item.turns[0] - 1:
         return add(state, item)
     joined = item._replace(
-        title=_with_fault(item.title, last.title),
         turns=tuple(sorted({*last.turns, *item.turns})),
         topic=item.topic | last.topic,
         details=(last.title, *last.details),
@@ -192,19 +191,11 @@ def join_fault(state: RequestState, item: Item) -> RequestState:
     return put(state, state.current, joined)
 
 
-def _with_fault(title: str, fault: str) -> str:
-    """ "Send somebody: the sink is leaking"; what says enough by itself needs no more."""
-    is_enough = ": " in title or len(stems(title) - EMPTY_VERBS) >= FEW_STEMS
-    return title if is_enough else f"{title}: {fault}"
-
-
 def _is_of_it(text: str) -> bool:
     return bool(_OF_IT.match(text)) and kind_of(text) not in ("message", "reminder")
 
 
 MAX_GATHERED = 14  # clauses of one request
-MAX_OPENING = 2  # of them from where its matter was opened
-MAX_BEFORE = 3  # of them from just before it was asked for
 FEW_STEMS = 2  # a request that names less is told by what was said before it
 BELONGS = 0.8
 _CUES = load_patterns("aftercall.llm.rules", "state")
@@ -312,26 +303,12 @@ def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:
     said = [act for act in said if act.clause.plain.said not in theirs]
     after = [act for act in said if act.seq in item.turns and act.seq >= first]
     after = [act for act in after if _is_of(act, first, others)]
-    since = _last_before(first, others)
-    before = [
-        act
-        for act in said
-        if since < act.seq <= first and act not in after and _leads_up(act)
-    ]
     is_vague = index == 0 or len(item.topic) < FEW_STEMS
-    told = [*(_choose(before) if is_vague else ()), *after]
-    fresh = [
-        put_right(act.clause.plain).said for act in told if not _is_asked(act, item)
-    ]
-    new = [words for words in fresh if not _is_known(words, item)]
+    before = [act for act in said if is_vague and act.seq <= first and _leads_up(act)]
+    told = [*(act for act in before if act not in after), *after]
+    new = [put_right(act.clause.plain).said for act in told]
     details = tuple(dict.fromkeys((*item.details, *new)))
     return item._replace(details=details[:MAX_GATHERED])
-
-
-def _choose(before: list[Act]) -> list[Act]:
-    """How the matter was opened, and what was said just before it was asked for."""
-    first, rest = before[:MAX_OPENING], before[MAX_OPENING:]
-    return [*first, *rest[-MAX_BEFORE:]]
 
 
 def _is_of(act: Act, first: int, others: list[Item]) -> bool:
@@ -344,27 +321,10 @@ def _is_of(act: Act, first: int, others: list[Item]) -> bool:
     return is_of_turn or act.belongs > BELONGS
 
 
-def _last_before(first: int, others: list[Item]) -> int:
-    """The turn in which an earlier request was last talked of."""
-    ends = (other.turns[-1] for other in others if asked_in(other) < first)
-    return max((seq for seq in ends if seq < first), default=0)
-
-
 def _leads_up(act: Act) -> bool:
     """Whether it may be what a later request is about."""
     is_told = act.kind in ("tell", "fault") and not act.clause.is_question
     return is_told and not _INTRODUCES.fullmatch(act.matter.text)
-
-
-def _is_asked(act: Act, item: Item) -> bool:
-    """Whether the title already says it, as it was asked or as it was changed later."""
-    about = stems(act.clause.text)
-    is_ask = act.kind in ("ask", "correct") and act.seq in item.turns
-    return is_ask and len(about - item.topic) * 2 <= len(about)
-
-
-def _is_known(words: str, item: Item) -> bool:
-    return any(words in detail for detail in item.details)
 
 
 TOLD = 0.3  # how likely a clause may be of something else and is told with a request

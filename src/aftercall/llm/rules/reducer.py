@@ -39,8 +39,8 @@ from aftercall.llm.rules.state import (
 from aftercall.llm.rules.titles import find_person, kind_of
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
+MAX_DENIED_WORDS = 3
 LEFT_OUT_REACH = 7  # turns back in which an agent may say that something is left out
-_WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own")
 _PROMISED = re.compile(
     r"(?:and |so )*(?:i|we|they|he|she|it|the \S+) (?:will|am going to)\b"
 )
@@ -51,8 +51,6 @@ def apply(state: RequestState, act: Act) -> RequestState:
     if act.speaker == "agent":
         return _hear_agent(state, act)
     is_new_turn = state.last_seq != act.seq
-    if is_new_turn and (act.answer == "no" or act.kind == "correct"):
-        state = _take_back(state, act)
     after = _hear_caller(state, act)
     days = after.days_of(act.clause.plain)
     is_asking = act.clause.is_question and act.kind not in _CHANGES
@@ -156,16 +154,7 @@ def _say_back(state: RequestState, act: Act, days: list[date]) -> RequestState:
     item = state.items[meant[0]]
     confirmed = (*item.confirmed, act.clause.plain.said)[-MAX_CONFIRMED:]
     items = list(state.items)
-    items[meant[0]] = item._replace(confirmed=confirmed, confirmed_seq=act.seq)
-    return state._replace(items=tuple(items))
-
-
-def _take_back(state: RequestState, act: Act) -> RequestState:
-    """A caller who corrects the agent did not say what it said back."""
-    items = (
-        item._replace(confirmed=()) if item.confirmed_seq == act.seq - 1 else item
-        for item in state.items
-    )
+    items[meant[0]] = item._replace(confirmed=confirmed)
     return state._replace(items=tuple(items))
 
 
@@ -243,11 +232,10 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
     state = answer_offer(state, act)
     if state.offer and act.kind == "withdraw":
         state = decline(state, act)._replace(offer=None, proposed=None)
-    if act.kind != "withdraw" and _is_content(state, act):
-        return _add_detail(state, act)
-    denied = -1 if had_offer else _find_denied(state, act)
-    if act.kind in ("tell", "correct") and denied >= 0:
-        return close(state, denied, act)
+    if act.kind in ("tell", "correct") and _denies(act) and not had_offer:
+        denied = find_named(state, act.matter.text)
+        if denied >= 0:
+            return close(state, denied, act)
     if act.kind in _CHANGES:
         return _CHANGES[act.kind](state, act)
     if act.kind in _SILENT:
@@ -266,32 +254,12 @@ _CHANGES: dict[str, Callable[[RequestState, Act], RequestState]] = {
 }
 
 
-def _find_denied(state: RequestState, act: Act) -> int:
-    """ "No taxi", "no, not the cake": the request that the few words name; -1 for none."""
+def _denies(act: Act) -> bool:
+    """ "No taxi", "no, not the cake"; "no, the cake" is another answer."""
     text = act.matter.text
-    if (
-        act.answer != "no"
-        or act.is_bare
-        or len(act.matter.words) > 3
-        or not stems(text)
-    ):
-        return -1
     is_apart = any(word.stop for word in act.clause.plain.words if word.norm == "no")
-    if is_apart and not act.clause.text.endswith(f"not {text}"):
-        return -1
-    known = find_match(state, text, minimum=0.99)
-    is_named = known >= 0 and bool(stems(text) & state.items[known].topic)
-    return known if is_named else -1
-
-
-def _is_content(state: RequestState, act: Act) -> bool:
-    """What follows "file a note" or "tell her" in the same turn is what to write or say."""
-    item = state.open_item
-    if item is None or (item.delivers_words, item.asked) != (True, act.seq):
-        return False
-    is_order = act.kind == "ask" and act.matter.text == act.clause.text
-    is_new = bool(re.match(r"(?:remind|book|tell)\b", act.matter.text))
-    return act.kind in _WORDS_ONLY or (is_order and not is_new)
+    is_short = act.answer == "no" and len(act.matter.words) <= MAX_DENIED_WORDS
+    return is_short and (not is_apart or act.clause.text.endswith(f"not {text}"))
 
 
 def _add_detail(state: RequestState, act: Act) -> RequestState:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from aftercall.english.clauses import EMPTY_VERBS, POINTERS
 from aftercall.english.dates import DateMention, find_dates
-from aftercall.english.text import Plain, Word, normalise
+from aftercall.english.text import Plain
 from aftercall.english.words import overlap_coefficient, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.model.reading import RequestKind
@@ -66,8 +66,7 @@ class Item(NamedTuple):
     """The turn in which the caller last asked for it."""
     is_fault: bool = False
     confirmed: tuple[str, ...] = ()
-    """How the agent said it back, last in the turn `confirmed_seq`."""
-    confirmed_seq: int = 0
+    """How the agent said it back."""
     plainness: float = 0.0
     """How plainly it was asked for, by the patterns alone."""
     off: Act | None = None
@@ -265,51 +264,6 @@ def put_right(plain: Plain) -> Plain:
         if word.norm == "no" and (is_apart or is_again):
             start = at + 1 + is_again
     return plain.slice(start) if start else plain
-
-
-_NEW_NUMBER = re.compile(r"(?P<new>\d+)(?: (?P<noun>[a-z]+))?(?: instead| please)?")
-
-
-def change_number(item: Item, said: Plain) -> Item | None:
-    """ "Make that twelve": the one number of the request it can mean."""
-    match = _NEW_NUMBER.fullmatch(said.text)
-    word = _find_number(normalise(item.title), match) if match else None
-    if match is None or word is None:
-        return None
-    new = said.between(*match.span("new")).said
-    return item._replace(
-        confirmed=(),
-        title=item.title[: word.start] + new + item.title[word.end :],
-        details=tuple(text for text in item.details if not _counts(text, word.norm)),
-        words=_without(item.words, word.norm),
-    )
-
-
-def _find_number(title: Plain, match: re.Match[str]) -> Word | None:
-    """The only number of a title that a correction can be about."""
-    wanted = _number_of(title, match["noun"])
-    numbers = [word for word in title.words if word.norm.isdecimal()]
-    meant = [word for word in numbers if word.norm == (wanted or word.norm)]
-    return meant[0] if len(meant) == 1 else None
-
-
-def _number_of(title: Plain, noun: str | None) -> str:
-    """ "Ten" of "ten chairs"."""
-    pairs = itertools.pairwise(word.norm for word in title.words)
-    return next((number for number, other in pairs if other == noun), "")
-
-
-def _counts(text: str, number: str) -> bool:
-    return number in normalise(text).vocabulary
-
-
-def _without(words: str, number: str) -> str:
-    """The longest verbatim piece of the words that does not hold the number."""
-    plain = normalise(words)
-    cuts = [at for at, word in enumerate(plain.words) if word.norm == number]
-    bounds = [-1, *cuts, len(plain.words)]
-    pieces = [plain.slice(a + 1, b).cited for a, b in itertools.pairwise(bounds)]
-    return max(pieces, key=len) or words
 
 
 _PARTS = re.compile(r",? and |, ")
