@@ -340,27 +340,18 @@ def _join_numbers(words: list[Word]) -> list[Word]:
 def _drop_false_starts(words: list[Word]) -> list[Word]:
     """ "In the, in the art room" is "in the art room"; figures and letters are meant twice."""
     for length in (4, 3, 2, 1):
-        pairs = zip(words, words[length:], strict=False)
-        if not any(_may_repeat(one.norm, other.norm) for one, other in pairs):
-            continue
         kept: list[Word] = []
         for word in words:
             kept.append(word)
-            if len(kept) < 2 * length or not _may_repeat(
-                kept[-1 - length].norm, word.norm
-            ):
-                continue
             if _is_repeated(kept[-2 * length : -length], kept[-length:]):
                 del kept[-2 * length : -length]
         words = kept
     return words
 
 
-def _may_repeat(first: str, second: str) -> bool:
-    return first == second or (first in _ARTICLES and second in _ARTICLES)
-
-
 def _is_repeated(first: list[Word], second: list[Word]) -> bool:
+    if not first:
+        return False
     norms = [word.norm for word in first]
     if len(norms) == 1 and norms[0] in _ARTICLES and second[0].norm in _ARTICLES:
         return True
@@ -470,10 +461,6 @@ def _read(words: Sequence[str], at: int) -> Group:
     after = _word(words, at + taken)
     if value and after in _SCALES:
         return _scale(words, at + taken + 1, value * _SCALES[after], taken + 1)
-    if taken and after == "point":
-        decimals, more = _below_hundred(words, at + taken + 1)
-        if more:
-            return f"{value}.{decimals}", taken + 1 + more
     return (str(value), taken) if taken else ("", 0)
 
 

@@ -42,9 +42,7 @@ _YES = word_class("yes")
 _OK = word_class("agrees")
 _NO = frozenset(("no",))
 _LEAD = _PATTERNS["lead"]
-_DO_IT = _PATTERNS["do_it"]
 _ACCEPTS = _PATTERNS["accepts"]
-_TO_YOU = re.compile(r"\b(?:to|with|for) you\b")
 _NICKNAME = compile_pattern(r"call me (?!<later>)\S+.*")
 _CONDITION = re.compile(
     r"\b(?:one more \S+|i swear|if|suppose|unless) "
@@ -234,8 +232,6 @@ def classify(clause: Clause, speaker: Speaker) -> Act:
     given = _read_bare_answer(plain.text, answer)
     if given or not plain.words:
         return Act("tell", clause, plain, speaker, answer=given or answer, is_bare=True)
-    if (match := _DO_IT.match(plain.text)) is not None:
-        return Act("tell", clause, plain.after(match.end()), speaker, answer="yes")
     return _look_up(clause, plain, speaker, answer)
 
 
@@ -254,8 +250,8 @@ def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> 
         if match:
             has_matter = "what" in pattern.groupindex and match["what"] is not None
             matter = plain.between(*match.span("what")) if has_matter else plain
-            if kind == "ask":
-                kind = _check_ask(matter.text, plain.text)
+            if kind == "ask" and _NICKNAME.match(matter.text):
+                kind = "ignore"
             return Act(
                 kind,
                 clause,
@@ -266,13 +262,6 @@ def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> 
                 plainness=confidence,
             )
     return Act("tell", clause, plain, speaker, answer=answer)
-
-
-def _check_ask(matter: str, clause: str) -> ActKind:
-    """A nickname ("call me Al") and what the caller will do for us are no requests."""
-    if _NICKNAME.match(matter):
-        return "ignore"
-    return "own" if matter == clause and _TO_YOU.search(matter) else "ask"
 
 
 def _read_answer(plain: Plain) -> tuple[Plain, Answer]:

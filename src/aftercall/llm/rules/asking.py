@@ -268,10 +268,7 @@ def _put_first(state: RequestState, at: int, said: str) -> RequestState:
     """Adds what must not be overlooked before all other details, once."""
     item = state.items[at]
     others = tuple(detail for detail in item.details if detail not in said)
-    is_titled = said in item.words or said in item.title
-    return (
-        state if is_titled else put(state, at, item._replace(details=(said, *others)))
-    )
+    return put(state, at, item._replace(details=(said, *others)))
 
 
 def is_taken_back(act: Act, after: list[Act]) -> bool:

@@ -193,7 +193,7 @@ def _compose(
         WithdrawnRequest(title=_title_or_quote(each, turns), turns=each.item.turns)
         for each in called_off
     ]
-    promises = find_promises(turns, (each.item.topic for each in called_off))
+    promises = find_promises(turns)
     profile = read_profile(turns, *named, facts, acts)
     return Reading(
         language="en",

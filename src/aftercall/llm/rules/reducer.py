@@ -28,7 +28,6 @@ from aftercall.llm.rules.state import (
     Offer,
     RequestState,
     close,
-    concerns_person,
     find_match,
     find_named,
     put,
@@ -36,7 +35,7 @@ from aftercall.llm.rules.state import (
     touch,
     with_detail,
 )
-from aftercall.llm.rules.titles import find_person, kind_of
+from aftercall.llm.rules.titles import find_person
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
 MAX_DENIED_WORDS = 3
@@ -91,8 +90,7 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         return _refuse(state, act)
     if act.kind == "offer":
         state = _take_up(state, act, has_day=bool(days))
-        is_need = text.startswith("do you need")
-        offer = Offer(act.matter, act.seq, " still " in f" {text} ", is_need)
+        offer = Offer(act.matter, act.seq)
         about = find_match(state, act.matter.text, state.current)
         return state._replace(offer=offer, current=about)
     if match := _CUES["left_out"].match(text):
@@ -108,9 +106,6 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
 def _leave_out(state: RequestState, act: Act, what: str) -> RequestState:
     """ "All right, no coach": the agent says back what the caller no longer wants."""
     known = find_named(state, what)
-    if known < 0 and kind_of(what) == "message":
-        told = (at for at, item in enumerate(state.items) if concerns_person(item))
-        known = max(told, default=-1)
     is_fresh = known >= 0 and state.items[known].turns[-1] >= act.seq - LEFT_OUT_REACH
     return close(state, known, act) if is_fresh else state
 
@@ -208,9 +203,7 @@ def _goes_on(item: Item, act: Act) -> bool:
     text = act.clause.text
     if _PROMISED.match(text) or _CUES["agrees"].match(text):
         return True
-    is_of_it = bool(stems(text) & stems(item.title))
-    asks_on = act.clause.is_question and not _CUES["asks_other"].search(text)
-    return is_of_it or (asks_on and bool(_CUES["asks_on"].match(text)))
+    return act.clause.is_question or bool(stems(text) & stems(item.title))
 
 
 _POINTED = ("do that", "that", "")

@@ -89,10 +89,6 @@ class Offer(NamedTuple):
 
     matter: Plain
     seq: int
-    is_still: bool = False
-    """ "Do you still want": a no calls the request off."""
-    is_need: bool = False
-    """ "Do you need": a yes that tells more is only an answer."""
 
 
 class HeardDay(NamedTuple):
@@ -200,7 +196,7 @@ def asked_in(item: Item) -> int:
 
 def close(state: RequestState, index: int, act: Act) -> RequestState:
     """A request is called off; the offer that was open is gone with it."""
-    if not 0 <= index < len(state.items) or state.items[index].status == "withdrawn":
+    if not 0 <= index < len(state.items):
         return state
     item = touch(state.items[index], act.seq)
     closed = item._replace(status="withdrawn", off=act)

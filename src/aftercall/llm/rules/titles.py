@@ -24,10 +24,8 @@ from aftercall.english.language import LANGUAGES
 from aftercall.english.names import take_name
 from aftercall.english.text import MASK, Plain, normalise
 from aftercall.english.words import (
-    compile_pattern,
     load_patterns,
     stems,
-    vocabulary,
     word_class,
 )
 from aftercall.model.calls import Turn
@@ -54,21 +52,11 @@ _KINDS: tuple[RequestKind, ...] = (
     "message",
     "other",
 )
-_REPAIR = compile_pattern(
-    r"(?=.*\bfix)(?:.* )?(?:<fault>|<broken>|not working)(?: .*)?"
-)
 _TO_OTHERS = re.compile(
     r"(?:tell|text|message|inform|notify|email|ring|call|phone) (?!me\b|us\b)\S"
     r"|let (?:\S+ ){1,4}know\b"
 )
-_ABSENT = _PATTERNS["absent"]
 _BEFORE_PERSON = _PATTERNS["before_person"]
-_NOT_PERSONS = vocabulary(
-    """
-    monday tuesday wednesday thursday friday saturday sunday january february march april may
-    june july august september october november december
-    """
-)
 
 
 def title_of(matter: Plain) -> str:
@@ -140,16 +128,13 @@ def drop_other_days(title: str, due: date | None, today: date) -> str:
 
 
 def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
-    """The kind that the words of a request name; what names none is a task.
-
-    A fault is an issue, but who is not coming in today reports none.
-    """
+    """The kind that the words of a request name; what names none is a task."""
     if is_fault:
-        return "task" if _ABSENT.fullmatch(text) else "issue"
+        return "issue"
     if _TO_OTHERS.match(text):
         return "message"
     found = (kind for kind in _KINDS if _PATTERNS[kind].search(text))
-    return next(found, "issue" if _REPAIR.fullmatch(text) else "task")
+    return next(found, "task")
 
 
 def find_person(matter: Plain) -> str | None:
@@ -158,14 +143,8 @@ def find_person(matter: Plain) -> str | None:
         at = matter.index(match.end())
         while at < len(matter.words) and matter.words[at].norm in word_class("title"):
             at += 1
-        if (
-            at >= len(matter.words)
-            or not matter.source[matter.words[at].start].isupper()
-        ):
-            continue
         name = take_name(matter.slice(at), 0)
-        is_common = matter.words[at].norm in word_class("stop")
-        if name and not is_common and name.split()[0].lower() not in _NOT_PERSONS:
+        if name and matter.source[matter.words[at].start].isupper():
             return name
     return None
 
@@ -217,7 +196,6 @@ _KIND_TITLES: dict[RequestKind, str] = {
     "task": "Task",
 }
 CALLS_BACK = re.compile(r"\b(?:call|ring|phone) (?:me|us)\b|\bcall ?back\b")
-_CANCELS = re.compile(r"\bcancel")
 _WISHES = re.compile(
     r"(?:i|we)(?: \S+)? (?:need|want|would like|am looking for)\b"
     r"|(?:somebody|someone) (?:needs?|has) to\b"
@@ -428,7 +406,5 @@ def title_plainly(request: Request, sentence: str) -> Request:
         name = "Call back"
     elif request.kind == "message" and request.person:
         name = f"Message for {request.person}"
-    elif _CANCELS.search(text):
-        name = "Cancellation"
     title = f"{name}: “{shorten(sentence, MAX_QUOTED_CHARS, placeholder=' …')}”"
     return request.model_copy(update={"title": title})
