@@ -129,7 +129,7 @@ def asks_name(text: str) -> bool:
     return bool(_ASKS_NAME.search(plain)) and not _OTHERS_NAME.search(plain)
 
 
-class _Hearing(NamedTuple):
+class Hearing(NamedTuple):
     """How much a name in a turn of the caller counts, by what the agent said before it."""
 
     is_opening: bool = False
@@ -139,7 +139,7 @@ class _Hearing(NamedTuple):
     is_others: bool = False
 
 
-def _find_given_name(text: str, hearing: _Hearing) -> GivenName | None:
+def find_given_name(text: str, hearing: Hearing) -> GivenName | None:
     """The last name that the caller clearly gave for themself in one turn.
 
     A bare name counts where it was asked for, not where it answers another question.
@@ -154,17 +154,17 @@ def _find_given_name(text: str, hearing: _Hearing) -> GivenName | None:
 
 
 def _hear_sentence(
-    found: GivenName | None, sentence: Plain, hearing: _Hearing
+    found: GivenName | None, sentence: Plain, hearing: Hearing
 ) -> GivenName | None:
     """A fuller name, a correction or an unasked one replaces the name; letters respell it."""
     before = found.name if found else ""
     name = _name_in(sentence, hearing) or _maybe_bare(sentence, before, hearing)
     if name:
         corrects = bool(_CORRECTS.match(sentence.text))
-        is_fuller = not before or _is_fuller(before, name) or before == name
-        is_new = is_fuller or corrects or not hearing.is_asked
-        is_shorter = len(name.split()) < len(before.split()) and not corrects
-        return GivenName(name if is_new and not is_shorter else before, corrects)
+        is_new = not before or _is_fuller(before, name) or not hearing.is_asked
+        is_shorter = len(name.split()) < len(before.split())
+        is_taken = corrects or (is_new and not is_shorter)
+        return GivenName(name if is_taken else before, corrects)
     spelled = find_spelled(sentence) if found else ""
     if found and spelled:
         return GivenName(respell(found.name, spelled), found.corrects)
@@ -183,7 +183,7 @@ def _is_short(part: str, name: str) -> bool:
     return part == name or is_start or part in short_forms().get(name, ())
 
 
-def _maybe_bare(sentence: Plain, before: str, hearing: _Hearing) -> str:
+def _maybe_bare(sentence: Plain, before: str, hearing: Hearing) -> str:
     is_first = hearing.is_opening and not hearing.is_answer and has_capitals(sentence)
     if not hearing.is_asked and not before and not is_first:
         return ""
@@ -206,7 +206,7 @@ def _said_in_full(text: str) -> str:
     return ""
 
 
-def _name_in(sentence: Plain, hearing: _Hearing) -> str:
+def _name_in(sentence: Plain, hearing: Hearing) -> str:
     for frame in (*_SURE, _OPENING):
         match = frame.match(sentence.text)
         if match is None or _is_of_others(match.group()):
@@ -224,7 +224,7 @@ def _is_of_others(frame: str) -> bool:
 
 
 def _counts(
-    sentence: Plain, at: int, name: str, match: re.Match[str], hearing: _Hearing
+    sentence: Plain, at: int, name: str, match: re.Match[str], hearing: Hearing
 ) -> bool:
     """Whether a name behind a phrase like "this is" is the caller's."""
     is_full, is_sure = len(name.split()) > 1, match.re is not _OPENING
@@ -336,7 +336,7 @@ class NameListener:
 
     def __init__(self) -> None:
         self._heard = 0
-        self._hearing = _Hearing()
+        self._hearing = Hearing()
         self.last = ""
 
     def process_turn(self, speaker: Speaker, text: str) -> GivenName | None:
@@ -346,7 +346,7 @@ class NameListener:
         self._heard += 1
         hearing = self._hearing._replace(is_opening=self._heard <= OPENING_TURNS)
         self._hearing = hearing._replace(is_asked=False, is_echoed=False)
-        given = _find_given_name(text, hearing)
+        given = find_given_name(text, hearing)
         if given is None:
             return None
         self.last = given.name
@@ -355,7 +355,7 @@ class NameListener:
     def _hear_agent(self, text: str) -> None:
         """What the agent's words mean for the next answer: a name asked for, or said back."""
         is_echoed = bool(self.last) and _echoes(text, self.last)
-        self._hearing = _Hearing(
+        self._hearing = Hearing(
             is_asked=is_echoed or asks_name(text),
             is_echoed=is_echoed,
             is_answer="?" in text and not _GREETS.search(text),

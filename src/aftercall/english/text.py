@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from aftercall.english.words import remember, vocabulary, word_class
+from aftercall.english.words import remember, vocabulary, word_class, word_table
 
 # Stands for each character of a secret; private use, so no transcript means anything by it.
 MASK = "\ue000"
@@ -24,84 +24,7 @@ MAX_PIECE_CHARS = 1_200  # more than a minute of speech
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*\s|\n")
 _APOSTROPHE = re.compile(r"['’]")
 
-_WHOLE = {
-    "won't": "will not",
-    "can't": "can not",
-    "cannot": "can not",
-    "cant": "can not",
-    "shan't": "shall not",
-    "ain't": "is not",
-    "let's": "let us",
-    "lets": "let us",
-    "gonna": "going to",
-    "wanna": "want to",
-    "gotta": "got to",
-    "lemme": "let me",
-    "gimme": "give me",
-    "dunno": "do not know",
-    "kinda": "kind of",
-    "sorta": "sort of",
-    "'cause": "because",
-    "cuz": "because",
-    "cos": "because",
-    "coz": "because",
-    "im": "i am",
-    "ive": "i have",
-    "dont": "do not",
-    "didnt": "did not",
-    "doesnt": "does not",
-    "isnt": "is not",
-    "wasnt": "was not",
-    "wont": "will not",
-    "couldnt": "could not",
-    "wouldnt": "would not",
-    "shouldnt": "should not",
-    "havent": "have not",
-    "hasnt": "has not",
-    "arent": "are not",
-    "thats": "that is",
-    "whats": "what is",
-    "theres": "there is",
-    "theyre": "they are",
-    "youre": "you are",
-    "theyve": "they have",
-    "youve": "you have",
-    "weve": "we have",
-    "youll": "you will",
-    "theyll": "they will",
-    "o'clock": "oclock",
-    "y'all": "you all",
-    "okay": "ok",
-    "yeah": "yes",
-    "yep": "yes",
-    "yup": "yes",
-    "nope": "no",
-    "nah": "no",
-    "mkay": "ok",
-    "alrighty": "alright",
-    "tomorrow's": "tomorrow is",
-    "today's": "today is",
-    "hiya": "hi",
-    "til": "till",
-    "a.m": "am",
-    "p.m": "pm",
-    "e-mail": "email",
-    "wi-fi": "wifi",
-    "mum's": "mum's",
-    "uh-huh": "yes",
-    "everyday": "every day",
-    "shes": "she is",
-    "hes": "he is",
-    "yall": "you all",
-    "whos": "who is",
-    "its": "it is",
-    "itll": "it will",
-    "thatll": "that will",
-    "cannae": "can not",
-    "aye": "yes",
-    "naw": "no",
-    "yous": "you",
-}
+_WHOLE = word_table("contractions")
 # Without an apostrophe these are words of their own, except before a verb.
 _BARE = {"ill": "will", "id": "would"}
 _AFTER_BARE = vocabulary(

@@ -135,10 +135,8 @@ def _judge(act: Act, labels: Labels) -> Act:
 def _follow(act: Act, label: str, labels: Labels) -> Act | None:
     """What the model is sure of, unless a pattern says the same or more of the clause."""
     is_told = act.kind == "tell" and act.plainness > 0  # "only ring the landline"
-    if label == "R" and (is_told or _DAY_ONLY.fullmatch(act.clause.text)):
-        return act  # "And on Friday, remind me": the next clause asks
     if label == "R":
-        return _as_ask(act, labels["R"])
+        return act if is_told else _as_ask(act, labels["R"])
     if label == "W" and act.kind != "withdraw":
         matter = take_matter(act.clause.plain)
         return replace(act, kind="withdraw", matter=matter, answer="")
@@ -160,12 +158,6 @@ def _doubt(act: Act, likely: float) -> Act:
     return replace(act, confidence=min(act.confidence, limit), plainness=0.0)
 
 
-_DAY_ONLY = re.compile(
-    r"(?:(?:and|then|so|also|on|in|by|for|the|this|next|coming|days?|weeks?|months?|after|an?|of"
-    r"|from|now|today|tonight|tomorrow|morning|afternoon|evening|first thing|\w+day"
-    r"|\d+(?:st|nd|rd|th)?|january|february|march|april|may|june|july|august|september|october"
-    r"|november|december)(?: |$))+"
-)
 # A clause that only states something; what is asked in it may be said in the next one.
 _STATES = re.compile(
     r"(?:and |but |so |oh |well |also )*"

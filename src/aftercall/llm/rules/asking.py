@@ -25,7 +25,6 @@ from aftercall.llm.rules.state import (
     add,
     asked_in,
     close,
-    concerns_person,
     context_of,
     find_match,
     is_pointing,
@@ -90,10 +89,6 @@ def _find_called_off(state: RequestState, act: Act) -> int:
 def _find_meant(state: RequestState, act: Act) -> int:
     """The known request that an ask goes on with or says again; -1 for none."""
     item, text = state.open_item, act.matter.text
-    if act.kind == "ask" and TO_PERSON.match(text):
-        told = [at for at, other in enumerate(state.items) if concerns_person(other)]
-        if told:
-            return told[-1]
     if item and _continues(state, item, act):
         return state.current
     is_same_turn = item is not None and item.asked == act.seq
@@ -141,7 +136,7 @@ def _continues(state: RequestState, item: Item, act: Act) -> bool:
     """Whether a new ask goes on with the current request: "and assign it to Ann"."""
     text = act.matter.text
     is_same_turn = max(item.asked, item.turns[0]) == act.seq
-    if item.turns[-1] < act.seq - 2 or text.startswith("remind"):
+    if item.turns[-1] < act.seq - 2:
         return False
     if act.kind != "ask":
         is_answer = state.proposed_seq == act.seq - 1 and item.due is None

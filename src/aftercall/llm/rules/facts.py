@@ -113,8 +113,6 @@ def _find_context(acts: list[Act], number: int) -> list[Act]:
     is_asked = before.speaker == "agent" and before.clause.is_question
     is_asked = is_asked and bool(_ASKS_FOR.match(before.clause.text))
     is_told = before.seq == act.seq and before.kind not in _UNTOLD
-    is_told = is_told and not _DENIES.match(before.clause.text)
-    is_told = is_told and len(before.clause.plain.words) > 1
     return [before] if is_asked or is_told else []
 
 

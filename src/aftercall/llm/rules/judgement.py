@@ -44,8 +44,6 @@ from aftercall.model.reading import RequestKind
 YES = "yes"
 REQUESTED = 0.8  # how likely it must be one; told as a confidence of ACTED_ON
 PART = 0.15  # how likely it must be a part of the request before it
-SURE_OF_KIND = 0.42
-SURE_OF_OTHER = 0.6  # where the words of the title tell a kind
 DOUBTED = 0.5  # below, "could you …" is none: it was called off, or is part of another
 PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
@@ -95,15 +93,10 @@ def _is_part(talk: RequestTalk, items: list[Item], whole: int, index: int) -> bo
 
 
 def _choose_kind(item: Item, kinds: Labels) -> RequestKind:
-    """The model's, where it is sure; else that of the words in the title.
-
-    Who says "open a bug" or "remind me" means it: no model overrules that.
-    """
+    """The model's; but who says "open a bug" or "remind me" means it."""
     if item.kind in NAMED_KINDS and not item.is_fault:
         return item.kind
-    best = max(kinds, key=kinds.__getitem__)
-    least = SURE_OF_KIND if item.kind == "task" else SURE_OF_OTHER
-    return cast(RequestKind, best) if kinds[best] >= least else item.kind
+    return cast(RequestKind, max(kinds, key=kinds.__getitem__))
 
 
 def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
@@ -373,20 +366,23 @@ class RequestClauses:
         model, told = load_clause_model("request_clauses"), []
         for place in self.places:
             act, labels = self.acts[place], model.weigh(self.list_features(place))
-            said = put_right(act.clause.plain).said
-            known = (*self._item.details, *self._item.confirmed)
-            is_followed = any(said in detail for detail in known)
             telling = WeighedClause(
                 act,
                 names=labels[NAMES],
                 other=labels[OTHER],
                 is_ask=self._is_ask(act),
-                is_followed=is_followed,
+                is_followed=any(self._find_followed(act)),
                 is_own=self._name_topic(act) == "own",
                 is_theirs=act.matter.cited in self._asked_too,
             )
             told.append(telling)
         return told
+
+    def _find_followed(self, act: Act) -> tuple[bool, bool]:
+        """Whether who followed the talk took it for a detail, and for one that was said back."""
+        said = put_right(act.clause.plain).said
+        taken = any(said in detail for detail in self._item.details)
+        return taken, any(said in detail for detail in self._item.confirmed)
 
     def _is_ask(self, act: Act) -> bool:
         words = self._item.words
@@ -431,8 +427,7 @@ class RequestClauses:
         echoes = len(about.intersection(itertools.chain.from_iterable(replies)))
         again = [sum(stem in told for told in self._heard) for stem in about]
         shared = min(len(about & item.topic), 2)
-        taken = any(said in detail for detail in item.details)
-        confirmed = any(said in detail for detail in item.confirmed)
+        taken, confirmed = self._find_followed(act)
         thin = min(len(told_in(item.title)), 3)
         return named(
             shared=shared,

@@ -285,13 +285,8 @@ def without_part(item: Item, about: frozenset[str]) -> Item | None:
     )
 
 
-def concerns_person(item: Item) -> bool:
-    return item.status == "open" and (item.kind == "message" or bool(item.person))
-
-
 def with_detail(item: Item, said: str) -> Item:
-    is_full = len(item.details) >= MAX_DETAILS
-    return item if is_full else item._replace(details=(*item.details, said))
+    return item._replace(details=(*item.details, said))
 
 
 def is_pointing(matter: Plain) -> bool:

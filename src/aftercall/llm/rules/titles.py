@@ -186,15 +186,7 @@ def _sentence(opening: str, items: list[str]) -> str:
     return f"{opening}: {'; '.join(items[:MAX_ITEMS])}{more}."
 
 
-_KIND_TITLES: dict[RequestKind, str] = {
-    "booking": "Booking",
-    "issue": "Fault report",
-    "message": "Message",
-    "note": "Note",
-    "other": "Request",
-    "reminder": "Reminder",
-    "task": "Task",
-}
+_KIND_TITLES = {"issue": "Fault report", "other": "Request"}
 CALLS_BACK = re.compile(r"\b(?:call|ring|phone) (?:me|us)\b|\bcall ?back\b")
 _WISHES = re.compile(
     r"(?:i|we)(?: \S+)? (?:need|want|would like|am looking for)\b"
@@ -400,7 +392,7 @@ def title_plainly(request: Request, sentence: str) -> Request:
     """
     if names_deed(request.title, request.kind):
         return request.model_copy(update={"title": take_wish(request.title)})
-    name = _KIND_TITLES[request.kind]
+    name = _KIND_TITLES.get(request.kind, request.kind.capitalize())
     text = normalise(f"{request.title}. {request.words}").text
     if request.kind == "message" and CALLS_BACK.search(text):
         name = "Call back"
