@@ -89,7 +89,7 @@ def _find_called_off(state: RequestState, act: Act) -> int:
 def _find_meant(state: RequestState, act: Act) -> int:
     """The known request that an ask goes on with or says again; -1 for none."""
     item, text = state.open_item, act.matter.text
-    if item and _continues(state, item, act):
+    if item and _continues(item, act):
         return state.current
     is_same_turn = item is not None and item.asked == act.seq
     known = find_match(state, text, minimum=0.5 if is_same_turn else ALL_OF_IT)
@@ -132,15 +132,14 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
     return join_fault(state, item._replace(due=day_of_ask(state, act, item)))
 
 
-def _continues(state: RequestState, item: Item, act: Act) -> bool:
+def _continues(item: Item, act: Act) -> bool:
     """Whether a new ask goes on with the current request: "and assign it to Ann"."""
     text = act.matter.text
     is_same_turn = max(item.asked, item.turns[0]) == act.seq
     if item.turns[-1] < act.seq - 2:
         return False
     if act.kind != "ask":
-        is_answer = state.proposed_seq == act.seq - 1 and item.due is None
-        return is_same_turn or is_answer or bool(stems(text) & item.about)
+        return is_same_turn or bool(stems(text) & item.about)
     return is_pointing(act.matter) or _is_of_it(text)
 
 

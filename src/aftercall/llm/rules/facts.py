@@ -4,7 +4,6 @@ import itertools
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import cast
@@ -54,25 +53,14 @@ _DENIES = re.compile(r"(?:(?:no|oh|yes|sorry|hang on|wait|but|and) )*not\b")
 _Kind = tuple[Category, Visibility]
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    category: Category
-    visibility: Visibility
-    cues: frozenset[str]
-    patterns: tuple[re.Pattern[str], ...]
-
-
 @cache
-def _rows() -> tuple[_Row, ...]:
+def _rows() -> tuple[tuple[_Kind, re.Pattern[str]], ...]:
+    """The patterns of `facts.toml` in order, each with the kind of fact it finds."""
     text = files(__package__).joinpath("facts.toml").read_text("utf-8")
     return tuple(
-        _Row(
-            row["category"],
-            row["visibility"],
-            frozenset(row["cues"].split()),
-            tuple(compile_pattern(pattern) for pattern in row["patterns"]),
-        )
+        ((row["category"], row["visibility"]), compile_pattern(pattern))
         for row in tomllib.loads(text)["fact"]
+        for pattern in row["patterns"]
     )
 
 
@@ -172,20 +160,12 @@ def _find_kind(act: Act) -> _Kind | None:
     text = act.matter.text
     if act.kind == "own" or _UNREAL.search(text):
         return None
-    row = next((row for row in _rows() if _fits(row, act)), None)
-    if row:
-        is_private = row.visibility == "private" or bool(_PRIVATE.search(text))
-        return row.category, "private" if is_private else "shared"
+    texts = (act.clause.text, act.matter.text)
+    for (category, visibility), pattern in _rows():
+        if any(map(pattern.fullmatch, texts)):
+            return category, "private" if _PRIVATE.search(text) else visibility
     is_correction = act.answer == "no" and _CORRECTS.fullmatch(text)
     return ("correction", "private") if is_correction else None
-
-
-def _fits(row: _Row, act: Act) -> bool:
-    """Whether a row's cue is among the words, and one of its patterns is all of the clause."""
-    if row.cues.isdisjoint(act.clause.plain.vocabulary) and "*" not in row.cues:
-        return False
-    texts = (act.clause.text, act.matter.text)
-    return any(pattern.fullmatch(text) for pattern in row.patterns for text in texts)
 
 
 def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactDraft:

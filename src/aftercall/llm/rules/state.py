@@ -28,7 +28,6 @@ Status = Literal["open", "withdrawn", "refused", "part"]
 TO_PERSON = re.compile(
     r"(?:tell|ask|let|text|ring|call|email|message|remind|say to) (?:him|her|them)\b"
 )
-_THINKS_AGAIN = frozenset(("wait", "hang", "hold", "sorry", "actually"))
 _BARE_WEEKDAY = re.compile(
     r"(?:this |on |the )?\w+day(?: (?:morning|afternoon|evening|lunchtime))?"
 )
@@ -254,11 +253,10 @@ def find_named(state: RequestState, text: str) -> int:
 def put_right(plain: Plain) -> Plain:
     """ "Gary, no, Garth": the words after the last correction."""
     start = 0
-    for at, (word, after) in enumerate(itertools.pairwise(plain.words)):
+    for at, word in enumerate(plain.words[:-1]):
         is_apart = at > 0 and bool(plain.words[at - 1].stop and word.stop)
-        is_again = at > 0 and after.norm in _THINKS_AGAIN
-        if word.norm == "no" and (is_apart or is_again):
-            start = at + 1 + is_again
+        if word.norm == "no" and is_apart:
+            start = at + 1
     return plain.slice(start) if start else plain
 
 

@@ -9,13 +9,11 @@ and a whole sentence of the caller: see `title_plainly` and `quote_whole`.
 import re
 from collections.abc import Iterable
 from datetime import date
-from itertools import dropwhile
 from textwrap import shorten
 
 from aftercall.english.clauses import (
     EMPTY_VERBS,
     is_broken_off,
-    split_clauses,
     split_sentences,
     stands_alone,
 )
@@ -353,17 +351,7 @@ def quote_whole(words: str, turns: Iterable[Turn], refused: frozenset[str]) -> s
         quoted = words
     elif quoted.index(words) + len(words) > MAX_QUOTED_CHARS:
         quoted = quoted[quoted.index(words) :]
-    clauses = (clause.plain for clause in split_clauses(0, quoted))
-    told = dropwhile(_says_nothing, clauses)
-    first = next(told, None)
-    start = first.words[0].start if first else 0
-    return without_opening(normalise(quoted[start:])).said.replace(MASK, "")
-
-
-def _says_nothing(plain: Plain) -> bool:
-    """Whether a clause only greets, or says who calls."""
-    is_greeting = _OPENING.fullmatch(plain.text) is not None
-    return is_greeting or introduces(without_opening(plain))
+    return without_opening(normalise(quoted)).said.replace(MASK, "")
 
 
 def names_deed(title: str, kind: RequestKind) -> bool:
