@@ -69,9 +69,6 @@ _HOLDS = vocabulary(
     """
 )
 
-# "Ask her if I can": what is asked is part of the clause.
-_ASKS_IF = re.compile(r"\b(?:ask|know|wonder\w*|see|check|find out)\b(?: \S+){0,3} $")
-
 # A clause does not end with one of these.
 _DANGLING = vocabulary(
     """
@@ -152,8 +149,7 @@ def _clauses(sentence: Plain) -> list[Plain]:
             cuts.add(at)
     for match in _OPENED.finditer(text):
         at = sentence.index(match.start())
-        asks_if = words[at].norm == "if" and _ASKS_IF.search(text, 0, match.start())
-        if at and words[at - 1].norm not in _HOLDS and not asks_if:
+        if at and words[at - 1].norm not in _HOLDS:
             cuts.add(at)
     for at, word in enumerate(words[:-1], 1):
         if word.stop != "," or word.norm in _DANGLING:

@@ -66,7 +66,6 @@ _SPEAKS = vocabulary("here speaking calling again ringing")
 _SPOKEN_BETWEEN = _SPEAKS | frozenset("abcdefghijklmnopqrstuvwxyz")
 _OWN_AFTER = re.compile(r" (?:this side|is (?:my|the) name)\b")
 _RELATED = compile_pattern(r"(?:^|.* )i am (?:his|her|their|the) \S+(?: \S+)?")
-_I_AM = compile_pattern(r".* (?:but |and )?i am")
 _IN_FULL = re.compile(
     r"\b(?P<part>[A-Z][\w'’-]{2,})(?: is my name| from \w+)?[.,]"
     r"(?: (?:(?:[A-Za-z]|double)(?:[ .,]+|$))+)?"
@@ -109,7 +108,6 @@ _OTHERS_NAME = re.compile(
     re.I,
 )
 _CORRECTS = compile_pattern(r"^(?:no|sorry|actually|wait)|.* not \S+|.*i said")
-_MAX_APPOSED = 3  # words: "it's Bramble, my rabbit" names somebody else
 _MIN_ECHO = 0.6
 _GREETS = re.compile(
     r"\b(?:help|assist|do for|can i do|calling|speaking|hear|need|going|how are)\b",
@@ -131,49 +129,42 @@ def asks_name(text: str) -> bool:
     return bool(_ASKS_NAME.search(plain)) and not _OTHERS_NAME.search(plain)
 
 
-class _Hearing(NamedTuple):
-    """How much a name in a turn counts."""
+class Hearing(NamedTuple):
+    """How much a name in a turn of the caller counts, by what the agent said before it."""
 
-    is_opening: bool
-    is_asked: bool
-    is_answer: bool
-    is_others: bool
+    is_opening: bool = False
+    is_asked: bool = False
+    is_echoed: bool = False
+    is_answer: bool = False
+    is_others: bool = False
 
 
-def find_given_name(
-    text: str,
-    *,
-    is_opening: bool,
-    is_asked: bool = False,
-    is_answer: bool = False,
-    is_others: bool = False,
-) -> GivenName | None:
+def find_given_name(text: str, hearing: Hearing) -> GivenName | None:
     """The last name that the caller clearly gave for themself in one turn.
 
     A bare name counts where it was asked for, not where it answers another question.
     """
-    hearing = _Hearing(is_opening, is_asked, is_answer, is_others)
     found: GivenName | None = None
     for sentence in _all_sentences(cut_text(text)):
         found = _hear_sentence(found, sentence, hearing)
-    full = "" if is_others else _said_in_full(text)
+    full = "" if hearing.is_others else _said_in_full(text)
     if full and (found is None or found.name in full.split()):
         return GivenName(full, bool(found and found.corrects))
     return found
 
 
 def _hear_sentence(
-    found: GivenName | None, sentence: Plain, hearing: _Hearing
+    found: GivenName | None, sentence: Plain, hearing: Hearing
 ) -> GivenName | None:
     """A fuller name, a correction or an unasked one replaces the name; letters respell it."""
     before = found.name if found else ""
     name = _name_in(sentence, hearing) or _maybe_bare(sentence, before, hearing)
     if name:
         corrects = bool(_CORRECTS.match(sentence.text))
-        is_fuller = not before or _is_fuller(before, name) or before == name
-        is_new = is_fuller or corrects or not hearing.is_asked
-        is_shorter = len(name.split()) < len(before.split()) and not corrects
-        return GivenName(name if is_new and not is_shorter else before, corrects)
+        is_new = not before or _is_fuller(before, name) or not hearing.is_asked
+        is_shorter = len(name.split()) < len(before.split())
+        is_taken = corrects or (is_new and not is_shorter)
+        return GivenName(name if is_taken else before, corrects)
     spelled = find_spelled(sentence) if found else ""
     if found and spelled:
         return GivenName(respell(found.name, spelled), found.corrects)
@@ -192,7 +183,7 @@ def _is_short(part: str, name: str) -> bool:
     return part == name or is_start or part in short_forms().get(name, ())
 
 
-def _maybe_bare(sentence: Plain, before: str, hearing: _Hearing) -> str:
+def _maybe_bare(sentence: Plain, before: str, hearing: Hearing) -> str:
     is_first = hearing.is_opening and not hearing.is_answer and has_capitals(sentence)
     if not hearing.is_asked and not before and not is_first:
         return ""
@@ -215,9 +206,7 @@ def _said_in_full(text: str) -> str:
     return ""
 
 
-def _name_in(sentence: Plain, hearing: _Hearing) -> str:
-    is_naming = hearing.is_opening or hearing.is_asked
-    behind = _said_after(sentence) if is_naming else ""
+def _name_in(sentence: Plain, hearing: Hearing) -> str:
     for frame in (*_SURE, _OPENING):
         match = frame.match(sentence.text)
         if match is None or _is_of_others(match.group()):
@@ -225,8 +214,8 @@ def _name_in(sentence: Plain, hearing: _Hearing) -> str:
         at = sentence.index(match.end())
         name = take_name(sentence, at)
         if name and _counts(sentence, at, name, match, hearing):
-            return behind or _fuller_after(sentence, at, name)
-    return behind or _named_first(sentence)
+            return _fuller_after(sentence, at, name)
+    return _named_first(sentence)
 
 
 def _is_of_others(frame: str) -> bool:
@@ -235,7 +224,7 @@ def _is_of_others(frame: str) -> bool:
 
 
 def _counts(
-    sentence: Plain, at: int, name: str, match: re.Match[str], hearing: _Hearing
+    sentence: Plain, at: int, name: str, match: re.Match[str], hearing: Hearing
 ) -> bool:
     """Whether a name behind a phrase like "this is" is the caller's."""
     is_full, is_sure = len(name.split()) > 1, match.re is not _OPENING
@@ -247,19 +236,6 @@ def _counts(
     is_free = is_sure or hearing.is_opening or hearing.is_asked
     is_speaking = _after(sentence, at, name) in _SPEAKS
     return (is_free or is_speaking) and _is_plainly_given(sentence, at, name)
-
-
-def _said_after(sentence: Plain) -> str:
-    """ "It's the Osteria, I am Ettore": who speaks, behind what they speak for."""
-    match = _I_AM.match(sentence.text)
-    if match is None or not has_capitals(sentence):
-        return ""
-    at = sentence.index(match.end())
-    name = take_name(sentence, at)
-    is_own = bool(name) and not describes(name)
-    is_contrast = match.group().endswith("but i am")
-    stop = sentence.words[at + len(name.split()) - 1].stop if is_own else ""
-    return name if is_own and (stop or is_contrast) else ""
 
 
 def _named_first(sentence: Plain) -> str:
@@ -292,9 +268,6 @@ def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
     """A name after "it's" or "I'm" ends the clause or goes on as an introduction does."""
     after = _after(sentence, at, name)
     end = _end_of(sentence, at, name)
-    rest = sentence.words[end:]
-    if after == "my" and len(rest) <= _MAX_APPOSED:
-        return False
     is_spelled = len(after) == 1 and after.isalpha()
     is_closed = not after or is_spelled or bool(sentence.words[end - 1].stop)
     is_full = len(name.split()) > 1
@@ -363,39 +336,31 @@ class NameListener:
 
     def __init__(self) -> None:
         self._heard = 0
-        self._is_asked = False
-        self._is_echoed = False
-        self._is_answering = False
-        self._is_others = False
+        self._hearing = Hearing()
         self.last = ""
-
-    def _hear_agent(self, text: str) -> None:
-        """What the agent's words mean for the next answer: a name asked for, or said back."""
-        self._is_echoed = bool(self.last) and _echoes(text, self.last)
-        self._is_asked = asks_name(text)
-        self._is_answering = "?" in text and not _GREETS.search(text)
-        self._is_others = bool(_OTHERS_NAME.search(text))
 
     def process_turn(self, speaker: Speaker, text: str) -> GivenName | None:
         if speaker == "agent":
             self._hear_agent(text)
             return None
         self._heard += 1
-        asked, echoed = self._is_asked, self._is_echoed
-        self._is_asked = self._is_echoed = False
-        given = find_given_name(
-            text,
-            is_opening=self._heard <= OPENING_TURNS,
-            is_asked=asked or echoed,
-            is_answer=self._is_answering,
-            is_others=self._is_others,
-        )
+        hearing = self._hearing._replace(is_opening=self._heard <= OPENING_TURNS)
+        self._hearing = hearing._replace(is_asked=False, is_echoed=False)
+        given = find_given_name(text, hearing)
         if given is None:
             return None
-        if echoed:
-            given = GivenName(given.name, corrects=True)
         self.last = given.name
-        return given
+        return GivenName(given.name, given.corrects or hearing.is_echoed)
+
+    def _hear_agent(self, text: str) -> None:
+        """What the agent's words mean for the next answer: a name asked for, or said back."""
+        is_echoed = bool(self.last) and _echoes(text, self.last)
+        self._hearing = Hearing(
+            is_asked=is_echoed or asks_name(text),
+            is_echoed=is_echoed,
+            is_answer="?" in text and not _GREETS.search(text),
+            is_others=bool(_OTHERS_NAME.search(text)),
+        )
 
 
 def _echoes(text: str, name: str) -> bool:
@@ -436,19 +401,16 @@ def _names_two(text: str) -> bool:
 
 
 def _joined(best: str, given: GivenName) -> str:
-    """A corrected part keeps the parts beside it; a short form corrects nothing."""
-    parts, new = best.split(), given.name.lower()
-    pairs = itertools.product(best.lower().split(), new.split())
-    if parts and max(measure_likeness(*pair) for pair in pairs) < MIN_LIKENESS:
-        return best  # somebody else's name
-    if len(new.split()) > 1 or len(parts) < 2:
-        return given.name
-    shorts = frozenset().union(*(short_forms().get(part.lower(), ()) for part in parts))
-    alike = [measure_likeness(part.lower(), new) for part in parts]
-    at = alike.index(max(alike))
-    if new in shorts or alike[at] < MIN_LIKENESS:
+    """A corrected part keeps the parts beside it; what sounds otherwise is somebody else's."""
+    parts = best.split()
+    pairs = itertools.product(best.lower().split(), given.name.lower().split())
+    alike = [measure_likeness(*pair) for pair in pairs]
+    if parts and max(alike) < MIN_LIKENESS:
         return best
-    return " ".join((*parts[:at], given.name, *parts[at + 1 :]))
+    if " " in given.name or len(parts) < 2:
+        return given.name
+    parts[alike.index(max(alike))] = given.name
+    return " ".join(parts)
 
 
 _CALLED = _PATTERNS["called"]

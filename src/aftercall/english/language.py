@@ -8,43 +8,16 @@ from importlib.resources import files
 from zoneinfo import available_timezones
 
 from aftercall.english.text import Plain
-from aftercall.english.words import compile_pattern, vocabulary, word_list
+from aftercall.english.words import (
+    compile_pattern,
+    vocabulary,
+    word_list,
+    word_table,
+)
 
 _SMALL_WORDS = {
-    "en": (
-        "the and is you i to it a my for of that in on can please with have not we this what "
-        "yes no thanks hello would could need want"
-    ),
-    "de": (
-        "der die das und ist ich nicht sie ein eine zu es mit wir haben bitte für auf auch ja "
-        "nein danke mein kann noch guten tag möchte"
-    ),
-    "fr": (
-        "le la les et est je vous un une des pour pas que nous avec mon ma oui non merci "
-        "bonjour dans sur voudrais il elle ce"
-    ),
-    "es": (
-        "el la los las y es yo un una de que por para con no mi sí gracias hola buenos días "
-        "quiero quisiera está usted en muy"
-    ),
-    "it": (
-        "il la gli e è io un una di che per con non mi sì grazie ciao buongiorno vorrei sono "
-        "della nel anche questo"
-    ),
-    "pt": (
-        "o a os as e é eu um uma de que por para com não meu minha sim obrigado obrigada olá "
-        "bom dia queria está você em"
-    ),
-    "nl": (
-        "de het een en is ik niet u je van te dat met voor op mijn ja nee dank hallo graag "
-        "wil kan ook zijn we"
-    ),
-    "pl": (
-        "nie tak jest się to na do z w i dzień dobry proszę dziękuję mam chciałbym "
-        "chciałabym czy mój moja jak"
-    ),
+    language: vocabulary(words) for language, words in word_table("small_words").items()
 }
-_SETS = {language: frozenset(words.split()) for language, words in _SMALL_WORDS.items()}
 _SCRIPTS = (
     ("ja", re.compile(r"[\u3040-\u30ff]")),
     ("ko", re.compile(r"[\uac00-\ud7af]")),
@@ -59,25 +32,7 @@ _SCRIPTS = (
 _WORD = re.compile(r"[^\W\d_]+")
 _ENOUGH = 3
 
-LANGUAGES = {
-    "ar": "Arabic",
-    "de": "German",
-    "el": "Greek",
-    "en": "English",
-    "es": "Spanish",
-    "fr": "French",
-    "he": "Hebrew",
-    "hi": "Hindi",
-    "it": "Italian",
-    "ja": "Japanese",
-    "ko": "Korean",
-    "nl": "Dutch",
-    "pl": "Polish",
-    "pt": "Portuguese",
-    "ru": "Russian",
-    "th": "Thai",
-    "zh": "Chinese",
-}
+LANGUAGES = word_table("languages")
 
 
 def detect_language(texts: Iterable[str]) -> str:
@@ -91,7 +46,7 @@ def detect_language(texts: Iterable[str]) -> str:
     words = Counter(_WORD.findall(text.lower()))
     hits = {
         language: sum(words[word] for word in small)
-        for language, small in _SETS.items()
+        for language, small in _SMALL_WORDS.items()
     }
     best = max(hits, key=lambda language: hits[language])
     return best if hits[best] >= _ENOUGH and hits[best] > hits["en"] * 1.3 else "en"

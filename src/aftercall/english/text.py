@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from aftercall.english.words import remember, vocabulary, word_class
+from aftercall.english.words import remember, vocabulary, word_class, word_table
 
 # Stands for each character of a secret; private use, so no transcript means anything by it.
 MASK = "\ue000"
@@ -24,84 +24,7 @@ MAX_PIECE_CHARS = 1_200  # more than a minute of speech
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*\s|\n")
 _APOSTROPHE = re.compile(r"['’]")
 
-_WHOLE = {
-    "won't": "will not",
-    "can't": "can not",
-    "cannot": "can not",
-    "cant": "can not",
-    "shan't": "shall not",
-    "ain't": "is not",
-    "let's": "let us",
-    "lets": "let us",
-    "gonna": "going to",
-    "wanna": "want to",
-    "gotta": "got to",
-    "lemme": "let me",
-    "gimme": "give me",
-    "dunno": "do not know",
-    "kinda": "kind of",
-    "sorta": "sort of",
-    "'cause": "because",
-    "cuz": "because",
-    "cos": "because",
-    "coz": "because",
-    "im": "i am",
-    "ive": "i have",
-    "dont": "do not",
-    "didnt": "did not",
-    "doesnt": "does not",
-    "isnt": "is not",
-    "wasnt": "was not",
-    "wont": "will not",
-    "couldnt": "could not",
-    "wouldnt": "would not",
-    "shouldnt": "should not",
-    "havent": "have not",
-    "hasnt": "has not",
-    "arent": "are not",
-    "thats": "that is",
-    "whats": "what is",
-    "theres": "there is",
-    "theyre": "they are",
-    "youre": "you are",
-    "theyve": "they have",
-    "youve": "you have",
-    "weve": "we have",
-    "youll": "you will",
-    "theyll": "they will",
-    "o'clock": "oclock",
-    "y'all": "you all",
-    "okay": "ok",
-    "yeah": "yes",
-    "yep": "yes",
-    "yup": "yes",
-    "nope": "no",
-    "nah": "no",
-    "mkay": "ok",
-    "alrighty": "alright",
-    "tomorrow's": "tomorrow is",
-    "today's": "today is",
-    "hiya": "hi",
-    "til": "till",
-    "a.m": "am",
-    "p.m": "pm",
-    "e-mail": "email",
-    "wi-fi": "wifi",
-    "mum's": "mum's",
-    "uh-huh": "yes",
-    "everyday": "every day",
-    "shes": "she is",
-    "hes": "he is",
-    "yall": "you all",
-    "whos": "who is",
-    "its": "it is",
-    "itll": "it will",
-    "thatll": "that will",
-    "cannae": "can not",
-    "aye": "yes",
-    "naw": "no",
-    "yous": "you",
-}
+_WHOLE = word_table("contractions")
 # Without an apostrophe these are words of their own, except before a verb.
 _BARE = {"ill": "will", "id": "would"}
 _AFTER_BARE = vocabulary(
@@ -340,27 +263,18 @@ def _join_numbers(words: list[Word]) -> list[Word]:
 def _drop_false_starts(words: list[Word]) -> list[Word]:
     """ "In the, in the art room" is "in the art room"; figures and letters are meant twice."""
     for length in (4, 3, 2, 1):
-        pairs = zip(words, words[length:], strict=False)
-        if not any(_may_repeat(one.norm, other.norm) for one, other in pairs):
-            continue
         kept: list[Word] = []
         for word in words:
             kept.append(word)
-            if len(kept) < 2 * length or not _may_repeat(
-                kept[-1 - length].norm, word.norm
-            ):
-                continue
             if _is_repeated(kept[-2 * length : -length], kept[-length:]):
                 del kept[-2 * length : -length]
         words = kept
     return words
 
 
-def _may_repeat(first: str, second: str) -> bool:
-    return first == second or (first in _ARTICLES and second in _ARTICLES)
-
-
 def _is_repeated(first: list[Word], second: list[Word]) -> bool:
+    if not first:
+        return False
     norms = [word.norm for word in first]
     if len(norms) == 1 and norms[0] in _ARTICLES and second[0].norm in _ARTICLES:
         return True
@@ -470,10 +384,6 @@ def _read(words: Sequence[str], at: int) -> Group:
     after = _word(words, at + taken)
     if value and after in _SCALES:
         return _scale(words, at + taken + 1, value * _SCALES[after], taken + 1)
-    if taken and after == "point":
-        decimals, more = _below_hundred(words, at + taken + 1)
-        if more:
-            return f"{value}.{decimals}", taken + 1 + more
     return (str(value), taken) if taken else ("", 0)
 
 

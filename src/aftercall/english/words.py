@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from threading import local
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 _CLASS = re.compile(r"(?<!\?P)<([a-z]+)>")
 _SPACES = re.compile(r"\s+")
@@ -15,9 +15,14 @@ _BAR = re.compile(r"\s*\n\s*\|\s*|\|\s*\n\s*| \| ")
 
 
 @cache
-def _tables() -> dict[str, str]:
+def _tables() -> dict[str, Any]:
     text = files("aftercall.english").joinpath("words.toml").read_text("utf-8")
     return tomllib.loads(text)
+
+
+def word_table(name: str) -> dict[str, str]:
+    """Words and what each stands for."""
+    return cast("dict[str, str]", _tables()[name])
 
 
 @cache
@@ -29,7 +34,8 @@ def word_class(name: str) -> frozenset[str]:
 @cache
 def listed_words() -> frozenset[str]:
     """Every single word of every class."""
-    return frozenset(word for text in _tables().values() for word in text.split())
+    lists = (text for text in _tables().values() if isinstance(text, str))
+    return frozenset(word for text in lists for word in text.split())
 
 
 @cache

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.english.introductions import find_given_name
+from aftercall.english.introductions import Hearing, find_given_name
 from aftercall.english.names import short_forms
 from aftercall.model.people import (
     is_person,
@@ -54,7 +54,7 @@ FORMS = {full: sorted(shorts) for full, shorts in short_forms().items() if short
     ],
 )
 def test_a_clear_introduction_counts_wherever_it_stands(said: str, name: str) -> None:
-    found = find_given_name(said, is_opening=False)
+    found = find_given_name(said, Hearing())
     assert found is not None
     assert found.name == name
 
@@ -78,17 +78,17 @@ def test_a_clear_introduction_counts_wherever_it_stands(said: str, name: str) ->
     ],
 )
 def test_what_is_no_introduction_opens_nothing(said: str) -> None:
-    assert find_given_name(said, is_opening=True) is None
+    assert find_given_name(said, Hearing(is_opening=True)) is None
 
 
 @pytest.mark.parametrize("said", ["It's Anna.", "Hi, I'm Anna.", "it's anna speaking"])
 def test_a_short_introduction_counts_only_at_the_beginning_or_when_asked_for(
     said: str,
 ) -> None:
-    assert find_given_name(said, is_opening=True)
-    assert find_given_name(said, is_opening=False, is_asked=True)
+    assert find_given_name(said, Hearing(is_opening=True))
+    assert find_given_name(said, Hearing(is_asked=True))
     if "speaking" not in said:
-        assert find_given_name(said, is_opening=False) is None
+        assert find_given_name(said, Hearing()) is None
 
 
 def test_an_answer_to_who_is_calling_is_an_introduction() -> None:
@@ -184,7 +184,8 @@ def test_a_person_is_found_again_and_is_never_the_owner_of_another_name(
 def test_any_words_can_be_listened_to(
     said: str, is_opening: bool, is_asked: bool
 ) -> None:
-    found = find_given_name(said, is_opening=is_opening, is_asked=is_asked)
+    hearing = Hearing(is_opening=is_opening, is_asked=is_asked)
+    found = find_given_name(said, hearing)
     if found and (person := find_person(found.name, ["Tom"])):
         assert is_person(person)
 

@@ -42,9 +42,7 @@ _YES = word_class("yes")
 _OK = word_class("agrees")
 _NO = frozenset(("no",))
 _LEAD = _PATTERNS["lead"]
-_DO_IT = _PATTERNS["do_it"]
 _ACCEPTS = _PATTERNS["accepts"]
-_TO_YOU = re.compile(r"\b(?:to|with|for) you\b")
 _NICKNAME = compile_pattern(r"call me (?!<later>)\S+.*")
 _CONDITION = re.compile(
     r"\b(?:one more \S+|i swear|if|suppose|unless) "
@@ -137,10 +135,8 @@ def _judge(act: Act, labels: Labels) -> Act:
 def _follow(act: Act, label: str, labels: Labels) -> Act | None:
     """What the model is sure of, unless a pattern says the same or more of the clause."""
     is_told = act.kind == "tell" and act.plainness > 0  # "only ring the landline"
-    if label == "R" and (is_told or _DAY_ONLY.fullmatch(act.clause.text)):
-        return act  # "And on Friday, remind me": the next clause asks
     if label == "R":
-        return _as_ask(act, labels["R"])
+        return act if is_told else _as_ask(act, labels["R"])
     if label == "W" and act.kind != "withdraw":
         matter = take_matter(act.clause.plain)
         return replace(act, kind="withdraw", matter=matter, answer="")
@@ -162,12 +158,6 @@ def _doubt(act: Act, likely: float) -> Act:
     return replace(act, confidence=min(act.confidence, limit), plainness=0.0)
 
 
-_DAY_ONLY = re.compile(
-    r"(?:(?:and|then|so|also|on|in|by|for|the|this|next|coming|days?|weeks?|months?|after|an?|of"
-    r"|from|now|today|tonight|tomorrow|morning|afternoon|evening|first thing|\w+day"
-    r"|\d+(?:st|nd|rd|th)?|january|february|march|april|may|june|july|august|september|october"
-    r"|november|december)(?: |$))+"
-)
 # A clause that only states something; what is asked in it may be said in the next one.
 _STATES = re.compile(
     r"(?:and |but |so |oh |well |also )*"
@@ -234,8 +224,6 @@ def classify(clause: Clause, speaker: Speaker) -> Act:
     given = _read_bare_answer(plain.text, answer)
     if given or not plain.words:
         return Act("tell", clause, plain, speaker, answer=given or answer, is_bare=True)
-    if (match := _DO_IT.match(plain.text)) is not None:
-        return Act("tell", clause, plain.after(match.end()), speaker, answer="yes")
     return _look_up(clause, plain, speaker, answer)
 
 
@@ -254,8 +242,8 @@ def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> 
         if match:
             has_matter = "what" in pattern.groupindex and match["what"] is not None
             matter = plain.between(*match.span("what")) if has_matter else plain
-            if kind == "ask":
-                kind = _check_ask(matter.text, plain.text)
+            if kind == "ask" and _NICKNAME.match(matter.text):
+                kind = "ignore"
             return Act(
                 kind,
                 clause,
@@ -266,13 +254,6 @@ def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> 
                 plainness=confidence,
             )
     return Act("tell", clause, plain, speaker, answer=answer)
-
-
-def _check_ask(matter: str, clause: str) -> ActKind:
-    """A nickname ("call me Al") and what the caller will do for us are no requests."""
-    if _NICKNAME.match(matter):
-        return "ignore"
-    return "own" if matter == clause and _TO_YOU.search(matter) else "ask"
 
 
 def _read_answer(plain: Plain) -> tuple[Plain, Answer]:

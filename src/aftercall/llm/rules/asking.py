@@ -25,7 +25,6 @@ from aftercall.llm.rules.state import (
     add,
     asked_in,
     close,
-    concerns_person,
     context_of,
     find_match,
     is_pointing,
@@ -90,11 +89,7 @@ def _find_called_off(state: RequestState, act: Act) -> int:
 def _find_meant(state: RequestState, act: Act) -> int:
     """The known request that an ask goes on with or says again; -1 for none."""
     item, text = state.open_item, act.matter.text
-    if act.kind == "ask" and TO_PERSON.match(text):
-        told = [at for at, other in enumerate(state.items) if concerns_person(other)]
-        if told:
-            return told[-1]
-    if item and _continues(state, item, act):
+    if item and _continues(item, act):
         return state.current
     is_same_turn = item is not None and item.asked == act.seq
     known = find_match(state, text, minimum=0.5 if is_same_turn else ALL_OF_IT)
@@ -137,15 +132,14 @@ def _ask_anew(state: RequestState, act: Act) -> RequestState:
     return join_fault(state, item._replace(due=day_of_ask(state, act, item)))
 
 
-def _continues(state: RequestState, item: Item, act: Act) -> bool:
+def _continues(item: Item, act: Act) -> bool:
     """Whether a new ask goes on with the current request: "and assign it to Ann"."""
     text = act.matter.text
     is_same_turn = max(item.asked, item.turns[0]) == act.seq
-    if item.turns[-1] < act.seq - 2 or text.startswith("remind"):
+    if item.turns[-1] < act.seq - 2:
         return False
     if act.kind != "ask":
-        is_answer = state.proposed_seq == act.seq - 1 and item.due is None
-        return is_same_turn or is_answer or bool(stems(text) & item.about)
+        return is_same_turn or bool(stems(text) & item.about)
     return is_pointing(act.matter) or _is_of_it(text)
 
 
@@ -164,7 +158,7 @@ def restate(state: RequestState, act: Act) -> RequestState:
     if stems(said) - item.about:
         updated = with_detail(updated, said)
     if item.is_fault and act.kind == "ask":
-        title = _with_fault(title_of(act.matter), item.title)
+        title = title_of(act.matter)
         updated = updated._replace(
             title=title,
             details=(*updated.details, item.title),
@@ -183,7 +177,6 @@ def join_fault(state: RequestState, item: Item) -> RequestState:
     if last.turns[-1] < item.turns[0] - 1:
         return add(state, item)
     joined = item._replace(
-        title=_with_fault(item.title, last.title),
         turns=tuple(sorted({*last.turns, *item.turns})),
         topic=item.topic | last.topic,
         details=(last.title, *last.details),
@@ -192,19 +185,11 @@ def join_fault(state: RequestState, item: Item) -> RequestState:
     return put(state, state.current, joined)
 
 
-def _with_fault(title: str, fault: str) -> str:
-    """ "Send somebody: the sink is leaking"; what says enough by itself needs no more."""
-    is_enough = ": " in title or len(stems(title) - EMPTY_VERBS) >= FEW_STEMS
-    return title if is_enough else f"{title}: {fault}"
-
-
 def _is_of_it(text: str) -> bool:
     return bool(_OF_IT.match(text)) and kind_of(text) not in ("message", "reminder")
 
 
 MAX_GATHERED = 14  # clauses of one request
-MAX_OPENING = 2  # of them from where its matter was opened
-MAX_BEFORE = 3  # of them from just before it was asked for
 FEW_STEMS = 2  # a request that names less is told by what was said before it
 BELONGS = 0.8
 _CUES = load_patterns("aftercall.llm.rules", "state")
@@ -277,10 +262,7 @@ def _put_first(state: RequestState, at: int, said: str) -> RequestState:
     """Adds what must not be overlooked before all other details, once."""
     item = state.items[at]
     others = tuple(detail for detail in item.details if detail not in said)
-    is_titled = said in item.words or said in item.title
-    return (
-        state if is_titled else put(state, at, item._replace(details=(said, *others)))
-    )
+    return put(state, at, item._replace(details=(said, *others)))
 
 
 def is_taken_back(act: Act, after: list[Act]) -> bool:
@@ -312,26 +294,12 @@ def _with_details(items: tuple[Item, ...], index: int, said: list[Act]) -> Item:
     said = [act for act in said if act.clause.plain.said not in theirs]
     after = [act for act in said if act.seq in item.turns and act.seq >= first]
     after = [act for act in after if _is_of(act, first, others)]
-    since = _last_before(first, others)
-    before = [
-        act
-        for act in said
-        if since < act.seq <= first and act not in after and _leads_up(act)
-    ]
     is_vague = index == 0 or len(item.topic) < FEW_STEMS
-    told = [*(_choose(before) if is_vague else ()), *after]
-    fresh = [
-        put_right(act.clause.plain).said for act in told if not _is_asked(act, item)
-    ]
-    new = [words for words in fresh if not _is_known(words, item)]
+    before = [act for act in said if is_vague and act.seq <= first and _leads_up(act)]
+    told = [*(act for act in before if act not in after), *after]
+    new = [put_right(act.clause.plain).said for act in told]
     details = tuple(dict.fromkeys((*item.details, *new)))
     return item._replace(details=details[:MAX_GATHERED])
-
-
-def _choose(before: list[Act]) -> list[Act]:
-    """How the matter was opened, and what was said just before it was asked for."""
-    first, rest = before[:MAX_OPENING], before[MAX_OPENING:]
-    return [*first, *rest[-MAX_BEFORE:]]
 
 
 def _is_of(act: Act, first: int, others: list[Item]) -> bool:
@@ -344,27 +312,10 @@ def _is_of(act: Act, first: int, others: list[Item]) -> bool:
     return is_of_turn or act.belongs > BELONGS
 
 
-def _last_before(first: int, others: list[Item]) -> int:
-    """The turn in which an earlier request was last talked of."""
-    ends = (other.turns[-1] for other in others if asked_in(other) < first)
-    return max((seq for seq in ends if seq < first), default=0)
-
-
 def _leads_up(act: Act) -> bool:
     """Whether it may be what a later request is about."""
     is_told = act.kind in ("tell", "fault") and not act.clause.is_question
     return is_told and not _INTRODUCES.fullmatch(act.matter.text)
-
-
-def _is_asked(act: Act, item: Item) -> bool:
-    """Whether the title already says it, as it was asked or as it was changed later."""
-    about = stems(act.clause.text)
-    is_ask = act.kind in ("ask", "correct") and act.seq in item.turns
-    return is_ask and len(about - item.topic) * 2 <= len(about)
-
-
-def _is_known(words: str, item: Item) -> bool:
-    return any(words in detail for detail in item.details)
 
 
 TOLD = 0.3  # how likely a clause may be of something else and is told with a request

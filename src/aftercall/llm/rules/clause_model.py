@@ -26,7 +26,7 @@ from itertools import pairwise, repeat
 from typing import Literal
 
 from aftercall.english.clauses import Clause, split_clauses
-from aftercall.english.words import stem, stems, vocabulary, word_class
+from aftercall.english.words import stem, stems, vocabulary, word_class, word_list
 from aftercall.model.calls import Speaker
 
 WEIGHTS_FOLDER = "weights"
@@ -61,21 +61,8 @@ _MONTHS = vocabulary(
     january february march april june july august september october november december
     """
 )
-_CLASSES = (
-    "deed",
-    "kin",
-    "people",
-    "saying",
-    "fault",
-    "broken",
-    "later",
-    "yes",
-    "agrees",
-    "channel",
-    "feeling",
-    "health",
-    "names",
-    "title",
+_CLASSES = word_list(
+    "deed kin people saying fault broken later yes agrees channel feeling health names title"
 )
 _PROMISING = vocabulary("i_will we_will i_have we_have")
 _ORDINALS = ("st", "nd", "rd", "th")

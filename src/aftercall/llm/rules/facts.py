@@ -4,7 +4,6 @@ import itertools
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import cast
@@ -48,32 +47,20 @@ _PRIVATE = _PATTERNS["private"]
 _VAGUE = _PATTERNS["vague"]
 _UNREAL = _PATTERNS["unreal"]
 _PASSING = _PATTERNS["passing"]
-_DONE = _PATTERNS["done"]
 _CORRECTS = _PATTERNS["corrects"]
 _ASKS_FOR = _PATTERNS["asks_for"]
 _DENIES = re.compile(r"(?:(?:no|oh|yes|sorry|hang on|wait|but|and) )*not\b")
 _Kind = tuple[Category, Visibility]
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    category: Category
-    visibility: Visibility
-    cues: frozenset[str]
-    patterns: tuple[re.Pattern[str], ...]
-
-
 @cache
-def _rows() -> tuple[_Row, ...]:
+def _rows() -> tuple[tuple[_Kind, re.Pattern[str]], ...]:
+    """The patterns of `facts.toml` in order, each with the kind of fact it finds."""
     text = files(__package__).joinpath("facts.toml").read_text("utf-8")
     return tuple(
-        _Row(
-            row["category"],
-            row["visibility"],
-            frozenset(row["cues"].split()),
-            tuple(compile_pattern(pattern) for pattern in row["patterns"]),
-        )
+        ((row["category"], row["visibility"]), compile_pattern(pattern))
         for row in tomllib.loads(text)["fact"]
+        for pattern in row["patterns"]
     )
 
 
@@ -114,8 +101,6 @@ def _find_context(acts: list[Act], number: int) -> list[Act]:
     is_asked = before.speaker == "agent" and before.clause.is_question
     is_asked = is_asked and bool(_ASKS_FOR.match(before.clause.text))
     is_told = before.seq == act.seq and before.kind not in _UNTOLD
-    is_told = is_told and not _DENIES.match(before.clause.text)
-    is_told = is_told and len(before.clause.plain.words) > 1
     return [before] if is_asked or is_told else []
 
 
@@ -170,34 +155,17 @@ def _may_tell(act: Act, refused: frozenset[str]) -> bool:
 def _find_kind(act: Act) -> _Kind | None:
     """Category and visibility of a fact, by the first row of the table that fits.
 
-    What the caller will do themselves is private; "no, it is Leeds" is a correction.
+    "No, it is Leeds" is a correction.
     """
     text = act.matter.text
-    if act.kind == "own":
-        return ("action_item", "private") if _is_todo(act) else None
-    if _UNREAL.search(text):
+    if act.kind == "own" or _UNREAL.search(text):
         return None
-    row = next((row for row in _rows() if _fits(row, act)), None)
-    if row:
-        is_private = row.visibility == "private" or bool(_PRIVATE.search(text))
-        return row.category, "private" if is_private else "shared"
+    texts = (act.clause.text, act.matter.text)
+    for (category, visibility), pattern in _rows():
+        if any(map(pattern.fullmatch, texts)):
+            return category, "private" if _PRIVATE.search(text) else visibility
     is_correction = act.answer == "no" and _CORRECTS.fullmatch(text)
     return ("correction", "private") if is_correction else None
-
-
-def _fits(row: _Row, act: Act) -> bool:
-    """Whether a row's cue is among the words, and one of its patterns is all of the clause."""
-    if row.cues.isdisjoint(act.clause.plain.vocabulary) and "*" not in row.cues:
-        return False
-    texts = (act.clause.text, act.matter.text)
-    return any(pattern.fullmatch(text) for pattern in row.patterns for text in texts)
-
-
-def _is_todo(act: Act) -> bool:
-    """ "I'll renew it myself": something the caller has yet to do."""
-    return bool(
-        _DONE.fullmatch(act.clause.text) or _DONE.fullmatch(f"i will {act.matter.text}")
-    )
 
 
 def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactDraft:
@@ -249,10 +217,7 @@ _NAMED = _OF_SELF["named"]
 _CREATURE = _OF_SELF["creature"]
 _APPENDED = _OF_SELF["appended"]
 _COMPANY = _OF_SELF["company"]
-_VIBE = re.compile(
-    r"\bmy (?:style|vibe|tone|manner) is (?P<vibe>[\w ,'’-]{3,60})", re.I
-)
-_EMOJI = re.compile(r"\bmy emoji is (?P<emoji>[^\w\s]{1,4})", re.I)
+_AFTER_AGENT = ("from", "at", "here", "with", "speaking", "how")
 
 
 def read_profile(
@@ -297,17 +262,15 @@ def _join(texts: Iterable[str]) -> str | None:
 
 
 def read_identity(turns: Iterable[Turn]) -> Identity:
-    """What the agent says of itself: its name, what it is, its manner, its emoji."""
-    name = creature = vibe = emoji = None
+    """What the agent says of itself: its name and what it is."""
+    name = creature = None
     for turn in turns:
         if turn.speaker != "agent":
             continue
         for sentence in split_plain_sentences(normalise(turn.text)):
             found, described = _name_and_creature(sentence)
             name, creature = name or found, creature or described
-        vibe = vibe or _group(_VIBE, turn.text, "vibe")
-        emoji = emoji or _group(_EMOJI, turn.text, "emoji")
-    return Identity(name=name, creature=creature, vibe=vibe, emoji=emoji)
+    return Identity(name=name, creature=creature)
 
 
 def _name_and_creature(sentence: Plain) -> tuple[str | None, str | None]:
@@ -324,19 +287,6 @@ def _name_and_creature(sentence: Plain) -> tuple[str | None, str | None]:
     appended = _APPENDED.fullmatch(rest.text)
     if appended:
         creature = rest.between(*appended.span("creature")).said
-    is_given = (
-        "name is" in match.group()
-        or "call" in match.group()
-        or "go by" in match.group()
-    )
-    is_free = (
-        not rest.words
-        or bool(appended)
-        or rest.words[0].norm in ("from", "at", "here", "with", "speaking", "how")
-    )
-    return (name if is_given or is_free else None), creature
-
-
-def _group(pattern: re.Pattern[str], text: str, name: str) -> str | None:
-    match = pattern.search(text)
-    return match[name].strip(" ,.") if match else None
+    is_named = "name is" in match.group() or not rest.words or bool(appended)
+    is_named = is_named or rest.words[0].norm in _AFTER_AGENT
+    return (name if is_named else None), creature

@@ -22,7 +22,7 @@ from typing import NamedTuple, cast
 from aftercall.english.clauses import POINTERS
 from aftercall.english.dates import find_dates
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import load_patterns, stems
+from aftercall.english.words import stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import Labels, generalise, load_clause_model
 from aftercall.llm.rules.state import (
@@ -44,13 +44,10 @@ from aftercall.model.reading import RequestKind
 YES = "yes"
 REQUESTED = 0.8  # how likely it must be one; told as a confidence of ACTED_ON
 PART = 0.15  # how likely it must be a part of the request before it
-SURE_OF_KIND = 0.42
-SURE_OF_OTHER = 0.6  # where the words of the title tell a kind
 DOUBTED = 0.5  # below, "could you …" is none: it was called off, or is part of another
 PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
-_CUES = load_patterns("aftercall.llm.rules", "state")
 NAMED_KINDS: tuple[RequestKind, ...] = ("issue", "note", "reminder")
 
 
@@ -96,26 +93,19 @@ def _is_part(talk: RequestTalk, items: list[Item], whole: int, index: int) -> bo
 
 
 def _choose_kind(item: Item, kinds: Labels) -> RequestKind:
-    """The model's, where it is sure; else that of the words in the title.
-
-    Who says "open a bug" or "remind me" means it: no model overrules that.
-    """
+    """The model's; but who says "open a bug" or "remind me" means it."""
     if item.kind in NAMED_KINDS and not item.is_fault:
         return item.kind
-    best = max(kinds, key=kinds.__getitem__)
-    least = SURE_OF_KIND if item.kind == "task" else SURE_OF_OTHER
-    return cast(RequestKind, best) if kinds[best] >= least else item.kind
+    return cast(RequestKind, max(kinds, key=kinds.__getitem__))
 
 
 def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
     """What is asked plainly stands; "could you …" needs a model that does not rule it out.
 
-    Nor does one overrule an agent who says all of it back. Where the reply tells nothing, or no
-    more than "noted", the model knows too little to rule out what was likely asked.
+    Nor does one overrule an agent who says all of it back. Where the reply tells nothing, the
+    model knows too little to rule out what was likely asked.
     """
-    reply = _reply(talk.acts, item.turns[-1])
-    is_noted = len(reply) == 1 and bool(_CUES["agrees"].fullmatch(reply[0].text))
-    told = frozenset() if is_noted else _stems_of(reply)
+    told = _stems_of(_reply(talk.acts, item.turns[-1]))
     is_said_back = len(item.topic) > 1 and item.topic <= told
     is_taken = not told or is_said_back or item.plainness >= ASKED_APART
     is_plain = item.plainness >= PLAIN and (is_taken or sure >= DOUBTED)
@@ -376,20 +366,23 @@ class RequestClauses:
         model, told = load_clause_model("request_clauses"), []
         for place in self.places:
             act, labels = self.acts[place], model.weigh(self.list_features(place))
-            said = put_right(act.clause.plain).said
-            known = (*self._item.details, *self._item.confirmed)
-            is_followed = any(said in detail for detail in known)
             telling = WeighedClause(
                 act,
                 names=labels[NAMES],
                 other=labels[OTHER],
                 is_ask=self._is_ask(act),
-                is_followed=is_followed,
+                is_followed=any(self._find_followed(act)),
                 is_own=self._name_topic(act) == "own",
                 is_theirs=act.matter.cited in self._asked_too,
             )
             told.append(telling)
         return told
+
+    def _find_followed(self, act: Act) -> tuple[bool, bool]:
+        """Whether who followed the talk took it for a detail, and for one that was said back."""
+        said = put_right(act.clause.plain).said
+        taken = any(said in detail for detail in self._item.details)
+        return taken, any(said in detail for detail in self._item.confirmed)
 
     def _is_ask(self, act: Act) -> bool:
         words = self._item.words
@@ -434,8 +427,7 @@ class RequestClauses:
         echoes = len(about.intersection(itertools.chain.from_iterable(replies)))
         again = [sum(stem in told for told in self._heard) for stem in about]
         shared = min(len(about & item.topic), 2)
-        taken = any(said in detail for detail in item.details)
-        confirmed = any(said in detail for detail in item.confirmed)
+        taken, confirmed = self._find_followed(act)
         thin = min(len(told_in(item.title)), 3)
         return named(
             shared=shared,

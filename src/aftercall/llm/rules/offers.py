@@ -25,7 +25,6 @@ from aftercall.llm.rules.state import (
     RequestState,
     add,
     asked_in,
-    change_number,
     close,
     context_of,
     find_match,
@@ -53,41 +52,27 @@ _OPEN_OFFERS = EMPTY_VERBS | stems(
 
 def answer_offer(state: RequestState, act: Act) -> RequestState:
     """An answer closes the agent's offer or settles the day it put forward."""
-    offer = state.offer
-    is_denied = offer is not None and act.clause.text.startswith("do not ")
-    if not act.answer and not is_denied:
+    if not act.answer:
         return state
-    if act.answer == "no" or is_denied:
+    if act.answer == "no":
         return decline(state, act)._replace(offer=None, proposed=None)
-    is_need = offer is not None and offer.is_need and not act.is_bare
-    if offer and not is_need:
-        state = accept(state, act, offer)
+    if state.offer:
+        state = accept(state, act, state.offer)
     if state.proposed and not state.days_of(act.clause.plain):
         state = settle(state, act, state.proposed)
     return state._replace(offer=None, proposed=None)
 
 
 def decline(state: RequestState, act: Act) -> RequestState:
-    """A no to what was just asked for, or to "do you still want", calls it off."""
+    """A no to what was just asked for calls it off."""
     offer = state.offer
     if offer is None:
         return state
-    about = find_match(
-        state, offer.matter.text, state.current if offer.is_still else -1
-    )
-    is_asked = about >= 0 and state.items[about].asked == offer.seq - 1
-    if offer.is_still or is_asked:
+    about = find_match(state, offer.matter.text)
+    if about >= 0 and state.items[about].asked == offer.seq - 1:
         return close(state, about, act)._replace(declined_seq=act.seq)
-    named = stems(offer.matter.text)
-    item = state.open_item
-    is_just_asked = item is not None and item.asked == offer.seq - 1
-    is_of_it = item is not None and bool(
-        named & item.about or is_pointing(offer.matter)
-    )
-    return state._replace(
-        refused=state.refused | named,
-        declined_seq=0 if is_just_asked and is_of_it else act.seq,
-    )
+    refused = state.refused | stems(offer.matter.text)
+    return state._replace(refused=refused, declined_seq=act.seq)
 
 
 def accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
@@ -146,11 +131,8 @@ _CONDITION = _PROMISING["condition"]
 _OWN = ("i", "we", "you")
 
 
-def find_promises(
-    turns: Iterable[Turn], withdrawn: Iterable[frozenset[str]]
-) -> list[Promise]:
-    """From the agent's turns; a promise repeated is one, and one called off is none."""
-    called_off = list(withdrawn)
+def find_promises(turns: Iterable[Turn]) -> list[Promise]:
+    """From the agent's turns; a promise repeated is one."""
     promises: list[Promise] = []
     for turn in turns:
         if turn.speaker != "agent":
@@ -162,14 +144,7 @@ def find_promises(
                 if before and _POINTS.fullmatch(deed.text):
                     title = f"{title}: {before}"
                 promise = Promise(title=title, turns=(turn.seq,), words=words.cited)
-                if (
-                    title
-                    and not _is_known(promise, promises)
-                    and not any(
-                        overlap_coefficient(stems(title), about) >= 0.6
-                        for about in called_off
-                    )
-                ):
+                if title and not _is_known(promise, promises):
                     promises.append(promise)
             before = "" if sentence.ends_with == "?" else sentence.said
     return promises
@@ -408,7 +383,7 @@ def _words_of(acts: Iterable[Act]) -> list[str]:
 
 
 def correct(state: RequestState, act: Act) -> RequestState:
-    """ "Make it Friday", "make that twelve": another day or number of the request talked of."""
+    """ "Make it Friday": another day of the request talked of."""
     said = state.last_clause.text if state.last_seq == act.seq else ""
     named = find_named(state, f"{said} {act.clause.text}")
     if named >= 0:
@@ -422,6 +397,4 @@ def correct(state: RequestState, act: Act) -> RequestState:
     days = state.days_of(act.clause.plain)
     if days and not item.delivers_words:
         item = touch(item, act.seq)._replace(due=days[-1])
-    elif changed := change_number(item, act.matter):
-        item = touch(changed, act.seq)
     return put(state, state.current, item)._replace(offer=None, proposed=None)

@@ -28,7 +28,6 @@ from aftercall.llm.rules.state import (
     Offer,
     RequestState,
     close,
-    concerns_person,
     find_match,
     find_named,
     put,
@@ -36,11 +35,11 @@ from aftercall.llm.rules.state import (
     touch,
     with_detail,
 )
-from aftercall.llm.rules.titles import find_person, kind_of
+from aftercall.llm.rules.titles import find_person
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
+MAX_DENIED_WORDS = 3
 LEFT_OUT_REACH = 7  # turns back in which an agent may say that something is left out
-_WORDS_ONLY = ("tell", "hearsay", "hypothetical", "own")
 _PROMISED = re.compile(
     r"(?:and |so )*(?:i|we|they|he|she|it|the \S+) (?:will|am going to)\b"
 )
@@ -51,8 +50,6 @@ def apply(state: RequestState, act: Act) -> RequestState:
     if act.speaker == "agent":
         return _hear_agent(state, act)
     is_new_turn = state.last_seq != act.seq
-    if is_new_turn and (act.answer == "no" or act.kind == "correct"):
-        state = _take_back(state, act)
     after = _hear_caller(state, act)
     days = after.days_of(act.clause.plain)
     is_asking = act.clause.is_question and act.kind not in _CHANGES
@@ -93,8 +90,7 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
         return _refuse(state, act)
     if act.kind == "offer":
         state = _take_up(state, act, has_day=bool(days))
-        is_need = text.startswith("do you need")
-        offer = Offer(act.matter, act.seq, " still " in f" {text} ", is_need)
+        offer = Offer(act.matter, act.seq)
         about = find_match(state, act.matter.text, state.current)
         return state._replace(offer=offer, current=about)
     if match := _CUES["left_out"].match(text):
@@ -110,9 +106,6 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
 def _leave_out(state: RequestState, act: Act, what: str) -> RequestState:
     """ "All right, no coach": the agent says back what the caller no longer wants."""
     known = find_named(state, what)
-    if known < 0 and kind_of(what) == "message":
-        told = (at for at, item in enumerate(state.items) if concerns_person(item))
-        known = max(told, default=-1)
     is_fresh = known >= 0 and state.items[known].turns[-1] >= act.seq - LEFT_OUT_REACH
     return close(state, known, act) if is_fresh else state
 
@@ -156,16 +149,7 @@ def _say_back(state: RequestState, act: Act, days: list[date]) -> RequestState:
     item = state.items[meant[0]]
     confirmed = (*item.confirmed, act.clause.plain.said)[-MAX_CONFIRMED:]
     items = list(state.items)
-    items[meant[0]] = item._replace(confirmed=confirmed, confirmed_seq=act.seq)
-    return state._replace(items=tuple(items))
-
-
-def _take_back(state: RequestState, act: Act) -> RequestState:
-    """A caller who corrects the agent did not say what it said back."""
-    items = (
-        item._replace(confirmed=()) if item.confirmed_seq == act.seq - 1 else item
-        for item in state.items
-    )
+    items[meant[0]] = item._replace(confirmed=confirmed)
     return state._replace(items=tuple(items))
 
 
@@ -219,9 +203,7 @@ def _goes_on(item: Item, act: Act) -> bool:
     text = act.clause.text
     if _PROMISED.match(text) or _CUES["agrees"].match(text):
         return True
-    is_of_it = bool(stems(text) & stems(item.title))
-    asks_on = act.clause.is_question and not _CUES["asks_other"].search(text)
-    return is_of_it or (asks_on and bool(_CUES["asks_on"].match(text)))
+    return act.clause.is_question or bool(stems(text) & stems(item.title))
 
 
 _POINTED = ("do that", "that", "")
@@ -231,7 +213,7 @@ def _refuse(state: RequestState, act: Act) -> RequestState:
     """What the agent will not do is not asked for any more."""
     item = state.open_item
     at = state.current
-    if item is None or item.turns[-1] != act.seq - 1:
+    if item is None:
         return state
     is_meant = bool(stems(act.matter.text) & item.topic) or act.matter.text in _POINTED
     return put(state, at, item._replace(status="refused")) if is_meant else state
@@ -243,11 +225,10 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
     state = answer_offer(state, act)
     if state.offer and act.kind == "withdraw":
         state = decline(state, act)._replace(offer=None, proposed=None)
-    if act.kind != "withdraw" and _is_content(state, act):
-        return _add_detail(state, act)
-    denied = -1 if had_offer else _find_denied(state, act)
-    if act.kind in ("tell", "correct") and denied >= 0:
-        return close(state, denied, act)
+    if act.kind in ("tell", "correct") and _denies(act) and not had_offer:
+        denied = find_named(state, act.matter.text)
+        if denied >= 0:
+            return close(state, denied, act)
     if act.kind in _CHANGES:
         return _CHANGES[act.kind](state, act)
     if act.kind in _SILENT:
@@ -266,32 +247,12 @@ _CHANGES: dict[str, Callable[[RequestState, Act], RequestState]] = {
 }
 
 
-def _find_denied(state: RequestState, act: Act) -> int:
-    """ "No taxi", "no, not the cake": the request that the few words name; -1 for none."""
+def _denies(act: Act) -> bool:
+    """ "No taxi", "no, not the cake"; "no, the cake" is another answer."""
     text = act.matter.text
-    if (
-        act.answer != "no"
-        or act.is_bare
-        or len(act.matter.words) > 3
-        or not stems(text)
-    ):
-        return -1
     is_apart = any(word.stop for word in act.clause.plain.words if word.norm == "no")
-    if is_apart and not act.clause.text.endswith(f"not {text}"):
-        return -1
-    known = find_match(state, text, minimum=0.99)
-    is_named = known >= 0 and bool(stems(text) & state.items[known].topic)
-    return known if is_named else -1
-
-
-def _is_content(state: RequestState, act: Act) -> bool:
-    """What follows "file a note" or "tell her" in the same turn is what to write or say."""
-    item = state.open_item
-    if item is None or (item.delivers_words, item.asked) != (True, act.seq):
-        return False
-    is_order = act.kind == "ask" and act.matter.text == act.clause.text
-    is_new = bool(re.match(r"(?:remind|book|tell)\b", act.matter.text))
-    return act.kind in _WORDS_ONLY or (is_order and not is_new)
+    is_short = act.answer == "no" and len(act.matter.words) <= MAX_DENIED_WORDS
+    return is_short and (not is_apart or act.clause.text.endswith(f"not {text}"))
 
 
 def _add_detail(state: RequestState, act: Act) -> RequestState:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from aftercall.english.clauses import EMPTY_VERBS, POINTERS
 from aftercall.english.dates import DateMention, find_dates
-from aftercall.english.text import Plain, Word, normalise
+from aftercall.english.text import Plain
 from aftercall.english.words import overlap_coefficient, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.model.reading import RequestKind
@@ -28,7 +28,6 @@ Status = Literal["open", "withdrawn", "refused", "part"]
 TO_PERSON = re.compile(
     r"(?:tell|ask|let|text|ring|call|email|message|remind|say to) (?:him|her|them)\b"
 )
-_THINKS_AGAIN = frozenset(("wait", "hang", "hold", "sorry", "actually"))
 _BARE_WEEKDAY = re.compile(
     r"(?:this |on |the )?\w+day(?: (?:morning|afternoon|evening|lunchtime))?"
 )
@@ -66,8 +65,7 @@ class Item(NamedTuple):
     """The turn in which the caller last asked for it."""
     is_fault: bool = False
     confirmed: tuple[str, ...] = ()
-    """How the agent said it back, last in the turn `confirmed_seq`."""
-    confirmed_seq: int = 0
+    """How the agent said it back."""
     plainness: float = 0.0
     """How plainly it was asked for, by the patterns alone."""
     off: Act | None = None
@@ -90,10 +88,6 @@ class Offer(NamedTuple):
 
     matter: Plain
     seq: int
-    is_still: bool = False
-    """ "Do you still want": a no calls the request off."""
-    is_need: bool = False
-    """ "Do you need": a yes that tells more is only an answer."""
 
 
 class HeardDay(NamedTuple):
@@ -201,7 +195,7 @@ def asked_in(item: Item) -> int:
 
 def close(state: RequestState, index: int, act: Act) -> RequestState:
     """A request is called off; the offer that was open is gone with it."""
-    if not 0 <= index < len(state.items) or state.items[index].status == "withdrawn":
+    if not 0 <= index < len(state.items):
         return state
     item = touch(state.items[index], act.seq)
     closed = item._replace(status="withdrawn", off=act)
@@ -259,57 +253,11 @@ def find_named(state: RequestState, text: str) -> int:
 def put_right(plain: Plain) -> Plain:
     """ "Gary, no, Garth": the words after the last correction."""
     start = 0
-    for at, (word, after) in enumerate(itertools.pairwise(plain.words)):
+    for at, word in enumerate(plain.words[:-1]):
         is_apart = at > 0 and bool(plain.words[at - 1].stop and word.stop)
-        is_again = at > 0 and after.norm in _THINKS_AGAIN
-        if word.norm == "no" and (is_apart or is_again):
-            start = at + 1 + is_again
+        if word.norm == "no" and is_apart:
+            start = at + 1
     return plain.slice(start) if start else plain
-
-
-_NEW_NUMBER = re.compile(r"(?P<new>\d+)(?: (?P<noun>[a-z]+))?(?: instead| please)?")
-
-
-def change_number(item: Item, said: Plain) -> Item | None:
-    """ "Make that twelve": the one number of the request it can mean."""
-    match = _NEW_NUMBER.fullmatch(said.text)
-    word = _find_number(normalise(item.title), match) if match else None
-    if match is None or word is None:
-        return None
-    new = said.between(*match.span("new")).said
-    return item._replace(
-        confirmed=(),
-        title=item.title[: word.start] + new + item.title[word.end :],
-        details=tuple(text for text in item.details if not _counts(text, word.norm)),
-        words=_without(item.words, word.norm),
-    )
-
-
-def _find_number(title: Plain, match: re.Match[str]) -> Word | None:
-    """The only number of a title that a correction can be about."""
-    wanted = _number_of(title, match["noun"])
-    numbers = [word for word in title.words if word.norm.isdecimal()]
-    meant = [word for word in numbers if word.norm == (wanted or word.norm)]
-    return meant[0] if len(meant) == 1 else None
-
-
-def _number_of(title: Plain, noun: str | None) -> str:
-    """ "Ten" of "ten chairs"."""
-    pairs = itertools.pairwise(word.norm for word in title.words)
-    return next((number for number, other in pairs if other == noun), "")
-
-
-def _counts(text: str, number: str) -> bool:
-    return number in normalise(text).vocabulary
-
-
-def _without(words: str, number: str) -> str:
-    """The longest verbatim piece of the words that does not hold the number."""
-    plain = normalise(words)
-    cuts = [at for at, word in enumerate(plain.words) if word.norm == number]
-    bounds = [-1, *cuts, len(plain.words)]
-    pieces = [plain.slice(a + 1, b).cited for a, b in itertools.pairwise(bounds)]
-    return max(pieces, key=len) or words
 
 
 _PARTS = re.compile(r",? and |, ")
@@ -335,13 +283,8 @@ def without_part(item: Item, about: frozenset[str]) -> Item | None:
     )
 
 
-def concerns_person(item: Item) -> bool:
-    return item.status == "open" and (item.kind == "message" or bool(item.person))
-
-
 def with_detail(item: Item, said: str) -> Item:
-    is_full = len(item.details) >= MAX_DETAILS
-    return item if is_full else item._replace(details=(*item.details, said))
+    return item._replace(details=(*item.details, said))
 
 
 def is_pointing(matter: Plain) -> bool:

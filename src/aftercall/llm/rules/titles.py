@@ -9,13 +9,11 @@ and a whole sentence of the caller: see `title_plainly` and `quote_whole`.
 import re
 from collections.abc import Iterable
 from datetime import date
-from itertools import dropwhile
 from textwrap import shorten
 
 from aftercall.english.clauses import (
     EMPTY_VERBS,
     is_broken_off,
-    split_clauses,
     split_sentences,
     stands_alone,
 )
@@ -24,10 +22,8 @@ from aftercall.english.language import LANGUAGES
 from aftercall.english.names import take_name
 from aftercall.english.text import MASK, Plain, normalise
 from aftercall.english.words import (
-    compile_pattern,
     load_patterns,
     stems,
-    vocabulary,
     word_class,
 )
 from aftercall.model.calls import Turn
@@ -54,21 +50,11 @@ _KINDS: tuple[RequestKind, ...] = (
     "message",
     "other",
 )
-_REPAIR = compile_pattern(
-    r"(?=.*\bfix)(?:.* )?(?:<fault>|<broken>|not working)(?: .*)?"
-)
 _TO_OTHERS = re.compile(
     r"(?:tell|text|message|inform|notify|email|ring|call|phone) (?!me\b|us\b)\S"
     r"|let (?:\S+ ){1,4}know\b"
 )
-_ABSENT = _PATTERNS["absent"]
 _BEFORE_PERSON = _PATTERNS["before_person"]
-_NOT_PERSONS = vocabulary(
-    """
-    monday tuesday wednesday thursday friday saturday sunday january february march april may
-    june july august september october november december
-    """
-)
 
 
 def title_of(matter: Plain) -> str:
@@ -140,16 +126,13 @@ def drop_other_days(title: str, due: date | None, today: date) -> str:
 
 
 def kind_of(text: str, *, is_fault: bool = False) -> RequestKind:
-    """The kind that the words of a request name; what names none is a task.
-
-    A fault is an issue, but who is not coming in today reports none.
-    """
+    """The kind that the words of a request name; what names none is a task."""
     if is_fault:
-        return "task" if _ABSENT.fullmatch(text) else "issue"
+        return "issue"
     if _TO_OTHERS.match(text):
         return "message"
     found = (kind for kind in _KINDS if _PATTERNS[kind].search(text))
-    return next(found, "issue" if _REPAIR.fullmatch(text) else "task")
+    return next(found, "task")
 
 
 def find_person(matter: Plain) -> str | None:
@@ -158,14 +141,8 @@ def find_person(matter: Plain) -> str | None:
         at = matter.index(match.end())
         while at < len(matter.words) and matter.words[at].norm in word_class("title"):
             at += 1
-        if (
-            at >= len(matter.words)
-            or not matter.source[matter.words[at].start].isupper()
-        ):
-            continue
         name = take_name(matter.slice(at), 0)
-        is_common = matter.words[at].norm in word_class("stop")
-        if name and not is_common and name.split()[0].lower() not in _NOT_PERSONS:
+        if name and matter.source[matter.words[at].start].isupper():
             return name
     return None
 
@@ -207,17 +184,8 @@ def _sentence(opening: str, items: list[str]) -> str:
     return f"{opening}: {'; '.join(items[:MAX_ITEMS])}{more}."
 
 
-_KIND_TITLES: dict[RequestKind, str] = {
-    "booking": "Booking",
-    "issue": "Fault report",
-    "message": "Message",
-    "note": "Note",
-    "other": "Request",
-    "reminder": "Reminder",
-    "task": "Task",
-}
+_KIND_TITLES = {"issue": "Fault report", "other": "Request"}
 CALLS_BACK = re.compile(r"\b(?:call|ring|phone) (?:me|us)\b|\bcall ?back\b")
-_CANCELS = re.compile(r"\bcancel")
 _WISHES = re.compile(
     r"(?:i|we)(?: \S+)? (?:need|want|would like|am looking for)\b"
     r"|(?:somebody|someone) (?:needs?|has) to\b"
@@ -383,17 +351,7 @@ def quote_whole(words: str, turns: Iterable[Turn], refused: frozenset[str]) -> s
         quoted = words
     elif quoted.index(words) + len(words) > MAX_QUOTED_CHARS:
         quoted = quoted[quoted.index(words) :]
-    clauses = (clause.plain for clause in split_clauses(0, quoted))
-    told = dropwhile(_says_nothing, clauses)
-    first = next(told, None)
-    start = first.words[0].start if first else 0
-    return without_opening(normalise(quoted[start:])).said.replace(MASK, "")
-
-
-def _says_nothing(plain: Plain) -> bool:
-    """Whether a clause only greets, or says who calls."""
-    is_greeting = _OPENING.fullmatch(plain.text) is not None
-    return is_greeting or introduces(without_opening(plain))
+    return without_opening(normalise(quoted)).said.replace(MASK, "")
 
 
 def names_deed(title: str, kind: RequestKind) -> bool:
@@ -422,13 +380,11 @@ def title_plainly(request: Request, sentence: str) -> Request:
     """
     if names_deed(request.title, request.kind):
         return request.model_copy(update={"title": take_wish(request.title)})
-    name = _KIND_TITLES[request.kind]
+    name = _KIND_TITLES.get(request.kind, request.kind.capitalize())
     text = normalise(f"{request.title}. {request.words}").text
     if request.kind == "message" and CALLS_BACK.search(text):
         name = "Call back"
     elif request.kind == "message" and request.person:
         name = f"Message for {request.person}"
-    elif _CANCELS.search(text):
-        name = "Cancellation"
     title = f"{name}: “{shorten(sentence, MAX_QUOTED_CHARS, placeholder=' …')}”"
     return request.model_copy(update={"title": title})
