@@ -663,7 +663,7 @@ def train_days(choices: list[DayChoice]) -> ClauseModel:
     *each, bias = found.x
     scaled = {name: _scale([each[at]], True) for name, at in columns.items()}
     weights = {
-        name: pair for name, pair in scaled.items() if abs(pair[1]) >= MIN_WEIGHT
+        name: pair for name, pair in scaled.items() if abs(pair[1]) >= 1
     }
     return ClauseModel([NO, YES], _scale([bias], True), weights)
 

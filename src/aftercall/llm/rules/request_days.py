@@ -16,8 +16,11 @@ from aftercall.llm.rules.state import ACTED_ON, HeardDay, RequestState, asked_in
 from aftercall.model.calls import Speaker
 
 NO = "no"
-LIKELY = 0.38  # how likely a day must be the request's
+LIKELY = 0.33  # how likely a day must be the request's
 CLAIMED = 0.5  # … where it is likelier that of another request
+FOLLOWED = (
+    0.2  # … where it was the last one named, and who followed the talk took it for that
+)
 FAR = 4  # turns
 MAX_BEFORE = 12  # days named before the ask that are looked at
 MAX_AFTER = 24  # … and after it
@@ -29,7 +32,7 @@ Likely = dict[date, float]
 
 
 def choose_days(talk: RequestTalk) -> RequestState:
-    """The state with the day of each open request: the likeliest one, or none."""
+    """The state with the day of each open request, or none."""
     items = list(talk.state.items)
     likely = {
         index: _weigh_days(NamedDays(talk, index))
@@ -43,7 +46,8 @@ def choose_days(talk: RequestTalk) -> RequestState:
             for at in near
             if at != index and at in likely and items[at].confidence >= ACTED_ON
         ]
-        items[index] = items[index]._replace(due=_choose(likely[index], others))
+        due = _choose(likely[index], others, _find_last_word(talk, index))
+        items[index] = items[index]._replace(due=due)
     return talk.state._replace(items=tuple(items))
 
 
@@ -58,13 +62,30 @@ def _weigh_days(around: "NamedDays") -> Likely:
     return {day: odd / whole for day, odd in odds.items()}
 
 
-def _choose(likely: Likely, others: list[Likely]) -> date | None:
-    """The likeliest; a day that is likelier that of another request needs more."""
+def _choose(
+    likely: Likely, others: list[Likely], last_word: tuple[date | None, float]
+) -> date | None:
+    """The last word, else the likeliest; one that is likelier another request's needs more."""
     best = max(likely, key=likely.__getitem__, default=None)
-    if best is None:
-        return None
-    is_claimed = any(other.get(best, 0.0) > likely[best] for other in others)
-    return best if likely[best] >= (CLAIMED if is_claimed else LIKELY) else None
+    for day, least in (last_word, (best, LIKELY)):
+        if day in likely:
+            is_claimed = any(other.get(day, 0.0) > likely[day] for other in others)
+            if likely[day] >= (CLAIMED if is_claimed else least):
+                return day
+    return None
+
+
+def _find_last_word(talk: RequestTalk, index: int) -> tuple[date | None, float]:
+    """The last day named, if it was followed as the request's, and how likely it must be.
+
+    After "actually, make it Thursday" a call may end before anybody says it back.
+    """
+    followed = talk.state.items[index].due
+    last = talk.days[-1] if talk.days else None
+    if last is None or last.mention.day != followed:
+        return None, 1.0
+    is_end = last.act.seq == talk.acts[-1].seq
+    return followed, 0.0 if is_end else FOLLOWED
 
 
 class NamedDays:
@@ -105,8 +126,12 @@ class NamedDays:
         ]
         for heard in self._heard:
             if heard.mention.day == day:
-                said = (*self._list_place(heard), *self._list_words(heard))
-                features += [f"{heard.act.speaker}:{name}" for name in said]
+                said = [
+                    *self._list_place(heard),
+                    *self._list_reply(heard),
+                    *self._list_words(heard),
+                ]
+                features += mark(heard.act.speaker, said)
         return features
 
     def _list_order(self, day: date) -> list[str]:
@@ -139,7 +164,7 @@ class NamedDays:
         )
 
     def _list_place(self, heard: HeardDay) -> list[str]:
-        """Where it was said, seen from the request, and what was replied."""
+        """Where it was said, seen from the request."""
         item = self._item
         act = heard.act
         topic = self._name_topic(heard)
@@ -152,7 +177,6 @@ class NamedDays:
         more_told = _compare(
             shared_told, [len(told & each.about) for each in self._others]
         )
-        reply, reply_day = self._find_reply(heard)
         return named(
             gap=max(-FAR, min(act.seq - item.turns[0], FAR)),
             side=(act.seq < item.turns[0], act.seq > item.turns[-1]),
@@ -167,8 +191,6 @@ class NamedDays:
             shared_told=min(shared_told, 3),
             more=more,
             more_told=more_told,
-            reply=reply,
-            reply_day=reply_day,
         )
 
     def _name_topic(self, heard: HeardDay) -> str:
@@ -185,21 +207,17 @@ class NamedDays:
             return "none"
         return "own" if is_own else "before" if seq < first else "after"
 
-    def _find_reply(self, heard: HeardDay) -> tuple[str, str]:
+    def _list_reply(self, heard: HeardDay) -> list[str]:
         """What the next turn begins with, and whether it names the day again."""
-        seq = heard.act.seq
         later = self._acts[heard.place + 1 : heard.place + NEAR_CLAUSES]
-        reply = next((act for act in later if act.seq != seq), None)
+        reply = next((act for act in later if act.seq != heard.act.seq), None)
         if reply is None:
-            return "end", "end"
-        named_then = [
-            each.mention.day for each in self._heard if each.act.seq == reply.seq
-        ]
-        is_same = heard.mention.day in named_then
-        goes_on = "goes on" if reply.speaker == heard.act.speaker else "replies"
-        return (
-            f"{goes_on} {reply.answer or reply.kind}",
-            "same" if is_same else "other" if named_then else "none",
+            return []
+        days = [each.mention.day for each in self._heard if each.act.seq == reply.seq]
+        is_same = heard.mention.day in days
+        return named(
+            reply=(reply.speaker == heard.act.speaker, reply.answer or reply.kind),
+            reply_day="same" if is_same else "other" if days else "none",
         )
 
     def _list_words(self, heard: HeardDay) -> list[str]:
