@@ -18,9 +18,7 @@ from aftercall.model.calls import Speaker
 NO = "no"
 LIKELY = 0.33  # how likely a day must be the request's
 CLAIMED = 0.5  # … where it is likelier that of another request
-FOLLOWED = (
-    0.2  # … where it was the last one named, and who followed the talk took it for that
-)
+FOLLOWED = 0.2  # … where it was named last, and followed as that
 FAR = 4  # turns
 MAX_BEFORE = 12  # days named before the ask that are looked at
 MAX_AFTER = 24  # … and after it
@@ -113,12 +111,10 @@ class NamedDays:
         title = _words(item.title.lower())[:MAX_TITLE_WORDS]
         features = [
             *named(
-                n=min(len(self.days), 4),
                 kind=item.kind,
                 words=item.delivers_words,
                 away=away,
                 kind_away=(item.kind, away),
-                items=min(len(self._items), 4),
                 title2=title[:2],
             ),
             *mark("title", title),
@@ -135,32 +131,24 @@ class NamedDays:
         return features
 
     def _list_order(self, day: date) -> list[str]:
-        """Who named it, whether it was the last day named, and whether it was followed.
+        """Whether it was the last day named, by each of the speakers, and whether it was followed.
 
         That is: who follows the talk clause by clause takes it for the day of the request.
         """
         item = self._item
-        heard = self._heard
-        at = [at for at, each in enumerate(heard) if each.mention.day == day]
         told = [each for each in self._own if not each.act.clause.is_question]
         own = _days_of(self._own)
-        last_told = (
-            _days_of(told, "caller")[-1:] == [day],
-            _days_of(told, "agent")[-1:] == [day],
-        )
+        by_caller = _days_of(told, "caller")
+        by_agent = _days_of(told, "agent")
+        last_told = (by_caller[-1:] == [day], by_agent[-1:] == [day])
         taken = "this" if item.due == day else "other" if item.due else "none"
         return named(
-            by=(day in _days_of(heard, "caller"), day in _days_of(heard, "agent")),
-            count=min(len(at), 4),
             last_own=(own[-1:] == [day], day in own),
-            own=(min(len(set(own)), 3), day in own),
             last_told=last_told,
-            kind_told=(item.kind, *last_told),
-            taken_told=(taken, *last_told),
+            kind_told=(item.kind, last_told),
             taken=taken,
+            taken_told=(taken, last_told),
             of_other=(taken, any(other.due == day for other in self._others)),
-            later=min(len(set(_days_of(heard[at[-1] + 1 :]))), 2),
-            last_by=heard[at[-1]].act.speaker,
         )
 
     def _list_place(self, heard: HeardDay) -> list[str]:
@@ -169,28 +157,21 @@ class NamedDays:
         act = heard.act
         topic = self._name_topic(heard)
         is_ask = item.words in act.clause.plain.cited or act.matter.cited == item.words
-        said = stems(act.clause.text)
+        shared = len(stems(act.clause.text) & item.topic)
         told = stems(" ".join(each.clause.text for each in self._find_turn(heard)))
-        shared = len(said & item.topic)
         shared_told = len(told & item.about)
-        more = _compare(shared, [len(said & each.topic) for each in self._others])
-        more_told = _compare(
-            shared_told, [len(told & each.about) for each in self._others]
-        )
+        most = max((len(told & each.about) for each in self._others), default=0)
         return named(
             gap=max(-FAR, min(act.seq - item.turns[0], FAR)),
-            side=(act.seq < item.turns[0], act.seq > item.turns[-1]),
             within=act.seq in item.turns,
             ask=is_ask,
             ask_kind=(is_ask, item.kind),
             topic=topic,
             topic_asks=(topic, act.clause.is_question),
             topic_kind=(topic, item.kind),
-            topic_more=(topic, more_told),
+            topic_more=(topic, shared_told > most, shared_told < most),
             shared=min(shared, 2),
             shared_told=min(shared_told, 3),
-            more=more,
-            more_told=more_told,
         )
 
     def _name_topic(self, heard: HeardDay) -> str:
@@ -258,12 +239,6 @@ def _days_of(heard: list[HeardDay], speaker: Speaker | None = None) -> list[date
     return [
         each.mention.day for each in heard if of_both or each.act.speaker == speaker
     ]
-
-
-def _compare(own: int, others: list[int]) -> str:
-    """Whether words are of this request, of another, or of none."""
-    most = max(others, default=0)
-    return "more" if own > most else "less" if own < most else "same"
 
 
 def _words(text: str) -> list[str]:
