@@ -19,10 +19,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
@@ -60,7 +62,10 @@ from aftercall.llm.rules.state import Item, asked_in
 
 WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
 STRENGTH = 0.3  # the inverse of regularisation
-DAY_STRENGTH = 0.06  # there are few requests with a day
+DAY_STRENGTH = 0.08  # there are few requests with a day
+EARLY_WEIGHT = (
+    0.3  # of the days in calls of the first writers, who label them otherwise
+)
 END_STRENGTH = 0.2  # and few that were called off
 UNLABELLED_WEIGHT = 0.5  # of what was called off and is in no label
 TOLD_STRENGTH = 0.05
@@ -601,19 +606,66 @@ def read_all(rows: JudgementRows, calls: Iterable[AskedCall], weight: float) -> 
         clear_caches()
 
 
-def train_days(calls: Iterable[AskedCall]) -> ClauseModel:
-    """Which of the days named in a call is that of a request, as the reader now finds both."""
-    rows: Rows = []
-    for started, turns, wanted in calls:
-        asked = read_requests(turns, started)[0]
-        talk = asked._replace(state=judge(asked))
-        for index, want in pair_items(talk, wanted).items():
-            named = NamedDays(talk, index)
-            for day in () if want.is_withdrawn else named.days:
-                label = YES if want.due == day.isoformat() else NO
-                rows.append((named.list_features(day), label, 1.0))
-        clear_caches()
-    return _fit_rows(*_turn_rows(rows), DAY_STRENGTH)
+DayChoice = tuple[dict[date, list[str]], str | None, float]
+
+
+def list_choices(call: AskedCall, weight: float) -> Iterator[DayChoice]:
+    """The features of each day that may be a request's, its day, and the request's weight."""
+    started, turns, wanted = call
+    asked = read_requests(turns, started)[0]
+    talk = asked._replace(state=judge(asked))
+    for index, want in pair_items(talk, wanted).items():
+        around = NamedDays(talk, index)
+        if around.days:
+            features = {day: around.list_features(day) for day in around.days}
+            yield features, want.due, weight
+    clear_caches()
+
+
+def train_days(choices: list[DayChoice]) -> ClauseModel:
+    """Which of the days named in a call is that of a request, as the reader now finds both.
+
+    The days of a request and "none" share one probability: a day is learnt beside those that it
+    was chosen from, and "none" has no features.
+    """
+    rows = [
+        (set(features), want == day.isoformat(), weight, number)
+        for number, (days, want, weight) in enumerate(choices)
+        for day, features in days.items()
+    ]
+    counts = Counter(name for features, *_ in rows for name in features)
+    known = sorted(name for name, count in counts.items() if count >= 2 * MIN_CLAUSES)
+    columns = {name: column for column, name in enumerate(known)}
+    places = [
+        (row, columns[name])
+        for row, (features, *_) in enumerate(rows)
+        for name in features
+        if name in columns
+    ]
+    shape = (len(rows), len(columns))
+    matrix = csr_matrix(([1.0] * len(places), tuple(zip(*places, strict=True))), shape)
+    is_right = np.array([right for _, right, *_ in rows], float)
+    importance = np.array([weight for *_, weight, _ in rows])
+    group = np.array([number for *_, number in rows])
+    starts = np.searchsorted(group, np.arange(len(choices)))
+
+    def weigh(weights: Any) -> tuple[float, Any]:
+        """The loss and its slope."""
+        scores = matrix @ weights[:-1] + weights[-1]
+        wholes = 1 + np.add.reduceat(np.exp(scores), starts)
+        errors = importance * (np.exp(scores) / wholes[group] - is_right)
+        loss = importance[starts] @ np.log(wholes) - (importance * is_right) @ scores
+        loss += weights[:-1] @ weights[:-1] / (2 * DAY_STRENGTH)
+        slope = matrix.T @ errors + weights[:-1] / DAY_STRENGTH
+        return loss, np.append(slope, errors.sum())
+
+    found = minimize(weigh, np.zeros(len(columns) + 1), jac=True, method="L-BFGS-B")
+    *each, bias = found.x
+    scaled = {name: _scale([each[at]], True) for name, at in columns.items()}
+    weights = {
+        name: pair for name, pair in scaled.items() if abs(pair[1]) >= 1
+    }
+    return ClauseModel([NO, YES], _scale([bias], True), weights)
 
 
 def train_ends(calls: Iterable[tuple[AskedCall, float]]) -> ClauseModel:
@@ -702,6 +754,11 @@ def writer_of(file: Path) -> str:
     return file.stem.rstrip("0123456789")
 
 
+def is_later(file: Path) -> bool:
+    """Whether a call is of those that came after B to Z."""
+    return writer_of(file).startswith("A")
+
+
 def main(paths: list[Path]) -> None:
     of_marks = list_files(paths, "*.txt")
     documents = {
@@ -746,7 +803,12 @@ def main(paths: list[Path]) -> None:
     facts, kinds = train_facts([*marked, *labelled.values()])
     save_all({"facts": facts, "fact_kinds": kinds, **rows.fit()})
     clause_model.load_clause_model.cache_clear()
-    save_all({"request_days": train_days(asked.values())})
+    choices = [
+        choice
+        for file, call in asked.items()
+        for choice in list_choices(call, 1.0 if is_later(file) else EARLY_WEIGHT)
+    ]
+    save_all({"request_days": train_days(choices)})
     clause_model.load_clause_model.cache_clear()
     save_all({"request_clauses": train_clauses(asked.values())})
     print(f"from {len(marked)} marked and {len(labelled)} labelled calls")

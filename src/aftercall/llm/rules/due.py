@@ -3,7 +3,6 @@
 import re
 from datetime import date
 
-from aftercall.english.dates import DateMention
 from aftercall.english.text import Plain
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import UNSURE, Act
@@ -79,32 +78,9 @@ def take_day(state: RequestState, act: Act) -> RequestState:
     is_for_words = state.asks_day or _CUES["due_of_words"].match(act.matter.text)
     if item is None or (item.delivers_words and not is_for_words):
         return state
-    if not _is_its_day(state, act, item, days[-1]):
+    if item.turns[-1] < act.seq - DAY_REACH or _CUES["other_day"].match(
+        act.matter.text
+    ):
         return state
     due = touch(item, act.seq)._replace(due=days[-1].day)
     return put(state, state.current, due)._replace(proposed=None)
-
-
-def _is_its_day(
-    state: RequestState, act: Act, item: Item, mention: DateMention
-) -> bool:
-    """Whether a day that is said belongs to the request.
-
-    Said alone, asked for, after "by" or "on", or before the ask; not what happens that day
-    to somebody else.
-    """
-    is_first = act.clause.text.find(act.matter.text) >= mention.start
-    is_asked = state.asks_day or state.proposed is not None
-    is_asked = is_asked or mention.day in state.slots
-    if item.turns[-1] < act.seq - DAY_REACH:
-        return False
-    is_cued = bool(_CUES["due"].search(act.clause.text))
-    is_said = _is_alone(act, mention) or is_asked or is_cued or is_first
-    is_others = bool(_CUES["other_day"].match(act.matter.text)) and not is_first
-    return is_said and not is_others
-
-
-def _is_alone(act: Act, mention: DateMention) -> bool:
-    """Whether the clause holds hardly more than the day."""
-    said = act.clause.text[mention.start : mention.end].split()
-    return len(act.matter.words) - len(said) <= 2

@@ -1,8 +1,8 @@
-"""The day of a request: a small model chooses among the days that are named around it.
+"""The day of a request: a small model chooses among the days that are named around it, or none.
 
-It looks at each day by itself: how near to the request it was said, by whom, with which words, and
-whether it was the last one (`request_days.json`). `tools/train_reader.py` makes the same features
-when it trains.
+It looks at each day by itself: how near to the request it was said, by whom, with which words, what
+was replied, and whether it was the last one (`request_days.json`). `tools/train_reader.py` makes
+the same features when it trains.
 """
 
 from bisect import bisect_left
@@ -12,51 +12,78 @@ from aftercall.english.words import stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import generalise, load_clause_model
 from aftercall.llm.rules.judgement import YES, RequestTalk, mark, named
-from aftercall.llm.rules.state import HeardDay, RequestState, asked_in
+from aftercall.llm.rules.state import ACTED_ON, HeardDay, RequestState, asked_in
 from aftercall.model.calls import Speaker
 
-LIKELY = 0.38  # how likely a day must be the request's
-FOLLOWED = 0.25  # … where who followed the talk clause by clause took it for that
-OF_ANOTHER = 0.6  # … where it was taken for that of another request only
-PLAINLY = 0.25  # by how much another one must be likelier than that
-ASKED = 0.3  # confidence of what may have been asked for: the talk goes on about it
+NO = "no"
+LIKELY = 0.33  # how likely a day must be the request's
+CLAIMED = 0.5  # … where it is likelier that of another request
+FOLLOWED = 0.2  # … where it was named last, and followed as that
 FAR = 4  # turns
 MAX_BEFORE = 12  # days named before the ask that are looked at
 MAX_AFTER = 24  # … and after it
 NEAR_ITEMS = 6  # requests before and after it
 NEAR_CLAUSES = 12  # of the same turn
 MAX_WORDS = 30
+MAX_TITLE_WORDS = 6
+Likely = dict[date, float]
 
 
 def choose_days(talk: RequestTalk) -> RequestState:
-    """The state with the day of each open request: the likeliest one, or none."""
-    model = load_clause_model("request_days")
+    """The state with the day of each open request, or none."""
     items = list(talk.state.items)
-    for index, item in enumerate(items):
-        if item.status == "open":
-            around = NamedDays(talk, index)
-            likely = {
-                day: model.weigh(around.list_features(day))[YES] for day in around.days
-            }
-            theirs = {each.due for each in talk.state.items}
-            items[index] = item._replace(due=_choose(likely, theirs, item.due))
+    likely = {
+        index: _weigh_days(NamedDays(talk, index))
+        for index, item in enumerate(items)
+        if item.status == "open"
+    }
+    for index in likely:
+        near = range(index - NEAR_ITEMS, index + NEAR_ITEMS + 1)
+        others = [
+            likely[at]
+            for at in near
+            if at != index and at in likely and items[at].confidence >= ACTED_ON
+        ]
+        due = _choose(likely[index], others, _find_last_word(talk, index))
+        items[index] = items[index]._replace(due=due)
     return talk.state._replace(items=tuple(items))
 
 
-def _choose(
-    likely: dict[date, float], theirs: set[date | None], followed: date | None
-) -> date | None:
-    """The likeliest; the one that was followed, unless another is plainly likelier.
+def _weigh_days(around: "NamedDays") -> Likely:
+    """How likely each day is the request's; what is left is how likely it has none."""
+    model = load_clause_model("request_days")
+    odds = {}
+    for day in around.days:
+        labels = model.weigh(around.list_features(day))
+        odds[day] = labels[YES] / labels[NO]
+    whole = 1 + sum(odds.values())
+    return {day: odd / whole for day, odd in odds.items()}
 
-    Where none was followed, a day that was taken for that of another request needs more.
-    """
+
+def _choose(
+    likely: Likely, others: list[Likely], last_word: tuple[date | None, float]
+) -> date | None:
+    """The last word, else the likeliest; one that is likelier another request's needs more."""
     best = max(likely, key=likely.__getitem__, default=None)
-    kept = likely.get(followed, 0.0) if followed else 0.0
-    least = OF_ANOTHER if followed is None and best in theirs else LIKELY
-    if best and likely[best] >= least:
-        is_plain = kept < FOLLOWED or likely[best] - kept >= PLAINLY
-        return best if is_plain else followed
-    return followed if kept >= FOLLOWED else None
+    for day, least in (last_word, (best, LIKELY)):
+        if day in likely:
+            is_claimed = any(other.get(day, 0.0) > likely[day] for other in others)
+            if likely[day] >= (CLAIMED if is_claimed else least):
+                return day
+    return None
+
+
+def _find_last_word(talk: RequestTalk, index: int) -> tuple[date | None, float]:
+    """The last day named, if it was followed as the request's, and how likely it must be.
+
+    After "actually, make it Thursday" a call may end before anybody says it back.
+    """
+    followed = talk.state.items[index].due
+    last = talk.days[-1] if talk.days else None
+    if last is None or last.mention.day != followed:
+        return None, 1.0
+    is_end = last.act.seq == talk.acts[-1].seq
+    return followed, 0.0 if is_end else FOLLOWED
 
 
 class NamedDays:
@@ -67,73 +94,61 @@ class NamedDays:
         self._acts = talk.acts
         self._today = talk.state.today
         self._item = items[index]
-        self._asked = asked_in(items[index])
-        start = bisect_left(talk.days, self._asked, key=lambda each: each.act.seq)
+        start = bisect_left(
+            talk.days, asked_in(self._item), key=lambda each: each.act.seq
+        )
         self._heard = talk.days[max(0, start - MAX_BEFORE) : start + MAX_AFTER]
         near = items[max(0, index - NEAR_ITEMS) : index + NEAR_ITEMS + 1]
         self._items = [item for item in near if item.status == "open"]
         self._others = [item for item in self._items if item is not self._item]
-
-    @property
-    def days(self) -> list[date]:
-        return list(dict.fromkeys(_days_of(self._heard)))
+        self._own = [each for each in self._heard if self._name_topic(each) == "own"]
+        self.days = list(dict.fromkeys(_days_of(self._heard)))
 
     def list_features(self, day: date) -> list[str]:
         """How a day stands to the request, and where, how and by whom it was said."""
-        kind = self._item.kind
+        item = self._item
         away = _name_distance((day - self._today).days)
+        title = _words(item.title.lower())[:MAX_TITLE_WORDS]
         features = [
             *named(
-                n=min(len(self.days), 4),
-                kind=kind,
-                words=self._item.delivers_words,
+                kind=item.kind,
+                words=item.delivers_words,
                 away=away,
-                kind_away=(kind, away),
-                items=min(len(self._items), 4),
+                kind_away=(item.kind, away),
+                title2=title[:2],
             ),
-            *self._list_followed(day),
+            *mark("title", title),
             *self._list_order(day),
         ]
         for heard in self._heard:
             if heard.mention.day == day:
-                said = (*self._list_place(heard), *self._list_words(heard))
-                features += [f"{heard.act.speaker}:{name}" for name in said]
+                said = [
+                    *self._list_place(heard),
+                    *self._list_reply(heard),
+                    *self._list_words(heard),
+                ]
+                features += mark(heard.act.speaker, said)
         return features
 
-    def _list_followed(self, day: date) -> list[str]:
-        """Whether who follows the talk clause by clause takes the day for that of the request."""
+    def _list_order(self, day: date) -> list[str]:
+        """Whether it was the last day named, by each of the speakers, and whether it was followed.
+
+        That is: who follows the talk clause by clause takes it for the day of the request.
+        """
         item = self._item
+        told = [each for each in self._own if not each.act.clause.is_question]
+        own = _days_of(self._own)
+        by_caller = _days_of(told, "caller")
+        by_agent = _days_of(told, "agent")
+        last_told = (by_caller[-1:] == [day], by_agent[-1:] == [day])
         taken = "this" if item.due == day else "other" if item.due else "none"
         return named(
+            last_own=(own[-1:] == [day], day in own),
+            last_told=last_told,
+            kind_told=(item.kind, last_told),
             taken=taken,
-            taken_kind=(taken, item.kind),
-            taken_words=(taken, item.delivers_words),
+            taken_told=(taken, last_told),
             of_other=(taken, any(other.due == day for other in self._others)),
-        )
-
-    def _list_order(self, day: date) -> list[str]:
-        """Who named it, and whether it was the last day named: at all, or of the request."""
-        heard = self._heard
-        at = [at for at, each in enumerate(heard) if each.mention.day == day]
-        own = [each for each in heard if self._name_topic(each) == "own"]
-        told = [each for each in own if not each.act.clause.is_question]
-        by_caller = _days_of(heard, "caller")
-        by_agent = _days_of(heard, "agent")
-        told_by_caller, told_by_agent = (
-            _days_of(told, "caller"),
-            _days_of(told, "agent"),
-        )
-        of_own = _days_of(own)
-        return named(
-            by=(day in by_caller, day in by_agent),
-            count=min(len(at), 4),
-            last_own=(of_own[-1:] == [day], day in of_own),
-            own=(min(len(set(of_own)), 3), day in of_own),
-            last_told=(told_by_caller[-1:] == [day], told_by_agent[-1:] == [day]),
-            later=min(len(set(_days_of(heard[at[-1] + 1 :]))), 2),
-            last_by=heard[at[-1]].act.speaker,
-            first_by=heard[at[0]].act.speaker,
-            place=min(self.days.index(day), 4),
         )
 
     def _list_place(self, heard: HeardDay) -> list[str]:
@@ -142,39 +157,49 @@ class NamedDays:
         act = heard.act
         topic = self._name_topic(heard)
         is_ask = item.words in act.clause.plain.cited or act.matter.cited == item.words
-        said = stems(act.clause.text)
+        shared = len(stems(act.clause.text) & item.topic)
         told = stems(" ".join(each.clause.text for each in self._find_turn(heard)))
-        shared = len(said & item.topic)
         shared_told = len(told & item.about)
-        more = _compare(shared, [len(said & each.topic) for each in self._others])
-        more_told = _compare(
-            shared_told, [len(told & each.about) for each in self._others]
-        )
+        most = max((len(told & each.about) for each in self._others), default=0)
         return named(
-            gap=max(-FAR, min(act.seq - self._asked, FAR)),
+            gap=max(-FAR, min(act.seq - item.turns[0], FAR)),
             within=act.seq in item.turns,
             ask=is_ask,
             ask_kind=(is_ask, item.kind),
             topic=topic,
             topic_asks=(topic, act.clause.is_question),
+            topic_kind=(topic, item.kind),
+            topic_more=(topic, shared_told > most, shared_told < most),
             shared=min(shared, 2),
             shared_told=min(shared_told, 3),
-            more=more,
-            more_told=more_told,
-            topic_more=(topic, more_told),
         )
 
     def _name_topic(self, heard: HeardDay) -> str:
         """Whether the talk is of this request, or of one asked for before or after it."""
+        first = self._item.turns[0]
         asked = [
-            (asked_in(item), item is self._item)
+            (item.turns[0], item is self._item)
             for item in self._items
-            if item.confidence >= ASKED and asked_in(item) <= heard.act.seq
+            if item is self._item or item.confidence >= ACTED_ON
         ]
-        if not asked:
+        begun = [each for each in asked if each[0] <= heard.act.seq]
+        seq, is_own = max(begun, default=(0, False))
+        if not begun:
             return "none"
-        seq, is_own = max(asked)
-        return "own" if is_own else "before" if seq < self._asked else "after"
+        return "own" if is_own else "before" if seq < first else "after"
+
+    def _list_reply(self, heard: HeardDay) -> list[str]:
+        """What the next turn begins with, and whether it names the day again."""
+        later = self._acts[heard.place + 1 : heard.place + NEAR_CLAUSES]
+        reply = next((act for act in later if act.seq != heard.act.seq), None)
+        if reply is None:
+            return []
+        days = [each.mention.day for each in self._heard if each.act.seq == reply.seq]
+        is_same = heard.mention.day in days
+        return named(
+            reply=(reply.speaker == heard.act.speaker, reply.answer or reply.kind),
+            reply_day="same" if is_same else "other" if days else "none",
+        )
 
     def _list_words(self, heard: HeardDay) -> list[str]:
         """What the clause does that names it, and the words around it."""
@@ -214,12 +239,6 @@ def _days_of(heard: list[HeardDay], speaker: Speaker | None = None) -> list[date
     return [
         each.mention.day for each in heard if of_both or each.act.speaker == speaker
     ]
-
-
-def _compare(own: int, others: list[int]) -> str:
-    """Whether words are of this request, of another, or of none."""
-    most = max(others, default=0)
-    return "more" if own > most else "less" if own < most else "same"
 
 
 def _words(text: str) -> list[str]:
