@@ -245,7 +245,9 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
         state = decline(state, act)._replace(offer=None, proposed=None)
     if act.kind != "withdraw" and _is_content(state, act):
         return _add_detail(state, act)
-    denied = -1 if had_offer else _find_denied(state, act)
+    denied = _find_forbidden(state, act)
+    if denied < 0 and not had_offer:
+        denied = _find_denied(state, act)
     if act.kind in ("tell", "correct") and denied >= 0:
         return close(state, denied, act)
     if act.kind in _CHANGES:
@@ -256,6 +258,10 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
     return state if act.is_bare else _add_detail(state, act)
 
 
+_FORBIDS = re.compile(
+    r"(?:(?:no|and|but|so|please|then|actually) )*do not (?P<deed>\w+) (?:it|them|that|one)\b"
+)
+_DEED_WORDS = 3  # at the beginning of a request, in which its verb is
 _SILENT = ("hypothetical", "ignore", "hearsay", "own")
 _CHANGES: dict[str, Callable[[RequestState, Act], RequestState]] = {
     "withdraw": withdraw,
@@ -264,6 +270,19 @@ _CHANGES: dict[str, Callable[[RequestState, Act], RequestState]] = {
     "fault": ask,
     "correct": correct,
 }
+
+
+def _find_forbidden(state: RequestState, act: Act) -> int:
+    """ "Don't cancel it": the open request whose deed is forbidden; -1 for none."""
+    match = _FORBIDS.match(act.clause.text)
+    if match is None:
+        return -1
+    found = -1
+    for at, item in enumerate(state.items):
+        deed = stems(" ".join(item.words.split()[:_DEED_WORDS]))
+        if item.status == "open" and stems(match["deed"]) & deed:
+            found = at
+    return found
 
 
 def _find_denied(state: RequestState, act: Act) -> int:
