@@ -348,7 +348,7 @@ def test_a_message_is_due_when_the_caller_says_so_if_asked() -> None:
 def test_a_deed_that_the_caller_forbids_is_called_off() -> None:
     reading = _read(
         "A: Hello. | C: I'd like to cancel my membership. | A: We could freeze it. | "
-        "C: That's better, don't cancel it then, freeze it for two months please."
+        "C: That's better, don't cancel it."
     )
+    assert [item.title for item in reading.withdrawn] == ["Cancel my membership"]
     assert not any("ancel" in request.title for request in reading.requests)
-    assert any("freeze" in request.title.lower() for request in reading.requests)

@@ -239,15 +239,16 @@ def _refuse(state: RequestState, act: Act) -> RequestState:
 
 def _hear_caller(state: RequestState, act: Act) -> RequestState:
     """An answer to an offer, then what the clause itself does: ask, call off, correct, add."""
+    forbidden = _find_forbidden(state, act)
+    if forbidden >= 0 and act.kind in ("tell", "correct", "withdraw"):
+        return close(state, forbidden, act)
     had_offer = state.offer is not None
     state = answer_offer(state, act)
     if state.offer and act.kind == "withdraw":
         state = decline(state, act)._replace(offer=None, proposed=None)
     if act.kind != "withdraw" and _is_content(state, act):
         return _add_detail(state, act)
-    denied = _find_forbidden(state, act)
-    if denied < 0 and not had_offer:
-        denied = _find_denied(state, act)
+    denied = -1 if had_offer else _find_denied(state, act)
     if act.kind in ("tell", "correct") and denied >= 0:
         return close(state, denied, act)
     if act.kind in _CHANGES:
