@@ -78,7 +78,7 @@ _CLASSES = (
     "names",
     "title",
 )
-_OPENING_WORDS = vocabulary(
+OPENING_WORDS = vocabulary(
     "hi hello hey good morning afternoon evening day there and also then so but please well right"
 )
 """A clause of nothing else asks for nothing: who greets asks with what follows."""
@@ -134,7 +134,7 @@ class ClauseModel:
                 features = list_features(talk, at, index)
                 features += history.list_features(at, about)
                 labels = self.weigh(features)
-                if _OPENING_WORDS.issuperset(turn.words[index]):
+                if OPENING_WORDS.issuperset(turn.words[index]):
                     labels |= {ASKS: 0.0}
                 history.add(at, max(labels, key=labels.__getitem__), about)
                 found[at, index] = labels
