@@ -33,6 +33,8 @@ from aftercall.english.words import clear_caches, stems
 from aftercall.labels import HARPER_WORDS
 from aftercall.llm.rules import clause_model
 from aftercall.llm.rules.clause_model import (
+    ASKS,
+    OPENING_WORDS,
     SCALE,
     ClauseModel,
     LabelHistory,
@@ -80,14 +82,7 @@ LIVE_WEIGHT = (
 OTHER_WEIGHT = (
     0.3  # of a clause without a fact, in calls that were not marked for facts
 )
-KEPT_UNREAD = (
-    "AI",
-    "AJ",
-    "AK",
-    "AL",
-    "AM",
-    "AN",
-)  # writers whose calls are only measured on
+KEPT_UNREAD = ("AN", "AO", "AP", "AQ", "AR")  # writers whose calls are only measured on
 HARPER_STEP = 8  # one call of HarperValleyBank in so many
 GROUPS = 4  # of writers; each is read by a model of clauses trained on the others
 MARKED_WEIGHT = 0.5  # of a request in a call that the model of clauses was trained on
@@ -163,9 +158,12 @@ def unmark(line: str) -> tuple[str, list[Span]]:
 
 
 def label_clauses(turn: TalkTurn, spans: list[Span]) -> list[str]:
-    """A clause has the mark it lies in; only the first of a mark's clauses asks or accepts."""
+    """A clause has the mark it lies in; only the first of a mark's clauses asks or accepts.
+
+    One of small words alone asks for nothing.
+    """
     labels, seen = [], set()
-    for clause in turn.clauses:
+    for clause, words in zip(turn.clauses, turn.words, strict=True):
         first, last = clause.plain.words[0].start, clause.plain.words[-1].end
         shared = {span: min(last, span[2]) - max(first, span[1]) for span in spans}
         span = max(spans, key=shared.__getitem__, default=None)
@@ -175,7 +173,10 @@ def label_clauses(turn: TalkTurn, spans: list[Span]) -> list[str]:
             label = (
                 name[0] if name and name[0] in ("R", "D", "X", "W", "Y", "NO") else "O"
             )
-            if span in seen and label in ("R", "Y"):
+            if label == ASKS and OPENING_WORDS.issuperset(words):
+                labels.append("O")
+                continue
+            if span in seen and label in (ASKS, "Y"):
                 label = "D"
             seen.add(span)
         labels.append(label)
@@ -266,6 +267,8 @@ def walk(lesson: Lesson, model: ClauseModel, *, is_bound: bool) -> dict[Place, L
     history, found = LabelHistory(), {}
     for place, features, about in _clauses(lesson):
         labels = model.weigh([*features, *history.list_features(place[0], about)])
+        if OPENING_WORDS.issuperset(lesson.talk[place[0]].words[place[1]]):
+            labels |= {ASKS: 0.0}
         if is_bound:
             allowed = lesson.allowed[place]
             labels = {label: odds for label, odds in labels.items() if label in allowed}

@@ -343,3 +343,12 @@ def test_a_message_is_due_when_the_caller_says_so_if_asked() -> None:
     )
     reading = RulesReader().read(call_of(script))
     assert [str(request.due) for request in reading.requests] == ["2026-03-05"]
+
+
+def test_a_deed_that_the_caller_forbids_is_called_off() -> None:
+    reading = _read(
+        "A: Hello. | C: I'd like to cancel my membership. | A: We could freeze it. | "
+        "C: That's better, don't cancel it."
+    )
+    assert [item.title for item in reading.withdrawn] == ["Cancel my membership"]
+    assert not any("ancel" in request.title for request in reading.requests)

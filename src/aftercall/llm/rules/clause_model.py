@@ -47,6 +47,7 @@ FIELD_HALF = 1 << FIELD_BITS - 1
 FIELD_MASK = (1 << FIELD_BITS) - 1
 Labels = dict[str, float]
 NOT_OF_A_REQUEST = "O"
+ASKS = "R"
 _OPENS = ("R", "Y")  # a request is made, an offer is taken
 _CONTINUES = ("D", "X")  # more about a request, or something of it changed
 _CLOSES = "W"
@@ -64,6 +65,10 @@ _MONTHS = vocabulary(
 _CLASSES = word_list(
     "deed kin people saying fault broken later yes agrees channel feeling health names title"
 )
+OPENING_WORDS = vocabulary(
+    "hi hello hey good morning afternoon evening day there and also then so but please well right"
+)
+"""A clause of nothing else asks for nothing: who greets asks with what follows."""
 _PROMISING = vocabulary("i_will we_will i_have we_have")
 _ORDINALS = ("st", "nd", "rd", "th")
 _FAR = 9  # turns since the last request, where there was none
@@ -116,6 +121,8 @@ class ClauseModel:
                 features = list_features(talk, at, index)
                 features += history.list_features(at, about)
                 labels = self.weigh(features)
+                if OPENING_WORDS.issuperset(turn.words[index]):
+                    labels |= {ASKS: 0.0}
                 history.add(at, max(labels, key=labels.__getitem__), about)
                 found[at, index] = labels
         return found

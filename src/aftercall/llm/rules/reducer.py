@@ -221,6 +221,9 @@ def _refuse(state: RequestState, act: Act) -> RequestState:
 
 def _hear_caller(state: RequestState, act: Act) -> RequestState:
     """An answer to an offer, then what the clause itself does: ask, call off, correct, add."""
+    forbidden = _find_forbidden(state, act)
+    if forbidden >= 0 and act.kind in ("tell", "correct", "withdraw"):
+        return close(state, forbidden, act)
     had_offer = state.offer is not None
     state = answer_offer(state, act)
     if state.offer and act.kind == "withdraw":
@@ -237,6 +240,10 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
     return state if act.is_bare else _add_detail(state, act)
 
 
+_FORBIDS = re.compile(
+    r"(?:(?:no|and|but|so|please|then|actually) )*do not (?P<deed>\w+) (?:it|them|that|one)\b"
+)
+_DEED_WORDS = 3  # at the beginning of a request, in which its verb is
 _SILENT = ("hypothetical", "ignore", "hearsay", "own")
 _CHANGES: dict[str, Callable[[RequestState, Act], RequestState]] = {
     "withdraw": withdraw,
@@ -245,6 +252,19 @@ _CHANGES: dict[str, Callable[[RequestState, Act], RequestState]] = {
     "fault": ask,
     "correct": correct,
 }
+
+
+def _find_forbidden(state: RequestState, act: Act) -> int:
+    """ "Don't cancel it": the open request whose deed is forbidden; -1 for none."""
+    match = _FORBIDS.match(act.clause.text)
+    if match is None:
+        return -1
+    found = -1
+    for at, item in enumerate(state.items):
+        deed = stems(" ".join(item.words.split()[:_DEED_WORDS]))
+        if item.status == "open" and stems(match["deed"]) & deed:
+            found = at
+    return found
 
 
 def _denies(act: Act) -> bool:
