@@ -342,6 +342,8 @@ class Phone:
             if reason is not None:
                 await self.end_call(call.source, sid, reason)
                 continue
+            if not await recorders[call_id].let_go():
+                continue  # its words return to the database first
             self.journal.release(recorders[call_id])
             self.pending_calls.forget(call)
             if call.source in self.switchboards:

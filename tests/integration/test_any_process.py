@@ -212,6 +212,37 @@ async def test_a_call_that_rings_while_the_database_is_away_is_taken_anywhere(
     assert read_sealed(fleet[2]) == ([], "agent_hung_up")
 
 
+async def test_words_on_the_disk_of_a_process_whose_call_was_taken_are_not_left_there(
+    fleet: Sequence[App],
+) -> None:
+    """It learns that the call was taken while the words have not returned to the database."""
+    first, second, _ = fleet
+    ways = Balancer([first, second, first])
+    async with EmulatedTwilio(TOKEN, transport=ways) as twilio:
+        call = await twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER)
+        await twilio.say(call, "My name is Walter.")
+        first.journal.outage.start(DatabaseUnreachable("it hangs"))
+        await twilio.say(call, "Please water the tulips.")
+        assert first.journal.spill.list_files() != []
+        await first.phone.follow_handovers()
+        await until(lambda: first.journal.spill.list_files() == [])
+        status = {"CallStatus": "completed"}
+        await twilio.post(call, f"{PUBLIC}/twilio/status", status)
+    for app in fleet:
+        await app.phone.follow_handovers()
+    await until(lambda: second.store.list_unsealed() == [])
+    assert sorted(list_caller_words(second)) == [
+        "My name is Walter.",
+        "Please water the tulips.",
+    ]
+
+
+def list_caller_words(app: App) -> list[str]:
+    sealed = [str(row.archive_name) for row in app.store.list_page(limit=10)]
+    turns = [turn for name in sealed for turn in app.archive.read(name)[0].turns]
+    return [turn.text for turn in turns if turn.speaker == "caller"]
+
+
 async def test_an_end_that_is_reported_while_the_database_is_away_is_stored_later(
     fleet_settings: Settings, stoppable: Stopped, open_app: OpenApp
 ) -> None:

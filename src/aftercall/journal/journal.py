@@ -37,6 +37,7 @@ from aftercall.journal.recorder import (
 from aftercall.journal.replay import (
     INTERRUPTED,
     JournalEntry,
+    compare_entries,
     find_missing,
     is_place_taken,
     make_leg,
@@ -263,9 +264,16 @@ class Journal:
         await asyncio.to_thread(self._seal_spilled)
 
     async def _return_to_database(self, recorder: CallRecorder) -> None:
-        """Stores what was spilled, unless another process has taken or sealed the call."""
+        """Stores what was spilled, unless another process has taken or sealed the call.
+
+        Where it wrote words of its own in their place, ours become a leg when they are imported.
+        """
         call, owner = recorder.call, self.presence.process
         store = self.store.import_spilled
+        known = await asyncio.to_thread(self.store.list_entries, call.id)
+        if compare_entries(recorder.entries, known)[1]:
+            await self._spill_end(recorder, INTERRUPTED, self.clock.now())
+            return
         try:
             row = await asyncio.to_thread(
                 store, call, recorder.entries, owner, is_live=True
@@ -280,10 +288,7 @@ class Journal:
         if row.state == "sealed":
             await asyncio.to_thread(_add_late_entries, self, row, recorder.entries)
         elif row.owner != owner:  # it was taken before the database went away
-            await self._spiller.submit(
-                end_entry(call.id, self.clock.now(), INTERRUPTED)
-            )
-            self.release(recorder)
+            await self._spill_end(recorder, INTERRUPTED, self.clock.now())
             return
         if row.live.sid != call.sid:
             del self._recorders[call.source, call.sid]
@@ -308,7 +313,8 @@ class Journal:
                 self._seal_record, recorder, end_reason, ended_at
             )
         except DatabaseUnreachable as error:
-            await self._spill_end(recorder, end_reason, ended_at, error)
+            await self._spill_end(recorder, end_reason, ended_at)
+            self.outage.start(error)
             raise
         except (StorageFull, CallNotLive):
             # no room in the archive: recovery seals the call; or another process has it
@@ -318,17 +324,12 @@ class Journal:
         return sealed
 
     async def _spill_end(
-        self,
-        recorder: CallRecorder,
-        end_reason: str,
-        ended_at: datetime,
-        error: AftercallError,
+        self, recorder: CallRecorder, end_reason: str, ended_at: datetime
     ) -> None:
         """Writes the end of the call to its file, which is imported when the database is back."""
         await self._spiller.submit(call_entry(recorder.call))
         await self._spiller.submit(end_entry(recorder.call.id, ended_at, end_reason))
         self.release(recorder)
-        self.outage.start(error)
 
     def _seal_record(
         self, recorder: CallRecorder, end_reason: str, ended_at: datetime
@@ -455,11 +456,9 @@ def _import_spilled_call(journal: Journal, path: Path) -> list[str]:
         return []
     owner, call_id = journal.presence.process, spilled.call.id
     known = journal.store.find_unsealed(call_id)
-    written = replay_entries(journal.store.list_entries(call_id) if known else ())
-    other = find_missing(replay_entries(spilled.entries), written.turns, written.events)
-    if known is not None and (
-        journal.is_elsewhere(known) or is_place_taken(other, written)
-    ):
+    written = journal.store.list_entries(call_id) if known else ()
+    other, is_taken = compare_entries(spilled.entries, written)
+    if known is not None and (is_taken or journal.is_elsewhere(known)):
         _seal_as_leg(journal, known, other)
         return []
     entries = spilled.entries

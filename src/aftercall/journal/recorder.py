@@ -287,6 +287,12 @@ class CallRecorder:
         async with self.lock:
             self.is_open = False
 
+    async def let_go(self) -> bool:
+        """Leaves the call to another process; False while words of it are only on our disk."""
+        async with self.lock:
+            self.is_open &= self.is_spilling
+            return not self.is_spilling
+
     def _is_written(self, entry: JournalEntry) -> bool:
         kept = self._written[entry.kind]
         if entry.seq > len(kept) + 1:

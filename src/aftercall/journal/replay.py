@@ -155,6 +155,15 @@ def is_place_taken(missing: Iterable[Turn | Event], kept: ReplayedCall | Call) -
     return any(isinstance(item, Turn) and item.seq in numbers for item in missing)
 
 
+def compare_entries(
+    ours: Iterable[JournalEntry], kept: Iterable[JournalEntry]
+) -> tuple[list[Turn | Event], bool]:
+    """What is only among ours, and whether other turns have its numbers."""
+    written = replay_entries(kept)
+    missing = find_missing(replay_entries(ours), written.turns, written.events)
+    return missing, is_place_taken(missing, written)
+
+
 def make_leg(call: LiveCall, items: Sequence[Turn | Event], key: str = "") -> Call:
     """What another process recorded of a call, as a leg of its conversation.
 
