@@ -268,8 +268,7 @@ def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
     """A name after "it's" or "I'm" ends the clause or goes on as an introduction does."""
     after = _after(sentence, at, name)
     end = _end_of(sentence, at, name)
-    is_spelled = len(after) == 1 and after.isalpha()
-    is_closed = not after or is_spelled or bool(sentence.words[end - 1].stop)
+    is_closed = not after or bool(sentence.words[end - 1].stop)
     is_full = len(name.split()) > 1
     goes_on = after in _AFTER and (is_full or after not in _AFTER_FULL)
     return (is_closed or goes_on) and not describes(name)
@@ -298,17 +297,8 @@ def _bare_name(sentence: Plain, before: str, *, is_asked: bool) -> str:
         return ""
     is_last = end == len(sentence.words) - 1
     is_whole = stop == "," or (is_last and stop in (".", "\n"))
-    is_given = is_asked or _is_own_name(sentence, name, before, is_whole=is_whole)
-    return name if is_given else ""
-
-
-def _is_own_name(sentence: Plain, name: str, before: str, *, is_whole: bool) -> bool:
-    """Whether a bare name that nobody asked for is the caller's."""
-    parts = name.lower().split()
-    if before:
-        return is_whole and _is_fuller(before, name)
-    is_spelled = len(parts) > 1 and bool(find_spelled(sentence))
-    return is_spelled or (is_whole and is_full_name(parts))
+    is_own = _is_fuller(before, name) if before else is_full_name(name.lower().split())
+    return name if is_asked or (is_whole and is_own) else ""
 
 
 def _skip_to_name(sentence: Plain) -> int:

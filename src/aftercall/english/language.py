@@ -32,7 +32,25 @@ _SCRIPTS = (
 _WORD = re.compile(r"[^\W\d_]+")
 _ENOUGH = 3
 
-LANGUAGES = word_table("languages")
+LANGUAGES = {
+    "ar": "Arabic",
+    "de": "German",
+    "el": "Greek",
+    "en": "English",
+    "es": "Spanish",
+    "fr": "French",
+    "he": "Hebrew",
+    "hi": "Hindi",
+    "it": "Italian",
+    "ja": "Japanese",
+    "ko": "Korean",
+    "nl": "Dutch",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "ru": "Russian",
+    "th": "Thai",
+    "zh": "Chinese",
+}
 
 
 def detect_language(texts: Iterable[str]) -> str:

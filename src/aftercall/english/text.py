@@ -216,7 +216,6 @@ def _is_predicate(word: str) -> bool:
     return (
         word in _PREDICATES
         or word in COUNTED
-        or word in word_class("fault")
         or word[:1].isdigit()
         or (word.endswith("ing") and len(word) > 5)
     )

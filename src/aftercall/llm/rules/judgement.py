@@ -22,7 +22,7 @@ from typing import NamedTuple, cast
 from aftercall.english.clauses import POINTERS
 from aftercall.english.dates import find_dates
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import stems
+from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import Labels, generalise, load_clause_model
 from aftercall.llm.rules.state import (
@@ -48,6 +48,7 @@ DOUBTED = 0.5  # below, "could you …" is none: it was called off, or is part o
 PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
+_AGREES = load_patterns("aftercall.llm.rules", "state")["agrees"]
 NAMED_KINDS: tuple[RequestKind, ...] = ("issue", "note", "reminder")
 
 
@@ -102,10 +103,12 @@ def _choose_kind(item: Item, kinds: Labels) -> RequestKind:
 def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
     """What is asked plainly stands; "could you …" needs a model that does not rule it out.
 
-    Nor does one overrule an agent who says all of it back. Where the reply tells nothing, the
-    model knows too little to rule out what was likely asked.
+    Nor does one overrule an agent who says all of it back. Where the reply tells nothing, or no
+    more than "noted", the model knows too little to rule out what was likely asked.
     """
-    told = _stems_of(_reply(talk.acts, item.turns[-1]))
+    reply = _reply(talk.acts, item.turns[-1])
+    is_noted = len(reply) == 1 and bool(_AGREES.fullmatch(reply[0].text))
+    told = frozenset() if is_noted else _stems_of(reply)
     is_said_back = len(item.topic) > 1 and item.topic <= told
     is_taken = not told or is_said_back or item.plainness >= ASKED_APART
     is_plain = item.plainness >= PLAIN and (is_taken or sure >= DOUBTED)

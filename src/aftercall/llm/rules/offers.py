@@ -52,9 +52,10 @@ _OPEN_OFFERS = EMPTY_VERBS | stems(
 
 def answer_offer(state: RequestState, act: Act) -> RequestState:
     """An answer closes the agent's offer or settles the day it put forward."""
-    if not act.answer:
+    is_denied = state.offer is not None and act.clause.text.startswith("do not ")
+    if not act.answer and not is_denied:
         return state
-    if act.answer == "no":
+    if act.answer == "no" or is_denied:
         return decline(state, act)._replace(offer=None, proposed=None)
     if state.offer:
         state = accept(state, act, state.offer)

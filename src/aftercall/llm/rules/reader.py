@@ -152,6 +152,7 @@ def _find_zone(acts: Iterable[Act]) -> str | None:
     return zones[-1] if zones else None
 
 
+_DECIDED = re.compile(r"\b(?:decided|agreed|settled|decision)\b", re.I)
 _DAY_THERE = re.compile(
     r"\bit is (?:still |already |only )?(monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
     r"(?: \S+)? (?:here|for me|over here)\b"
@@ -184,6 +185,7 @@ def _compose(
         for each in open_items
         if each.item.confidence >= ACTED_ON
     ]
+    requests = [_with_decisions(request, facts) for request in requests]
     unclear = [
         _to_unclear(each, turns)
         for each in open_items
@@ -241,6 +243,18 @@ def _to_request(
     )
     quoted = quote_whole(told.quoted, turns, state.refused_beside(item))
     return title_plainly(request, quoted)
+
+
+def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
+    """ "Note what we decided about Carl" holds what was decided in the call."""
+    decided = [fact for fact in facts if fact.category == "decision"]
+    if request.kind != "note" or not _DECIDED.search(request.title):
+        return request
+    fresh = (fact.text for fact in decided if fact.text not in request.details)
+    turns = {*request.turns}.union(*(fact.turns for fact in decided))
+    details = ". ".join(filter(None, dict.fromkeys((request.details, *fresh))))
+    update = {"details": details, "turns": tuple(sorted(turns))}
+    return request.model_copy(update=update)
 
 
 def _to_unclear(told: ToldRequest, turns: Sequence[Turn]) -> UnclearRequest:
