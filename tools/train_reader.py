@@ -665,9 +665,7 @@ def train_days(choices: list[DayChoice]) -> ClauseModel:
     found = minimize(weigh, np.zeros(len(columns) + 1), jac=True, method="L-BFGS-B")
     *each, bias = found.x
     scaled = {name: _scale([each[at]], True) for name, at in columns.items()}
-    weights = {
-        name: pair for name, pair in scaled.items() if abs(pair[1]) >= 1
-    }
+    weights = {name: pair for name, pair in scaled.items() if pair[1]}
     return ClauseModel([NO, YES], _scale([bias], True), weights)
 
 

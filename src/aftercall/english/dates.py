@@ -18,7 +18,7 @@ _M = (
 )
 _O = r"(?:\d{1,2}(?:st|nd|rd|th)|first|second|third)"
 _COUNT = r"(?P<count>\d{1,3}|an?|one|couple of|a couple of|a couple|a few)"
-_UNIT = r"(?P<unit>day|week|fortnight|month|year)s?(?:'s|')?"
+_UNIT = r"(?P<unit>day|week|fortnight|month)s?(?:'s|')?"
 _PART = r"(?:morning|afternoon|evening|night|lunchtime)"
 # After "the third" these show that no noun follows: "the third floor" is no day.
 _FREE = (
@@ -157,10 +157,10 @@ def _month_end(day: date, offset: int = 0) -> date:
 
 
 def _later(day: date, number: int, unit: str) -> date:
-    """So many days, weeks, months or years on; the 31st of a shorter month is its last day."""
+    """So many days, weeks or months on; the 31st of a shorter month is its last day."""
     if unit in _DAYS_OF:
         return day + timedelta(days=number * _DAYS_OF[unit])
-    end = _month_end(day, number * (12 if unit == "year" else 1))
+    end = _month_end(day, number)
     return end.replace(day=min(day.day, end.day))
 
 
@@ -235,9 +235,9 @@ def _of_next_month(match: re.Match[str], today: date) -> date:
 
 
 def _month_day(match: re.Match[str], today: date) -> date | None:
-    """ "The 4th of May": the next one, unless it is too far ahead to be meant."""
+    """ "The 4th of May": the next one, unless it is too far ahead to be meant, or a birthday."""
     number = _day_number(match["ordinal"])
-    if not 1 <= number <= 31:
+    if match["past"] or not 1 <= number <= 31:
         return None
     day = _upcoming(number, today, _month(match["month"]))
     is_near = day is not None and day - today <= _MAX_AHEAD
@@ -303,10 +303,16 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         ),
         (rf"the (?P<ordinal>{_O}) of next month", _of_next_month),
         (
-            rf"(?:the )?(?P<ordinal>{_O}|\d{{1,2}}) (?:of )?(?P<month>{_M})(?: (?:a )?{_W})?",
+            (
+                rf"(?:the )?(?P<ordinal>{_O}|\d{{1,2}}) (?:of )?(?P<month>{_M})(?: (?:a )?{_W})?"
+                r"(?P<past> (?:19\d\d|[4-9]\d)$)?"
+            ),
             _month_day,
         ),
-        (rf"(?P<month>{_M}) (?:the )?(?P<ordinal>{_O}|\d{{1,2}})", _month_day),
+        (
+            rf"(?P<month>{_M}) (?:the )?(?P<ordinal>{_O}|\d{{1,2}})(?P<past> 19\d\d)?",
+            _month_day,
+        ),
         (
             rf"(?P<weekday>{_W}) (?P<unit>week|fortnight)(?= |$)|not this (?P<other>{_W})",
             lambda m, today: _later(
@@ -373,7 +379,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             ),
         ),
         (
-            rf"(?:this |this coming |on )?(?P<weekday>{_W})(?: {_PART})?",
+            rf"(?:this |this coming |on )?(?P<weekday>{_W})(?:'s| {_PART})?",
             lambda m, today: _coming(_weekday(m["weekday"]), today),
         ),
         (

@@ -38,6 +38,7 @@ TUESDAY = date(2026, 3, 3)
         ("Friday of next week", "2026-03-13"),
         ("Monday the week after next", "2026-03-16"),
         ("the thirty first", "2026-03-31"),
+        ("on Thursday's boat", "2026-03-05"),
     ],
 )
 def test_days_are_the_days_people_mean(words: str, day: str) -> None:
@@ -48,6 +49,8 @@ def test_days_are_the_days_people_mean(words: str, day: str) -> None:
     "words",
     [
         "the third floor",
+        "the third of June eighty-one",
+        "my first interview in eleven years",
         "one second",
         "since Friday",
         "last Monday",

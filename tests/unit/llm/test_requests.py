@@ -294,7 +294,8 @@ def test_a_weekday_is_the_one_that_was_offered(said: str, day: str) -> None:
 
 def test_a_day_in_the_answer_to_a_request_is_its_day() -> None:
     (request,) = _read(
-        "A: Hi. | C: Could you text me the day before? | A: I'll text you on Monday."
+        "A: Hi. | C: Could you text me the day before? | A: I'll text you on Monday. "
+        "| C: Great, thanks."
     ).requests
     assert str(request.due) == "2026-03-09"
 

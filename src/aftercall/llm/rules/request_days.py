@@ -16,7 +16,7 @@ from aftercall.llm.rules.state import ACTED_ON, HeardDay, RequestState, asked_in
 from aftercall.model.calls import Speaker
 
 NO = "no"
-LIKELY = 0.33  # how likely a day must be the request's
+LIKELY = 0.38  # how likely a day must be the request's
 CLAIMED = 0.5  # … where it is likelier that of another request
 FOLLOWED = 0.2  # … where it was named last, and followed as that
 FAR = 4  # turns
