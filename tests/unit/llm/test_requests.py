@@ -353,3 +353,14 @@ def test_a_deed_that_the_caller_forbids_is_called_off() -> None:
     )
     assert [item.title for item in reading.withdrawn] == ["Cancel my membership"]
     assert not any("ancel" in request.title for request in reading.requests)
+
+
+@pytest.mark.parametrize(
+    "change", ["Make that twelve.", "Sorry, make it twelve boxes."]
+)
+def test_a_number_is_put_right_in_the_request(change: str) -> None:
+    script = (
+        "A: Hi. | C: Please order ten boxes of paper. | A: Ten boxes. | "
+        f"C: {change} | A: Twelve boxes, noted. | C: Thanks."
+    )
+    assert _titles(script) == ["Order twelve boxes of paper"]

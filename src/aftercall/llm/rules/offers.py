@@ -25,6 +25,7 @@ from aftercall.llm.rules.state import (
     RequestState,
     add,
     asked_in,
+    change_number,
     close,
     context_of,
     find_match,
@@ -384,7 +385,7 @@ def _words_of(acts: Iterable[Act]) -> list[str]:
 
 
 def correct(state: RequestState, act: Act) -> RequestState:
-    """ "Make it Friday": another day of the request talked of."""
+    """ "Make it Friday", "make that twelve": another day or number of the request talked of."""
     said = state.last_clause.text if state.last_seq == act.seq else ""
     named = find_named(state, f"{said} {act.clause.text}")
     if named >= 0:
@@ -398,4 +399,6 @@ def correct(state: RequestState, act: Act) -> RequestState:
     days = state.days_of(act.clause.plain)
     if days and not item.delivers_words:
         item = touch(item, act.seq)._replace(due=days[-1])
+    elif changed := change_number(item, act.matter):
+        item = touch(changed, act.seq)
     return put(state, state.current, item)._replace(offer=None, proposed=None)

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from aftercall.english.clauses import EMPTY_VERBS, POINTERS
 from aftercall.english.dates import DateMention, find_dates
-from aftercall.english.text import Plain
+from aftercall.english.text import Plain, normalise
 from aftercall.english.words import overlap_coefficient, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.model.reading import RequestKind
@@ -29,7 +29,7 @@ TO_PERSON = re.compile(
     r"(?:tell|ask|let|text|ring|call|email|message|remind|say to) (?:him|her|them)\b"
 )
 _BARE_WEEKDAY = re.compile(
-    r"(?:this |on |the )?\w+day(?: (?:morning|afternoon|evening|lunchtime))?"
+    r"(?:this |on |the )?(?!today)\w+day(?: (?:morning|afternoon|evening|lunchtime))?"
 )
 _BARE_ORDINAL = re.compile(r"(?:on )?(?:the )?\d+(?:st|nd|rd|th)")
 # Between two days: the first begins what the second ends …
@@ -291,3 +291,18 @@ def is_pointing(matter: Plain) -> bool:
     """Whether only "it" or "that" says what is meant."""
     points = not POINTERS.isdisjoint(matter.vocabulary)
     return points and not stems(matter.text) - EMPTY_VERBS
+
+
+_MAX_COUNT_WORDS = 3  # of "twelve", "twelve boxes", "twelve instead"
+
+
+def change_number(item: Item, said: Plain) -> Item | None:
+    """ "Make that twelve": in place of the only number of the title."""
+    before = [word for word in normalise(item.title).words if word.norm.isdecimal()]
+    after = [word for word in said.words if word.norm.isdecimal()]
+    if (len(before), len(after)) != (1, 1) or len(said.words) > _MAX_COUNT_WORDS:
+        return None
+    old, new = before[0], after[0]
+    number = said.source[new.start : new.end]
+    title = f"{item.title[: old.start]}{number}{item.title[old.end :]}"
+    return item._replace(title=title, confirmed=())
