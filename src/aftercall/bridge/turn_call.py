@@ -105,7 +105,8 @@ class CallSession:
         return self._recorder
 
     async def open(self) -> Briefing:
-        parts, clock = self._parts, self._parts.clock
+        parts = self._parts
+        clock = self._parts.clock
         opening = parts.journal.open(self._call)
         self._recorder = await attempt(clock, WRITE_TIMEOUT_S, opening)
         self._resumed, briefing = await self._fetch_briefing()
@@ -122,13 +123,15 @@ class CallSession:
         follow = partial(self.identity.restore, turns, has_passcode=has_passcode)
         if not await asyncio.to_thread(follow):
             return briefing
-        greeting, clock = self._parts.greeting, self._parts.clock
+        greeting = self._parts.greeting
+        clock = self._parts.clock
         return await refresh_briefing(self.identity, clock, greeting, self.call.id)
 
     async def _fetch_briefing(self) -> PreparedBriefing:
         parts = self._parts
         if parts.journal.outage.is_active:  # nobody waits for it again
-            resumed, briefing = None, Briefing(parts.greeting)
+            resumed = None
+            briefing = Briefing(parts.greeting)
         else:
             resumed, briefing = await fetch_briefing(
                 parts.brief, self._call, parts.greeting, parts.clock
@@ -150,7 +153,9 @@ class CallSession:
 
         The briefing is None unless the caller is another person or spoke the passcode.
         """
-        identity, clock, call_id = self.identity, self._parts.clock, self.call.id
+        identity = self.identity
+        clock = self._parts.clock
+        call_id = self.call.id
         if identity is None:
             return None, None
         learned = await resolve_caller(identity, noticed, clock, call_id)
@@ -251,7 +256,8 @@ class TurnCall:
 
         For a caller whom another process has greeted.
         """
-        parts, clock = self._parts, self._parts.clock
+        parts = self._parts
+        clock = self._parts.clock
         try:
             briefing = await self._record.open()
         except AftercallError as error:

@@ -230,7 +230,8 @@ class Composer:
 
         Without `trust`, the call itself decides how far the caller is trusted.
         """
-        profile, known = found.profile, found.remembered
+        profile = found.profile
+        known = found.remembered
         left = None if found.pick_up else found.left_greeting
         briefing = Briefing(
             greeting=greeting.choose_greeting(
@@ -272,7 +273,8 @@ class Composer:
 
     def _list_recent(self, agent_id: str, party: str) -> tuple[RecentCall, ...]:
         """A shared memory lists the calls of every caller, each with its number."""
-        scope, count = self.settings.memory.scope, self.settings.briefing.calls
+        scope = self.settings.memory.scope
+        count = self.settings.briefing.calls
         if scope == "none":
             return ()
         is_shared = scope == "shared"
@@ -311,7 +313,8 @@ class Composer:
     @property
     def settings_hash(self) -> str:
         """Cached briefings of other settings are not used."""
-        briefing, memory = self.settings.briefing, self.settings.memory
+        briefing = self.settings.briefing
+        memory = self.settings.memory
         return _hash(
             (
                 FORMAT_VERSION,

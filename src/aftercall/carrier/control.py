@@ -78,7 +78,8 @@ class TwilioRest:
         clock: Clock,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        account, token = settings.account_sid, settings.auth_token
+        account = settings.account_sid
+        token = settings.auth_token
         if not account or token is None:
             raise ConfigError(
                 "twilio: set TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN to steer calls"

@@ -108,7 +108,8 @@ def import_notes(
         "updated": sum(entry.facts_updated for entry in found),
         "said again": sum(entry.facts_deduplicated for entry in found),
     }
-    total, known = len(paths_found), len(calls) - len(new)
+    total = len(paths_found)
+    known = len(calls) - len(new)
     if json:
         print_json({"files": total, "new": len(new), "known": known, "facts": counts})
     else:
@@ -291,7 +292,8 @@ def _print_pin(cli: CliContext, page: "PinPage") -> None:
     """A pin with its topic, and the calls and facts it rests on."""
     from rich.text import Text
 
-    pin, show = page.pin, cli.console.print
+    pin = page.pin
+    show = cli.console.print
     state = (pin.state, "green" if pin.state == "pinned" else "dim")
     show(Text.assemble((pin.title, "bold"), "  ", state, f" ({pin.reason})  {pin.id}"))
     if pin.note:

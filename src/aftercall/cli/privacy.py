@@ -173,7 +173,8 @@ def verify(context: typer.Context, json: bool = JSON_OPTION) -> None:
             files = count_nouns(sealed_file=place.count_waiting())
             told = f"{error}; {files} in the database, waiting for it"
             raise ObjectStoreUnreachable(told) from error
-    faults, waiting = proof.faults + heard.faults, proof.waiting + heard.waiting
+    faults = proof.faults + heard.faults
+    waiting = proof.waiting + heard.waiting
     if json:
         both = {"faults": [asdict(fault) for fault in faults], "waiting": waiting}
         print_json(asdict(proof) | {"recordings": heard.recordings} | both)

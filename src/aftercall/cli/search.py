@@ -201,7 +201,8 @@ def evaluate_search(
 ) -> EvalReport:
     scores = []
     for question in questions:
-        begun, burnt = timing.perf_counter(), timing.thread_time()
+        begun = timing.perf_counter()
+        burnt = timing.thread_time()
         hits = find(question)
         elapsed_ms = (timing.perf_counter() - begun) * 1000
         cpu_ms = (timing.thread_time() - burnt) * 1000
@@ -248,7 +249,8 @@ def _print_hit(hit: "SearchHit", at: str) -> None:
     what = " ".join(filter(None, (found.category, found.kind)))
     if found.kind == "turn":
         what = f"{found.speaker}, turn {found.seq}"
-    caller, where = found.caller or "withheld", found.ref or found.call_id or ""
+    caller = found.caller or "withheld"
+    where = found.ref or found.call_id or ""
     print_line((f"{at}  {found.agent_id}  {caller}  {what}  {where}", "dim"))
     for turn in hit.before:
         print_line((f"  {turn.text}", "dim"))

@@ -73,7 +73,8 @@ class CallBriefing:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "CallBriefing":
-        name, resumes = data["caller_name"], data["resumes"]
+        name = data["caller_name"]
+        resumes = data["resumes"]
         return cls(data["first_words"], data["text"], name, resumes, data)
 
 

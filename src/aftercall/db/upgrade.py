@@ -237,7 +237,8 @@ def _is_unused(connection: Connection, now: datetime) -> bool:
 
 
 def _refuse_other_archive(known: dict[str, str], own: dict[str, str]) -> None:
-    place, wanted = known["archive"], own["archive"]
+    place = known["archive"]
+    wanted = own["archive"]
     if place != wanted:
         here = (
             f"archive.url: the calls of this database are in {place}, not in {wanted}"
