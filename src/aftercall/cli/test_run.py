@@ -117,8 +117,7 @@ async def run_tests(
     cli: CliContext, plan: RunPlan, *, resume: str, run_id: str, quiet: bool
 ) -> SavedRun:
     """Starts a run, or finishes one that was cut short with the options it was started with."""
-    settings = cli.config.settings
-    clock = SystemClock()
+    settings, clock = cli.config.settings, SystemClock()
     results = RunResults(settings.home)
     started = results.find_unfinished(resume) if resume else None
     plan = RunPlan(**started.options) if started else plan
@@ -176,8 +175,7 @@ async def _run_suite(
     log: RunLog,
 ) -> RunReport:
     """Runs what is not finished."""
-    started = log.started
-    clock = parts.clock
+    started, clock = log.started, parts.clock
     began_s = clock.monotonic() - log.seconds
     parallel = plan.parallel or settings.tester.parallel
     if target.is_live and _is_by_phone(plan):
@@ -232,8 +230,7 @@ async def _open_target(
 
 def _make_setup(settings: Settings, plan: RunPlan, clock: SystemClock) -> CallSetup:
     name = plan.voice or settings.tester.voice or _default_voice(settings, plan)
-    voice = _choose_voice(name)
-    agent_voice = _choose_voice(name, for_agent=True)
+    voice, agent_voice = _choose_voice(name), _choose_voice(name, for_agent=True)
     return CallSetup(clock, voice, agent_voice, plan.is_live, Path(plan.folder))
 
 
@@ -263,8 +260,7 @@ class WordsVoice:
     """The lab's speech: the lab's engines and recogniser understand it without a model."""
 
     def speak(self, text: str) -> VoiceClip:
-        sound = b""
-        words = []
+        sound, words = b"", []
         for word in text.split():
             words.append((len(sound), word))
             sound += utter(word)
@@ -282,8 +278,7 @@ def _choose_voice(name: str, *, for_agent: bool = False) -> CallerVoice:
 async def _open_suite_parts(
     settings: Settings, clock: SystemClock, plan: RunPlan
 ) -> AsyncIterator[SuiteParts]:
-    model = settings.tester.model
-    openai = settings.openai
+    model, openai = settings.tester.model, settings.openai
     if model is None:
         yield SuiteParts(clock, max_pause_s=plan.longest_pause_s)
         return
@@ -367,8 +362,7 @@ async def load_agent(
     cli: CliContext, plan: RunPlan, steps: Sequence[int]
 ) -> AsyncIterator[LoadStep]:
     """One step after the other; each has at least two runs for every call at once."""
-    settings = cli.config.settings
-    clock = SystemClock()
+    settings, clock = cli.config.settings, SystemClock()
     if _is_by_phone(plan):
         reason = "one call at a time is all there is by phone"
         raise UnknownTestName(f"--agent {plan.agent}: {reason}")
@@ -386,8 +380,7 @@ async def load_agent(
 async def compare_agents(
     cli: CliContext, plan: RunPlan, other: str, budget: int
 ) -> Comparison:
-    settings = cli.config.settings
-    clock = SystemClock()
+    settings, clock = cli.config.settings, SystemClock()
     found = _choose_scenarios(plan)
     setup = _make_setup(settings, plan, clock)
     async with (
@@ -417,8 +410,7 @@ def open_receptionist(setup: CallSetup, settings: Settings) -> Iterator[AgentTar
     with tempfile.TemporaryDirectory(prefix="aftercall-test-") as template:
         build(_settings(settings, Path(template))).close()
         shutil.rmtree(Path(template) / "run", ignore_errors=True)
-        home = ReceptionistHome(setup, settings, Path(template))
-        is_live = setup.is_live
+        home, is_live = ReceptionistHome(setup, settings, Path(template)), setup.is_live
         yield AgentTarget("receptionist", is_live, home.open, keeps_time=is_live)
 
 
