@@ -14,6 +14,7 @@ from functools import partial
 
 from aftercall import __version__, durable, telemetry
 from aftercall.app import App
+from aftercall.bridge.caller_tracker import WRITE_TIMEOUT_S
 from aftercall.briefing import composer
 from aftercall.clock import Clock
 from aftercall.db.connect import DatabaseChanges
@@ -181,8 +182,8 @@ async def _end_live_calls(app: App) -> None:
     offered: set[str] = set()
     with suppress(AftercallError):  # the database is away: recovery seals what is left
         if app.journal.handovers.is_shared:
-            list_offered = app.journal.handovers.list_offered
-            offered = await asyncio.to_thread(list_offered, list(live))
+            ask = partial(app.journal.handovers.list_offered, list(live))
+            offered = await app.journal.outage.ask(WRITE_TIMEOUT_S, ask)
     for call_id, record in live.items():
         if call_id not in offered:
             with suppress(AftercallError):  # recovery will seal it at the next start

@@ -1,9 +1,13 @@
-"""kill -9 while the database is away: what the caller said before is in the archive after the
-next start, once.
+"""kill -9 or SIGTERM while the database is away: what the caller said before is in the archive
+after the next start, once.
 """
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from aftercall.app import App, build
@@ -13,9 +17,10 @@ from aftercall.journal.spill import SpillFolder, call_entry
 from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
+from api_client import bearer
 from command_process import spawner
 from crash import outage_process
-from database_switches import Outlet
+from database_switches import Outlet, Stopped
 from fakes import START, make_live_call
 
 
@@ -125,3 +130,62 @@ def test_late_words_are_counted_and_read_after_a_kill_behind_their_file(
     assert [turn.text for turn in late] == ["Please order chairs."]
     assert (row.addenda, row.turn_count) == (1, 2)
     assert app.steps.list_due() == {row.live.id: 1}
+
+
+SERVE_WITH_QUICK_JOBS = """
+from aftercall import running
+running.RECOVERY_INTERVAL_S = 0.2
+from aftercall.cli.main import run
+run()
+"""
+
+
+def test_a_server_with_a_live_call_stops_though_its_engine_waits_for_the_database(
+    stoppable: Stopped, tmp_path: Path
+) -> None:
+    """While it waits for the call to end, a job of the durable engine begins, and never ends.
+
+    The engine repeats what a second address refuses, and not what a missing socket does.
+    """
+    stoppable.on()
+    stoppable.rename()
+    url = f"{stoppable.url}&host=127.0.0.1:1"
+    settings = Settings(home=tmp_path, database=DatabaseSettings(url=url))
+    env = {
+        "AFTERCALL_HOME": str(tmp_path),
+        "AFTERCALL_DATABASE_URL": url,
+        "AFTERCALL_BRIDGE_FINISH_S": "2",
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE_WITH_QUICK_JOBS, "serve", "--port", "0"],
+        env=os.environ | env,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        try:
+            assert server.stdout is not None
+            line = server.stdout.readline()
+            address = next(word for word in line.split() if word.startswith("http://"))
+            words = ["Please call the plumber.", "And the electrician."]
+            with httpx2.Client(base_url=address, headers=bearer(settings)) as sender:
+                start = {"source": "bot", "sid": "1"}
+                begun = sender.post("/api/live", json=start).json()
+                for seq, text in enumerate(words, 1):
+                    turn = {"seq": seq, "speaker": "caller", "text": text}
+                    path = f"/api/live/{begun['call']}/turns"
+                    sent = sender.post(path, json={"turns": [turn]})
+                    assert sent.json() == {"turns": seq}
+                    if seq == 1:
+                        stoppable.off()
+            server.terminate()
+            assert server.wait(60) == 0
+        finally:
+            server.kill()
+    stoppable.on()
+    app = build(settings)
+    recover(app.journal)
+    (row,) = app.store.list_page(limit=5)
+    call, _ = app.archive.read(str(row.archive_name))
+    assert [turn.text for turn in call.turns] == words
+    assert app.journal.spill.list_files() == []
+    app.close()

@@ -31,6 +31,7 @@ from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings
 from aftercall.settings.sections import BriefingSettings, DatabaseSettings
+from aftercall.web import telnyx
 from aftercall.web.server import make_server
 from api_client import JSON, bearer
 from database_switches import Stopped
@@ -485,6 +486,33 @@ async def test_no_word_to_telnyx_is_lost_when_it_meets_another_process_in_an_out
         await end_after_outage(fleet, stoppable, town.lab.hang_up(call))
     turns = read_conversation(fleet[0])
     assert sorted(pick_caller(turns)) == sorted(SENTENCES)
+
+
+async def test_who_speaks_to_another_process_in_an_outage_is_not_hung_up_on_as_silent(
+    machines: Sequence[App],
+    to_telnyx: Line,
+    stoppable: Stopped,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first process hears nothing and asks; only when the database is back may it hang up."""
+    monkeypatch.setattr(telnyx, "SILENCE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(telnyx, "SPOKEN_WORDS_PER_S", 1_000)
+    still_there = switchboard.STILL_THERE.text
+    first, second = (reach(app, to_telnyx) for app in machines)
+    async with telnyx_town(first, to_telnyx) as town:
+        call = await town.lab.ring(EVENTS, caller=CALLER)
+        stoppable.off()
+        town.to_agent.inner = Balancer([second])
+        await town.lab.say(call, SENTENCES[1])
+        await until(lambda: call.is_over or call.heard.count(still_there) > 5)
+        assert not call.is_over
+        stoppable.on()
+        await until(lambda: not any(app.journal.outage.is_active for app in machines))
+        await until(lambda: call.is_over)
+        assert call.heard[-1] == switchboard.SILENT_GOODBYE.text
+        await follow_until_sealed(machines)
+        await second.phone.close()
+    assert pick_caller(read_conversation(first)) == [SENTENCES[1]]
 
 
 async def test_an_erasure_reaches_words_at_a_process_that_did_not_see_telnyx_ring(

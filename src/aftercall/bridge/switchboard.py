@@ -357,7 +357,8 @@ class Switchboard:
         if text.strip():
             line.silences = 0
             return await line.call.answer(text, confidence)
-        line.silences += 1
+        if not (self._handovers.is_shared and self._outage.is_active):
+            line.silences += 1  # else the caller may be speaking to another process
         is_gone = line.silences >= MAX_SILENT_TURNS
         return await line.call.say(SILENT_GOODBYE if is_gone else STILL_THERE)
 

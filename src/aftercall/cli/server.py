@@ -3,8 +3,10 @@
 import asyncio
 import ctypes
 import gc
+import os
 import signal
 import sys
+import threading
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 THREAD_SWITCH_INTERVAL_S = 0.0005
 # Of glibc's malloc.h: M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, the last two as it begins.
 MALLOC_OPTIONS = ((-8, 2), (-3, 128 * 1024), (-1, 128 * 1024))
+EXIT_TIMEOUT_S = 3.0
 _LOG_JSON = typer.Option(False, "--log-json", help="Logs as JSON lines.")
 
 
@@ -72,6 +75,18 @@ def serve(
             make_server(app, cli.config), announce, app.settings.trusted_proxies
         )
         server.run(sockets=[listening])
+    limit_exit()
+
+
+def limit_exit() -> None:
+    """All is closed and on disk: the process ends, in a few seconds whatever happens.
+
+    While the database is away, the durable engine repeats a query in a thread, without end, and
+    Python waits for its threads.
+    """
+    alarm = threading.Timer(EXIT_TIMEOUT_S, os._exit, [0])
+    alarm.daemon = True
+    alarm.start()
 
 
 def limit_malloc() -> None:
@@ -169,6 +184,7 @@ def worker(
                 await stopped.wait()
 
     asyncio.run(work())
+    limit_exit()
 
 
 def freeze_loaded_objects() -> None:
