@@ -297,7 +297,7 @@ _MAX_COUNT_WORDS = 3  # of "twelve", "twelve boxes", "twelve instead"
 
 
 def change_number(item: Item, said: Plain) -> Item | None:
-    """ "Make that twelve": in place of the only number of the title."""
+    """ "Make that twelve": in place of the only number of the title; no words cite the old one."""
     before = [word for word in normalise(item.title).words if word.norm.isdecimal()]
     after = [word for word in said.words if word.norm.isdecimal()]
     if (len(before), len(after)) != (1, 1) or len(said.words) > _MAX_COUNT_WORDS:
@@ -305,4 +305,7 @@ def change_number(item: Item, said: Plain) -> Item | None:
     old, new = before[0], after[0]
     number = said.source[new.start : new.end]
     title = f"{item.title[: old.start]}{number}{item.title[old.end :]}"
-    return item._replace(title=title, confirmed=())
+    heard = normalise(item.words)
+    ends = [at for at, word in enumerate(heard.words, 1) if word.norm == old.norm]
+    words = heard.slice(ends[-1]).cited if ends else item.words
+    return item._replace(title=title, words=words or item.words, confirmed=())
