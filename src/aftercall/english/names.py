@@ -89,6 +89,9 @@ def has_capitals(plain: Plain) -> bool:
     )
 
 
+_DOING = re.compile(r"\w{3,}ing$")
+
+
 def _is_name_word(plain: Plain, word: Word, *, is_cased: bool, is_first: bool) -> bool:
     """Whether a word can be part of a name.
 
@@ -128,9 +131,9 @@ def describes(name: str) -> bool:
 
 
 def _is_description(parts: list[str]) -> bool:
-    """ "Very happy", "Scottish": what follows "I'm" is no name then."""
+    """ "Very happy", "needing oil", "Scottish": what follows "I'm" is no name then."""
     if len(parts) > 1:
-        return parts[0] in word_class("descriptive")
+        return parts[0] in word_class("descriptive") or bool(_DOING.match(parts[0]))
     return is_descriptive(parts[0]) or bool(_NATIONAL.match(parts[0]))
 
 

@@ -53,6 +53,9 @@ _ASKED = re.compile(
     r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I
 )
 _CODE = re.compile(r"code|pin|combination", re.I)  # what an agent may tell when asked
+_WARNS = re.compile(
+    r"\b(?:do not|don['’]t|never) (?:tell|give|say|state|share|read)\b", re.I
+)
 _PASSWORD = _PATTERNS["password"]
 _SAYS = _PATTERNS["says"]
 _NO_VALUE = _PATTERNS["no_value"]
@@ -255,9 +258,14 @@ def _name_it(before: Plain, noun: str, asked: str) -> tuple[str, str]:
     return before.said if named or not known else known, named or noun
 
 
+def _is_asking(question: str) -> bool:
+    """ "Please don't tell me your password" asks for none."""
+    return bool(_ASKED.search(question)) and not _WARNS.search(question)
+
+
 def _password_asked(question: str) -> str:
     """The password that an agent asks for."""
-    is_asking = bool(_ASKED.search(question))
+    is_asking = _is_asking(question)
     noun = _PASSWORD.search(normalise(question).text) if is_asking else None
     return noun.group() if noun else ""
 
@@ -287,7 +295,7 @@ def _is_shown(sentence: Plain, run: list[Word]) -> bool:
 
 def _asked_for(question: str) -> str:
     """The secret that an agent asks for."""
-    if not _ASKED.search(question):
+    if not _is_asking(question):
         return ""
     plain = normalise(question)
     text = plain.text

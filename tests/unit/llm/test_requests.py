@@ -364,3 +364,12 @@ def test_a_number_is_put_right_in_the_request(change: str) -> None:
         f"C: {change} | A: Twelve boxes, noted. | C: Thanks."
     )
     assert _titles(script) == ["Order twelve boxes of paper"]
+
+
+def test_what_was_called_off_is_titled_as_it_was_asked_for() -> None:
+    reading = _read(
+        "A: Hi. | C: Please book a table for Saturday. And a high chair. No wait, scrub the high "
+        "chair. | A: No high chair then. | C: My mother is allergic to nuts. | "
+        "A: I'll make a note for the chef about the nut allergy."
+    )
+    assert not any("nut" in item.title for item in reading.withdrawn)

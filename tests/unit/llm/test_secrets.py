@@ -266,3 +266,10 @@ def test_a_confidence_goes_on_in_who_does_not_know_yet() -> None:
         "husband doesn't even know yet."
     )
     assert [fact.visibility for fact in reading.facts] == ["secret", "secret"]
+
+
+def test_who_warns_of_telling_a_password_asks_for_none() -> None:
+    reading = _read(
+        "A: Please don't tell me your password.\nC: Have I done wrong? My son will be cross."
+    )
+    assert not any(fact.visibility == "secret" for fact in reading.facts)

@@ -95,6 +95,10 @@ def test_a_name_said_back_wrong_is_put_right(
     ("said", "name"),
     [
         ("Hi, I'm calling from the rowing club. Agnes. Agnes Tull.", "Agnes Tull"),
+        (
+            "Hello, it's Roisin Magill out at Drumlough. I'm needing oil.",
+            "Roisin Magill",
+        ),
         ("Morning. Piotr Wolski. I've a parcel to send.", "Piotr Wolski"),
         ("Yes hello. Mrs. Adaeze Obi. It's about the gutters.", "Adaeze Obi"),
         ("Hello there. Jan de Wit. I rent the corner shop.", "Jan de Wit"),

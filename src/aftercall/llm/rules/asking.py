@@ -344,7 +344,7 @@ def _tell(talk: RequestTalk, index: int) -> ToldRequest:
     A fault is told by the whole clause: what a pattern finds in it may begin too late.
     """
     item, state = talk.state.items[index], talk.state
-    if item.confidence < MAY_BE:
+    if item.confidence < MAY_BE or item.status == "withdrawn":
         return ToldRequest(item, item.words)
     refused = state.refused_beside(item)
 
