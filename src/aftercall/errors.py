@@ -210,6 +210,7 @@ class ObjectStoreUnreachable(ArchiveError):
 
     code = "archive.unreachable"
     retryable = True
+    http_status = 503
 
 
 class ChainBroken(ArchiveError):

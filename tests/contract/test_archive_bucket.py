@@ -34,6 +34,7 @@ from aftercall.postcall.steps import list_steps
 from aftercall.settings import Settings
 from aftercall.settings.providers import ArchiveSettings
 from aftercall.stores import open_stores
+from api_client import make_client
 from fakes import START, VirtualClock, make_call, make_live_call
 from followup_work import follow, hold_requests
 from opened_apps import OpenApp, crashed
@@ -105,6 +106,21 @@ def test_calls_are_sealed_while_the_store_is_away_and_follow_when_it_is_back(
     app.archive.place.upload_waiting()
     assert app.archive.place.count_waiting() == 0
     assert faults(app) == set()
+
+
+def test_an_uploaded_call_is_asked_for_again_while_the_store_is_away(
+    stored: App, s3: S3Server
+) -> None:
+    seal(stored, 1)
+    stored.archive.place.upload_waiting()
+    (row,) = stored.store.list_page(limit=1)
+    s3.stop()
+    try:
+        answer = make_client(stored).get(f"/api/calls/{row.live.id}")
+    finally:
+        s3.start()
+    assert answer.json()["error"]["code"] == ObjectStoreUnreachable.code
+    assert (answer.status_code, "Retry-After" in answer.headers) == (503, True)
 
 
 def test_verify_says_how_many_files_wait_while_the_store_is_away(
