@@ -152,13 +152,18 @@ def test_a_server_with_a_live_call_stops_though_its_engine_waits_for_the_databas
     url = f"{stoppable.url}&host=127.0.0.1:1"
     settings = Settings(home=tmp_path, database=DatabaseSettings(url=url))
     env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("AFTERCALL_")
+    } | {
         "AFTERCALL_HOME": str(tmp_path),
         "AFTERCALL_DATABASE_URL": url,
         "AFTERCALL_BRIDGE_FINISH_S": "2",
     }
     with subprocess.Popen(
         [sys.executable, "-c", SERVE_WITH_QUICK_JOBS, "serve", "--port", "0"],
-        env=os.environ | env,
+        env=env,
+        cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
     ) as server:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 THREAD_SWITCH_INTERVAL_S = 0.0005
 # Of glibc's malloc.h: M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, the last two as it begins.
 MALLOC_OPTIONS = ((-8, 2), (-3, 128 * 1024), (-1, 128 * 1024))
-EXIT_TIMEOUT_S = 3.0
+EXIT_TIMEOUT_S = 1.0
 _LOG_JSON = typer.Option(False, "--log-json", help="Logs as JSON lines.")
 
 
@@ -79,7 +79,7 @@ def serve(
 
 
 def limit_exit() -> None:
-    """All is closed and on disk: the process ends, in a few seconds whatever happens.
+    """All is closed and on disk: the process ends, in a second whatever happens.
 
     While the database is away, the durable engine repeats a query in a thread, without end, and
     Python waits for its threads.
