@@ -205,8 +205,7 @@ async def test_a_step_that_runs_again_after_a_late_summary_is_tried_again_too(
         states.append(state)
         raise WorkspaceBusy("held")
 
-    for name in ("POLL_S", "SHARED_POLL_S"):
-        monkeypatch.setattr(workflow, name, 0.1)
+    monkeypatch.setattr(workflow, "POLL_S", 0.1)
     monkeypatch.setitem(STEPS, "summary", summarise_late)
     monkeypatch.setitem(STEPS, "pins", fail_once_each_time)
     (steps,) = await finish(with_reader(live, FakeReader(ASKED)), make_call(SAID))

@@ -49,8 +49,7 @@ MAX_SHARED_CALLS = 32  # on Postgres: leaves some calls to other processes
 MAX_DIRECT_SHARED_CALLS = (
     16  # started without the queue, where other processes may take them
 )
-POLL_S = 1.0  # the queue holds what is tried again; other calls start without it
-SHARED_POLL_S = 2.0  # on Postgres, where each process polls
+POLL_S = 2.0  # the queue holds what is tried again; other calls start without it
 UNUSED_POLL_S = (
     60.0  # without a limit, the queue holds only calls from before a change of settings
 )
@@ -162,13 +161,12 @@ def open_postcall(runner: StepRunner) -> None:
     )
     is_shared = context.database.dialect != "sqlite"
     max_calls = MAX_SHARED_CALLS if is_shared else MAX_CALLS
-    poll_s = SHARED_POLL_S if is_shared else POLL_S
     limit = limit_per_minute(context.settings, context.reader)
-    register_queue(QUEUE, max_calls, poll_s=poll_s)
+    register_queue(QUEUE, max_calls, poll_s=POLL_S)
     register_queue(
         RATIONED_QUEUE,
         max_calls,
-        poll_s=poll_s if limit else UNUSED_POLL_S,
+        poll_s=POLL_S if limit else UNUSED_POLL_S,
         limit=limit,
         period_s=MINUTE_S,
     )
