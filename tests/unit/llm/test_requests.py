@@ -1,8 +1,12 @@
 """What is a request, what may be one, and what is none. All on Tuesday, 3 March 2026."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from aftercall.llm.rules.reader import RulesReader
+from aftercall.model.calls import parse_call
 from aftercall.model.reading import Reading
 from unit.llm.calls import call_of
 
@@ -373,3 +377,18 @@ def test_what_was_called_off_is_titled_as_it_was_asked_for() -> None:
         "A: I'll make a note for the chef about the nut allergy."
     )
     assert not any("nut" in item.title for item in reading.withdrawn)
+
+
+@pytest.mark.parametrize(
+    ("sid", "title"),
+    [
+        ("AG17", "Set the redelivery for Monday"),
+        ("AM32", "Send the plumber then for the tap"),
+    ],
+)
+def test_a_day_agreed_on_without_an_ask_is_titled_by_what_the_agent_promised(
+    sid: str, title: str
+) -> None:
+    file = Path(__file__).parents[3] / "bench" / "calls" / f"{sid}.json"
+    call = parse_call(json.loads(file.read_text("utf-8"))["call"])
+    assert title in [request.title for request in RulesReader().read(call).requests]

@@ -320,6 +320,7 @@ def _leads_up(act: Act) -> bool:
 TOLD = 0.3  # how likely a clause may be of something else and is told with a request
 FOLLOWED = 0.65  # … where who followed the talk clause by clause took it for a detail
 TITLED = 0.3  # how likely the agent's promise must name what is wanted to be the title
+TITLED_UNASKED = 0.1  # … where a day was agreed on, and nothing asked for
 BESIDE = 0.02  # … what the caller said of it
 MAX_BESIDE = 90  # characters of a sentence that is put beside a title
 MAX_TOLD = 14  # clauses that are told with a request
@@ -397,18 +398,27 @@ def _entitle(item: Item, told: list[WeighedClause]) -> ToldRequest:
         return ToldRequest(item, asked)
     is_open = item.kind == "message" or is_pointing_title(item.title)
     is_open = is_open or not names_deed(item.title, item.kind)
+    promised = _list_promised(item, told, is_open=is_open)
+    if promised:
+        return ToldRequest(item._replace(title=max(promised)[1]), asked)
+    return _add_beside(item, told, asked)
+
+
+def _list_promised(
+    item: Item, told: list[WeighedClause], *, is_open: bool
+) -> list[tuple[float, str]]:
+    """The agent's promises that may be its title, with how likely each says what is wanted."""
     known = told_in(item.title)
-    promised = [
+    is_asked = any(each.is_ask and each.act.kind != "tell" for each in told)
+    least = TITLED if is_asked else TITLED_UNASKED
+    return [
         (each.names, title)
         for each in told
-        if each.act.speaker == "agent" and each.names >= TITLED and each.is_own
+        if each.act.speaker == "agent" and each.names >= least and each.is_own
         if (title := title_of_promise(each.act.clause.plain))
         and says_enough(title, item.kind, item.person)
         and (is_open or told_in(title) > known)
     ]
-    if promised:
-        return ToldRequest(item._replace(title=max(promised)[1]), asked)
-    return _add_beside(item, told, asked)
 
 
 def _add_beside(item: Item, told: list[WeighedClause], asked: str) -> ToldRequest:
