@@ -284,7 +284,9 @@ def without_part(item: Item, about: frozenset[str]) -> Item | None:
 
 
 def with_detail(item: Item, said: str) -> Item:
-    return item._replace(details=(*item.details, said))
+    """Bounded: an agent may go on and on about one request."""
+    is_full = len(item.details) >= MAX_DETAILS
+    return item if is_full else item._replace(details=(*item.details, said))
 
 
 def is_pointing(matter: Plain) -> bool:
